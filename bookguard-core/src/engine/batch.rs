@@ -22,6 +22,7 @@ use crate::webhook::SecretTerm;
 
 /// What the commands of one batch can see.
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 pub struct BatchState {
     /// Partners named by commands.
     pub partners: HashMap<PartnerId, PartnerState>,

@@ -11,8 +11,11 @@ pub(crate) use crate::engine::batch::{
 };
 use crate::engine::change::Entry;
 pub(crate) use crate::engine::change::{Change, Content, DeliveryPhase, DeliveryState};
-pub(crate) use crate::engine::command::{Command, Envelope, LeasedDelivery, NewKey, Remember};
-pub(crate) use crate::engine::decide::{Decision, decide};
+pub(crate) use crate::engine::command::{
+    Command, Envelope, LeasedDelivery, NewKey, Reclaim, Remember,
+};
+pub(crate) use crate::engine::decide::Decision;
+use crate::engine::needs::Needs;
 pub(crate) use crate::error::{Error, Kind};
 use crate::evidence::verify::tests::fixture;
 use crate::evidence::{BookingState, FrozenTerms};
@@ -116,6 +119,77 @@ pub(crate) fn new_key(n: u8) -> NewKey {
         revoked_at: None,
     };
     NewKey { key, hash: [n; 32] }
+}
+
+/// Decides on what the command names and on nothing else: that is all the writer gets to see of the store.
+pub(crate) fn decide<R: 'static>(
+    work: &BatchState,
+    asked: &Envelope<R>,
+) -> Result<Decision<R>, Error> {
+    let mut needs = Needs::default();
+    asked.command.needs(&mut needs);
+    crate::engine::decide::decide(&loaded(work.clone(), &needs), asked)
+}
+
+/// Whether it is refused while the disk has room only for what is there already.
+pub(crate) fn waits_for_room<R: Debug + 'static>(work: &BatchState, asked: &Envelope<R>) -> bool {
+    let low = BatchState {
+        storage_low: true,
+        ..work.clone()
+    };
+    decide(&low, asked).is_err_and(|refused| refused.code == "storage_low")
+}
+
+/// What the store loads of this state.
+fn loaded(mut work: BatchState, needs: &Needs) -> BatchState {
+    work.partners.retain(|id, _| needs.partners.contains(id));
+    for (id, partner) in &mut work.partners {
+        if !needs.key_owners.contains(id) {
+            partner.live_keys = 0;
+        }
+        if !needs.policy_owners.contains(id) {
+            partner.policies.clear();
+        }
+    }
+    work.keys.retain(|id, state| {
+        let is_live = state.key.revoked_at.is_none();
+        needs.keys.contains(id) || is_live && needs.key_owners.contains(&state.partner_id)
+    });
+    work.secrets
+        .retain(|owner, _| needs.secret_owners.contains(owner));
+    work.bookings.retain(|id, _| needs.bookings.contains(id));
+    work.chains
+        .retain(|id, _| needs.bookings.contains(id) || needs.chains.contains(id));
+    work.recoveries.retain(|id, (owner, _)| {
+        needs.recoveries.contains(id) || needs.recovering.iter().any(|(of, _)| of == owner)
+    });
+    work.log.retain(|(of, seq), _| {
+        let is_next = |after| (after + 1..=after + limits::RECOVERED as u64).contains(seq);
+        (needs.log.iter()).any(|(owner, after)| owner == of && is_next(*after))
+    });
+    work.deleted.retain(|endpoint_id| {
+        (needs.deleted.iter()).any(|id| work.deliveries.contains_key(&(*id, *endpoint_id)))
+    });
+    work.sweep = work.sweep.filter(|_| needs.sweep);
+    if needs.reclaims.is_empty() {
+        work.lapsed.clear();
+    }
+    let is_claimed = |endpoint_id: &EndpointId| needs.due.iter().any(|(id, _)| id == endpoint_id);
+    work.due.retain(|id, _| is_claimed(id));
+    let ahead = needs.reclaims.contains(&Reclaim::Ahead);
+    work.health
+        .retain(|id, _| ahead || needs.health.contains(id) || is_claimed(id));
+    let due: Vec<&EventId> = work.due.values().flatten().collect();
+    work.events
+        .retain(|id, _| needs.events.contains(id) || due.contains(&id));
+    work.deliveries.retain(|name, _| {
+        let (event_id, _) = name;
+        needs.deliveries.contains(event_id)
+            || due.contains(&event_id)
+            || work.lapsed.contains(name)
+            || work.log.values().any(|logged| logged.event_id == *event_id)
+    });
+    work
 }
 
 /// Makes what was caused visible to what comes next.

@@ -249,7 +249,7 @@ fn a_test_changes_nothing_and_is_only_for_an_endpoint_that_is_there() {
 }
 
 #[test]
-fn endpoints_are_limited() {
+fn endpoints_are_limited_and_new_ones_need_room() {
     let create = command(CreateEndpoint {
         partner_id: id(1),
         endpoint: endpoint(99, &[]),
@@ -270,6 +270,10 @@ fn endpoints_are_limited() {
         refusal(decide(&work(PartnerStatus::Active, full), &create)),
         "too_many_endpoints"
     );
+    assert!(waits_for_room(
+        &work(PartnerStatus::Active, vec![]),
+        &create
+    ));
 }
 
 #[test]

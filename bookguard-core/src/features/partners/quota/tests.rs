@@ -6,6 +6,7 @@ use crate::evidence::facts::{Created, Fact, SealedFact};
 use crate::features::bookings::{BookingCreated, CreateBooking};
 use crate::features::fixture::*;
 use crate::features::partners::SetQuota;
+use crate::policy::Actor;
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
@@ -172,6 +173,17 @@ fn a_batch_stops_at_exactly_the_limit() {
 }
 
 #[test]
+fn a_nearly_full_disk_takes_no_new_booking_and_lets_the_others_end() {
+    let work = work_with(state(Some("firm"), BookingStatus::Created));
+    let when = at("2026-06-01T00:00:00Z");
+    assert!(waits_for_room(&work, &booking(when)));
+    let cancel = canceling(ask_to_cancel(Actor::Organizer, None));
+    assert!(!waits_for_room(&work, &Envelope::new(when, cancel)));
+    let moved = moving(ask_to_reschedule("2026-10-20T19:00"));
+    assert!(!waits_for_room(&work, &Envelope::new(when, moved)));
+}
+
+#[test]
 fn another_day_is_counted_anew_and_never_goes_back() {
     let mut usage = Usage::default();
     let mut counted = Vec::new();
@@ -230,6 +242,7 @@ fn a_quota_is_changed_where_it_is_named() {
         let quota = work.partners[&id(1)].quota;
         assert_eq!((quota.bookings, quota.bytes), expected);
     }
+    assert!(!waits_for_room(&work, &set(Some(None), None)));
     let nobody = decide(&BatchState::default(), &set(None, None));
     assert_eq!(refusal(nobody), "not_found");
 }

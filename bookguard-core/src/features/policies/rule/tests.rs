@@ -85,7 +85,7 @@ fn an_id_the_library_took_later_stays_its_partner_s() {
 }
 
 #[test]
-fn policies_and_versions_have_a_maximum_and_a_waiting_partner_has_none() {
+fn policies_and_versions_have_a_maximum_need_room_and_a_waiting_partner_has_none() {
     let mut full = work(PartnerStatus::Active, vec![]);
     for n in 0..limits::POLICIES_PER_PARTNER {
         done(&mut full, &put(&format!("p{n}"), 0, None)).unwrap();
@@ -106,6 +106,7 @@ fn policies_and_versions_have_a_maximum_and_a_waiting_partner_has_none() {
         refused("too_many_policy_versions")
     );
     assert_eq!(done(&mut full, &put("p7", 1, None)), Ok((2, false)));
+    assert!(waits_for_room(&full, &put("p7", 1, None)));
     let mut pending = work(PartnerStatus::Pending, vec![]);
     assert_eq!(
         done(&mut pending, &put("house", 0, None)),

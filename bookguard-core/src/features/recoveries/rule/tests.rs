@@ -366,6 +366,7 @@ fn an_event_goes_to_so_many_endpoints_and_to_no_more() {
 #[test]
 fn one_runs_at_a_time_and_a_hundred_begin_in_a_day() {
     let mut work = log(RECOVERED as u64 + 1, vec![endpoint(7, &[])]);
+    assert!(waits_for_room(&work, &ask(everything())));
     let (running, _) = begin(&mut work, everything());
     let refused = decide(&work, &ask(everything())).unwrap_err();
     assert_eq!(refused.code, "recovery_running");

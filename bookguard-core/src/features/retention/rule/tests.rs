@@ -92,8 +92,8 @@ fn only_an_old_event_of_which_nothing_waits_is_pruned() {
             false,
         ),
         (
-            "for nobody",
-            delivery(DeliveryPhase::Pending, Some(0), None),
+            "under way to nobody",
+            delivery(DeliveryPhase::Pending, Some(0), Some(3)),
             true,
             9,
             1,
