@@ -51,7 +51,7 @@ pub use notification::{Notification, NotificationOutcome};
 pub use packet::{PACKET_TYPE, Packet, SealedPacket};
 pub use report::{Check, Report};
 #[doc(hidden)]
-pub use reschedule::{Rescheduled, TermsVersion};
+pub use reschedule::{RescheduleFact, TermsVersion};
 #[doc(hidden)]
 pub use state::BookingState;
 pub use verify::verify;

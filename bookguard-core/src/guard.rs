@@ -39,7 +39,7 @@ struct State {
     seen: Option<Arc<PublishedHead>>,
     file: Option<Arc<File>>,
     /// The file as it was last read.
-    bytes: Option<Box<slots::Bytes>>,
+    bytes: Option<Box<slots::GuardBytes>>,
     /// Its latest slot, and where that stands.
     written: Option<(usize, Slot)>,
     /// Whether there is something to flush.
@@ -235,7 +235,7 @@ impl State {
             }
         }
         let file = self.file.clone();
-        let _held = file.as_deref().and_then(slots::Held::take);
+        let _held = file.as_deref().and_then(slots::FileLock::take);
         let read = self.refresh();
         self.advance(checked, head);
         read?;

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
-use crate::engine::command::{Answer, Command, Envelope, Remember};
+use crate::engine::command::{Command, Envelope, Remember, Written};
 use crate::error::{Error, FieldError};
 use crate::input::{self, Declaration};
 use crate::limits;
@@ -398,10 +398,10 @@ pub fn finish<O: Operation>(output: &O::Output) -> Finished {
 }
 
 /// Makes the writer's answer the bytes that leave.
-pub fn finish_write<O: Operation>(answer: Answer<O::Output>) -> Finished {
+pub fn finish_write<O: Operation>(answer: Written<O::Output>) -> Finished {
     match answer {
-        Answer::Fresh(output) => finish::<O>(&output),
-        Answer::Replayed(body) => {
+        Written::Fresh(output) => finish::<O>(&output),
+        Written::Replayed(body) => {
             let location = serde_json::from_slice(&body)
                 .ok()
                 .and_then(|output| O::location(&output));

@@ -41,7 +41,7 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::router::Routes;
-use call::Call;
+use call::CallFn;
 pub(crate) use describe::INTERFACE_VERSION;
 use describe::document;
 use endpoint::Served;
@@ -144,7 +144,7 @@ pub(crate) struct Offered {
     located: bool,
     output: Schema,
     /// Calls it.
-    pub(crate) call: Call,
+    pub(crate) call: CallFn,
     /// What the answer's type makes of an answer.
     #[cfg(test)]
     rewrite: fn(&[u8]) -> serde_json::Result<Vec<u8>>,

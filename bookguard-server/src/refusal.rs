@@ -317,14 +317,14 @@ impl ErrorBody {
 
 /// What a request's own headers change of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Form {
+pub(crate) struct RefusalForm {
     /// It is wanted as a [`Problem`].
     problem: bool,
     /// A key was sent, and not in `x-api-key`.
     misplaced_key: bool,
 }
 
-impl Form {
+impl RefusalForm {
     /// The form these headers ask for.
     pub(crate) fn asked(headers: &HeaderMap) -> Self {
         let problem = names(headers, PROBLEM)

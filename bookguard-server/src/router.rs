@@ -20,7 +20,7 @@ use poem::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use poem::{Endpoint, Request, Response, Route};
 
 use crate::incoming;
-use crate::refusal::{Fault, Form, REQUEST_ID, Refusal};
+use crate::refusal::{Fault, REQUEST_ID, Refusal, RefusalForm};
 
 /// Bytes of a caller's own request id.
 const REQUEST_ID_BYTES: usize = 128;
@@ -61,7 +61,7 @@ impl Router {
     /// The answer to a request that came over a connection, in the form its sender asks for; `turned` when it is refused
     /// without a look at it.
     pub(crate) async fn receive(&self, request: Request, turned: Option<Refusal>) -> Response {
-        let form = Form::asked(request.headers());
+        let form = RefusalForm::asked(request.headers());
         let refusal = turned.or_else(|| incoming::check(&request).err());
         let mut response = form.give(self.answer(request, refusal).await);
         response

@@ -12,7 +12,7 @@ use bookguard_core::operation::Request;
 use bookguard_core::policy::{Evaluation, EvaluationStatus, EvidenceItem, Resolution};
 use clap::Args;
 
-use super::declare::{Call, Command, Declared, add, carried, group, operation, text};
+use super::declare::{Call, CliCommand, Declared, add, carried, group, operation, text};
 use super::evaluations::{alternatives, evaluation, policy_evaluation, sums};
 use crate::consent;
 use crate::failure::{ErrorBody, Failure};
@@ -34,7 +34,7 @@ struct CancelArgs {
     yes: bool,
 }
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let about = "Cancel a booking: shows the result first, and asks";
     let command = carried::<CancelBooking>("cancel", about, |call| Box::pin(cancel(call)));
     command.with::<CancelArgs>().flags(|flags| {

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{JoinError, JoinSet, block_in_place};
 
-use super::declare::{Command, special};
+use super::declare::{CliCommand, special};
 use crate::args::Format;
 use crate::failure::Failure;
 use crate::output::{print, say};
@@ -44,7 +44,7 @@ const INVALID_REQUEST: i32 = -32600;
 /// JSON-RPC 2.0: it was one, and could not be answered.
 const INTERNAL_ERROR: i32 = -32603;
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let about = "Speak the Model Context Protocol on standard input and output, for programs that let a model choose";
     special("mcp", about, |call| Box::pin(run(call.target()))).purpose(Purpose::Wait)
 }

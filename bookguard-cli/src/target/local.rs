@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bookguard_core::engine::command::Answer as Written;
+use bookguard_core::engine::command::Written;
 use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::error::Error;
 use bookguard_core::features;

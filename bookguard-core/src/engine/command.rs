@@ -92,7 +92,7 @@ pub struct Remember<R> {
 
 /// What the writer hands back for one command.
 #[derive(Debug, Clone)]
-pub enum Answer<R> {
+pub enum Written<R> {
     /// Decided now.
     Fresh(R),
     /// Decided before, under the same Idempotency-Key: the body that was sent then.
@@ -100,7 +100,7 @@ pub enum Answer<R> {
 }
 
 /// The outcome of one command.
-pub type CommandOutcome<R> = Result<Answer<R>, Error>;
+pub type CommandOutcome<R> = Result<Written<R>, Error>;
 
 /// A key as the store keeps it.
 #[derive(Debug, Clone)]

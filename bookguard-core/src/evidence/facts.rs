@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use super::acceptance::Acceptance;
 use super::notification::Notification;
-use super::reschedule::Rescheduled;
+use super::reschedule::RescheduleFact;
 use crate::error::Error;
 use crate::ledger::event::{salts, seal};
 use crate::ledger::{Hash, LeafKind};
@@ -170,19 +170,19 @@ macro_rules! facts {
 }
 
 facts! {
-    BookingCreated(Created),
-    BookingProtected(Protected),
-    BookingRescheduled(Rescheduled),
+    BookingCreated(CreationFact),
+    BookingProtected(ProtectionFact),
+    BookingRescheduled(RescheduleFact),
     TermsAccepted(Acceptance),
     BookingCanceled(Cancellation),
-    ResolutionCreated(Resolved),
-    WebhookSettled(Settled),
+    ResolutionCreated(ResolutionFact),
+    WebhookSettled(NotificationFact),
 }
 
 /// `booking.created`: everything the partner said, and the hash of the terms frozen for it, which hold the policy's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Created {
+pub struct CreationFact {
     /// The booking's id.
     pub booking_id: BookingId,
     /// The partner that owns it.
@@ -214,7 +214,7 @@ pub struct Created {
     pub terms_hash: String,
 }
 
-impl Created {
+impl CreationFact {
     /// The fact that this booking was recorded, under terms with this hash.
     pub fn of(booking: &Booking, terms_hash: String) -> Self {
         let booking = booking.clone();
@@ -261,7 +261,7 @@ impl Created {
     }
 }
 
-impl Tell for Created {
+impl Tell for CreationFact {
     fn happened_at(&self) -> Timestamp {
         self.created_at
     }
@@ -275,14 +275,14 @@ impl Tell for Created {
 /// chain, so it locks all that was recorded of the booking by then.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Protected {
+pub struct ProtectionFact {
     /// When it was protected.
     pub protected_at: Timestamp,
     /// The hash of the terms in force.
     pub terms_hash: String,
 }
 
-impl Tell for Protected {
+impl Tell for ProtectionFact {
     fn happened_at(&self) -> Timestamp {
         self.protected_at
     }
@@ -292,7 +292,7 @@ impl Tell for Protected {
     }
 }
 
-impl Tell for Rescheduled {
+impl Tell for RescheduleFact {
     fn happened_at(&self) -> Timestamp {
         self.rescheduled_at
     }
@@ -326,12 +326,12 @@ impl Tell for Cancellation {
 /// `resolution.created`. The resolution stands in the ledger and nowhere else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Resolved {
+pub struct ResolutionFact {
     /// The resolution.
     pub resolution: Resolution,
 }
 
-impl Tell for Resolved {
+impl Tell for ResolutionFact {
     fn happened_at(&self) -> Timestamp {
         self.resolution.made_at()
     }
@@ -344,12 +344,12 @@ impl Tell for Resolved {
 /// `webhook.settled`. All of it is one value: nothing in it is personal, and every delivery has such a fact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Settled {
+pub struct NotificationFact {
     /// How the delivery ended.
     pub notification: Notification,
 }
 
-impl Tell for Settled {
+impl Tell for NotificationFact {
     fn happened_at(&self) -> Timestamp {
         self.notification.settled_at
     }

@@ -12,7 +12,7 @@ use crate::policy::{Actor, PastReschedule, Policy, Terms};
 /// A booking's event was moved to another date.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Rescheduled {
+pub struct RescheduleFact {
     /// When the change was received.
     pub rescheduled_at: Timestamp,
     /// When the event starts from now on.
@@ -31,7 +31,7 @@ pub struct Rescheduled {
     pub terms: FrozenTerms,
 }
 
-impl Rescheduled {
+impl RescheduleFact {
     /// When it was agreed on.
     pub fn agreed_at(&self) -> Timestamp {
         self.at.unwrap_or(self.rescheduled_at)

@@ -11,10 +11,10 @@
 //! cannot stand where it does is refused, and never passed over.
 
 use super::acceptance::Acceptance;
-use super::facts::{Created, Fact, LeafPlace, Logged, Protected};
+use super::facts::{CreationFact, Fact, LeafPlace, Logged, ProtectionFact};
 use super::frozen::FrozenTerms;
 use super::notification::{Causes, Notification, follows};
-use super::reschedule::{Rescheduled, TermsVersion};
+use super::reschedule::{RescheduleFact, TermsVersion};
 use crate::model::{Booking, BookingStatus, PolicySummary, ResolutionId, Timestamp};
 use crate::policy::{
     self, Cancellation, PastReschedule, Resolution, ResolutionStatus, Standing, Subject, Terms,
@@ -38,7 +38,7 @@ pub struct BookingState {
     /// What was reached before each change of date, oldest first.
     pub moves: Vec<PastReschedule>,
     /// Its changes of date, oldest first.
-    pub reschedules: Vec<Logged<Rescheduled>>,
+    pub reschedules: Vec<Logged<RescheduleFact>>,
     /// The acceptances of its terms, oldest first. That they accepted the text of these terms is for who has them to check.
     pub acceptances: Vec<Logged<Acceptance>>,
     /// How the deliveries of its events ended, in the order of the ledger.
@@ -81,7 +81,7 @@ impl BookingState {
     }
 
     /// A booking of which nothing is known but that it was recorded.
-    pub fn recorded(created: Created, policy: Option<PolicySummary>) -> Self {
+    pub fn recorded(created: CreationFact, policy: Option<PolicySummary>) -> Self {
         let terms_hash = created.terms_hash.clone();
         Self::of(created.booking(policy), terms_hash)
     }
@@ -141,7 +141,7 @@ impl BookingState {
         }
     }
 
-    fn protect(&mut self, fact: &Protected, place: LeafPlace) -> Result<(), String> {
+    fn protect(&mut self, fact: &ProtectionFact, place: LeafPlace) -> Result<(), String> {
         if fact.terms_hash != self.terms_hash_in_force() {
             return Err(
                 "The terms locked by the protection are not the ones in force then.".to_owned(),
@@ -154,7 +154,7 @@ impl BookingState {
         Ok(())
     }
 
-    fn reschedule(&mut self, fact: Rescheduled, place: LeafPlace) -> Result<(), String> {
+    fn reschedule(&mut self, fact: RescheduleFact, place: LeafPlace) -> Result<(), String> {
         let at = PastReschedule::instant(fact.agreed_at(), self.booking.created_at, &self.moves);
         if fact.former.at != at {
             return Err(
@@ -168,7 +168,7 @@ impl BookingState {
     }
 
     /// Makes the booking one whose event was last moved by this fact.
-    pub(crate) fn move_to(&mut self, place: LeafPlace, fact: Rescheduled) {
+    pub(crate) fn move_to(&mut self, place: LeafPlace, fact: RescheduleFact) {
         self.booking.event_date = fact.event_date;
         self.booking.time_zone.clone_from(&fact.time_zone);
         self.booking.rescheduled_at = Some(fact.rescheduled_at);
@@ -259,7 +259,7 @@ impl BookingState {
 
     /// How often the event had been moved before the entry at this place.
     pub fn moves_before(&self, place: &LeafPlace) -> usize {
-        let before = |moved: &&Logged<Rescheduled>| moved.place.index < place.index;
+        let before = |moved: &&Logged<RescheduleFact>| moved.place.index < place.index;
         self.reschedules.iter().filter(before).count()
     }
 

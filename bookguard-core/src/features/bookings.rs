@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::engine::batch::LoadedBooking;
 use crate::entropy;
 use crate::error::{Error, FieldError, Kind};
-use crate::evidence::facts::{Created, Fact};
+use crate::evidence::facts::{CreationFact, Fact};
 use crate::evidence::frozen;
 use crate::input::{self, Declaration, Form, Value};
 use crate::limits;
@@ -359,7 +359,7 @@ fn new_booking(
     };
     let terms_body = terms::write(&terms);
     let terms_hash = frozen::hash_of(&terms_body, terms.policy_hash());
-    let fact = Fact::from(Created::of(&booking, terms_hash)).seal(entropy::bytes())?;
+    let fact = Fact::from(CreationFact::of(&booking, terms_hash)).seal(entropy::bytes())?;
     let event_id = EventId::new(at, entropy::bytes());
     Ok(NewBooking {
         body: projection::snapshot(&booking),

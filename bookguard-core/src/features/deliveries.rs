@@ -9,7 +9,7 @@ use crate::engine::command::{Command, Decided, HeldDelivery, LeasedDelivery, New
 use crate::engine::needs::Needs;
 use crate::entropy;
 use crate::error::Error;
-use crate::evidence::facts::{Fact, SealedFact, Settled};
+use crate::evidence::facts::{Fact, NotificationFact, SealedFact};
 use crate::evidence::notification::{Notification, Sent};
 use crate::features::endpoints::health;
 use crate::limits;
@@ -302,7 +302,7 @@ impl SettleDelivery {
         };
         let number = delivery.attempts + 1;
         let notification = Notification::of(&sent, delivery.endpoint_id, &attempt, number, at);
-        let fact = Fact::from(Settled { notification }).seal(entropy::bytes())?;
+        let fact = Fact::from(NotificationFact { notification }).seal(entropy::bytes())?;
         Ok(Self {
             event_id: delivery.event_id,
             endpoint_id: delivery.endpoint_id,

@@ -32,7 +32,7 @@ const LOCK_TRIES: u32 = 20;
 const LOCK_WAIT: Duration = Duration::from_micros(200);
 
 /// The bytes of the file.
-pub(super) type Bytes = [u8; FILE];
+pub(super) type GuardBytes = [u8; FILE];
 
 /// What a slot holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,7 +85,7 @@ fn digest(text: &str) -> String {
 }
 
 /// The latest of the two slots, and where it stands; `None` when neither can be read.
-pub(super) fn latest(bytes: &Bytes) -> Option<(usize, Slot)> {
+pub(super) fn latest(bytes: &GuardBytes) -> Option<(usize, Slot)> {
     let slots = bytes.chunks_exact(SLOT).map(Slot::parse).enumerate();
     slots
         .filter_map(|(at, slot)| Some((at, slot?)))
@@ -137,7 +137,7 @@ pub(super) fn make(path: &Path, seen: &PublishedHead) -> io::Result<File> {
 }
 
 /// Reads the file; what is missing at its end reads as zeros.
-pub(super) fn read(file: &File) -> io::Result<Bytes> {
+pub(super) fn read(file: &File) -> io::Result<GuardBytes> {
     let mut bytes = [0; FILE];
     let mut at = 0;
     while at < FILE {
@@ -157,7 +157,7 @@ pub(super) fn write(
     file: &File,
     latest: Option<usize>,
     slot: &Slot,
-    bytes: &mut Bytes,
+    bytes: &mut GuardBytes,
 ) -> io::Result<usize> {
     let at = usize::from(latest == Some(0));
     let written = slot.bytes();
@@ -167,9 +167,9 @@ pub(super) fn write(
 }
 
 /// Holds the file's lock until it is dropped.
-pub(super) struct Held<'a>(&'a File);
+pub(super) struct FileLock<'a>(&'a File);
 
-impl<'a> Held<'a> {
+impl<'a> FileLock<'a> {
     /// Waits for the lock a few milliseconds at most. Without it, where a file system has none or somebody keeps it,
     /// the worst that can happen is that another process's write of the same moment is lost, until its next.
     pub fn take(file: &'a File) -> Option<Self> {
@@ -184,7 +184,7 @@ impl<'a> Held<'a> {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for FileLock<'_> {
     fn drop(&mut self) {
         let _ = self.0.unlock();
     }

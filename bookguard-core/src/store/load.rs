@@ -15,8 +15,8 @@ use crate::engine::batch::{
 use crate::engine::change::{Content, DeliveryPhase, DeliveryState, Pruned};
 use crate::engine::command::Reclaim;
 use crate::engine::needs::Needs;
-use crate::evidence::facts::{LeafPlace, Logged, Resolved};
-use crate::evidence::{BookingState, Rescheduled};
+use crate::evidence::facts::{LeafPlace, Logged, ResolutionFact};
+use crate::evidence::{BookingState, RescheduleFact};
 use crate::ledger::{Hash, Leaf, leaf_hash};
 use crate::limits::{IDEMPOTENCY_TTL_MS, LEASE_MS, LEASE_SKEW_MS, RECLAIMED, RECOVERIES_MS};
 use crate::model::{EndpointId, EventId, EventType, Partner, PartnerStatus, Timestamp, Usage};
@@ -356,13 +356,13 @@ pub(crate) fn booking(row: &Row) -> Result<LoadedBooking, StoreError> {
     }
     if !row.is_null(10) {
         let place = place(row, 10, 11)?;
-        state.resolve_as(place, row.json::<Resolved>(12)?.resolution);
+        state.resolve_as(place, row.json::<ResolutionFact>(12)?.resolution);
     }
     let mut frozen = first.clone();
     let mut first_terms = None;
     if !row.is_null(13) {
         let place = place(row, 13, 14)?;
-        let fact: Rescheduled = row.json(15)?;
+        let fact: RescheduleFact = row.json(15)?;
         frozen = fact.terms.clone();
         first_terms = Some(first);
         state.moves = row.json(16)?;

@@ -13,7 +13,7 @@ use super::{StoredHead, head_statement, read_head};
 use crate::engine::batch::LoadedBooking;
 use crate::engine::lease::Node;
 use crate::evidence::StoredEntry;
-use crate::evidence::facts::Resolved;
+use crate::evidence::facts::ResolutionFact;
 use crate::ledger::Disclosure;
 use crate::ledger::event::salts;
 use crate::ledger::rollback::{PublishedHead, Rollback};
@@ -350,7 +350,7 @@ impl<'a> Reader<'a> {
             vec![resolution_id.into()],
         )?;
         let Some(row) = row else { return Ok(None) };
-        let mut resolution = row.json::<Resolved>(1)?.resolution;
+        let mut resolution = row.json::<ResolutionFact>(1)?.resolution;
         resolution.superseded_by = match row.0.get(2) {
             None | Some(Cell::Null) => None,
             Some(_) => Some(row.id(2)?),

@@ -27,7 +27,7 @@ use crate::watch;
 const RETRY_WAIT: Duration = Duration::from_millis(limits::RETRY_WAIT_MS);
 
 /// [`call`] for one operation.
-pub(crate) type Call = for<'a> fn(Caller<'a>, Request) -> Calling<'a>;
+pub(crate) type CallFn = for<'a> fn(Caller<'a>, Request) -> Calling<'a>;
 /// An answer on its way.
 type Calling<'a> = Pin<Box<dyn Future<Output = Result<Finished, Error>> + Send + 'a>>;
 

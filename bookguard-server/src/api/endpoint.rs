@@ -14,7 +14,7 @@ use poem::http::header::{
 use poem::{Endpoint, Request, Response};
 use sha2::{Digest as _, Sha256};
 
-use super::call::{Call, Caller};
+use super::call::{CallFn, Caller};
 use crate::app::{Admitted, App, Turned};
 use crate::incoming;
 use crate::payer::Payer;
@@ -30,7 +30,7 @@ pub(crate) struct Served {
     pub(super) tagged: bool,
     /// Whether it is tried without the store.
     pub(super) from_memory: bool,
-    pub(super) call: Call,
+    pub(super) call: CallFn,
 }
 
 impl Served {

@@ -16,7 +16,7 @@ use poem::http::Uri;
 use url::{Host, Url};
 
 pub use subnet::{Subnet, SubnetError};
-use table::{Range, Rule};
+use table::{Range, RangeRule};
 
 /// What the operator allows beyond public https addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -167,14 +167,14 @@ impl AddressRules {
     fn refused_range(&self, ip: IpAddr) -> Option<&'static Range> {
         let range = table::range_of(ip);
         match range.rule {
-            Rule::Open => None,
-            Rule::Never => Some(range),
-            Rule::UnlessAllowed => (!self.allows(ip)).then_some(range),
-            Rule::Carries(carried) => carried
+            RangeRule::Open => None,
+            RangeRule::Never => Some(range),
+            RangeRule::UnlessAllowed => (!self.allows(ip)).then_some(range),
+            RangeRule::Carries(carried) => carried
                 .addresses(ip)
                 .find_map(|inner| self.refused_range(inner.into())),
-            Rule::CarriesUnlessAllowed(_) if !self.allows(ip) => Some(range),
-            Rule::CarriesUnlessAllowed(carried) => carried
+            RangeRule::CarriesUnlessAllowed(_) if !self.allows(ip) => Some(range),
+            RangeRule::CarriesUnlessAllowed(carried) => carried
                 .addresses(ip)
                 .find_map(|inner| self.refused_range(inner.into())),
         }
@@ -237,7 +237,7 @@ impl RefusedAddress {
     fn blocked(what: String, range: &Range) -> Self {
         let subnet = range.subnet;
         let way_out = match range.rule {
-            Rule::Never => "webhooks never go there and no setting allows it".to_owned(),
+            RangeRule::Never => "webhooks never go there and no setting allows it".to_owned(),
             _ if Subnet::loopback().contains(&subnet) => {
                 format!(
                     "`--dev` allows it for local development, {subnet} in `webhook_allow_subnets` in general"

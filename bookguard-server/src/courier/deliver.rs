@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use bookguard_core::engine::command::{Answer, Envelope, HeldDelivery, LeasedDelivery};
+use bookguard_core::engine::command::{Envelope, HeldDelivery, LeasedDelivery, Written};
 use bookguard_core::engine::waiting::Waiting;
 use bookguard_core::features::deliveries::{EndpointTurned, ReleaseDeliveries, SettleDelivery};
 use bookguard_core::limits::{CLAIMED_PER_ENDPOINT, LEASE_SKEW_MS};
@@ -18,9 +18,9 @@ use bytes::Bytes;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::dispatch::Note;
-use super::fair_queue::{Ended, Seat, Turn};
+use super::fair_queue::{AttemptSeat, Ended, Turn};
 use super::sender::{ASKER, Sender};
-use super::signing::{self, Destination, Receiver, ReceiverCell};
+use super::signing::{self, Destination, KnownReceiver, ReceiverCell};
 
 /// The first wait before an outcome that could not be settled is settled again; each further one is twice as long.
 const SETTLE_AGAIN: Duration = Duration::from_millis(100);
@@ -47,7 +47,7 @@ const COMPLAIN: Duration = Duration::from_secs(60);
 
 /// Tells the dispatcher how far a delivery has come, at the latest when it is dropped.
 struct CompletionGuard {
-    seat: Seat,
+    seat: AttemptSeat,
     notes: UnboundedSender<Note>,
     sent: bool,
 }
@@ -106,9 +106,9 @@ impl DeliveryContext {
             sent: false,
         };
         let destination = match signing::receiver(&receiver, &self.service, &delivery).await {
-            Receiver::Open(_, destination) => Some(destination),
-            Receiver::Unknown => None,
-            Receiver::Closed => {
+            KnownReceiver::Open(_, destination) => Some(destination),
+            KnownReceiver::Unknown => None,
+            KnownReceiver::Closed => {
                 completion.sent(Ended::Closed, 0);
                 return self.give_back(vec![delivery.held()]).await;
             }
@@ -201,8 +201,8 @@ impl DeliveryContext {
     }
 
     /// Says what an outcome has made of its endpoint.
-    fn tell(&self, answer: &Answer<Option<EndpointTurned>>) {
-        if let Answer::Fresh(Some(EndpointTurned {
+    fn tell(&self, answer: &Written<Option<EndpointTurned>>) {
+        if let Written::Fresh(Some(EndpointTurned {
             endpoint_id,
             from,
             health,

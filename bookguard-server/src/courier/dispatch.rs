@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::claim::Claimer;
 use super::deliver::DeliveryContext;
-use super::fair_queue::{Ended, FairQueue, Seat, Turn};
+use super::fair_queue::{AttemptSeat, Ended, FairQueue, Turn};
 use super::reclaim::keep_reclaiming;
 use super::signing::Receivers;
 
@@ -30,7 +30,7 @@ const LAST_RETURN: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) enum Note {
     /// The attempt that held this place is over, after so many milliseconds.
-    Sent(Seat, Ended, u64),
+    Sent(AttemptSeat, Ended, u64),
     /// A delivery to this endpoint is settled, or given up.
     Done(EndpointId),
     /// These endpoints have more due than there is room for.

@@ -54,20 +54,20 @@ pub(super) enum Ended {
 #[derive(Debug)]
 pub(super) struct Turn {
     pub delivery: LeasedDelivery,
-    pub seat: Seat,
+    pub seat: AttemptSeat,
     /// How long the attempt may take.
     pub patience: Duration,
 }
 
 /// The place it holds, to be given back when the attempt is over.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seat {
+pub(super) struct AttemptSeat {
     pub endpoint_id: EndpointId,
     partner_id: PartnerId,
     pool: EndpointStanding,
 }
 
-impl Seat {
+impl AttemptSeat {
     /// Who looks up names for the attempt.
     pub(super) fn asker(&self) -> Asker {
         Asker {
@@ -268,7 +268,7 @@ impl FairQueue {
                 continue;
             };
             queue.in_flight += 1;
-            let seat = Seat {
+            let seat = AttemptSeat {
                 endpoint_id,
                 partner_id: queue.partner_id,
                 pool,
@@ -301,7 +301,7 @@ impl FairQueue {
     /// much is held for the endpoint from now on, when that changes; see [`shed`](Self::shed).
     pub(super) fn sent(
         &mut self,
-        seat: Seat,
+        seat: AttemptSeat,
         ended: Ended,
         took_ms: u64,
     ) -> Option<(PartnerId, EndpointAllowance)> {

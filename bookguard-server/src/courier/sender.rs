@@ -40,7 +40,7 @@ use crate::tls;
 use super::address::AddressRules;
 use super::proxy::Proxy;
 use dial::{Connector, Dialer};
-use failure::{Failure, excess};
+use failure::{AttemptFailure, excess};
 use progress::{PROGRESS, Progress, Watched};
 use resolver::CheckedResolver;
 pub(super) use resolver::{ASKER, Asker};
@@ -174,20 +174,22 @@ impl Sender {
         let mut answer = None;
         let request = || request(url, headers, progress.watch(body));
         let broken = match self.rules.check_parsed(url).map(|()| request()) {
-            Err(refused) => Err(Failure::blocked(&refused)),
-            Ok(None) => Err(Failure::no_request()),
+            Err(refused) => Err(AttemptFailure::blocked(&refused)),
+            Ok(None) => Err(AttemptFailure::no_request()),
             Ok(Some(request)) => {
                 let exchange =
                     PROGRESS.scope(progress.clone(), self.exchange(request, &mut answer));
                 match tokio::time::timeout(patience, exchange).await {
                     Ok(Ok(())) => Ok(()),
-                    Ok(Err(broken)) => Err(Failure::of(
+                    Ok(Err(broken)) => Err(AttemptFailure::of(
                         &broken,
                         url.scheme() == "https",
                         progress.phase(),
                     )),
-                    Err(_) if progress.is_at_proxy() => Err(Failure::proxy_timeout(patience)),
-                    Err(_) => Err(Failure::timeout(patience, progress.phase())),
+                    Err(_) if progress.is_at_proxy() => {
+                        Err(AttemptFailure::proxy_timeout(patience))
+                    }
+                    Err(_) => Err(AttemptFailure::timeout(patience, progress.phase())),
                 }
             }
         };
@@ -292,7 +294,7 @@ fn record(
     started_at: i64,
     duration_ms: u64,
     answer: Option<Answer>,
-    broken: Option<Failure>,
+    broken: Option<AttemptFailure>,
 ) -> Attempt {
     let refused = answer
         .as_ref()

@@ -27,7 +27,7 @@ const KNOWN: usize = 4_096;
 
 /// What is known of a delivery's other end.
 #[derive(Debug)]
-pub(super) enum Receiver {
+pub(super) enum KnownReceiver {
     /// It takes deliveries, there and so signed.
     Open(Box<Endpoint>, Destination),
     /// It was deleted or disabled, or is at another address and must be verified there.
@@ -46,7 +46,7 @@ pub(super) struct Destination {
 }
 
 /// What is known of an endpoint once somebody has read it.
-pub(super) type ReceiverCell = Arc<OnceCell<Receiver>>;
+pub(super) type ReceiverCell = Arc<OnceCell<KnownReceiver>>;
 
 /// The endpoints in memory.
 #[derive(Debug, Default)]
@@ -59,7 +59,7 @@ impl Receivers {
         let closed = self
             .0
             .get(endpoint_id)
-            .is_some_and(|(_, cell)| matches!(cell.get(), Some(Receiver::Closed)));
+            .is_some_and(|(_, cell)| matches!(cell.get(), Some(KnownReceiver::Closed)));
         if closed {
             self.0.remove(endpoint_id);
         }
@@ -91,27 +91,27 @@ fn is_fresh(since: Timestamp, now: Timestamp) -> bool {
 
 /// What a delivery meets that was queued for an address its endpoint had before: it has no place at the front of another's
 /// queue.
-static MOVED: Receiver = Receiver::Closed;
+static MOVED: KnownReceiver = KnownReceiver::Closed;
 
 /// The receiver in the cell, read by the first that asks.
 pub(super) async fn receiver<'c>(
     cell: &'c ReceiverCell,
     service: &Arc<Service>,
     delivery: &LeasedDelivery,
-) -> &'c Receiver {
+) -> &'c KnownReceiver {
     let leased = delivery.until.plus_ms(-LEASE_MS);
     let look = || async {
         let read = read(service, delivery.partner_id, delivery.endpoint_id).await;
         match read {
             Some(Some((endpoint, destination))) if endpoint.enabled => {
-                Receiver::Open(Box::new(endpoint), destination)
+                KnownReceiver::Open(Box::new(endpoint), destination)
             }
-            Some(_) => Receiver::Closed,
-            None => Receiver::Unknown,
+            Some(_) => KnownReceiver::Closed,
+            None => KnownReceiver::Unknown,
         }
     };
     match cell.get_or_init(look).await {
-        Receiver::Open(endpoint, _) if endpoint.has_moved_since(leased) => &MOVED,
+        KnownReceiver::Open(endpoint, _) if endpoint.has_moved_since(leased) => &MOVED,
         known => known,
     }
 }
@@ -211,7 +211,7 @@ mod tests {
         let open = known.of(endpoint(1), now);
         known.came(&endpoint(1));
         assert!(Arc::ptr_eq(&open, &known.of(endpoint(1), now)));
-        open.set(Receiver::Closed).unwrap();
+        open.set(KnownReceiver::Closed).unwrap();
         assert!(Arc::ptr_eq(&open, &known.of(endpoint(1), now)));
         known.came(&endpoint(1));
         assert!(!Arc::ptr_eq(&open, &known.of(endpoint(1), now)));

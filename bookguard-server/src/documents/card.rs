@@ -8,7 +8,7 @@
 use serde_json::{Value, json};
 use url::{Host, Url};
 
-use super::document::Document;
+use super::document::ServedDocument;
 use super::links::{AI_CATALOG_TYPE, CARD_TYPE, link};
 use crate::mcp;
 
@@ -31,7 +31,7 @@ const DESCRIPTION: &str =
 const PUBLISHER_CHARS: usize = 180;
 
 /// The card of the server at this public address.
-pub(super) fn card(base: &str) -> Document {
+pub(super) fn card(base: &str) -> ServedDocument {
     let card = json!({
         "$schema": SCHEMA,
         "name": format!("{}/{}", reversed(&publisher(base)), mcp::NAME),
@@ -56,7 +56,7 @@ pub(super) fn card(base: &str) -> Document {
 }
 
 /// The catalog, with the card as its one entry.
-pub(super) fn catalog(base: &str) -> Document {
+pub(super) fn catalog(base: &str) -> ServedDocument {
     let publisher = publisher(base);
     let catalog = json!({
         "specVersion": CATALOG_VERSION,
@@ -71,8 +71,8 @@ pub(super) fn catalog(base: &str) -> Document {
     shared(AI_CATALOG_TYPE, &catalog)
 }
 
-fn shared(content_type: &'static str, document: &Value) -> Document {
-    Document::new(content_type, format!("{document:#}\n")).for_every_origin()
+fn shared(content_type: &'static str, document: &Value) -> ServedDocument {
+    ServedDocument::new(content_type, format!("{document:#}\n")).for_every_origin()
 }
 
 /// The domain of whoever runs the service. An address without one has none to be named after: it is a machine's own.
@@ -95,7 +95,7 @@ fn reversed(domain: &str) -> String {
 mod tests {
     use super::*;
 
-    fn read(document: &Document) -> Value {
+    fn read(document: &ServedDocument) -> Value {
         serde_json::from_str(document.text()).unwrap()
     }
 

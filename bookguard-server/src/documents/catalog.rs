@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::document::Document;
+use super::document::ServedDocument;
 use super::links::{LINKS, Link};
 
 /// Where it is.
@@ -12,7 +12,7 @@ const CONTENT_TYPE: &str =
     "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"";
 
 /// The catalog of the service at this public address.
-pub(super) fn catalog(base: &str) -> Document {
+pub(super) fn catalog(base: &str) -> ServedDocument {
     let own = format!("{base}{PATH}");
     let target = |link: &Link| json!({"href": link.under(base), "type": link.media_type, "title": link.title});
     let of = |relation: &str| -> Vec<_> {
@@ -34,7 +34,7 @@ pub(super) fn catalog(base: &str) -> Document {
     ]});
     // A HEAD is to tell where the catalog is (RFC 9727 section 2).
     let link = format!("<{own}>; rel=\"api-catalog\"");
-    Document::new(CONTENT_TYPE, format!("{catalog:#}\n")).linking(link)
+    ServedDocument::new(CONTENT_TYPE, format!("{catalog:#}\n")).linking(link)
 }
 
 #[cfg(test)]

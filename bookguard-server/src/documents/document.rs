@@ -24,12 +24,12 @@ pub(super) const POLICY_WITH_PICTURES: &str = "default-src 'self'; img-src 'self
     frame-ancestors 'none'; object-src 'none'";
 
 /// A document with all its headers.
-pub(super) struct Document {
+pub(super) struct ServedDocument {
     body: Bytes,
     headers: HeaderMap,
 }
 
-impl Document {
+impl ServedDocument {
     /// A document that is asked about each time it is used: an answer 304 is all that costs.
     pub(super) fn new(content_type: &'static str, body: impl Into<Bytes>) -> Self {
         let body = body.into();
@@ -97,7 +97,7 @@ impl Document {
 /// Serves what `make` gives. It is made when first asked for: a server nobody reads the documents of does not hold
 /// their megabytes.
 pub(super) fn on_demand(
-    make: impl Fn() -> Document + Send + Sync + 'static,
+    make: impl Fn() -> ServedDocument + Send + Sync + 'static,
 ) -> BoxEndpoint<'static> {
     let made = OnceLock::new();
     make_sync(move |request: Request| made.get_or_init(&make).respond(request.headers())).boxed()
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_document_that_is_known_is_not_sent_again_and_keeps_its_headers() {
-        let document = Document::new("text/plain", "a").for_every_origin();
+        let document = ServedDocument::new("text/plain", "a").for_every_origin();
         let first = document.respond(&HeaderMap::new());
         let etag = first.headers()[ETAG].clone();
         let again = document.respond(&HeaderMap::from_iter([(IF_NONE_MATCH, etag)]));
@@ -147,7 +147,7 @@ mod tests {
             (StatusCode::OK, StatusCode::NOT_MODIFIED)
         );
         assert_eq!(first.headers(), again.headers());
-        let other = Document::new("text/plain", "b");
+        let other = ServedDocument::new("text/plain", "b");
         let other = other.respond(&HeaderMap::from_iter([(
             IF_NONE_MATCH,
             first.headers()[ETAG].clone(),

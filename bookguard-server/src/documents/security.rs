@@ -12,7 +12,7 @@ use poem::endpoint::{BoxEndpoint, make_sync};
 use poem::http::header::{CACHE_CONTROL, HeaderValue};
 use poem::{EndpointExt as _, Request};
 
-use super::document::Document;
+use super::document::ServedDocument;
 use crate::config::security::SecurityTxt;
 
 /// Where it is (RFC 9116 section 3).
@@ -26,7 +26,7 @@ pub(super) fn endpoint(service: &Arc<Service>, said: SecurityTxt) -> BoxEndpoint
     let service = Arc::clone(service);
     make_sync(move |request: Request| {
         let text = text(&said, service.public_url(), service.clock().now());
-        Document::new("text/plain; charset=utf-8", text)
+        ServedDocument::new("text/plain; charset=utf-8", text)
             .with(
                 CACHE_CONTROL,
                 HeaderValue::from_static("public, max-age=86400"),

@@ -9,7 +9,7 @@ use poem::{EndpointExt as _, Request};
 use serde_json::{Map, Value, json};
 
 use super::SUMMARY;
-use super::document::Document;
+use super::document::ServedDocument;
 use super::links::{self, LINKS};
 use crate::api::INTERFACE_VERSION;
 use crate::negotiation::wish;
@@ -38,7 +38,7 @@ fn wants_page(asked: &HeaderMap) -> bool {
     wish(asked, "text/html") > wish(asked, "application/json")
 }
 
-fn page(security: bool) -> Document {
+fn page(security: bool) -> ServedDocument {
     let mut items = String::new();
     let mut item = |path: &str, title: &str, note: &str| {
         let path = path.trim_start_matches('/');
@@ -61,10 +61,10 @@ fn page(security: bool) -> Document {
         .replace("{version}", VERSION)
         .replace("{interface}", INTERFACE_VERSION)
         .replace("{links}", items.trim_end());
-    Document::new("text/html; charset=utf-8", text)
+    ServedDocument::new("text/html; charset=utf-8", text)
 }
 
-fn index(base: &str, security: bool) -> Document {
+fn index(base: &str, security: bool) -> ServedDocument {
     let mut addresses: Map<String, Value> = LINKS
         .iter()
         .map(|link| (link.name.to_owned(), link.under(base).into()))
@@ -86,7 +86,7 @@ fn index(base: &str, security: bool) -> Document {
         "interfaceVersion": INTERFACE_VERSION,
         "links": addresses,
     });
-    Document::new("application/json", format!("{index:#}\n"))
+    ServedDocument::new("application/json", format!("{index:#}\n"))
 }
 
 #[cfg(test)]

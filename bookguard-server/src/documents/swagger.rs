@@ -7,7 +7,7 @@ use poem::endpoint::BoxEndpoint;
 use poem::http::header::{CONTENT_SECURITY_POLICY, HeaderValue};
 use swagger_ui_redist::{SwaggerUi, SwaggerUiStaticFile};
 
-use super::document::{Document, POLICY_WITH_PICTURES, on_demand};
+use super::document::{POLICY_WITH_PICTURES, ServedDocument, on_demand};
 
 const PAGE: &str = include_str!("pages/docs.html");
 const START: &str = include_str!("pages/reference.js");
@@ -20,22 +20,22 @@ pub(super) fn endpoints() -> [(&'static str, BoxEndpoint<'static>); 4] {
         ("/docs", on_demand(page)),
         (
             "/docs/reference.js",
-            on_demand(|| Document::new(SCRIPT_TYPE, START)),
+            on_demand(|| ServedDocument::new(SCRIPT_TYPE, START)),
         ),
         (
             "/docs/swagger-ui.css",
-            on_demand(|| Document::new(CSS_TYPE, file(SwaggerUiStaticFile::Css))),
+            on_demand(|| ServedDocument::new(CSS_TYPE, file(SwaggerUiStaticFile::Css))),
         ),
         (
             "/docs/swagger-ui-bundle.js",
-            on_demand(|| Document::new(SCRIPT_TYPE, file(SwaggerUiStaticFile::Js))),
+            on_demand(|| ServedDocument::new(SCRIPT_TYPE, file(SwaggerUiStaticFile::Js))),
         ),
     ]
 }
 
-fn page() -> Document {
+fn page() -> ServedDocument {
     // The arrows of its lists are pictures in the style sheet.
-    Document::new("text/html; charset=utf-8", PAGE).with(
+    ServedDocument::new("text/html; charset=utf-8", PAGE).with(
         CONTENT_SECURITY_POLICY,
         HeaderValue::from_static(POLICY_WITH_PICTURES),
     )

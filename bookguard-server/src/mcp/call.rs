@@ -19,7 +19,7 @@ use super::endpoint::Written;
 use super::tools::{IDEMPOTENCY_KEY, TABLE, Tool};
 use super::verification::VerifyEvidence;
 use crate::api;
-use crate::api::call::{Call, Caller, call};
+use crate::api::call::{CallFn, Caller, call};
 use crate::app::{Admitted, App, Tab};
 use crate::incoming;
 use crate::readers::ReadClass;
@@ -37,7 +37,7 @@ pub(super) struct Tools {
 struct Bound {
     name: &'static str,
     route: Route,
-    call: Call,
+    call: CallFn,
     /// Whether it is tried without the store.
     from_memory: bool,
     /// Whether it takes an idempotency key.

@@ -30,7 +30,7 @@ use super::arrival::{ARRIVAL, NotReceived, STRANGERS_ARRIVAL, receive};
 use super::call::Tools;
 use super::callers::Callers;
 use super::large_messages::{LargeMessage, LargeMessages};
-use super::message::{Ask, Fault, Message, read};
+use super::message::{Ask, Message, MessageFault, read};
 use super::{PATH, PROTOCOL_VERSIONS};
 use crate::app::{App, Tab};
 use crate::incoming;
@@ -245,7 +245,7 @@ fn needs_key(ask: &Ask) -> bool {
 
 /// A revision that the protocol's crate knows and that is not offered here (Transports, Protocol Version Header). Of those
 /// it does not know it says so itself; a handshake is how to agree on another.
-fn not_offered(headers: &HeaderMap, message: &Message) -> Option<Fault> {
+fn not_offered(headers: &HeaderMap, message: &Message) -> Option<MessageFault> {
     let id = match message {
         Message::Request(ask) if ask.method == "initialize" => return None,
         Message::Request(ask) => Some(ask.id.clone()),
@@ -254,7 +254,7 @@ fn not_offered(headers: &HeaderMap, message: &Message) -> Option<Fault> {
     let named = headers.get("mcp-protocol-version")?.to_str().ok()?;
     let mut known = ProtocolVersion::KNOWN_VERSIONS.iter();
     let known = known.any(|version| version.as_str() == named);
-    (known && !PROTOCOL_VERSIONS.contains(&named)).then(|| Fault {
+    (known && !PROTOCOL_VERSIONS.contains(&named)).then(|| MessageFault {
         id,
         code: ErrorCode::INVALID_REQUEST,
         message: format!("Bad Request: Unsupported MCP-Protocol-Version: {named}"),
@@ -268,7 +268,7 @@ fn stranger() -> Refusal {
     Refusal::http(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
 }
 
-fn faulty(fault: &Fault) -> Response {
+fn faulty(fault: &MessageFault) -> Response {
     json(StatusCode::BAD_REQUEST, fault.to_json())
 }
 
@@ -308,7 +308,7 @@ where
         response.set_status(head.status);
         return response;
     }
-    let fault = Fault {
+    let fault = MessageFault {
         id,
         code: if head.status.is_server_error() {
             ErrorCode::INTERNAL_ERROR

@@ -32,7 +32,7 @@ pub(super) struct Ask {
 
 /// Why a message cannot be answered as it is.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct MessageFault {
     /// The request's id, as JSON, where it could be read.
     pub(super) id: Option<String>,
     /// The protocol's number for it.
@@ -41,7 +41,7 @@ pub(super) struct Fault {
     pub(super) message: String,
 }
 
-impl Fault {
+impl MessageFault {
     fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
             id: None,
@@ -98,12 +98,12 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawVa
 /// # Errors
 /// -32700 for what is not JSON, -32600 for what is not a single JSON-RPC 2.0 message, -32602 for parameters that are
 /// no object, or not those of a tool's call.
-pub(super) fn read(body: &[u8]) -> Result<Message, Fault> {
-    let invalid = |message: &str| Fault::new(ErrorCode::INVALID_REQUEST, message);
+pub(super) fn read(body: &[u8]) -> Result<Message, MessageFault> {
+    let invalid = |message: &str| MessageFault::new(ErrorCode::INVALID_REQUEST, message);
     let text = std::str::from_utf8(body)
-        .map_err(|_| Fault::new(ErrorCode::PARSE_ERROR, "The message is not UTF-8."))?;
+        .map_err(|_| MessageFault::new(ErrorCode::PARSE_ERROR, "The message is not UTF-8."))?;
     let whole: &RawValue = serde_json::from_str(text).map_err(|e| {
-        Fault::new(
+        MessageFault::new(
             ErrorCode::PARSE_ERROR,
             format!("The message is not JSON: {e}."),
         )
@@ -128,7 +128,7 @@ pub(super) fn read(body: &[u8]) -> Result<Message, Fault> {
     // An answer's id is that of a request which nobody here made; the sender may have made one of the same id.
     let answers = envelope.method.is_none() && envelope.result.or(envelope.error).is_some();
     let read = read_envelope(whole.get(), &envelope, id);
-    read.map_err(|fault| Fault {
+    read.map_err(|fault| MessageFault {
         id: id.filter(|_| !answers).map(str::to_owned),
         ..fault
     })
@@ -141,8 +141,12 @@ fn is_id(text: &str) -> bool {
     }
 }
 
-fn read_envelope(text: &str, envelope: &Envelope<'_>, id: Option<&str>) -> Result<Message, Fault> {
-    let invalid = |message: &str| Fault::new(ErrorCode::INVALID_REQUEST, message);
+fn read_envelope(
+    text: &str,
+    envelope: &Envelope<'_>,
+    id: Option<&str>,
+) -> Result<Message, MessageFault> {
+    let invalid = |message: &str| MessageFault::new(ErrorCode::INVALID_REQUEST, message);
     let words =
         |raw: Option<&RawValue>| -> Option<String> { serde_json::from_str(raw?.get()).ok() };
     if words(envelope.jsonrpc).as_deref() != Some("2.0") {
@@ -153,7 +157,7 @@ fn read_envelope(text: &str, envelope: &Envelope<'_>, id: Option<&str>) -> Resul
     })?;
     let params = envelope.params.map(RawValue::get);
     if params.is_some_and(|params| !params.starts_with('{')) {
-        return Err(Fault::new(
+        return Err(MessageFault::new(
             ErrorCode::INVALID_PARAMS,
             "\"params\" is not an object.",
         ));
@@ -174,8 +178,8 @@ fn read_envelope(text: &str, envelope: &Envelope<'_>, id: Option<&str>) -> Resul
 }
 
 /// A call without its arguments, and these.
-fn read_call(id: &str, params: &str) -> Result<(String, String), Fault> {
-    let invalid = |message: String| Fault::new(ErrorCode::INVALID_PARAMS, message);
+fn read_call(id: &str, params: &str) -> Result<(String, String), MessageFault> {
+    let invalid = |message: String| MessageFault::new(ErrorCode::INVALID_PARAMS, message);
     let call: ToolCall<'_> = serde_json::from_str(params)
         .map_err(|e| invalid(format!("The parameters of tools/call cannot be read: {e}.")))?;
     let arguments = call.arguments.map_or("{}", RawValue::get);

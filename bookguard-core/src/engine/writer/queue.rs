@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::engine::batch::{BatchState, Prior};
 use crate::engine::change::Change;
-use crate::engine::command::{Answer, CommandOutcome, Envelope, Head};
+use crate::engine::command::{CommandOutcome, Envelope, Head, Written};
 use crate::engine::decide::{Decision, decide};
 use crate::engine::needs::Needs;
 use crate::error::Error;
@@ -149,8 +149,8 @@ impl<R: Send + 'static> Queued for Job<R> {
         let undecided = || Error::internal("a command was answered before it was decided");
         let outcome = match (refused, self.decided) {
             (Some(refused), _) => Err(refused.clone()),
-            (None, Some(Ok(Decided::Fresh(reply)))) => Ok(Answer::Fresh(reply)),
-            (None, Some(Ok(Decided::Replayed(body)))) => Ok(Answer::Replayed(body)),
+            (None, Some(Ok(Decided::Fresh(reply)))) => Ok(Written::Fresh(reply)),
+            (None, Some(Ok(Decided::Replayed(body)))) => Ok(Written::Replayed(body)),
             (None, Some(Err(refusal))) => Err(refusal),
             (None, Some(Ok(Decided::Same(_))) | None) => Err(undecided()),
         };

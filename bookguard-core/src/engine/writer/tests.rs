@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use crate::engine::answers::ForgetAnswers;
-use crate::engine::command::Answer;
+use crate::engine::command::Written;
 use crate::features::partners::{RegisterPartner, Registration};
 use crate::guard::Guard;
 use crate::key_file::LedgerKey;
@@ -210,7 +210,7 @@ fn a_commit_whose_answer_is_lost_happens_once_under_its_idempotency_key() {
         "the outcome is unknown to the caller"
     );
     assert_eq!(bench.partners(), 1);
-    assert!(matches!(ask(&inbox, register(1)), Ok(Answer::Replayed(body)) if *body == *b"answer"));
+    assert!(matches!(ask(&inbox, register(1)), Ok(Written::Replayed(body)) if *body == *b"answer"));
     assert_eq!(bench.partners(), 1);
 }
 

@@ -108,7 +108,7 @@ impl Command for ProtectBooking {
             BookingStatus::Created => {}
         }
         let mut addition = Addition::to(batch, state, at, &self.seed)?;
-        let leaf = addition.record(facts::Protected {
+        let leaf = addition.record(facts::ProtectionFact {
             protected_at: at,
             terms_hash: FrozenTerms::of(&state.terms).hash(),
         })?;

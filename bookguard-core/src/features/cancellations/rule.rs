@@ -8,7 +8,7 @@ use crate::engine::chain::Addition;
 use crate::engine::command::{Command, Decided, NewEvent};
 use crate::engine::needs::Needs;
 use crate::error::{Error, Obstacle};
-use crate::evidence::facts::Resolved;
+use crate::evidence::facts::ResolutionFact;
 use crate::features::cancellations::{CancelBooking, DecideResolution, Expected, NewResolution};
 use crate::features::deliveries;
 use crate::model::{Amount, BookingId, Currency, EventType, PartnerId, Timestamp};
@@ -140,7 +140,7 @@ fn resolve(
     new: &NewResolution,
     resolution: Resolution,
 ) -> Decided<Resolution> {
-    addition.record(Resolved {
+    addition.record(ResolutionFact {
         resolution: resolution.clone(),
     })?;
     let event = NewEvent {

@@ -47,7 +47,7 @@ impl Command for RescheduleBooking {
             .map_err(about_the_date)?;
         new_date(state, &terms, agreed_at)?;
 
-        let fact = reschedule::Rescheduled {
+        let fact = reschedule::RescheduleFact {
             rescheduled_at: at,
             event_date: terms.anchor,
             time_zone: time_zone.cloned(),
@@ -78,7 +78,7 @@ impl Command for RescheduleBooking {
 }
 
 /// Whether the latest change of date is what is asked for.
-fn repeats(asked: &RescheduleRequest, latest: &reschedule::Rescheduled) -> bool {
+fn repeats(asked: &RescheduleRequest, latest: &reschedule::RescheduleFact) -> bool {
     latest.terms.date == asked.event_date
         && latest.agreed_by == asked.agreed_by
         && latest.at == asked.at

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use ipnet::IpNet;
 use serde::Deserialize;
 
-use super::table::{self, Rule};
+use super::table::{self, RangeRule};
 
 /// The addresses that share the first bits of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -93,14 +93,14 @@ impl FromStr for Subnet {
         let range = table::range_of(subnet.0.addr());
         match range.rule {
             _ if !subnet.is_within(&range.subnet) => Ok(subnet),
-            Rule::Never => Err(fail(
+            RangeRule::Never => Err(fail(
                 text,
                 &format!(
                     "is {}, where webhooks never go; it cannot be allowed",
                     range.name
                 ),
             )),
-            Rule::Carries(_) => Err(fail(
+            RangeRule::Carries(_) => Err(fail(
                 text,
                 "holds addresses judged by the IPv4 address in them; allow the IPv4 subnet",
             )),

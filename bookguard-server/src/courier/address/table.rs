@@ -12,13 +12,13 @@ use super::subnet::Subnet;
 #[derive(Debug, Clone)]
 pub(super) struct Range {
     pub subnet: Subnet,
-    pub rule: Rule,
+    pub rule: RangeRule,
     pub name: &'static str,
 }
 
 /// What a range means for a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rule {
+pub(super) enum RangeRule {
     /// The public internet.
     Open,
     /// Refused unless the operator allows the subnet.
@@ -68,7 +68,7 @@ pub(super) fn range_of(ip: IpAddr) -> &'static Range {
         .expect("the last row of each table contains every address")
 }
 
-const fn v4(network: [u8; 4], prefix: u8, rule: Rule, name: &'static str) -> Range {
+const fn v4(network: [u8; 4], prefix: u8, rule: RangeRule, name: &'static str) -> Range {
     Range {
         subnet: Subnet::v4(network, prefix),
         rule,
@@ -76,7 +76,7 @@ const fn v4(network: [u8; 4], prefix: u8, rule: Rule, name: &'static str) -> Ran
     }
 }
 
-const fn v6(network: [u16; 8], prefix: u8, rule: Rule, name: &'static str) -> Range {
+const fn v6(network: [u16; 8], prefix: u8, rule: RangeRule, name: &'static str) -> Range {
     Range {
         subnet: Subnet::v6(network, prefix),
         rule,
@@ -84,7 +84,7 @@ const fn v6(network: [u16; 8], prefix: u8, rule: Rule, name: &'static str) -> Ra
     }
 }
 
-use Rule::{Carries, CarriesUnlessAllowed, Never, Open, UnlessAllowed};
+use RangeRule::{Carries, CarriesUnlessAllowed, Never, Open, UnlessAllowed};
 
 // One row, one line.
 #[rustfmt::skip]

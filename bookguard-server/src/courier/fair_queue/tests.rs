@@ -67,15 +67,15 @@ fn take_all(queue: &mut FairQueue) -> Vec<Turn> {
     std::iter::from_fn(|| queue.next(Instant::now())).collect()
 }
 
-fn seat(to: u16, pool: EndpointStanding) -> Seat {
-    Seat {
+fn seat(to: u16, pool: EndpointStanding) -> AttemptSeat {
+    AttemptSeat {
         endpoint_id: endpoint(to),
         partner_id: partner(0),
         pool,
     }
 }
 
-fn end(queue: &mut FairQueue, seat: Seat, ended: Ended, took_ms: u64) -> bool {
+fn end(queue: &mut FairQueue, seat: AttemptSeat, ended: Ended, took_ms: u64) -> bool {
     queue.sent(seat, ended, took_ms);
     queue.done(&seat.endpoint_id)
 }

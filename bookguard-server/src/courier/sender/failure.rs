@@ -31,7 +31,7 @@ const OUT_OF_FILES: [i32; 2] = [24, 23];
 
 /// Where and why an attempt broke before it had a whole answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Failure {
+pub(super) struct AttemptFailure {
     pub phase: Phase,
     pub class: FailureClass,
     pub detail: String,
@@ -44,10 +44,10 @@ struct Root<'a> {
     wrapped: bool,
 }
 
-impl Failure {
+impl AttemptFailure {
     /// The address is one webhooks may not go to.
     pub(super) fn blocked(refused: &RefusedAddress) -> Self {
-        Failure::new(Phase::Dns, FailureClass::BlockedAddress, refused.message())
+        AttemptFailure::new(Phase::Dns, FailureClass::BlockedAddress, refused.message())
     }
 
     /// The deadline passed in `phase`.
@@ -59,7 +59,7 @@ impl Failure {
             Phase::Send | Phase::Headers => "waiting for the answer to begin",
             Phase::Body => "reading the answer",
         };
-        Failure::new(
+        AttemptFailure::new(
             phase,
             FailureClass::Timeout,
             &format!("timed out after {} ms, while {doing}", total.as_millis()),
@@ -68,7 +68,7 @@ impl Failure {
 
     /// The deadline passed while the service's own proxy was waited for.
     pub(super) fn proxy_timeout(total: Duration) -> Self {
-        Failure::new(
+        AttemptFailure::new(
             Phase::Connect,
             FailureClass::OurFault,
             &format!(
@@ -81,7 +81,7 @@ impl Failure {
     /// The URL is one that no request can be made of.
     pub(super) fn no_request() -> Self {
         // The address was checked when it was registered; this one slipped through and never will be sent to.
-        Failure::new(
+        AttemptFailure::new(
             Phase::Dns,
             FailureClass::BlockedAddress,
             "the URL cannot be requested",
@@ -93,28 +93,28 @@ impl Failure {
         let error = broken.cause();
         if let Some(refused) = chain(error).find_map(|cause| cause.downcast_ref::<RefusedAddress>())
         {
-            return Failure::blocked(refused);
+            return AttemptFailure::blocked(refused);
         }
         if let Some(failed) = chain(error).find_map(|cause| cause.downcast_ref::<LookupFailed>()) {
-            return Failure::new(Phase::Dns, FailureClass::DnsError, &failed.to_string());
+            return AttemptFailure::new(Phase::Dns, FailureClass::DnsError, &failed.to_string());
         }
         if let Some(fault) = chain(error).find_map(|cause| cause.downcast_ref::<ProxyFault>()) {
-            return Failure::new(Phase::Connect, FailureClass::OurFault, &fault.to_string());
+            return AttemptFailure::new(Phase::Connect, FailureClass::OurFault, &fault.to_string());
         }
         let root = root(error);
         if let Some(excess) = excess(error) {
-            return Failure::excess(excess, phase);
+            return AttemptFailure::excess(excess, phase);
         }
         if broken.is_connect() {
             let (phase, class) = while_connecting(root.as_ref(), https);
-            return Failure::new(phase, class, &innermost(error));
+            return AttemptFailure::new(phase, class, &innermost(error));
         }
         let mut http = chain(error).filter_map(|cause| cause.downcast_ref::<hyper::Error>());
         if let Some(http) = http.find(|http| is_about_what_was_said(http)) {
-            return Failure::not_understood(http, phase);
+            return AttemptFailure::not_understood(http, phase);
         }
         let (phase, class) = on_the_connection(root.as_ref(), phase);
-        Failure::new(phase, class, &innermost(error))
+        AttemptFailure::new(phase, class, &innermost(error))
     }
 
     /// More was sent than is read.
@@ -125,7 +125,7 @@ impl Failure {
                 "before the answer began, interim answers (1xx) included"
             }
         };
-        Failure::new(
+        AttemptFailure::new(
             phase,
             FailureClass::ExcessiveAnswer,
             &format!("{excess} {before}"),
@@ -138,17 +138,17 @@ impl Failure {
             let detail = format!(
                 "the head of the answer has more than {RESPONSE_FIELDS_BYTES} bytes or {RESPONSE_FIELDS} fields"
             );
-            return Failure::new(phase, FailureClass::HeadersTooLarge, &detail);
+            return AttemptFailure::new(phase, FailureClass::HeadersTooLarge, &detail);
         }
         let detail = format!("the answer is not HTTP/1: {error}");
-        Failure::new(phase, FailureClass::ProtocolError, &detail)
+        AttemptFailure::new(phase, FailureClass::ProtocolError, &detail)
     }
 
     fn new(phase: Phase, class: FailureClass, detail: &str) -> Self {
         let detail = detail
             .get(..detail.floor_char_boundary(DETAIL_BYTES))
             .unwrap_or_default();
-        Failure {
+        AttemptFailure {
             phase,
             class,
             detail: printable_head(detail.as_bytes()),

@@ -6,12 +6,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
 
-use crate::evidence::facts::{Created, Fact, LeafPlace, Logged, Protected, Resolved, Settled};
+use crate::evidence::facts::{
+    CreationFact, Fact, LeafPlace, Logged, NotificationFact, ProtectionFact, ResolutionFact,
+};
 use crate::evidence::frozen::policy_summary;
 use crate::evidence::packet::*;
 use crate::evidence::summary::{Material, summarize};
 use crate::evidence::{
-    Acceptance, BookingState, FrozenTerms, Notification, NotificationOutcome, Packet, Rescheduled,
+    Acceptance, BookingState, FrozenTerms, Notification, NotificationOutcome, Packet,
+    RescheduleFact,
 };
 use crate::ledger::event::{field_digest, salts};
 use crate::ledger::hash::Hash;
@@ -243,7 +246,7 @@ impl Fixture {
         };
         let terms = Terms::freeze(policy, &booked, MissingZone::Refuse).unwrap();
         let booking = booking(n, created_at, &terms, zone);
-        let fact = Created::of(&booking, FrozenTerms::of(&terms).hash());
+        let fact = CreationFact::of(&booking, FrozenTerms::of(&terms).hash());
         let stream = Sha256::digest([n])[..16].try_into().unwrap();
         let state = BookingState::recorded(fact.clone(), booking.policy);
         let mut kept = Kept {
@@ -269,7 +272,7 @@ impl Fixture {
 
     fn protect_at(&mut self, which: usize, now: Timestamp) {
         let mut kept = self.kept.remove(which);
-        let fact = Protected {
+        let fact = ProtectionFact {
             protected_at: now,
             terms_hash: FrozenTerms::of(&kept.terms).hash(),
         };
@@ -336,7 +339,7 @@ impl Fixture {
                 .map(|_| hex::encode(Sha256::digest("fine"))),
         };
         delivery.recorded.push(notification.clone());
-        self.append(&mut kept, now, Settled { notification });
+        self.append(&mut kept, now, NotificationFact { notification });
         self.kept.insert(which, kept);
     }
 
@@ -357,7 +360,7 @@ impl Fixture {
             Some(Lie::Moved) => terms.schedule[0].to = terms.schedule[0].to.plus_ms(86_400_000),
             _ => {}
         }
-        let fact = Rescheduled {
+        let fact = RescheduleFact {
             rescheduled_at: now,
             event_date: terms.anchor,
             time_zone: zone,
@@ -442,7 +445,7 @@ impl Fixture {
             protected,
         );
         self.append(&mut kept, now, cancellation);
-        self.append(&mut kept, now, Resolved { resolution });
+        self.append(&mut kept, now, ResolutionFact { resolution });
         self.kept.insert(which, kept);
     }
 
@@ -462,7 +465,7 @@ impl Fixture {
             resolution.evaluation.refund = Some(refund);
             resolution.summary = resolution.evaluation.summary();
         }
-        self.append(&mut kept, now, Resolved { resolution });
+        self.append(&mut kept, now, ResolutionFact { resolution });
         self.kept.insert(which, kept);
     }
 

@@ -2,7 +2,7 @@
 
 use crate::engine::command::{NewBooking, NewEvent};
 use crate::entropy;
-use crate::evidence::facts::{Created, Fact, SealedFact};
+use crate::evidence::facts::{CreationFact, Fact, SealedFact};
 use crate::features::bookings::{BookingCreated, CreateBooking};
 use crate::features::fixture::*;
 use crate::features::partners::SetQuota;
@@ -18,7 +18,7 @@ fn noon(day: i64) -> Timestamp {
 /// A booking of a hundred bytes.
 fn booking(at: Timestamp) -> Envelope<BookingCreated> {
     let made = state(None, BookingStatus::Created);
-    let fact = Fact::from(Created::of(&made.booking, made.terms_hash.clone()));
+    let fact = Fact::from(CreationFact::of(&made.booking, made.terms_hash.clone()));
     let fact = SealedFact {
         members: "f".repeat(60),
         ..fact.seal(entropy::bytes()).unwrap()

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::clock::Clock;
 use crate::engine::answers::ForgetAnswers;
-use crate::engine::command::{Answer, Command, Envelope, LeasedDelivery};
+use crate::engine::command::{Command, Envelope, LeasedDelivery, Written};
 use crate::features;
 use crate::features::bookings::BookingCreated;
 use crate::features::deliveries::{ClaimDeliveries, SettleDelivery};
@@ -90,8 +90,8 @@ impl Fixture {
             Action::Write(writing) => {
                 let answer = self.service.submit(writing.command).unwrap();
                 match answer.blocking_recv().unwrap().unwrap() {
-                    Answer::Fresh(reply) => reply,
-                    Answer::Replayed(body) => serde_json::from_slice(&body).unwrap(),
+                    Written::Fresh(reply) => reply,
+                    Written::Replayed(body) => serde_json::from_slice(&body).unwrap(),
                 }
             }
         }
@@ -336,7 +336,7 @@ fn prune(fixture: &Fixture, before: Timestamp) -> u64 {
     let command = found.command(fixture.now()).unwrap();
     let answer = fixture.service.submit(command).unwrap();
     match answer.blocking_recv().unwrap().unwrap() {
-        Answer::Fresh(events) => events,
+        Written::Fresh(events) => events,
         other => panic!("{other:?}"),
     }
 }
