@@ -48,14 +48,23 @@ pub struct FieldError {
 }
 
 /// What stands in the way of an operation, as far as the caller may see it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct Obstacle {
-    /// The resolution that is there already.
+    /// The existing resolution of a booking that is already canceled, or of a review that is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub resolution_id: Option<ResolutionId>,
-    /// The hash of the terms' text in force, which is not the one accepted.
+    /// With `disclosure_changed`: the hash of the text in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub disclosure_hash: Option<String>,
     /// What a cancellation comes to now, which is not what the caller expected: an evaluation's JSON, since an error knows no
     /// policy.
+    #[serde(skip)]
+    #[cfg_attr(feature = "openapi", oai(skip))]
     pub evaluation: Option<String>,
 }
 

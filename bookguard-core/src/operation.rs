@@ -4,6 +4,7 @@
 //! frontends decide how a request arrives and an answer leaves, and hold no rule.
 
 mod parameters;
+mod route;
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -15,98 +16,15 @@ use sha2::{Digest, Sha256};
 
 use crate::engine::command::{Command, Envelope, Remember, Written};
 use crate::error::{Error, FieldError};
-use crate::input::{self, Declaration};
+use crate::input;
 use crate::limits;
 use crate::model::{EndpointId, EventId, Id, PartnerId, Timestamp, id::Noun};
-use crate::session::{Access, Authority, Session};
+use crate::session::{Authority, Session};
 use crate::store::StoreError;
 use crate::store::read::Reader;
 pub(crate) use parameters::{LIMIT, cursor, ids_cursor};
 pub use parameters::{QueryForm, QueryParam};
-
-/// The HTTP methods in use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Method {
-    /// Reads.
-    Get,
-    /// Writes.
-    Post,
-    /// Writes what the address names; repeating it changes nothing.
-    Put,
-    /// Changes a part of something; repeating it changes nothing.
-    Patch,
-    /// Ends something.
-    Delete,
-}
-
-impl Method {
-    /// As HTTP spells it (RFC 9110 section 9, RFC 5789).
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Post => "POST",
-            Self::Put => "PUT",
-            Self::Patch => "PATCH",
-            Self::Delete => "DELETE",
-        }
-    }
-}
-
-/// Whether a route takes a JSON body.
-#[derive(Debug, Clone, Copy)]
-pub enum Body {
-    /// None; one that is sent is refused unless it is empty or an empty object.
-    None,
-    /// May be left out.
-    Optional(&'static Declaration),
-    /// Must be there.
-    Required(&'static Declaration),
-}
-
-impl Body {
-    /// The body that may be sent.
-    pub fn declaration(self) -> Option<&'static Declaration> {
-        match self {
-            Self::None => None,
-            Self::Optional(body) | Self::Required(body) => Some(body),
-        }
-    }
-}
-
-/// One operation's place in the HTTP interface.
-#[derive(Debug, Clone, Copy)]
-pub struct Route {
-    /// The operation's name in the interface document.
-    pub id: &'static str,
-    /// Method.
-    pub method: Method,
-    /// Path with its parameters in braces.
-    pub path: &'static str,
-    /// Who may use it.
-    pub access: Access,
-    /// Status of success.
-    pub status: u16,
-    /// Whether it takes a body, and which.
-    pub body: Body,
-    /// The query parameters it knows.
-    pub query: &'static [QueryParam],
-    /// Statuses of its refusals, beyond those every route has.
-    pub refusals: &'static [u16],
-    /// Group in the interface document.
-    pub tag: &'static str,
-    /// One line.
-    pub summary: &'static str,
-    /// What a partner's developer needs to know.
-    pub description: &'static str,
-}
-
-impl Route {
-    /// The names of the path's parameters, in order.
-    pub fn parameters(&self) -> impl Iterator<Item = &'static str> + use<> {
-        let segments = self.path.split('/');
-        segments.filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
-    }
-}
+pub use route::{Body, Method, Route};
 
 /// A request as either frontend passes it on.
 #[derive(Debug, Clone, Default)]
@@ -127,23 +45,17 @@ pub struct Request {
 }
 
 /// A read, to be run where blocking is allowed.
-pub type ReadFn<T> = Box<dyn FnOnce(&Session) -> Result<T, Error> + Send>;
+pub type ReadFn = Box<dyn FnOnce(&Session) -> Result<Finished, Error> + Send>;
 
 /// What is to be done for a request.
 pub enum Action<T> {
     /// Ask the store.
-    Read(ReadFn<T>),
-    /// The same where it may take long, so that others should not have to wait for it.
-    Long(ReadFn<T>),
-    /// Ask the store for an answer that lies there as the JSON that leaves.
-    Stored {
-        /// Whether it may take long.
+    Read {
+        /// Whether it may take long, so that others should not have to wait for it.
         is_long: bool,
         /// The read.
-        read: ReadFn<Finished>,
+        read: ReadFn,
     },
-    /// Nothing: the caller has kept an answer that says the same, under this tag.
-    Unchanged(String),
     /// Ask the store, and again until there is something to answer.
     Watch(Watch<T>),
     /// Ask the writer.
@@ -416,10 +328,28 @@ pub fn finish_write<O: Operation>(answer: Written<O::Output>) -> Finished {
 }
 
 /// A read.
-pub(crate) fn read<T>(
-    run: impl FnOnce(&Session) -> Result<T, Error> + Send + 'static,
+pub(crate) fn read<O: Operation>(
+    run: impl FnOnce(&Session) -> Result<O::Output, Error> + Send + 'static,
+) -> Action<O::Output> {
+    read_long::<O>(false, run)
+}
+
+/// A read that may take long.
+pub fn read_long<O: Operation>(
+    is_long: bool,
+    run: impl FnOnce(&Session) -> Result<O::Output, Error> + Send + 'static,
+) -> Action<O::Output> {
+    let run = move |session: &Session| Ok(finish::<O>(&run(session)?));
+    read_stored(is_long, run)
+}
+
+/// A read of an answer that lies in the store as the bytes that leave.
+pub(crate) fn read_stored<T>(
+    is_long: bool,
+    run: impl FnOnce(&Session) -> Result<Finished, Error> + Send + 'static,
 ) -> Action<T> {
-    Action::Read(Box::new(run))
+    let read = Box::new(run);
+    Action::Read { is_long, read }
 }
 
 /// A command received at this instant, whose reply is the operation's answer.

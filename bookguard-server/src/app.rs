@@ -118,7 +118,7 @@ impl App {
     ) -> Result<Self, String> {
         let per_minute = config.registrations_per_minute;
         let threads = Handle::current().metrics().num_workers();
-        let here = match service.store().reads_here() {
+        let in_place = match service.store().reads_here() {
             true => threads - 1,
             false => 0,
         };
@@ -135,7 +135,7 @@ impl App {
             service,
             keys: Keys::default(),
             courier,
-            readers: Readers::start(here)?,
+            readers: Readers::start(in_place)?,
             report: config.report,
             operator: None,
             registrations: Limiter::new("registration", per_minute, 60, per_minute),

@@ -49,7 +49,7 @@ pub(crate) struct Readers {
     short: Arc<JobQueue>,
     long: Arc<JobQueue>,
     /// How many tasks more may read by themselves.
-    here: Semaphore,
+    in_place: Semaphore,
 }
 
 #[derive(Default)]
@@ -108,17 +108,17 @@ impl<K: Copy + Eq + std::hash::Hash, T> Turns<K, T> {
 }
 
 impl Readers {
-    /// Starts them. On `here` threads at most, a short read is the calling thread's own work.
+    /// Starts them. On `in_place` threads at most, a short read is the calling thread's own work.
     ///
     /// # Errors
     /// A sentence for the operator when the system gives no threads.
-    pub(crate) fn start(here: usize) -> Result<Self, String> {
+    pub(crate) fn start(in_place: usize) -> Result<Self, String> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = (2 * processors).clamp(THREADS.0, THREADS.1);
         let readers = Self {
             short: Arc::default(),
             long: Arc::default(),
-            here: Semaphore::new(here),
+            in_place: Semaphore::new(in_place),
         };
         let long = (threads / LONG_SHARE).max(1);
         for _ in long..threads {
@@ -141,7 +141,7 @@ impl Readers {
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         if class == ReadClass::Short
-            && let Ok(_held) = self.here.try_acquire()
+            && let Ok(_held) = self.in_place.try_acquire()
         {
             return work();
         }

@@ -5,8 +5,7 @@
 
 use std::borrow::Cow;
 
-use bookguard_core::error::{Error, FieldError, Kind};
-use bookguard_core::model::ResolutionId;
+use bookguard_core::error::{Error, FieldError, Kind, Obstacle};
 use bookguard_core::policy::Evaluation;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use poem::Response;
@@ -34,14 +33,10 @@ pub struct ErrorBody {
     /// Every faulty field; empty when no field is at fault.
     #[serde(default)]
     pub details: Vec<FieldError>,
-    /// The existing resolution of a booking that is already canceled, or of a review that is over.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[oai(skip_serializing_if_is_none)]
-    pub resolution_id: Option<ResolutionId>,
-    /// With `disclosure_changed`: the hash of the text in force.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[oai(skip_serializing_if_is_none)]
-    pub disclosure_hash: Option<String>,
+    /// What stands in the way.
+    #[serde(flatten)]
+    #[oai(flatten)]
+    pub obstacle: Obstacle,
     /// With `quote_changed`: what the cancellation comes to now.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[oai(skip_serializing_if_is_none)]
@@ -292,15 +287,15 @@ impl From<Error> for ErrorBody {
 
 impl ErrorBody {
     fn of(status: StatusCode, error: Error) -> Self {
-        let obstacle = error.obstacle.map(|obstacle| *obstacle).unwrap_or_default();
+        let mut obstacle = error.obstacle.map(|obstacle| *obstacle).unwrap_or_default();
+        let evaluation = obstacle.evaluation.take();
         Self {
             error: status.canonical_reason().unwrap_or("Error").to_owned(),
             message: error.message,
             code: error.code.into_owned(),
             details: error.details,
-            resolution_id: obstacle.resolution_id,
-            disclosure_hash: obstacle.disclosure_hash,
-            evaluation: (obstacle.evaluation).and_then(|json| serde_json::from_str(&json).ok()),
+            obstacle,
+            evaluation: evaluation.and_then(|json| serde_json::from_str(&json).ok()),
         }
     }
 

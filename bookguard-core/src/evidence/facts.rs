@@ -111,7 +111,7 @@ pub struct Logged<T> {
 }
 
 /// What every fact says of itself.
-trait Tell {
+pub(super) trait Tell {
     /// When it happened, by the clock of the service.
     fn happened_at(&self) -> Timestamp;
     /// What happened, in a sentence that names no person.
@@ -289,27 +289,6 @@ impl Tell for ProtectionFact {
 
     fn told(&self) -> String {
         "The booking was protected: its terms were locked.".to_owned()
-    }
-}
-
-impl Tell for RescheduleFact {
-    fn happened_at(&self) -> Timestamp {
-        self.rescheduled_at
-    }
-
-    fn told(&self) -> String {
-        "The event was moved to another date, as both sides agreed: the terms were fixed anew."
-            .to_owned()
-    }
-}
-
-impl Tell for Acceptance {
-    fn happened_at(&self) -> Timestamp {
-        self.accepted_at
-    }
-
-    fn told(&self) -> String {
-        "A party accepted the terms exactly as they were disclosed.".to_owned()
     }
 }
 

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::facts::Tell;
 use super::frozen::FrozenTerms;
 use crate::model::{Booking, Timestamp};
 use crate::policy::{Actor, PastReschedule, Policy, Terms};
@@ -45,6 +46,17 @@ impl RescheduleFact {
             time_zone: self.time_zone.clone(),
             terms: self.terms.clone(),
         }
+    }
+}
+
+impl Tell for RescheduleFact {
+    fn happened_at(&self) -> Timestamp {
+        self.rescheduled_at
+    }
+
+    fn told(&self) -> String {
+        "The event was moved to another date, as both sides agreed: the terms were fixed anew."
+            .to_owned()
     }
 }
 

@@ -15,7 +15,6 @@ use crate::input::{cut, shorten};
 use crate::ledger::{Checkpoint, VerifierKey, jcs};
 use crate::limits::PACKET_BYTES;
 
-mod acceptance;
 mod content;
 mod deliveries;
 mod entries;
@@ -50,7 +49,7 @@ struct Verification {
 const DETAIL_CHARS: usize = 1_000;
 
 /// What holds, in a sentence, or what does not.
-type Outcome = Result<String, String>;
+pub(super) type Outcome = Result<String, String>;
 
 impl Verification {
     fn run(&mut self, bytes: &[u8], vkey: &str) {

@@ -20,7 +20,7 @@ use crate::input::{self, Declaration, Draft, Form, Json, Value};
 use crate::limits;
 use crate::model::{BookingId, PartnerId, Scope, Timestamp};
 use crate::operation::{
-    Action, Body, Method, Operation, ReadFn, Request, Route, path_id, query, query_one, write,
+    Action, Body, Operation, Request, Route, path_id, query, query_one, read_long, write,
 };
 use crate::policy::{Actor, Segment, Terms, TermsDisclosure, disclose, effective_schedule};
 use crate::session::{Access, Session};
@@ -73,12 +73,8 @@ pub struct DisclosedTerms {
 impl Operation for GetDisclosure {
     const ROUTE: Route = Route {
         id: "getDisclosure",
-        method: Method::Get,
         path: "/v1/bookings/{bookingId}/disclosure",
         access: Access::Scope(Scope::BookingsRead),
-        status: 200,
-        body: Body::None,
-        query: &[],
         refusals: &[404],
         tag: "Bookings",
         summary: "The terms of a booking in words",
@@ -86,6 +82,7 @@ impl Operation for GetDisclosure {
                       accepted, and record that with its `disclosureHash`. The same frozen terms always give the same text and \
                       hash, so anybody can recreate them from the evidence packet. When the event is moved, the text changes; \
                       earlier texts stay in `former`, with their acceptances.",
+        ..Route::GET
     };
     type Output = BookingDisclosure;
 
@@ -94,7 +91,7 @@ impl Operation for GetDisclosure {
         let chain = query_one(session, |reader| reader.booking_chain(&booking_id))?
             .filter(|chain| session.may_see(&chain.owner))
             .ok_or_else(|| Error::not_found("booking"))?;
-        let tell: ReadFn<_> = Box::new(move |session| {
+        let tell = move |session: &Session| {
             let (state, entries) = query(session, |reader| {
                 reader.snapshot();
                 let state = reader.booking(&booking_id)?;
@@ -112,13 +109,10 @@ impl Operation for GetDisclosure {
                 current,
                 former: terms_versions,
             })
-        });
+        };
         // Every entry is read for it.
-        Ok(if chain.entries > limits::ENTRIES_AT_ONCE {
-            Action::Long(tell)
-        } else {
-            Action::Read(tell)
-        })
+        let is_long = chain.entries > limits::ENTRIES_AT_ONCE;
+        Ok(read_long::<Self>(is_long, tell))
     }
 }
 
@@ -152,12 +146,10 @@ pub struct AcceptanceRequest {
 impl Operation for AcceptTerms {
     const ROUTE: Route = Route {
         id: "acceptTerms",
-        method: Method::Post,
         path: "/v1/bookings/{bookingId}/acceptances",
         access: Access::Scope(Scope::BookingsWrite),
         status: 201,
         body: Body::Required(&AcceptanceRequest::BODY),
-        query: &[],
         refusals: &[404, 409],
         tag: "Bookings",
         summary: "Record that a party accepted a booking's terms",
@@ -165,6 +157,7 @@ impl Operation for AcceptTerms {
                       which is part of every evidence packet from then on. A text other than the one in force is 409 \
                       `disclosure_changed`, with the `disclosureHash` in force; repeating the same party, method, instant and \
                       text returns what is recorded.",
+        ..Route::POST
     };
     type Output = Accepted;
 

@@ -12,8 +12,8 @@ use crate::input::{self, Declaration, Form, Value};
 use crate::limits;
 use crate::model::id::noun;
 use crate::operation::{
-    Action, Body, LIMIT, Method, Operation, Request, Route, ids_cursor, paging, path_id, query,
-    query_one, read, write,
+    Action, Body, LIMIT, Operation, Request, Route, ids_cursor, paging, path_id, query, query_one,
+    read, write,
 };
 use crate::session::{Access, Authority, Session};
 
@@ -35,16 +35,15 @@ pub struct KeyRequest {
 impl Operation for CreateApiKey {
     const ROUTE: Route = Route {
         id: "createApiKey",
-        method: Method::Post,
         path: "/v1/api-keys",
         access: Access::Scope(Scope::ApiKeysWrite),
         status: 201,
         body: Body::Optional(&KeyRequest::BODY),
-        query: &[],
         refusals: &[409],
         tag: "API keys",
         summary: "Create an API key",
         description: "The key is shown only once. A key can create only keys whose scopes it holds.",
+        ..Route::POST
     };
     type Output = NewApiKey;
 
@@ -155,23 +154,20 @@ pub struct ListApiKeys;
 impl Operation for ListApiKeys {
     const ROUTE: Route = Route {
         id: "listApiKeys",
-        method: Method::Get,
         path: "/v1/api-keys",
         access: Access::Scope(Scope::ApiKeysRead),
-        status: 200,
-        body: Body::None,
         query: &[LIMIT, ids_cursor::<noun::ApiKey>()],
-        refusals: &[],
         tag: "API keys",
         summary: "List API keys",
         description: "Newest first, revoked ones included. Never shows a key itself, only its last four characters.",
+        ..Route::GET
     };
     type Output = Page<ApiKey>;
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Page<ApiKey>>, Error> {
         let partner_id = session.partner_id()?;
         let page = paging(request)?;
-        Ok(read(move |session| {
+        Ok(read::<Self>(move |session| {
             let rows = query(session, |reader| {
                 reader.keys(&partner_id, page.before, page.limit + 1)
             })?;
@@ -192,12 +188,8 @@ pub struct RevokeApiKey {
 impl Operation for RevokeApiKey {
     const ROUTE: Route = Route {
         id: "revokeApiKey",
-        method: Method::Delete,
         path: "/v1/api-keys/{apiKeyId}",
         access: Access::Scope(Scope::ApiKeysWrite),
-        status: 200,
-        body: Body::None,
-        query: &[],
         refusals: &[404, 409],
         tag: "API keys",
         summary: "Revoke an API key",
@@ -205,6 +197,7 @@ impl Operation for RevokeApiKey {
                       same. \
             A key can revoke only keys whose scopes it holds, itself included, and not the last active key with `api-keys:write`: \
             without one, the partner could not make another.",
+        ..Route::DELETE
     };
     type Output = ApiKey;
 
@@ -228,7 +221,7 @@ impl Operation for RevokeApiKey {
     }
 }
 
-/// Answer to a new key (spec: POST /v1/api-keys).
+/// A new key, shown once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]

@@ -10,9 +10,7 @@ use crate::error::Error;
 use crate::input::{self, Declaration, Form, Value};
 use crate::limits;
 use crate::model::{BookingId, EventId, PartnerId, ResolutionId, Scope, Timestamp};
-use crate::operation::{
-    Action, Body, Method, Operation, Request, Route, path_id, query, read, write,
-};
+use crate::operation::{Action, Body, Operation, Request, Route, path_id, query, read, write};
 use crate::policy::{Actor, EvidenceItem, Reason, Resolution, ResolutionPath};
 use crate::session::{Access, Session};
 
@@ -48,12 +46,10 @@ pub struct CancelRequest {
 impl Operation for CancelBooking {
     const ROUTE: Route = Route {
         id: "cancelBooking",
-        method: Method::Post,
         path: "/v1/bookings/{bookingId}/cancel",
         access: Access::Scope(Scope::BookingsWrite),
         status: 201,
         body: Body::Required(&CancelRequest::BODY),
-        query: &[],
         refusals: &[404, 409],
         tag: "Cancellation",
         summary: "Cancel a booking",
@@ -64,6 +60,7 @@ impl Operation for CancelBooking {
                       `effectiveAt` answers with the existing resolution; any other cancellation of a canceled booking is 409 \
                       `booking_already_canceled` with its `resolutionId`. If a person must decide, the booking is still \
                       canceled, with a resolution in status `pending_review`.",
+        ..Route::POST
     };
     type Output = Resolution;
 
@@ -92,23 +89,22 @@ pub struct GetResolution;
 impl Operation for GetResolution {
     const ROUTE: Route = Route {
         id: "getResolution",
-        method: Method::Get,
         path: "/v1/resolutions/{resolutionId}",
         access: Access::Scope(Scope::BookingsRead),
-        status: 200,
-        body: Body::None,
-        query: &[],
         refusals: &[404],
         tag: "Cancellation",
         summary: "One resolution",
         description: "The result of a cancellation, exactly as the ledger records it. `supersededBy` names the decision that \
                       replaced a resolution left to a person.",
+        ..Route::GET
     };
     type Output = Resolution;
 
     fn prepare(_: &Session, request: &Request) -> Result<Action<Resolution>, Error> {
         let resolution_id: ResolutionId = path_id(request, 0)?;
-        Ok(read(move |session| Ok(visible(session, &resolution_id)?.1)))
+        Ok(read::<Self>(move |session| {
+            Ok(visible(session, &resolution_id)?.1)
+        }))
     }
 }
 
@@ -139,12 +135,10 @@ pub struct DecisionRequest {
 impl Operation for DecideResolution {
     const ROUTE: Route = Route {
         id: "decideResolution",
-        method: Method::Post,
         path: "/v1/resolutions/{resolutionId}/decide",
         access: Access::Scope(Scope::BookingsWrite),
         status: 201,
         body: Body::Required(&DecisionRequest::BODY),
-        query: &[],
         refusals: &[404, 409],
         tag: "Cancellation",
         summary: "Decide a resolution that was left to a person",
@@ -152,6 +146,7 @@ impl Operation for DecideResolution {
                       `supersedes` the pending one, with its own ledger entry and `resolution.created` event. A resolution is \
                       decided once: repeating the same decision returns what is recorded, a different one is 409 \
                       `resolution_already_decided`. A resolution that needed no decision is 409 `resolution_final`.",
+        ..Route::POST
     };
     type Output = Resolution;
 

@@ -17,8 +17,8 @@ use crate::input::{self, Declaration, Draft, Form, Value};
 use crate::limits;
 use crate::model::id::noun;
 use crate::operation::{
-    Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route, ids_cursor,
-    paging, path_id, query, query_choice, query_one, read, write,
+    Action, Body, LIMIT, Operation, QueryForm, QueryParam, Request, Route, ids_cursor, paging,
+    path_id, query, query_choice, query_one, read, write,
 };
 use crate::service::AddressRefused;
 use crate::session::{Access, Authority, Session};
@@ -47,12 +47,10 @@ pub struct NewEndpoint {
 impl Operation for CreateEndpoint {
     const ROUTE: Route = Route {
         id: "createWebhookEndpoint",
-        method: Method::Post,
         path: "/v1/webhook-endpoints",
         access: Access::Scope(Scope::WebhooksWrite),
         status: 201,
         body: Body::Required(&NewEndpoint::BODY),
-        query: &[],
         refusals: &[409],
         tag: "Webhooks",
         summary: "Add a webhook endpoint",
@@ -61,6 +59,7 @@ impl Operation for CreateEndpoint {
                       have it. Until its receiver has accepted a delivery, the endpoint gets one at a time, at most six a \
                       minute: see `unverifiedSince`. With `\"ownSecret\": true` the answer also holds the endpoint's own \
                       signing secret.",
+        ..Route::POST
     };
     type Output = EndpointKept;
 
@@ -199,11 +198,8 @@ pub struct ListEndpoints;
 impl Operation for ListEndpoints {
     const ROUTE: Route = Route {
         id: "listWebhookEndpoints",
-        method: Method::Get,
         path: "/v1/webhook-endpoints",
         access: Access::Scope(Scope::WebhooksRead),
-        status: 200,
-        body: Body::None,
         query: &[
             QueryParam {
                 name: "status",
@@ -213,10 +209,10 @@ impl Operation for ListEndpoints {
             LIMIT,
             ids_cursor::<noun::Endpoint>(),
         ],
-        refusals: &[],
         tag: "Webhooks",
         summary: "List webhook endpoints",
         description: "Newest first.",
+        ..Route::GET
     };
     type Output = Page<Endpoint>;
 
@@ -232,7 +228,7 @@ impl Operation for ListEndpoints {
         if !faults.is_empty() {
             return Err(Error::faults(faults));
         }
-        Ok(read(move |session| {
+        Ok(read::<Self>(move |session| {
             let rows = query(session, |reader| {
                 reader.endpoints(partner_id.as_ref(), status, page.before, page.limit + 1)
             })?;
@@ -249,12 +245,8 @@ pub struct GetEndpoint;
 impl Operation for GetEndpoint {
     const ROUTE: Route = Route {
         id: "getWebhookEndpoint",
-        method: Method::Get,
         path: "/v1/webhook-endpoints/{endpointId}",
         access: Access::Scope(Scope::WebhooksRead),
-        status: 200,
-        body: Body::None,
-        query: &[],
         refusals: &[404],
         tag: "Webhooks",
         summary: "One webhook endpoint",
@@ -262,12 +254,13 @@ impl Operation for GetEndpoint {
                       `status` is `failing` after ten failures in a row, and `suspended` after five days of nothing but \
                       failures: then its deliveries wait, and from `nextProbeAt` on a single delivery tests whether it is \
                       back. The first one that succeeds, or `\"enabled\": true`, resumes it.",
+        ..Route::GET
     };
     type Output = Endpoint;
 
     fn prepare(_: &Session, request: &Request) -> Result<Action<Endpoint>, Error> {
         let endpoint_id: EndpointId = path_id(request, 0)?;
-        Ok(read(move |session| {
+        Ok(read::<Self>(move |session| {
             query_one(session, |reader| reader.endpoint(&endpoint_id))?
                 .filter(|(owner, _)| session.may_see(owner))
                 .map(|(_, endpoint)| endpoint)
@@ -286,16 +279,13 @@ pub struct DeleteEndpoint {
 impl Operation for DeleteEndpoint {
     const ROUTE: Route = Route {
         id: "deleteWebhookEndpoint",
-        method: Method::Delete,
         path: "/v1/webhook-endpoints/{endpointId}",
         access: Access::Scope(Scope::WebhooksWrite),
-        status: 200,
-        body: Body::None,
-        query: &[],
         refusals: &[404],
         tag: "Webhooks",
         summary: "Delete a webhook endpoint",
         description: "Its waiting deliveries are given up and show as failed. The answer is the endpoint as it was.",
+        ..Route::DELETE
     };
     type Output = Endpoint;
 

@@ -8,8 +8,8 @@ use crate::error::Error;
 use crate::limits;
 use crate::model::{Amount, BookingId, Currency, Scope, Timestamp};
 use crate::operation::{
-    Action, Body, Method, Operation, QueryForm, QueryParam, Request, Route, path_id, query_choice,
-    query_fault, query_value, read, whole_number,
+    Action, Operation, QueryForm, QueryParam, Request, Route, path_id, query_choice, query_fault,
+    query_value, read, whole_number,
 };
 use crate::policy::{self, Actor, Evaluation, MatrixRow, Mode, Question, Reason, Resolution};
 use crate::session::{Access, Session};
@@ -34,11 +34,8 @@ pub struct PolicyEvaluation {
 impl Operation for EvaluatePolicy {
     const ROUTE: Route = Route {
         id: "evaluatePolicy",
-        method: Method::Get,
         path: "/v1/bookings/{bookingId}/policy-evaluation",
         access: Access::Scope(Scope::BookingsRead),
-        status: 200,
-        body: Body::None,
         query: &[
             QueryParam {
                 name: "asOf",
@@ -77,13 +74,14 @@ impl Operation for EvaluatePolicy {
         description: "Computed from the policy frozen with the booking; changes nothing. `evaluationStatus` says how far to \
                       rely on it, `resolutionPath` what would happen to the money. A canceled booking always answers with what \
                       was recorded: `final`, or `review_required` while a person has to decide.",
+        ..Route::GET
     };
     type Output = PolicyEvaluation;
 
     fn prepare(_: &Session, request: &Request) -> Result<Action<PolicyEvaluation>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
         let asked = Asked::read(request)?;
-        Ok(read(move |session| {
+        Ok(read::<Self>(move |session| {
             let state = visible(session, &booking_id)?;
             let question = asked.question(session.service.clock().now(), state.booking.currency)?;
             evaluation(&state, &question, asked.matrix)

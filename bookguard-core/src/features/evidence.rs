@@ -22,7 +22,9 @@ use crate::ledger::proof::prove_inclusion;
 use crate::ledger::tile::ReadError;
 use crate::limits::{ENTRIES_AT_ONCE, PACKET_ATTEMPTS};
 use crate::model::{BookingId, DeliveryStatus, Scope, Timestamp};
-use crate::operation::{Action, Body, Method, Operation, Request, Route, path_id, read, to_json};
+use crate::operation::{
+    Action, Finished, Operation, Request, Route, path_id, read, read_long, read_stored, to_json,
+};
 use crate::policy::{Evaluation, Explanation};
 use crate::service::Service;
 use crate::session::{Access, Session};
@@ -36,12 +38,8 @@ pub struct GetEvidence;
 impl Operation for GetEvidence {
     const ROUTE: Route = Route {
         id: "getEvidence",
-        method: Method::Get,
         path: "/v1/bookings/{bookingId}/evidence",
         access: Access::Scope(Scope::EvidenceRead),
-        status: 200,
-        body: Body::None,
-        query: &[],
         refusals: &[404],
         tag: "Evidence",
         summary: "The evidence packet of a booking",
@@ -49,22 +47,23 @@ impl Operation for GetEvidence {
                       with the ledger's public key. Keep its bytes unchanged: the signature covers every one of them. While \
                       nothing happens to the booking and its deliveries, the same packet is returned for up to a minute, and \
                       its `ETag` stays the same: ask with `If-None-Match`.",
+        ..Route::GET
     };
     type Output = SealedPacket;
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<SealedPacket>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
         Ok(match find(session, &booking_id, Some(request))? {
-            Found::Kept(tag) => Action::Unchanged(tag),
-            Found::Packet(packet) => read(move |_| Ok(packet)),
-            Found::Long => Action::Long(Box::new(move |session| {
+            Found::Kept(tag) => read_stored(false, move |_| Ok(Finished::unchanged(tag))),
+            Found::Packet(packet) => read::<Self>(move |_| Ok(packet)),
+            Found::Long => read_long::<Self>(true, move |session| {
                 match find(session, &booking_id, None)? {
                     Found::Packet(packet) => Ok(packet),
                     Found::Kept(_) | Found::Long => {
                         Err(Error::internal("a packet is made when it is asked for"))
                     }
                 }
-            })),
+            }),
         })
     }
 

@@ -11,8 +11,8 @@ use crate::error::{Error, FieldError};
 use crate::input::{self, Declaration};
 use crate::model::{Page, PartnerId, Scope, Timestamp};
 use crate::operation::{
-    Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route, cursor,
-    page_from, query_fault, query_one, query_value, read, whole_number, write,
+    Action, Body, LIMIT, Operation, QueryForm, QueryParam, Request, Route, cursor, page_from,
+    query_fault, query_one, query_value, read, whole_number, write,
 };
 use crate::policy::{POLICY_ID_FIX, Policy, is_policy_id};
 use crate::session::{Access, Session};
@@ -127,12 +127,9 @@ const NEW_POLICY: Declaration = Declaration {
 impl Operation for PutPolicy {
     const ROUTE: Route = Route {
         id: "putPolicy",
-        method: Method::Put,
         path: "/v1/policies/{policyId}",
         access: Access::Scope(Scope::PoliciesWrite),
-        status: 200,
         body: Body::Required(&NEW_POLICY),
-        query: &[],
         refusals: &[409],
         tag: "Policies",
         summary: "Store a policy of your own",
@@ -141,6 +138,7 @@ impl Operation for PutPolicy {
                       as the latest version, no version is created and the latest is returned. `policyId` and `version` may be \
                       left out; a `version` that is sent must be the latest (the one you changed) or the next, else 409 \
                       `policy_version_conflict`. The ids of the library are reserved: 409 `policy_id_reserved`.",
+        ..Route::PUT
     };
     type Output = PolicyVersion;
 
@@ -199,11 +197,8 @@ pub struct GetPolicy;
 impl Operation for GetPolicy {
     const ROUTE: Route = Route {
         id: "getPolicy",
-        method: Method::Get,
         path: "/v1/policies/{policyId}",
         access: Access::Scope(Scope::PoliciesRead),
-        status: 200,
-        body: Body::None,
         query: &[QueryParam {
             name: "version",
             description: "That version; the latest when not given.",
@@ -213,6 +208,7 @@ impl Operation for GetPolicy {
         tag: "Policies",
         summary: "One policy of your own",
         description: "The latest version, or the one asked for. The library's are at `GET /v1/policy-templates`.",
+        ..Route::GET
     };
     type Output = PolicyVersion;
 
@@ -230,7 +226,7 @@ impl Operation for GetPolicy {
                 )])
             })?),
         };
-        Ok(read(move |session| {
+        Ok(read::<Self>(move |session| {
             query_one(session, |reader| {
                 reader.policy(&partner_id, &policy_id, wanted)
             })?
@@ -246,16 +242,13 @@ pub struct ListPolicies;
 impl Operation for ListPolicies {
     const ROUTE: Route = Route {
         id: "listPolicies",
-        method: Method::Get,
         path: "/v1/policies",
         access: Access::Scope(Scope::PoliciesRead),
-        status: 200,
-        body: Body::None,
         query: &[LIMIT, cursor(QueryForm::PolicyId)],
-        refusals: &[],
         tag: "Policies",
         summary: "List your own policies",
         description: "The latest version of each, in the order of their ids.",
+        ..Route::GET
     };
     type Output = Page<PolicyListing>;
 
@@ -263,7 +256,7 @@ impl Operation for ListPolicies {
         let own = |text: &str| is_policy_id(text).then(|| text.to_owned());
         let (limit, after) = page_from(request, own)?;
         let (partner_id, after) = (session.partner_id()?, after.unwrap_or_default());
-        Ok(read(move |session| {
+        Ok(read::<Self>(move |session| {
             let rows = query_one(session, |reader| {
                 reader.policies(&partner_id, &after, limit + 1)
             })?;
@@ -281,16 +274,14 @@ pub struct ListPolicyVersions;
 impl Operation for ListPolicyVersions {
     const ROUTE: Route = Route {
         id: "listPolicyVersions",
-        method: Method::Get,
         path: "/v1/policies/{policyId}/versions",
         access: Access::Scope(Scope::PoliciesRead),
-        status: 200,
-        body: Body::None,
         query: &[LIMIT, cursor(VERSION)],
         refusals: &[404],
         tag: "Policies",
         summary: "List the versions of a policy",
         description: "Newest first. Versions never change and are never removed.",
+        ..Route::GET
     };
     type Output = Page<PolicyListing>;
 
@@ -298,7 +289,7 @@ impl Operation for ListPolicyVersions {
         let policy_id = path_policy_id(request)?;
         let (limit, before) = page_from(request, version)?;
         let partner_id = session.partner_id()?;
-        Ok(read(move |session| {
+        Ok(read::<Self>(move |session| {
             let rows = query_one(session, |reader| {
                 reader.policy_versions(&partner_id, &policy_id, before, limit + 1)
             })?;

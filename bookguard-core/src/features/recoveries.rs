@@ -14,8 +14,8 @@ use crate::model::{
     EndpointId, Page, PartnerId, Recovery, RecoveryId, RecoveryStatus, Scope, Timestamp, Unreceived,
 };
 use crate::operation::{
-    Action, Body, LIMIT, Method, Operation, Request, Route, ids_cursor, paging, path_id, query,
-    query_one, read, write,
+    Action, Body, LIMIT, Operation, Request, Route, ids_cursor, paging, path_id, query, query_one,
+    read, write,
 };
 use crate::service::Service;
 use crate::session::{Access, Session};
@@ -44,12 +44,10 @@ const NEW_RECOVERY: Declaration = Declaration {
 impl Operation for RecoverEvents {
     const ROUTE: Route = Route {
         id: "recoverWebhookEvents",
-        method: Method::Post,
         path: "/v1/webhook-events/recover",
         access: Access::Scope(Scope::WebhooksWrite),
         status: 202,
         body: Body::Required(&NEW_RECOVERY),
-        query: &[],
         refusals: &[409],
         tag: "Webhooks",
         summary: "Deliver again the events of a period that were not received",
@@ -64,6 +62,7 @@ impl Operation for RecoverEvents {
                       shows its progress. Its deliveries are sent as the endpoints take them, oldest first. It does not count \
                       as a manual retry. With `\"dryRun\": true` nothing is delivered, and the numbers say what would be. Each \
                       partner can run one recovery at a time and begin 100 in 24 hours.",
+        ..Route::POST
     };
     type Output = Recovery;
 
@@ -195,22 +194,19 @@ pub struct GetRecovery;
 impl Operation for GetRecovery {
     const ROUTE: Route = Route {
         id: "getWebhookRecovery",
-        method: Method::Get,
         path: "/v1/webhook-recoveries/{recoveryId}",
         access: Access::Scope(Scope::WebhooksRead),
-        status: 200,
-        body: Body::None,
-        query: &[],
         refusals: &[404],
         tag: "Webhooks",
         summary: "How far a recovery has got",
         description: "Poll it until `status` is `finished`. Its deliveries may still be under way then: see the events.",
+        ..Route::GET
     };
     type Output = Recovery;
 
     fn prepare(_: &Session, request: &Request) -> Result<Action<Recovery>, Error> {
         let recovery_id: RecoveryId = path_id(request, 0)?;
-        Ok(read(move |session| {
+        Ok(read::<Self>(move |session| {
             query_one(session, |reader| reader.recovery(&recovery_id))?
                 .filter(|(owner, _)| session.may_see(owner))
                 .map(|(_, recovery)| recovery)
@@ -225,23 +221,20 @@ pub struct ListRecoveries;
 impl Operation for ListRecoveries {
     const ROUTE: Route = Route {
         id: "listWebhookRecoveries",
-        method: Method::Get,
         path: "/v1/webhook-recoveries",
         access: Access::Scope(Scope::WebhooksRead),
-        status: 200,
-        body: Body::None,
         query: &[LIMIT, ids_cursor::<noun::Recovery>()],
-        refusals: &[],
         tag: "Webhooks",
         summary: "List recoveries",
         description: "Newest first, dry runs included.",
+        ..Route::GET
     };
     type Output = Page<Recovery>;
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Page<Recovery>>, Error> {
         let partner_id = session.partner_id()?;
         let page = paging(request)?;
-        Ok(read(move |session| {
+        Ok(read::<Self>(move |session| {
             let rows = query(session, |reader| {
                 reader.recoveries(&partner_id, page.before, page.limit + 1)
             })?;

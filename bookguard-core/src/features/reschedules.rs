@@ -14,7 +14,7 @@ use crate::entropy;
 use crate::error::Error;
 use crate::input::{self, Declaration, Form, Json, Value};
 use crate::limits;
-use crate::operation::{Action, Body, Method, Operation, Request, Route, path_id, write};
+use crate::operation::{Action, Body, Operation, Request, Route, path_id, write};
 use crate::session::{Access, Session};
 
 /// `POST /v1/bookings/{bookingId}/reschedule`
@@ -45,12 +45,9 @@ pub struct RescheduleRequest {
 impl Operation for RescheduleBooking {
     const ROUTE: Route = Route {
         id: "rescheduleBooking",
-        method: Method::Post,
         path: "/v1/bookings/{bookingId}/reschedule",
         access: Access::Scope(Scope::BookingsWrite),
-        status: 200,
         body: Body::Required(&RescheduleRequest::BODY),
-        query: &[],
         refusals: &[404, 409],
         tag: "Bookings",
         summary: "Move a booking's event to another date",
@@ -60,6 +57,7 @@ impl Operation for RescheduleBooking {
                       what it would have cost when the event was moved. Repeating the latest change answers with what is \
                       recorded; sending the date that the event already has is 409 `event_date_unchanged`. `dryRun` shows the \
                       result and changes nothing. No webhook event is sent.",
+        ..Route::POST
     };
     type Output = Rescheduled;
 

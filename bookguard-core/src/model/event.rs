@@ -53,7 +53,7 @@ pub enum DeliveryStatus {
 }
 
 impl DeliveryStatus {
-    /// The status of an event over its deliveries (spec: Webhook event).
+    /// The status of an event over all its deliveries.
     pub fn of_event(deliveries: impl IntoIterator<Item = Self>) -> Self {
         let mut status = Self::NoEndpoints;
         for delivery in deliveries {

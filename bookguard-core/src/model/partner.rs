@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{PartnerId, Timestamp};
 
-/// Where a partner stands (spec: Partner).
+/// Whether a partner may use the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
 #[serde(rename_all = "lowercase")]

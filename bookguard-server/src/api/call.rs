@@ -45,7 +45,7 @@ pub(crate) struct Caller<'a> {
 /// How far a request came before anything is waited for.
 enum Step<T> {
     Done(Finished),
-    Long(Session, ReadFn<Finished>),
+    Long(Session, ReadFn),
     Watch(Session, Watch<T>),
     Write(Session, Writing<T>),
 }
@@ -155,16 +155,10 @@ impl Caller<'_> {
 /// Reads the request, and the store too when that is all there is to do.
 fn step<O: Operation>(session: Session, input: &Request) -> Result<Step<O::Output>, Error> {
     match operation::prepare::<O>(&session, input)? {
-        Action::Read(read) => Ok(Step::Done(operation::finish::<O>(&read(&session)?))),
-        Action::Long(read) => {
-            let read = move |session: &Session| Ok(operation::finish::<O>(&read(session)?));
-            Ok(Step::Long(session, Box::new(read)))
-        }
-        Action::Stored { is_long, read } => match is_long {
+        Action::Read { is_long, read } => match is_long {
             true => Ok(Step::Long(session, read)),
             false => Ok(Step::Done(read(&session)?)),
         },
-        Action::Unchanged(tag) => Ok(Step::Done(Finished::unchanged(tag))),
         Action::Watch(watch) => Ok(Step::Watch(session, watch)),
         Action::Write(writing) => Ok(Step::Write(session, writing)),
     }

@@ -21,7 +21,7 @@ use serde_json::json;
 use super::Offered;
 use bookguard_core::input::Json;
 
-/// The version of the interface (spec: Versioning), which is not the program's.
+/// The version of the interface, which is not the program's.
 pub(crate) const INTERFACE_VERSION: &str = "0.1.0";
 const DESCRIPTION: &str = "Evidence and protection for bookings: record a booking, lock it into a tamper-evident ledger, receive signed \
     webhooks, and know what a cancellation would mean. Amounts are exact decimals; times are UTC.";

@@ -8,7 +8,7 @@ use bookguard_core::features::evidence::GetEvidence;
 use bookguard_core::input::{self, Declaration, Form};
 use bookguard_core::ledger::jcs;
 use bookguard_core::limits::PACKET_BYTES_AT_ONCE;
-use bookguard_core::operation::{self, Action, Body, Method, Operation, ReadFn, Request, Route};
+use bookguard_core::operation::{self, Action, Body, Operation, Request, Route};
 use bookguard_core::session::{Access, Session};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -33,42 +33,40 @@ enum Subject {
 impl Operation for VerifyEvidence {
     const ROUTE: Route = Route {
         id: "verifyEvidence",
-        method: Method::Post,
         path: "/verify-evidence",
         access: Access::AnyKey,
-        status: 200,
         body: Body::Required(&VERIFICATION),
-        query: &[],
         refusals: &[404],
         tag: "Evidence",
         summary: "Verify an evidence packet",
         description: "Checks form, signature, proofs and what the entries say.",
+        ..Route::POST
     };
     type Output = Verification;
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Verification>, Error> {
         let (subject, key) = read(&request.body)?;
-        let (packet, is_long): (ReadFn<Vec<u8>>, _) = match subject {
+        let (packet, is_long): (PacketFn, _) = match subject {
             Subject::Packet(packet) => {
                 let is_long = packet.len() > PACKET_BYTES_AT_ONCE;
                 (Box::new(move |_| Ok(one_spelling(packet))), is_long)
             }
             Subject::Booking(booking_id) => packet_of(session, booking_id)?,
         };
-        let verify: ReadFn<Verification> = Box::new(move |session| {
+        let verify = move |session: &Session| {
             let packet = packet(session)?;
             let key = match key {
                 Some(key) => key,
                 None => features::ledger::vkey(&session.service)?,
             };
             Ok(Verification::from(evidence::verify(&packet, key.trim())))
-        });
-        Ok(match is_long {
-            true => Action::Long(verify),
-            false => Action::Read(verify),
-        })
+        };
+        Ok(operation::read_long::<Self>(is_long, verify))
     }
 }
+
+/// Makes the packet that is to be verified.
+type PacketFn = Box<dyn FnOnce(&Session) -> Result<Vec<u8>, Error> + Send>;
 
 impl From<Report> for Verification {
     fn from(report: Report) -> Self {
@@ -137,22 +135,21 @@ fn one_spelling(packet: String) -> Vec<u8> {
 }
 
 /// A booking's packet, and whether it takes long to make or to verify.
-fn packet_of(session: &Session, booking_id: String) -> Result<(ReadFn<Vec<u8>>, bool), Error> {
+fn packet_of(session: &Session, booking_id: String) -> Result<(PacketFn, bool), Error> {
     let request = Request {
         path: vec![booking_id],
         ..Request::default()
     };
     match operation::prepare::<GetEvidence>(session, &request)? {
-        Action::Read(run) => {
-            let packet = operation::to_json(&run(session)?);
+        Action::Read { is_long, read } if is_long => {
+            Ok((Box::new(move |session| Ok(read(session)?.body)), true))
+        }
+        Action::Read { read, .. } => {
+            let packet = read(session)?.body;
             let is_long = packet.len() > PACKET_BYTES_AT_ONCE;
             Ok((Box::new(move |_| Ok(packet)), is_long))
         }
-        Action::Long(run) => {
-            let make = move |session: &Session| Ok(operation::to_json(&run(session)?));
-            Ok((Box::new(make), true))
-        }
-        Action::Stored { .. } | Action::Unchanged(_) | Action::Watch(_) | Action::Write(_) => {
+        Action::Watch(_) | Action::Write(_) => {
             Err(Error::internal("a packet is read, and nothing else"))
         }
     }

@@ -115,7 +115,7 @@ async fn a_short_read_of_a_file_stays_on_its_own_thread_while_others_are_left() 
     assert_eq!(here(ReadClass::Short).await, Ok(own));
     assert_ne!(here(ReadClass::Long).await, Ok(own));
     // As many as may be are reading.
-    let _reading = readers.here.acquire().await;
+    let _reading = readers.in_place.acquire().await;
     assert_ne!(here(ReadClass::Short).await, Ok(own));
 }
 

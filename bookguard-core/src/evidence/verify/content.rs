@@ -2,12 +2,13 @@
 
 use serde_json::{Map, Value};
 
+use super::super::acceptance;
 use super::super::facts::{Fact, LeafPlace, Logged};
 use super::super::frozen;
 use super::super::packet::{Packet, PacketEntry, evaluate};
 use super::super::state::BookingState;
 use super::super::summary::{Material, summarize};
-use super::{Outcome, Verification, acceptance, deliveries, resolution, terms};
+use super::{Outcome, Verification, deliveries, resolution, terms};
 use crate::ledger::jcs::differences;
 use crate::ledger::{Checkpoint, LeafKind};
 use crate::model::Booking;

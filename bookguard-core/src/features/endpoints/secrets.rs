@@ -8,9 +8,7 @@ use crate::error::Error;
 use crate::features::endpoints::NewSecret;
 use crate::input::{self, Declaration, Form};
 use crate::limits::{SECRET_OVERLAP_DEFAULT_MS, SECRET_OVERLAP_MS};
-use crate::operation::{
-    Action, Body, Method, Operation, Request, Route, path_id, query_one, write,
-};
+use crate::operation::{Action, Body, Operation, Request, Route, path_id, query_one, write};
 use crate::session::{Access, Session};
 
 const SECOND_MS: i64 = 1000;
@@ -76,12 +74,9 @@ fn rotate(
 impl Operation for RotatePartnerSecret {
     const ROUTE: Route = Route {
         id: "rotatePartnerSecret",
-        method: Method::Post,
         path: "/v1/partners/me/rotate-secret",
         access: Access::Scope(Scope::WebhooksWrite),
-        status: 200,
         body: Body::Optional(&ROTATION),
-        query: &[],
         refusals: &[409],
         tag: "Webhooks",
         summary: "Replace the partner's signing secret",
@@ -89,6 +84,7 @@ impl Operation for RotatePartnerSecret {
                       with the old secret and `webhook-signature` lists a signature of each, so receivers can change over one \
                       by one; from then on only the new one signs. `\"overlapSeconds\": 0` ends the old secret at once, within \
                       three seconds on every node.",
+        ..Route::POST
     };
     type Output = RotatedSecret;
 
@@ -100,16 +96,14 @@ impl Operation for RotatePartnerSecret {
 impl Operation for RotateEndpointSecret {
     const ROUTE: Route = Route {
         id: "rotateWebhookEndpointSecret",
-        method: Method::Post,
         path: "/v1/webhook-endpoints/{endpointId}/rotate-secret",
         access: Access::Scope(Scope::WebhooksWrite),
-        status: 200,
         body: Body::Optional(&ROTATION),
-        query: &[],
         refusals: &[404, 409],
         tag: "Webhooks",
         summary: "Replace an endpoint's own signing secret",
         description: "Like the rotation of the partner's secret, for an endpoint with its own secret.",
+        ..Route::POST
     };
     type Output = RotatedSecret;
 

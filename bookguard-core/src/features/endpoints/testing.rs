@@ -10,8 +10,7 @@ use crate::error::Error;
 use crate::features::attempts::AttemptRecord;
 use crate::model::{EndpointId, EventId, PartnerId, Scope, Timestamp};
 use crate::operation::{
-    Action, Awaits, Body, Method, Operation, Request, Route, TestDelivery, path_id, query_one,
-    write_awaiting,
+    Action, Awaits, Operation, Request, Route, TestDelivery, path_id, query_one, write_awaiting,
 };
 use crate::session::{Access, Session};
 use crate::webhook::{Attempt, FailureClass, Phase, body};
@@ -26,12 +25,8 @@ pub struct TestEndpoint {
 impl Operation for TestEndpoint {
     const ROUTE: Route = Route {
         id: "testWebhookEndpoint",
-        method: Method::Post,
         path: "/v1/webhook-endpoints/{endpointId}/test",
         access: Access::Scope(Scope::WebhooksWrite),
-        status: 200,
-        body: Body::None,
-        query: &[],
         refusals: &[404, 409],
         tag: "Webhooks",
         summary: "Send a test to an endpoint, now",
@@ -40,6 +35,7 @@ impl Operation for TestEndpoint {
                       there, signed and checked as every delivery is, and returns the result of that one attempt, within \
                       fifteen seconds. It works for a disabled endpoint too, is listed nowhere, and changes nothing about the \
                       endpoint, not even if it answers 410. One test of an endpoint at a time.",
+        ..Route::POST
     };
     type Output = AttemptRecord;
 

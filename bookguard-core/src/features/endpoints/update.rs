@@ -6,9 +6,7 @@ use crate::features::endpoints::EndpointKept;
 use crate::input::{self, Declaration, Form};
 use crate::limits;
 use crate::model::{EndpointId, EventType, PartnerId, Scope};
-use crate::operation::{
-    Action, Body, Method, Operation, Request, Route, path_id, query_one, write,
-};
+use crate::operation::{Action, Body, Operation, Request, Route, path_id, query_one, write};
 use crate::session::{Access, Session};
 
 /// `PATCH /v1/webhook-endpoints/{endpointId}`
@@ -43,12 +41,9 @@ pub struct EndpointChanges {
 impl Operation for UpdateEndpoint {
     const ROUTE: Route = Route {
         id: "updateWebhookEndpoint",
-        method: Method::Patch,
         path: "/v1/webhook-endpoints/{endpointId}",
         access: Access::Scope(Scope::WebhooksWrite),
-        status: 200,
         body: Body::Required(&EndpointChanges::BODY),
-        query: &[],
         refusals: &[404, 409],
         tag: "Webhooks",
         summary: "Change a webhook endpoint, or bring it back",
@@ -59,6 +54,7 @@ impl Operation for UpdateEndpoint {
                       suspension, and delivers them. A delivery that was itself answered 410 stays given up; retry its event \
                       to send it again. `\"ownSecret\": true` returns the endpoint's own secret, which takes over from the \
                       partner's after a day: see `switchesAt` and the rotation of secrets.",
+        ..Route::PATCH
     };
     type Output = EndpointKept;
 

@@ -14,9 +14,8 @@ use crate::limits;
 use crate::model::id::{Noun as _, noun};
 use crate::model::{BookingId, DeliveryStatus, Event, EventType, Page, PartnerId, Scope};
 use crate::operation::{
-    Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route, Watch,
-    ids_cursor, paging, query, query_choice, query_fault, query_one, query_value, read,
-    read_page_limit, whole_number,
+    Action, LIMIT, Operation, QueryForm, QueryParam, Request, Route, Watch, ids_cursor, paging,
+    query, query_choice, query_fault, query_one, query_value, read, read_page_limit, whole_number,
 };
 use crate::session::{Access, Authority, Session};
 use crate::store::events::EventFilter;
@@ -41,11 +40,8 @@ pub struct EventLog {
 impl Operation for ListEvents {
     const ROUTE: Route = Route {
         id: "listWebhookEvents",
-        method: Method::Get,
         path: "/v1/webhook-events",
         access: Access::Scope(Scope::WebhooksRead),
-        status: 200,
-        body: Body::None,
         query: &[
             QueryParam {
                 name: "after",
@@ -75,7 +71,6 @@ impl Operation for ListEvents {
             },
             LIMIT,
         ],
-        refusals: &[],
         tag: "Webhooks",
         summary: "All events in order, as a log to read from",
         description: "Oldest first, by `seq`, which numbers a partner's events without a gap: after 7, seeing 9 means that you \
@@ -84,6 +79,7 @@ impl Operation for ListEvents {
                       empty after that time. With a filter that matches little, a page may hold fewer events than asked for, \
                       or none; continue while `hasMore` is true. Old events stay in the log when their payload is deleted \
                       (`prunedAt`).",
+        ..Route::GET
     };
     type Output = EventLog;
 
@@ -135,11 +131,8 @@ pub struct ListAllEvents;
 impl Operation for ListAllEvents {
     const ROUTE: Route = Route {
         id: "listAllWebhookEvents",
-        method: Method::Get,
         path: "/v1/webhook-events",
         access: Access::Administrator,
-        status: 200,
-        body: Body::None,
         query: &[
             QueryParam {
                 name: "type",
@@ -154,10 +147,10 @@ impl Operation for ListAllEvents {
             LIMIT,
             ids_cursor::<noun::Event>(),
         ],
-        refusals: &[],
         tag: "Webhooks",
         summary: "All events of all partners",
         description: "Only for the administrator, on the database itself. Newest first.",
+        ..Route::GET
     };
     type Output = Page<Event>;
 
@@ -169,7 +162,7 @@ impl Operation for ListAllEvents {
         if !faults.is_empty() {
             return Err(Error::faults(faults));
         }
-        Ok(read(move |session| {
+        Ok(read::<Self>(move |session| {
             let now = session.service.clock().now();
             let (found, secrets, next) = query(session, |reader| {
                 let (found, next) =

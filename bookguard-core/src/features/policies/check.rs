@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::error::{Error, FieldError};
 use crate::input::{self, Declaration, Json};
 use crate::model::{Page, Scope};
-use crate::operation::{Action, Body, Method, Operation, Request, Route, read};
+use crate::operation::{Action, Body, Operation, Request, Route, read};
 use crate::policy::{POLICY_SCHEMA, Policy};
 use crate::session::{Access, Session};
 
@@ -85,24 +85,21 @@ const DRAFT: Declaration = Declaration {
 impl Operation for ValidatePolicy {
     const ROUTE: Route = Route {
         id: "validatePolicy",
-        method: Method::Post,
         path: "/v1/policies/validate",
         access: Access::Scope(Scope::PoliciesRead),
-        status: 200,
         body: Body::Required(&DRAFT),
-        query: &[],
-        refusals: &[],
         tag: "Policies",
         summary: "Check a policy",
         description: "Answers 200 for any JSON and says whether it is a policy: every error with its place and fix, warnings, \
                       and what the policy means in plain English. Stores nothing. The JSON Schema of policies is at \
                       `/policy.schema.json`.",
+        ..Route::POST
     };
     type Output = PolicyCheck;
 
     fn prepare(_: &Session, request: &Request) -> Result<Action<PolicyCheck>, Error> {
         let check = PolicyCheck::of(&request.body)?;
-        Ok(read(move |_| Ok(check)))
+        Ok(read::<Self>(move |_| Ok(check)))
     }
 }
 
@@ -140,21 +137,17 @@ pub struct ListPolicyTemplates;
 impl Operation for ListPolicyTemplates {
     const ROUTE: Route = Route {
         id: "listPolicyTemplates",
-        method: Method::Get,
         path: "/v1/policy-templates",
         access: Access::Scope(Scope::PoliciesRead),
-        status: 200,
-        body: Body::None,
-        query: &[],
-        refusals: &[],
         tag: "Policies",
         summary: "The library of policies",
         description: "Policies that every booking may name and every default may choose. All of them on one page.",
+        ..Route::GET
     };
     type Output = Page<PolicyTemplate>;
 
     fn prepare(_: &Session, _: &Request) -> Result<Action<Page<PolicyTemplate>>, Error> {
-        Ok(read(|_| Ok(templates())))
+        Ok(read::<Self>(|_| Ok(templates())))
     }
 }
 

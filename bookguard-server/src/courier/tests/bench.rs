@@ -288,13 +288,8 @@ async fn prepare<O: Operation>(
     };
     waiting(
         move || match operation::prepare::<O>(&session, &request).unwrap() {
-            Action::Read(read) | Action::Long(read) => {
-                Prepared::Read(operation::finish::<O>(&read(&session).unwrap()))
-            }
-            Action::Stored { read, .. } => Prepared::Read(read(&session).unwrap()),
-            Action::Watch(_) | Action::Unchanged(_) => {
-                unreachable!("nothing asked for here waits or is kept")
-            }
+            Action::Read { read, .. } => Prepared::Read(read(&session).unwrap()),
+            Action::Watch(_) => unreachable!("nothing asked for here waits"),
             Action::Write(writing) => Prepared::Write(writing.command),
         },
     )

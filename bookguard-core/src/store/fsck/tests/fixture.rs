@@ -81,11 +81,9 @@ impl Fixture {
             from_memory: false,
         };
         match operation::prepare::<O>(session, &request).unwrap() {
-            Action::Read(read) | Action::Long(read) => read(session).unwrap(),
-            Action::Stored { read, .. } => {
+            Action::Read { read, .. } => {
                 serde_json::from_slice(&read(session).unwrap().body).unwrap()
             }
-            Action::Unchanged(_) => unreachable!("nothing was kept"),
             Action::Watch(watch) => (watch.look)(session).unwrap(),
             Action::Write(writing) => {
                 let answer = self.service.submit(writing.command).unwrap();

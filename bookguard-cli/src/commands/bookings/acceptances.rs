@@ -5,7 +5,7 @@ use bookguard_core::features::acceptances::{
     AcceptTerms, Accepted, BookingDisclosure, GetDisclosure,
 };
 
-use super::declare::{CliCommand, operation};
+use crate::commands::declare::{CliCommand, operation};
 use crate::output::table::{Style, fields, joined, leaf, record, rows, time};
 use crate::text::plain;
 

@@ -2,8 +2,8 @@
 
 use bookguard_core::features::reschedules::{RescheduleBooking, Rescheduled};
 
-use super::declare::{CliCommand, operation};
-use super::evaluations::{decided, steps};
+use crate::commands::declare::{CliCommand, operation};
+use crate::commands::evaluations::{decided, steps};
 use crate::output::table::{Style, fields, joined, leaf, record, time};
 
 pub(super) fn command() -> CliCommand {
