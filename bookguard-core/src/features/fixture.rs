@@ -12,15 +12,18 @@ pub(crate) use crate::engine::batch::{
 use crate::engine::change::Entry;
 pub(crate) use crate::engine::change::{Change, Content, DeliveryPhase, DeliveryState};
 pub(crate) use crate::engine::command::{
-    Command, Envelope, LeasedDelivery, NewKey, Reclaim, Remember,
+    Command, Envelope, Head, LeasedDelivery, NewBooking, NewEvent, NewKey, Receipt, Reclaim,
+    Remember,
 };
 pub(crate) use crate::engine::decide::Decision;
 use crate::engine::needs::Needs;
+use crate::entropy;
 pub(crate) use crate::error::{Error, Kind};
+use crate::evidence::facts::{CreationFact, Fact, SealedFact};
 use crate::evidence::verify::tests::fixture;
 use crate::evidence::{BookingState, FrozenTerms};
 pub(crate) use crate::features::api_keys::{CreateApiKey, NewApiKey, RevokeApiKey};
-pub(crate) use crate::features::bookings::ProtectBooking;
+pub(crate) use crate::features::bookings::{BookingCreated, CreateBooking, ProtectBooking};
 use crate::features::cancellations::{CancelBooking, CancelRequest, Expected, NewResolution};
 pub(crate) use crate::features::deliveries::{
     ClaimDeliveries, EndpointTurned, ReclaimDeliveries, ReleaseDeliveries, SettleDelivery,
@@ -35,7 +38,8 @@ pub(crate) use crate::limits;
 pub(crate) use crate::model::*;
 pub(crate) use crate::policy::PolicySetVersion;
 use crate::policy::{
-    Actor, Booked, EventDate, MissingZone, Policy, PolicySource, Reason, Resolution, Terms,
+    Actor, Booked, EventDate, MissingZone, Policy, PolicySet, PolicySource, Reason, Resolution,
+    Terms,
 };
 pub(crate) use crate::webhook::{Attempt, FailureClass};
 
@@ -121,14 +125,32 @@ pub(crate) fn new_key(n: u8) -> NewKey {
     NewKey { key, hash: [n; 32] }
 }
 
-/// Decides on what the command names and on nothing else: that is all the writer gets to see of the store.
+/// The ledger's head after the batches of these tests.
+pub(crate) const HEAD: Head = Head {
+    size: 1_000,
+    root: Hash([8; 32]),
+};
+
+/// Decides as the writer does: on what the command names and on nothing else, and completes the reply.
 pub(crate) fn decide<R: 'static>(
     work: &BatchState,
     asked: &Envelope<R>,
 ) -> Result<Decision<R>, Error> {
     let mut needs = Needs::default();
     asked.command.needs(&mut needs);
-    crate::engine::decide::decide(&loaded(work.clone(), &needs), asked)
+    let mut decision = crate::engine::decide::decide(&loaded(work.clone(), &needs), asked)?;
+    if let Decision::Do { reply, .. } = &mut decision {
+        asked.command.complete(reply, &HEAD);
+    }
+    Ok(decision)
+}
+
+/// The tree that a receipt names.
+pub(crate) fn tree_of(receipt: &Receipt) -> Head {
+    Head {
+        size: receipt.tree_size,
+        root: receipt.root_hash.parse().unwrap(),
+    }
 }
 
 /// Whether it is refused while the disk has room only for what is there already.
@@ -325,6 +347,37 @@ pub(crate) fn at(text: &str) -> Timestamp {
     Timestamp::parse(text).unwrap()
 }
 
+/// A booking of a hundred bytes.
+pub(crate) fn booking(at: Timestamp) -> Envelope<BookingCreated> {
+    booking_by(at, None)
+}
+
+/// The same, prepared with the partner's policies as they were remembered.
+pub(crate) fn booking_by(at: Timestamp, policy_set: Option<PolicySet>) -> Envelope<BookingCreated> {
+    let made = state(None, BookingStatus::Created);
+    let fact = Fact::from(CreationFact::of(&made.booking, made.terms_hash.clone()));
+    let fact = SealedFact {
+        members: "f".repeat(60),
+        ..fact.seal(entropy::bytes()).unwrap()
+    };
+    let new = NewBooking {
+        policy_set: policy_set.map(Arc::new),
+        body: String::new(),
+        terms_body: "t".repeat(40),
+        stream: entropy::bytes(),
+        fact: Arc::new(fact),
+        event: NewEvent {
+            event_id: EventId::new(at, entropy::bytes()),
+            event_type: EventType::BookingCreated,
+            head: "{".to_owned(),
+            lease: 5,
+        },
+        booking: made.state.booking,
+        terms: made.terms,
+    };
+    Envelope::new(at, CreateBooking(Arc::new(new)))
+}
+
 /// The booking's id number.
 const BOOKING: u8 = 1;
 
@@ -396,6 +449,17 @@ pub(crate) fn ask_to_cancel(by: Actor, reason: Option<Reason>) -> CancelRequest 
         agreed_refund: None,
         evidence: Vec::new(),
         expected: Expected::default(),
+    }
+}
+
+pub(crate) fn protecting() -> ProtectBooking {
+    ProtectBooking {
+        partner_id: partner_id(),
+        booking_id: booking_id(),
+        event_id: id(40),
+        lease: 1,
+        seed: [1; 32],
+        evidence_url: String::new(),
     }
 }
 

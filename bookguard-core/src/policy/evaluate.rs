@@ -420,10 +420,9 @@ impl<'a> Inquiry<'a> {
         if self.question.mode == Mode::Cancel || !self.is_timed() {
             return None;
         }
-        let now = segment_at(schedule, self.at)?.refund;
-        let next = schedule
-            .iter()
-            .find(|segment| segment.from > self.at && segment.refund != now)?;
+        let mut rest = schedule.iter().skip_while(|step| step.to < self.at);
+        let now = rest.next()?.refund;
+        let next = rest.find(|step| step.refund != now)?;
         Some(NextChange {
             at: next.from,
             then_refund: next.refund,

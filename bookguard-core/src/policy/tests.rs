@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 mod clocks;
 mod disclosures;
 mod endings;
+mod moments;
 mod properties;
 
 use super::*;
@@ -234,25 +235,6 @@ fn after_the_claim_window_an_evaluation_is_closed() {
 }
 
 #[test]
-fn only_the_evaluation_of_a_named_instant_is_simulated() {
-    let named = Some(at("2026-03-01T00:00:00Z"));
-    for (mode, instant, simulated) in [
-        (Mode::Evaluate, None, false),
-        (Mode::Evaluate, named, true),
-        (Mode::Cancel, None, false),
-        (Mode::Cancel, named, false),
-    ] {
-        let question = Question {
-            mode,
-            at: instant,
-            ..ask("2026-03-01T00:30:00Z")
-        };
-        let evaluation = evaluated(&firm(), &question);
-        assert_eq!(evaluation.simulated, simulated, "{mode:?} {instant:?}");
-    }
-}
-
-#[test]
 fn a_booking_can_be_evaluated_in_the_second_of_its_creation() {
     let terms = firm();
     let evaluation = evaluated(&terms, &ask("2026-01-10T15:00:00.751Z"));
@@ -420,6 +402,7 @@ fn an_agreement_is_what_both_sides_say_and_nothing_more_is_owed() {
         ),
         (Some(usd("100")), Some(usd("200")), Some(usd("0")))
     );
+    assert!(agreed(Some(usd("300"))).is_ok(), "all that was paid");
     assert_eq!(agreed(None).unwrap_err().code, "agreed_refund_required");
     assert_eq!(
         agreed(Some(usd("300.01"))).unwrap_err().code,

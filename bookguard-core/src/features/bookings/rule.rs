@@ -127,3 +127,6 @@ impl Command for ProtectBooking {
         reply.receipt.complete(head);
     }
 }
+
+#[cfg(test)]
+mod tests;

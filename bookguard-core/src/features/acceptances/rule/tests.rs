@@ -61,6 +61,7 @@ fn an_acceptance_is_one_entry_and_the_same_again_repeats_it() {
     };
     assert_eq!(entry.fact.kind, LeafKind::TermsAccepted);
     assert_eq!((changes.len(), accepted.receipt.leaf_index), (2, 10));
+    assert_eq!(tree_of(&accepted.receipt), HEAD);
     let acceptance = &accepted.acceptance;
     assert_eq!(acceptance.accepted_at, at(NOW));
     assert_eq!(acceptance.disclosure_version, told(&work).version);

@@ -87,15 +87,7 @@ fn a_cancellation_is_two_entries_one_resolution_and_one_event() {
         let chain = &work.chains[&booking_id()];
         assert_eq!((chain.entries, chain.tip), (3, resolved.hash));
         assert_eq!(work.size, 12);
-        let protect = ProtectBooking {
-            partner_id: partner_id(),
-            booking_id: booking_id(),
-            event_id: id(40),
-            lease: 1,
-            seed: [1; 32],
-            evidence_url: String::new(),
-        };
-        let again = decide(&work, &command(protect));
+        let again = decide(&work, &command(protecting()));
         assert_eq!(refusal(again), "booking_canceled");
     }
 }
@@ -317,6 +309,10 @@ fn an_unexpected_result_is_shown_and_changes_nothing() {
             expecting(Some(60_025), Some(ResolutionPath::FullRefund), None),
             true,
         ),
+        (
+            expecting(None, Some(ResolutionPath::ManualReview), None),
+            true,
+        ),
         (expecting(Some(60_025), None, Some(other)), true),
     ] {
         let mut work = work_with(state(Some("firm"), BookingStatus::Protected));
@@ -406,10 +402,23 @@ fn a_review_cancels_all_the_same_and_is_decided_once() {
         let shown = error.obstacle.unwrap().resolution_id;
         assert_eq!(shown, Some(decided.resolution_id));
     }
-    // The cancellation itself repeats as what it has become.
-    let (changes, again) = cancel(&work, TERM_TIME, storm).unwrap();
-    assert!(changes.is_empty());
-    assert_eq!(again.resolution_id, decided.resolution_id);
+    // The cancellation itself repeats as what it has become, also for whoever expected a review.
+    for (path, repeats) in [
+        (None, true),
+        (Some(ResolutionPath::ManualReview), true),
+        (Some(ResolutionPath::PartialRefund), true),
+        (Some(ResolutionPath::FullRefund), false),
+    ] {
+        let mut again = storm.clone();
+        again.expected.resolution_path = path;
+        match cancel(&work, TERM_TIME, again) {
+            Ok((changes, again)) => {
+                assert!(repeats && changes.is_empty(), "{path:?}");
+                assert_eq!(again.resolution_id, decided.resolution_id);
+            }
+            Err(error) => assert_eq!((repeats, &*error.code), (false, "quote_changed")),
+        }
+    }
 }
 
 #[test]

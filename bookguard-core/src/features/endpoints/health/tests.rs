@@ -385,6 +385,9 @@ fn a_partner_can_resume_a_suspended_endpoint_or_change_its_address() {
 fn a_retry_that_is_left_to_a_claim_lets_a_suspended_endpoint_be_tried_now() {
     let mut work = with_health(suspended(60_000));
     work.room.clear();
+    let another = endpoint(8, &[EventType::BookingProtected]).with_health(suspended(60_000));
+    let partner = work.partners.get_mut(&id(1)).unwrap();
+    partner.endpoints.push(another.clone());
     let retry = command(RetryEvent {
         partner_id: id(1),
         event_id: id(5),
@@ -393,6 +396,7 @@ fn a_retry_that_is_left_to_a_claim_lets_a_suspended_endpoint_be_tried_now() {
     for change in changes(decide(&work, &retry)) {
         work.apply(&change);
     }
+    assert_eq!(work.partners[&id(1)].endpoints[1], another, "not asked for");
     let state = work.deliveries[&(id(5), id(7))];
     assert_eq!((state.due, state.lease), (Some(NOW), None));
     let claimed = changes(decide(&work, &claim(0)));

@@ -188,7 +188,8 @@ fn a_deleted_endpoints_secrets_are_forgotten_with_it() {
         partner_id: id(1),
         endpoint_id: id(7),
     };
-    done(&mut work, &at(6, delete));
+    let (_, deleted) = done(&mut work, &at(6, delete));
+    assert!(!deleted.enabled);
     assert!(work.secrets.values().all(Vec::is_empty));
 }
 
@@ -197,8 +198,9 @@ fn a_rotation_names_the_moment_and_the_last_made_wins_whatever_the_clocks_say() 
     let owner = *PartnerId::new(NOW, [1; 10]).as_bytes();
     let mut work = with_endpoint(EndpointStatus::Active);
     work.secrets.insert(owner, vec![SecretTerm::at_once(NOW)]);
-    let (_, reply) = done(&mut work, &at(10, rotate(None, 1, HOUR)));
+    let (changes, reply) = done(&mut work, &at(10, rotate(None, 1, HOUR)));
     assert_eq!(reply.switches_at, NOW.plus_ms(10 + HOUR));
+    assert_eq!(changes.len(), 1, "nothing has signed its last: {changes:?}");
     // A node whose clock is behind.
     let (_, reply) = done(&mut work, &at(3, rotate(None, 2, 2 * HOUR)));
     assert_eq!(reply.switches_at, NOW.plus_ms(11 + 2 * HOUR));

@@ -1,44 +1,13 @@
 //! Quotas as tables, and at the brink within a batch.
 
-use crate::engine::command::{NewBooking, NewEvent};
-use crate::entropy;
-use crate::evidence::facts::{CreationFact, Fact, SealedFact};
-use crate::features::bookings::{BookingCreated, CreateBooking};
 use crate::features::fixture::*;
 use crate::features::partners::SetQuota;
-use crate::policy::Actor;
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
 /// Noon of a day.
 fn noon(day: i64) -> Timestamp {
     NOW.plus_ms(day * DAY + DAY / 2)
-}
-
-/// A booking of a hundred bytes.
-fn booking(at: Timestamp) -> Envelope<BookingCreated> {
-    let made = state(None, BookingStatus::Created);
-    let fact = Fact::from(CreationFact::of(&made.booking, made.terms_hash.clone()));
-    let fact = SealedFact {
-        members: "f".repeat(60),
-        ..fact.seal(entropy::bytes()).unwrap()
-    };
-    let new = NewBooking {
-        policy_set: None,
-        body: String::new(),
-        terms_body: "t".repeat(40),
-        stream: entropy::bytes(),
-        fact: Arc::new(fact),
-        event: NewEvent {
-            event_id: EventId::new(at, entropy::bytes()),
-            event_type: EventType::BookingCreated,
-            head: "{".to_owned(),
-            lease: 5,
-        },
-        booking: made.state.booking,
-        terms: made.terms,
-    };
-    Envelope::new(at, CreateBooking(Arc::new(new)))
 }
 
 /// A partner that has 10 bookings of 1,000 bytes and caused 20 events on day 5.
@@ -170,17 +139,6 @@ fn a_batch_stops_at_exactly_the_limit() {
         let counted = (usage.bookings, usage.bytes, usage.day, usage.day_events);
         assert_eq!(counted, expected);
     }
-}
-
-#[test]
-fn a_nearly_full_disk_takes_no_new_booking_and_lets_the_others_end() {
-    let work = work_with(state(Some("firm"), BookingStatus::Created));
-    let when = at("2026-06-01T00:00:00Z");
-    assert!(waits_for_room(&work, &booking(when)));
-    let cancel = canceling(ask_to_cancel(Actor::Organizer, None));
-    assert!(!waits_for_room(&work, &Envelope::new(when, cancel)));
-    let moved = moving(ask_to_reschedule("2026-10-20T19:00"));
-    assert!(!waits_for_room(&work, &Envelope::new(when, moved)));
 }
 
 #[test]

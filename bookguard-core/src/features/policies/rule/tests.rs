@@ -62,6 +62,8 @@ fn versions_are_numbered_in_the_order_they_are_decided() {
         let expected = expected.map_err(str::to_owned);
         assert_eq!(done(&mut work, &put(id, late, said)), expected, "step {n}");
     }
+    let ahead = decide(&work, &put("new", 0, Some(2))).unwrap_err();
+    assert!(ahead.message.contains("no version yet"), "{ahead}");
     let partner = &work.partners[&id(1)];
     assert_eq!(
         (partner.policy_set_version.versions, partner.policies.len()),

@@ -3,10 +3,12 @@
 mod steps;
 
 use crate::engine::batch::LoggedEvent;
+use crate::engine::needs::Needs;
 use crate::features::fixture::*;
 use crate::features::recoveries::{ContinueRecovery, RecoverEvents};
 use crate::limits::{
-    DELIVERIES_PER_EVENT, OUR_FAULTS_FREE_MS, RECOVERED, RECOVERIES_MS, RECOVERIES_PER_DAY,
+    DELIVERIES_PER_EVENT, OUR_FAULTS_FREE_MS, RECOVERED, RECOVERIES_BEGUN, RECOVERIES_MS,
+    RECOVERIES_PER_DAY,
 };
 
 const HOUR: i64 = 60 * 60 * 1000;
@@ -312,6 +314,9 @@ fn an_attempt_under_way_is_left_to_end_and_what_waits_keeps_its_place() {
         let state = work.deliveries[&(event_id(1), id(7))];
         assert_eq!((state.due.map(Timestamp::ms), state.lease), expected);
         assert_eq!((state.counted_attempts, state.begun), (0, Some(at(now))));
+        // An attempt under way waits since it began.
+        let since = if renewed { NOW } else { at(now) };
+        assert_eq!(state.since, Some(since));
     }
 }
 
@@ -361,6 +366,29 @@ fn an_event_goes_to_so_many_endpoints_and_to_no_more() {
             "{had}"
         );
     }
+    // What a retry of the same batch made counts.
+    let mut work = log(1, vec![endpoint(7, &[]), endpoint(8, &[])]);
+    let pending = delivery(DeliveryPhase::Pending, Some(0), None);
+    for gone in 0..most - 1 {
+        deliver(&mut work, 1, 100 + gone, pending);
+    }
+    work.deliveries.insert((event_id(1), id(7)), pending);
+    let only_8 = Recovery {
+        endpoint_id: Some(id(8)),
+        ..everything()
+    };
+    let (recovery, changes) = begin(&mut work, only_8);
+    assert_eq!((counts(&recovery), changes.len()), ([1, 0, 0, 1], 0));
+}
+
+#[test]
+fn some_begin_at_once_and_the_others_of_a_batch_with_their_next_step() {
+    let mut needs = Needs::default();
+    for _ in 0..RECOVERIES_BEGUN + 2 {
+        ask(everything()).command.needs(&mut needs);
+    }
+    let begun = (needs.recovering.len(), needs.log.len());
+    assert_eq!(begun, (RECOVERIES_BEGUN + 2, RECOVERIES_BEGUN));
 }
 
 #[test]

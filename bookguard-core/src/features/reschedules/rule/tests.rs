@@ -34,7 +34,8 @@ fn a_change_of_date_is_one_entry_with_the_new_terms_and_no_event() {
             .map(|s| s.penalty.unwrap().minor())
             .collect();
         assert_eq!(kept, [0, HALF, HALF, 120_050, 120_050]);
-        assert_eq!(answer.receipt.as_ref().unwrap().leaf_index, 10);
+        let receipt = answer.receipt.as_ref().unwrap();
+        assert_eq!((receipt.leaf_index, tree_of(receipt)), (10, HEAD));
 
         apply_all(&mut work, &changes);
         let state = &work.bookings[&booking_id()];
@@ -55,6 +56,7 @@ fn a_change_of_date_is_one_entry_with_the_new_terms_and_no_event() {
         let resolution = apply(&mut work, "2026-07-01T00:00:00Z", cancel);
         assert_eq!(resolution.evaluation.explanation.code, "RESCHEDULE_FLOOR");
         assert_eq!(resolution.evaluation.penalty.unwrap().minor(), HALF);
+        assert_eq!(resolution.evaluation.schedule, answer.schedule);
         assert_eq!(resolution.evaluation.anchor_utc, at("2026-10-20T23:00:00Z"));
     }
 }
@@ -184,6 +186,8 @@ fn what_cannot_be_moved_is_refused_by_its_code() {
     }
     for (when, ask) in [
         (BETWEEN, agreed("2026-06-01T00:05:00Z")),
+        // In the second of the booking.
+        ("2026-01-10T15:30:00Z", agreed("2026-01-10T15:00:00Z")),
         // Days ago, but in the same step.
         (BETWEEN, agreed("2026-05-21T23:00:01Z")),
         // A deadline lies between, but not the policy's tolerance of an hour.
