@@ -1,4 +1,4 @@
-//! Bookings: recorded, read, protected.
+//! Recording, reading and protecting bookings.
 
 pub(crate) mod rule;
 
@@ -86,7 +86,7 @@ impl Operation for CreateBooking {
             &policy_set.clone().unwrap_or_default(),
         );
         let mut new = match new {
-            // What is remembered may lack what another node was told.
+            // The cached policy set may lack a policy written by another node.
             Err(_) if request.from_memory => return Err(Error::outdated()),
             new => new?,
         };
@@ -99,7 +99,7 @@ impl Operation for CreateBooking {
     }
 }
 
-/// The partner whose policies a booking may be under: the caller, or whom the administrator's body names.
+/// The partner whose policies the booking may name: the caller, or the partner in the administrator's body.
 fn named_partner(session: &Session, body: &[u8]) -> Option<PartnerId> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -107,13 +107,13 @@ fn named_partner(session: &Session, body: &[u8]) -> Option<PartnerId> {
         partner_id: PartnerId,
     }
     session.partner_id().ok().or_else(|| {
-        // Whatever is wrong with the body is said when it is read.
+        // Faults of the body are reported when it is read.
         let named: Named = serde_json::from_slice(body).ok()?;
         Some(named.partner_id)
     })
 }
 
-/// The partner a booking is for: the key's, which the body may repeat but not change.
+/// The partner a booking is for: the key's. The body may repeat it but not change it.
 fn owner(session: &Session, said: Option<&str>) -> Result<PartnerId, Error> {
     let said_id = said
         .map(|text| PartnerId::parse(text).ok_or(()))
@@ -142,7 +142,7 @@ fn owner(session: &Session, said: Option<&str>) -> Result<PartnerId, Error> {
 }
 
 impl BookingRequest {
-    /// Its declaration.
+    /// The body's declaration.
     pub const BODY: Declaration = Declaration {
         name: "NewBooking",
         about: "A booking to record.",
@@ -248,7 +248,7 @@ fn party(form: &mut Form<'_, '_>) -> Option<Party> {
     })
 }
 
-/// What [`EventDate::parse`] reads, as far as a pattern can say it.
+/// What [`EventDate::parse`] reads, as far as a pattern can express it.
 const EVENT_DATE: &str = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])([Tt]([01][0-9]|2[0-3]):[0-5][0-9]\
                           (:([0-5][0-9]|60)(\\.[0-9]{1,9})?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])?)?)?$";
 
@@ -276,7 +276,7 @@ fn currency(v: &mut Value<'_, '_>) -> Option<Currency> {
         .ok()
 }
 
-/// The digits of an amount of money.
+/// Reads the digits of an amount of money.
 pub(super) fn decimal<'a>(v: &mut Value<'a, '_>) -> Option<&'a str> {
     v.example(1200.5)
         .describe(|draft| {
@@ -286,7 +286,7 @@ pub(super) fn decimal<'a>(v: &mut Value<'a, '_>) -> Option<&'a str> {
         .number()
 }
 
-/// An amount, once its currency is known; the currency's own fault is enough otherwise.
+/// Reads an amount if its currency is known; otherwise the currency's own fault is enough.
 fn amount(v: &mut Value<'_, '_>, currency: Option<Currency>) -> Option<Amount> {
     let digits = decimal(v)?;
     let currency = currency?;
@@ -313,7 +313,7 @@ fn named_policy(v: &mut Value<'_, '_>, policy_set: &PolicySet) -> Option<Policy>
     )
 }
 
-/// Everything of a new booking that its batch does not decide.
+/// Prepares everything about a new booking that does not depend on its batch.
 fn new_booking(
     session: &Session,
     body: &[u8],
@@ -378,7 +378,7 @@ fn new_booking(
     })
 }
 
-/// The field that terms were refused for.
+/// Attaches the refusal of terms to the field that caused it.
 fn field_of(refusal: Error) -> Error {
     const CURRENCY: &str = "Use one currency in booking and policy.";
     match &*refusal.code {
@@ -392,15 +392,15 @@ fn field_of(refusal: Error) -> Error {
     }
 }
 
-/// The booking a path names, if this caller may see it.
+/// The booking named in the path, if this caller may see it.
 pub(super) fn visible(session: &Session, booking_id: &BookingId) -> Result<LoadedBooking, Error> {
     query_one(session, |reader| reader.booking(booking_id))?
         .filter(|state| session.may_see(&state.booking.partner_id))
         .ok_or_else(|| Error::not_found("booking"))
 }
 
-/// The partner in whose name a command about a booking acts. That the booking is that partner's is for the command to see,
-/// so that a partner's own key costs no look.
+/// The partner that a command about a booking acts for. The command itself checks that the booking belongs to it, so a
+/// partner's own key needs no read.
 pub(super) fn owner_of(session: &Session, booking_id: &BookingId) -> Result<PartnerId, Error> {
     match &session.authority {
         Authority::Partner { partner_id, .. } => Ok(*partner_id),
@@ -435,7 +435,7 @@ impl Operation for GetBooking {
             let (_, tip, text) = query_one(session, |reader| reader.booking_text(&booking_id))?
                 .filter(|(owner, ..)| session.may_see(owner))
                 .ok_or_else(|| Error::not_found("booking"))?;
-            // What is recorded of it makes all that it shows.
+            // The entries recorded for the booking determine everything it shows.
             let tag = hex::encode(&tip[..16]);
             Ok(Finished::stored(text.into_bytes(), Some(tag)))
         };
@@ -500,7 +500,7 @@ impl Operation for ListBookings {
         if !faults.is_empty() {
             return Err(Error::faults(faults));
         }
-        // One that matches little looks at thousands of rows.
+        // A filter that matches little examines thousands of rows.
         let is_long = !filter.is_open();
         let read = move |session: &Session| {
             let (data, next) = query(session, |reader| {
@@ -545,7 +545,7 @@ pub struct ProtectBooking {
     pub(crate) booking_id: BookingId,
     /// The id its event will have.
     pub(crate) event_id: EventId,
-    /// Names the leases of that event's deliveries.
+    /// The id of the leases of that event's deliveries.
     pub(crate) lease: i64,
     /// Seed of the fact's seed.
     pub(crate) seed: [u8; 32],
@@ -596,7 +596,7 @@ pub struct BookingCreated {
     pub booking_id: BookingId,
     /// The partner that owns it.
     pub partner_id: PartnerId,
-    /// Where it stands.
+    /// The booking's status.
     pub status: BookingStatus,
     /// When it was recorded.
     pub created_at: Timestamp,
@@ -614,11 +614,11 @@ pub struct Protected {
     pub protected: bool,
     /// When it was first protected.
     pub protected_at: Timestamp,
-    /// Where the record stands in the ledger.
+    /// Where the record is in the ledger.
     pub receipt: Receipt,
 }
 
-/// Where a booking's packet is fetched.
+/// The address of a booking's packet.
 pub(super) fn packet_url(session: &Session, booking_id: &BookingId) -> String {
     format!(
         "{}/v1/bookings/{booking_id}/evidence",
