@@ -27,14 +27,14 @@ struct Inner {
     identity: OnceLock<Identity>,
 }
 
-/// What names a policy's content; computed when first asked for.
+/// The canonical text and the hash; computed when first needed.
 #[derive(Debug)]
 struct Identity {
     canonical: String,
     hash: String,
 }
 
-/// What a policy says, defaults included. The JSON of it is the normalised form.
+/// The contents of a policy, with all defaults. Its JSON is the normalised form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Document {
@@ -54,7 +54,7 @@ pub struct Document {
     pub rounding: Rounding,
     /// How long after the event's start a cancellation may still be claimed.
     pub claim_window: Duration,
-    /// How far `effectiveAt` may lie before receipt without another look; elapsed time only.
+    /// How far `effectiveAt` may lie before receipt without a comparison of the rules at both instants; elapsed time only.
     pub backdate_tolerance: Duration,
     /// The grace period after booking.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,9 +68,9 @@ pub struct Document {
     pub talent: TalentRules,
     /// The platform's rule.
     pub partner: PartnerRules,
-    /// What nobody could prevent.
+    /// The rule for force majeure.
     pub force_majeure: ForceMajeure,
-    /// What a change of date does.
+    /// What a change of date does to a step already reached.
     pub reschedule: Reschedule,
     /// The currency of the fixed amounts.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,7 +95,7 @@ pub struct Deposit {
     /// How much.
     #[serde(flatten)]
     pub size: DepositSize,
-    /// Whether no rule of the organizer's gives it back.
+    /// Whether it is kept under each of the organizer's own rules.
     pub non_refundable: bool,
 }
 
@@ -109,7 +109,7 @@ pub enum DepositSize {
     Amount(FixedAmount),
 }
 
-/// The rules for the one who booked.
+/// The rules for the organizer, who booked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OrganizerRules {
@@ -134,7 +134,7 @@ pub struct Tier {
     pub outcome: Outcome,
 }
 
-/// The rules for the one who is booked.
+/// The rules for the talent, who is booked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TalentRules {
@@ -151,11 +151,11 @@ pub struct PartnerRules {
     pub cancel: Outcome,
 }
 
-/// The rule for what nobody could prevent.
+/// The rule for force majeure: events that nobody could prevent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ForceMajeure {
-    /// What it costs, whoever cancels.
+    /// What it costs, no matter who cancels.
     pub outcome: Outcome,
     /// Whether a claim without evidence needs a person.
     pub requires_evidence: bool,
@@ -164,7 +164,7 @@ pub struct ForceMajeure {
 /// What a change of date does to a step already reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Reschedule {
-    /// Whether it stays.
+    /// Whether the step stays.
     pub floor: Floor,
 }
 
@@ -172,14 +172,14 @@ pub struct Reschedule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Floor {
-    /// The penalty reached is the least there will be.
+    /// The penalty reached is the minimum from then on.
     KeepReachedTier,
-    /// The new date starts anew.
+    /// The new date starts without it.
     Reset,
 }
 
 impl Document {
-    /// The outcome of a rule; `None` for an agreement, and for a tier there is not. Grace is a full refund.
+    /// The outcome of a rule; `None` for an agreement and for a tier that does not exist. Grace is a full refund.
     pub fn outcome(&self, rule: Rule) -> Option<&Outcome> {
         match rule {
             Rule::Grace => self.grace.as_ref().map(|_| &Outcome::FULL_REFUND),
@@ -198,7 +198,7 @@ impl Document {
         }
     }
 
-    /// What shares of `value` minor units are taken of.
+    /// The basis of shares of `value` minor units.
     pub fn basis(&self, value: i64) -> Basis {
         let deposit = self
             .deposit
@@ -214,7 +214,7 @@ impl Document {
         }
     }
 
-    /// Whether any amount is fixed, and so the policy good for its own currency only.
+    /// Whether any amount is fixed, so that the policy works for its own currency only.
     pub fn has_fixed_amounts(&self) -> bool {
         let deposit = self.deposit.as_ref().map(|deposit| &deposit.size);
         let organizer = &self.organizer;
@@ -253,7 +253,7 @@ impl Policy {
         super::read::document(form, None).map(Self::new)
     }
 
-    /// As [`Policy::read`], for a policy whose id is known: the text may leave it out, and must not say another.
+    /// Does the same as [`Policy::read`] for a policy whose id is known: the text may leave the id out, but not give another.
     ///
     /// Further faults: `policy_id_mismatch`.
     pub(crate) fn read_as(form: &mut Form<'_, '_>, policy_id: &str) -> Option<Self> {
@@ -281,7 +281,7 @@ impl Policy {
         input::read(text.as_bytes(), Self::read)
     }
 
-    /// What it says.
+    /// The contents of the policy.
     pub fn document(&self) -> &Document {
         &self.0.document
     }

@@ -1,4 +1,4 @@
-//! The library of ready policies, and which of them an event type takes when nobody chose.
+//! The library of ready-made policies, and the default policy for each event type.
 //!
 //! Invariant: every template is read by the same rules as a partner's own policy, once per process.
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::document::Policy;
 
-/// The event type that stands for all others where defaults are chosen.
+/// The event type that stands for all others in a list of defaults.
 pub const EVERY_EVENT_TYPE: &str = "*";
 
 const LIBRARY_JSON: &str = include_str!("templates.json");
@@ -91,7 +91,7 @@ impl Policy {
         types
     }
 
-    /// The library's default for a free-text event type: case, spaces and hyphens do not matter; `firm` when unknown.
+    /// The library's default for a free-text event type: case, spaces and hyphens do not matter; `firm` for unknown types.
     pub fn template_for_event_type(event_type: &str) -> &'static Policy {
         let library = &*LIBRARY;
         let index = library.by_event_type.get(&normalise_event_type(event_type));
@@ -99,8 +99,8 @@ impl Policy {
     }
 }
 
-/// The template that is this normalised document, if one is. Most stored terms hold a template; this spares reading
-/// and hashing it anew for every one of them.
+/// The template equal to this normalised document, if there is one. Most stored terms hold a template; this saves reading
+/// and hashing it each time.
 pub(super) fn known(document: &Value) -> Option<&'static Policy> {
     let library = &*LIBRARY;
     let index = library.documents.iter().position(|own| own == document)?;
