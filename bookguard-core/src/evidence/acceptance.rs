@@ -1,20 +1,20 @@
 //! An acceptance of a booking's terms as the ledger records it: the members of `terms.accepted`.
 //!
-//! It names the text by its hash; the text itself is recomputed from the terms in force. The network address and the program
-//! may be personal data.
+//! It identifies the text by its hash; the text itself is recomputed from the terms in force. The network address and the
+//! program may be personal data.
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::{BookingId, Timestamp};
 use crate::policy::Actor;
 
-/// A party accepted the terms exactly as they were disclosed.
+/// A party's acceptance of the terms exactly as they were disclosed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct Acceptance {
-    /// Which booking.
+    /// The booking.
     pub booking_id: BookingId,
     /// When the acceptance was received.
     pub accepted_at: Timestamp,
@@ -22,7 +22,7 @@ pub struct Acceptance {
     pub party: Actor,
     /// How, in the partner's words, such as `checkbox`.
     pub method: String,
-    /// When, as the partner says.
+    /// When the party accepted, according to the partner.
     pub at: Timestamp,
     /// The network address it came from; absent when not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]

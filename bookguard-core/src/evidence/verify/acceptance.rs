@@ -1,13 +1,13 @@
-//! What was disclosed and who accepted it: the texts made anew from the terms, and each acceptance held to the text that was
-//! in force when it was recorded.
+//! Checks what was disclosed and accepted: the texts are recomputed from the terms, and each acceptance is compared with
+//! the text that was in force when it was recorded.
 
 use super::super::packet::Packet;
 use super::super::state::BookingState;
 use super::Outcome;
 use crate::policy::{DISCLOSURE_VERSION, Terms, TermsDisclosure, disclose};
 
-/// That every text shown is what the terms say, and every acceptance shown is recorded and of the right text. `terms_versions` are the
-/// terms before each change of date, then the ones in force.
+/// Checks that every text shown follows from the terms, and that every acceptance shown is recorded and names the right
+/// text. `terms_versions` are the terms before each change of date, then the ones in force.
 pub(super) fn check(packet: &Packet, state: &BookingState, terms_versions: &[Terms]) -> Outcome {
     let told = terms_versions.iter().enumerate();
     let told: Result<Vec<TermsDisclosure>, String> = told
