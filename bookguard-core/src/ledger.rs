@@ -1,8 +1,7 @@
-//! The ledger: what a log of bookings' lifecycle facts looks like in bytes, and how anyone checks it.
+//! The ledger: the byte formats of a log of booking facts, and their verification.
 //!
-//! Everything here is a pure function of its arguments. Storing tiles, holding the key file, telling the time and
-//! rolling salts belong to the callers, who pass the bytes in. The formats are public standards, so that evidence
-//! outlives this program:
+//! Everything here is a pure function of its arguments. Callers store tiles, hold the key file, tell the time and make
+//! salts, and pass the bytes in. The formats are public standards, so that evidence outlives this program:
 //!
 //! | module | format |
 //! |---|---|
@@ -17,8 +16,8 @@
 //! | [`event`] | `bookguard.event/1`, the committed and disclosable facts behind a leaf |
 //! | [`jcs`] | RFC 8785 canonical JSON and JSON read without tolerance |
 //!
-//! Invariant: a parser accepts exactly the bytes its printer writes. What is accepted twice in different spellings
-//! could be shown to two people as two different things.
+//! Invariant: a parser accepts exactly the bytes its printer writes. A second accepted spelling could be shown to two
+//! people as two different things.
 
 pub mod checkpoint;
 pub mod event;
