@@ -153,7 +153,7 @@ impl LedgerKey {
         })
     }
 
-    /// Creates the key file, whole or not at all, and never over another. Returns whether it did, or there already was one.
+    /// Creates the key file, whole or not at all, and never over another. Returns `false` if there already is one.
     pub fn save(&self, path: &Path) -> Result<bool, String> {
         let fail =
             |e: io::Error| format!("the ledger key {} cannot be written: {e}", path.display());
