@@ -12,7 +12,7 @@
 //! # receive("It's a Secret to Everybody", header, b"Hello, World!").unwrap();
 //! ```
 //!
-//! That signature covers the body only and can be replayed for ever: deduplicate by `eventId`, or check the
+//! That signature covers the body only and can be replayed forever: deduplicate by `eventId`, or check the
 //! `webhook-*` headers with [`verify_standard`], which also bounds the age of the request.
 //!
 //! The server's courier sends; the store and the rules decide what is sent when. Invariant: nothing in here reads a clock,

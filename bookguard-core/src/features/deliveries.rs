@@ -90,7 +90,7 @@ pub(crate) fn in_flight(state: &DeliveryState, at: Timestamp) -> bool {
     state.lease.is_some() && state.due.is_some_and(|due| due > at)
 }
 
-/// Leases due deliveries that nobody holds to the courier.
+/// Leases due deliveries to the courier, if no node holds them.
 #[derive(Debug)]
 pub struct ClaimDeliveries {
     /// The id of the leases taken.

@@ -30,7 +30,7 @@ pub fn vkey(service: &Service) -> Result<String, Error> {
     Ok(format!("{}\n", signer.verifier()))
 }
 
-/// The administrator accepts that entries were lost: the log goes on under a new name.
+/// The administrator's acceptance that entries were lost: the log continues under a new name.
 #[derive(Debug)]
 pub(crate) struct ContinueLog {
     /// The new name, never used before.

@@ -58,7 +58,7 @@ fn a_cancellation_is_two_entries_one_resolution_and_one_event() {
         let leaf = Leaf::parse(&resolved.leaf).unwrap();
         assert_eq!((leaf.prev, leaf.t), (canceled.hash, at(TERM_TIME).ms()));
         assert_eq!(Leaf::parse(&canceled.leaf).unwrap().prev, Hash([7; 32]));
-        // What is told to the partner is in the note's absence: no personal data leaves the booking's own entry.
+        // The partner's event leaves out the note: no personal data leaves the booking's own entry.
         assert!(canceled.fact.members.contains("a note"));
         assert!(!resolved.fact.members.contains("a note"));
 
@@ -158,7 +158,7 @@ fn the_same_cancellation_repeats_and_any_other_conflicts() {
             false,
         ),
     ] {
-        // However late it comes.
+        // However late the repeat comes.
         let again = CancelBooking {
             resolution: new_resolution(30),
             ..canceling(ask)
@@ -324,7 +324,7 @@ fn an_unexpected_result_is_shown_and_changes_nothing() {
         let answer = cancel(&work, TERM_TIME, ask.clone());
         if !changed {
             apply(&mut work, TERM_TIME, canceling(ask));
-            // A replay is held to it as well.
+            // A repeat must match the expectation as well.
             let lie = expecting(Some(1), None, None);
             let error = cancel(&work, TERM_TIME, lie).unwrap_err();
             assert_eq!(error.code, "quote_changed");
@@ -406,7 +406,7 @@ fn a_review_cancels_all_the_same_and_is_decided_once() {
         let shown = error.obstacle.unwrap().resolution_id;
         assert_eq!(shown, Some(decided.resolution_id));
     }
-    // The cancellation itself repeats as what it has become.
+    // A repeat of the cancellation answers with the decided resolution.
     let (changes, again) = cancel(&work, TERM_TIME, storm).unwrap();
     assert!(changes.is_empty());
     assert_eq!(again.resolution_id, decided.resolution_id);

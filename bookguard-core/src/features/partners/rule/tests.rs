@@ -1,4 +1,4 @@
-//! Who is approved.
+//! Which partners can be approved.
 
 use crate::features::fixture::*;
 
