@@ -6,7 +6,7 @@
 //! | module | format |
 //! |---|---|
 //! | [`hash`] | RFC 6962 §2.1 hashes |
-//! | [`tree`] | the growing tree, kept by its right edge |
+//! | [`tree`] | the growing tree, kept as its right edge |
 //! | [`tile`] | C2SP tlog-tiles: tile paths, tiles, entry bundles |
 //! | [`proof`] | RFC 6962 §2.1.1–2.1.2 inclusion and consistency |
 //! | [`note`] | C2SP signed-note with Ed25519 |
@@ -14,7 +14,7 @@
 //! | [`tlog_proof`] | C2SP tlog-proof |
 //! | [`leaf`] | `bookguard.leaf/1`, the bytes of one entry |
 //! | [`event`] | `bookguard.event/1`, the committed and disclosable facts behind a leaf |
-//! | [`jcs`] | RFC 8785 canonical JSON and JSON read without tolerance |
+//! | [`jcs`] | RFC 8785 canonical JSON and a strict JSON reader |
 //!
 //! Invariant: a parser accepts exactly the bytes its printer writes. A second accepted spelling could be shown to two
 //! people as two different things.

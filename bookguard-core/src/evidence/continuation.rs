@@ -1,4 +1,4 @@
-//! `log.continued`: the entry by which a log goes on under a new name after a loss was accepted.
+//! `log.continued`: the entry with which a log continues under a new name after an accepted loss.
 //!
 //! The entry belongs to no booking. It records what the database held and what had been seen before, so that a reader of
 //! the old log learns from the new one what became of it. Invariant: what is read is exactly what was committed to.
@@ -21,7 +21,7 @@ pub struct FoundLog {
     pub vkey: String,
 }
 
-/// A log that goes on under a new name.
+/// A log that continues under a new name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Continuation {

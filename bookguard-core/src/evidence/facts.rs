@@ -187,7 +187,7 @@ pub struct Created {
     pub booking_id: BookingId,
     /// The partner that owns it.
     pub partner_id: PartnerId,
-    /// Who performs, or what is booked.
+    /// The performer, or whatever else is booked.
     pub talent: Party,
     /// Who books.
     pub organizer: Party,

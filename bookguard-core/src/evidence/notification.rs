@@ -1,4 +1,4 @@
-//! How the delivery of an event to an endpoint ended, as the ledger records it: the value of `webhook.settled`.
+//! The ledger's record of how the delivery of an event to an endpoint ended: the value of `webhook.settled`.
 //!
 //! The record identifies what was sent by the SHA-256 of its bytes, so that a receiver can show that its copy is the same.
 //! It identifies the endpoint by its id, because an address may hold a token and the partner may change it. A delivery that

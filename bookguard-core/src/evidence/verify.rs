@@ -26,7 +26,7 @@ mod terms;
 #[cfg(test)]
 pub(crate) mod tests;
 
-/// Verifies an evidence packet against the ledger's public key, `name+id+base64` as `GET /v1/ledger/key` gives it.
+/// Verifies an evidence packet against the ledger's public key, `name+id+base64` as `GET /v1/ledger/key` returns it.
 ///
 /// The key must come from somewhere other than the packet. A newline at the end of either is ignored.
 pub fn verify(packet: &[u8], vkey: &str) -> Report {

@@ -1,4 +1,4 @@
-//! API keys: created, listed, revoked.
+//! Creating, listing and revoking API keys.
 
 pub(crate) mod rule;
 

@@ -547,7 +547,7 @@ pub struct ProtectBooking {
     pub(crate) event_id: EventId,
     /// The id of the leases of that event's deliveries.
     pub(crate) lease: i64,
-    /// Seed of the fact's seed.
+    /// The seed from which the fact's seed is derived.
     pub(crate) seed: [u8; 32],
     /// The evidence address for the event's payload.
     pub(crate) evidence_url: String,

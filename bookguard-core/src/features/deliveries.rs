@@ -456,7 +456,7 @@ fn next_attempt(
 /// a lease itself: all other holders are gone. Blocks.
 ///
 /// # Errors
-/// `unavailable` when the store does not answer; the leases then end by themselves.
+/// `unavailable` when the store does not answer; the leases then lapse by themselves.
 pub fn reclaim_all(service: &Service) -> Result<(), Error> {
     let ended = Timestamp::from_ms(i64::MAX);
     let held = || {

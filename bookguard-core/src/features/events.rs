@@ -1,4 +1,4 @@
-//! Webhook events: what happened, where it was delivered, and retries by hand.
+//! Webhook events, their deliveries, and manual retries.
 
 pub mod log;
 pub(crate) mod rule;

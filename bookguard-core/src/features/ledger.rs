@@ -1,6 +1,6 @@
 //! The log for mirrors: checkpoint, key and tiles, laid out as in C2SP tlog-tiles.
 //!
-//! These answer text and bytes, not JSON, so they are plain functions beside the operations.
+//! They return text and bytes, not JSON, so they are plain functions instead of operations.
 
 pub(crate) mod rule;
 

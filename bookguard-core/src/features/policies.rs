@@ -41,7 +41,7 @@ pub struct PolicyVersion {
     pub warnings: Vec<FieldError>,
 }
 
-/// A version of a policy as lists show it.
+/// A version of a policy, as in lists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]

@@ -26,7 +26,7 @@ pub enum Begin {
     At(EventId),
 }
 
-/// What a look found.
+/// The result of a look.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrunableEvents {
     /// Events with no delivery waiting.

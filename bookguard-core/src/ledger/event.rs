@@ -1,4 +1,4 @@
-//! `bookguard.event/1`: what happened, committed to by a leaf and disclosed field by field.
+//! `bookguard.event/1`: a fact that a leaf commits to, disclosed field by field.
 //!
 //! A body holds a digest of each field instead of the field; a [`Disclosure`] is a field with the salt of its digest. The
 //! caller decides which fields an event has, and where salts and disclosures are stored. Invariant: once the 32-byte random

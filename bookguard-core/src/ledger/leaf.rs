@@ -29,7 +29,7 @@ const MAX_TIME: i64 = 253_402_300_799_999;
 pub struct Leaf {
     /// HMAC over the event's body; see `event`.
     pub commit: [u8; 32],
-    /// Leaf hash of the entry before it in the same stream; [`Hash::ZERO`] for the first.
+    /// Leaf hash of the previous entry of the stream; [`Hash::ZERO`] for the first.
     pub prev: Hash,
     /// Position in the stream, from 0.
     pub seq: u64,

@@ -70,7 +70,7 @@ pub struct Booking {
     pub booking_id: BookingId,
     /// The partner that owns it.
     pub partner_id: PartnerId,
-    /// Who performs, or what is booked.
+    /// The performer, or whatever else is booked.
     pub talent: Party,
     /// Who books.
     pub organizer: Party,

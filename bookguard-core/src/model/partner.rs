@@ -21,7 +21,7 @@ pub enum PartnerStatus {
 }
 
 impl PartnerStatus {
-    /// All statuses with their words.
+    /// All statuses with their names.
     pub const WORDS: [(&'static str, Self); 3] = [
         ("pending", Self::Pending),
         ("approved", Self::Approved),

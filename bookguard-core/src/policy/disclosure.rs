@@ -113,7 +113,7 @@ impl Wording<'_> {
         self.stakes.document
     }
 
-    /// A line per rule, the organizer's in the order of time.
+    /// Adds a line per rule, the organizer's in chronological order.
     fn rules(&self, lines: &mut Vec<String>) -> Result<(), Error> {
         lines.extend([String::new(), "If the organizer cancels:".to_owned()]);
         let terms = self.terms;
@@ -235,7 +235,7 @@ fn money(sums: &Settlement<'_>) -> String {
     text + "."
 }
 
-/// `2026-06-13 19:00 America/New_York (2026-06-13T23:00:00Z)`, by the clock as it was when the terms were frozen.
+/// `2026-06-13 19:00 America/New_York (2026-06-13T23:00:00Z)`, by the clock's offsets when the terms were frozen.
 fn clocks(terms: &Terms, instant: Timestamp, step: usize) -> String {
     let local = instant.to_utc().naive_utc() + TimeDelta::seconds(terms.offset(step).into());
     let local = local.format("%Y-%m-%d %H:%M:%S").to_string();

@@ -1,6 +1,6 @@
 //! A policy: the normalised document, its canonical text and its hash.
 //!
-//! Normalised means that every default is written out, so equal rules have equal hashes whatever their author left out.
+//! Normalised means that every default is written out, so equal rules have equal hashes, even if an author leaves defaults out.
 //! Invariant: a [`Policy`] exists only after every rule on its text was checked, and it never changes.
 
 use std::sync::{Arc, OnceLock};
@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::input::{self, Form};
 use crate::model::Currency;
 
-/// A cancellation policy. Cloning one costs a counter.
+/// A cancellation policy. A clone shares the document.
 #[derive(Debug, Clone)]
 pub struct Policy(Arc<Inner>);
 
@@ -77,7 +77,7 @@ pub struct Document {
     pub currency: Option<Currency>,
 }
 
-/// A time after booking in which canceling is free.
+/// A period after booking in which canceling is free.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Grace {
@@ -127,7 +127,7 @@ pub struct OrganizerRules {
 pub struct Tier {
     /// How far ahead of the event its deadline lies.
     pub before: Duration,
-    /// The deadline's local time on that day, when it is not the event's own.
+    /// The deadline's local time on that day, if it differs from the event's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cutoff_time: Option<TimeOfDay>,
     /// What it costs up to the deadline.
@@ -157,7 +157,7 @@ pub struct PartnerRules {
 pub struct ForceMajeure {
     /// What it costs, no matter who cancels.
     pub outcome: Outcome,
-    /// Whether a claim without evidence needs a person.
+    /// Whether a person decides a claim without evidence.
     pub requires_evidence: bool,
 }
 
@@ -321,7 +321,7 @@ impl Serialize for Policy {
 }
 
 impl<'de> Deserialize<'de> for Policy {
-    /// Goes through `Policy::read`: stored and disclosed policies obey the same rules as new ones.
+    /// Uses `Policy::read`, so stored and disclosed policies obey the same rules as new ones.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = serde_json::Value::deserialize(deserializer)?;
         if let Some(policy) = templates::known(&value) {

@@ -110,7 +110,7 @@ fn without_policy(booking: &Subject<'_>, question: &Question) -> Result<Evaluati
     Ok(evaluation)
 }
 
-/// Step 5: the instant that is judged.
+/// Step 5: the judged instant.
 fn moment(terms: &Terms, question: &Question) -> Result<Timestamp, Error> {
     let received = question.received_at.floor_to_second();
     let at = match question.at {
@@ -131,7 +131,7 @@ fn moment(terms: &Terms, question: &Question) -> Result<Timestamp, Error> {
     Ok(at)
 }
 
-/// An instant that the question names.
+/// Checks an instant given in the question.
 fn named(
     terms: &Terms,
     question: &Question,

@@ -66,7 +66,7 @@ pub enum Split {
     Refund {
         /// 0 to 10,000.
         bps: u16,
-        /// 0 to 10,000, when written.
+        /// 0 to 10,000, if given.
         compensation_bps: Option<u16>,
     },
     /// A fixed penalty, at most the value.

@@ -198,7 +198,7 @@ fn force_majeure(form: &mut Form<'_, '_>, money: &Money) -> Option<ForceMajeure>
     })
 }
 
-/// Exactly one of the six kinds of outcome.
+/// Reads exactly one of the six kinds of outcome.
 fn outcome(form: &mut Form<'_, '_>, money: &Money) -> Option<Outcome> {
     let lesser = form.optional("lesserOf", |v| splits(v, money));
     let greater = form.optional("greaterOf", |v| splits(v, money));
@@ -225,7 +225,7 @@ fn splits(value: &mut Value<'_, '_>, money: &Money) -> Option<Vec<Split>> {
     Some(splits)
 }
 
-/// A split, or `Some(None)` when the object is one of the `other` kinds. Faults unless there is exactly one kind.
+/// Reads a split; `Some(None)` if the object is one of the `other` kinds. It is a fault unless there is exactly one kind.
 fn split(form: &mut Form<'_, '_>, money: &Money, other: &[&str]) -> Option<Option<Split>> {
     let refund = form.optional("refundBps", basis_points);
     let compensation_bps = form.optional("compensationBps", basis_points);

@@ -18,7 +18,7 @@ use crate::model::{Amount, Timestamp};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PastReschedule {
-    /// When it was changed, whole seconds.
+    /// When it was changed, in whole seconds.
     pub at: Timestamp,
     /// The date before the change, as it was given.
     pub previous_event_date: EventDate,

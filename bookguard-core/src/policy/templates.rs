@@ -1,6 +1,6 @@
 //! The library of ready-made policies, and the default policy for each event type.
 //!
-//! Invariant: every template is read by the same rules as a partner's own policy, once per process.
+//! Invariant: every template is read by the same rules as a partner's own policy, and only once per process.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -76,7 +76,7 @@ impl Policy {
             .map(|policy| policy.document().policy_id.as_str())
     }
 
-    /// The event types a template is the library's default for, in order; `*` is for all others.
+    /// The event types for which a template is the library's default, in order; `*` stands for all others.
     pub fn template_event_types(id: &str) -> Vec<&'static str> {
         let library = &*LIBRARY;
         let is = |index: usize| library.policies[index].document().policy_id == id;
@@ -107,7 +107,7 @@ pub(super) fn known(document: &Value) -> Option<&'static Policy> {
     library.policies.get(index)
 }
 
-/// Lower case, with runs of anything that is not a letter or digit as one underscore: "Live Music" and "live-music" agree.
+/// Lower case, with each run of other characters than letters and digits as one underscore: "Live Music" equals "live-music".
 pub fn normalise_event_type(event_type: &str) -> String {
     let mut out = String::with_capacity(event_type.len());
     for c in event_type.chars() {

@@ -88,8 +88,8 @@ pub enum MissingZone {
 impl Terms {
     /// Freezes the terms of a booking.
     ///
-    /// Refusals: `time_zone_unknown`, `time_zone_required`, `policy_currency_mismatch`, `currency_mismatch` (paid in
-    /// another currency than the value's).
+    /// Refusals: `time_zone_unknown`, `time_zone_required`, `policy_currency_mismatch`, `currency_mismatch` (value and paid
+    /// amount have different currencies).
     pub fn freeze(
         policy: Option<(Policy, PolicySource)>,
         booked: &Booked<'_>,

@@ -1,4 +1,4 @@
-//! Wall clocks: from local time to instants and back, and calendar steps.
+//! Wall clocks: conversion between local times and instants, and calendar steps.
 //!
 //! Invariant: every local time has exactly one instant. A local time that does not exist moves forward by the gap; one that
 //! exists twice means the earlier of the two. Instants computed here are whole seconds.

@@ -86,7 +86,7 @@ pub enum FailureClass {
     TlsError,
     /// The response is a redirect (3xx), and redirects are never followed.
     RedirectRefused,
-    /// 4xx, other than the three below.
+    /// 4xx, except 410, 413 and 429 below.
     #[serde(rename = "http_4xx")]
     #[cfg_attr(feature = "openapi", oai(rename = "http_4xx"))]
     Http4xx,

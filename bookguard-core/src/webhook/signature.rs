@@ -34,7 +34,7 @@ pub struct StandardHeaders<'a> {
     pub id: &'a str,
     /// `webhook-timestamp`: unix seconds of the attempt, in decimal digits.
     pub timestamp: &'a str,
-    /// `webhook-signature`: one or more signatures between spaces.
+    /// `webhook-signature`: one or more signatures, separated by spaces.
     pub signature: &'a str,
 }
 

@@ -28,13 +28,13 @@ pub struct PolicyTemplate {
     pub english: Vec<String>,
 }
 
-/// What a check of a policy found.
+/// The result of checking a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct PolicyCheck {
-    /// Whether it can be used.
+    /// Whether the policy can be used.
     pub valid: bool,
     /// Every fault by JSON pointer, with a fix.
     pub errors: Vec<FieldError>,
@@ -107,7 +107,7 @@ impl Operation for ValidatePolicy {
 }
 
 impl PolicyCheck {
-    /// Checks a policy's JSON text, as a booking may hold it.
+    /// Checks a policy's JSON text in the form in which a booking may contain it.
     ///
     /// # Errors
     /// `invalid_json` for text that is not JSON.

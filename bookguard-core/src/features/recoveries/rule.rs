@@ -151,7 +151,7 @@ impl Command for ContinueRecovery {
 /// One step of a recovery.
 struct Walk<'a> {
     batch: &'a BatchState,
-    /// No earlier than the recovery began, whatever this node's clock says.
+    /// The current time, but not before the recovery began, even if this node's clock is behind.
     at: Timestamp,
     partner: &'a PartnerState,
     recovery: Recovery,

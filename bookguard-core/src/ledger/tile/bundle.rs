@@ -6,7 +6,7 @@ use std::fmt;
 
 use super::TILE_WIDTH;
 
-/// The longest entry a bundle can carry, in bytes: its length is written in 16 bits.
+/// The longest entry that a bundle can hold, in bytes: the length is written in 16 bits.
 pub const MAX_ENTRY_BYTES: usize = u16::MAX as usize;
 
 /// Concatenates entries, each behind its length.

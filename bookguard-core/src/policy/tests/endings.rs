@@ -8,7 +8,7 @@ use super::{booking_id, protected};
 use crate::model::{Amount, Currency, PartnerId, ResolutionId, Timestamp};
 use crate::policy::*;
 
-/// Currencies of none, two, three and four decimals.
+/// Currencies with zero, two, three and four decimals.
 fn currency() -> impl Strategy<Value = Currency> {
     prop::sample::select(vec!["USD", "JPY", "KWD", "CLF"])
         .prop_map(|code| Currency::parse(code).unwrap())

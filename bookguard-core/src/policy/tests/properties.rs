@@ -113,7 +113,7 @@ fn event_date() -> impl Strategy<Value = EventDate> {
     })
 }
 
-/// Currencies of no, two, three and four decimals.
+/// Currencies with zero, two, three and four decimals.
 fn currency() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec!["JPY", "USD", "KWD", "CLF"])
 }
