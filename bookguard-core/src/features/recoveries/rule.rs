@@ -72,7 +72,7 @@ fn refuse_endpoint(partner: &PartnerState, endpoint_id: &EndpointId) -> Result<(
     }
 }
 
-/// The refusal of an `endpointId` that is none of the caller's endpoints, or is spelled in another way.
+/// The refusal of an `endpointId` that is malformed or none of the caller's endpoints.
 pub(crate) fn endpoint_unknown() -> Error {
     Error::fault(
         "/endpointId",
