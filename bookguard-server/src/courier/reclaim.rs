@@ -1,7 +1,7 @@
-//! Takes back the deliveries of dead nodes long before their leases end, and lets other nodes notice the end of this one.
+//! Takes back the deliveries of dead nodes long before their leases end, and lets other nodes notice when this one dies.
 //!
-//! A task of its own, because a node that does not answer to its name in time counts as gone, whatever else the courier
-//! waits for. A registry that cannot be reached blocks nothing else.
+//! It is a task of its own, because a node that does not sign in to the registry in time counts as dead, whatever else the
+//! courier waits for. A registry that cannot be reached blocks nothing else.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use bookguard_core::features::deliveries::ReclaimDeliveries;
 use bookguard_core::service::Service;
 use tokio::time::sleep;
 
-/// How often to answer to this node's name: so often that a pause of the machine is not taken for its end.
+/// How often this node signs in: often enough that a pause of the machine is not taken for its death.
 const ANSWER: Duration = Duration::from_millis(500);
 
-/// Answers and takes back, for ever; ends at once where no list of nodes is kept.
+/// Signs in and takes back deliveries, without end. Returns at once if there is no registry of nodes.
 pub(super) async fn keep_reclaiming(service: Arc<Service>) {
     loop {
         let asked = Arc::clone(&service);
-        // What failed was reported by the service; an answer that is late is made good by the next.
+        // The service has reported a failure; the next turn makes up for it.
         let gone = match tokio::task::spawn_blocking(move || asked.gone()).await {
             Ok(Ok(None)) => return,
             Ok(Ok(Some(gone))) => gone,

@@ -86,7 +86,7 @@ pub(super) fn written(text: &mut String) {
     text.push_str(EVIDENCE);
 }
 
-/// A text of its own as a part of another: without its title and its comments, its headings one step lower.
+/// A document as part of another: without its title and comments, its headings one level lower.
 fn below(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut fenced = false;
