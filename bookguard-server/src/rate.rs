@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_request_costs_the_time_it_took_or_its_token_whichever_is_more() {
-        // A token every 10 ms and at most 100 of them; each row is what a request took, and what is left after it.
+        // One token every 10 ms and at most 100 of them. Each row is the time a request took and what is left after it.
         for (spent_us, remaining, retry_after_s) in [
             (0, 99, 1),
             (200, 99, 1),
@@ -235,7 +235,7 @@ mod tests {
             (50_200, 90, 1),
             (500_200, 0, 1),
             (1_500_200, 0, 3),
-            // However long it took.
+            // The debt is bounded, however long the request took.
             (3_600_000_000, 0, 31),
         ] {
             let limiter = limiter(100, 100);
@@ -269,7 +269,7 @@ mod tests {
                     limiter.charge(took_ms, Duration::from_millis(took_ms.into()), now);
                 }
             }
-            // The pause before has saved two seconds' worth.
+            // The full bucket at the start adds two seconds' worth.
             assert!(
                 (40_000..=most_ms).contains(&spent_ms),
                 "{took_ms}: {spent_ms}"

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::negotiation::{names, wish};
 
-/// Body of every refusal; a 401 says less.
+/// Body of every refusal except a 401, which has only `error` and `message`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, poem_openapi::Object)]
 #[serde(rename_all = "camelCase")]
 #[oai(rename = "Error", rename_all = "camelCase")]
@@ -42,7 +42,7 @@ pub struct ErrorBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[oai(skip_serializing_if_is_none)]
     pub disclosure_hash: Option<String>,
-    /// With `quote_changed`: what the cancellation comes to now.
+    /// With `quote_changed`: the evaluation of the cancellation as of now.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[oai(skip_serializing_if_is_none)]
     pub evaluation: Option<Evaluation>,
@@ -72,7 +72,7 @@ pub struct Problem {
     pub detail: String,
     /// Names this request in the service's log: `urn:request:` and its `x-request-id`.
     pub instance: String,
-    /// What the refusal says otherwise.
+    /// The members of the ordinary refusal body.
     #[serde(flatten)]
     #[oai(flatten)]
     pub refused: ErrorBody,

@@ -126,7 +126,7 @@ impl Endpoint for Methods {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
-        // A HEAD is a GET whose body the connection leaves out.
+        // A HEAD is answered like a GET; the connection leaves out the body.
         let method = if request.method() == Method::HEAD {
             &Method::GET
         } else {

@@ -248,7 +248,7 @@ impl Server {
         }
     }
 
-    /// Stops accepting, lets requests and deliveries in flight finish for about ten seconds at most, and closes the
+    /// Stops accepting connections, lets requests and deliveries in flight finish for at most about ten seconds, and closes the
     /// database.
     pub async fn stop(self) {
         self.end(std::future::pending()).await;

@@ -144,7 +144,7 @@ mod tests {
         for (passed_ms, wall_ms, says) in [
             (0, 5_000_000, None),
             (1_000, 5_001_000, None),
-            // A look that came late, and a clock that is slewed.
+            // A late look, and a clock that is slewed.
             (61_000, 5_061_900, None),
             (62_000, 5_066_900, Some("forward by 4.000 s")),
             (63_000, 5_067_900, None),
@@ -169,7 +169,7 @@ mod tests {
             (0, 5_000_000, true),
             (0, 5_000_000, false),
             (1_000, 5_001_000, false),
-            // Forward, and back by what clocks may differ by.
+            // Forward, and back by the tolerated difference.
             (2_000, 5_802_000, false),
             (3_000, 5_803_000 - LEASE_SKEW_MS, false),
             (4_000, 5_803_999 - LEASE_SKEW_MS, true),
@@ -182,7 +182,7 @@ mod tests {
             let now = begun + Duration::from_millis(passed_ms.unsigned_abs());
             let doubt = doubts.of(now, Timestamp::from_ms(wall_ms));
             assert_eq!(doubt, doubted, "{passed_ms}");
-            // Until it is settled it stays.
+            // The doubt stays until it is settled.
             assert_eq!(doubts.of(now, Timestamp::from_ms(wall_ms)), doubted);
             if doubt {
                 doubts.settle(now);

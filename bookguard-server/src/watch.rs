@@ -50,7 +50,7 @@ mod tests {
 
     use super::*;
 
-    /// Waits for up to 20 s until a look comes at `enough`, in milliseconds; what was looked at when.
+    /// Waits for up to 20 s until a look finds `enough`, in milliseconds. Returns the times of all looks.
     async fn looks(news: &Waiting<PartnerId>, enough: u64) -> Vec<u64> {
         let partner_id = PartnerId::from_bytes([1; 16]);
         let waiting = Watch {
@@ -83,13 +83,13 @@ mod tests {
     async fn news_is_read_at_once_and_a_stream_of_it_ten_times_a_second() {
         let news = Waiting::default();
         for (every, enough, expected) in [
-            // A first event finds who waits, long after the look before.
+            // The first event wakes a read whose last look was long before.
             (450, 440, vec![0, 100, 250, 450]),
             (5, 300, vec![0, 100, 200, 300]),
         ] {
             tokio::select! {
                 looked = looks(&news, enough) => {
-                    // The timer counts in milliseconds, and a look may come one late.
+                    // The timer counts milliseconds, and a look may come one late.
                     assert_eq!(looked.len(), expected.len(), "{every}: {looked:?}");
                     let late = looked.iter().zip(&expected).map(|(at, due)| at - due);
                     assert!(late.max().unwrap() < 10, "{every}: {looked:?}");

@@ -21,7 +21,7 @@ use serde_json::json;
 use super::Offered;
 use bookguard_core::input::Json;
 
-/// The version of the interface (spec: Versioning), which is not the program's.
+/// The version of the interface (spec: Versioning), which differs from the program's.
 pub(crate) const INTERFACE_VERSION: &str = "0.1.0";
 const DESCRIPTION: &str = "Evidence and protection for bookings: record a booking, lock it into a tamper-evident ledger, receive signed \
     webhooks, and know what a cancellation would mean. Amounts are exact decimals; times are UTC.";
@@ -37,7 +37,7 @@ pub(crate) fn document(table: &[Offered]) -> String {
         "contact": {"name": "The operator of the service"},
         "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
     });
-    // Relative to where the document came from, so that it is the same wherever the service runs.
+    // Relative to the document's own address, so that it is the same wherever the service runs.
     let servers = json!([{"url": "/", "description": "The service this document came from."}]);
     let document = Json::object([
         ("openapi", "3.1.0".into()),

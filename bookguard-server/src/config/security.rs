@@ -18,7 +18,7 @@ pub struct SecurityTxt {
     pub policy: Option<String>,
     /// The address of the key for encrypting reports.
     pub encryption: Option<String>,
-    /// Languages that are understood, as RFC 5646 tags.
+    /// Languages that reports may be in, as RFC 5646 tags.
     pub languages: Vec<String>,
 }
 

@@ -141,7 +141,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads one byte; the error's kind otherwise.
+    /// Reads one byte, or returns the kind of the error.
     async fn read<S: AsyncRead + Unpin>(stream: &mut S) -> Result<u8, io::ErrorKind> {
         stream.read_u8().await.map_err(|e| e.kind())
     }

@@ -259,7 +259,7 @@ mod tests {
         tokio::time::timeout(Duration::ZERO, told).await.is_ok()
     }
 
-    /// Connections of `networks`, each a second after the one before.
+    /// Opens connections from `networks`, one second apart.
     async fn fill(room: &Arc<Room>, networks: &[u8]) -> Vec<Held> {
         let mut held = Vec::new();
         for n in networks {
@@ -273,7 +273,7 @@ mod tests {
     async fn who_has_waited_longest_makes_room() {
         let room = Room::new(LIMITS);
         let held = fill(&room, &[1, 1, 2, 2]).await;
-        // The first was used since, so the second has waited longest.
+        // The first connection was used since, so the second has been idle longest.
         held[0].seat.engage();
         held[0].seat.answered();
         held[0].seat.flushed();
@@ -290,7 +290,7 @@ mod tests {
         let held = fill(&room, &[1, 1, 2, 2]).await;
         for (index, held) in held.iter().enumerate() {
             held.seat.engage();
-            // An answer that has not left whole is in progress too.
+            // An answer that is not fully sent is in progress too.
             if index % 2 == 0 {
                 held.seat.answered();
             }

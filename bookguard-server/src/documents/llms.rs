@@ -203,7 +203,7 @@ mod tests {
         for (_, rule) in rules::rules() {
             text.push_str(&rule);
         }
-        // Every other piece between backticks stands within them.
+        // Every second piece is between backticks.
         let quoted: Vec<&str> = text.split('`').skip(1).step_by(2).collect();
         let names = quoted
             .iter()

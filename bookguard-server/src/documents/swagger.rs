@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn the_user_interface_reads_openapi_3_1() {
         let bundle = std::str::from_utf8(file(SwaggerUiStaticFile::Js)).unwrap();
-        // Version 5 was the first.
+        // Version 5 was the first to read OpenAPI 3.1.
         assert!(bundle.contains("PACKAGE_VERSION:\"5."));
         assert!(file(SwaggerUiStaticFile::Css).starts_with(b".swagger-ui"));
     }

@@ -200,7 +200,7 @@ mod tests {
         let twice = ["bookings.example.com", "evil.example.com"];
         assert_eq!(code(public, "127.0.0.1", &twice, &[]), "host_not_allowed");
         assert_eq!(code(public, "127.0.0.1", &[], &[]), "host_not_allowed");
-        // Where the target names a host, it is that one whatever the header says.
+        // A host in the request target counts, whatever the Host header says.
         let callers = Callers::new(public, "127.0.0.1".parse().unwrap());
         let headers = HeaderMap::from_iter([(HOST, "localhost".parse().unwrap())]);
         for (target, allowed) in [("localhost", true), ("evil.example.com", false)] {
@@ -225,7 +225,7 @@ mod tests {
             (home, "127.0.0.1", "javascript://localhost", false),
             (home, "127.0.0.1", "chrome-extension://localhost", false),
             (home, "127.0.0.1", "ftp://localhost", false),
-            // A visitor's own machine, not the one behind the name.
+            // A page on a visitor's own machine, not on the service's.
             (public, "127.0.0.1", "http://localhost:5173", false),
             (public, "192.0.2.1", "http://localhost:5173", false),
             (public, "127.0.0.1", "http://bookings.example.com", false),

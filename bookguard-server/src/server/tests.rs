@@ -193,7 +193,7 @@ async fn run_serves_until_it_is_told_to_end() {
     )
     .await;
     assert_eq!(refused.status(), StatusCode::FORBIDDEN);
-    // A configuration that cannot be read ends nothing.
+    // A configuration that cannot be read does not end the server.
     signal.send(Signal::Reload).unwrap();
     signal.send(Signal::End).unwrap();
     running.await.unwrap().unwrap();

@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn every_row_is_a_range_that_decides_for_its_first_and_last_address() {
-        // Rows above may take single addresses out of a range; these lose an end that way.
+        // Earlier rows take the first or last address out of these ranges.
         let shadowed = ["::/96", "2001::/23", "240.0.0.0/4", "0.0.0.0/0", "::/0"];
         for range in V4.iter().chain(V6) {
             let net = range.subnet.net();

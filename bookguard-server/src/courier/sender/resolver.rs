@@ -273,7 +273,7 @@ mod tests {
 
             let error = resolve(AddressRules::public(), host).await.unwrap_err();
             match error.downcast_ref::<RefusedAddress>() {
-                // Who wrote the address knows what it is; what a name resolves to is for the operator alone.
+                // The partner wrote a literal address and knows it; what a name resolves to is only for the operator.
                 Some(refused) => assert_eq!(refused.code(), "blocked_address"),
                 None => assert!(host == "localhost" && error.is::<LookupFailed>()),
             }
@@ -283,7 +283,7 @@ mod tests {
     #[tokio::test]
     async fn only_the_operator_can_tell_a_private_name_from_an_unknown_one() {
         let resolver = CheckedResolver::new(Arc::new(AddressRules::public()), report);
-        // A label of more than 63 characters: every resolver refuses it without asking anybody.
+        // A label of more than 63 characters, which every resolver refuses without a query.
         let unknown = format!("{}.invalid", "a".repeat(64));
         let mut answers = Vec::new();
         for host in ["localhost", &unknown, "localhost"] {
@@ -305,7 +305,7 @@ mod tests {
         use EndpointStanding::{Good, New, Troubled};
         let places = Places::new();
         let mut held = Vec::new();
-        // As many as get a place, of so many partners that each ask for all of them and are never answered.
+        // Counts the places taken by partners that each ask for all of them and are never answered.
         let mut hang = |partners: std::ops::Range<u8>, standing| {
             let before = held.len();
             for number in partners {
@@ -330,7 +330,7 @@ mod tests {
         assert_eq!(hang(10..20, New), left);
         assert_eq!(hang(20..22, Good), 2 * LOOKUPS_PER_PARTNER);
         assert_eq!(hang(22..30, Good), LOOKUPS_PER_PARTNER);
-        // Those that are answered, and those that have given up, leave nothing behind.
+        // Look-ups that are answered or given up leave nothing behind.
         held.clear();
         assert_eq!(places.all.available_permits(), LOOKUPS);
         assert_eq!(places.unproven.available_permits(), LOOKUPS_UNPROVEN);
