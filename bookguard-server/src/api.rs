@@ -213,8 +213,8 @@ impl Offered {
         !self.changing && self.route.method == Method::Get && self.route.status == 200
     }
 
-    /// Whether to try the operation without the store first. Not if callers hold the database itself: the owner of a partner's
-    /// key must then be looked up in the store.
+    /// Whether to try the operation without the store first. Not if callers hold the database itself: what a partner's key
+    /// would establish about its owner must then be asked of the store.
     pub(crate) fn is_from_memory(&self, app: &App) -> bool {
         self.at_once && !app.is_operated()
     }

@@ -167,7 +167,8 @@ impl App {
         })
     }
 
-    /// Whether callers hold the database itself. The owner of a partner's key is then looked up in the store.
+    /// Whether callers hold the database itself. What a partner's key would establish about its owner is then asked of the
+    /// store.
     pub(crate) fn is_operated(&self) -> bool {
         self.operator.is_some()
     }

@@ -78,7 +78,7 @@ impl Settings {
             webhook_proxy: it.webhook_proxy,
             verifies_endpoints: match it.webhook_verification {
                 Some(word) => verification(&word)?,
-                // A developer's receiver runs on this machine, which needs no protection from unverified endpoints.
+                // A developer's receiver is this machine, and nobody needs protection from it.
                 None => !dev,
             },
             retention_days: it.retention_days.unwrap_or_default(),

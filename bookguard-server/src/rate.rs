@@ -17,8 +17,7 @@ use poem::http::header::HeaderMap;
 pub const CALLERS: usize = 1 << 16;
 /// Processor time covered by every request's token, whatever the rate: the time of an ordinary read or write.
 const ORDINARY: Duration = Duration::from_micros(200);
-/// Factor by which charged time exceeds the processor time used. In the long run a caller gets little more than half of one
-/// processor.
+/// Time charged for each unit of processor time used. In the long run a caller gets little more than half of one processor.
 const PRICE: i64 = 2;
 /// Microseconds by which a bucket can go below empty: however wrong a measurement is, no caller is shut out for longer.
 const DEBT_US: i64 = 30_000_000;
@@ -125,7 +124,7 @@ impl<K: Hash + Eq> Limiter<K> {
         (lacks > 0).then(|| seconds_until(lacks))
     }
 
-    /// Charges `caller` for the processor time `spent` that the token it took does not cover.
+    /// Charges `caller` for the part of the processor time `spent` that the token it took does not cover.
     pub fn charge(&self, caller: K, spent: Duration, now_ms: i64) {
         let costly = spent.saturating_sub(ORDINARY).as_micros();
         let price = i64::try_from(costly)

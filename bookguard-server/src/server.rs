@@ -42,7 +42,7 @@ const BACKLOG: i32 = 4096;
 
 /// How often expired answers are removed.
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
-/// How often the guard is synced to disk. A power cut can lose what was published since the last sync.
+/// How often the guard is synced to disk. A power cut can make it forget what was published since the last sync.
 const GUARD_SYNC: Duration = Duration::from_secs(1);
 /// How often to check that the database takes writes and that its disk has room. A write counts as proof for as long again, so
 /// it takes up to a second to notice that writes fail.
@@ -162,11 +162,11 @@ impl Server {
         let begin = move || match alone {
             // This is the only server on the database file, so nobody else is working on the deliveries left half done.
             true => reclaim_all(&deliverer),
-            // Other nodes need to notice when this one is gone.
+            // Report this node's presence, so that other nodes notice when it is gone.
             false => deliverer.gone().map(drop),
         };
-        // A failure does no harm: deliveries not reclaimed now are retried when their leases end, and absence is reported again
-        // within a second.
+        // A failure does no harm: deliveries not taken back now are taken back when their leases end, and this node's presence
+        // is reported again within a second.
         let _ = tokio::task::spawn_blocking(begin).await;
         let courier = Courier::start(Arc::clone(&service), outbox, leased, config.courier())
             .map_err(|e| format!("webhooks cannot be sent: {e}"))?;

@@ -14,7 +14,8 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 /// The least pause between two looks, and the longest, which is reached when several looks found nothing.
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 
-/// Runs `watch`: calls `look` until its result is enough. `look` looks once and may block; `news` announces commits.
+/// Runs `watch`: calls `look` until its result is enough. `look` looks once, where blocking is allowed; `news` announces
+/// commits.
 ///
 /// # Errors
 /// The errors of `look`.

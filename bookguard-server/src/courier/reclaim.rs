@@ -1,7 +1,7 @@
 //! Takes back the deliveries of dead nodes long before their leases end, and lets other nodes notice when this one dies.
 //!
-//! It is a task of its own, because a node that does not sign in to the registry in time counts as dead, whatever else the
-//! courier waits for. A registry that cannot be reached blocks nothing else.
+//! It is a task of its own, because a node that does not report its presence in time counts as dead, whatever else the courier
+//! waits for. A registry that cannot be reached blocks nothing else.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use bookguard_core::features::deliveries::ReclaimDeliveries;
 use bookguard_core::service::Service;
 use tokio::time::sleep;
 
-/// How often this node signs in: often enough that a pause of the machine is not taken for its death.
+/// How often this node reports its presence: often enough that a pause of the machine is not taken for its death.
 const ANSWER: Duration = Duration::from_millis(500);
 
-/// Signs in and takes back deliveries, without end. Returns at once if there is no registry of nodes.
+/// Reports this node's presence and takes back deliveries, without end. Returns at once if the database keeps no list of nodes.
 pub(super) async fn keep_reclaiming(service: Arc<Service>) {
     loop {
         let asked = Arc::clone(&service);

@@ -75,7 +75,7 @@ fn shared(content_type: &'static str, document: &Value) -> Document {
     Document::new(content_type, format!("{document:#}\n")).for_every_origin()
 }
 
-/// The domain of the operator, or `localhost` if the address has no usable domain.
+/// The domain of the operator. An address without a usable domain is a machine's own and counts as `localhost`.
 fn publisher(base: &str) -> String {
     let url = Url::parse(base).ok();
     let domain = match url.as_ref().and_then(Url::host) {

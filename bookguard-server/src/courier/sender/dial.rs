@@ -23,7 +23,7 @@ use super::progress::{PROGRESS, Progress};
 use super::resolver::CheckedResolver;
 use crate::courier::proxy::{Proxy, ProxyFault};
 
-/// How long a connection may be silent before TCP keep-alive probes it, and how many probes are sent.
+/// The silence after which TCP keep-alive probes a connection, which is also the interval of the probes; and their number.
 const KEEPALIVE: (Duration, u32) = (Duration::from_secs(15), 3);
 /// How long sent data may stay unacknowledged.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);

@@ -207,7 +207,7 @@ fn on_the_connection(root: Option<&Root<'_>>, phase: Phase) -> (Phase, FailureCl
     }
 }
 
-/// Whether the error was caused by what the receiver sent: not HTTP, or something before it was asked.
+/// Whether the error was caused by what the receiver sent: something other than HTTP, or bytes before any request.
 fn is_about_what_was_said(error: &hyper::Error) -> bool {
     let ended = error.is_incomplete_message() || error.is_canceled() || error.is_closed();
     error.is_parse() || (!ended && error.source().is_none())
