@@ -1,4 +1,4 @@
-//! What a change does to the state of its batch.
+//! The effect of a change on the state of its batch.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use crate::policy::PolicySetVersion;
 impl BatchState {
     /// Makes a change visible to the commands that follow.
     ///
-    /// `BookingAdded` and `Entry` need no trace here beyond counts and the size: nothing in the same batch can name a booking
-    /// whose id has not been answered yet, except through `chains`, which `Entry` updates.
+    /// `BookingAdded` and `Entry` change only counters, the size and `chains` here. Otherwise nothing in the same batch
+    /// can name a booking whose id has not been answered yet.
     pub fn apply(&mut self, change: &Change) {
         match change {
             Change::PartnerAdded { partner, .. } => {
@@ -72,7 +72,7 @@ impl BatchState {
                 self.take_room(*endpoint_id, state);
                 self.deliveries.insert((*event_id, *endpoint_id), *state);
             }
-            // Whoever holds it holds it still.
+            // The holder keeps its lease, so this takes no room.
             Change::DeliveryRenewed {
                 event_id,
                 endpoint_id,
@@ -194,7 +194,7 @@ impl BatchState {
             .for_each(change);
     }
 
-    /// A delivery that goes into the courier's hands leaves less room for the next.
+    /// A delivery leased to the courier leaves less room for the next.
     fn take_room(&mut self, endpoint_id: EndpointId, state: &DeliveryState) {
         if state.lease.is_some()
             && let Some(room) = self.room.get_mut(&endpoint_id)
