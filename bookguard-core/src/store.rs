@@ -174,8 +174,7 @@ impl Store {
         self.engine.checker()
     }
 
-    /// Whether the calling thread itself does the work of a short read, which takes microseconds as long as it needs no
-    /// disk.
+    /// Whether the calling thread itself does the work of a short read, which takes microseconds if the disk is not needed.
     pub fn reads_here(&self) -> bool {
         self.engine.reads_here()
     }

@@ -1,4 +1,4 @@
-//! Checks one entry: its leaf must commit to exactly the fact stored beside it. Returns that fact.
+//! Checks one entry: its leaf must commit to exactly the fact stored beside it, which is then read.
 
 use serde_json::{Map, Value};
 

@@ -21,7 +21,7 @@ impl ToSql for Arg<'_> {
         }
     }
 
-    /// Each value decides by itself.
+    /// Accepts every type, because each value checks its own when it is converted.
     fn accepts(_: &Type) -> bool {
         true
     }

@@ -126,7 +126,7 @@ impl Table {
         }
     }
 
-    /// Writes rows in the form that [`Self::read`] returns.
+    /// Writes rows as [`Self::read`] gives them.
     pub fn write(&self, conn: &mut dyn Conn, rows: &[Row]) -> Result<(), StoreError> {
         let mut statements = Vec::new();
         insert(&mut statements, self.insert, rows, |row, args| {
