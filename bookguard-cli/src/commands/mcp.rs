@@ -6,7 +6,7 @@
 //! line and each to its own request; no line ends it, only the end of the input, or of whoever reads the answers; calls that
 //! wait keep no other message waiting.
 
-mod glance;
+mod peek;
 
 use std::io::{self, BufRead, Read as _};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{JoinError, JoinSet, block_in_place};
 
-use self::glance::Glance;
+use self::peek::MessagePeek;
 use super::declare::{CliCommand, special};
 use crate::args::Format;
 use crate::failure::Failure;
@@ -172,12 +172,12 @@ impl Bridge {
             return None;
         }
         // What cannot be read is passed on all the same: the server's own words say what is wrong.
-        let glance = Glance::at(&line);
-        if glance.is_answer {
+        let peek = MessagePeek::at(&line);
+        if peek.is_answer {
             return None;
         }
-        let id = glance.id.as_deref();
-        let _waiting = match glance.waits().then(|| self.waiting.try_acquire()) {
+        let id = peek.id.as_deref();
+        let _waiting = match peek.waits().then(|| self.waiting.try_acquire()) {
             Some(Err(_)) => {
                 let message = format!(
                     "{WAITING} calls are already waiting. Call again when one of them is answered, or call without wait."
@@ -186,7 +186,7 @@ impl Bridge {
             }
             waiting => waiting,
         };
-        let headers = self.headers(&glance);
+        let headers = self.headers(&peek);
         let answered = match &self.peer {
             Peer::Here(mcp) => Ok(mcp.answer(headers, line).await),
             Peer::There(remote) => remote.message(headers, line).await,
@@ -197,7 +197,7 @@ impl Bridge {
             }
             Ok((status, body)) => match message(&body) {
                 Some((text, to)) if answers(&to, id) => {
-                    self.note(&glance, &text);
+                    self.note(&peek, &text);
                     text
                 }
                 Some(_) => {
@@ -211,7 +211,7 @@ impl Bridge {
                 fault(id, INTERNAL_ERROR, &why, None)
             }
         };
-        if !glance.wants_nothing() {
+        if !peek.wants_nothing() {
             return Some(text);
         }
         // A notification is not answered, whatever became of it.
@@ -220,15 +220,15 @@ impl Bridge {
     }
 
     /// What the protocol says in headers where it goes over HTTP.
-    fn headers(&self, glance: &Glance) -> HeaderMap {
+    fn headers(&self, peek: &MessagePeek) -> HeaderMap {
         let mut headers = HeaderMap::new();
         let mut add = |name: HeaderName, value: Option<HeaderValue>| {
             if let Some(value) = value {
                 headers.insert(name, value);
             }
         };
-        let method = glance.method.as_deref();
-        let params = &glance.params;
+        let method = peek.method.as_deref();
+        let params = &peek.params;
         let own = params
             .meta
             .as_ref()
@@ -244,8 +244,8 @@ impl Bridge {
     }
 
     /// Remembers the revision that an answer agrees on.
-    fn note(&self, glance: &Glance, answer: &str) {
-        if glance.method.as_deref() == Some("initialize") {
+    fn note(&self, peek: &MessagePeek, answer: &str) {
+        if peek.method.as_deref() == Some("initialize") {
             let answer: Value = serde_json::from_str(answer).unwrap_or_default();
             *self.agreed() = answer["result"]["protocolVersion"]
                 .as_str()
@@ -409,10 +409,10 @@ mod tests {
                 false,
             ),
         ] {
-            let glance = Glance::at(line.as_bytes());
-            let read = glance.id.as_deref().map(RawValue::get);
+            let peek = MessagePeek::at(line.as_bytes());
+            let read = peek.id.as_deref().map(RawValue::get);
             assert_eq!(
-                (read, glance.wants_nothing(), glance.waits()),
+                (read, peek.wants_nothing(), peek.waits()),
                 (id, nothing, waits),
                 "{line}"
             );

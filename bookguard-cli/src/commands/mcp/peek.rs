@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 /// What of a message matters on its way, each by itself: the rest is the server's to read.
 #[derive(Default)]
-pub(super) struct Glance {
+pub(super) struct MessagePeek {
     /// Its id, null included.
     pub(super) id: Option<Box<RawValue>>,
     pub(super) method: Option<String>,
@@ -35,7 +35,7 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawVal
     <Box<RawValue>>::deserialize(deserializer).map(Some)
 }
 
-impl Glance {
+impl MessagePeek {
     pub(super) fn at(line: &[u8]) -> Self {
         let members: Members = serde_json::from_slice(line).unwrap_or_default();
         let answered = members.result.or(members.error).is_some();
