@@ -1,4 +1,5 @@
-//! How the code is laid out, read from its sources: layers point one way, little is public, and an operation is offered everywhere.
+//! The layout of the code, read from its sources: layers point one way, little is public, and every operation is offered
+//! everywhere.
 
 mod layers;
 mod operations;
