@@ -188,7 +188,7 @@ async fn answer(
     }
 }
 
-/// The chunk read last, preceded by the end of the one before, because a word may be split.
+/// The chunk read last, and the end of the bytes before it, because a word may be split.
 #[derive(Default)]
 struct Chunks {
     tail: Vec<u8>,
