@@ -5,7 +5,6 @@
 //! every process of the machine can see command lines, and shell histories keep them.
 
 mod accept_rollback;
-mod acceptances;
 mod api_keys;
 mod backup;
 mod bookings;
@@ -23,7 +22,6 @@ mod partners;
 mod policies;
 mod prune;
 mod recoveries;
-mod reschedules;
 mod serve;
 mod tail;
 mod transfer;
