@@ -125,22 +125,3 @@ pub enum Format {
     /// For programs: exactly what the HTTP interface answers.
     Json,
 }
-
-/// A page of a list.
-#[derive(Debug, Clone, Default, Args)]
-pub struct PageArgs {
-    /// Rows of the page: 1 to 100 [default: 25]
-    #[arg(long, value_name = "N")]
-    pub limit: Option<String>,
-    /// The next page: the cursor of the previous page
-    #[arg(long)]
-    pub cursor: Option<String>,
-}
-
-/// What makes a repetition harmless.
-#[derive(Debug, Clone, Default, Args)]
-pub struct OnceArgs {
-    /// Make repeating safe: the same key within 24 hours changes nothing and answers the same
-    #[arg(long, value_name = "KEY")]
-    pub idempotency_key: Option<String>,
-}

@@ -5,7 +5,6 @@
 //! by every process of the machine and kept in shell histories.
 
 mod accept_rollback;
-mod acceptances;
 mod api_keys;
 mod backup;
 mod bookings;
@@ -23,7 +22,6 @@ mod partners;
 mod policies;
 mod prune;
 mod recoveries;
-mod reschedules;
 mod serve;
 mod tail;
 mod transfer;

@@ -5,6 +5,7 @@
 
 use std::io;
 
+use bookguard_core::error::Obstacle;
 use bookguard_core::service::OpenError;
 use bookguard_core::{Error, Kind};
 pub use bookguard_server::ErrorBody;
@@ -158,8 +159,7 @@ impl Failure {
             message: message.to_owned(),
             code: code.to_owned(),
             details: Vec::new(),
-            resolution_id: None,
-            disclosure_hash: None,
+            obstacle: Obstacle::default(),
             evaluation: None,
         })
     }

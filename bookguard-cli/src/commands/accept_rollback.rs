@@ -3,7 +3,7 @@
 //! The rule is the core's; this file shows the loss and asks. Invariant: nothing is accepted that was not shown.
 
 use bookguard_core::Error;
-use bookguard_core::engine::command::Answer;
+use bookguard_core::engine::command::Written;
 use bookguard_core::evidence::Continuation;
 use bookguard_core::features;
 use bookguard_core::ledger::rollback::{PublishedHead, Rollback, RollbackCause};
@@ -11,7 +11,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
 
-use super::declare::{Call, Command, special};
+use super::declare::{Call, CliCommand, special};
 use crate::consent;
 use crate::failure::Failure;
 use crate::output::{Screen, say};
@@ -23,7 +23,7 @@ struct AcceptArgs {
     yes: bool,
 }
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let about = "After the database lost published entries: continue with the rest, as a new log that says so (on the database \
                  only)";
     special("accept-rollback", about, |call| Box::pin(run(call))).with::<AcceptArgs>()
@@ -55,8 +55,8 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     consent::ask(&loss, yes)?;
     let command = features::ledger::accept_rollback(service, rollback)?;
     match service.submit_patiently(command).await? {
-        Answer::Fresh(continuation) => show(&continuation, call.screen),
-        Answer::Replayed(_) => Err(Failure::Unexpected(
+        Written::Fresh(continuation) => show(&continuation, call.screen),
+        Written::Replayed(_) => Err(Failure::Unexpected(
             "the writer answered another request".to_owned(),
         )),
     }

@@ -9,7 +9,7 @@ use bookguard_core::store::backup::{self, BackedUp, BackupError};
 use clap::Args;
 use serde_json::json;
 
-use super::declare::{Call, Command, alone};
+use super::declare::{Call, CliCommand, alone};
 use crate::failure::Failure;
 use crate::output::bar::Bar;
 use crate::output::table::grouped;
@@ -22,7 +22,7 @@ struct BackupArgs {
     file: PathBuf,
 }
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let about = "Copy a database into one file, even while a server runs on it";
     alone("backup", about, |call| Box::pin(async move { run(call) })).with::<BackupArgs>()
 }

@@ -1,12 +1,15 @@
 //! `bookings`: recorded, read and protected; everything else that happens to a booking has a file of its own.
 
+mod acceptances;
+mod reschedules;
+
 use bookguard_core::features::bookings::{
     BookingCreated, CreateBooking, GetBooking, ListBookings, ProtectBooking, Protected,
 };
 use bookguard_core::model::{Booking, Page};
 
 use super::declare::{Declared, group, operation};
-use super::{acceptances, cancellations, evaluations, reschedules};
+use super::{cancellations, evaluations};
 use crate::output::table::{Style, fields, joined, leaf, money, page, record};
 
 pub(super) fn commands() -> Declared {

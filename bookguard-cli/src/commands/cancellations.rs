@@ -12,7 +12,7 @@ use bookguard_core::operation::Request;
 use bookguard_core::policy::{Evaluation, EvaluationStatus, EvidenceItem, Resolution};
 use clap::Args;
 
-use super::declare::{Call, Command, Declared, add, carried, group, operation, text};
+use super::declare::{Call, CliCommand, Declared, add, carried, group, operation, text};
 use super::evaluations::{alternatives, evaluation, policy_evaluation, sums};
 use crate::consent;
 use crate::failure::{ErrorBody, Failure};
@@ -34,7 +34,7 @@ struct CancelArgs {
     yes: bool,
 }
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let about = "Cancel a booking: shows the result first, and asks";
     let command = carried::<CancelBooking>("cancel", about, |call| Box::pin(cancel(call)));
     command.with::<CancelArgs>().flags(|flags| {
@@ -108,7 +108,7 @@ async fn cancel(call: Call<'_>) -> Result<(), Failure> {
 fn to_agree_to(said: bool, refused: &ErrorBody) -> Option<&Evaluation> {
     let changed = refused.code == "quote_changed";
     let fresh = refused.evaluation.as_ref();
-    fresh.filter(|_| changed && !said && refused.resolution_id.is_none())
+    fresh.filter(|_| changed && !said && refused.obstacle.resolution_id.is_none())
 }
 
 /// Asked of the booking: what is recorded of one that waits for a decision evaluates as one that could still be canceled.
@@ -222,6 +222,7 @@ fn resolution(resolution: &Resolution, style: Style) -> String {
 
 #[cfg(test)]
 mod tests {
+    use bookguard_core::error::Obstacle;
     use bookguard_core::model::{BookingId, Currency, ResolutionId, Timestamp};
     use bookguard_core::policy::{
         self, Actor, Booked, EventDate, MissingZone, Mode, Policy, PolicySource, Question,
@@ -269,15 +270,17 @@ mod tests {
             message: "Something else.".to_owned(),
             code: "quote_changed".to_owned(),
             details: Vec::new(),
-            resolution_id: None,
-            disclosure_hash: None,
+            obstacle: Obstacle::default(),
             evaluation: Some(evaluation()),
         };
         assert_eq!(to_agree_to(false, &changed), Some(&evaluation()));
         // Asking again would only end in the same refusal, as often as somebody agrees.
         assert_eq!(to_agree_to(true, &changed), None);
         let canceled = ErrorBody {
-            resolution_id: Some(ResolutionId::from_bytes([7; 16])),
+            obstacle: Obstacle {
+                resolution_id: Some(ResolutionId::from_bytes([7; 16])),
+                ..Obstacle::default()
+            },
             ..changed.clone()
         };
         let other = ErrorBody {

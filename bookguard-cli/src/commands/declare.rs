@@ -23,12 +23,12 @@ pub(super) use members::{Members, text};
 
 /// A command, or several under one name.
 pub enum Declared {
-    One(Command),
+    One(CliCommand),
     Group(&'static str, &'static str, Vec<Declared>),
 }
 
 /// One command.
-pub struct Command {
+pub struct CliCommand {
     name: &'static str,
     about: &'static str,
     /// Made where they are needed: of all commands one is typed.
@@ -51,7 +51,7 @@ pub(super) struct Call<'a> {
     pub(super) screen: &'a Screen,
     /// Where it works, unless it is alone.
     pub(super) target: Option<&'a Target>,
-    command: &'a Command,
+    command: &'a CliCommand,
     matches: &'a ArgMatches,
 }
 
@@ -60,7 +60,7 @@ pub(super) fn operation<O: Operation>(
     name: &'static str,
     about: &'static str,
     show: fn(&O::Output, Style) -> String,
-) -> Command {
+) -> CliCommand {
     carried::<O>(name, about, move |call| {
         Box::pin(async move { call.screen.show(&call.answer::<O>().await?, show) })
     })
@@ -71,8 +71,8 @@ pub(super) fn carried<O: Operation>(
     name: &'static str,
     about: &'static str,
     work: impl for<'a> Fn(Call<'a>) -> Running<'a> + 'static,
-) -> Command {
-    Command {
+) -> CliCommand {
+    CliCommand {
         flags: Box::new(|| Flags::of(&O::ROUTE)),
         ..special(name, about, work)
     }
@@ -83,8 +83,8 @@ pub(super) fn special(
     name: &'static str,
     about: &'static str,
     work: impl for<'a> Fn(Call<'a>) -> Running<'a> + 'static,
-) -> Command {
-    Command {
+) -> CliCommand {
+    CliCommand {
         name,
         about,
         flags: Box::new(Flags::default),
@@ -101,12 +101,12 @@ pub(super) fn alone(
     name: &'static str,
     about: &'static str,
     work: impl for<'a> Fn(Call<'a>) -> Running<'a> + 'static,
-) -> Command {
+) -> CliCommand {
     special(name, about, work).alone_if(|_| true)
 }
 
 /// What a declaration changes of a command.
-impl Command {
+impl CliCommand {
     /// With arguments of its own.
     pub(super) fn with<A: Args>(self) -> Self {
         Self {
@@ -220,8 +220,8 @@ pub(super) async fn run(
     unreachable!("clap matches only what was declared to it")
 }
 
-impl From<Command> for Declared {
-    fn from(command: Command) -> Self {
+impl From<CliCommand> for Declared {
+    fn from(command: CliCommand) -> Self {
         Self::One(command)
     }
 }

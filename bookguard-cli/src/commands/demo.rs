@@ -29,7 +29,7 @@ use bookguard_server::courier::address::AddressRules;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::declare::{Command, alone};
+use super::declare::{CliCommand, alone};
 use super::evaluations::policy_evaluation;
 use super::verify::{CheckLine, lines};
 use crate::failure::Failure;
@@ -38,13 +38,13 @@ use crate::output::table::{Style, money, time};
 use crate::output::{print, say};
 use crate::target::remote::Remote;
 use crate::target::request;
-use receiver::Receiver;
+use receiver::DemoReceiver;
 
 /// How long a webhook may take to arrive and to be recorded.
 const PATIENCE: Duration = Duration::from_secs(10);
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let about = "Show everything once, end to end, on a temporary database";
     alone("demo", about, |call| Box::pin(run(call.screen.style)))
 }
@@ -145,7 +145,7 @@ async fn walk(server: &Server, step: &mut Steps) -> Result<Walked, Failure> {
         ));
     };
     let remote = Remote::new(&server.url(), Some(api_key))?;
-    let mut receiver = Receiver::start(Secret::new(secret)).await?;
+    let mut receiver = DemoReceiver::start(Secret::new(secret)).await?;
     let endpoint = call::<CreateEndpoint>(&remote, &[], json!({ "url": receiver.url() }))
         .await?
         .output;
@@ -246,7 +246,7 @@ async fn record(remote: &Remote, step: &mut Steps) -> Result<BookingId, Failure>
 
 /// Waits for a webhook and insists that it is the one expected, and signed.
 async fn received(
-    receiver: &mut Receiver,
+    receiver: &mut DemoReceiver,
     booking_id: BookingId,
     expected: EventType,
     step: &mut Steps,

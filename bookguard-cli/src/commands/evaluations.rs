@@ -4,13 +4,13 @@ use bookguard_core::features::evaluations::{EvaluatePolicy, PolicyEvaluation};
 use bookguard_core::model::{Amount, Timestamp};
 use bookguard_core::policy::{Evaluation, MatrixRow, Segment};
 
-use super::declare::{Command, operation};
+use super::declare::{CliCommand, operation};
 use crate::output::table::{Style, fields, money, record, rows, time};
 
 /// The step in which the instant that was asked about lies.
 const HERE: &str = "->";
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let about = "Show what a cancellation would cost under the booking's policy, or did cost";
     let command = operation::<EvaluatePolicy>("evaluate", about, policy_evaluation);
     command.alias("policy").flags(|flags| {

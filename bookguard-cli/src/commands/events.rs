@@ -6,7 +6,7 @@ use bookguard_core::features::events::{EventWithAttempts, GetEvent, RetryEvent, 
 use bookguard_core::model::{DeliveryStatus, Event, Page};
 use clap::Args;
 
-use super::declare::{Call, Command, Declared, add, carried, group, operation};
+use super::declare::{Call, CliCommand, Declared, add, carried, group, operation};
 use super::{prune, recoveries, tail};
 use crate::failure::Failure;
 use crate::output::table::{Style, fields, or_dash, page, record, rows, time};
@@ -44,7 +44,7 @@ fn of_log(
     name: &'static str,
     about: &'static str,
     work: impl for<'a> Fn(Call<'a>) -> super::declare::Running<'a> + 'static,
-) -> Command {
+) -> CliCommand {
     carried::<ListEvents>(name, about, work).flags(|flags| {
         flags.name("bookingId", "booking");
     })

@@ -18,7 +18,7 @@ use reqwest::{Client, Url};
 use serde::Serialize;
 use serde_json::json;
 
-use super::declare::{Call, Command, add, special};
+use super::declare::{Call, CliCommand, add, special};
 use super::events::happened;
 use super::tail::Following;
 use super::verify::given_secret;
@@ -31,7 +31,7 @@ use crate::text::plain;
 /// As long as a delivery's receiver has.
 const ATTEMPT: Duration = Duration::from_millis(bookguard_core::limits::ATTEMPT_MS);
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let about = "Post events to an address of this machine as they happen, signed, for development; until it is stopped";
     special("listen", about, |call| Box::pin(run(call))).with::<ListenArgs>()
 }

@@ -6,6 +6,8 @@
 //! line and each to its own request; no line ends it, only the end of the input, or of whoever reads the answers; calls that
 //! wait keep no other message waiting.
 
+mod glance;
+
 use std::io::{self, BufRead, Read as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,13 +17,14 @@ use bookguard_server::mcp::local::LocalMcp;
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, Deserializer, IgnoredAny};
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{JoinError, JoinSet, block_in_place};
 
-use super::declare::{Command, special};
+use self::glance::Glance;
+use super::declare::{CliCommand, special};
 use crate::args::Format;
 use crate::failure::Failure;
 use crate::output::{print, say};
@@ -44,7 +47,7 @@ const INVALID_REQUEST: i32 = -32600;
 /// JSON-RPC 2.0: it was one, and could not be answered.
 const INTERNAL_ERROR: i32 = -32603;
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let about = "Speak the Model Context Protocol on standard input and output, for programs that let a model choose";
     special("mcp", about, |call| Box::pin(run(call.target()))).purpose(Purpose::Wait)
 }
@@ -156,90 +159,6 @@ struct Bridge {
     /// The revision that was agreed on, which a server wants to be told with each request.
     revision: Mutex<Option<HeaderValue>>,
     waiting: Semaphore,
-}
-
-/// What of a message matters on its way, each by itself: the rest is the server's to read.
-#[derive(Default)]
-struct Glance {
-    /// Its id, null included.
-    id: Option<Box<RawValue>>,
-    method: Option<String>,
-    params: Params,
-    /// Whether it answers a request, which nobody made.
-    is_answer: bool,
-}
-
-/// The members of a message.
-#[derive(Default, Deserialize)]
-struct Members {
-    #[serde(default, deserialize_with = "given")]
-    id: Option<Box<RawValue>>,
-    #[serde(default, deserialize_with = "given")]
-    method: Option<Box<RawValue>>,
-    #[serde(default, deserialize_with = "given")]
-    params: Option<Box<RawValue>>,
-    #[serde(default, deserialize_with = "given")]
-    result: Option<Box<RawValue>>,
-    #[serde(default, deserialize_with = "given")]
-    error: Option<Box<RawValue>>,
-}
-
-/// A member that is there, whatever it holds.
-fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
-    <Box<RawValue>>::deserialize(deserializer).map(Some)
-}
-
-impl Glance {
-    fn at(line: &[u8]) -> Self {
-        let members: Members = serde_json::from_slice(line).unwrap_or_default();
-        let answered = members.result.or(members.error).is_some();
-        Self {
-            is_answer: answered && members.method.is_none(),
-            method: read(members.method),
-            params: read(members.params).unwrap_or_default(),
-            id: members.id,
-        }
-    }
-
-    /// Whether nothing may be said to it (JSON-RPC 2.0, section 4.1; answers are not answered either).
-    fn wants_nothing(&self) -> bool {
-        self.is_answer || self.id.is_none() && self.method.is_some()
-    }
-
-    fn waits(&self) -> bool {
-        let arguments = self.params.arguments.as_ref();
-        self.method.as_deref() == Some("tools/call")
-            && arguments.is_some_and(|arguments| arguments.wait.is_some())
-    }
-}
-
-/// What a member holds, where it is what it should be.
-fn read<T: DeserializeOwned>(member: Option<Box<RawValue>>) -> Option<T> {
-    serde_json::from_str(member?.get()).ok()
-}
-
-#[derive(Default, Deserialize)]
-struct Params {
-    #[serde(default)]
-    name: Option<String>,
-    #[serde(default)]
-    uri: Option<String>,
-    #[serde(default, rename = "_meta")]
-    meta: Option<Meta>,
-    #[serde(default)]
-    arguments: Option<Arguments>,
-}
-
-#[derive(Deserialize)]
-struct Arguments {
-    #[serde(default)]
-    wait: Option<IgnoredAny>,
-}
-
-#[derive(Deserialize)]
-struct Meta {
-    #[serde(default, rename = "io.modelcontextprotocol/protocolVersion")]
-    revision: Option<String>,
 }
 
 impl Bridge {

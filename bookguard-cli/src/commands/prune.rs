@@ -2,7 +2,7 @@
 //!
 //! The core says what may go; this file asks until nothing is left, and counts.
 
-use bookguard_core::engine::command::Answer;
+use bookguard_core::engine::command::Written;
 use bookguard_core::features::retention::{Begin, look, old_before};
 use bookguard_core::limits::RETENTION_DAYS_MAX;
 use bookguard_core::model::Timestamp;
@@ -11,7 +11,7 @@ use clap::Args;
 use serde::Serialize;
 use tokio::task::block_in_place;
 
-use super::declare::{Call, Command, special};
+use super::declare::{Call, CliCommand, special};
 use crate::failure::Failure;
 use crate::output::table::{grouped, time};
 use crate::text::plain;
@@ -30,7 +30,7 @@ struct Pruning {
     waiting: u64,
 }
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let about = "Delete payloads and attempts of old events with nothing left to deliver (on the database only)";
     special("prune", about, |call| Box::pin(run(call))).with::<PruneArgs>()
 }
@@ -89,8 +89,8 @@ async fn prune(service: &Service, days: u32, dry_run: bool) -> Result<Pruning, F
             pruning.events += found.events;
         } else if let Some(command) = found.command(service.clock().now()) {
             match service.submit_patiently(command).await? {
-                Answer::Fresh(events) => pruning.events += events,
-                Answer::Replayed(_) => {
+                Written::Fresh(events) => pruning.events += events,
+                Written::Replayed(_) => {
                     return Err(Failure::Unexpected(
                         "the writer answered another request".to_owned(),
                     ));

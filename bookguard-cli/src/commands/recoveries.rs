@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::task::block_in_place;
 use tokio::time::sleep;
 
-use super::declare::{Call, Command, Declared, carried, group, operation, text};
+use super::declare::{Call, CliCommand, Declared, carried, group, operation, text};
 use crate::failure::Failure;
 use crate::output::bar::Bar;
 use crate::output::table::{Style, fields, grouped, joined, page, record, word};
@@ -21,7 +21,7 @@ use crate::target::{Target, request};
 /// How soon a server is asked how far it is, and how late at most.
 const ASK_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let about = "Deliver again the events of a period that were not received";
     let command = carried::<RecoverEvents>("recover", about, |call| Box::pin(recover(call)));
     command.with::<WaitArgs>().flags(|flags| {

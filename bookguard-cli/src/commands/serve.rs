@@ -2,13 +2,13 @@
 
 use bookguard_server::courier::address::AddressRules;
 
-use super::declare::{Call, Command, alone};
+use super::declare::{Call, CliCommand, alone};
 use crate::args::{Format, SettingFlags};
 use crate::failure::Failure;
 use crate::output;
 use crate::settings::{self, environment};
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let serve = alone("serve", "Run the server", |call| Box::pin(run(call)));
     serve.with::<SettingFlags<false>>()
 }

@@ -13,7 +13,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
 
-use super::declare::{Call, Command, alone};
+use super::declare::{Call, CliCommand, alone};
 use crate::args::GlobalArgs;
 use crate::consent;
 use crate::failure::Failure;
@@ -22,7 +22,7 @@ use crate::output::bar::Bar;
 use crate::output::table::{Style, grouped};
 use crate::settings::{self, environment};
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let about = "Move everything to another database, from a file to PostgreSQL or back";
     alone("transfer", about, |call| Box::pin(async move { run(call) })).with::<TransferArgs>()
 }

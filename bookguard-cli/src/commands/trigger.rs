@@ -12,14 +12,14 @@ use bookguard_core::operation::Request;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::declare::{Call, Command, add, special};
+use super::declare::{Call, CliCommand, add, special};
 use super::events::happened;
 use crate::failure::Failure;
 use crate::target::{Target, request};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let about = "Make an event happen, for real, to a booking made for it";
     special("trigger", about, |call| Box::pin(run(call))).with::<TriggerArgs>()
 }

@@ -12,7 +12,7 @@ use clap::{ArgGroup, Args};
 use serde::Serialize;
 use serde_json::json;
 
-use super::declare::{Call, Command, Declared, alone, group};
+use super::declare::{Call, CliCommand, Declared, alone, group};
 use crate::failure::Failure;
 use crate::files::{self, DOCUMENT_BYTES, SECRET_BYTES};
 use crate::output::table::Style;
@@ -55,7 +55,7 @@ struct PacketArgs {
     key: String,
 }
 
-pub(super) fn packet_command() -> Command {
+pub(super) fn packet_command() -> CliCommand {
     let about = "Verify a packet, without server or network";
     alone("verify", about, |call| {
         Box::pin(async move { packet(call) })

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 use tokio::task::block_in_place;
 
-use super::declare::{Call, Command, special};
+use super::declare::{Call, CliCommand, special};
 use super::verify::conclude;
 use crate::failure::Failure;
 use crate::output::bar::Bar;
@@ -21,7 +21,7 @@ struct VerifyArgs {
     backup: bool,
 }
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let about = "Check the whole ledger and every row against it (on the database only)";
     special("verify", about, |call| Box::pin(async move { run(call) })).with::<VerifyArgs>()
 }

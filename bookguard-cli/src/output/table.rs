@@ -118,7 +118,7 @@ pub fn record(style: Style, fields: &[(&str, Option<String>)]) -> String {
 /// A record: `"name" => value`, a field a line; one without a value is left out.
 macro_rules! fields {
     ($($name:expr => $value:expr,)*) => {
-        vec![$(($name, $crate::output::table::Cell::cell(&$value))),*]
+        vec![$(($name, $crate::output::table::AsCell::cell(&$value))),*]
     };
 }
 
@@ -129,7 +129,7 @@ macro_rules! rows {
             $style,
             $what,
             [$($header),*],
-            $rows.iter().map(|$row| [$($crate::output::table::Cell::cell(&$value).unwrap_or_default()),*]).collect(),
+            $rows.iter().map(|$row| [$($crate::output::table::AsCell::cell(&$value).unwrap_or_default()),*]).collect(),
         )
     };
 }
@@ -145,42 +145,42 @@ macro_rules! page {
 pub(crate) use {fields, page, rows};
 
 /// How a value stands in a table; `None` where there is none.
-pub trait Cell {
+pub trait AsCell {
     /// Its text.
     fn cell(&self) -> Option<String>;
 }
 
-impl<T: Cell + ?Sized> Cell for &T {
+impl<T: AsCell + ?Sized> AsCell for &T {
     fn cell(&self) -> Option<String> {
         (*self).cell()
     }
 }
 
-impl<T: Cell> Cell for Option<T> {
+impl<T: AsCell> AsCell for Option<T> {
     fn cell(&self) -> Option<String> {
         self.as_ref()?.cell()
     }
 }
 
-impl Cell for Timestamp {
+impl AsCell for Timestamp {
     fn cell(&self) -> Option<String> {
         Some(time(*self))
     }
 }
 
-impl Cell for Amount {
+impl AsCell for Amount {
     fn cell(&self) -> Option<String> {
         Some(money(*self))
     }
 }
 
-impl Cell for bool {
+impl AsCell for bool {
     fn cell(&self) -> Option<String> {
         Some(if *self { "yes" } else { "no" }.to_owned())
     }
 }
 
-impl<N: Noun> Cell for Id<N> {
+impl<N: Noun> AsCell for Id<N> {
     fn cell(&self) -> Option<String> {
         Some(self.to_string())
     }
@@ -189,7 +189,7 @@ impl<N: Noun> Cell for Id<N> {
 /// Numbers and words, as they write themselves.
 macro_rules! as_they_are {
     ($($ty:ty)*) => {
-        $(impl Cell for $ty {
+        $(impl AsCell for $ty {
             fn cell(&self) -> Option<String> {
                 Some(self.to_string())
             }
@@ -203,7 +203,7 @@ as_they_are!(Actor Reason Rule EvaluationStatus ResolutionPath ResolutionStatus 
 /// Words of closed sets, as their JSON has them.
 macro_rules! by_their_words {
     ($($ty:ty)*) => {
-        $(impl Cell for $ty {
+        $(impl AsCell for $ty {
             fn cell(&self) -> Option<String> {
                 Some(word(self))
             }
@@ -228,7 +228,7 @@ pub fn joined<T: ToString>(words: impl IntoIterator<Item = T>, between: &str) ->
 }
 
 /// A value, or a dash.
-pub fn or_dash(value: impl Cell) -> String {
+pub fn or_dash(value: impl AsCell) -> String {
     value.cell().unwrap_or_else(|| "-".to_owned())
 }
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bookguard_core::engine::command::Answer as Written;
+use bookguard_core::engine::command::Written;
 use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::error::Error;
 use bookguard_core::features;
@@ -167,12 +167,7 @@ impl Local {
     pub async fn call<O: Operation>(&self, request: Request) -> Result<Answer<O::Output>, Failure> {
         // The store blocks, and may have a runtime of its own.
         let json = match block_in_place(|| operation::prepare::<O>(&self.session, &request))? {
-            Action::Read(run) | Action::Long(run) => {
-                operation::to_json(&block_in_place(|| run(&self.session))?)
-            }
-            Action::Stored { read, .. } => block_in_place(|| read(&self.session))?.body,
-            // Only whoever has kept an answer is told so.
-            Action::Unchanged(_) => Vec::new(),
+            Action::Read { read, .. } => block_in_place(|| read(&self.session))?.body,
             Action::Watch(reading) => {
                 let look = async || block_in_place(|| (reading.look)(&self.session));
                 operation::to_json(&watch(self.session.service.news(), &reading, look).await?)

@@ -1,5 +1,5 @@
-//! The evidence packet of a booking, made from one snapshot of the store, and reused while a new packet would say the same.
-//! Invariant: a packet shows every entry and every attempt that the store held when it was asked for.
+//! The evidence packet of a booking: made from one snapshot of the store, and reused while a new one would say the same.
+//! Invariant: a packet shows every entry and every attempt that the store held when it was requested.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -22,7 +22,9 @@ use crate::ledger::proof::prove_inclusion;
 use crate::ledger::tile::ReadError;
 use crate::limits::{ENTRIES_AT_ONCE, PACKET_ATTEMPTS};
 use crate::model::{BookingId, DeliveryStatus, Scope, Timestamp};
-use crate::operation::{Action, Body, Method, Operation, Request, Route, path_id, read, to_json};
+use crate::operation::{
+    Action, Finished, Operation, Request, Route, path_id, read, read_long, read_stored, to_json,
+};
 use crate::policy::{Evaluation, Explanation};
 use crate::service::Service;
 use crate::session::{Access, Session};
@@ -36,12 +38,8 @@ pub struct GetEvidence;
 impl Operation for GetEvidence {
     const ROUTE: Route = Route {
         id: "getEvidence",
-        method: Method::Get,
         path: "/v1/bookings/{bookingId}/evidence",
         access: Access::Scope(Scope::EvidenceRead),
-        status: 200,
-        body: Body::None,
-        query: &[],
         refusals: &[404],
         tag: "Evidence",
         summary: "The evidence packet of a booking",
@@ -49,22 +47,23 @@ impl Operation for GetEvidence {
                       with the ledger's public key. Keep its bytes unchanged: the signature covers every one of them. While \
                       nothing happens to the booking and its deliveries, the same packet is returned for up to a minute, and \
                       its `ETag` stays the same: ask with `If-None-Match`.",
+        ..Route::GET
     };
     type Output = SealedPacket;
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<SealedPacket>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
         Ok(match find(session, &booking_id, Some(request))? {
-            Found::Kept(tag) => Action::Unchanged(tag),
-            Found::Packet(packet) => read(move |_| Ok(packet)),
-            Found::Long => Action::Long(Box::new(move |session| {
+            Found::Kept(tag) => read_stored(false, move |_| Ok(Finished::unchanged(tag))),
+            Found::Packet(packet) => read::<Self>(move |_| Ok(packet)),
+            Found::Long => read_long::<Self>(true, move |session| {
                 match find(session, &booking_id, None)? {
                     Found::Packet(packet) => Ok(packet),
                     Found::Kept(_) | Found::Long => {
                         Err(Error::internal("a packet is made when it is asked for"))
                     }
                 }
-            })),
+            }),
         })
     }
 
@@ -73,18 +72,18 @@ impl Operation for GetEvidence {
     }
 }
 
-/// What there is of a packet.
+/// The result of looking for a packet.
 enum Found {
-    /// The caller has kept one with this tag, which tells the same.
+    /// The caller already has a packet with this tag, and it is still current.
     Kept(String),
-    /// It is here.
+    /// The packet.
     Packet(SealedPacket),
-    /// To make it takes long.
+    /// Making the packet takes long.
     Long,
 }
 
-/// The packet of a booking: the one that was made before, while it would tell nothing else now. `asked` holds what the caller
-/// has kept, and says that only what does not take long is to be made.
+/// Finds the packet of a booking, reusing the one made before while it is current, or makes it. With `asked`, it answers
+/// [`Found::Kept`] if the caller has a current packet, and [`Found::Long`] instead of making one that takes long.
 fn find(
     session: &Session,
     booking_id: &BookingId,
@@ -122,7 +121,7 @@ fn find(
     Ok(Found::Packet(packet))
 }
 
-/// All that a packet depends on but the entries, which the tip of their chain stands for, and the rest of the log.
+/// What a packet depends on, besides the entries (the tip of their chain stands for them) and the rest of the log.
 struct Standing {
     state: LoadedBooking,
     head: StoredHead,
@@ -141,9 +140,9 @@ impl Standing {
         }))
     }
 
-    /// A digest of what a packet made now tells: the chain, under which name of the log it is proven, how its events were
-    /// delivered, and what a cancellation would come to, which the clock alone can change. Two packets with one tag differ in when
-    /// they were made and in nothing that follows from anything else.
+    /// A digest of what a packet made now would say: the chain, the name of the log that proves it, how its events were
+    /// delivered, and what a cancellation would come to, which can change with the clock alone. Packets with the same tag
+    /// differ only in when they were made and what follows from that.
     fn tag(&self, chain: &StoredChain, now: Timestamp) -> String {
         let evaluation = evaluate(&self.state, &self.state.terms, now);
         let outcome = evaluation.map(|evaluation| Evaluation {
@@ -170,7 +169,7 @@ impl Standing {
     }
 }
 
-/// What a packet is made of, all of one moment.
+/// The contents of a packet, all read at one moment.
 struct Source {
     state: LoadedBooking,
     head: StoredHead,
@@ -218,7 +217,7 @@ impl Source {
         })
     }
 
-    /// The packet, not yet signed.
+    /// Builds the packet, unsigned.
     fn packet(self, service: &Service) -> Result<Packet, Error> {
         let stored: Vec<&StoredEntry> = self.entries.iter().map(|(entry, _)| entry).collect();
         let facts = facts(&stored)?;
@@ -227,7 +226,7 @@ impl Source {
         let mut created_at = service.clock().now();
         let mut entries = Vec::new();
         for ((stored, proof), fact) in self.entries.iter().zip(&facts) {
-            // A clock that was set back must not make the packet older than what it tells of.
+            // A packet must not be older than its contents, even if a clock was set back.
             created_at = created_at.max(fact.place.at);
             entries.push(shown(stored, proof)?);
         }
@@ -294,7 +293,7 @@ fn shown(stored: &StoredEntry, proof: &TlogProof) -> Result<PacketEntry, Error> 
     })
 }
 
-/// An event's deliveries, or that it had none.
+/// The deliveries of an event, or a single record that it had none.
 fn deliveries(event: &StoredEvent, settled: &[Logged<Notification>]) -> Vec<PacketDelivery> {
     let nowhere = PacketDelivery {
         event_id: event.event_id,

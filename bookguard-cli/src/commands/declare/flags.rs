@@ -12,7 +12,7 @@ use bookguard_core::operation::{Body, Method, Request, Route};
 use bookguard_core::session::Access;
 use clap::{Arg, ArgGroup, ArgMatches, value_parser};
 
-use self::field::{Field, Form, Place, Read};
+use self::field::{Field, FlagForm, Place, ReadFlag};
 use super::members::Members;
 use crate::failure::Failure;
 use crate::files::{self, REQUEST_BYTES};
@@ -71,8 +71,8 @@ impl Flags {
     ) -> &mut Self {
         let at = self.without_opposite(name);
         let form = match self.fields[at].form {
-            Form::Says(_) => Form::Says("false"),
-            _ => Form::Says("null"),
+            FlagForm::Says(_) => FlagForm::Says("false"),
+            _ => FlagForm::Says("null"),
         };
         let field = Field::new(Place::Body, name, about, form).called(flag);
         self.fields.insert(at + 1, field);
@@ -84,10 +84,10 @@ impl Flags {
         &mut self,
         name: &str,
         about: &'static str,
-        read: Read,
+        read: ReadFlag,
     ) -> &mut Self {
         let at = self.without_opposite(name);
-        self.fields[at].form = Form::Read(read);
+        self.fields[at].form = FlagForm::Read(read);
         self.says(name, about)
     }
 
@@ -177,7 +177,7 @@ impl Flags {
         for (at, field) in self.fields.iter().enumerate() {
             let before = at.checked_sub(1).map(|at| &self.fields[at]);
             let before = before.filter(|before| before.name == field.name);
-            let exclusive = before.filter(|_| !matches!(field.form, Form::Nulls));
+            let exclusive = before.filter(|_| !matches!(field.form, FlagForm::Nulls));
             command = command.arg(match exclusive {
                 Some(before) => field.arg.clone().conflicts_with(before.arg.get_id()),
                 None => field.arg.clone(),

@@ -33,7 +33,7 @@ pub struct Hook {
 }
 
 /// A receiver that runs.
-pub struct Receiver {
+pub struct DemoReceiver {
     url: String,
     hooks: Hooks<Result<Hook, String>>,
     serving: JoinHandle<()>,
@@ -53,7 +53,7 @@ struct Envelope {
     booking_id: String,
 }
 
-impl Receiver {
+impl DemoReceiver {
     /// Starts on a free port of this machine.
     pub async fn start(secret: Secret) -> Result<Self, Failure> {
         let fail = |e: std::io::Error| {

@@ -4,7 +4,7 @@ use bookguard_core::input::Json;
 use bookguard_core::operation::{QueryForm, Route};
 use bookguard_core::policy::POLICY_SCHEMA;
 
-use super::field::{Field, Form, Place, kebab};
+use super::field::{Field, FlagForm, Place, kebab};
 
 const SCHEMAS: &str = "#/components/schemas/";
 
@@ -13,8 +13,8 @@ pub(super) fn fields(route: &Route) -> Vec<Field> {
     let path = route.parameters().map(of_path);
     let query = route.query.iter().map(|parameter| {
         let form = match parameter.form {
-            QueryForm::Flag => Form::Says("true"),
-            _ => Form::Text,
+            QueryForm::Flag => FlagForm::Says("true"),
+            _ => FlagForm::Text,
         };
         Field::new(Place::Query, parameter.name, parameter.description, form)
     });
@@ -28,7 +28,12 @@ pub(super) fn fields(route: &Route) -> Vec<Field> {
 
 fn of_path(name: &'static str) -> Field {
     let noun = kebab(name.trim_end_matches("Id")).replace('-', " ");
-    let field = Field::new(Place::Path, name, &format!("The {noun}'s id"), Form::Text);
+    let field = Field::new(
+        Place::Path,
+        name,
+        &format!("The {noun}'s id"),
+        FlagForm::Text,
+    );
     field.map(|arg| arg.required(true).long(None))
 }
 
@@ -54,7 +59,7 @@ fn members(
             continue;
         }
         let form = match reference {
-            Some(POLICY_SCHEMA) => Form::File,
+            Some(POLICY_SCHEMA) => FlagForm::File,
             _ => form(schema),
         };
         let (about, null) = about.split_once("; null ").unwrap_or((about, ""));
@@ -72,11 +77,11 @@ fn members(
 }
 
 /// How null is typed, where the value or those of its pairs may be null.
-fn opposite(schema: &Json) -> Option<Form> {
+fn opposite(schema: &Json) -> Option<FlagForm> {
     let nullable = |schema: &Json| words(schema.get("type")).contains(&"null");
     match schema.get("additionalProperties").is_some_and(nullable) {
-        true => Some(Form::Nulls),
-        false => nullable(schema).then_some(Form::Says("null")),
+        true => Some(FlagForm::Nulls),
+        false => nullable(schema).then_some(FlagForm::Says("null")),
     }
 }
 
@@ -96,12 +101,12 @@ fn limited(about: &str, schema: &Json, named: &[(String, Json)]) -> String {
     if choices.first().is_some_and(|first| !about.contains(first)) {
         about = format!("{about}: {}", choices.join(", "));
     }
-    if let (Form::Whole, Some(least), Some(most)) =
+    if let (FlagForm::Whole, Some(least), Some(most)) =
         (form(schema), schema.get("minimum"), schema.get("maximum"))
     {
         about = format!("{about}; {least} to {most}");
     }
-    if matches!(form(schema), Form::List | Form::Pairs) {
+    if matches!(form(schema), FlagForm::List | FlagForm::Pairs) {
         about.push_str("; may be given several times");
     }
     match schema.get("default") {
@@ -110,16 +115,16 @@ fn limited(about: &str, schema: &Json, named: &[(String, Json)]) -> String {
     }
 }
 
-fn form(schema: &Json) -> Form {
+fn form(schema: &Json) -> FlagForm {
     let ty = schema.get("type");
     let kind = ty.and_then(Json::as_str);
     match kind.or_else(|| words(ty).first().copied()) {
-        Some("boolean") => Form::Says("true"),
-        Some("integer") => Form::Whole,
-        Some("number") => Form::Number,
-        Some("array") => Form::List,
-        Some("object") => Form::Pairs,
-        _ => Form::Text,
+        Some("boolean") => FlagForm::Says("true"),
+        Some("integer") => FlagForm::Whole,
+        Some("number") => FlagForm::Number,
+        Some("array") => FlagForm::List,
+        Some("object") => FlagForm::Pairs,
+        _ => FlagForm::Text,
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) struct Field {
     /// Its name there; of a member within a member, both.
     pub(super) name: String,
     pub(super) arg: Arg,
-    pub(super) form: Form,
+    pub(super) form: FlagForm,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(super) enum Place {
 
 /// How what is typed becomes JSON.
 #[derive(Clone, Copy)]
-pub(super) enum Form {
+pub(super) enum FlagForm {
     Text,
     Number,
     Whole,
@@ -42,14 +42,14 @@ pub(super) enum Form {
     /// JSON in a file.
     File,
     /// Whatever its reader makes of it.
-    Read(Read),
+    Read(ReadFlag),
 }
 
 /// Reads what was typed in a form of its own: the JSON it stands for, or why not.
-pub(super) type Read = fn(&str) -> Result<String, String>;
+pub(super) type ReadFlag = fn(&str) -> Result<String, String>;
 
 impl Field {
-    pub(super) fn new(place: Place, name: &str, about: &str, form: Form) -> Self {
+    pub(super) fn new(place: Place, name: &str, about: &str, form: FlagForm) -> Self {
         let about = about.trim_start_matches("true: ").trim_end_matches('.');
         let field = Self {
             place,
@@ -58,14 +58,14 @@ impl Field {
             form,
         };
         field.called(&kebab(name)).map(|arg| match form {
-            Form::Says(_) => arg.action(ArgAction::SetTrue),
-            Form::List => arg.action(ArgAction::Append).value_delimiter(','),
-            Form::Pairs => arg.action(ArgAction::Append).value_name("KEY=VALUE"),
-            Form::Nulls => arg.action(ArgAction::Append),
-            Form::File => arg.value_parser(value_parser!(PathBuf)).value_name("FILE"),
-            Form::Number => arg.allow_negative_numbers(true).value_name("AMOUNT"),
-            Form::Whole => arg.allow_negative_numbers(true).value_name("N"),
-            Form::Text | Form::Read(_) => arg,
+            FlagForm::Says(_) => arg.action(ArgAction::SetTrue),
+            FlagForm::List => arg.action(ArgAction::Append).value_delimiter(','),
+            FlagForm::Pairs => arg.action(ArgAction::Append).value_name("KEY=VALUE"),
+            FlagForm::Nulls => arg.action(ArgAction::Append),
+            FlagForm::File => arg.value_parser(value_parser!(PathBuf)).value_name("FILE"),
+            FlagForm::Number => arg.allow_negative_numbers(true).value_name("AMOUNT"),
+            FlagForm::Whole => arg.allow_negative_numbers(true).value_name("N"),
+            FlagForm::Text | FlagForm::Read(_) => arg,
         })
     }
 
@@ -109,29 +109,29 @@ impl Field {
 
     pub(super) fn in_query(&self, matches: &ArgMatches) -> Option<String> {
         match self.form {
-            Form::Says(word) => matches.get_flag(self.id()).then(|| word.to_owned()),
+            FlagForm::Says(word) => matches.get_flag(self.id()).then(|| word.to_owned()),
             _ => self.typed(matches).map(str::to_owned),
         }
     }
 
     /// Puts the JSON of what was typed where it belongs, if it was.
     pub(super) fn put(&self, matches: &ArgMatches, members: &mut Members) -> Result<(), Failure> {
-        let read = |read: Read| self.typed(matches).map(read).transpose();
+        let read = |read: ReadFlag| self.typed(matches).map(read).transpose();
         let json = match self.form {
-            Form::Text => Ok(self.typed(matches).map(text)),
-            Form::Number => read(digits),
-            Form::Whole => read(whole),
-            Form::Read(reader) => read(reader),
-            Form::Says(word) => Ok(matches.get_flag(self.id()).then(|| word.to_owned())),
-            Form::File => {
+            FlagForm::Text => Ok(self.typed(matches).map(text)),
+            FlagForm::Number => read(digits),
+            FlagForm::Whole => read(whole),
+            FlagForm::Read(reader) => read(reader),
+            FlagForm::Says(word) => Ok(matches.get_flag(self.id()).then(|| word.to_owned())),
+            FlagForm::File => {
                 let file = matches.get_one::<PathBuf>(self.id());
                 Ok(file.map(|file| json(file)).transpose()?)
             }
-            Form::List => {
+            FlagForm::List => {
                 let words: Vec<String> = self.all(matches).map(|word| text(word)).collect();
                 Ok((!words.is_empty()).then(|| format!("[{}]", words.join(","))))
             }
-            Form::Pairs | Form::Nulls => self.put_pairs(matches, members).map(|()| None),
+            FlagForm::Pairs | FlagForm::Nulls => self.put_pairs(matches, members).map(|()| None),
         };
         let json = json.map_err(|why| Failure::Usage(format!("--{} {why}", self.id())))?;
         members.put(&self.name, json);
@@ -141,7 +141,7 @@ impl Field {
     fn put_pairs(&self, matches: &ArgMatches, members: &mut Members) -> Result<(), String> {
         for typed in self.all(matches) {
             let pair = match self.form {
-                Form::Nulls => Some((typed.as_str(), "null".to_owned())),
+                FlagForm::Nulls => Some((typed.as_str(), "null".to_owned())),
                 _ => typed.split_once('=').map(|(key, value)| (key, text(value))),
             };
             let (key, json) =

@@ -5,16 +5,16 @@ use bookguard_core::features::acceptances::{
     AcceptTerms, Accepted, BookingDisclosure, GetDisclosure,
 };
 
-use super::declare::{Command, operation};
+use crate::commands::declare::{CliCommand, operation};
 use crate::output::table::{Style, fields, joined, leaf, record, rows, time};
 use crate::text::plain;
 
-pub(super) fn accept() -> Command {
+pub(super) fn accept() -> CliCommand {
     let about = "Record that a party accepted a booking's terms, exactly as they were shown";
     operation::<AcceptTerms>("accept", about, accepted)
 }
 
-pub(super) fn disclosure() -> Command {
+pub(super) fn disclosure() -> CliCommand {
     let about = "Show the terms of a booking in words, and who accepted them";
     operation::<GetDisclosure>("disclosure", about, disclosure_shown)
 }

@@ -2,11 +2,11 @@
 
 use bookguard_core::features::reschedules::{RescheduleBooking, Rescheduled};
 
-use super::declare::{Command, operation};
-use super::evaluations::{decided, steps};
+use crate::commands::declare::{CliCommand, operation};
+use crate::commands::evaluations::{decided, steps};
 use crate::output::table::{Style, fields, joined, leaf, record, time};
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let about = "Move a booking's event to another date, as both sides agreed";
     operation::<RescheduleBooking>("reschedule", about, rescheduled)
 }

@@ -1,0 +1,89 @@
+//! What `mcp` looks at in a message on its way. Whatever is not as it should be is left for the server to read.
+
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer, IgnoredAny};
+use serde_json::value::RawValue;
+
+/// What of a message matters on its way, each by itself: the rest is the server's to read.
+#[derive(Default)]
+pub(super) struct Glance {
+    /// Its id, null included.
+    pub(super) id: Option<Box<RawValue>>,
+    pub(super) method: Option<String>,
+    pub(super) params: Params,
+    /// Whether it answers a request, which nobody made.
+    pub(super) is_answer: bool,
+}
+
+/// The members of a message.
+#[derive(Default, Deserialize)]
+struct Members {
+    #[serde(default, deserialize_with = "given")]
+    id: Option<Box<RawValue>>,
+    #[serde(default, deserialize_with = "given")]
+    method: Option<Box<RawValue>>,
+    #[serde(default, deserialize_with = "given")]
+    params: Option<Box<RawValue>>,
+    #[serde(default, deserialize_with = "given")]
+    result: Option<Box<RawValue>>,
+    #[serde(default, deserialize_with = "given")]
+    error: Option<Box<RawValue>>,
+}
+
+/// A member that is there, whatever it holds.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    <Box<RawValue>>::deserialize(deserializer).map(Some)
+}
+
+impl Glance {
+    pub(super) fn at(line: &[u8]) -> Self {
+        let members: Members = serde_json::from_slice(line).unwrap_or_default();
+        let answered = members.result.or(members.error).is_some();
+        Self {
+            is_answer: answered && members.method.is_none(),
+            method: read(members.method),
+            params: read(members.params).unwrap_or_default(),
+            id: members.id,
+        }
+    }
+
+    /// Whether nothing may be said to it (JSON-RPC 2.0, section 4.1; answers are not answered either).
+    pub(super) fn wants_nothing(&self) -> bool {
+        self.is_answer || self.id.is_none() && self.method.is_some()
+    }
+
+    pub(super) fn waits(&self) -> bool {
+        let arguments = self.params.arguments.as_ref();
+        self.method.as_deref() == Some("tools/call")
+            && arguments.is_some_and(|arguments| arguments.wait.is_some())
+    }
+}
+
+/// What a member holds, where it is what it should be.
+fn read<T: DeserializeOwned>(member: Option<Box<RawValue>>) -> Option<T> {
+    serde_json::from_str(member?.get()).ok()
+}
+
+#[derive(Default, Deserialize)]
+pub(super) struct Params {
+    #[serde(default)]
+    pub(super) name: Option<String>,
+    #[serde(default)]
+    pub(super) uri: Option<String>,
+    #[serde(default, rename = "_meta")]
+    pub(super) meta: Option<Meta>,
+    #[serde(default)]
+    pub(super) arguments: Option<Arguments>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Arguments {
+    #[serde(default)]
+    pub(super) wait: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Meta {
+    #[serde(default, rename = "io.modelcontextprotocol/protocolVersion")]
+    pub(super) revision: Option<String>,
+}
