@@ -51,6 +51,13 @@ impl Flags {
         })
     }
 
+    /// Help names its value so.
+    pub(in crate::commands) fn takes(&mut self, name: &str, value: &'static str) -> &mut Self {
+        self.change(self.position(name), |field| {
+            field.map(|arg| arg.value_name(value))
+        })
+    }
+
     /// It is not a flag, but stands by itself.
     pub(in crate::commands) fn positional(&mut self, name: &str) -> &mut Self {
         self.change(self.position(name), |field| field.map(|arg| arg.long(None)))
