@@ -1,13 +1,13 @@
-//! Where randomness enters: one generator per thread, in user space, seeded by the system.
+//! The source of randomness: one generator per thread, in user space, seeded by the system.
 //!
-//! A booking takes some 130 random bytes, in pieces; a system call for each would cost more than what is done with it.
+//! A booking takes some 130 random bytes, in pieces; a system call for each piece would cost more than using it.
 
 use std::cell::RefCell;
 
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// Bytes drawn from one seed before the generator is seeded anew.
+/// Bytes drawn from one seed before the generator is reseeded.
 const RESEED_BYTES: usize = 1 << 24;
 
 struct Dice {

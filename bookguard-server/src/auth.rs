@@ -1,10 +1,11 @@
-//! Who is calling: from the `x-api-key` header to an authority.
+//! Identifies the caller: from the `x-api-key` header to an authority.
 //!
-//! A key is looked up by the SHA-256 of its text, and what was found is kept for [`limits::KEY_CACHE_MS`] so that a
-//! revoked key dies within that time on every node; on this one it dies at once ([`Keys::forget`]). No crate's cache takes
-//! back what a revocation overtook.
-//! Invariants: an answer read from the store before a revocation is never kept after it; a row that the service did not write
-//! is nobody's key.
+//! A key is looked up by the SHA-256 of its text. The result is cached for [`limits::KEY_CACHE_MS`], so a revoked key stops
+//! working within that time on every node; on the node that revoked it, it stops at once ([`Keys::forget`]). No caching crate
+//! discards results that a revocation overtook.
+//!
+//! Invariants: a result read from the store before a revocation is never kept after it; a row that the service did not write is
+//! nobody's key.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,14 +19,14 @@ use bookguard_core::store::read::KeyFound;
 use poem::http::header::HeaderMap;
 use subtle::ConstantTimeEq as _;
 
-/// Valid keys held at a time.
+/// The most valid keys cached.
 const KNOWN: usize = 10_000;
-/// Invalid keys held at a time: apart, so that guessing cannot push valid ones out.
+/// The most invalid keys cached. They are kept apart, so that guessing cannot evict valid keys.
 const UNKNOWN: usize = 1_000;
 
 type Hash = [u8; 32];
 
-/// The keys seen lately.
+/// A cache of recently seen keys.
 #[derive(Default)]
 pub struct Keys(Mutex<Seen>);
 
@@ -33,9 +34,9 @@ pub struct Keys(Mutex<Seen>);
 struct Seen {
     known: HashMap<u64, Remembered<Authority>>,
     unknown: HashMap<u64, Remembered<()>>,
-    /// Counts revocations on this node.
+    /// The number of revocations on this node.
     revocations: u64,
-    /// Forged rows that the operator was told of.
+    /// Forged rows that were reported to the operator.
     forged: HashSet<ApiKeyId>,
 }
 
@@ -45,17 +46,17 @@ struct Remembered<T> {
     value: T,
 }
 
-/// What is known of a key.
+/// What the cache knows about a key.
 #[derive(Debug, PartialEq)]
 enum Glance {
     Known(Authority),
     Unknown,
-    /// Ask the store; the count goes into [`Keys::keep`].
+    /// Ask the store. The number of revocations goes into [`Keys::keep`].
     Ask(u64),
 }
 
 impl Keys {
-    /// The caller of a request with these headers.
+    /// Identifies the caller of a request with these headers.
     ///
     /// # Errors
     /// `unauthorized`, or `unavailable` when the store does not answer.
@@ -92,7 +93,7 @@ impl Keys {
         found.ok_or_else(unauthorized)
     }
 
-    /// Tells the operator, once, that somebody came with a key whose row the service did not write.
+    /// Reports once to the operator that a caller used a key whose row the service did not write.
     fn tell(&self, service: &Service, api_key_id: ApiKeyId) {
         let mut seen = self.seen();
         if seen.forged.len() >= UNKNOWN {
@@ -107,7 +108,7 @@ impl Keys {
         }
     }
 
-    /// Forgets a key that was revoked here.
+    /// Forgets a key that was revoked on this node.
     pub fn forget(&self, api_key_id: &ApiKeyId) {
         let mut seen = self.seen();
         seen.revocations += 1;
@@ -133,13 +134,13 @@ impl Keys {
         Glance::Ask(seen.revocations)
     }
 
-    /// Keeps what was found of a key when the store was asked at `now`. From then on, not from when it answered: a
-    /// revocation on another node may be just younger than the question.
+    /// Caches the result of asking the store at `now`. The time counts from the question, not from the answer, because a key
+    /// may be revoked on another node right after the question.
     fn keep(&self, hash: &Hash, found: Option<Authority>, now: Timestamp, revocations: u64) {
         let until_ms = now.ms() + limits::KEY_CACHE_MS;
         let mut seen = self.seen();
         match found {
-            // A revocation since the question was asked may have been this key's.
+            // This key may have been revoked since the store was asked.
             Some(_) if seen.revocations != revocations => {}
             Some(value) => insert(
                 &mut seen.known,
@@ -171,7 +172,7 @@ impl Keys {
 
 impl<T> Remembered<T> {
     fn fresh(&self, now: Timestamp) -> bool {
-        // The second half matters after the clock was set back.
+        // The upper bound matters after the clock was set back.
         let left = self.until_ms - now.ms();
         left > 0 && left <= limits::KEY_CACHE_MS
     }
@@ -196,14 +197,14 @@ fn insert<T>(
     entries.insert(place(&entry.hash), entry);
 }
 
-/// Where a hash is kept; two that meet there only cost each other a look-up.
+/// The map key of a hash. Two hashes with the same one replace each other, which costs a look-up.
 fn place(hash: &Hash) -> u64 {
     let mut head = [0; 8];
     head.copy_from_slice(&hash[..8]);
     u64::from_le_bytes(head)
 }
 
-/// The key a request presents, if there is exactly one and it can be one of ours.
+/// The key that a request presents, if there is exactly one and it has the form of a key.
 fn presented(headers: &HeaderMap) -> Option<ApiKeySecret> {
     let mut values = headers.get_all("x-api-key").iter();
     let (value, None) = (values.next()?, values.next()) else {

@@ -1,15 +1,15 @@
-//! What is served besides operations.
+//! Everything that is served besides operations.
 //!
 //! | module | what |
 //! |---|---|
-//! | `start`, `links` | `/`, and where everything else is |
+//! | `start`, `links` | `/`, and the list of everything else |
 //! | `llms`, `rules` | what a language model needs to know |
-//! | `card`, `catalog`, `security` | what discovery asks for under `/.well-known/` |
+//! | `card`, `catalog`, `security` | discovery documents under `/.well-known/` |
 //! | `swagger` | `/docs` |
 //! | `ledger` | the ledger for mirrors |
-//! | `document` | how a document leaves |
+//! | `document` | headers and caching of a document |
 //!
-//! The interface document is made from the table of operations once per process. Invariant: `/openapi.json`,
+//! The interface document is generated from the table of operations once per process. Invariant: `/openapi.json`,
 //! `/api/openapi.json` and `bookguard openapi` give the same bytes.
 
 mod card;
@@ -40,7 +40,7 @@ const SUMMARY: &str = "Evidence and protection for bookings: record a booking, l
     webhooks, and know what a cancellation would mean.";
 
 const TEXT: &str = "text/plain; charset=utf-8";
-/// Browsers ask for it by themselves; most take a drawing there.
+/// The icon, an SVG. Browsers request `/favicon.ico` by themselves, and most accept SVG there.
 const ICON: &str = include_str!("documents/pages/icon.svg");
 const START_STYLE: &str = include_str!("documents/pages/start.css");
 

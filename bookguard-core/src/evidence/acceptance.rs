@@ -12,13 +12,13 @@ use super::verify::Outcome;
 use crate::model::{BookingId, Timestamp};
 use crate::policy::{Actor, DISCLOSURE_VERSION, Terms, TermsDisclosure, disclose};
 
-/// A party accepted the terms exactly as they were disclosed.
+/// A party's acceptance of the terms exactly as they were disclosed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct Acceptance {
-    /// Which booking.
+    /// The booking.
     pub booking_id: BookingId,
     /// When the acceptance was received.
     pub accepted_at: Timestamp,
@@ -26,7 +26,7 @@ pub struct Acceptance {
     pub party: Actor,
     /// How, in the partner's words, such as `checkbox`.
     pub method: String,
-    /// When, as the partner says.
+    /// When the party accepted, according to the partner.
     pub at: Timestamp,
     /// The network address it came from; absent when not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,8 +52,8 @@ impl Tell for Acceptance {
     }
 }
 
-/// That every text shown is what the terms say, and every acceptance shown is recorded and of the right text. `terms_versions` are the
-/// terms before each change of date, then the ones in force.
+/// Checks that every text shown follows from the terms, and that every acceptance shown is recorded and names the right
+/// text. `terms_versions` are the terms before each change of date, then the ones in force.
 pub(super) fn check(packet: &Packet, state: &BookingState, terms_versions: &[Terms]) -> Outcome {
     let told = terms_versions.iter().enumerate();
     let told: Result<Vec<TermsDisclosure>, String> = told

@@ -1,4 +1,4 @@
-//! API keys: created, listed, revoked.
+//! Creating, listing and revoking API keys.
 
 pub(crate) mod rule;
 
@@ -95,7 +95,7 @@ impl Operation for CreateApiKey {
 }
 
 impl KeyRequest {
-    /// Its declaration.
+    /// The body's declaration.
     pub const BODY: Declaration = Declaration {
         name: "KeyRequest",
         about: "An API key to create.",
@@ -105,7 +105,7 @@ impl KeyRequest {
         },
     };
 
-    /// Reads the body of a key's creation; none asks for the defaults.
+    /// Reads the body of a key's creation; an empty body selects the defaults.
     pub fn read(body: &[u8]) -> Result<Self, Error> {
         input::read(input::or_empty(body), Self::form)
     }
@@ -181,7 +181,7 @@ impl Operation for ListApiKeys {
 pub struct RevokeApiKey {
     pub(crate) partner_id: PartnerId,
     pub(crate) api_key_id: ApiKeyId,
-    /// What the asking key may do; `None` for the administrator, who may end any key.
+    /// The scopes of the calling key; `None` for the administrator, who may revoke any key.
     pub(crate) by: Option<Scopes>,
 }
 
@@ -239,7 +239,7 @@ pub struct NewApiKey {
     pub created_at: Timestamp,
 }
 
-/// A key with fresh secret and id.
+/// Makes a key with a new secret and id.
 pub(super) fn new_key(at: Timestamp, name: &str, scopes: Scopes) -> (NewKey, ApiKeySecret) {
     let secret = ApiKeySecret::generate(|| entropy::bytes::<1>()[0]);
     let key = ApiKey {

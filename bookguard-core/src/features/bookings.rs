@@ -20,15 +20,15 @@ use crate::store::read::BookingFilter;
 pub use create::{BookingCreated, BookingRequest, CreateBooking};
 pub(super) use create::{decimal, event_date};
 
-/// The booking a path names, if this caller may see it.
+/// The booking named in the path, if this caller may see it.
 pub(super) fn visible(session: &Session, booking_id: &BookingId) -> Result<LoadedBooking, Error> {
     query_one(session, |reader| reader.booking(booking_id))?
         .filter(|state| session.may_see(&state.booking.partner_id))
         .ok_or_else(|| Error::not_found("booking"))
 }
 
-/// The partner in whose name a command about a booking acts. That the booking is that partner's is for the command to see,
-/// so that a partner's own key costs no look.
+/// The partner that a command about a booking acts for. The command itself checks that the booking belongs to it, so a
+/// partner's own key needs no read.
 pub(super) fn owner_of(session: &Session, booking_id: &BookingId) -> Result<PartnerId, Error> {
     match &session.authority {
         Authority::Partner { partner_id, .. } => Ok(*partner_id),
@@ -60,7 +60,7 @@ impl Operation for GetBooking {
             let (_, tip, text) = query_one(session, |reader| reader.booking_text(&booking_id))?
                 .filter(|(owner, ..)| session.may_see(owner))
                 .ok_or_else(|| Error::not_found("booking"))?;
-            // What is recorded of it makes all that it shows.
+            // The entries recorded for the booking determine everything it shows.
             let tag = hex::encode(&tip[..16]);
             Ok(Finished::stored(text.into_bytes(), Some(tag)))
         };
@@ -119,7 +119,7 @@ impl Operation for ListBookings {
         if !faults.is_empty() {
             return Err(Error::faults(faults));
         }
-        // One that matches little looks at thousands of rows.
+        // A filter that matches little examines thousands of rows.
         let is_long = !filter.is_open();
         let read = move |session: &Session| {
             let (data, next) = query(session, |reader| {
@@ -161,9 +161,9 @@ pub struct ProtectBooking {
     pub(crate) booking_id: BookingId,
     /// The id its event will have.
     pub(crate) event_id: EventId,
-    /// Names the leases of that event's deliveries.
+    /// The id of the leases of that event's deliveries.
     pub(crate) lease: i64,
-    /// Seed of the fact's seed.
+    /// The seed from which the fact's seed is derived.
     pub(crate) seed: [u8; 32],
     /// The evidence address for the event's payload.
     pub(crate) evidence_url: String,
@@ -211,11 +211,11 @@ pub struct Protected {
     pub protected: bool,
     /// When it was first protected.
     pub protected_at: Timestamp,
-    /// Where the record stands in the ledger.
+    /// Where the record is in the ledger.
     pub receipt: Receipt,
 }
 
-/// Where a booking's packet is fetched.
+/// The address of a booking's packet.
 pub(super) fn packet_url(session: &Session, booking_id: &BookingId) -> String {
     format!(
         "{}/v1/bookings/{booking_id}/evidence",

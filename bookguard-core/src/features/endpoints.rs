@@ -30,7 +30,7 @@ use crate::webhook::Secret;
 pub struct CreateEndpoint {
     pub(crate) partner_id: PartnerId,
     pub(crate) endpoint: Endpoint,
-    /// Its own secret, if it has one.
+    /// The endpoint's own secret, if it has one.
     pub(crate) secret: Option<NewSecret>,
 }
 
@@ -103,7 +103,7 @@ impl Operation for CreateEndpoint {
 }
 
 impl NewEndpoint {
-    /// Its declaration.
+    /// The body's declaration.
     pub const BODY: Declaration = Declaration {
         name: "NewEndpoint",
         about: "A webhook endpoint to add.",
@@ -145,7 +145,7 @@ impl NewEndpoint {
     }
 }
 
-/// A fresh signing secret, sealed for its owner.
+/// Makes a signing secret, sealed for its owner.
 pub(super) fn new_secret(session: &Session, owner: &[u8; 16]) -> NewSecret {
     let secret = Secret::from_bytes(entropy::bytes());
     let sealed = session
@@ -155,10 +155,10 @@ pub(super) fn new_secret(session: &Session, owner: &[u8; 16]) -> NewSecret {
     NewSecret { secret, sealed }
 }
 
-/// Says where webhooks may go, as [`EndpointRule`](crate::service::EndpointRule).
+/// Decides where webhooks may go; see [`EndpointRule`](crate::service::EndpointRule).
 pub(super) type Judge<'j> = &'j dyn Fn(&str) -> Result<String, AddressRefused>;
 
-/// For a body that is only described or checked for its form.
+/// Allows every address: for a body that is only described or only checked for its form.
 pub(super) const ANYWHERE: fn(&str) -> Result<String, AddressRefused> = |url| Ok(url.to_owned());
 
 pub(super) fn address(v: &mut Value<'_, '_>, judge: Judge<'_>) -> Option<String> {
@@ -217,7 +217,7 @@ impl Operation for ListEndpoints {
     type Output = Page<Endpoint>;
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Page<Endpoint>>, Error> {
-        // Everybody's, for the administrator who acts for none.
+        // An administrator who acts for no partner sees the endpoints of all.
         let partner_id = match &session.authority {
             Authority::Administrator { partner_id } => *partner_id,
             _ => Some(session.partner_id()?),
@@ -314,21 +314,21 @@ pub struct EndpointKept {
     #[serde(flatten)]
     #[cfg_attr(feature = "openapi", oai(flatten))]
     pub endpoint: Endpoint,
-    /// Its new secret of its own. Shown only once.
+    /// The endpoint's own new secret. Shown only once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub secret: Option<String>,
-    /// When that takes over from the partner's secret, where the partner's signed before.
+    /// When the endpoint's own secret takes over from the partner's, if the partner's signed before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub switches_at: Option<Timestamp>,
 }
 
-/// A signing secret that nobody has seen yet.
+/// A signing secret that was not shown yet.
 #[derive(Debug, Clone)]
 pub struct NewSecret {
     /// The secret, to be shown once.
     pub secret: Secret,
-    /// The same as the store keeps it.
+    /// The secret as the store keeps it.
     pub sealed: Vec<u8>,
 }

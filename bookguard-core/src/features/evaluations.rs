@@ -1,4 +1,4 @@
-//! What a cancellation would cost, before anybody cancels; and afterwards, what it did cost.
+//! What a cancellation would cost, or, once the booking is canceled, what it did cost.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,15 +17,15 @@ use crate::session::{Access, Session};
 /// `GET /v1/bookings/{bookingId}/policy-evaluation`
 pub struct EvaluatePolicy;
 
-/// What a cancellation would mean, or meant, and on request for every actor.
+/// The result of a cancellation, possible or recorded, and on request for every actor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 pub struct PolicyEvaluation {
-    /// The evaluation that was asked for, or the recorded one of a canceled booking.
+    /// The requested evaluation, or the recorded one of a canceled booking.
     #[serde(flatten)]
     #[cfg_attr(feature = "openapi", oai(flatten))]
     pub evaluation: Evaluation,
-    /// With `matrix=true`: the same for every actor. Absent once the booking is canceled.
+    /// The evaluation for every actor, with `matrix=true`. Absent once the booking is canceled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub matrix: Option<Vec<MatrixRow>>,
@@ -89,7 +89,7 @@ impl Operation for EvaluatePolicy {
     }
 }
 
-/// What the query asks.
+/// The query's parameters.
 struct Asked {
     at: Option<Timestamp>,
     actor: Actor,
@@ -186,7 +186,7 @@ fn evaluation(
     })
 }
 
-/// The policy's refusal with the parameter it is about.
+/// Adds the parameter to the policy's refusal.
 fn refused(refusal: Error) -> Error {
     let (name, fix) = match &*refusal.code {
         "effective_at_before_booking" => (

@@ -1,4 +1,4 @@
-//! Webhook events: what happened, where it was delivered, and retries by hand.
+//! Webhook events, their deliveries, and manual retries.
 
 pub mod log;
 pub(crate) mod rule;
@@ -113,7 +113,7 @@ fn payload(event: &StoredEvent, body: &[u8]) -> Result<Value, Error> {
 
 fn delivery(stored: &StoredDelivery) -> Delivery {
     let last = stored.attempts.last();
-    // Under a lease the attempt is being made now; its end is not the next attempt's time.
+    // A lease means that the attempt is being made now; its end is not the next attempt's time.
     let next = stored.state.due.filter(|_| stored.state.lease.is_none());
     Delivery {
         endpoint_id: stored.endpoint_id,
@@ -139,7 +139,7 @@ pub struct EventWithAttempts {
     #[serde(flatten)]
     #[cfg_attr(feature = "openapi", oai(flatten))]
     pub event: Event,
-    /// Every attempt to deliver it, by endpoint and number; none once it was pruned.
+    /// Every attempt to deliver it, by endpoint and number; empty once it was pruned.
     pub attempts: Vec<AttemptRecord>,
 }
 
@@ -199,7 +199,7 @@ fn owned(session: &Session, event_id: &EventId) -> Result<StoredEvent, Error> {
 pub struct RetryEvent {
     pub(crate) partner_id: PartnerId,
     pub(crate) event_id: EventId,
-    /// Names the leases of the deliveries taken.
+    /// The id of the leases of the deliveries taken.
     pub(crate) lease: i64,
 }
 
@@ -232,11 +232,11 @@ impl Operation for RetryEvent {
     }
 }
 
-/// What a manual retry has come to: `None` while one of the event's deliveries is still being attempted.
+/// The result of a manual retry; `None` while one of the event's deliveries is still being attempted.
 pub fn retry_outcome(session: &Session, event_id: &EventId) -> Result<Option<RetryResult>, Error> {
     let event = owned(session, event_id)?;
     let now = session.service.clock().now();
-    // Held by somebody, or due and about to be.
+    // Leased, or due and about to be.
     let in_flight = event.deliveries.iter().any(|delivery| {
         delivery.state.lease.is_some() || delivery.due.is_some_and(|due| due <= now)
     });

@@ -1,5 +1,5 @@
-//! The evidence packet of a booking, made from one snapshot of the store, and reused while a new packet would say the same.
-//! Invariant: a packet shows every entry and every attempt that the store held when it was asked for.
+//! The evidence packet of a booking: made from one snapshot of the store, and reused while a new one would say the same.
+//! Invariant: a packet shows every entry and every attempt that the store held when it was requested.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -72,18 +72,18 @@ impl Operation for GetEvidence {
     }
 }
 
-/// What there is of a packet.
+/// The result of looking for a packet.
 enum Found {
-    /// The caller has kept one with this tag, which tells the same.
+    /// The caller already has a packet with this tag, and it is still current.
     Kept(String),
-    /// It is here.
+    /// The packet.
     Packet(SealedPacket),
-    /// To make it takes long.
+    /// Making the packet takes long.
     Long,
 }
 
-/// The packet of a booking: the one that was made before, while it would tell nothing else now. `asked` holds what the caller
-/// has kept, and says that only what does not take long is to be made.
+/// Finds the packet of a booking, reusing the one made before while it is current, or makes it. With `asked`, it answers
+/// [`Found::Kept`] if the caller has a current packet, and [`Found::Long`] instead of making one that takes long.
 fn find(
     session: &Session,
     booking_id: &BookingId,
@@ -121,7 +121,7 @@ fn find(
     Ok(Found::Packet(packet))
 }
 
-/// All that a packet depends on but the entries, which the tip of their chain stands for, and the rest of the log.
+/// What a packet depends on, besides the entries (the tip of their chain stands for them) and the rest of the log.
 struct Standing {
     state: LoadedBooking,
     head: StoredHead,
@@ -140,9 +140,9 @@ impl Standing {
         }))
     }
 
-    /// A digest of what a packet made now tells: the chain, under which name of the log it is proven, how its events were
-    /// delivered, and what a cancellation would come to, which the clock alone can change. Two packets with one tag differ in when
-    /// they were made and in nothing that follows from anything else.
+    /// A digest of what a packet made now would say: the chain, the name of the log that proves it, how its events were
+    /// delivered, and what a cancellation would come to, which can change with the clock alone. Packets with the same tag
+    /// differ only in when they were made and what follows from that.
     fn tag(&self, chain: &StoredChain, now: Timestamp) -> String {
         let evaluation = evaluate(&self.state, &self.state.terms, now);
         let outcome = evaluation.map(|evaluation| Evaluation {
@@ -169,7 +169,7 @@ impl Standing {
     }
 }
 
-/// What a packet is made of, all of one moment.
+/// The contents of a packet, all read at one moment.
 struct Source {
     state: LoadedBooking,
     head: StoredHead,
@@ -217,7 +217,7 @@ impl Source {
         })
     }
 
-    /// The packet, not yet signed.
+    /// Builds the packet, unsigned.
     fn packet(self, service: &Service) -> Result<Packet, Error> {
         let stored: Vec<&StoredEntry> = self.entries.iter().map(|(entry, _)| entry).collect();
         let facts = facts(&stored)?;
@@ -226,7 +226,7 @@ impl Source {
         let mut created_at = service.clock().now();
         let mut entries = Vec::new();
         for ((stored, proof), fact) in self.entries.iter().zip(&facts) {
-            // A clock that was set back must not make the packet older than what it tells of.
+            // A packet must not be older than its contents, even if a clock was set back.
             created_at = created_at.max(fact.place.at);
             entries.push(shown(stored, proof)?);
         }
@@ -293,7 +293,7 @@ fn shown(stored: &StoredEntry, proof: &TlogProof) -> Result<PacketEntry, Error> 
     })
 }
 
-/// An event's deliveries, or that it had none.
+/// The deliveries of an event, or a single record that it had none.
 fn deliveries(event: &StoredEvent, settled: &[Logged<Notification>]) -> Vec<PacketDelivery> {
     let nowhere = PacketDelivery {
         event_id: event.event_id,

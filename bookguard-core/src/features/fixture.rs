@@ -1,4 +1,4 @@
-//! What the tests of the rules share: state made by hand, and commands decided on it.
+//! Helpers for the tests of the rules: states made by hand, and commands decided on them.
 
 pub(crate) use std::collections::{BTreeMap, HashMap};
 pub(crate) use std::fmt::Debug;
@@ -214,12 +214,12 @@ fn loaded(mut work: BatchState, needs: &Needs) -> BatchState {
     work
 }
 
-/// Makes what was caused visible to what comes next.
+/// Applies changes, so that the next command sees them.
 pub(crate) fn apply_all(work: &mut BatchState, changes: &[Change]) {
     changes.iter().for_each(|change| work.apply(change));
 }
 
-/// Decides and applies; what changed and what was answered.
+/// Decides and applies. Returns the changes and the reply.
 pub(crate) fn done<R: Debug + 'static>(
     work: &mut BatchState,
     command: &Envelope<R>,
@@ -300,14 +300,14 @@ pub(crate) fn with_delivery(state: DeliveryState) -> BatchState {
     work
 }
 
-/// Where the chain of that event's booking stands.
+/// The state of the chain of that event's booking.
 pub(crate) const CHAIN: ChainState = ChainState {
     stream: [3; 16],
     entries: 1,
     tip: Hash([7; 32]),
 };
 
-/// The outcome of an attempt at that delivery, the one with this number.
+/// The outcome of the attempt with this number at that delivery.
 pub(crate) fn settle(
     at: Timestamp,
     lease: i64,
@@ -378,7 +378,7 @@ pub(crate) fn booking_by(at: Timestamp, policy_set: Option<PolicySet>) -> Envelo
     Envelope::new(at, CreateBooking(Arc::new(new)))
 }
 
-/// The booking's id number.
+/// The number in the booking's id.
 const BOOKING: u8 = 1;
 
 pub(crate) fn booking_id() -> BookingId {
@@ -472,7 +472,7 @@ pub(crate) fn canceling(asked: CancelRequest) -> CancelBooking {
     }
 }
 
-/// What a cancellation or a decision causes.
+/// The changes and the resolution of a cancellation or a decision.
 pub(crate) type Resolved = Result<(Vec<Change>, Resolution), Error>;
 
 pub(crate) fn asked(
@@ -486,7 +486,7 @@ pub(crate) fn asked(
     }
 }
 
-/// Asks, and makes what it causes visible.
+/// Decides a command and applies its changes.
 pub(crate) fn apply(
     work: &mut BatchState,
     when: &str,

@@ -7,16 +7,16 @@ use crate::model::Timestamp;
 use crate::operation::{Action, Operation, Request, Route, read};
 use crate::session::{Access, Session};
 
-/// Whether the service can do its work: 200 only while the store answers and takes writes.
+/// Reports whether the service works: 200 only while the store answers and accepts writes.
 pub struct GetHealth;
 
-/// That the service can do its work.
+/// The answer while the service works.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 pub struct Health {
     /// `ok`.
     pub status: String,
-    /// Now.
+    /// The service's current time.
     pub timestamp: Timestamp,
 }
 

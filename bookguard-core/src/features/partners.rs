@@ -1,4 +1,4 @@
-//! Partners: registration, approval, the partner's own record and what it decides for its bookings.
+//! Partners: registration, approval, the partner's record and its settings.
 
 mod contact;
 pub(crate) mod quota;
@@ -38,9 +38,9 @@ use contact::{email, website};
 #[derive(Debug)]
 pub struct RegisterPartner {
     pub(crate) partner: Partner,
-    /// Its signing secret, sealed.
+    /// The partner's signing secret, sealed.
     pub(crate) secret: Vec<u8>,
-    /// Its first key, unless it must wait for approval.
+    /// The partner's first key, unless it must wait for approval.
     pub(crate) key: Option<NewKey>,
     pub(crate) reply: Registration,
 }
@@ -124,7 +124,7 @@ impl Operation for RegisterPartner {
 }
 
 impl NewPartner {
-    /// Its declaration.
+    /// The body's declaration.
     pub const BODY: Declaration = Declaration {
         name: "NewPartner",
         about: "A partner to register.",
@@ -166,11 +166,11 @@ impl NewPartner {
     }
 }
 
-/// `bookguard partners approve`: lets a pending partner in and makes its first key.
+/// `bookguard partners approve`: activates a pending partner and makes its first key.
 #[derive(Debug)]
 pub struct ApprovePartner {
     pub(crate) partner_id: PartnerId,
-    /// Its first key.
+    /// The partner's first key.
     pub(crate) key: NewKey,
     pub(crate) reply: Registration,
 }
@@ -216,7 +216,7 @@ impl Operation for ApprovePartner {
     }
 }
 
-/// `bookguard partners quota`: what a partner may have, and has; changed by what the body names.
+/// `bookguard partners quota`: shows a partner's quota and usage, and changes the members that the body names.
 #[derive(Debug)]
 pub struct SetQuota {
     pub(crate) partner_id: PartnerId,
@@ -256,7 +256,7 @@ const QUOTA_CHANGES: Declaration = Declaration {
 };
 
 impl QuotaChanges {
-    /// Reads the body of [`SetQuota`]: a member that is left out stays as it is, null takes the service's default, 0 means no limit.
+    /// Reads the body of [`SetQuota`]: an absent member stays as it is, null selects the service's default, 0 means no limit.
     pub fn read(body: &[u8]) -> Result<Self, Error> {
         input::read(body, Self::form)
     }
@@ -333,7 +333,7 @@ impl Operation for UpdatePartner {
 }
 
 impl PartnerUpdate {
-    /// Its declaration.
+    /// The body's declaration.
     pub const BODY: Declaration = Declaration {
         name: "PartnerChanges",
         about: "Changes for bookings recorded from now on; what is left out stays.",
@@ -383,7 +383,7 @@ fn default_policies(v: &mut Value<'_, '_>) -> Option<Vec<DefaultPolicy>> {
         })
 }
 
-/// An event type as defaults are kept by it: however it is spelled, it is there once.
+/// Reads an event type in the spelling under which defaults are kept, so that each occurs once.
 fn event_type(
     said: &str,
     seen: &mut BTreeMap<String, String>,
@@ -394,7 +394,7 @@ fn event_type(
         _ => normalise_event_type(said),
     };
     if said.is_empty() {
-        // A fault already, as any name without a character.
+        // Already a fault, as for any empty name.
         return None;
     }
     if kept.is_empty() {
@@ -405,7 +405,7 @@ fn event_type(
         );
     }
     match seen.insert(kept.clone(), said.to_owned()) {
-        // The same name twice is a fault already.
+        // The same name twice is already a fault.
         Some(before) if before != said => v.fault(
             "duplicate_key",
             format!("is the same event type as \"{}\"", input::shorten(&before)),
@@ -479,7 +479,7 @@ pub struct Registration {
     pub partner_id: PartnerId,
     /// Its name.
     pub name: String,
-    /// Where it stands.
+    /// Its status.
     pub status: PartnerStatus,
     /// The first key's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -489,28 +489,28 @@ pub struct Registration {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub api_key: Option<String>,
-    /// What webhooks are signed with. Shown once.
+    /// The secret that signs its webhooks. Shown once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub signing_secret: Option<String>,
 }
 
-/// What of a partner's settings changes; what is not named stays.
+/// Changes of a partner's settings; absent members stay as they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PartnerUpdate {
-    /// Defaults set and removed.
+    /// Defaults to set and to remove.
     pub default_policies: Vec<DefaultPolicy>,
-    /// A zone's IANA name, or `Some(None)` to have none.
+    /// The zone's IANA name; `Some(None)` removes it.
     pub time_zone: Option<Option<String>>,
 }
 
-/// A default policy that is set or removed.
+/// A default policy to set or to remove.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefaultPolicy {
-    /// The event type as it was sent, for faults.
+    /// The event type as it was sent, for fault messages.
     pub said: String,
-    /// The event type as it is kept, or `*`.
+    /// The event type as it is stored, or `*`.
     pub event_type: String,
-    /// The policy's id; none removes.
+    /// The policy's id; `None` removes the default.
     pub policy_id: Option<String>,
 }

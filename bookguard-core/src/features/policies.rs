@@ -1,5 +1,4 @@
-//! A partner's own policies and their versions. The library, and the check of a policy before it is used, are in
-//! `policies/check.rs`.
+//! A partner's own policies and their versions. The library and the check of a policy are in `policies/check.rs`.
 
 mod check;
 pub(crate) mod rule;
@@ -38,11 +37,11 @@ pub struct PolicyVersion {
     pub policy: Policy,
     /// The same in plain English, one sentence per rule.
     pub english: Vec<String>,
-    /// What its author may not have meant; a warning does not keep the policy from being used.
+    /// Likely mistakes of its author; a warning does not keep the policy from being used.
     pub warnings: Vec<FieldError>,
 }
 
-/// A version of a policy as lists show it.
+/// A version of a policy, as in lists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
@@ -63,7 +62,7 @@ pub struct PolicyListing {
 }
 
 impl PolicyVersion {
-    /// A version of which it was said already what there is to say.
+    /// A version, with its English text and warnings already worded.
     pub(crate) fn of(
         KeptPolicy { policy, made_at }: KeptPolicy,
         english: Vec<String>,
@@ -106,11 +105,11 @@ impl From<KeptPolicy> for PolicyListing {
 #[derive(Debug)]
 pub struct PutPolicy {
     pub(crate) partner_id: PartnerId,
-    /// Its version is what its author said, if that was said.
+    /// The policy. Its version is the author's, if the author gave one.
     pub(crate) policy: Policy,
-    /// Whether the author said a version.
+    /// Whether the author gave a version.
     pub(crate) version_said: bool,
-    /// What is said about it whichever version it becomes, worded outside the write turn.
+    /// The English text and the warnings, the same whichever version it becomes; worded outside the write turn.
     pub(crate) english: Vec<String>,
     pub(crate) warnings: Vec<FieldError>,
 }
@@ -120,7 +119,7 @@ const NEW_POLICY: Declaration = Declaration {
     about: "What a cancellation means: who gets what back until when. Shares are basis points of the booking's value: 10000 is all of \
             it. The id may be left out, as the address has it.",
     example: EXAMPLE,
-    // The policies' own schema says the rest.
+    // The policy's own schema describes the rest.
     reader: |_| {},
 };
 
@@ -174,7 +173,7 @@ fn addressed(request: &Request) -> &str {
     request.path.first().map_or("", String::as_str)
 }
 
-/// The id in the path; anything that is none names nothing.
+/// The policy id in the path; an invalid one is not found.
 fn path_policy_id(request: &Request) -> Result<String, Error> {
     let id = addressed(request);
     match is_policy_id(id) {
@@ -183,10 +182,10 @@ fn path_policy_id(request: &Request) -> Result<String, Error> {
     }
 }
 
-/// What [`version`] reads.
+/// The form that [`version`] reads.
 const VERSION: QueryForm = QueryForm::Whole(1, u32::MAX as u64, None);
 
-/// A number of a version.
+/// Reads a version number.
 fn version(text: &str) -> Option<u32> {
     whole_number(text).filter(|n| *n > 0)
 }

@@ -1,4 +1,4 @@
-//! Recoveries: deliver again what a receiver missed, without asking for each event.
+//! Recoveries: deliver what a receiver missed again, without a request for each event.
 
 pub(crate) mod rule;
 
@@ -27,7 +27,7 @@ use crate::store::recoveries::Underway;
 #[derive(Debug)]
 pub struct RecoverEvents {
     pub(crate) partner_id: PartnerId,
-    /// What is asked for; through which event, the writer says.
+    /// The recovery asked for. The writer sets its last event.
     pub(crate) recovery: Recovery,
 }
 
@@ -106,7 +106,7 @@ impl Operation for RecoverEvents {
     }
 }
 
-/// What a recovery's request says, read and completed.
+/// The contents of a recovery's request, read and completed.
 #[derive(Debug, PartialEq, Eq)]
 struct Asked {
     since: Timestamp,
@@ -129,7 +129,7 @@ impl Asked {
         })
     }
 
-    /// All but the endpoint, whose id is only given as it was said.
+    /// Reads everything; the endpoint's id is returned as text, not yet parsed.
     fn form(form: &mut Form<'_, '_>, now: Timestamp) -> Option<(Self, Option<String>)> {
         let since = form
             .about("Events that happened then or later.")
@@ -245,20 +245,20 @@ impl Operation for ListRecoveries {
     }
 }
 
-/// Takes a recovery a step further. One that has meanwhile come further is left alone.
+/// Takes a recovery one step further. Does nothing if the recovery has already advanced.
 #[derive(Debug)]
 pub(crate) struct ContinueRecovery {
     pub(crate) partner_id: PartnerId,
     pub(crate) recovery_id: RecoveryId,
-    /// The number of the last event it has looked at.
+    /// The number of the last event examined.
     pub(crate) after: u64,
 }
 
-/// The next step of every recovery that is under way, of some when there are many: commands for whoever takes them further.
-/// Any process may, at any time.
+/// Commands that take each running recovery one step further; only some of them when there are many. Any process may run
+/// them at any time.
 ///
 /// # Errors
-/// When the store does not answer.
+/// `unavailable` when the store does not answer.
 pub fn next_steps(
     service: &Service,
     reader: &mut Reader<'_>,
@@ -277,7 +277,7 @@ pub fn next_steps(
     Ok(underway.into_iter().map(step).collect())
 }
 
-/// As [`next_steps`], on a reader of its own. Blocks.
+/// Does the same as [`next_steps`], with a reader of its own. Blocks.
 ///
 /// # Errors
 /// `unavailable`.
@@ -343,7 +343,7 @@ mod tests {
                 "endpoint_unknown".to_owned()
             )])
         );
-        // What is to come has not happened.
+        // A period cannot reach into the future.
         let later = r#"{"since":"2027-01-01T00:00:00Z","until":"2028-01-01T00:00:00Z"}"#;
         assert_eq!(read(later).unwrap().until, now);
     }

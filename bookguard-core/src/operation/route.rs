@@ -11,16 +11,16 @@ pub enum Method {
     Get,
     /// Writes.
     Post,
-    /// Writes what the address names; repeating it changes nothing.
+    /// Replaces what the address names. Repeating it changes nothing.
     Put,
-    /// Changes a part of something; repeating it changes nothing.
+    /// Changes part of what the address names. Repeating it changes nothing.
     Patch,
-    /// Ends something.
+    /// Ends what the address names.
     Delete,
 }
 
 impl Method {
-    /// As HTTP spells it (RFC 9110 section 9, RFC 5789).
+    /// The method's name in HTTP (RFC 9110 section 9, RFC 5789).
     pub fn word(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -35,16 +35,16 @@ impl Method {
 /// Whether a route takes a JSON body.
 #[derive(Debug, Clone, Copy)]
 pub enum Body {
-    /// None; one that is sent is refused unless it is empty or an empty object.
+    /// No body. One that is sent is refused unless it is empty or an empty object.
     None,
-    /// May be left out.
+    /// The body may be left out.
     Optional(&'static Declaration),
-    /// Must be there.
+    /// The body is required.
     Required(&'static Declaration),
 }
 
 impl Body {
-    /// The body that may be sent.
+    /// The declaration of the body, if the route takes one.
     pub fn declaration(self) -> Option<&'static Declaration> {
         match self {
             Self::None => None,
@@ -53,30 +53,30 @@ impl Body {
     }
 }
 
-/// One operation's place in the HTTP interface.
+/// The place of an operation in the HTTP interface.
 #[derive(Debug, Clone, Copy)]
 pub struct Route {
     /// The operation's name in the interface document.
     pub id: &'static str,
-    /// Method.
+    /// The HTTP method.
     pub method: Method,
-    /// Path with its parameters in braces.
+    /// The path, with its parameters in braces.
     pub path: &'static str,
     /// Who may use it.
     pub access: Access,
-    /// Status of success.
+    /// The status of success.
     pub status: u16,
     /// Whether it takes a body, and which.
     pub body: Body,
-    /// The query parameters it knows.
+    /// The query parameters.
     pub query: &'static [QueryParam],
-    /// Statuses of its refusals, beyond those every route has.
+    /// The statuses of its refusals, except those that every route has.
     pub refusals: &'static [u16],
-    /// Group in the interface document.
+    /// The group in the interface document.
     pub tag: &'static str,
-    /// One line.
+    /// A summary of one line.
     pub summary: &'static str,
-    /// What a partner's developer needs to know.
+    /// The description for a partner's developers.
     pub description: &'static str,
 }
 

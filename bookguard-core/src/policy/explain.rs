@@ -1,7 +1,7 @@
-//! Says in English why an evaluation came out as it did.
+//! Explains in English why an evaluation came out as it did.
 //!
-//! Words only: every number was computed elsewhere. Invariant: the code is stable and the text is built from the
-//! parameters beside it, so a partner can say the same in another language.
+//! Words only: every number is computed elsewhere. Invariant: the code is stable and the text is built from the parameters
+//! beside it, so a partner can word it in another language.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use super::words::{Actor, Reason, ReviewReason};
 use super::zone::Zone;
 use crate::model::{Amount, Timestamp};
 
-/// What there is to tell.
+/// The facts to explain.
 pub(super) struct Story<'a> {
     pub terms: &'a Terms,
     pub question: &'a Question,
@@ -146,7 +146,7 @@ fn headline(story: &Story<'_>) -> String {
     )
 }
 
-/// Why this rule: its deadline on the wall clock and in UTC, or what it hangs on instead.
+/// Why this rule applies: its deadline on the wall clock and in UTC, or what it depends on instead.
 fn because(story: &Story<'_>) -> String {
     let deadline = story.deadline.unwrap_or(story.terms.anchor);
     let clocks = both_clocks(deadline, story.terms.time_zone);
@@ -224,7 +224,7 @@ fn money(share: Option<String>, sums: &Settlement<'_>) -> String {
     text + "."
 }
 
-/// What stays of what was paid.
+/// What is kept of the amount paid.
 fn kept(sums: &Settlement<'_>) -> Amount {
     let minor = sums
         .penalty

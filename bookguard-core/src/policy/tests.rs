@@ -1,4 +1,4 @@
-//! Freezing and evaluating: the cases that need words.
+//! Freezing and evaluating: the cases that need explanation.
 
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ fn firm() -> Terms {
     terms_of("firm", &booked("2026-06-20T19:00:00Z"))
 }
 
-/// The same at 19:00 in New York.
+/// The terms of `firm` for 19:00 in New York.
 fn firm_in_new_york() -> Terms {
     terms_of("firm", &booked_in_new_york())
 }
@@ -60,7 +60,7 @@ fn booked_in_new_york() -> Booked<'static> {
     }
 }
 
-/// The terms of a policy of the booking's own, for the same event in UTC.
+/// The terms of a booking's own policy, for the same event in UTC.
 fn own(policy: &str) -> Terms {
     let policy = Policy::from_json(policy).unwrap();
     let policy = Some((policy, PolicySource::Booking));
@@ -71,7 +71,7 @@ fn evaluated(terms: &Terms, question: &Question) -> Evaluation {
     evaluate(&protected(terms), question).unwrap()
 }
 
-/// The code with which the question is refused.
+/// The code of the question's refusal.
 fn refused(terms: &Terms, question: &Question) -> String {
     let error = evaluate(&protected(terms), question).unwrap_err();
     error.code.into_owned()
@@ -458,7 +458,7 @@ fn terms_that_were_changed_are_found_out() {
         let changed: Terms = serde_json::from_value(json).unwrap();
         assert_eq!(changed.verify().unwrap_err().code, code);
     }
-    // A rule the policy does not have is refused, not looked up.
+    // A rule that the policy does not have is refused, not looked up.
     let mut json = sound;
     json["schedule"][1]["ruleId"] = json!("organizer.tiers[9]");
     let changed: Terms = serde_json::from_value(json).unwrap();

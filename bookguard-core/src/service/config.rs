@@ -13,17 +13,17 @@ use crate::store::Database;
 /// Who may register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RegistrationMode {
-    /// Anybody, with credentials at once.
+    /// Anybody. Credentials are issued at once.
     #[default]
     Open,
-    /// Anybody, with credentials after the administrator's approval.
+    /// Anybody. Credentials are issued after the administrator's approval.
     Approval,
     /// Nobody.
     Closed,
 }
 
 impl RegistrationMode {
-    /// The modes with their words.
+    /// The modes and their words.
     pub const WORDS: [(&'static str, Self); 3] = [
         ("open", Self::Open),
         ("approval", Self::Approval),
@@ -31,26 +31,26 @@ impl RegistrationMode {
     ];
 }
 
-/// Why webhooks may not go to an address.
+/// Why webhooks may not be sent to an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddressRefused {
     /// `invalid_url` or `blocked_address`.
     pub code: &'static str,
-    /// What was refused.
+    /// The address that was refused, and why.
     pub message: String,
-    /// Which setting would allow it, or what to send.
+    /// The setting that would allow it, or what to send instead.
     pub fix: String,
 }
 
-/// Says where webhooks may go.
+/// Decides where webhooks may be sent: returns the address to store.
 pub type EndpointRule = Arc<dyn Fn(&str) -> Result<String, AddressRefused> + Send + Sync>;
 
-/// Why a service does not open: one sentence for the operator that says what to do.
+/// Why a service does not open, in one sentence that tells the operator what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OpenError {
-    /// The database's server cannot be reached at present: it may be starting, or a standby may be taking over.
+    /// The database's server cannot be reached at present. It may be starting, or a standby may be taking over.
     Unreachable(String),
-    /// What no waiting mends.
+    /// Anything that waiting does not fix.
     Refused(String),
 }
 
@@ -78,43 +78,45 @@ impl From<String> for OpenError {
     }
 }
 
-/// How a service is opened.
+/// The configuration of a service.
 #[derive(Clone)]
 pub struct ServiceConfig {
     /// The database.
     pub db: Database,
-    /// Whether to make the database when it is not there.
+    /// Whether to create the database if it does not exist.
     pub create: bool,
     /// Where the ledger key is; in the file [`crate::key_file::default_path`] names when not given.
     pub ledger_key: Option<LedgerKeySource>,
-    /// The address partners reach the service at, without a slash at its end; evidence addresses begin with it.
+    /// The address at which partners reach the service, without a slash at its end. Evidence addresses begin with it.
     pub public_url: String,
     /// Who may register.
     pub registration: RegistrationMode,
-    /// Whether bookings without a policy of their own get one from the library.
+    /// Whether bookings without their own policy get one from the library.
     pub library_policies: bool,
-    /// Where time comes from.
+    /// The source of time.
     pub clock: Clock,
-    /// Where deliveries go; without one they wait in the store for a process that has a courier.
+    /// Receives deliveries for the courier. Without an outbox, deliveries wait in the store for a process with a
+    /// courier.
     pub outbox: Option<Arc<Outbox>>,
-    /// Says where webhooks may go: the address to keep, or why not.
+    /// Decides where webhooks may be sent.
     pub endpoint_rule: EndpointRule,
-    /// Whether an endpoint, and one at another address, gets little until its receiver has accepted a delivery.
+    /// Whether a new endpoint, or one with a new address, gets few deliveries until its receiver has accepted one.
     pub verifies_endpoints: bool,
-    /// The file that remembers what was last published; beside the ledger key when not given.
+    /// The guard's file, which remembers the head last published. The default is beside the ledger key.
     pub guard_file: Option<PathBuf>,
-    /// Bytes that must be free on the disk of a database file for anything new to be taken in; 0 for no such limit.
+    /// The bytes that must be free on the disk of a database file to accept anything new; 0 for no such limit.
     pub min_free_disk: u64,
-    /// The quota of partners that have none of their own.
+    /// The quota of partners without one of their own.
     pub quota: Quota,
-    /// Told the cause of every fault of ours.
+    /// Receives the cause of every fault of ours, and other lines for the operator.
     pub report: fn(&str),
-    /// Added to every commit: what a slower disk would cost. Zero outside of measurements.
+    /// Delays every commit, to measure what a slower disk would cost. Zero outside of measurements.
     pub commit_delay: Duration,
 }
 
 impl ServiceConfig {
-    /// A database of its own, made if it is not there, for one process with everything beside it and no limits.
+    /// A configuration for one process with its own database, created if it does not exist, all files beside it, and no
+    /// limits.
     pub fn of(db: Database) -> Self {
         Self {
             db,

@@ -1,8 +1,8 @@
-//! How the table of operations reads as OpenAPI 3.1. Everything said here comes from the operations' own routes and
-//! types; what they do not say is written down.
+//! Writes the table of operations as OpenAPI 3.1. The content comes from the operations' routes and types; what they do not
+//! express is in `written`.
 //!
-//! What many operations share stands once, among the components. Invariant: the text is the same on every machine and
-//! for every configuration, so that the document that is checked in is the one that is served.
+//! What many operations share is written once, among the components. Invariant: the text is the same on every machine and for
+//! every configuration, so the document that is checked in is the one that is served.
 
 mod answers;
 mod examples;
@@ -37,7 +37,7 @@ pub(crate) fn document(table: &[Offered]) -> String {
         "contact": {"name": "The operator of the service"},
         "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
     });
-    // Relative to where the document came from, so that it is the same wherever the service runs.
+    // Relative to the document's own address, so that it is the same wherever the service runs.
     let servers = json!([{"url": "/", "description": "The service this document came from."}]);
     let document = Json::object([
         ("openapi", "3.1.0".into()),

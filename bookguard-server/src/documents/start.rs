@@ -1,7 +1,6 @@
-//! `/`: a page for people, the same as JSON for programs, and where to go on from here for both.
+//! `/`: a page for people and the same as JSON for programs, with links to everything else.
 //!
-//! Invariant: a client that does not ask for a page gets JSON, whatever else it accepts, and both answers say that they depend
-//! on that.
+//! Invariant: a client that does not ask for a page gets JSON, whatever else it accepts, and both answers carry `Vary: Accept`.
 
 use poem::endpoint::{BoxEndpoint, make_sync};
 use poem::http::header::{ACCEPT, HeaderMap, HeaderValue, VARY};
@@ -14,11 +13,11 @@ use super::links::{self, LINKS};
 use crate::api::INTERFACE_VERSION;
 use crate::negotiation::wish;
 
-/// The program's version, which is not the interface's.
+/// The version of the program, which differs from the interface's.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const PAGE: &str = include_str!("pages/start.html");
 
-/// Both forms, made at once: they are small.
+/// Serves both forms. They are small, so they are made in advance.
 pub(super) fn endpoint(base: &str, security: bool) -> BoxEndpoint<'static> {
     let forms = [page(security), index(base, security)].map(|document| {
         document
@@ -33,7 +32,7 @@ pub(super) fn endpoint(base: &str, security: bool) -> BoxEndpoint<'static> {
     .boxed()
 }
 
-/// Whether a page is wanted more than JSON: browsers name it, programs take whatever comes.
+/// Whether the client prefers a page to JSON: browsers name `text/html`, programs accept anything.
 fn wants_page(asked: &HeaderMap) -> bool {
     wish(asked, "text/html") > wish(asked, "application/json")
 }

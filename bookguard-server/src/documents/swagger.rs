@@ -1,7 +1,7 @@
-//! `/docs`: the interface document in Swagger UI, from files of this server alone.
+//! `/docs`: the interface document in Swagger UI, loaded from this server alone.
 //!
-//! The user interface is published by its makers and comes with the crate; the page and what starts it are ours.
-//! Invariant: no script and no style stands in the page itself, so the policy needs no exception for any.
+//! The user interface comes from a crate; the page and the script that starts it are ours. Invariant: the page contains no
+//! inline script or style, so the content security policy needs no exception.
 
 use poem::endpoint::BoxEndpoint;
 use poem::http::header::{CONTENT_SECURITY_POLICY, HeaderValue};
@@ -34,7 +34,7 @@ pub(super) fn endpoints() -> [(&'static str, BoxEndpoint<'static>); 4] {
 }
 
 fn page() -> ServedDocument {
-    // The arrows of its lists are pictures in the style sheet.
+    // The arrows in the lists are pictures in the style sheet.
     ServedDocument::new("text/html; charset=utf-8", PAGE).with(
         CONTENT_SECURITY_POLICY,
         HeaderValue::from_static(POLICY_WITH_PICTURES),
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn the_user_interface_reads_openapi_3_1() {
         let bundle = std::str::from_utf8(file(SwaggerUiStaticFile::Js)).unwrap();
-        // Version 5 was the first.
+        // Version 5 was the first to read OpenAPI 3.1.
         assert!(bundle.contains("PACKAGE_VERSION:\"5."));
         assert!(file(SwaggerUiStaticFile::Css).starts_with(b".swagger-ui"));
     }

@@ -1,9 +1,11 @@
-//! Who may send a message to the protocol's path, and how large it may be.
+//! Decides who may send a message to the endpoint, and how large it may be.
 //!
-//! Before a body is read: the Host and Origin a browser cannot forge, and the key when one is sent. What lists the tools
-//! tells nothing that the interface document does not, so it needs no key; what calls one does. Invariants: of a stranger's
-//! message at most [`STRANGER_BYTES`] are read; a message no larger than other requests waits for nobody; larger ones have
-//! [`LargeMessages`], of which nobody has more than a share and which nobody keeps who does not send; what all that takes is charged.
+//! Before a body is read, the Host and Origin, which a browser cannot forge, are checked, and the key if one is sent. Listing
+//! the tools reveals nothing that the interface document does not, so it needs no key; calling a tool does.
+//!
+//! Invariants: without a key, at most [`STRANGER_BYTES`] of a message are read; a message up to [`BODY_BYTES`] never waits;
+//! larger messages share [`LargeMessages`], of which each caller may hold only a part, and a sender that stalls loses its
+//! place; the processor time of all this is charged to the caller.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -38,13 +40,14 @@ use crate::payer::Payer;
 use crate::readers::ReadClass;
 use crate::refusal::Refusal;
 
-/// Bytes of a message from a stranger: what needs no key is small.
+/// The most bytes of a message without a key: what needs no key is small.
 const STRANGER_BYTES: usize = 8 * 1024;
-/// What a message that does not arrive in time is charged: too many of them, and a partner's keys are refused for a while.
+/// The charge for a message that does not arrive in time. Too many of them, and the partner's keys are refused for a while.
 const LATE: Duration = Duration::from_millis(250);
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A tool's arguments on their way past the protocol's crate, on whose tab they are, and what goes past it on the way back.
+/// A tool's arguments, which bypass the protocol's crate, with the tab of the request and a slot for the result, which bypasses
+/// it too.
 #[derive(Clone)]
 pub(super) struct Arguments {
     pub(super) text: Arc<str>,
@@ -53,35 +56,34 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    /// Puts these members into the result, in the place of its own of the same name.
+    /// Puts these members into the result, replacing the crate's own of the same names.
     pub(super) fn answer_with(&self, written: Written) {
         // One call has one result.
         let _ = self.written.set(written);
     }
 }
 
-/// Members of a result, as they stand in it. The crate would write them on a thread that answers others, which wait for as
-/// long as that takes.
+/// Members of a result, already written as JSON. The crate would write them on a runtime thread and hold up other requests.
 pub(super) type Written = Vec<(&'static str, Box<RawValue>)>;
 
-/// The endpoint at the path.
+/// The endpoint at [`PATH`].
 pub(crate) struct McpEndpoint {
     app: Arc<App>,
-    /// Who may call over HTTP; `None` where there is no listener.
+    /// The callers accepted over HTTP; `None` without a listener.
     callers: Option<Callers>,
     protocol: StreamableHttpService<Answers, NeverSessionManager>,
     large_messages: LargeMessages,
 }
 
 impl McpEndpoint {
-    /// The endpoint over the app's own operations.
+    /// Creates the endpoint over the app's operations.
     pub(crate) fn new(app: Arc<App>, callers: Option<Callers>) -> Self {
         let tools = Arc::new(Tools::new(&app));
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
             .with_json_response(true)
             .with_max_request_body_bytes(BODY_BYTES)
-            // Callers are checked here, before anything is read.
+            // This endpoint checks callers itself, before it reads anything.
             .disable_allowed_hosts();
         Self {
             app,
@@ -95,7 +97,7 @@ impl McpEndpoint {
         }
     }
 
-    /// The answer to a request, or why its message is not even read.
+    /// Receives a message and answers it, or refuses it unread.
     async fn take(&self, request: &mut Request) -> Result<Response, Refusal> {
         incoming::accepts(request.headers(), "application/json")?;
         let headers = request.headers().clone();
@@ -114,7 +116,7 @@ impl McpEndpoint {
                 self.app.has_budget(&partner_id)?;
                 self.large_messages.take(partner_id)
             }
-            // A server knows nobody but partners by a key.
+            // On a server, a key always identifies a partner.
             Some(_) | None => Err(stranger()),
         };
         let (body, place) = match receive(request, few, room).await {
@@ -129,7 +131,7 @@ impl McpEndpoint {
         self.answer(headers, body, payer, place).await
     }
 
-    /// The answer to a message. `payer`: who the caller has shown to be. `place`: what a large one holds.
+    /// Answers a message. `payer` is the identified caller, `place` what a large message holds.
     pub(super) async fn answer(
         &self,
         headers: HeaderMap,
@@ -144,7 +146,7 @@ impl McpEndpoint {
         tab.along(answer).await
     }
 
-    /// The same on a tab. What a call does runs in a task of the protocol's crate, and is measured there.
+    /// Answers a message on a tab. Calls run in a task of the protocol's crate and are measured there.
     async fn answer_on(
         &self,
         tab: &Arc<Tab>,
@@ -154,7 +156,7 @@ impl McpEndpoint {
         place: Option<LargeMessage<'_>>,
     ) -> Result<Response, Refusal> {
         let message = match body.len() {
-            // Small enough to be read before anybody notices.
+            // Small enough to be read on this thread.
             0..=BODY_BYTES => read(&body),
             _ => {
                 let read = move || Ok(read(&body));
@@ -190,7 +192,7 @@ impl McpEndpoint {
         if text.len() > BODY_BYTES {
             return Err(incoming::too_large(BODY_BYTES));
         }
-        // What was large only around its arguments may wait for something, and need not stay.
+        // Release the place if the message was large only around its arguments: its call may wait, and need not hold the place.
         let large = |arguments: &Arguments| arguments.text.len() > BODY_BYTES;
         let _place = place.filter(|_| arguments.as_ref().is_some_and(large));
         let mut request = http::Request::new(text);
@@ -201,7 +203,7 @@ impl McpEndpoint {
         headers.remove(CONTENT_LENGTH);
         headers.insert(HOST, HeaderValue::from_static("localhost"));
         headers.insert(CONTENT_TYPE, JSON);
-        // What is answered is always JSON; a client need not say that it could also read a stream.
+        // Answers are always JSON, so a client need not accept event streams; the crate requires both.
         headers.insert(
             ACCEPT,
             HeaderValue::from_static("application/json, text/event-stream"),
@@ -233,18 +235,18 @@ impl Endpoint for McpEndpoint {
     }
 }
 
-/// What is counted by the operation it comes to.
+/// Whether the request reaches an operation, which counts it.
 fn comes_to_operation(ask: &Ask) -> bool {
     needs_key(ask) || ask.method == "resources/list"
 }
 
-/// What reaches a partner's data.
+/// Whether the request needs a key because it reaches a partner's data.
 fn needs_key(ask: &Ask) -> bool {
     matches!(ask.method.as_str(), "tools/call" | "resources/read")
 }
 
-/// A revision that the protocol's crate knows and that is not offered here (Transports, Protocol Version Header). Of those
-/// it does not know it says so itself; a handshake is how to agree on another.
+/// The fault for a revision that the protocol's crate knows but this server does not offer (Transports, Protocol Version
+/// Header). The crate itself refuses revisions it does not know; `initialize` is how to agree on another.
 fn not_offered(headers: &HeaderMap, message: &Message) -> Option<MessageFault> {
     let id = match message {
         Message::Request(ask) if ask.method == "initialize" => return None,
@@ -282,7 +284,7 @@ fn json(status: StatusCode, body: impl Into<poem::Body>) -> Response {
     response
 }
 
-/// The crate's answer as it leaves, with what was written past it; what it refuses in plain text becomes a message of the protocol.
+/// Converts the crate's response: adds the members written outside it, and turns plain-text refusals into protocol messages.
 async fn respond<B>(
     id: Option<String>,
     response: http::Response<B>,
@@ -318,14 +320,14 @@ where
         message: String::from_utf8_lossy(&bytes).into_owned(),
     };
     let status = match head.status {
-        // It says so of every text that is not the message it knows.
+        // The crate answers 415 to any text that is not a message it knows.
         StatusCode::UNSUPPORTED_MEDIA_TYPE => StatusCode::BAD_REQUEST,
         status => status,
     };
     json(status, fault.to_json())
 }
 
-/// A message that answers with a result.
+/// A JSON-RPC response with a result.
 #[derive(Serialize, Deserialize)]
 struct Answer<'a> {
     #[serde(borrow)]
@@ -336,7 +338,7 @@ struct Answer<'a> {
     result: BTreeMap<&'a str, &'a RawValue>,
 }
 
-/// The message with these members in its result; `None` if it has none.
+/// Inserts these members into a message's result; `None` if it has no result.
 fn join(message: &[u8], written: &Written) -> Option<Vec<u8>> {
     let mut answer: Answer<'_> = serde_json::from_slice(message).ok()?;
     let mut length = message.len();

@@ -1,5 +1,5 @@
-//! The tool that verifies an evidence packet. It is the core's offline verification, asked over the wire by a program that
-//! cannot run it; it is not an operation of the HTTP interface, and reached by no path but the tool.
+//! The tool that verifies an evidence packet: the core's offline verification, for programs that cannot run it themselves. It
+//! is not an operation of the HTTP interface, and only this tool reaches it.
 
 use bookguard_core::error::Error;
 use bookguard_core::evidence::{self, Report};
@@ -13,10 +13,10 @@ use bookguard_core::session::{Access, Session};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Verifies a packet that is sent, or a booking's own.
+/// Verifies a given packet, or the packet of one of the caller's bookings.
 pub(super) struct VerifyEvidence;
 
-/// What came of it: the report as `bookguard evidence verify` prints it.
+/// The result: the report as `bookguard evidence verify` prints it.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Verification {
     verified: bool,
@@ -24,7 +24,7 @@ pub(super) struct Verification {
     report: Value,
 }
 
-/// What was asked, read.
+/// What to verify.
 enum Subject {
     Packet(String),
     Booking(String),
@@ -126,15 +126,15 @@ fn read(body: &[u8]) -> Result<(Subject, Option<String>), Error> {
     input::read(body, subject)
 }
 
-/// A packet as the service writes it: JSON that went through a client may stand in another order. What is not JSON without
-/// ambiguity stays as it is, and does not verify.
+/// Rewrites a packet in canonical form, as the service writes it: a client may have changed the order of its members. Text that
+/// is not unambiguous JSON stays as it is, and does not verify.
 fn one_spelling(packet: String) -> Vec<u8> {
     let value = jcs::parse(&packet).ok();
     let canonical = value.and_then(|value| jcs::to_canonical(&value).ok());
     canonical.unwrap_or(packet).into_bytes()
 }
 
-/// A booking's packet, and whether it takes long to make or to verify.
+/// A booking's packet, and whether it takes long to make or verify.
 fn packet_of(session: &Session, booking_id: String) -> Result<(PacketFn, bool), Error> {
     let request = Request {
         path: vec![booking_id],
@@ -165,7 +165,7 @@ pub(super) fn input_schema() -> Value {
         .unwrap_or_default()
 }
 
-/// Its answer, as JSON Schema.
+/// The tool's output, as JSON Schema.
 pub(super) fn output_schema() -> Value {
     serde_json::from_str(include_str!("verification.json")).expect("a test defines every tool")
 }

@@ -1,4 +1,4 @@
-//! What a change does to the state of its batch.
+//! The effect of a change on the state of its batch.
 
 use std::collections::BTreeMap;
 
@@ -123,7 +123,7 @@ impl BatchState {
                 self.take_room(*endpoint_id, state);
                 self.deliveries.insert((*event_id, *endpoint_id), *state);
             }
-            // Whoever holds it holds it still.
+            // The holder keeps its lease, so this takes no room.
             Change::DeliveryRenewed {
                 event_id,
                 endpoint_id,
@@ -233,7 +233,7 @@ impl BatchState {
             .for_each(change);
     }
 
-    /// A delivery that goes into the courier's hands leaves less room for the next.
+    /// A delivery leased to the courier leaves less room for the next.
     fn take_room(&mut self, endpoint_id: EndpointId, state: &DeliveryState) {
         if state.lease.is_some()
             && let Some(room) = self.room.get_mut(&endpoint_id)

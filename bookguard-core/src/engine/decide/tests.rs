@@ -1,4 +1,4 @@
-//! What an Idempotency-Key does to a command.
+//! The effect of an Idempotency-Key on a command.
 
 use crate::features::fixture::*;
 

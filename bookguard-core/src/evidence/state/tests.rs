@@ -1,4 +1,4 @@
-//! Facts in every order: those that the rules allow make a booking, every other is refused.
+//! Facts in every order: those that the rules allow form a booking, all others are refused.
 
 use super::*;
 use crate::evidence::NotificationOutcome;
@@ -127,7 +127,7 @@ fn resolution(state: &BookingState, now: Timestamp) -> ResolutionFact {
     ResolutionFact { resolution }
 }
 
-/// The event of the booking's recording was accepted by another endpoint each time.
+/// A delivery of the event of the booking's recording, accepted by another endpoint each time.
 fn notification(n: u64) -> Notification {
     Notification {
         event_id: EventId::new(at(0), [1; 10]),
@@ -161,7 +161,7 @@ fn facts(kinds: &[LeafKind]) -> Vec<Logged<Fact>> {
             place: place(n),
             fact,
         };
-        // One that cannot follow changes nothing.
+        // A fact that cannot follow changes nothing.
         let _ = state.apply(logged.clone());
         logged
     });
@@ -265,7 +265,7 @@ fn every_other_order_is_refused() {
         &[C, P, W, P],
         &[C, W, C],
     ] {
-        // A third resolution decides a decision, which the second one has to make first.
+        // A third resolution would decide a decision, which the second one would have to be.
         assert!(fold(kinds).is_err(), "{kinds:?}");
     }
 }

@@ -77,7 +77,7 @@ impl Operation for CreateBooking {
             &policy_set.clone().unwrap_or_default(),
         );
         let mut new = match new {
-            // What is remembered may lack what another node was told.
+            // The cached policy set may lack a policy written by another node.
             Err(_) if request.from_memory => return Err(Error::outdated()),
             new => new?,
         };
@@ -90,7 +90,7 @@ impl Operation for CreateBooking {
     }
 }
 
-/// The partner whose policies a booking may be under: the caller, or whom the administrator's body names.
+/// The partner whose policies the booking may name: the caller, or the partner in the administrator's body.
 fn named_partner(session: &Session, body: &[u8]) -> Option<PartnerId> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -98,13 +98,13 @@ fn named_partner(session: &Session, body: &[u8]) -> Option<PartnerId> {
         partner_id: PartnerId,
     }
     session.partner_id().ok().or_else(|| {
-        // Whatever is wrong with the body is said when it is read.
+        // Faults of the body are reported when it is read.
         let named: Named = serde_json::from_slice(body).ok()?;
         Some(named.partner_id)
     })
 }
 
-/// The partner a booking is for: the key's, which the body may repeat but not change.
+/// The partner a booking is for: the key's. The body may repeat it but not change it.
 fn owner(session: &Session, said: Option<&str>) -> Result<PartnerId, Error> {
     let said_id = said
         .map(|text| PartnerId::parse(text).ok_or(()))
@@ -133,7 +133,7 @@ fn owner(session: &Session, said: Option<&str>) -> Result<PartnerId, Error> {
 }
 
 impl BookingRequest {
-    /// Its declaration.
+    /// The body's declaration.
     pub const BODY: Declaration = Declaration {
         name: "NewBooking",
         about: "A booking to record.",
@@ -239,7 +239,7 @@ fn party(form: &mut Form<'_, '_>) -> Option<Party> {
     })
 }
 
-/// What [`EventDate::parse`] reads, as far as a pattern can say it.
+/// What [`EventDate::parse`] reads, as far as a pattern can express it.
 const EVENT_DATE: &str = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])([Tt]([01][0-9]|2[0-3]):[0-5][0-9]\
                           (:([0-5][0-9]|60)(\\.[0-9]{1,9})?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])?)?)?$";
 
@@ -267,7 +267,7 @@ fn currency(v: &mut Value<'_, '_>) -> Option<Currency> {
         .ok()
 }
 
-/// The digits of an amount of money.
+/// Reads the digits of an amount of money.
 pub(in crate::features) fn decimal<'a>(v: &mut Value<'a, '_>) -> Option<&'a str> {
     v.example(1200.5)
         .describe(|draft| {
@@ -277,7 +277,7 @@ pub(in crate::features) fn decimal<'a>(v: &mut Value<'a, '_>) -> Option<&'a str>
         .number()
 }
 
-/// An amount, once its currency is known; the currency's own fault is enough otherwise.
+/// Reads an amount if its currency is known; otherwise the currency's own fault is enough.
 fn amount(v: &mut Value<'_, '_>, currency: Option<Currency>) -> Option<Amount> {
     let digits = decimal(v)?;
     let currency = currency?;
@@ -304,7 +304,7 @@ fn named_policy(v: &mut Value<'_, '_>, policy_set: &PolicySet) -> Option<Policy>
     )
 }
 
-/// Everything of a new booking that its batch does not decide.
+/// Prepares everything about a new booking that does not depend on its batch.
 fn new_booking(
     session: &Session,
     body: &[u8],
@@ -369,7 +369,7 @@ fn new_booking(
     })
 }
 
-/// The field that terms were refused for.
+/// Attaches the refusal of terms to the field that caused it.
 fn field_of(refusal: Error) -> Error {
     const CURRENCY: &str = "Use one currency in booking and policy.";
     match &*refusal.code {
@@ -393,7 +393,7 @@ pub struct BookingCreated {
     pub booking_id: BookingId,
     /// The partner that owns it.
     pub partner_id: PartnerId,
-    /// Where it stands.
+    /// The booking's status.
     pub status: BookingStatus,
     /// When it was recorded.
     pub created_at: Timestamp,

@@ -1,4 +1,4 @@
-//! Bookings: recorded, protected. Each fact is a leaf of the ledger and an event.
+//! Records and protects bookings. Each fact is a leaf of the ledger and an event.
 
 use std::sync::Arc;
 
@@ -95,7 +95,8 @@ impl Command for ProtectBooking {
                 ));
             }
             BookingStatus::Protected => {
-                // The rows that say "protected" and the leaf index are written together; without one the store is damaged.
+                // The status "protected" and the leaf index are written together; one without the other means that the
+                // store is damaged.
                 let (Some(protected_at), Some(leaf)) =
                     (state.booking.protected_at, &state.protected)
                 else {

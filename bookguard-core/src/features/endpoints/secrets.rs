@@ -19,15 +19,15 @@ pub struct RotatePartnerSecret;
 /// `POST /v1/webhook-endpoints/{endpointId}/rotate-secret`
 pub struct RotateEndpointSecret;
 
-/// Replaces the secret that a partner's webhooks, or those of one endpoint, are signed with.
+/// Replaces the secret that signs a partner's webhooks, or those of one endpoint.
 #[derive(Debug)]
 pub(crate) struct RotateSecret {
     pub(crate) partner_id: PartnerId,
-    /// Of which endpoint; the partner's own when not given.
+    /// The endpoint; the partner's own secret if absent.
     pub(crate) endpoint_id: Option<EndpointId>,
-    /// The new one.
+    /// The new secret.
     pub(crate) secret: NewSecret,
-    /// How long the old one goes on signing, milliseconds.
+    /// How long the old secret goes on signing, in milliseconds.
     pub(crate) overlap_ms: i64,
 }
 
@@ -41,7 +41,7 @@ const ROTATION: Declaration = Declaration {
     },
 };
 
-/// For how many milliseconds the old secret goes on signing.
+/// Reads for how many milliseconds the old secret goes on signing.
 fn overlap_ms(form: &mut Form<'_, '_>) -> Option<i64> {
     let seconds = form
         .about("Seconds for which the old secret goes on signing beside the new one.")
@@ -124,8 +124,8 @@ impl Operation for RotateEndpointSecret {
 pub struct RotatedSecret {
     /// The new secret. Shown once.
     pub secret: String,
-    /// Until then `x-service-signature` is made with the old secret, and `webhook-signature` lists one signature of each;
-    /// from then on only the new one signs.
+    /// Until then, the old secret makes `x-service-signature`, and `webhook-signature` lists one signature of each secret;
+    /// from then on, only the new secret signs.
     pub switches_at: Timestamp,
 }
 

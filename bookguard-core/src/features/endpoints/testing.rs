@@ -1,7 +1,7 @@
-//! A test of a webhook endpoint: one real delivery, now, and what came of it.
+//! A test of a webhook endpoint: sends one real delivery now and reports the result.
 //!
-//! What is sent is not an event: it has no number, is listed nowhere, is not repeated, and whatever comes of it changes nothing
-//! about the endpoint. Sending it is the courier's.
+//! A test is not an event: it has no number, is not listed and is not repeated, and its result never changes the endpoint.
+//! The courier sends it.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ impl Operation for TestEndpoint {
 }
 
 impl TestEndpoint {
-    /// What is remembered until the attempt has ended, and for good if the service ends before.
+    /// The answer remembered until the attempt has ended, and for good if the service stops before.
     pub(crate) fn unknown(&self, at: Timestamp) -> AttemptRecord {
         let attempt = Attempt {
             started_at: at.ms(),

@@ -1,4 +1,4 @@
-//! Changing a webhook endpoint, and bringing back one that was disabled.
+//! Changes a webhook endpoint, or enables one that was disabled.
 
 use super::{ANYWHERE, Judge, NewSecret, address, events, new_secret, rate_limit};
 use crate::error::Error;
@@ -15,26 +15,26 @@ pub struct UpdateEndpoint {
     pub(crate) partner_id: PartnerId,
     pub(crate) endpoint_id: EndpointId,
     pub(crate) changes: EndpointChanges,
-    /// A secret of its own, used if it is to have one and has none.
+    /// An own secret, used if the endpoint is to have one and has none.
     pub(crate) secret: Option<NewSecret>,
-    /// Whether another address is to be verified.
+    /// Whether a new address must be verified.
     pub(crate) verifies: bool,
 }
 
-/// Body of [`UpdateEndpoint`], read; what is left out stays.
+/// Body of [`UpdateEndpoint`]; absent members stay as they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EndpointChanges {
     /// The address.
     pub url: Option<String>,
-    /// The types; all of them when empty.
+    /// The event types; empty means all.
     pub events: Option<Vec<EventType>>,
-    /// The words.
+    /// The description; `Some(None)` removes it.
     pub description: Option<Option<String>>,
-    /// The limit.
+    /// The limit on deliveries per second; `Some(None)` removes it.
     pub rate_limit_per_second: Option<Option<u32>>,
-    /// Whether events go there.
+    /// Whether events are sent there.
     pub enabled: Option<bool>,
-    /// Whether it has a secret of its own.
+    /// Whether it has its own secret.
     pub own_secret: Option<bool>,
 }
 
@@ -80,7 +80,7 @@ impl Operation for UpdateEndpoint {
 }
 
 impl EndpointChanges {
-    /// Its declaration.
+    /// The body's declaration.
     pub const BODY: Declaration = Declaration {
         name: "EndpointChanges",
         about: "Changes to a webhook endpoint; what is left out stays.",

@@ -6,14 +6,14 @@ use crate::input::Value;
 use crate::limits;
 use crate::text::{HIDDEN, JOINING, is_invisible};
 
-/// What [`email`] takes, as a pattern (ECMA 262).
+/// The pattern (ECMA 262) of what [`email`] takes.
 fn email_pattern() -> String {
     let but = |also: &str| format!(r#"[^{also}\s@<>,;:"()\[\]\\{HIDDEN}{JOINING}]"#);
     let (any, label, end) = (but(""), but("."), but("-."));
     format!(r"^{any}{{1,64}}@{end}{label}*(\.{label}+)*\.{label}*{end}$")
 }
 
-/// One `@`, something before it, a name with a dot or a host after it, no spaces: what mail systems agree on.
+/// Reads a mail address as mail systems agree on it: something, one `@`, then a name with a dot or a host, and no spaces.
 pub(super) fn email(v: &mut Value<'_, '_>) -> Option<String> {
     let text = v
         .describe(|draft| draft.set("pattern", email_pattern()))
@@ -43,7 +43,7 @@ pub(super) fn email(v: &mut Value<'_, '_>) -> Option<String> {
     }
 }
 
-/// What [`website`] takes, as far as a pattern can say it.
+/// What [`website`] takes, as far as a pattern can express it.
 const WEBSITE: &str = "^https?://(\\[[0-9A-Fa-f:.]+\\]|[-.]*[0-9A-Za-z][-.0-9A-Za-z]*)(:[0-9]{0,5})?\
                        ([/?#]([-.0-9A-Z_a-z~:/?@!$&'()*+,;=#]|%[0-9A-Fa-f]{2})*)?$";
 
@@ -67,7 +67,7 @@ pub(super) fn website(v: &mut Value<'_, '_>) -> Option<String> {
     }
 }
 
-/// A name or an address, and perhaps a port (RFC 3986 section 3.2, without user information).
+/// Whether this is a host, optionally with a port (RFC 3986 section 3.2, without user information).
 fn names_a_host(place: &str) -> bool {
     let (is_host, port) = match place
         .strip_prefix('[')
@@ -86,7 +86,7 @@ fn names_a_host(place: &str) -> bool {
     is_host && (port.is_empty() || port.strip_prefix(':').is_some_and(digits))
 }
 
-/// Path, query and fragment (RFC 3986 sections 3.3 to 3.5).
+/// Whether this is a path, query and fragment (RFC 3986 sections 3.3 to 3.5).
 fn is_uri_text(text: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~:/?@!$&'()*+,;=#".contains(&b);
     let mut parts = text.split('%');

@@ -1,4 +1,4 @@
-//! The answers of operations: each its own success, and the refusals they share.
+//! The responses of operations: the success of each, and the refusals they share.
 
 use bookguard_core::input::Json;
 use bookguard_core::session::Access;
@@ -6,7 +6,7 @@ use bookguard_core::session::Access;
 use super::{JSON, component, examples, is_limited, schema, written};
 use crate::api::Offered;
 
-/// The answers of an operation.
+/// The responses of an operation.
 pub(super) fn of(entry: &Offered) -> Json {
     let route = &entry.route;
     let mut headers = vec![("x-request-id", "RequestId")];
@@ -45,7 +45,7 @@ pub(super) fn of(entry: &Offered) -> Json {
     Json::object(answers)
 }
 
-/// An answer that stands among the components.
+/// A reference to a response among the components.
 fn shared(status: u16) -> (String, Json) {
     let status = status.to_string();
     let name = written::part("statuses")

@@ -1,4 +1,4 @@
-//! The parameters of operations: those of the path, the query parameters each operation declares, and the headers that
+//! The parameters of operations: those of the path, the query parameters that each operation declares, and the headers that
 //! mean the same everywhere.
 
 use bookguard_core::limits;
@@ -12,7 +12,7 @@ use super::{component, written};
 use crate::api::Offered;
 use bookguard_core::input::Json;
 
-/// What a path can name, and the prefix of its ids.
+/// The parameters of paths: name, description, and the prefix of its ids.
 const IN_PATH: [(&str, &str, Option<&str>); 7] = [
     ("bookingId", "The booking.", Some(noun::Booking::PREFIX)),
     ("apiKeyId", "The API key.", Some(noun::ApiKey::PREFIX)),
@@ -56,7 +56,7 @@ pub(super) fn of(entry: &Offered) -> Vec<Json> {
     parameters
 }
 
-/// What several operations share.
+/// The parameters that several operations share.
 pub(super) fn components(table: &[Offered]) -> Json {
     let mut parameters: Vec<(String, Json)> = Vec::new();
     for entry in table {

@@ -58,7 +58,7 @@ fn a_cancellation_is_two_entries_one_resolution_and_one_event() {
         let leaf = Leaf::parse(&resolved.leaf).unwrap();
         assert_eq!((leaf.prev, leaf.t), (canceled.hash, at(TERM_TIME).ms()));
         assert_eq!(Leaf::parse(&canceled.leaf).unwrap().prev, Hash([7; 32]));
-        // What is told to the partner is in the note's absence: no personal data leaves the booking's own entry.
+        // The partner's event leaves out the note: no personal data leaves the booking's own entry.
         assert!(canceled.fact.members.contains("a note"));
         assert!(!resolved.fact.members.contains("a note"));
 
@@ -150,7 +150,7 @@ fn the_same_cancellation_repeats_and_any_other_conflicts() {
             false,
         ),
     ] {
-        // However late it comes.
+        // However late the repeat comes.
         let again = CancelBooking {
             resolution: new_resolution(30),
             ..canceling(ask)
@@ -320,7 +320,7 @@ fn an_unexpected_result_is_shown_and_changes_nothing() {
         let answer = cancel(&work, TERM_TIME, ask.clone());
         if !changed {
             apply(&mut work, TERM_TIME, canceling(ask));
-            // A replay is held to it as well.
+            // A repeat must match the expectation as well.
             let lie = expecting(Some(1), None, None);
             let error = cancel(&work, TERM_TIME, lie).unwrap_err();
             assert_eq!(error.code, "quote_changed");

@@ -1,4 +1,4 @@
-//! Endpoints changed and brought back, and secrets that replace each other.
+//! Endpoints that are changed and enabled again, and secrets that replace each other.
 
 use crate::features::endpoints::NewSecret;
 use crate::features::endpoints::secrets::RotateSecret;
@@ -20,7 +20,7 @@ fn secret(n: u8) -> NewSecret {
     }
 }
 
-/// With a secret of its own, or without one.
+/// A change that gives the endpoint its own secret, or takes it away.
 fn own(secret: Option<NewSecret>) -> UpdateEndpoint {
     let changes = EndpointChanges {
         own_secret: Some(secret.is_some()),
@@ -206,11 +206,11 @@ fn a_rotation_names_the_moment_and_the_last_made_wins_whatever_the_clocks_say() 
     assert_eq!(reply.switches_at, NOW.plus_ms(11 + 2 * HOUR));
     let made: Vec<i64> = work.secrets[&owner].iter().map(|t| t.made.ms()).collect();
     assert_eq!(made, [0, 10, 11]);
-    // The first has signed its last.
+    // The first secret no longer signs.
     let (_, _) = done(&mut work, &at(HOUR + 10, rotate(None, 3, HOUR)));
     let made: Vec<i64> = work.secrets[&owner].iter().map(|t| t.made.ms()).collect();
     assert_eq!(made, [10, 11, HOUR + 10]);
-    // At once ends them all.
+    // A rotation without overlap ends all of them.
     done(&mut work, &at(HOUR + 11, rotate(None, 4, 0)));
     assert_eq!(
         work.secrets[&owner],

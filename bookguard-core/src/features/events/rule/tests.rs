@@ -1,4 +1,4 @@
-//! Retries by hand.
+//! Manual retries.
 
 use crate::features::fixture::*;
 

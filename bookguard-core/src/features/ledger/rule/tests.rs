@@ -1,4 +1,4 @@
-//! A log that lost what was published: nothing may be asked of it but to accept the loss, and no other loss than this.
+//! A log that lost published entries accepts a single command: to accept exactly this loss.
 
 use crate::evidence::Continuation;
 use crate::features::fixture::*;

@@ -1,4 +1,4 @@
-//! Quotas as tables, and at the brink within a batch.
+//! Quotas as tables, and at their limit within a batch.
 
 use crate::features::fixture::*;
 use crate::features::partners::SetQuota;
@@ -78,7 +78,7 @@ fn a_booking_is_refused_beyond_its_partners_quota_and_no_sooner() {
         ),
         (events(20), none, 5, Some("begins at 1970-01-07T00:00:00")),
         (events(20), none, 6, None),
-        // A node whose clock is behind is in the day that has begun.
+        // A node whose clock is behind counts on the current day.
         (events(20), none, 4, Some("begins at 1970-01-07T00:00:00")),
         (events(20), bookings(11), 5, Some("events a day")),
     ] {

@@ -1,4 +1,4 @@
-//! Versions and what a partner decides, as tables.
+//! Versions and settings, as tables.
 
 use crate::engine::command::KeptPolicy;
 use crate::features::fixture::*;
@@ -21,7 +21,7 @@ fn put(id: &str, late: u32, version: Option<u32>) -> Envelope<PolicyVersion> {
     })
 }
 
-/// Decides and applies; the answer and whether anything changed, or the refusal's code.
+/// Decides and applies. Returns the reply and whether anything changed, or the refusal's code.
 fn applied<R: Debug + 'static>(
     work: &mut BatchState,
     command: &Envelope<R>,
@@ -46,7 +46,7 @@ fn versions_are_numbered_in_the_order_they_are_decided() {
         ("house", 0, None, Ok((1, true))),
         ("house", 0, None, Ok((1, false))),
         ("house", 5, Some(1), Ok((2, true))),
-        // A change to version 1, and the same again: the first time nobody may have heard the answer.
+        // A change to version 1, sent twice: the first answer may have been lost.
         ("house", 5, Some(1), Ok((2, false))),
         ("house", 6, Some(1), Err("policy_version_conflict")),
         ("house", 6, Some(4), Err("policy_version_conflict")),

@@ -1,4 +1,4 @@
-//! What a recovery does about each event, and which are refused.
+//! What a recovery does about each event, and which recoveries are refused.
 
 mod steps;
 
@@ -25,7 +25,7 @@ fn event_id(seq: u64) -> EventId {
     Id::new(at(THEN + seq.cast_signed() * 60_000), random)
 }
 
-/// A partner with these endpoints and a log of so many events without deliveries.
+/// A partner with these endpoints and a log of this many events without deliveries.
 fn log(events: u64, endpoints: Vec<Endpoint>) -> BatchState {
     let mut work = work(PartnerStatus::Active, endpoints);
     work.partners.get_mut(&id(1)).unwrap().events = events;
@@ -48,7 +48,7 @@ fn deliver(work: &mut BatchState, seq: u64, endpoint: u8, state: DeliveryState) 
     work.deliveries.insert((event_id(seq), id(endpoint)), state);
 }
 
-/// Everything of these tests, asked for a year later.
+/// A recovery of all events of these tests, requested a year later.
 fn everything() -> Recovery {
     let now = at(THEN + 9_000 * HOUR);
     Recovery {
@@ -84,7 +84,7 @@ fn ask(recovery: Recovery) -> Envelope<Recovery> {
     )
 }
 
-/// Begins and applies; how far it came at once, and what it changed besides.
+/// Begins a recovery and applies it. Returns the recovery after its first step, and the other changes.
 fn begin(work: &mut BatchState, recovery: Recovery) -> (Recovery, Vec<Change>) {
     match decide(work, &ask(recovery)).unwrap() {
         Decision::Do { mut changes, reply } => {
@@ -190,7 +190,7 @@ fn a_recovery_delivers_where_an_event_failed_or_never_went() {
     }
 }
 
-/// The same state for another decision.
+/// A copy of the state for another decision.
 fn work_like(work: &BatchState) -> BatchState {
     BatchState {
         partners: work.partners.clone(),
@@ -206,7 +206,7 @@ fn work_like(work: &BatchState) -> BatchState {
 fn the_type_the_status_and_the_time_decide_which_events() {
     let failed = delivery(DeliveryPhase::Failed, None, None);
     let all = [Unreceived::Failed, Unreceived::NoEndpoints];
-    // Endpoint 8 takes no such events. The first failed, the second had no endpoint, the third failed.
+    // Endpoint 8 takes no such events. The first event failed, the second had no endpoint, the third failed.
     for (since, until, statuses, expected) in [
         (1, 3, &all[..], [3, 3, 3, 0]),
         (1, 3, &all[..1], [3, 2, 2, 0]),
@@ -308,7 +308,7 @@ fn an_attempt_under_way_is_left_to_end_and_what_waits_keeps_its_place() {
         deliver(&mut work, 1, 7, delivery(DeliveryPhase::Failed, due, lease));
         let (recovery, changes) = begin(&mut work, everything());
         assert_eq!(counts(&recovery), [1, 1, 1, 0]);
-        // Handed to nobody: what is under a lease is in somebody's hands.
+        // Not leased: only what is under a lease is renewed.
         let renewed = matches!(&changes[0], Change::DeliveryRenewed { .. });
         assert_eq!(renewed, expected.1.is_some());
         let state = work.deliveries[&(event_id(1), id(7))];
