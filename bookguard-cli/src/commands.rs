@@ -147,6 +147,88 @@ mod tests {
         shape_for(&declared(), &words).try_get_matches_from(words)
     }
 
+    /// What help calls the values of these flags; every other value is called as its flag is.
+    const VALUES: [(&str, &str); 28] = [
+        (
+            "ADDRESS",
+            "forward-to public-url security-contact security-encryption security-policy url",
+        ),
+        ("ADDRESS:PORT", "listen"),
+        ("AMOUNT", "agreed-refund amount-paid refund value"),
+        ("BOOL", "library-policies webhook-allow-http"),
+        ("DATABASE", "db from to"),
+        ("DAYS", "older-than"),
+        (
+            "FILE",
+            "api-key-file config guard-file ledger-key policy secret-file",
+        ),
+        ("FILE|-", "body json"),
+        ("FOLDER", "save"),
+        ("FORM", "output"),
+        ("HEADER", "proxy-header"),
+        ("ID", "webhook-id"),
+        ("KEY", "idempotency-key no-default-policy"),
+        ("KEY=VALUE", "default-policy metadata"),
+        ("KIND=FILE", "evidence"),
+        ("MODE", "registration webhook-verification"),
+        (
+            "N",
+            "bookings database-wait-seconds endpoints events-per-day expect-refund limit \
+             overlap-seconds quota-bookings quota-endpoints quota-events-per-day rate-limit \
+             rate-limit-burst rate-limit-per-second registrations-per-minute retention-days",
+        ),
+        ("PACKET|-", "packet"),
+        ("PARTNER_ID", "partner"),
+        ("SECONDS", "tolerance webhook-timestamp"),
+        ("SIGNATURE", "header"),
+        ("SIGNATURES", "webhook-signature"),
+        ("SIZE", "bytes min-free-disk quota-bytes"),
+        ("SUBNET", "trusted-proxy webhook-allow-subnet"),
+        ("TAGS", "security-languages"),
+        ("TYPE", "event_type"),
+        ("VKEY|@FILE", "key"),
+        ("http://HOST:PORT", "webhook-proxy"),
+    ];
+
+    /// The command, the flag and the value's name of all that takes a value.
+    fn values(command: &clap::Command, path: &str, found: &mut Vec<(String, String, String)>) {
+        let valued = command
+            .get_arguments()
+            .filter(|arg| arg.get_action().takes_values());
+        for arg in valued {
+            let flag = arg.get_long().unwrap_or(arg.get_id().as_str());
+            let names = arg.get_value_names().unwrap_or_default();
+            found.push((path.to_owned(), flag.to_owned(), names.join(" ")));
+        }
+        for inner in command.get_subcommands() {
+            let path = format!("{path} {}", inner.get_name());
+            values(inner, path.trim_start(), found);
+        }
+    }
+
+    #[test]
+    fn help_names_every_value_by_its_kind() {
+        let mut found = Vec::new();
+        values(&shape(&declared()), "", &mut found);
+        let own = |flag: &str| flag.replace('-', "_").to_ascii_uppercase();
+        let mut wrong = Vec::new();
+        for (command, flag, shown) in &found {
+            let kind = VALUES
+                .iter()
+                .find(|(_, flags)| flags.split(' ').any(|known| known == flag));
+            let expected = kind.map_or_else(|| own(flag), |(name, _)| (*name).to_owned());
+            if *shown != expected {
+                wrong.push(format!("{command} --{flag} <{shown}>, not <{expected}>"));
+            }
+        }
+        for flag in VALUES.iter().flat_map(|(_, flags)| flags.split(' ')) {
+            if !found.iter().any(|(_, known, _)| known == flag) {
+                wrong.push(format!("no command has --{flag}"));
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+
     #[test]
     fn the_command_line_is_well_formed() {
         shape(&declared()).debug_assert();

@@ -43,10 +43,10 @@ struct ListenArgs {
     #[arg(long, value_name = "ADDRESS", required_unless_present = "print_secret")]
     forward_to: Option<String>,
     /// Only these types, between commas
-    #[arg(long, value_name = "TYPES", value_delimiter = ',')]
+    #[arg(long, value_delimiter = ',')]
     events: Vec<String>,
     /// Begin after the event with this number; 0 for all [default: latest]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long)]
     after: Option<String>,
     /// Keep each event's body as a file in this folder
     #[arg(long, value_name = "FOLDER")]

@@ -30,6 +30,7 @@ pub(super) fn commands() -> Declared {
             .may_change_nothing()
             .read("bookings", "Bookings; 0 for no limit, \"default\" for the service's own limit, as with the others", number)
             .read("bytes", "Bytes of bookings, such as 10GiB", size)
+            .takes("bytes", "SIZE")
             .read("eventsPerDay", "Events a day (UTC) beyond which it may record no bookings", number)
             .read("endpoints", "Webhook endpoints, 20 at most", number);
     });

@@ -51,6 +51,13 @@ impl Flags {
         })
     }
 
+    /// Sets the name of the field's value in the help.
+    pub(in crate::commands) fn takes(&mut self, name: &str, value: &'static str) -> &mut Self {
+        self.change(self.position(name), |field| {
+            field.map(|arg| arg.value_name(value))
+        })
+    }
+
     /// Makes the field a positional argument.
     pub(in crate::commands) fn positional(&mut self, name: &str) -> &mut Self {
         self.change(self.position(name), |field| field.map(|arg| arg.long(None)))

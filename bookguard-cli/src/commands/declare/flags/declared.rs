@@ -16,7 +16,12 @@ pub(super) fn fields(route: &Route) -> Vec<Field> {
             QueryForm::Flag => FlagForm::Says("true"),
             _ => FlagForm::Text,
         };
-        Field::new(Place::Query, parameter.name, parameter.description, form)
+        let field = Field::new(Place::Query, parameter.name, parameter.description, form);
+        field.map(|arg| match parameter.form {
+            QueryForm::Whole(..) => arg.value_name("N"),
+            QueryForm::Decimal => arg.value_name("AMOUNT"),
+            _ => arg,
+        })
     });
     let mut fields: Vec<Field> = path.chain(query).collect();
     if let Some(body) = route.body.declaration() {

@@ -60,11 +60,9 @@ impl Field {
         field.called(&kebab(name)).map(|arg| match form {
             FlagForm::Says(_) => arg.action(ArgAction::SetTrue),
             FlagForm::List => arg.action(ArgAction::Append).value_delimiter(','),
-            FlagForm::Pairs => arg.action(ArgAction::Append).value_name("KEY=VALUE"),
-            FlagForm::Nulls => arg.action(ArgAction::Append),
-            FlagForm::File => arg.value_parser(value_parser!(PathBuf)).value_name("FILE"),
-            FlagForm::Number => arg.allow_negative_numbers(true).value_name("AMOUNT"),
-            FlagForm::Whole => arg.allow_negative_numbers(true).value_name("N"),
+            FlagForm::Pairs | FlagForm::Nulls => arg.action(ArgAction::Append),
+            FlagForm::File => arg.value_parser(value_parser!(PathBuf)),
+            FlagForm::Number | FlagForm::Whole => arg.allow_negative_numbers(true),
             FlagForm::Text | FlagForm::Read(_) => arg,
         })
     }
@@ -79,19 +77,20 @@ impl Field {
 
     /// Renames its flag.
     pub(super) fn called(self, flag: &str) -> Self {
-        let value = flag.trim_start_matches("no-").replace('-', "_");
-        self.map(|arg| {
-            let is_pair = |names: &[_]| {
-                names
-                    .iter()
-                    .any(|name: &clap::builder::Str| name.contains('='))
-            };
-            let is_pair = arg.get_value_names().is_some_and(is_pair);
-            let arg = arg.id(flag.to_owned()).long(flag.to_owned());
-            match is_pair {
-                true => arg,
-                false => arg.value_name(value.to_ascii_uppercase()),
+        let value = match self.form {
+            FlagForm::Pairs => "KEY=VALUE".to_owned(),
+            FlagForm::Nulls => "KEY".to_owned(),
+            FlagForm::File => "FILE".to_owned(),
+            FlagForm::Number => "AMOUNT".to_owned(),
+            FlagForm::Whole => "N".to_owned(),
+            _ => {
+                let of_what = flag.trim_start_matches("no-");
+                of_what.replace('-', "_").to_ascii_uppercase()
             }
+        };
+        self.map(|arg| {
+            let arg = arg.id(flag.to_owned()).long(flag.to_owned());
+            arg.value_name(value)
         })
     }
 
