@@ -54,7 +54,7 @@ impl DiskFaults {
     pub fn fail(&self, faults: &[(&str, &str, i32)]) {
         let lines: String = faults
             .iter()
-            .map(|(call, suffix, error)| format!("{call} {suffix} {error}\n"))
+            .map(|(call, suffix, error)| format!("{call} *{suffix} {error}\n"))
             .collect();
         let draft = self.folder.path().join("draft");
         std::fs::write(&draft, lines).expect("a temporary file can be written");
