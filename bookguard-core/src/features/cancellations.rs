@@ -382,7 +382,7 @@ pub(super) fn instant(v: &mut Value<'_, '_>) -> Option<Timestamp> {
     })
 }
 
-/// The pattern (ECMA 262) of what [`digest`] reads.
+/// The pattern (ECMA 262) of what `digest` reads.
 pub const SHA256: &str = "^sha256:[0-9a-f]{64}$";
 
 /// Reads `sha256:` and 64 lower-case hex digits.

@@ -81,7 +81,7 @@ impl<'a> Value<'a, '_> {
     }
 
     /// Reads text for people: 1 to `max` characters, at least one of them visible, and none that is refused
-    /// ([`text::misplaced`](crate::text::misplaced)).
+    /// ([`text::misplaced`]).
     pub fn text(&mut self, max: usize) -> Option<String> {
         if let Some(draft) = &mut self.draft {
             draft.text(max);

@@ -53,7 +53,7 @@ pub(super) type ReceiverCell = Arc<OnceCell<KnownReceiver>>;
 pub(super) struct Receivers(HashMap<EndpointId, (Timestamp, ReceiverCell)>);
 
 impl Receivers {
-    /// Drops a cached [`Receiver::Closed`] when a delivery to the endpoint arrives: the endpoint took deliveries when it was
+    /// Drops a cached [`KnownReceiver::Closed`] when a delivery to the endpoint arrives: the endpoint took deliveries when it was
     /// leased. Otherwise, deliveries claimed for an endpoint that was just enabled again would be given back and claimed over
     /// and over.
     pub(super) fn came(&mut self, endpoint_id: &EndpointId) {

@@ -1,6 +1,6 @@
 //! The tables, in an order in which no row refers to a later table, and how each is read in pages and written.
 //!
-//! Invariant: the tables and columns are those of the schema, except [`LEFT_BEHIND`]. A test compares them.
+//! Invariant: the tables and columns are those of the schema, except `LEFT_BEHIND`. A test compares them.
 
 use crate::store::conn::{Arg, Cell, Conn, Row, Statement, StoreError, insert};
 
