@@ -1,7 +1,7 @@
 //! The flags that many commands share, and the settings as flags.
 //!
-//! What else can be typed stands with its command. Invariant: no flag takes a secret, because command lines are
-//! seen by every process of the machine and kept in shell histories.
+//! What else can be typed is declared beside its command. Invariant: no flag takes a secret, because every process of the
+//! machine can see command lines, and shell histories keep them.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -38,7 +38,8 @@ pub struct GlobalArgs {
 const WHERE: &str = "Where";
 const SETTINGS: &str = "Settings of the service";
 
-/// Settings as flags: those of every command, or those of `serve` alone. What they hold is read where all settings are.
+/// Settings as flags: those of every command, or those of `serve` alone. Their values are parsed together with all other
+/// settings.
 #[derive(Debug, Clone, Default)]
 pub struct SettingFlags<const EVERYWHERE: bool>(BTreeMap<&'static str, OsString>);
 
@@ -48,12 +49,12 @@ impl<const EVERYWHERE: bool> SettingFlags<EVERYWHERE> {
         all.filter(|setting| setting.everywhere == EVERYWHERE)
     }
 
-    /// What a setting's flag says; the values of a list between commas.
+    /// The value of a setting's flag; the values of a list are separated by commas.
     pub fn said(&self, setting: &Setting) -> Option<OsString> {
         self.0.get(setting.name).cloned()
     }
 
-    /// Whether the setting of this name has its flag.
+    /// Whether the flag of this setting was given.
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }

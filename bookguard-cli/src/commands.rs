@@ -1,8 +1,8 @@
-//! What each command does: it asks an operation, wherever its target is, and shows the answer.
+//! The commands: each one calls an operation on its target and shows the answer.
 //!
-//! Each subject's file declares its commands, with what can be typed and how answers are shown. No rule is here; a request goes
-//! out as it was typed and the core says what is wrong with it. Invariant: no flag takes a secret, because command lines are seen
-//! by every process of the machine and kept in shell histories.
+//! The file of each subject declares its commands: their arguments, and how answers are shown. There are no rules here: a
+//! request is sent as it was typed, and the core says what is wrong with it. Invariant: no flag takes a secret, because
+//! every process of the machine can see command lines, and shell histories keep them.
 
 mod accept_rollback;
 mod api_keys;
@@ -80,7 +80,8 @@ pub fn shape(declared: &[Declared]) -> clap::Command {
     shape_of(declared, &|_| true)
 }
 
-/// As much of it as clap needs to read these words: the flags of a command that was not typed would cost every start.
+/// The part of the command line that clap needs to parse these words. Building the flags of every command would slow down
+/// each start.
 pub fn shape_for(declared: &[Declared], words: &[OsString]) -> clap::Command {
     shape_of(declared, &|name| words.iter().any(|word| word == name))
 }
@@ -97,11 +98,11 @@ fn shape_of(declared: &[Declared], typed: &dyn Fn(&str) -> bool) -> clap::Comman
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommands(declared.iter().map(|command| command.shape(typed)));
-    // A doc comment of the arguments is not the program's.
+    // Otherwise clap takes the arguments' doc comment as the program's.
     GlobalArgs::augment_args(command).about("Evidence and protection for bookings")
 }
 
-/// Does what the command line says.
+/// Runs the command line.
 pub async fn run(
     declared: &[Declared],
     place: &GlobalArgs,
@@ -119,7 +120,7 @@ struct CompletionsArgs {
 
 fn completions(call: Call<'_>) -> Result<(), Failure> {
     let shell = call.args::<CompletionsArgs>()?.shell;
-    // Into memory first: the generator panics where a pipe breaks.
+    // Into memory first, because the generator panics on a broken pipe.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut shape(&declared()), "bookguard", &mut script);
     output::print(&String::from_utf8_lossy(&script))

@@ -43,10 +43,10 @@ use crate::router::Routes;
 use call::CallFn;
 pub(crate) use describe::INTERFACE_VERSION;
 use describe::document;
-use endpoint::Served;
+use endpoint::OperationEndpoint;
 
 /// Every operation offered over HTTP, in the order of the document.
-pub(crate) fn table() -> Vec<Offered> {
+pub(crate) fn table() -> Vec<OperationEntry> {
     vec![
         offered::<GetHealth>().changing(),
         offered::<RegisterPartner>(),
@@ -130,7 +130,7 @@ pub(crate) fn followed<'d>(document: &'d Value, value: &'d Value) -> &'d Value {
 }
 
 /// One row of the table.
-pub(crate) struct Offered {
+pub(crate) struct OperationEntry {
     /// The operation's route.
     pub(crate) route: Route,
     /// Whether the answer changes with the clock alone, which makes an ETag useless.
@@ -165,8 +165,8 @@ impl Schema {
     }
 }
 
-fn offered<O: Operation<Output: Type>>() -> Offered {
-    Offered {
+fn offered<O: Operation<Output: Type>>() -> OperationEntry {
+    OperationEntry {
         route: O::ROUTE,
         changing: false,
         at_once: false,
@@ -182,7 +182,7 @@ fn offered<O: Operation<Output: Type>>() -> Offered {
     }
 }
 
-impl Offered {
+impl OperationEntry {
     fn changing(mut self) -> Self {
         self.changing = true;
         self
@@ -236,7 +236,7 @@ impl Offered {
 
     /// The operation as an endpoint.
     fn served(&self, app: &Arc<App>) -> BoxEndpoint<'static> {
-        let served = Served {
+        let served = OperationEndpoint {
             app: Arc::clone(app),
             route: self.route,
             tagged: self.is_tagged(),

@@ -43,14 +43,14 @@ pub(crate) struct App {
 
 /// The processor time of one request, added up across tasks and threads. It is charged once, when the last work for the request
 /// ends, even if the client is gone by then.
-pub(crate) struct Tab {
+pub(crate) struct RequestCost {
     budgets: Arc<Budgets>,
     payer: Payer,
     /// In nanoseconds.
     spent: AtomicU64,
 }
 
-impl Tab {
+impl RequestCost {
     pub(crate) fn payer(&self) -> Payer {
         self.payer
     }
@@ -74,7 +74,7 @@ impl Tab {
     }
 }
 
-impl Drop for Tab {
+impl Drop for RequestCost {
     fn drop(&mut self) {
         let spent = Duration::from_nanos(*self.spent.get_mut());
         self.budgets.charge(self.payer, spent);
@@ -103,7 +103,7 @@ pub(crate) struct Admitted {
 }
 
 /// A caller that was turned away, and the state of its rate limit.
-pub(crate) struct Turned {
+pub(crate) struct NotAdmitted {
     pub(crate) error: Error,
     pub(crate) limit: Option<Verdict>,
 }
@@ -179,12 +179,12 @@ impl App {
     /// As [`Readers::run`].
     pub(crate) async fn read<T: Send + 'static>(
         &self,
-        tab: &Arc<Tab>,
+        cost: &Arc<RequestCost>,
         class: ReadClass,
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let (payer, tab) = (tab.payer, Arc::clone(tab));
-        let measured = move || tab.at_once(work);
+        let (payer, cost) = (cost.payer, Arc::clone(cost));
+        let measured = move || cost.at_once(work);
         self.readers.run(payer, class, measured).await
     }
 
@@ -217,9 +217,9 @@ impl App {
         }
     }
 
-    /// A tab that adds up the processor time of one request.
-    pub(crate) fn tab(&self, payer: Payer) -> Arc<Tab> {
-        Arc::new(Tab {
+    /// Begins to add up the processor time of one request.
+    pub(crate) fn cost(&self, payer: Payer) -> Arc<RequestCost> {
+        Arc::new(RequestCost {
             budgets: Arc::clone(&self.budgets),
             payer,
             spent: AtomicU64::new(0),
@@ -248,7 +248,7 @@ impl App {
         route: &Route,
         headers: &HeaderMap,
         from: Option<IpAddr>,
-    ) -> Result<Admitted, Turned> {
+    ) -> Result<Admitted, NotAdmitted> {
         let now_ms = self.service.clock().now().ms();
         let (authority, limit) = if route.access == Access::Open {
             let address = from.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
@@ -266,7 +266,7 @@ impl App {
             )
         } else {
             let identified = self.identify(headers).await;
-            let authority = identified.map_err(|error| Turned { error, limit: None })?;
+            let authority = identified.map_err(|error| NotAdmitted { error, limit: None })?;
             let limit = match (&authority, &self.budgets.partners) {
                 (Authority::Partner { partner_id, .. }, Some(limiter)) => {
                     Some(limiter.take(*partner_id, now_ms))
@@ -283,7 +283,7 @@ impl App {
                     TOO_MUCH
                 };
                 let error = rate_limited(limit.retry_after_s, why);
-                Err(Turned {
+                Err(NotAdmitted {
                     error,
                     limit: Some(limit),
                 })

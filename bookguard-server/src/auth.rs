@@ -48,7 +48,7 @@ struct Remembered<T> {
 
 /// What the cache knows about a key.
 #[derive(Debug, PartialEq)]
-enum Glance {
+enum CachedKey {
     Known(Authority),
     Unknown,
     /// Ask the store. The number of revocations goes into [`Keys::keep`].
@@ -68,9 +68,9 @@ impl Keys {
         let hash = presented(headers).ok_or_else(unauthorized)?.hash();
         let asked_at = service.clock().now();
         let revocations = match self.glance(&hash, asked_at) {
-            Glance::Known(authority) => return Ok(authority),
-            Glance::Unknown => return Err(unauthorized()),
-            Glance::Ask(revocations) => revocations,
+            CachedKey::Known(authority) => return Ok(authority),
+            CachedKey::Unknown => return Err(unauthorized()),
+            CachedKey::Ask(revocations) => revocations,
         };
         let store = Arc::clone(service);
         let asked = tokio::task::spawn_blocking(move || look_up(&store, &hash));
@@ -115,23 +115,23 @@ impl Keys {
         seen.known.retain(|_, entry| !matches!(&entry.value, Authority::Partner { api_key_id: id, .. } if id == api_key_id));
     }
 
-    fn glance(&self, hash: &Hash, now: Timestamp) -> Glance {
+    fn glance(&self, hash: &Hash, now: Timestamp) -> CachedKey {
         let seen = self.seen();
         if let Some(entry) = seen
             .known
             .get(&place(hash))
             .filter(|entry| entry.holds(hash, now))
         {
-            return Glance::Known(entry.value.clone());
+            return CachedKey::Known(entry.value.clone());
         }
         if seen
             .unknown
             .get(&place(hash))
             .is_some_and(|entry| entry.holds(hash, now))
         {
-            return Glance::Unknown;
+            return CachedKey::Unknown;
         }
-        Glance::Ask(seen.revocations)
+        CachedKey::Ask(seen.revocations)
     }
 
     /// Caches the result of asking the store at `now`. The time counts from the question, not from the answer, because a key
@@ -248,13 +248,13 @@ mod tests {
         keys.keep(&hash(1), Some(holder(1)), at(0), 0);
         keys.keep(&hash(2), None, at(0), 0);
         let last = limits::KEY_CACHE_MS - 1;
-        assert_eq!(keys.glance(&hash(1), at(last)), Glance::Known(holder(1)));
-        assert_eq!(keys.glance(&hash(2), at(last)), Glance::Unknown);
+        assert_eq!(keys.glance(&hash(1), at(last)), CachedKey::Known(holder(1)));
+        assert_eq!(keys.glance(&hash(2), at(last)), CachedKey::Unknown);
         for n in [1, 2] {
-            assert_eq!(keys.glance(&hash(n), at(last + 1)), Glance::Ask(0));
+            assert_eq!(keys.glance(&hash(n), at(last + 1)), CachedKey::Ask(0));
             assert_eq!(
                 keys.glance(&hash(n), at(-1)),
-                Glance::Ask(0),
+                CachedKey::Ask(0),
                 "the clock was set back"
             );
         }
@@ -266,7 +266,7 @@ mod tests {
         keys.keep(&hash(1), Some(holder(1)), at(0), 0);
         let mut other = hash(1);
         other[31] ^= 1;
-        assert_eq!(keys.glance(&other, at(0)), Glance::Ask(0));
+        assert_eq!(keys.glance(&other, at(0)), CachedKey::Ask(0));
     }
 
     #[test]
@@ -275,19 +275,19 @@ mod tests {
         keys.keep(&hash(1), Some(holder(1)), at(0), 0);
         keys.keep(&hash(2), Some(holder(2)), at(0), 0);
         keys.forget(&ApiKeyId::from_bytes([1; 16]));
-        assert_eq!(keys.glance(&hash(1), at(0)), Glance::Ask(1));
-        assert_eq!(keys.glance(&hash(2), at(0)), Glance::Known(holder(2)));
+        assert_eq!(keys.glance(&hash(1), at(0)), CachedKey::Ask(1));
+        assert_eq!(keys.glance(&hash(2), at(0)), CachedKey::Known(holder(2)));
     }
 
     #[test]
     fn an_answer_read_before_a_revocation_is_not_kept_after_it() {
         let keys = Keys::default();
-        let Glance::Ask(asked) = keys.glance(&hash(1), at(0)) else {
+        let CachedKey::Ask(asked) = keys.glance(&hash(1), at(0)) else {
             panic!("nothing is kept yet")
         };
         keys.forget(&ApiKeyId::from_bytes([1; 16]));
         keys.keep(&hash(1), Some(holder(1)), at(0), asked);
-        assert_eq!(keys.glance(&hash(1), at(0)), Glance::Ask(1));
+        assert_eq!(keys.glance(&hash(1), at(0)), CachedKey::Ask(1));
     }
 
     #[test]
@@ -298,7 +298,7 @@ mod tests {
             keys.keep(&hash(n), None, at(0), 0);
         }
         assert!(keys.seen().unknown.len() <= UNKNOWN);
-        assert_eq!(keys.glance(&hash(0), at(0)), Glance::Known(holder(1)));
+        assert_eq!(keys.glance(&hash(0), at(0)), CachedKey::Known(holder(1)));
     }
 
     #[test]

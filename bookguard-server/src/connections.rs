@@ -33,7 +33,7 @@ use crate::proxies::TrustedProxies;
 use crate::refusal::Refusal;
 use crate::router::Router;
 use deadline::DeadlineStream;
-use room::{Held, Room};
+use room::{ConnectionSlot, ConnectionTable};
 use worded::Worded;
 
 /// The most time from the first byte of a request to the first byte of its answer: enough for a body of 64 KiB and for waiting
@@ -70,7 +70,7 @@ pub(crate) async fn serve(
     mut stop: watch::Receiver<bool>,
 ) {
     let report = serving.report;
-    let room = Room::new(serving.limits.unwrap_or_else(|| files::limits(report)));
+    let room = ConnectionTable::new(serving.limits.unwrap_or_else(|| files::limits(report)));
     let serving = Arc::new(serving);
     let mut open = JoinSet::new();
     let mut failing = false;
@@ -125,7 +125,7 @@ pub(crate) async fn serve(
 async fn connection(
     stream: TcpStream,
     peer: SocketAddr,
-    held: Held,
+    held: ConnectionSlot,
     serving: Arc<Serving>,
     mut stop: watch::Receiver<bool>,
 ) {

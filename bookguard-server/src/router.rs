@@ -39,7 +39,7 @@ pub(crate) struct Router {
 struct Methods(HashMap<Method, BoxEndpoint<'static>>);
 
 /// The endpoint for unknown paths.
-struct Nowhere;
+struct UnknownPath;
 
 impl Router {
     /// Creates a router over `routes`, whose paths look like `/a/:parameter` or `/a/*rest`.
@@ -51,7 +51,7 @@ impl Router {
             });
         Self {
             // Not `/*path`, which would match `/` too. Added last, because poem loses such a part when it splits a path later.
-            paths: paths.at("/<.+>", Nowhere),
+            paths: paths.at("/<.+>", UnknownPath),
             clock,
             report,
         }
@@ -150,7 +150,7 @@ impl Methods {
     }
 }
 
-impl Endpoint for Nowhere {
+impl Endpoint for UnknownPath {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {

@@ -27,7 +27,7 @@ use crate::mcp;
 use crate::proxies::TrustedProxies;
 use crate::retention::prune_old_events;
 use crate::router::{Router, Routes};
-use crate::skew::{Skew, Steps};
+use crate::skew::{ClockSteps, Skew};
 
 /// How long deliveries in flight may take to end, even when requests have used up the shutdown time.
 const LAST_DELIVERIES: Duration = Duration::from_secs(1);
@@ -345,7 +345,7 @@ async fn keep_house(service: Arc<Service>, skew: Skew) {
     let mut turn = tokio::time::interval(HOUSEKEEPING);
     let mut sync = tokio::time::interval(GUARD_SYNC);
     sync.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut steps = Steps::default();
+    let mut steps = ClockSteps::default();
     loop {
         let service = Arc::clone(&service);
         let work: Box<dyn FnOnce() + Send> = tokio::select! {

@@ -63,9 +63,9 @@ const STEP_MS: i64 = 2_000;
 
 /// Notices when the clock is set. Invariant: every step is reported once.
 #[derive(Default)]
-pub(crate) struct Steps(Option<(Instant, Timestamp)>);
+pub(crate) struct ClockSteps(Option<(Instant, Timestamp)>);
 
-impl Steps {
+impl ClockSteps {
     /// The line to report if the clock, which shows `wall` at `now`, was set since the last call. Call it about every second.
     pub(crate) fn look(&mut self, now: Instant, wall: Timestamp) -> Option<String> {
         let (then, said) = self.0.replace((now, wall))?;
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_is_told_of_once_by_how_much() {
-        let (mut steps, begun) = (Steps::default(), Instant::now());
+        let (mut steps, begun) = (ClockSteps::default(), Instant::now());
         for (passed_ms, wall_ms, says) in [
             (0, 5_000_000, None),
             (1_000, 5_001_000, None),

@@ -1,6 +1,6 @@
 //! `ledger accept-rollback`: shows which published entries the database lost, asks, and lets the log continue.
 //!
-//! The rule is the core's; this file shows the loss and asks. Invariant: nothing is accepted that was not shown.
+//! The rule is in the core; this file shows the loss and asks. Invariant: only a loss that was shown is accepted.
 
 use bookguard_core::Error;
 use bookguard_core::engine::command::Written;
@@ -29,10 +29,10 @@ pub(super) fn command() -> CliCommand {
     special("accept-rollback", about, |call| Box::pin(run(call))).with::<AcceptArgs>()
 }
 
-/// Accepts the loss, when there is one and the administrator says so.
+/// Accepts the loss, if there is one and the administrator agrees.
 ///
 /// # Errors
-/// The core's `nothing_to_accept` and `rollback_changed`; [`Failure::Usage`] where nobody can be asked, and
+/// The core's `nothing_to_accept` and `rollback_changed`; [`Failure::Usage`] if nobody can be asked, and
 /// [`Failure::Unexpected`] after a no.
 async fn run(call: Call<'_>) -> Result<(), Failure> {
     let yes = call.args::<AcceptArgs>()?.yes;
@@ -62,7 +62,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     }
 }
 
-/// Both heads, and what lies between them.
+/// Both heads, and the entries between them.
 fn described(rollback: &Rollback) -> String {
     let head = |what: &str, seen: &PublishedHead| {
         format!(

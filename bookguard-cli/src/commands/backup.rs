@@ -1,4 +1,4 @@
-//! `backup`: copies a database file into another file, while it stays in use.
+//! `backup`: copies a database file into another file while it stays in use.
 //!
 //! The store does it; this file asks for it and shows the result.
 
@@ -30,7 +30,7 @@ pub(super) fn command() -> CliCommand {
 /// Makes a backup.
 ///
 /// # Errors
-/// [`Failure::Usage`] on a server, [`Failure::Refused`] for a file that is there or a database that is none,
+/// [`Failure::Usage`] on a server, [`Failure::Refused`] for a file that exists or a database that cannot be copied,
 /// [`Failure::Unexpected`] for everything that failed.
 fn run(call: Call<'_>) -> Result<(), Failure> {
     let BackupArgs { file } = call.args()?;

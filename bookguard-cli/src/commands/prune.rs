@@ -1,6 +1,6 @@
 //! `webhook-events prune`: deletes payloads and attempts of old events now, or counts what would be deleted.
 //!
-//! The core says what may go; this file asks until nothing is left, and counts.
+//! The core decides which events may be pruned; this file calls it until none is left, and counts.
 
 use bookguard_core::engine::command::Written;
 use bookguard_core::features::retention::{Begin, look, old_before};
@@ -21,12 +21,12 @@ use crate::text::plain;
 #[serde(rename_all = "camelCase")]
 struct Pruning {
     dry_run: bool,
-    /// Only events from before this.
+    /// Only events from before this moment.
     before: Timestamp,
     events: u64,
     attempts: u64,
     payload_bytes: u64,
-    /// Events as old that may still be sent.
+    /// Events of the same age that may still be sent.
     waiting: u64,
 }
 
@@ -45,11 +45,11 @@ struct PruneArgs {
     dry_run: bool,
 }
 
-/// Prunes events that are so old.
+/// Prunes the events of the given age.
 ///
 /// # Errors
-/// [`Failure::Usage`] for a number of days that is none, or where the service keeps events for ever and none is given;
-/// what the core answers.
+/// [`Failure::Usage`] for an invalid number of days, or if none is given and the service keeps events for ever; the errors
+/// of the core.
 async fn run(call: Call<'_>) -> Result<(), Failure> {
     let local = call.target().database("webhook-events prune")?;
     let PruneArgs {

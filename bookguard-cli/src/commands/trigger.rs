@@ -1,6 +1,6 @@
 //! `trigger`: makes an event happen, for real, to a booking made for it.
 //!
-//! Nothing is simulated: the booking is recorded, protected or canceled as any other, and stays, marked as a trial by its
+//! Nothing is simulated: the booking is recorded, protected or canceled like any other, and stays, marked as a trial by its
 //! metadata. Its talent and organizer are made up.
 
 use bookguard_core::clock::Clock;
@@ -39,7 +39,7 @@ fn event_type(word: &str) -> Result<EventType, String> {
     })
 }
 
-/// Makes an event of this type and shows it.
+/// Makes an event of this type happen and shows it.
 async fn run(call: Call<'_>) -> Result<(), Failure> {
     let (target, event_type) = (call.target(), call.args::<TriggerArgs>()?.event_type);
     let body = json!({

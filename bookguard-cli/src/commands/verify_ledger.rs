@@ -1,4 +1,4 @@
-//! `ledger verify`: the whole ledger and every row against it, with a bar for whoever watches and a rate at the end.
+//! `ledger verify`: verifies the whole ledger and every row against it, with a progress bar and a rate at the end.
 //!
 //! The store does the checking; this file shows the result.
 
@@ -29,7 +29,7 @@ pub(super) fn command() -> CliCommand {
 /// Checks the ledger of a database.
 ///
 /// # Errors
-/// [`Failure::NotVerified`] after every finding was shown, and what kept the database from being read.
+/// [`Failure::NotVerified`] after all findings were shown, and the errors of reading the database.
 fn run(call: Call<'_>) -> Result<(), Failure> {
     let backup = call.args::<VerifyArgs>()?.backup;
     let service = call.target().database("ledger verify")?.service();

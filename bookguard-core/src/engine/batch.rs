@@ -56,7 +56,7 @@ pub struct BatchState {
     /// The next events of recoveries, by their numbers.
     pub log: HashMap<(PartnerId, u64), LoggedEvent>,
     /// Answers remembered under the commands' keys.
-    pub prior: HashMap<[u8; 32], Prior>,
+    pub prior: HashMap<[u8; 32], RememberedAnswer>,
     /// The number of leaves in the log, including this batch's.
     pub size: u64,
     /// The time of the log's last entry, including this batch's. No later entry has an earlier time, whatever the clock
@@ -198,7 +198,7 @@ pub struct LoggedEvent {
 
 /// An answer remembered under an Idempotency-Key.
 #[derive(Debug, Clone)]
-pub enum Prior {
+pub enum RememberedAnswer {
     /// From an earlier batch.
     Stored {
         /// The request's digest.

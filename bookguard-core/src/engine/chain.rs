@@ -83,7 +83,7 @@ impl Slot {
 }
 
 /// A booking and the facts that a command adds to it.
-pub(crate) struct Addition {
+pub(crate) struct AppendedFacts {
     /// The booking, including the added facts.
     pub booking: LoadedBooking,
     next: Slot,
@@ -92,7 +92,7 @@ pub(crate) struct Addition {
     entries: Vec<Change>,
 }
 
-impl Addition {
+impl AppendedFacts {
     /// Adds facts to an existing booking. Their seeds come from `seed`, because rules use no randomness.
     ///
     /// # Errors

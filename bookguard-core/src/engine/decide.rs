@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::batch::{BatchState, Prior};
+use crate::engine::batch::{BatchState, RememberedAnswer};
 use crate::engine::change::Change;
 use crate::engine::command::Envelope;
 use crate::error::{Error, Kind};
@@ -41,8 +41,10 @@ pub fn decide<R: 'static>(batch: &BatchState, asked: &Envelope<R>) -> Result<Dec
         && let Some(prior) = batch.prior.get(&remember.key)
     {
         let (request, decision) = match prior {
-            Prior::Stored { request, answer } => (request, Decision::Replay(answer.clone())),
-            Prior::Pending { request, command } => (request, Decision::Same(*command)),
+            RememberedAnswer::Stored { request, answer } => {
+                (request, Decision::Replay(answer.clone()))
+            }
+            RememberedAnswer::Pending { request, command } => (request, Decision::Same(*command)),
         };
         return if *request == remember.request {
             Ok(decision)

@@ -49,13 +49,13 @@ pub struct Outbox {
 /// The number of deliveries the courier holds. Endpoints without an account count as new.
 #[derive(Debug, Default)]
 struct Held {
-    endpoints: HashMap<EndpointId, Account>,
+    endpoints: HashMap<EndpointId, EndpointLoad>,
     pools: HashMap<EndpointStanding, Pool>,
 }
 
 /// The number held for one endpoint, and its allowance.
 #[derive(Debug)]
-struct Account {
+struct EndpointLoad {
     partner_id: PartnerId,
     count: usize,
     terms: EndpointAllowance,
@@ -235,7 +235,7 @@ impl Outbox {
     pub fn set(&self, endpoint_id: EndpointId, partner_id: PartnerId, terms: EndpointAllowance) {
         let mut held = self.held();
         let Held { endpoints, pools } = &mut *held;
-        let account = endpoints.entry(endpoint_id).or_insert(Account {
+        let account = endpoints.entry(endpoint_id).or_insert(EndpointLoad {
             partner_id,
             count: 0,
             terms,
@@ -289,11 +289,13 @@ impl Outbox {
             let mut held = self.held();
             let Held { endpoints, pools } = &mut *held;
             for delivery in &deliveries {
-                let account = endpoints.entry(delivery.endpoint_id).or_insert(Account {
-                    partner_id: delivery.partner_id,
-                    count: 0,
-                    terms: EndpointAllowance::of_unknown(delivery.failing),
-                });
+                let account = endpoints
+                    .entry(delivery.endpoint_id)
+                    .or_insert(EndpointLoad {
+                        partner_id: delivery.partner_id,
+                        count: 0,
+                        terms: EndpointAllowance::of_unknown(delivery.failing),
+                    });
                 account.count += 1;
                 let pool = pools.entry(account.terms.standing).or_default();
                 pool.put(account.partner_id, 1);

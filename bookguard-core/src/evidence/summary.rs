@@ -33,7 +33,7 @@ pub struct Moment {
 
 /// The material of a summary.
 #[derive(Debug, Clone, Copy)]
-pub struct Material<'a> {
+pub struct SummaryInput<'a> {
     /// The ledger's name.
     pub origin: &'a str,
     /// When the packet was made.
@@ -51,7 +51,7 @@ pub struct Material<'a> {
 }
 
 /// Summarizes the packet.
-pub fn summarize(material: &Material<'_>) -> Summary {
+pub fn summarize(material: &SummaryInput<'_>) -> Summary {
     let told = material.facts.iter().map(|Logged { place, fact }| Moment {
         at: place.at,
         text: format!(

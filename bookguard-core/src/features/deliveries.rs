@@ -317,7 +317,7 @@ impl SettleDelivery {
 
 /// An endpoint whose status an outcome changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EndpointTurned {
+pub struct EndpointStatusChange {
     /// The endpoint.
     pub endpoint_id: EndpointId,
     /// Its status before.
@@ -327,7 +327,7 @@ pub struct EndpointTurned {
 }
 
 impl Command for SettleDelivery {
-    type Reply = Option<EndpointTurned>;
+    type Reply = Option<EndpointStatusChange>;
 
     fn needs(&self, needs: &mut Needs) {
         needs.deliveries.push(self.event_id);
@@ -335,7 +335,7 @@ impl Command for SettleDelivery {
         needs.chains.push(self.booking_id);
     }
 
-    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Option<EndpointTurned>> {
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Option<EndpointStatusChange>> {
         let name = (self.event_id, self.endpoint_id);
         let (event_id, endpoint_id) = name;
         let Some(state) = batch
@@ -409,7 +409,7 @@ fn health_after(
     before: EndpointHealth,
     at: Timestamp,
     attempt: &Attempt,
-) -> (Option<Change>, Option<EndpointTurned>) {
+) -> (Option<Change>, Option<EndpointStatusChange>) {
     let health = health::after(before, at, attempt);
     let health_change = (health != before).then_some(Change::EndpointHealthChanged {
         endpoint_id,
@@ -419,7 +419,7 @@ fn health_after(
         return (health_change, None);
     }
     let from = before.status;
-    let turned = EndpointTurned {
+    let turned = EndpointStatusChange {
         endpoint_id,
         from,
         health,

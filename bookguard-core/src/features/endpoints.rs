@@ -119,7 +119,7 @@ impl NewEndpoint {
         },
     };
 
-    fn form(form: &mut Form<'_, '_>, judge: Judge<'_>) -> Option<Self> {
+    fn form(form: &mut Form<'_, '_>, judge: AddressCheck<'_>) -> Option<Self> {
         let url = form
             .about("Where events are posted: an https address on the public internet, unless the operator allows others.")
             .required("url", |v| address(v, judge));
@@ -156,12 +156,12 @@ pub(super) fn new_secret(session: &Session, owner: &[u8; 16]) -> NewSecret {
 }
 
 /// Decides where webhooks may go; see [`EndpointRule`](crate::service::EndpointRule).
-pub(super) type Judge<'j> = &'j dyn Fn(&str) -> Result<String, AddressRefused>;
+pub(super) type AddressCheck<'j> = &'j dyn Fn(&str) -> Result<String, AddressRefused>;
 
 /// Allows every address: for a body that is only described or only checked for its form.
 pub(super) const ANYWHERE: fn(&str) -> Result<String, AddressRefused> = |url| Ok(url.to_owned());
 
-pub(super) fn address(v: &mut Value<'_, '_>, judge: Judge<'_>) -> Option<String> {
+pub(super) fn address(v: &mut Value<'_, '_>, judge: AddressCheck<'_>) -> Option<String> {
     let pattern = |draft: &mut Draft| {
         draft.set("pattern", format!(r"^https?://[^\s@#{HIDDEN}]+$"));
     };

@@ -80,7 +80,7 @@ impl Operation for EvaluatePolicy {
 
     fn prepare(_: &Session, request: &Request) -> Result<Action<PolicyEvaluation>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
-        let asked = Asked::read(request)?;
+        let asked = EvaluationQuery::read(request)?;
         Ok(read::<Self>(move |session| {
             let state = visible(session, &booking_id)?;
             let question = asked.question(session.service.clock().now(), state.booking.currency)?;
@@ -90,7 +90,7 @@ impl Operation for EvaluatePolicy {
 }
 
 /// The query's parameters.
-struct Asked {
+struct EvaluationQuery {
     at: Option<Timestamp>,
     actor: Actor,
     reason: Option<Reason>,
@@ -99,7 +99,7 @@ struct Asked {
     matrix: bool,
 }
 
-impl Asked {
+impl EvaluationQuery {
     fn read(request: &Request) -> Result<Self, Error> {
         let mut faults = Vec::new();
         let at = query_instant(request, "asOf", &mut faults);

@@ -15,7 +15,7 @@ use crate::evidence::facts::Logged;
 use crate::evidence::packet::{
     LogHint, PACKET_TYPE, PacketAttempt, PacketDelivery, PacketEntry, evaluate, shown_address,
 };
-use crate::evidence::summary::{Material, summarize};
+use crate::evidence::summary::{SummaryInput, summarize};
 use crate::evidence::{FrozenTerms, Notification, Packet, SealedPacket};
 use crate::ledger::TlogProof;
 use crate::ledger::proof::prove_inclusion;
@@ -54,12 +54,12 @@ impl Operation for GetEvidence {
     fn prepare(session: &Session, request: &Request) -> Result<Action<SealedPacket>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
         Ok(match find(session, &booking_id, Some(request))? {
-            Found::Kept(tag) => read_stored(false, move |_| Ok(Finished::unchanged(tag))),
-            Found::Packet(packet) => read::<Self>(move |_| Ok(packet)),
-            Found::Long => read_long::<Self>(true, move |session| {
+            PacketLookup::Kept(tag) => read_stored(false, move |_| Ok(Finished::unchanged(tag))),
+            PacketLookup::Packet(packet) => read::<Self>(move |_| Ok(packet)),
+            PacketLookup::Long => read_long::<Self>(true, move |session| {
                 match find(session, &booking_id, None)? {
-                    Found::Packet(packet) => Ok(packet),
-                    Found::Kept(_) | Found::Long => {
+                    PacketLookup::Packet(packet) => Ok(packet),
+                    PacketLookup::Kept(_) | PacketLookup::Long => {
                         Err(Error::internal("a packet is made when it is asked for"))
                     }
                 }
@@ -73,7 +73,7 @@ impl Operation for GetEvidence {
 }
 
 /// The result of looking for a packet.
-enum Found {
+enum PacketLookup {
     /// The caller already has a packet with this tag, and it is still current.
     Kept(String),
     /// The packet.
@@ -83,12 +83,12 @@ enum Found {
 }
 
 /// Finds the packet of a booking, reusing the one made before while it is current, or makes it. With `asked`, it answers
-/// [`Found::Kept`] if the caller has a current packet, and [`Found::Long`] instead of making one that takes long.
+/// [`PacketLookup::Kept`] if the caller has a current packet, and [`PacketLookup::Long`] instead of making one that takes long.
 fn find(
     session: &Session,
     booking_id: &BookingId,
     asked: Option<&Request>,
-) -> Result<Found, Error> {
+) -> Result<PacketLookup, Error> {
     let service = &session.service;
     let mut reader = service.reader()?;
     reader.snapshot();
@@ -102,13 +102,13 @@ fn find(
     let standing = found.ok_or_else(|| Error::not_found("booking"))?;
     let tag = standing.tag(&chain, now);
     if asked.is_some_and(|request| request.knows(&tag)) {
-        return Ok(Found::Kept(tag));
+        return Ok(PacketLookup::Kept(tag));
     }
     if let Some(packet) = service.packets().get(booking_id, &tag, now) {
-        return Ok(Found::Packet(packet));
+        return Ok(PacketLookup::Packet(packet));
     }
     if asked.is_some() && chain.entries > ENTRIES_AT_ONCE {
-        return Ok(Found::Long);
+        return Ok(PacketLookup::Long);
     }
     let source = Source::read(&mut reader, booking_id, standing).map_err(|e| service.fault(&e))?;
     service.publish(&mut reader, &source.head)?;
@@ -118,7 +118,7 @@ fn find(
     service
         .packets()
         .keep(*booking_id, chain.owner, &packet, now);
-    Ok(Found::Packet(packet))
+    Ok(PacketLookup::Packet(packet))
 }
 
 /// What a packet depends on, besides the entries (the tip of their chain stands for them) and the rest of the log.
@@ -238,7 +238,7 @@ impl Source {
             .iter()
             .flat_map(|event| deliveries(event, settled))
             .collect();
-        let summary = summarize(&Material {
+        let summary = summarize(&SummaryInput {
             origin: &self.head.origin,
             created_at,
             booking,

@@ -7,7 +7,7 @@ pub(crate) use std::sync::Arc;
 pub(crate) use crate::engine::answers::{ForgetAnswers, ReplaceAnswer};
 use crate::engine::batch::LoadedBooking;
 pub(crate) use crate::engine::batch::{
-    BatchState, ChainState, EventState, KeyState, PartnerState, Prior,
+    BatchState, ChainState, EventState, KeyState, PartnerState, RememberedAnswer,
 };
 use crate::engine::change::Entry;
 pub(crate) use crate::engine::change::{Change, Content, DeliveryPhase, DeliveryState};
@@ -26,7 +26,7 @@ pub(crate) use crate::features::api_keys::{CreateApiKey, NewApiKey, RevokeApiKey
 pub(crate) use crate::features::bookings::{BookingCreated, CreateBooking, ProtectBooking};
 use crate::features::cancellations::{CancelBooking, CancelRequest, Expected, NewResolution};
 pub(crate) use crate::features::deliveries::{
-    ClaimDeliveries, EndpointTurned, ReclaimDeliveries, ReleaseDeliveries, SettleDelivery,
+    ClaimDeliveries, EndpointStatusChange, ReclaimDeliveries, ReleaseDeliveries, SettleDelivery,
 };
 pub(crate) use crate::features::endpoints::update::{EndpointChanges, UpdateEndpoint};
 pub(crate) use crate::features::endpoints::{CreateEndpoint, DeleteEndpoint};
@@ -313,7 +313,7 @@ pub(crate) fn settle(
     lease: i64,
     number: u32,
     class: Option<FailureClass>,
-) -> Envelope<Option<EndpointTurned>> {
+) -> Envelope<Option<EndpointStatusChange>> {
     Envelope::new(at, settling(at, lease, number, class))
 }
 

@@ -37,7 +37,7 @@ const NEW_RECOVERY: Declaration = Declaration {
     about: "Which events to deliver again.",
     example: r#"{"since": "2026-11-20T00:00:00Z", "statuses": ["failed", "no_endpoints"], "dryRun": true}"#,
     reader: |v| {
-        v.object(|form| Asked::form(form, Timestamp::from_ms(i64::MAX)));
+        v.object(|form| RecoveryQuery::form(form, Timestamp::from_ms(i64::MAX)));
     },
 };
 
@@ -69,7 +69,7 @@ impl Operation for RecoverEvents {
     fn prepare(session: &Session, request: &Request) -> Result<Action<Recovery>, Error> {
         let partner_id = session.partner_id()?;
         let at = session.service.clock().now();
-        let asked = Asked::read(&request.body, at)?;
+        let asked = RecoveryQuery::read(&request.body, at)?;
         let after_seq = query_one(session, |reader| {
             reader.last_event_before(&partner_id, asked.since)
         })?;
@@ -108,7 +108,7 @@ impl Operation for RecoverEvents {
 
 /// The contents of a recovery's request, read and completed.
 #[derive(Debug, PartialEq, Eq)]
-struct Asked {
+struct RecoveryQuery {
     since: Timestamp,
     until: Timestamp,
     statuses: Vec<Unreceived>,
@@ -116,7 +116,7 @@ struct Asked {
     dry_run: bool,
 }
 
-impl Asked {
+impl RecoveryQuery {
     /// # Errors
     /// Those of [`input`], `invalid_range` and `endpoint_unknown`.
     fn read(body: &[u8], now: Timestamp) -> Result<Self, Error> {
@@ -292,9 +292,9 @@ mod tests {
 
     const NOW: &str = "2027-01-02T00:00:00Z";
 
-    fn read(body: &str) -> Result<Asked, Vec<(String, String)>> {
+    fn read(body: &str) -> Result<RecoveryQuery, Vec<(String, String)>> {
         let now = Timestamp::parse(NOW).unwrap();
-        Asked::read(body.as_bytes(), now).map_err(|error| {
+        RecoveryQuery::read(body.as_bytes(), now).map_err(|error| {
             let details = error.details.into_iter();
             details.map(|d| (d.pointer, d.code)).collect()
         })
@@ -304,7 +304,7 @@ mod tests {
     fn omitted_members_of_a_recovery_have_their_defaults() {
         let since = Timestamp::parse("2027-01-01T00:00:00Z").unwrap();
         let now = Timestamp::parse(NOW).unwrap();
-        let least = Asked {
+        let least = RecoveryQuery {
             since,
             until: now,
             statuses: vec![Unreceived::Failed, Unreceived::NoEndpoints],
@@ -322,7 +322,7 @@ mod tests {
             Err(vec![("/since".to_owned(), "invalid_range".to_owned())]),
             "an offset counts"
         );
-        let all = Asked {
+        let all = RecoveryQuery {
             since,
             until: since.plus_ms(3_600_000),
             statuses: vec![Unreceived::NoEndpoints],

@@ -18,7 +18,7 @@
 //! 11. The name of the result.
 
 use super::evaluation::{EvaluatedPolicy, Evaluation, Explanation, NextChange};
-use super::explain::{self, Story};
+use super::explain::{self, ExplanationInput};
 use super::question::{Mode, Question, Recorded, Standing, Subject};
 use super::reschedule;
 use super::rule::Rule;
@@ -256,7 +256,7 @@ impl<'a> Inquiry<'a> {
         };
         let reviews = self.reviews(rule, &settled, reached.is_none());
         let deadline = self.deadline(rule);
-        let explanation = explain::explain(&Story {
+        let explanation = explain::explain(&ExplanationInput {
             terms: self.terms(),
             question: self.question,
             at: self.at,

@@ -43,7 +43,7 @@ use crate::model::{
     BookingStatus, DeliveryStatus, EndpointId, EventId, EventType, PartnerId, Timestamp,
 };
 use crate::seal::Seal;
-use page::Brought;
+use page::PartnerTotals;
 
 /// The most that two clocks of the service, or one clock before and after it is set, may differ, in milliseconds.
 const CLOCK_SLACK_MS: i64 = 5 * 60 * 1000;
@@ -230,7 +230,7 @@ struct Check<'a> {
     /// Endpoints that may have answered 410 Gone in an attempt that was pruned with its event.
     forgotten: HashSet<EndpointId>,
     /// The usage by each partner's bookings.
-    brought: HashMap<PartnerId, Brought>,
+    brought: HashMap<PartnerId, PartnerTotals>,
     /// As [`Findings::absent`], over all pages.
     absent: HashMap<EndpointId, EventId>,
 }

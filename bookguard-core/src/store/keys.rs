@@ -27,9 +27,9 @@ pub(super) const INSERT: &str =
     "INSERT INTO api_key (id, partner_id, hash, body, mac, standing) VALUES {}";
 
 /// What a key was made with, in the order in which the code covers it.
-type Born<'a> = (&'a [u8], &'a [u8], &'a [u8], &'a str);
+type KeyOrigin<'a> = (&'a [u8], &'a [u8], &'a [u8], &'a str);
 
-fn mac(seal: &Seal, (id, partner_id, hash, body): Born<'_>) -> [u8; 32] {
+fn mac(seal: &Seal, (id, partner_id, hash, body): KeyOrigin<'_>) -> [u8; 32] {
     seal.code(&[b"api_key", id, partner_id, hash, body.as_bytes()])
 }
 

@@ -10,7 +10,7 @@ use super::{
     StoredHead, endpoints, head_statement, policies, read_head, recoveries, retention, terms, tree,
 };
 use crate::engine::batch::{
-    BatchState, ChainState, EventState, KeyState, LoadedBooking, PartnerState, Prior,
+    BatchState, ChainState, EventState, KeyState, LoadedBooking, PartnerState, RememberedAnswer,
 };
 use crate::engine::change::{Content, DeliveryPhase, DeliveryState, Pruned};
 use crate::engine::command::Reclaim;
@@ -530,7 +530,7 @@ fn read_answer(work: &mut BatchState, loading: &Loading<'_>, row: &Row) -> Resul
     })?;
     work.prior.insert(
         key,
-        Prior::Stored {
+        RememberedAnswer::Stored {
             request: row.bytes(1)?,
             answer: Arc::from(answer),
         },

@@ -29,7 +29,7 @@ use super::database::PostgresUrl;
 use super::{Engine, NodeRegistry, migrate, schema_version};
 use address::Address;
 use faults::Fault;
-use flight::{Leg, command, in_order, place, query};
+use flight::{PendingStatement, command, in_order, place, query};
 use session::Session;
 use words::in_own_words;
 
@@ -256,7 +256,7 @@ struct Postgres {
 
 /// Commands that go before or after a list in the same flight.
 #[derive(Clone, Copy, Default)]
-struct Around {
+struct SurroundingStatements {
     before: Option<&'static str>,
     after: Option<&'static str>,
 }
@@ -305,7 +305,7 @@ impl Postgres {
     fn fly(
         &mut self,
         statements: &[Statement<'_>],
-        around: Around,
+        around: SurroundingStatements,
     ) -> Result<Vec<Rows>, StoreError> {
         let fault = match self.fly_once(statements, around) {
             Ok(results) => return Ok(results),
@@ -323,7 +323,7 @@ impl Postgres {
     fn fly_once(
         &mut self,
         statements: &[Statement<'_>],
-        around: Around,
+        around: SurroundingStatements,
     ) -> Result<Vec<Rows>, Fault> {
         let patience = self.role.patience;
         self.session().map_err(Fault::Reported)?;
@@ -334,7 +334,8 @@ impl Postgres {
         let prepared = &self.prepared;
         session
             .wait(patience, |client| {
-                let mut lane: Vec<Leg<'_, Rows>> = Vec::with_capacity(statements.len() + 2);
+                let mut lane: Vec<PendingStatement<'_, Rows>> =
+                    Vec::with_capacity(statements.len() + 2);
                 if let Some(sql) = around.before {
                     lane.push(Box::pin(command(client, sql)));
                 }
@@ -374,14 +375,14 @@ impl Conn for Postgres {
         if statements.is_empty() {
             return Ok(Vec::new());
         }
-        self.fly(statements, Around::default())
+        self.fly(statements, SurroundingStatements::default())
     }
 
     fn begin(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
         let before = Some(self.role.begin);
         let results = self.fly(
             statements,
-            Around {
+            SurroundingStatements {
                 before,
                 after: None,
             },
@@ -410,7 +411,7 @@ impl Conn for Postgres {
         });
         let results = self.fly(
             statements,
-            Around {
+            SurroundingStatements {
                 before: None,
                 after,
             },

@@ -337,15 +337,12 @@ impl<C: Deref<Target = Connection> + Send> Conn for Sqlite<C> {
     /// Copies the write-ahead log into the database file. A commit would do that by itself, but would not report a
     /// failure.
     fn keep_up(&mut self) -> Result<bool, StoreError> {
-        if self.behind("PRAGMA wal_checkpoint(NOOP)")? < CHECKPOINT {
-            self.held_up = None;
-            return Ok(true);
-        }
-        if self
-            .held_up
-            .is_some_and(|at| at.elapsed() < CHECKPOINT_AGAIN)
-        {
-            return Ok(false);
+        match self.held_up {
+            Some(at) if at.elapsed() < CHECKPOINT_AGAIN => return Ok(false),
+            // Tried to its end, however little is left: what was written beside a reader is not synced yet.
+            Some(_) => {}
+            None if self.behind("PRAGMA wal_checkpoint(NOOP)")? < CHECKPOINT => return Ok(true),
+            None => {}
         }
         self.held_up = Some(Instant::now());
         if self.behind("PRAGMA wal_checkpoint(PASSIVE)")? > 0 {

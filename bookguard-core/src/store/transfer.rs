@@ -75,7 +75,7 @@ pub enum TransferError {
 
 /// What was copied over two connections.
 #[derive(Debug)]
-struct Carried {
+struct CopiedTables {
     stored: StoredHead,
     /// The head last seen of the log, which the copied head continues.
     seen: Option<Arc<PublishedHead>>,
@@ -83,7 +83,7 @@ struct Carried {
 }
 
 /// What both ends of a transfer need.
-struct Errand<'a> {
+struct TransferJob<'a> {
     log: &'a Log,
     /// What the source's mark calls the target.
     place: &'a str,
@@ -133,7 +133,7 @@ pub fn transfer(
     let source = Store::open(from, false).map_err(|e| failed(from, &e))?;
     let place = place(to);
     let stored = source.head().map_err(|e| failed(from, &e))?;
-    let errand = Errand { log, place: &place };
+    let errand = TransferJob { log, place: &place };
     let again = may_go(stored.as_ref(), from, &errand)?;
     let target = Store::open(to, true).map_err(|e| failed(to, &e))?;
     let explained = |trouble| explain(trouble, from, to);
@@ -145,7 +145,7 @@ pub fn transfer(
     let mut source = source.mover().map_err(|e| failed(from, &e))?;
     let mut target = target.mover().map_err(|e| failed(to, &e))?;
     let carried = carry(&mut *source, &mut *target, &errand, progress);
-    let Carried {
+    let CopiedTables {
         stored,
         seen,
         tables,
@@ -177,7 +177,7 @@ pub fn moved_to(database: &Database) -> Result<Option<String>, TransferError> {
 fn may_go(
     stored: Option<&StoredHead>,
     from: &Database,
-    errand: &Errand<'_>,
+    errand: &TransferJob<'_>,
 ) -> Result<bool, TransferError> {
     let Some(stored) = stored else {
         return Err(refused(
@@ -220,9 +220,9 @@ fn moved_elsewhere(from: &Database, before: &str) -> TransferError {
 fn carry(
     source: &mut dyn Conn,
     target: &mut dyn Conn,
-    errand: &Errand<'_>,
+    errand: &TransferJob<'_>,
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<Carried, Trouble> {
+) -> Result<CopiedTables, Trouble> {
     let carried = copied(source, target, errand, progress).and_then(|carried| {
         source
             .commit(&[mark(Some(errand.place))])
@@ -243,10 +243,10 @@ fn carry(
 fn settle(
     source: &mut dyn Conn,
     target: &mut dyn Conn,
-    errand: &Errand<'_>,
+    errand: &TransferJob<'_>,
     error: StoreError,
-    carried: Carried,
-) -> Result<Carried, Trouble> {
+    carried: CopiedTables,
+) -> Result<CopiedTables, Trouble> {
     target.rollback();
     match arrived(target, &carried.stored) {
         Ok(true) => Ok(carried),
@@ -263,7 +263,7 @@ fn settle(
 fn unmark(
     source: &mut dyn Conn,
     target: &mut dyn Conn,
-    errand: &Errand<'_>,
+    errand: &TransferJob<'_>,
     stored: &StoredHead,
 ) -> Result<bool, StoreError> {
     source.begin(&[])?;
@@ -315,9 +315,9 @@ fn look(conn: &mut dyn Conn) -> Result<Option<StoredHead>, StoreError> {
 fn copied(
     source: &mut dyn Conn,
     target: &mut dyn Conn,
-    errand: &Errand<'_>,
+    errand: &TransferJob<'_>,
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<Carried, Trouble> {
+) -> Result<CopiedTables, Trouble> {
     let log = errand.log;
     let seen = log.guard().latest();
     source.begin(&[]).map_err(Trouble::Source)?;
@@ -333,7 +333,7 @@ fn copied(
     target.begin(&[]).map_err(Trouble::Target)?;
     require_empty(target)?;
     let tables = copy::copy(source, target, stored.head, progress)?;
-    Ok(Carried {
+    Ok(CopiedTables {
         stored,
         seen,
         tables,

@@ -19,7 +19,7 @@ use bookguard_core::service::Service;
 use bookguard_core::session::Session;
 use poem::http::header::HeaderMap;
 
-use crate::app::{App, Tab};
+use crate::app::{App, RequestCost};
 use crate::readers::ReadClass;
 use crate::watch;
 
@@ -36,8 +36,8 @@ pub(crate) struct Caller<'a> {
     pub(crate) app: &'a App,
     /// The session it was admitted with.
     pub(crate) session: Session,
-    /// The tab that its processor time is charged to.
-    pub(crate) tab: &'a Arc<Tab>,
+    /// Where its processor time is added up.
+    pub(crate) cost: &'a Arc<RequestCost>,
     /// The headers, which hold its key.
     pub(crate) headers: &'a HeaderMap,
 }
@@ -85,16 +85,16 @@ impl Caller<'_> {
         };
         let session = self.session.clone();
         let step = if input.from_memory {
-            self.tab.at_once(|| step::<O>(session, &input))?
+            self.cost.at_once(|| step::<O>(session, &input))?
         } else {
             let read = move || step::<O>(session, &input);
-            self.app.read(self.tab, class, read).await?
+            self.app.read(self.cost, class, read).await?
         };
         match step {
             Step::Done(finished) => Ok(finished),
             Step::Long(session, read) => {
                 let read = move || read(&session);
-                self.app.read(self.tab, ReadClass::Long, read).await
+                self.app.read(self.cost, ReadClass::Long, read).await
             }
             Step::Watch(session, watch) => {
                 let found = self.watch::<O>(session, watch).await?;
@@ -117,7 +117,7 @@ impl Caller<'_> {
         };
         let look = || {
             let (session, look) = (session.clone(), Arc::clone(&watch.look));
-            self.app.read(self.tab, class, move || look(&session))
+            self.app.read(self.cost, class, move || look(&session))
         };
         let found = watch::watch(session.service.news(), &watch, look).await?;
         Ok(operation::finish::<O>(&found))

@@ -18,7 +18,7 @@ use bookguard_core::operation::{Body, Method, Route};
 use bookguard_core::session::Access;
 use serde_json::json;
 
-use super::Offered;
+use super::OperationEntry;
 use bookguard_core::input::Json;
 
 /// The version of the interface, which is not the program's.
@@ -29,7 +29,7 @@ const SECURITY: &str = "ApiKey";
 const JSON: &str = "application/json";
 
 /// The interface document.
-pub(crate) fn document(table: &[Offered]) -> String {
+pub(crate) fn document(table: &[OperationEntry]) -> String {
     let info = json!({
         "title": "Bookguard",
         "version": INTERFACE_VERSION,
@@ -51,7 +51,7 @@ pub(crate) fn document(table: &[Offered]) -> String {
     layout::text(&document)
 }
 
-fn paths(table: &[Offered]) -> Json {
+fn paths(table: &[OperationEntry]) -> Json {
     let mut paths: Vec<(String, Json)> = Vec::new();
     for entry in table {
         let path = entry.route.path;
@@ -66,7 +66,7 @@ fn paths(table: &[Offered]) -> Json {
     Json::Object(paths)
 }
 
-fn components(table: &[Offered]) -> Json {
+fn components(table: &[OperationEntry]) -> Json {
     let security = json!({SECURITY: {
         "type": "apiKey",
         "in": "header",
@@ -82,7 +82,7 @@ fn components(table: &[Offered]) -> Json {
     ])
 }
 
-fn operation(entry: &Offered) -> Json {
+fn operation(entry: &OperationEntry) -> Json {
     let route = &entry.route;
     let mut operation = Json::object([
         ("operationId", route.id.into()),

@@ -15,7 +15,7 @@ use poem::{Endpoint, Request, Response};
 use sha2::{Digest as _, Sha256};
 
 use super::call::{CallFn, Caller};
-use crate::app::{Admitted, App, Turned};
+use crate::app::{Admitted, App, NotAdmitted};
 use crate::incoming;
 use crate::payer::Payer;
 use crate::refusal::Refusal;
@@ -23,7 +23,7 @@ use crate::refusal::Refusal;
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// Serves one operation.
-pub(crate) struct Served {
+pub(crate) struct OperationEndpoint {
     pub(super) app: Arc<App>,
     pub(super) route: Route,
     /// Whether answers carry an ETag.
@@ -33,15 +33,15 @@ pub(crate) struct Served {
     pub(super) call: CallFn,
 }
 
-impl Served {
+impl OperationEndpoint {
     async fn answer(&self, session: Session, request: &mut Request) -> Result<Response, Refusal> {
-        let tab = self.app.tab(Payer::of(&session.authority));
+        let cost = self.app.cost(Payer::of(&session.authority));
         let input = self.input(request).await?;
         let headers = request.headers();
         let caller = Caller {
             app: &self.app,
             session,
-            tab: &tab,
+            cost: &cost,
             headers,
         };
         let finished = (self.call)(caller, input).await?;
@@ -69,7 +69,7 @@ impl Served {
     }
 }
 
-impl Endpoint for Served {
+impl Endpoint for OperationEndpoint {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
@@ -81,7 +81,7 @@ impl Endpoint for Served {
                 let answer = self.answer(session, &mut request).await;
                 (answer.unwrap_or_else(Refusal::respond), limit)
             }
-            Err(Turned { error, limit }) => {
+            Err(NotAdmitted { error, limit }) => {
                 let body = request.take_body();
                 incoming::discard(request.headers(), body).await;
                 (Refusal::from(error).respond(), limit)

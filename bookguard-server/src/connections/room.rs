@@ -27,7 +27,7 @@ const SHED: usize = 64;
 const RESERVE_SHARE: usize = 8;
 
 /// All connections of a server.
-pub(super) struct Room {
+pub(super) struct ConnectionTable {
     began: Instant,
     pools: Mutex<Pools>,
 }
@@ -45,11 +45,11 @@ struct Pool {
     most: usize,
     per_network: usize,
     taken: usize,
-    seats: HashMap<Option<IpAddr>, HashMap<u64, Arc<Seat>>>,
+    seats: HashMap<Option<IpAddr>, HashMap<u64, Arc<ConnectionState>>>,
 }
 
 /// The state of one connection.
-pub(super) struct Seat {
+pub(super) struct ConnectionState {
     began: Instant,
     /// The time since when it is idle, in milliseconds since the room began; or [`ENGAGED`], or [`ANSWERED`].
     state: AtomicU64,
@@ -57,16 +57,16 @@ pub(super) struct Seat {
 }
 
 /// A place in the room, freed on drop.
-pub(super) struct Held {
-    room: Arc<Room>,
-    pub(super) seat: Arc<Seat>,
+pub(super) struct ConnectionSlot {
+    room: Arc<ConnectionTable>,
+    pub(super) seat: Arc<ConnectionState>,
     network: Option<IpAddr>,
     name: u64,
     /// Whether the place is in the reserve.
     pub(super) reserved: bool,
 }
 
-impl Room {
+impl ConnectionTable {
     pub(super) fn new(limits: Connections) -> Arc<Self> {
         Arc::new(Self {
             began: Instant::now(),
@@ -80,7 +80,7 @@ impl Room {
 
     /// Takes a place for a connection from `network`, or from a trusted proxy if `None`. Returns `None` if the reserve is full
     /// too.
-    pub(super) fn admit(self: &Arc<Self>, network: Option<IpAddr>) -> Option<Held> {
+    pub(super) fn admit(self: &Arc<Self>, network: Option<IpAddr>) -> Option<ConnectionSlot> {
         let mut pools = self.pools();
         let Pools {
             main,
@@ -93,11 +93,11 @@ impl Room {
         }
         let pool = if reserved { reserve } else { main };
         *next += 1;
-        let seat = Arc::new(Seat::new(self.began));
+        let seat = Arc::new(ConnectionState::new(self.began));
         pool.taken += 1;
         let seats = pool.seats.entry(network).or_default();
         seats.insert(*next, Arc::clone(&seat));
-        Some(Held {
+        Some(ConnectionSlot {
             room: Arc::clone(self),
             seat,
             network,
@@ -116,7 +116,7 @@ impl Room {
     }
 }
 
-impl Drop for Held {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut pools = self.room.pools();
         let pool = if self.reserved {
@@ -150,8 +150,9 @@ impl Pool {
     /// Tells the connections idle longest to leave, of all networks or of one; returns whether there were any.
     fn shed(&mut self, of: Option<Option<IpAddr>>) -> bool {
         let mut waiting: Vec<(u64, Option<IpAddr>, u64)> = Vec::new();
-        let mut look = |network: Option<IpAddr>, seats: &HashMap<u64, Arc<Seat>>| {
-            let since = |(name, seat): (&u64, &Arc<Seat>)| Some((seat.since()?, network, *name));
+        let mut look = |network: Option<IpAddr>, seats: &HashMap<u64, Arc<ConnectionState>>| {
+            let since =
+                |(name, seat): (&u64, &Arc<ConnectionState>)| Some((seat.since()?, network, *name));
             waiting.extend(seats.iter().filter_map(since));
         };
         match of {
@@ -178,7 +179,7 @@ impl Pool {
         !waiting.is_empty()
     }
 
-    fn remove(&mut self, network: Option<IpAddr>, name: u64) -> Option<Arc<Seat>> {
+    fn remove(&mut self, network: Option<IpAddr>, name: u64) -> Option<Arc<ConnectionState>> {
         let seats = self.seats.get_mut(&network)?;
         let seat = seats.remove(&name)?;
         if seats.is_empty() {
@@ -189,7 +190,7 @@ impl Pool {
     }
 }
 
-impl Seat {
+impl ConnectionState {
     fn new(began: Instant) -> Self {
         let seat = Self {
             began,
@@ -254,13 +255,13 @@ mod tests {
         Some(IpAddr::from([192, 0, 2, n]))
     }
 
-    async fn told(held: &Held) -> bool {
+    async fn told(held: &ConnectionSlot) -> bool {
         let told = held.seat.told_to_leave();
         tokio::time::timeout(Duration::ZERO, told).await.is_ok()
     }
 
     /// Opens connections from `networks`, one second apart.
-    async fn fill(room: &Arc<Room>, networks: &[u8]) -> Vec<Held> {
+    async fn fill(room: &Arc<ConnectionTable>, networks: &[u8]) -> Vec<ConnectionSlot> {
         let mut held = Vec::new();
         for n in networks {
             held.push(room.admit(network(*n)).unwrap());
@@ -271,7 +272,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_has_waited_longest_makes_room() {
-        let room = Room::new(LIMITS);
+        let room = ConnectionTable::new(LIMITS);
         let held = fill(&room, &[1, 1, 2, 2]).await;
         // The first connection was used since, so the second has been idle longest.
         held[0].seat.engage();
@@ -286,7 +287,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_request_in_progress_is_never_ended_and_the_reserve_is_for_then() {
-        let room = Room::new(LIMITS);
+        let room = ConnectionTable::new(LIMITS);
         let held = fill(&room, &[1, 1, 2, 2]).await;
         for (index, held) in held.iter().enumerate() {
             held.seat.engage();
@@ -306,7 +307,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_address_makes_room_for_itself_and_not_at_the_cost_of_others() {
-        let room = Room::new(LIMITS);
+        let room = ConnectionTable::new(LIMITS);
         let held = fill(&room, &[2, 1, 1]).await;
         let third = room.admit(network(1)).unwrap();
         assert!(!third.reserved);
@@ -320,8 +321,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_address_gets_a_share_of_the_reserve_and_trusted_proxies_are_not_limited() {
-        let room = Room::new(LIMITS);
-        let proxied: Vec<Held> = (0..4).map(|_| room.admit(None).unwrap()).collect();
+        let room = ConnectionTable::new(LIMITS);
+        let proxied: Vec<ConnectionSlot> = (0..4).map(|_| room.admit(None).unwrap()).collect();
         for held in &proxied {
             assert!(!held.reserved);
             held.seat.engage();
@@ -337,12 +338,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn many_make_room_at_once_where_there_are_many() {
-        let room = Room::new(Connections {
+        let room = ConnectionTable::new(Connections {
             all: 640,
             per_address: 640,
             reserve: 8,
         });
-        let held: Vec<Held> = (0..640).map(|_| room.admit(network(1)).unwrap()).collect();
+        let held: Vec<ConnectionSlot> = (0..640).map(|_| room.admit(network(1)).unwrap()).collect();
         let next = room.admit(network(2)).unwrap();
         assert_eq!(room.pools().main.taken, 631);
         drop((held, next));

@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 use super::LATE;
-use super::room::Seat;
+use super::room::ConnectionState;
 use crate::router::Router;
 
 /// Bytes of an unreadable message that are read and dropped.
@@ -22,7 +22,7 @@ const DISCARD_BYTES: usize = 256 * 1024;
 
 pub(super) struct Worded<S> {
     stream: S,
-    seat: Arc<Seat>,
+    seat: Arc<ConnectionState>,
     router: Arc<Router>,
     refusal: Option<Box<Refusing>>,
 }
@@ -37,7 +37,7 @@ struct Refusing {
 }
 
 impl<S> Worded<S> {
-    pub(super) fn new(stream: S, seat: Arc<Seat>, router: Arc<Router>) -> Self {
+    pub(super) fn new(stream: S, seat: Arc<ConnectionState>, router: Arc<Router>) -> Self {
         Self {
             stream,
             seat,

@@ -53,7 +53,7 @@ pub(super) struct Claimer {
 }
 
 /// What a look at the store found.
-struct Found {
+struct ClaimableWork {
     /// How long the store worked: in all, and for the last query.
     worked: Duration,
     last: Duration,
@@ -69,14 +69,14 @@ struct Found {
 
 /// What to ask the store besides what is due.
 #[derive(Clone, Copy)]
-struct Asked {
+struct ClaimQuery {
     lapsed: bool,
     recoveries: bool,
     ahead: bool,
 }
 
 /// The result of acting on one look at the store.
-enum Looked {
+enum ClaimOutcome {
     /// Something was claimed or taken back; there may be more.
     Claimed,
     /// There is nothing to claim, or no room for it.
@@ -93,7 +93,7 @@ impl Claimer {
         loop {
             let began = Instant::now();
             let now = self.service.clock().now();
-            let asked = Asked {
+            let asked = ClaimQuery {
                 lapsed: began >= reclaim_at,
                 recoveries: began >= recover_at,
                 ahead: doubts.of(began.into_std(), now),
@@ -120,32 +120,32 @@ impl Claimer {
                 recover_at = Instant::now() + began.elapsed();
             }
             match looked {
-                Looked::Claimed => {}
-                Looked::Nothing => {
+                ClaimOutcome::Claimed => {}
+                ClaimOutcome::Nothing => {
                     let idle = POLL.max(worked * POLL_SHARE);
                     // While a recovery is under way, wait only for its next step.
                     let step = recover_at.checked_duration_since(Instant::now());
                     let pause = step.map_or(idle, |until| idle.min(until));
                     let _ = timeout(pause, self.wake.notified()).await;
                 }
-                Looked::Failed => sleep(POLL_FAILED).await,
+                ClaimOutcome::Failed => sleep(POLL_FAILED).await,
             }
             sleep(GAP.max(last * HURRY_SHARE)).await;
         }
     }
 
-    async fn act(&self, store: Found) -> Looked {
+    async fn act(&self, store: ClaimableWork) -> ClaimOutcome {
         let reclaims = store.lapsed.is_some() || store.ahead;
         if store.ahead {
             let from = Reclaim::Ahead;
             if !self.submit(ReclaimDeliveries { from }).await {
-                return Looked::Failed;
+                return ClaimOutcome::Failed;
             }
         }
         if let Some(ended) = store.lapsed {
             let from = Reclaim::EndedBy(ended);
             if !self.submit(ReclaimDeliveries { from }).await {
-                return Looked::Failed;
+                return ClaimOutcome::Failed;
             }
         }
         let mut due = store.due;
@@ -162,13 +162,13 @@ impl Claimer {
                 endpoints: endpoints.to_vec(),
             };
             if !self.submit(claim).await {
-                return Looked::Failed;
+                return ClaimOutcome::Failed;
             }
         }
         // For troubled endpoints, enough was claimed to last until the next look.
         match reclaims || claims.urgent > 0 {
-            true => Looked::Claimed,
-            false => Looked::Nothing,
+            true => ClaimOutcome::Claimed,
+            false => ClaimOutcome::Nothing,
         }
     }
 
@@ -190,14 +190,14 @@ impl Claimer {
     }
 
     /// Asks the store what is due and, when it is time for that, what to take back.
-    async fn ask(&self, asked: Asked) -> Option<Found> {
+    async fn ask(&self, asked: ClaimQuery) -> Option<ClaimableWork> {
         let service = Arc::clone(&self.service);
         let looking = tokio::task::spawn_blocking(move || look(&service, asked).ok());
         looking.await.ok().flatten()
     }
 }
 
-fn look(service: &Service, asked: Asked) -> Result<Found, Error> {
+fn look(service: &Service, asked: ClaimQuery) -> Result<ClaimableWork, Error> {
     // A node whose own clock is wrong does not judge other nodes' times.
     let judges = asked.ahead && skew::agrees(service)?;
     let now = service.clock().now();
@@ -226,7 +226,7 @@ fn look(service: &Service, asked: Asked) -> Result<Found, Error> {
     };
     let ahead = judges && reader.has_ahead(now).map_err(fault)?;
     let last = began.elapsed();
-    Ok(Found {
+    Ok(ClaimableWork {
         worked: worked + last,
         last,
         due,

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use bookguard_core::engine::command::{Envelope, HeldDelivery, LeasedDelivery, Written};
 use bookguard_core::engine::waiting::Waiting;
-use bookguard_core::features::deliveries::{EndpointTurned, ReleaseDeliveries, SettleDelivery};
+use bookguard_core::features::deliveries::{
+    EndpointStatusChange, ReleaseDeliveries, SettleDelivery,
+};
 use bookguard_core::limits::{CLAIMED_PER_ENDPOINT, LEASE_SKEW_MS};
 use bookguard_core::model::{EndpointHealth, EndpointId, EndpointStatus, EventId, Timestamp};
 use bookguard_core::service::Service;
@@ -199,8 +201,8 @@ impl DeliveryContext {
     }
 
     /// Reports a change of the endpoint's status that the outcome caused.
-    fn tell(&self, answer: &Written<Option<EndpointTurned>>) {
-        if let Written::Fresh(Some(EndpointTurned {
+    fn tell(&self, answer: &Written<Option<EndpointStatusChange>>) {
+        if let Written::Fresh(Some(EndpointStatusChange {
             endpoint_id,
             from,
             health,

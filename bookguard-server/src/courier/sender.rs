@@ -92,14 +92,14 @@ pub struct DeliveryHeaders {
 pub struct SenderError(rustls::Error);
 
 /// The error that broke an exchange.
-enum Broken {
+enum ExchangeError {
     /// Before an answer began.
     Request(legacy::Error),
     /// In the middle of the answer.
     Answer(hyper::Error),
 }
 
-impl Broken {
+impl ExchangeError {
     fn cause(&self) -> &(dyn Error + 'static) {
         match self {
             Self::Request(error) => error,
@@ -203,12 +203,12 @@ impl Sender {
         &self,
         request: Request<Watched>,
         answer: &mut Option<Answer>,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), ExchangeError> {
         let response = self
             .client
             .request(request)
             .await
-            .map_err(Broken::Request)?;
+            .map_err(ExchangeError::Request)?;
         let _ = PROGRESS.try_with(|progress| progress.reached(Phase::Body));
         let answer = answer.insert(Answer::begun(&response));
         let mut body = response.into_body();
@@ -220,7 +220,7 @@ impl Sender {
                 Ok(Err(_)) => {}
                 // As for a body longer than what is kept: the status counts, and the rest is not read.
                 Err(error) if excess(&error).is_some() => break,
-                Err(error) => return Err(Broken::Answer(error)),
+                Err(error) => return Err(ExchangeError::Answer(error)),
             }
         }
         Ok(())

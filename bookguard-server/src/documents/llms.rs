@@ -15,12 +15,12 @@ use bookguard_core::session::Access;
 
 use super::links::link;
 use super::{SUMMARY, rules};
-use crate::api::Offered;
+use crate::api::OperationEntry;
 use crate::api::openapi_json;
 use crate::mcp;
 
 /// Writes one of the texts from the operations, the public address and the registration mode.
-pub(super) type Write = fn(&[Offered], &str, RegistrationMode) -> String;
+pub(super) type Write = fn(&[OperationEntry], &str, RegistrationMode) -> String;
 
 /// The links under each heading. The llms.txt format lets readers skip "Optional" when space is short.
 const SECTIONS: [(&str, &[&str]); 3] = [
@@ -39,14 +39,18 @@ const SECTIONS: [(&str, &[&str]); 3] = [
 ];
 
 /// `/llms.txt`, with links under `base`.
-pub(super) fn short(table: &[Offered], base: &str, registration: RegistrationMode) -> String {
+pub(super) fn short(
+    table: &[OperationEntry],
+    base: &str,
+    registration: RegistrationMode,
+) -> String {
     let mut text = opening(base, registration);
     text.push_str("Rules:\n\n");
     for (index, (name, rule)) in rules::rules().iter().enumerate() {
         let _ = writeln!(text, "{}. {name}: {rule}", index + 1);
     }
     text.push_str("\nOperations:\n\n");
-    for Offered { route, .. } in table {
+    for OperationEntry { route, .. } in table {
         let (method, access) = (route.method.word(), access(route.access));
         let _ = writeln!(
             text,
@@ -68,7 +72,7 @@ pub(super) fn short(table: &[Offered], base: &str, registration: RegistrationMod
 }
 
 /// `/llms-full.txt`, with links under `base`.
-pub(super) fn full(table: &[Offered], base: &str, registration: RegistrationMode) -> String {
+pub(super) fn full(table: &[OperationEntry], base: &str, registration: RegistrationMode) -> String {
     let mut text = opening(base, registration);
     text.push_str("## Rules\n\n");
     for (index, (name, rule)) in rules::rules().iter().enumerate() {

@@ -69,7 +69,9 @@ impl Answers {
             Some(own) => Arc::from(own.to_string()),
             None => Arc::clone(&sent.text),
         };
-        let called = self.tools.call(name, &arguments, &parts.headers, &sent.tab);
+        let called = self
+            .tools
+            .call(name, &arguments, &parts.headers, &sent.cost);
         called.await
     }
 }
@@ -118,7 +120,7 @@ impl ServerHandler for Answers {
                         ("structuredContent", structured),
                     ])
                 };
-                let written = self.tools.write(body, members, &parts.headers, &sent.tab);
+                let written = self.tools.write(body, members, &parts.headers, &sent.cost);
                 written.await
             }
             Err(refused) => Err(refused),
@@ -198,7 +200,9 @@ impl ServerHandler for Answers {
                     let contents = contents.with_mime_type("application/json");
                     Ok(vec![("contents", to_raw_value(&[contents])?)])
                 };
-                let written = self.tools.write(packet, members, &parts.headers, &sent.tab);
+                let written = self
+                    .tools
+                    .write(packet, members, &parts.headers, &sent.cost);
                 written.await
             }
             Err(refused) => Err(refused),

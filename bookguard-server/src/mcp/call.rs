@@ -20,7 +20,7 @@ use super::tools::{IDEMPOTENCY_KEY, TABLE, Tool};
 use super::verification::VerifyEvidence;
 use crate::api;
 use crate::api::call::{CallFn, Caller, call};
-use crate::app::{Admitted, App, Tab};
+use crate::app::{Admitted, App, RequestCost};
 use crate::incoming;
 use crate::readers::ReadClass;
 use crate::refusal::{Fault, REQUEST_ID, Refusal};
@@ -101,7 +101,7 @@ impl Tools {
         name: &str,
         arguments: &Arc<str>,
         headers: &HeaderMap,
-        tab: &Arc<Tab>,
+        cost: &Arc<RequestCost>,
     ) -> Option<Result<String, ToolRefusal>> {
         let bound = self.bound.iter().find(|bound| bound.name == name);
         let route = bound.map_or(&VERIFICATION, |bound| &bound.route);
@@ -111,11 +111,11 @@ impl Tools {
             let Some(bound) = bound else {
                 return Ok(None);
             };
-            let input = self.input(bound, arguments, tab).await?;
+            let input = self.input(bound, arguments, cost).await?;
             let caller = Caller {
                 app: &self.app,
                 session,
-                tab,
+                cost,
                 headers,
             };
             let finished = (bound.call)(caller, input).await.map_err(in_arguments)?;
@@ -135,7 +135,7 @@ impl Tools {
         body: String,
         members: impl FnOnce(String) -> serde_json::Result<Written> + Send + 'static,
         headers: &HeaderMap,
-        tab: &Arc<Tab>,
+        cost: &Arc<RequestCost>,
     ) -> Result<Written, ToolRefusal> {
         let large = body.len() > BODY_BYTES;
         let write = move || {
@@ -143,8 +143,8 @@ impl Tools {
             members(body).map_err(fault)
         };
         let written = match large {
-            true => self.app.read(tab, ReadClass::Long, write).await,
-            false => tab.at_once(write),
+            true => self.app.read(cost, ReadClass::Long, write).await,
+            false => cost.at_once(write),
         };
         written.map_err(|error| self.refuse(error.into(), headers))
     }
@@ -154,7 +154,7 @@ impl Tools {
         &self,
         bound: &Bound,
         arguments: &Arc<str>,
-        tab: &Arc<Tab>,
+        cost: &Arc<RequestCost>,
     ) -> Result<Request, Refusal> {
         if arguments.len() > bound.most {
             return Err(incoming::too_large(bound.most));
@@ -163,7 +163,7 @@ impl Tools {
         let read = move || arguments::read(&route, remembered, &text);
         let input = match arguments.len() {
             0..=BODY_BYTES => read(),
-            _ => self.app.read(tab, ReadClass::Long, read).await,
+            _ => self.app.read(cost, ReadClass::Long, read).await,
         };
         Ok(Request {
             from_memory: bound.from_memory,

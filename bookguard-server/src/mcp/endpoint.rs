@@ -34,7 +34,7 @@ use super::callers::Callers;
 use super::large_messages::{LargeMessage, LargeMessages};
 use super::message::{Ask, Message, MessageFault, read};
 use super::{PATH, PROTOCOL_VERSIONS};
-use crate::app::{App, Tab};
+use crate::app::{App, RequestCost};
 use crate::incoming;
 use crate::payer::Payer;
 use crate::readers::ReadClass;
@@ -46,12 +46,12 @@ const STRANGER_BYTES: usize = 8 * 1024;
 const LATE: Duration = Duration::from_millis(250);
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A tool's arguments, which bypass the protocol's crate, with the tab of the request and a slot for the result, which bypasses
+/// A tool's arguments, which bypass the protocol's crate, with the cost of the request and a slot for the result, which bypasses
 /// it too.
 #[derive(Clone)]
 pub(super) struct Arguments {
     pub(super) text: Arc<str>,
-    pub(super) tab: Arc<Tab>,
+    pub(super) cost: Arc<RequestCost>,
     pub(super) written: Arc<OnceLock<Written>>,
 }
 
@@ -141,15 +141,15 @@ impl McpEndpoint {
     ) -> Result<Response, Refusal> {
         let identified = payer.is_some();
         let payer = payer.unwrap_or(Payer::STRANGER);
-        let tab = self.app.tab(payer);
-        let answer = self.answer_on(&tab, headers, body, identified, place);
-        tab.along(answer).await
+        let cost = self.app.cost(payer);
+        let answer = self.answer_on(&cost, headers, body, identified, place);
+        cost.along(answer).await
     }
 
-    /// Answers a message on a tab. Calls run in a task of the protocol's crate and are measured there.
+    /// Answers a message and adds up what that costs. Calls run in a task of the protocol's crate and are measured there.
     async fn answer_on(
         &self,
-        tab: &Arc<Tab>,
+        cost: &Arc<RequestCost>,
         headers: HeaderMap,
         body: Vec<u8>,
         identified: bool,
@@ -160,11 +160,11 @@ impl McpEndpoint {
             0..=BODY_BYTES => read(&body),
             _ => {
                 let read = move || Ok(read(&body));
-                self.app.read(tab, ReadClass::Long, read).await?
+                self.app.read(cost, ReadClass::Long, read).await?
             }
         };
         if !matches!(&message, Ok(Message::Request(ask)) if comes_to_operation(ask)) {
-            self.app.count(tab.payer())?;
+            self.app.count(cost.payer())?;
         }
         let message = match message {
             Ok(message) => message,
@@ -184,7 +184,7 @@ impl McpEndpoint {
                 Some(ask.id),
                 Some(Arguments {
                     text: ask.arguments.into(),
-                    tab: Arc::clone(tab),
+                    cost: Arc::clone(cost),
                     written: Arc::clone(&written),
                 }),
             ),

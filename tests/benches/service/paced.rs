@@ -20,6 +20,13 @@ pub struct Noted {
     answered: Instant,
 }
 
+impl Noted {
+    /// How long its answer took.
+    pub fn answer(&self) -> Duration {
+        self.answered - self.asked
+    }
+}
+
 /// From what on a webhook is timed.
 #[derive(Clone, Copy)]
 pub enum From {

@@ -5,13 +5,13 @@ use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use crate::cases::{self, Sample, measure};
+use crate::costs::costs;
 use crate::hashing::LedgerHashing;
 use crate::load::Limit;
 use crate::postgres::postgres;
 use crate::process::{Maker, Process, Server, counterpart};
 use crate::receiver::Receiver;
 use crate::report::{Aim, Floor, Report, median};
-use crate::rows::Rows;
 use crate::webhooks::webhooks;
 use crate::{Fallible, hashing, instructions};
 
@@ -19,32 +19,21 @@ use crate::{Fallible, hashing, instructions};
 pub type Part = fn(&Bench, &mut Report) -> Fallible<()>;
 
 /// All parts by name, in the order of the table.
-pub const PARTS: [(&str, Part); 7] = [
-    ("bookings", bookings),
+pub const PARTS: [(&str, Part); 6] = [
+    ("costs", costs),
     ("webhooks", webhooks),
     ("postgres", postgres),
     ("ledger", ledger),
-    ("slow", slow),
     ("growth", growth),
     ("instructions", instructions),
 ];
 
-const THIRD: Aim = Aim {
-    ratio: 1.0 / 3.0,
-    text: "1/3",
-};
 pub const HALF: Aim = Aim {
     ratio: 0.5,
     text: "1/2",
 };
-/// Bookings in one transaction of bare SQLite: as many as one commit of the server can carry.
-const GROUPS: [usize; 2] = [128, 256];
 /// Bookings whose rows a bare database inserts.
 pub const ROWS_BOOKINGS: usize = 20_000;
-/// Memory of a server that does nothing, MiB.
-const IDLE_MIB: f64 = 30.0;
-/// How long a server is left alone before its idle memory is read.
-const REST: Duration = Duration::from_secs(1);
 /// How much more a booking may cost in a large database: what one phase of this machine differs from another.
 const FLAT: Aim = Aim {
     ratio: 0.8,
@@ -113,7 +102,7 @@ impl Bench {
     }
 
     /// The empty handler's rate, for half as long as a load.
-    fn nothing(&self, concurrency: usize) -> Fallible<Sample> {
+    pub fn nothing(&self, concurrency: usize) -> Fallible<Sample> {
         measure(&self.empty, || {
             cases::nothing(self.empty.addr, concurrency, Limit::time(self.seconds / 2))
         })
@@ -139,90 +128,9 @@ pub fn floor(name: &str, samples: &[Sample], aim: Option<Aim>) -> Floor {
     Floor {
         name: name.to_owned(),
         rates: samples.iter().map(|sample| sample.rate).collect(),
+        cpu_us: samples.iter().map(|sample| sample.cpu_us).collect(),
         aim,
     }
-}
-
-/// Created, protected, read; each right after the empty handler.
-fn bookings(bench: &Bench, report: &mut Report) -> Fallible<()> {
-    let server = bench.maker.server()?;
-    std::thread::sleep(REST);
-    let idle = server.process.memory("VmRSS")?;
-    let keys = cases::partners(server.process.addr, bench.concurrency, None)?;
-    let (addr, limit) = (server.process.addr, bench.limit());
-    let mut floors: [Vec<Sample>; 3] = Default::default();
-    let mut results: [Vec<Sample>; 3] = Default::default();
-    for _ in 0..bench.repeat {
-        let mut made = Vec::new();
-        for case in 0..3 {
-            floors[case].push(bench.nothing(bench.concurrency)?);
-            let result = measure(&server.process, || {
-                let before = std::mem::take(&mut made);
-                let (timing, after) = match case {
-                    0 => cases::create(&[addr], &keys, bench.concurrency, limit)?,
-                    1 => cases::protect(&[addr], before, limit)?,
-                    _ => cases::read(&[addr], before, limit)?,
-                };
-                made = after;
-                Ok(timing)
-            })?;
-            results[case].push(result);
-        }
-    }
-    report.part("bookings");
-    report.rate("empty poem handler", &floors.concat(), None);
-    let names = ["created", "protected", "read"];
-    for ((name, samples), (floors, aim)) in
-        names
-            .iter()
-            .zip(&results)
-            .zip(floors.iter().zip([Some(THIRD), None, None]))
-    {
-        report.rate(
-            name,
-            samples,
-            Some(&floor("empty poem handler", floors, aim)),
-        );
-    }
-    bare_rows(bench, &server, &results[0], report)?;
-    std::thread::sleep(REST);
-    report.value("idle memory after the start", idle, "MiB", Some(IDLE_MIB));
-    report.value(
-        "idle memory after these loads",
-        server.process.memory("VmRSS")?,
-        "MiB",
-        None,
-    );
-    Ok(())
-}
-
-/// Bare SQLite, beside which the creations stand again.
-fn bare_rows(
-    bench: &Bench,
-    server: &Server,
-    created: &[Sample],
-    report: &mut Report,
-) -> Fallible<()> {
-    let rows = Rows::of(&server.db, ROWS_BOOKINGS)?;
-    let rates: Vec<f64> = created.iter().map(|sample| sample.rate).collect();
-    for group in GROUPS {
-        let mut floors = Vec::new();
-        for _ in 0..bench.repeat {
-            let folder = bench.maker.folder()?;
-            floors.push(rows.insert(
-                &folder.path().join("bare.db"),
-                group,
-                bench.maker.commit_delay,
-            )?);
-        }
-        let floor = Floor {
-            name: format!("its 3 rows in bare SQLite, groups of {group}"),
-            rates: floors,
-            aim: None,
-        };
-        report.plain("created", &rates, Some(&floor));
-    }
-    Ok(())
 }
 
 /// Bare cryptography, and the check of a whole ledger beside the hashing in it.
@@ -243,6 +151,7 @@ fn ledger(bench: &Bench, report: &mut Report) -> Fallible<()> {
         name: "bare hashing of the same entries".to_owned(),
         rates: floors,
         aim: Some(HALF),
+        ..Floor::default()
     };
     report.plain("entries verified", &rates, Some(&floor));
     report.plain("bare SHA-256 of 64 bytes", &[hashing::sha256()], None);
@@ -272,32 +181,6 @@ fn verify(bench: &Bench, server: &Server) -> Fallible<f64> {
     }
 }
 
-/// Commits that take a millisecond longer: group commit must hide it.
-fn slow(bench: &Bench, report: &mut Report) -> Fallible<()> {
-    if !bench.maker.commit_delay.is_zero() {
-        return Ok(());
-    }
-    let server = bench.maker.server_with(Duration::from_millis(1))?;
-    report.part("every commit 1 ms longer");
-    for concurrency in [bench.concurrency, 256] {
-        let keys = cases::partners(server.process.addr, concurrency, None)?;
-        let (mut floors, mut results) = (Vec::new(), Vec::new());
-        for _ in 0..bench.repeat {
-            floors.push(bench.nothing(concurrency)?);
-            results.push(measure(&server.process, || {
-                Ok(cases::create(&[server.process.addr], &keys, concurrency, bench.limit())?.0)
-            })?);
-        }
-        let floor = floor("empty poem handler", &floors, None);
-        report.rate(
-            &format!("created, {concurrency} clients"),
-            &results,
-            Some(&floor),
-        );
-    }
-    Ok(())
-}
-
 /// The same work in a small and in a large database, each beside the empty handler at that moment.
 fn growth(bench: &Bench, report: &mut Report) -> Fallible<()> {
     let server = bench.maker.server()?;
@@ -318,26 +201,18 @@ fn growth(bench: &Bench, report: &mut Report) -> Fallible<()> {
             Limit::turns(size - held),
         )?;
         held = size;
-        let (mut relative, mut results) = (Vec::new(), Vec::new());
+        let (mut floors, mut results) = (Vec::new(), Vec::new());
         for _ in 0..bench.repeat {
-            let nothing = bench.nothing(bench.concurrency)?;
+            floors.push(bench.nothing(bench.concurrency)?);
             let sample = measure(&server.process, || {
                 Ok(cases::create(&[addr], &keys, bench.concurrency, Limit::turns(WINDOW))?.0)
             })?;
-            relative.push(nothing.rate);
             results.push(sample);
             held += WINDOW;
         }
         let what = format!("created, {} thousand in the file", size / 1000);
-        report.rate(
-            &what,
-            &results,
-            Some(&Floor {
-                name: "empty poem handler".into(),
-                rates: relative,
-                aim: None,
-            }),
-        );
+        let beside = floor("empty poem handler", &floors, None);
+        report.rate(&what, &results, Some(&beside));
         let rates: Vec<f64> = results.iter().map(|sample| sample.rate).collect();
         match &small {
             None => small = Some(rates),
@@ -346,6 +221,7 @@ fn growth(bench: &Bench, report: &mut Report) -> Fallible<()> {
                     name: "created, 10 thousand in the file".into(),
                     rates: small.clone(),
                     aim: Some(FLAT),
+                    ..Floor::default()
                 };
                 report.plain(&what, &rates, Some(&floor));
             }

@@ -182,7 +182,7 @@ impl Inserts {
             let floor = Floor {
                 name,
                 rates: rates_of_floor,
-                aim: None,
+                ..Floor::default()
             };
             report.plain("created, one node", &rates, Some(&floor));
         }

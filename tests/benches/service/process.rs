@@ -9,7 +9,7 @@ use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -28,12 +28,15 @@ pub struct Process {
     _output: BufReader<ChildStdout>,
     /// Where it listens.
     pub addr: SocketAddr,
+    /// How long it took until it did.
+    pub started: Duration,
 }
 
 impl Process {
     /// Starts a command and waits until it listens. What it says on standard error goes to `log`.
     pub fn start(mut command: Command, log: &Path) -> Fallible<Self> {
         let file = fs::File::create(log)?;
+        let began = Instant::now();
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -44,6 +47,7 @@ impl Process {
         let mut output = BufReader::new(output);
         let mut line = String::new();
         output.read_line(&mut line)?;
+        let started = began.elapsed();
         let addr = line
             .trim()
             .strip_prefix("listening on http://")
@@ -57,6 +61,7 @@ impl Process {
             child,
             _output: output,
             addr,
+            started,
         })
     }
 

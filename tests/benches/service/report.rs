@@ -2,15 +2,18 @@
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 
+use crate::baseline::Figures;
 use crate::cases::Sample;
 
 /// What a result is compared with.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Floor {
     /// What it is.
     pub name: String,
     /// Per second, one for each repetition, measured right before it.
     pub rates: Vec<f64>,
+    /// Microseconds of processor time each; nothing where they say nothing.
+    pub cpu_us: Vec<f64>,
     /// The ratio that is aimed at.
     pub aim: Option<Aim>,
 }
@@ -28,6 +31,9 @@ pub struct Aim {
 #[derive(Default)]
 pub struct Report {
     rows: Vec<Vec<Cell>>,
+    part: &'static str,
+    /// What a baseline is made of.
+    figures: Figures,
     /// How many aims were met, and how many there were.
     met: (usize, usize),
 }
@@ -46,8 +52,8 @@ impl Report {
             number(of(|s| s.peak)),
         ];
         if let Some(floor) = floor {
-            let rates: Vec<f64> = samples.iter().map(|sample| sample.rate).collect();
-            row.extend(self.compared(&rates, floor));
+            let of = |part: fn(&Sample) -> f64| samples.iter().map(part).collect::<Vec<_>>();
+            row.extend(self.compared(what, &of(|s| s.rate), &of(|s| s.cpu_us), floor));
         }
         self.rows.push(row);
     }
@@ -57,7 +63,7 @@ impl Report {
         let mut row = vec![Cell::new(what), number(median(rates.to_vec()))];
         row.resize_with(7, || Cell::new(""));
         if let Some(floor) = floor {
-            row.extend(self.compared(rates, floor));
+            row.extend(self.compared(what, rates, &[], floor));
         }
         self.rows.push(row);
     }
@@ -65,7 +71,8 @@ impl Report {
     /// A value with a limit it should not exceed.
     pub fn value(&mut self, what: &str, value: f64, unit: &str, limit: Option<f64>) {
         let mut row = vec![Cell::new(what), right(format!("{} {unit}", short(value)))];
-        row.resize_with(10, || Cell::new(""));
+        row.resize_with(11, || Cell::new(""));
+        self.keep(&format!("{what}, {unit}"), value);
         if let Some(limit) = limit {
             row.push(right(format!("≤ {} {unit}", short(limit))));
             row.push(self.verdict(value <= limit));
@@ -79,29 +86,39 @@ impl Report {
     }
 
     /// A heading between results.
-    pub fn part(&mut self, title: &str) {
+    pub fn part(&mut self, title: &'static str) {
+        self.part = title;
         self.rows.push(vec![Cell::new(format!("— {title}"))]);
     }
 
-    /// Floor, its rate, the ratio, the aim, whether it is met: each repetition against the floor measured before it.
-    fn compared(&mut self, rates: &[f64], floor: &Floor) -> Vec<Cell> {
-        let ratio = median(
-            rates
-                .iter()
-                .zip(&floor.rates)
-                .map(|(rate, floor)| rate / floor)
-                .collect(),
+    /// Floor, its rate, the ratio, that of the processor times, the aim, whether it is met: each repetition against the
+    /// floor measured before it.
+    fn compared(&mut self, what: &str, rates: &[f64], cpu_us: &[f64], floor: &Floor) -> Vec<Cell> {
+        let ratio = ratio(rates, &floor.rates);
+        let multiple = self::ratio(cpu_us, &floor.cpu_us);
+        self.keep(&format!("{what}, share of {}", floor.name), ratio);
+        self.keep(
+            &format!("{what}, processor time × {}", floor.name),
+            multiple,
         );
         let mut cells = vec![
             Cell::new(&floor.name),
             number(median(floor.rates.clone())),
-            right(format!("{ratio:.2}")),
+            right(format!("{ratio:.3}")),
+            number(multiple),
         ];
         if let Some(aim) = floor.aim {
             cells.push(right(format!("≥ {}", aim.text)));
             cells.push(self.verdict(ratio >= aim.ratio));
         }
         cells
+    }
+
+    fn keep(&mut self, what: &str, figure: f64) {
+        if figure.is_finite() {
+            let part = self.part;
+            self.figures.insert(format!("{part}: {what}"), figure);
+        }
     }
 
     fn verdict(&mut self, met: bool) -> Cell {
@@ -114,8 +131,8 @@ impl Report {
         }
     }
 
-    /// Prints it all.
-    pub fn print(&self, title: &str) {
+    /// Prints it all; the figures of a baseline.
+    pub fn print(self, title: &str) -> Figures {
         let mut table = Table::new();
         table
             .load_style(presets::UTF8_FULL_CONDENSED)
@@ -131,6 +148,7 @@ impl Report {
                 "floor",
                 "per second",
                 "ratio",
+                "CPU ×",
                 "aim",
                 "",
             ]);
@@ -139,7 +157,13 @@ impl Report {
         }
         println!("{title}\n{table}");
         println!("{} of {} aims met.", self.met.0, self.met.1);
+        self.figures
     }
+}
+
+/// Each over its floor: the middle of them; not a number where one of them is not known.
+fn ratio(results: &[f64], floors: &[f64]) -> f64 {
+    median(results.iter().zip(floors).map(|(a, b)| a / b).collect())
 }
 
 /// The value in the middle.

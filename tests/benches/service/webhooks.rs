@@ -20,9 +20,9 @@ const FIFTH: Aim = Aim {
     text: "1/5",
 };
 /// A pace at which nobody waits for anybody.
-const CALM: u32 = 20;
+pub const CALM: u32 = 20;
 /// How much longer a load at a pace runs than one at full speed: a 99th percentile needs some hundred turns.
-const LONGER: u32 = 5;
+pub const LONGER: u32 = 5;
 /// From an answer to its webhook, milliseconds.
 const SOON_MS: f64 = 0.5;
 /// Receivers of which one hangs.

@@ -1,4 +1,4 @@
-//! How the code is laid out, read from its sources: layers point one way, little is public, a name means one thing, and an
+//! The layout of the code, read from its sources: layers point one way, little is public, a name means one thing, and every
 //! operation is offered everywhere.
 
 mod layers;

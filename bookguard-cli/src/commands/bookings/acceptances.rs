@@ -1,4 +1,4 @@
-//! `bookings disclosure` and `bookings accept`: what a booking's terms say, and who accepted them.
+//! `bookings disclosure` and `bookings accept`: shows a booking's terms, and records who accepted them.
 
 use bookguard_core::evidence::Acceptance;
 use bookguard_core::features::acceptances::{
@@ -42,10 +42,10 @@ fn accepted(accepted: &Accepted, style: Style) -> String {
     record(style, &fields)
 }
 
-/// The terms in words, who accepted them, and the terms before.
+/// The terms in words, who accepted them, and the earlier terms.
 fn disclosure_shown(disclosure: &BookingDisclosure, style: Style) -> String {
     let current = &disclosure.current;
-    // Sentences of any length: a table would only be in their way.
+    // Sentences of any length do not fit a table.
     let text: Vec<_> = current.text.lines().map(plain).collect();
     let fields = fields! {
         "booking" => disclosure.booking_id,

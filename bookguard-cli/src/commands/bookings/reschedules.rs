@@ -1,4 +1,4 @@
-//! `bookings reschedule`: another date for an event.
+//! `bookings reschedule`: moves an event to another date.
 
 use bookguard_core::features::reschedules::{RescheduleBooking, Rescheduled};
 
@@ -11,7 +11,7 @@ pub(super) fn command() -> CliCommand {
     operation::<RescheduleBooking>("reschedule", about, rescheduled)
 }
 
-/// A change of date that was made, or would be.
+/// A reschedule that was recorded, or would be.
 fn rescheduled(moved: &Rescheduled, style: Style) -> String {
     let receipt = moved.receipt.as_ref();
     let recorded = match receipt {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use crate::engine::batch::{BatchState, Prior};
+use crate::engine::batch::{BatchState, RememberedAnswer};
 use crate::engine::change::Change;
 use crate::engine::command::{CommandOutcome, Envelope, Head, Written};
 use crate::engine::decide::{Decision, decide};
@@ -91,7 +91,7 @@ impl<R: Send + 'static> Queued for Job<R> {
                 caused.iter().for_each(|change| batch.apply(change));
                 changes.extend(caused);
                 if let Some(remember) = &self.asked.remember {
-                    let pending = Prior::Pending {
+                    let pending = RememberedAnswer::Pending {
                         request: remember.request,
                         command: index,
                     };

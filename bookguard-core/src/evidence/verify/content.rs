@@ -7,7 +7,7 @@ use super::super::facts::{Fact, LeafPlace, Logged};
 use super::super::frozen;
 use super::super::packet::{Packet, PacketEntry, evaluate};
 use super::super::state::BookingState;
-use super::super::summary::{Material, summarize};
+use super::super::summary::{SummaryInput, summarize};
 use super::{Outcome, Verification, deliveries, resolution, terms};
 use crate::ledger::jcs::differences;
 use crate::ledger::{Checkpoint, LeafKind};
@@ -154,7 +154,7 @@ fn evaluation(packet: &Packet, state: &BookingState, terms: &Terms) -> Outcome {
 }
 
 fn summary(packet: &Packet, facts: &[Logged<Fact>], head: &Checkpoint) -> Outcome {
-    let anew = summarize(&Material {
+    let anew = summarize(&SummaryInput {
         origin: &head.origin,
         created_at: packet.created_at,
         booking: &packet.booking,

@@ -3,7 +3,7 @@
 //! Invariant: an acceptance is recorded only for the text of the terms in force at that moment.
 
 use crate::engine::batch::{BatchState, LoadedBooking};
-use crate::engine::chain::Addition;
+use crate::engine::chain::AppendedFacts;
 use crate::engine::command::{Command, Decided, Head, Receipt};
 use crate::engine::needs::Needs;
 use crate::error::{Error, Obstacle};
@@ -69,7 +69,7 @@ impl Command for AcceptTerms {
             disclosure_hash: disclosure.disclosure_hash,
             disclosure_version: disclosure.version,
         };
-        let mut addition = Addition::to(batch, state, at, &self.seed)?;
+        let mut addition = AppendedFacts::to(batch, state, at, &self.seed)?;
         let place = addition.record(acceptance.clone())?;
         let reply = answer(batch, &place, &acceptance);
         Ok((addition.changes(), reply))

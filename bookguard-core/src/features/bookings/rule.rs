@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::engine::batch::BatchState;
-use crate::engine::chain::{self, Addition};
+use crate::engine::chain::{self, AppendedFacts};
 use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided, Head, NewEvent, Receipt};
 use crate::engine::needs::Needs;
@@ -108,7 +108,7 @@ impl Command for ProtectBooking {
             }
             BookingStatus::Created => {}
         }
-        let mut addition = Addition::to(batch, state, at, &self.seed)?;
+        let mut addition = AppendedFacts::to(batch, state, at, &self.seed)?;
         let leaf = addition.record(facts::ProtectionFact {
             protected_at: at,
             terms_hash: FrozenTerms::of(&state.terms).hash(),

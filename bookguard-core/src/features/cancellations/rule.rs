@@ -4,7 +4,7 @@
 //! batch, and only the decision of a pending resolution may follow.
 
 use crate::engine::batch::{BatchState, LoadedBooking, PartnerState};
-use crate::engine::chain::Addition;
+use crate::engine::chain::AppendedFacts;
 use crate::engine::command::{Command, Decided, NewEvent};
 use crate::engine::needs::Needs;
 use crate::error::{Error, Obstacle};
@@ -53,7 +53,7 @@ impl Command for CancelBooking {
             new.resolution_id,
             booking.protected,
         );
-        let mut addition = Addition::to(batch, state, at, &new.seed)?;
+        let mut addition = AppendedFacts::to(batch, state, at, &new.seed)?;
         addition.record(cancellation)?;
         resolve(batch, partner, addition, new, resolution)
     }
@@ -111,7 +111,7 @@ impl Command for DecideResolution {
         let resolution = latest
             .decided(decision, new.resolution_id, &state.terms)
             .map_err(|refusal| refusal.at_field("/refund", "Send at most what was paid."))?;
-        let addition = Addition::to(batch, state, at, &new.seed)?;
+        let addition = AppendedFacts::to(batch, state, at, &new.seed)?;
         resolve(batch, partner, addition, new, resolution)
     }
 }
@@ -136,7 +136,7 @@ pub(crate) fn owned(
 fn resolve(
     batch: &BatchState,
     partner: &PartnerState,
-    mut addition: Addition,
+    mut addition: AppendedFacts,
     new: &NewResolution,
     resolution: Resolution,
 ) -> Decided<Resolution> {

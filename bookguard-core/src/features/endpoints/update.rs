@@ -1,6 +1,6 @@
 //! Changes a webhook endpoint, or enables one that was disabled.
 
-use super::{ANYWHERE, Judge, NewSecret, address, events, new_secret, rate_limit};
+use super::{ANYWHERE, AddressCheck, NewSecret, address, events, new_secret, rate_limit};
 use crate::error::Error;
 use crate::features::endpoints::EndpointKept;
 use crate::input::{self, Declaration, Form};
@@ -90,7 +90,7 @@ impl EndpointChanges {
         },
     };
 
-    fn form(form: &mut Form<'_, '_>, judge: Judge<'_>) -> Option<Self> {
+    fn form(form: &mut Form<'_, '_>, judge: AddressCheck<'_>) -> Option<Self> {
         let url = form
             .about("Where events are posted from now on, including those that still wait.")
             .optional("url", |v| address(v, judge));

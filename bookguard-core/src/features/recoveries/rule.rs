@@ -45,7 +45,7 @@ impl Command for RecoverEvents {
             through_seq: partner.events.max(asked.after_seq),
             ..asked.clone().unbegun()
         };
-        let (recovery, mut changes) = Walk::new(batch, at, partner, begun).step();
+        let (recovery, mut changes) = RecoveryStep::new(batch, at, partner, begun).step();
         changes.push(Change::RecoveryAdded {
             partner_id: self.partner_id,
             recovery: Box::new(recovery.clone()),
@@ -137,7 +137,7 @@ impl Command for ContinueRecovery {
         if *owner != self.partner_id || elsewhere {
             return Ok((Vec::new(), ()));
         }
-        let (next, mut changes) = Walk::new(batch, at, partner, recovery.clone()).step();
+        let (next, mut changes) = RecoveryStep::new(batch, at, partner, recovery.clone()).step();
         if next != *recovery {
             changes.push(Change::RecoveryUpdated {
                 partner_id: self.partner_id,
@@ -149,7 +149,7 @@ impl Command for ContinueRecovery {
 }
 
 /// One step of a recovery.
-struct Walk<'a> {
+struct RecoveryStep<'a> {
     batch: &'a BatchState,
     /// The current time, but not before the recovery began, even if this node's clock is behind.
     at: Timestamp,
@@ -161,9 +161,9 @@ struct Walk<'a> {
 }
 
 /// A delivery of an event as a recovery sees it.
-type Known = (EndpointId, DeliveryState);
+type KnownDelivery = (EndpointId, DeliveryState);
 
-impl<'a> Walk<'a> {
+impl<'a> RecoveryStep<'a> {
     fn new(
         batch: &'a BatchState,
         at: Timestamp,
@@ -223,7 +223,7 @@ impl<'a> Walk<'a> {
             self.recovery.expired += 1;
             return;
         }
-        let failed = |(endpoint_id, state): &&Known| {
+        let failed = |(endpoint_id, state): &&KnownDelivery| {
             state.phase == DeliveryPhase::Failed
                 && find(self.partner, endpoint_id).is_some_and(|e| e.enabled)
         };
@@ -247,7 +247,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The event's deliveries that the recovery covers, including those made earlier in this batch.
-    fn deliveries(&self, event: &LoggedEvent) -> Vec<Known> {
+    fn deliveries(&self, event: &LoggedEvent) -> Vec<KnownDelivery> {
         let all = event.endpoints.iter().copied();
         let all = all.chain(self.made_since(event));
         all.filter(|endpoint_id| self.concerns(endpoint_id))
@@ -264,7 +264,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The status as listings show it: an open delivery to a deleted endpoint has failed.
-    fn status(&self, (endpoint_id, state): &Known) -> DeliveryStatus {
+    fn status(&self, (endpoint_id, state): &KnownDelivery) -> DeliveryStatus {
         match state.phase {
             DeliveryPhase::Pending if find(self.partner, endpoint_id).is_none() => {
                 DeliveryStatus::Failed

@@ -4,7 +4,7 @@
 //! no change of date is dated before the previous one.
 
 use crate::engine::batch::{BatchState, LoadedBooking};
-use crate::engine::chain::Addition;
+use crate::engine::chain::AppendedFacts;
 use crate::engine::command::{Command, Decided, Head, Receipt};
 use crate::engine::needs::Needs;
 use crate::error::Error;
@@ -56,7 +56,7 @@ impl Command for RescheduleBooking {
             former: PastReschedule::of(&state.terms, &state.moves, agreed_at),
             terms: FrozenTerms::of(&terms),
         };
-        let mut addition = Addition::to(batch, state, at, &self.seed)?;
+        let mut addition = AppendedFacts::to(batch, state, at, &self.seed)?;
         let place = addition.record(fact)?;
         let first = || FrozenTerms::of(&state.terms);
         addition.booking.first_terms.get_or_insert_with(first);

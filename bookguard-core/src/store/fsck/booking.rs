@@ -1,7 +1,7 @@
 //! Checks one booking: that its entries form a chain, and that its rows agree with them.
 
-use super::entry::{self, Opened};
-use super::page::Belongings;
+use super::entry::{self, OpenedEntry};
+use super::page::BookingRows;
 use super::{Findings, event};
 use crate::evidence::BookingState;
 use crate::evidence::frozen::policy_summary;
@@ -25,7 +25,7 @@ pub(super) fn counted(row: &Row, entries: &[Row]) -> Option<(PartnerId, u64)> {
 }
 
 /// Checks a booking with everything that belongs to it.
-pub(super) fn check(row: &Row, belongings: &Belongings<'_>, findings: &mut Findings) {
+pub(super) fn check(row: &Row, belongings: &BookingRows<'_>, findings: &mut Findings) {
     let thing = match row.id::<crate::model::id::noun::Booking>(0) {
         Ok(id) => format!("booking {id}"),
         Err(_) => "a booking with an invalid id".to_owned(),
@@ -78,7 +78,7 @@ pub(super) fn check(row: &Row, belongings: &Belongings<'_>, findings: &mut Findi
 }
 
 /// The policy summary that the booking shows, from the policy that its terms name. The ledger holds the policy's hash.
-fn policy(row: &Row, belongings: &Belongings<'_>) -> Option<PolicySummary> {
+fn policy(row: &Row, belongings: &BookingRows<'_>) -> Option<PolicySummary> {
     let policy_hash = terms::policy_hash(row, TERMS + 1).ok()?;
     let adopted = Adopted {
         document: belongings.policy(&policy_hash)?.clone(),
@@ -89,8 +89,8 @@ fn policy(row: &Row, belongings: &Belongings<'_>) -> Option<PolicySummary> {
 }
 
 /// Opens the entries and checks that they form one chain from the first on.
-fn open_all(thing: &str, rows: &[Row], findings: &mut Findings) -> Vec<Opened> {
-    let mut opened: Vec<Opened> = Vec::with_capacity(rows.len());
+fn open_all(thing: &str, rows: &[Row], findings: &mut Findings) -> Vec<OpenedEntry> {
+    let mut opened: Vec<OpenedEntry> = Vec::with_capacity(rows.len());
     for (seq, row) in (0_u64..).zip(rows) {
         let index = row.int(0).unwrap_or(-1);
         let mut fault = |detail: String| {

@@ -4,7 +4,7 @@
 use sha2::{Digest as _, Sha256};
 
 use super::event::CheckedEvent;
-use super::page::{Belongings, Receiver};
+use super::page::{BookingRows, Receiver};
 use super::{CLOCK_SLACK_MS, Findings, Notes, settled, spelled};
 use crate::engine::change::{Content, DeliveryPhase, DeliveryState};
 use crate::evidence::Notification;
@@ -20,7 +20,7 @@ use crate::webhook::{Attempt, FailureClass, Schedule};
 pub(super) fn check_all(
     event: &CheckedEvent,
     settled: &[&Logged<Notification>],
-    belongings: &Belongings<'_>,
+    belongings: &BookingRows<'_>,
     findings: &mut Findings,
 ) {
     let mut met: Vec<EndpointId> = Vec::new();
@@ -82,7 +82,7 @@ struct CheckedDelivery<'a> {
 }
 
 impl CheckedDelivery<'_> {
-    fn check(&self, row: &Row, belongings: &Belongings<'_>, findings: &mut Findings) {
+    fn check(&self, row: &Row, belongings: &BookingRows<'_>, findings: &mut Findings) {
         let Self { event, state, .. } = self;
         let place = named(&event.event_id, &self.endpoint_id);
         let said = settled::state(*state, self.settled.last().copied());
@@ -143,7 +143,7 @@ impl CheckedDelivery<'_> {
         &self,
         receiver: &Receiver,
         attempts: &[Attempt],
-        belongings: &Belongings<'_>,
+        belongings: &BookingRows<'_>,
         notes: &mut Notes<'_>,
     ) {
         let Some(begun) = self.state.begun else {
@@ -192,7 +192,7 @@ impl CheckedEvent {
         &self,
         begun: Timestamp,
         endpoint_id: &EndpointId,
-        belongings: &Belongings<'_>,
+        belongings: &BookingRows<'_>,
     ) -> Option<bool> {
         let now = belongings.now.ms().saturating_add(CLOCK_SLACK_MS);
         let by_hand = (self.retries > 0).then(|| begun >= self.at && begun.ms() <= now);
@@ -240,7 +240,7 @@ fn read(row: &Row) -> Result<(EndpointId, DeliveryState), StoreError> {
 
 /// The attempts of one delivery, densely numbered from 1.
 fn attempts(
-    belongings: &Belongings<'_>,
+    belongings: &BookingRows<'_>,
     event: &CheckedEvent,
     endpoint_id: &EndpointId,
     notes: &mut Notes<'_>,
@@ -377,8 +377,8 @@ fn judge(
         ));
     }
     match wrong_due(event, state, attempts.last(), now) {
-        Some(Wrong::Anyway(why)) => notes.fault(why),
-        Some(Wrong::ByTheClock(why)) => notes.doubt(why),
+        Some(DueFault::Anyway(why)) => notes.fault(why),
+        Some(DueFault::ByTheClock(why)) => notes.doubt(why),
         None => {}
     }
 }
@@ -430,10 +430,10 @@ fn judge_pruned(state: &DeliveryState, attempts: &[Attempt], notes: &mut Notes<'
 }
 
 /// Why a delivery's due time is wrong.
-enum Wrong {
-    /// Wrong whatever the clocks said.
+enum DueFault {
+    /// DueFault whatever the clocks said.
     Anyway(&'static str),
-    /// Wrong only if the clocks were right.
+    /// DueFault only if the clocks were right.
     ByTheClock(String),
 }
 
@@ -443,9 +443,9 @@ fn wrong_due(
     state: &DeliveryState,
     last: Option<&Attempt>,
     now: Timestamp,
-) -> Option<Wrong> {
-    let anyway = |why| Some(Wrong::Anyway(why));
-    let by_the_clock = |why: String| Some(Wrong::ByTheClock(why));
+) -> Option<DueFault> {
+    let anyway = |why| Some(DueFault::Anyway(why));
+    let by_the_clock = |why: String| Some(DueFault::ByTheClock(why));
     let over = last.is_some_and(Attempt::delivered);
     let waits = state.due.zip(state.since);
     if waits.is_none() && (state.due.is_some() || state.since.is_some()) {
@@ -469,7 +469,7 @@ fn wrong_due(
         (due, None) => due,
     };
     if due.is_some() && event.retries > 0 {
-        // Brought forward by hand, or scheduled after that.
+        // PartnerTotals forward by hand, or scheduled after that.
         return None;
     }
     // Taken and given back unsent. Then it is due since it was given back, which is in the past.

@@ -9,7 +9,7 @@ use crate::model::Timestamp;
 use crate::store::conn::{Row, StoreError};
 
 /// An entry whose leaf commits to this fact.
-pub(super) struct Opened {
+pub(super) struct OpenedEntry {
     pub seq: u64,
     pub leaf: Leaf,
     pub logged: Logged<Fact>,
@@ -19,14 +19,14 @@ pub(super) struct Opened {
 ///
 /// # Errors
 /// Why the entry does not hold.
-pub(super) fn open(row: &Row) -> Result<Opened, String> {
+pub(super) fn open(row: &Row) -> Result<OpenedEntry, String> {
     let (leaf, kind, members) = committed(row)?;
     let place = LeafPlace {
         index: row.size(0).map_err(unreadable)?,
         hash: leaf_hash(row.blob(3).map_err(unreadable)?),
         at: Timestamp::from_ms(leaf.t),
     };
-    Ok(Opened {
+    Ok(OpenedEntry {
         seq: row.size(2).map_err(unreadable)?,
         leaf,
         logged: Logged {

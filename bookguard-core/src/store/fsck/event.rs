@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use super::page::Belongings;
+use super::page::BookingRows;
 use super::{CLOCK_SLACK_MS, Findings, delivery};
 use crate::engine::change::{Content, EventRow, Pruned};
 use crate::evidence::BookingState;
@@ -55,7 +55,7 @@ fn causes(state: &BookingState) -> Vec<Cause<'_>> {
 /// Checks a booking's events and their deliveries.
 pub(super) fn check_all(
     state: &BookingState,
-    belongings: &Belongings<'_>,
+    belongings: &BookingRows<'_>,
     findings: &mut Findings,
 ) {
     let booking_id = state.booking.booking_id;

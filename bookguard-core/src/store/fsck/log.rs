@@ -12,7 +12,7 @@ use crate::store::tree::read_tile;
 use crate::store::{StoredHead, head};
 
 /// The state of the walk along the log.
-struct Walk {
+struct LogWalk {
     names: Names,
     /// The name in the head. It is the log's name unless the log's own entries give another.
     name: String,
@@ -21,7 +21,7 @@ struct Walk {
     partial: BTreeMap<u8, Tile>,
     tiles: u64,
     /// Fetched checkpoints that the walk has not reached, the next one last.
-    ahead: Vec<Kept>,
+    ahead: Vec<StoredCheckpoint>,
     /// The size after which to fetch more checkpoints; `None` if there are no more.
     fetched: Option<i64>,
     /// The time of the last leaf.
@@ -38,7 +38,7 @@ struct Walk {
 }
 
 /// A checkpoint as stored.
-struct Kept {
+struct StoredCheckpoint {
     size: u64,
     at: i64,
     note: String,
@@ -48,7 +48,7 @@ impl Check<'_> {
     /// Walks along the log.
     pub(super) fn log(&mut self) -> Result<(), StoreError> {
         let stored = head(self.conn)?;
-        let mut walk = Walk {
+        let mut walk = LogWalk {
             names: self.names()?,
             name: stored.map_or_else(String::new, |head| head.origin),
             tree: Tree::empty(),
@@ -92,7 +92,7 @@ impl Check<'_> {
     }
 
     /// Processes the next leaf. Its content is checked with its booking.
-    fn leaf(&mut self, walk: &mut Walk, index: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    fn leaf(&mut self, walk: &mut LogWalk, index: u64, bytes: &[u8]) -> Result<(), StoreError> {
         let written = Leaf::written_at(bytes);
         while let Some((_, root)) = walk.names.roots.pop_if(|(at, _)| *at <= index) {
             self.grow(walk)?;
@@ -124,7 +124,7 @@ impl Check<'_> {
     }
 
     /// Extends the tree to the last leaf processed.
-    fn grow(&mut self, walk: &mut Walk) -> Result<(), StoreError> {
+    fn grow(&mut self, walk: &mut LogWalk) -> Result<(), StoreError> {
         for tile in walk.tree.append(walk.pending.drain(..)) {
             if tile.bytes.len() == TILE_BYTES {
                 walk.partial.remove(&tile.level);
@@ -137,7 +137,7 @@ impl Check<'_> {
     }
 
     /// Compares a stored tile with the computed one.
-    fn tile(&mut self, walk: &mut Walk, tile: &Tile) -> Result<(), StoreError> {
+    fn tile(&mut self, walk: &mut LogWalk, tile: &Tile) -> Result<(), StoreError> {
         walk.tiles += 1;
         let place = || format!("tile {} of level {}", tile.index, tile.level);
         match read_tile(self.conn, tile.level, tile.index)? {
@@ -157,7 +157,7 @@ impl Check<'_> {
     }
 
     /// Checks the checkpoints up to the tree's size.
-    fn checkpoints(&mut self, walk: &mut Walk, written: Option<i64>) -> Result<(), StoreError> {
+    fn checkpoints(&mut self, walk: &mut LogWalk, written: Option<i64>) -> Result<(), StoreError> {
         while let Some(kept) = walk.ahead.pop_if(|kept| kept.size <= walk.tree.size()) {
             let place = format!("checkpoint {}", kept.size);
             let key = walk.names.key_at(kept.size, self.log, &walk.name)?;
@@ -205,7 +205,7 @@ impl Check<'_> {
         );
     }
 
-    fn fetch(&mut self, walk: &mut Walk) -> Result<(), StoreError> {
+    fn fetch(&mut self, walk: &mut LogWalk) -> Result<(), StoreError> {
         let (true, Some(after)) = (walk.ahead.is_empty(), walk.fetched) else {
             return Ok(());
         };
@@ -218,7 +218,7 @@ impl Check<'_> {
             None => None,
         };
         for row in rows.iter().rev() {
-            walk.ahead.push(Kept {
+            walk.ahead.push(StoredCheckpoint {
                 size: row.size(0)?,
                 at: row.int(1)?,
                 note: row.text(2)?.to_owned(),
@@ -228,7 +228,7 @@ impl Check<'_> {
     }
 
     /// Checks what remains after the last entry.
-    fn end_of_log(&mut self, walk: &mut Walk) -> Result<(), StoreError> {
+    fn end_of_log(&mut self, walk: &mut LogWalk) -> Result<(), StoreError> {
         for tile in std::mem::take(&mut walk.partial).into_values() {
             self.tile(walk, &tile)?;
         }
@@ -355,7 +355,7 @@ impl Check<'_> {
 
 /// Notes an entry written a second or more after the last checkpoint: one is kept for every second in which the log
 /// grew.
-fn pace(walk: &mut Walk, index: u64, written: i64) {
+fn pace(walk: &mut LogWalk, index: u64, written: i64) {
     let late = walk.kept_at.is_none_or(|kept| written >= kept + 1_000);
     if late && walk.late.is_none() {
         walk.late = Some((index, written));

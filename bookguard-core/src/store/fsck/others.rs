@@ -5,7 +5,7 @@
 //! only the service can make, and a counter must match the rows.
 
 use super::endpoint::ENDPOINTS;
-use super::page::Brought;
+use super::page::PartnerTotals;
 use super::{CLOCK_SLACK_MS, Check, Findings, PAGE, spelled};
 use crate::limits::{SECRET_OVERLAP_MS, SECRETS_VALID};
 use crate::model::id::Noun;
@@ -186,7 +186,7 @@ impl Check<'_> {
         if !spelled(row, 11, &quota) {
             self.findings.add("partner", place("quota"), MISSPELLED);
         }
-        let Brought { bookings, bytes } = self.brought.get(id).copied().unwrap_or_default();
+        let PartnerTotals { bookings, bytes } = self.brought.get(id).copied().unwrap_or_default();
         // The day never goes back: from the first event of the day on, every event belongs to it. No id holds a later
         // time than its 48 bits can.
         let last = Timestamp::from_ms((1 << 48) - 1);

@@ -43,13 +43,13 @@ impl Receiver {
 
 /// The part of a partner that its deliveries are checked against.
 #[derive(Default)]
-struct Theirs {
+struct PartnerContext {
     receivers: Vec<Receiver>,
     /// Recoveries that made deliveries due, rather than only count them.
     recoveries: Vec<Recovery>,
 }
 
-type Partners = HashMap<PartnerId, Arc<Theirs>>;
+type Partners = HashMap<PartnerId, Arc<PartnerContext>>;
 
 /// A page of bookings and everything that belongs to them.
 struct Page {
@@ -66,7 +66,7 @@ struct Page {
 }
 
 /// Everything that belongs to one booking of a page.
-pub(super) struct Belongings<'a> {
+pub(super) struct BookingRows<'a> {
     pub entries: &'a [Row],
     pub events: &'a [Row],
     pub resolutions: &'a [Row],
@@ -75,7 +75,7 @@ pub(super) struct Belongings<'a> {
     pub now: Timestamp,
 }
 
-impl<'a> Belongings<'a> {
+impl<'a> BookingRows<'a> {
     pub fn deliveries(&self, event_id: &EventId) -> &'a [Row] {
         group(&self.page.deliveries, event_id.as_bytes())
     }
@@ -116,12 +116,12 @@ struct Checked {
     counts: Counts,
     gone: HashMap<EndpointId, i64>,
     forgotten: HashSet<EndpointId>,
-    brought: HashMap<PartnerId, Brought>,
+    brought: HashMap<PartnerId, PartnerTotals>,
 }
 
 /// A partner's usage by its bookings.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Brought {
+pub(super) struct PartnerTotals {
     pub bookings: u64,
     pub bytes: u64,
 }
@@ -307,7 +307,7 @@ fn theirs(
     conn: &mut dyn Conn,
     cache: &mut Partners,
     partner_id: PartnerId,
-) -> Result<Arc<Theirs>, StoreError> {
+) -> Result<Arc<PartnerContext>, StoreError> {
     if let Some(known) = cache.get(&partner_id) {
         return Ok(Arc::clone(known));
     }
@@ -336,7 +336,7 @@ fn theirs(
         .rows
         .iter()
         .filter_map(|row| recoveries::read(row).ok());
-    let found = Arc::new(Theirs {
+    let found = Arc::new(PartnerContext {
         receivers,
         recoveries: recoveries.filter(|recovery| !recovery.dry_run).collect(),
     });
@@ -358,10 +358,10 @@ impl Page {
             attempts: self.attempts.len() as u64,
             ..Counts::default()
         };
-        let mut brought: HashMap<PartnerId, Brought> = HashMap::new();
+        let mut brought: HashMap<PartnerId, PartnerTotals> = HashMap::new();
         for row in &self.bookings {
             let id = row.blob(0).unwrap_or_default();
-            let belongings = Belongings {
+            let belongings = BookingRows {
                 entries: of_booking(&mut entries, 1, id),
                 events: of_booking(&mut events, 3, id),
                 resolutions: of_booking(&mut resolutions, 1, id),

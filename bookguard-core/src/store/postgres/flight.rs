@@ -14,11 +14,11 @@ use super::faults::Fault;
 use crate::store::conn::{Row, Rows, Statement};
 
 /// One statement under way.
-pub(super) type Leg<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + 'a>>;
+pub(super) type PendingStatement<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + 'a>>;
 
 /// Puts everything on the wire in order, then takes the answers in order. The first failure ends the list. If one item
 /// cannot be sent, nothing after it is: a COMMIT behind it would keep the rest.
-pub(super) async fn in_order<T>(mut lane: Vec<Leg<'_, T>>) -> Result<Vec<T>, Fault> {
+pub(super) async fn in_order<T>(mut lane: Vec<PendingStatement<'_, T>>) -> Result<Vec<T>, Fault> {
     let mut landed: Vec<Option<Result<T, Fault>>> = Vec::with_capacity(lane.len());
     std::future::poll_fn(|context| {
         for leg in &mut lane {

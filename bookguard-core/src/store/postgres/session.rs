@@ -16,7 +16,7 @@ use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls, Statement 
 
 use super::address::Address;
 use super::faults::Fault;
-use super::flight::{Leg, in_order, place};
+use super::flight::{PendingStatement, in_order, place};
 use crate::store::conn::{Statement, StoreError};
 
 /// The oldest supported server, as a `server_version_num`.
@@ -139,7 +139,7 @@ impl Session {
             return Ok(());
         }
         let prepared = self.wait(patience, |client| {
-            let ask = |sql: &&'static str| -> Leg<'_, Prepared> {
+            let ask = |sql: &&'static str| -> PendingStatement<'_, Prepared> {
                 let asked = client.prepare(sql);
                 Box::pin(async { Ok(asked.await?) })
             };
@@ -209,7 +209,7 @@ async fn open(
     let row = client.query_one(CHECKS, &[]).await?;
     let text = |column| row.try_get::<_, String>(column);
     let version: i32 = row.try_get(0)?;
-    let found = Found {
+    let found = ServerInfo {
         version,
         encoding: text(1)?,
         standby: text(2)? == "on",
@@ -248,7 +248,7 @@ where
 }
 
 /// What the server says about itself.
-struct Found {
+struct ServerInfo {
     version: i32,
     encoding: String,
     standby: bool,
@@ -257,7 +257,7 @@ struct Found {
     waits_for_disk: bool,
 }
 
-impl Found {
+impl ServerInfo {
     /// Why this server is not reliable, as the end of a sentence that begins with its address.
     fn check(&self) -> Result<(), String> {
         let refuse = |wrong: bool, why: &str| if wrong { Err(why.to_owned()) } else { Ok(()) };
@@ -297,8 +297,8 @@ mod tests {
 
     use super::*;
 
-    fn sound() -> Found {
-        Found {
+    fn sound() -> ServerInfo {
+        ServerInfo {
             version: 150_004,
             encoding: "UTF8".to_owned(),
             standby: false,
@@ -357,49 +357,49 @@ mod tests {
         assert_eq!(sound().check(), Ok(()));
         for (found, why) in [
             (
-                Found {
+                ServerInfo {
                     version: 140_011,
                     ..sound()
                 },
                 "is PostgreSQL 14,",
             ),
             (
-                Found {
+                ServerInfo {
                     version: 90_624,
                     ..sound()
                 },
                 "is PostgreSQL 9,",
             ),
             (
-                Found {
+                ServerInfo {
                     encoding: "SQL_ASCII".to_owned(),
                     ..sound()
                 },
                 "UTF8",
             ),
             (
-                Found {
+                ServerInfo {
                     standby: true,
                     ..sound()
                 },
                 "is a standby",
             ),
             (
-                Found {
+                ServerInfo {
                     read_only: true,
                     ..sound()
                 },
                 "only read",
             ),
             (
-                Found {
+                ServerInfo {
                     fsync: false,
                     ..sound()
                 },
                 "fsync = off",
             ),
             (
-                Found {
+                ServerInfo {
                     waits_for_disk: false,
                     ..sound()
                 },

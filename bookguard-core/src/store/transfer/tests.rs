@@ -444,7 +444,7 @@ fn fail_everywhere(
         let [mut source, mut target] = ends(bench, &to, fail_at, commit_happens);
         target.lasting = lasting;
         let (log, place) = (bench.log(), place.as_str());
-        let errand = Errand { log: &log, place };
+        let errand = TransferJob { log: &log, place };
         let carried = carry(&mut source, &mut target, &errand, &mut |_, _| {});
         drop((source, target));
         let marked = moved_to(&bench.db("old.db")).unwrap();
@@ -570,7 +570,7 @@ fn a_copy_that_is_not_the_original_is_noticed() {
             ..target
         };
         let log = bench.log();
-        let errand = Errand {
+        let errand = TransferJob {
             log: &log,
             place: "there",
         };
@@ -592,7 +592,7 @@ fn a_source_that_was_moved_elsewhere_while_its_turn_was_waited_for_stays_there()
     source.begin(&[]).unwrap();
     source.commit(&[mark(Some("elsewhere"))]).unwrap();
     let log = bench.log();
-    let errand = Errand {
+    let errand = TransferJob {
         log: &log,
         place: "late",
     };

@@ -4,10 +4,10 @@ use bookguard_core::input::Json;
 use bookguard_core::session::Access;
 
 use super::{JSON, component, examples, is_limited, schema, written};
-use crate::api::Offered;
+use crate::api::OperationEntry;
 
 /// The responses of an operation.
-pub(super) fn of(entry: &Offered) -> Json {
+pub(super) fn of(entry: &OperationEntry) -> Json {
     let route = &entry.route;
     let mut headers = vec![("x-request-id", "RequestId")];
     if is_limited(route) {
@@ -66,7 +66,7 @@ pub(super) fn content(schema: Json, example: Option<Json>) -> Json {
 }
 
 /// Every status a route may refuse with.
-fn refusals(entry: &Offered) -> Vec<u16> {
+fn refusals(entry: &OperationEntry) -> Vec<u16> {
     let route = &entry.route;
     let mut statuses = vec![400, 406, 413, 415, 500, 503];
     statuses.extend(route.refusals);

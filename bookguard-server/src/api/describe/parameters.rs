@@ -9,7 +9,7 @@ use bookguard_core::session::Access;
 use serde_json::{Value, json};
 
 use super::{component, written};
-use crate::api::Offered;
+use crate::api::OperationEntry;
 use bookguard_core::input::Json;
 
 /// The parameters of paths: name, description, and the prefix of its ids.
@@ -33,7 +33,7 @@ const IN_PATH: [(&str, &str, Option<&str>); 7] = [
 const ONCE: &str = "Makes repeating safe: for 24 hours the same key with the same request gets the same answer and happens once.";
 
 /// The parameters of an operation.
-pub(super) fn of(entry: &Offered) -> Vec<Json> {
+pub(super) fn of(entry: &OperationEntry) -> Vec<Json> {
     let route = &entry.route;
     let mut parameters: Vec<Json> = route
         .parameters()
@@ -57,7 +57,7 @@ pub(super) fn of(entry: &Offered) -> Vec<Json> {
 }
 
 /// The parameters that several operations share.
-pub(super) fn components(table: &[Offered]) -> Json {
+pub(super) fn components(table: &[OperationEntry]) -> Json {
     let mut parameters: Vec<(String, Json)> = Vec::new();
     for entry in table {
         for name in entry.route.parameters() {

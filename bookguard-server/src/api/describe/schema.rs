@@ -13,7 +13,7 @@ use poem_openapi::types::Type as _;
 use serde_json::Value;
 
 use super::{members, written};
-use crate::api::Offered;
+use crate::api::OperationEntry;
 use crate::refusal::{ErrorBody, Problem, Unauthorized};
 
 const COMPONENTS: &str = "#/components/schemas/";
@@ -22,7 +22,7 @@ const PUT_POLICY: &str = "NewPolicy";
 
 /// Every named schema: the answers' types as they describe themselves, the written ones, and the request readers' declarations,
 /// which know the limits and override both.
-pub(super) fn components(table: &[Offered]) -> Vec<(String, Json)> {
+pub(super) fn components(table: &[OperationEntry]) -> Vec<(String, Json)> {
     let mut registry = Registry::new();
     ErrorBody::register(&mut registry);
     Problem::register(&mut registry);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bookguard_core::limits::{RESPONSE_FIELDS, RESPONSE_FIELDS_BYTES};
 use bookguard_core::webhook::{FailureClass, Phase, printable_head};
 
-use super::Broken;
+use super::ExchangeError;
 use super::meter::Excess;
 use super::resolver::LookupFailed;
 use crate::courier::address::RefusedAddress;
@@ -89,7 +89,7 @@ impl AttemptFailure {
     }
 
     /// Interprets an error of an attempt that had reached `phase`, over TLS or not.
-    pub(super) fn of(broken: &Broken, https: bool, phase: Phase) -> Self {
+    pub(super) fn of(broken: &ExchangeError, https: bool, phase: Phase) -> Self {
         let error = broken.cause();
         if let Some(refused) = chain(error).find_map(|cause| cause.downcast_ref::<RefusedAddress>())
         {

@@ -114,7 +114,7 @@ const NAMES_TOLD: usize = 256;
 pub(super) struct CheckedResolver {
     rules: Arc<AddressRules>,
     places: Arc<Places>,
-    complaints: Arc<Complaints>,
+    complaints: Arc<ReportedNames>,
 }
 
 /// The error that a name does not lead to an allowed address; recovered from the client's error.
@@ -123,12 +123,12 @@ pub(super) struct LookupFailed;
 
 /// When the operator was told about which name.
 #[derive(Debug)]
-struct Complaints {
+struct ReportedNames {
     report: fn(&str),
     names: Mutex<HashMap<String, Instant>>,
 }
 
-impl Complaints {
+impl ReportedNames {
     fn tell(&self, name: &str, why: &dyn fmt::Display) {
         let now = Instant::now();
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
@@ -150,7 +150,7 @@ impl CheckedResolver {
         CheckedResolver {
             rules,
             places: Arc::new(Places::new()),
-            complaints: Arc::new(Complaints {
+            complaints: Arc::new(ReportedNames {
                 report,
                 names: Mutex::default(),
             }),

@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 
 use super::access;
 use super::objects::{kind, one_line};
-use crate::api::Offered;
+use crate::api::OperationEntry;
 use crate::api::{followed, operations};
 
 /// Writes the section.
-pub(super) fn write(text: &mut String, table: &[Offered], document: &Value) {
+pub(super) fn write(text: &mut String, table: &[OperationEntry], document: &Value) {
     text.push_str("\n## Operations\n\nWhat a status means where nothing else is said:\n\n");
     let usual = usual(document);
     for (status, meaning) in &usual {
@@ -78,7 +78,7 @@ fn answers<'d>(
 
 fn describe(
     text: &mut String,
-    table: &[Offered],
+    table: &[OperationEntry],
     document: &Value,
     operation: &Value,
     usual: &BTreeMap<String, String>,

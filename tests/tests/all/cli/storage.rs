@@ -1,4 +1,5 @@
-//! A disk that fails or runs out of room under a server: health says so, what can go on does, and all is well once it is mended.
+//! A disk that fails or fills up under a server: health reports it, everything possible continues, and all works again
+//! after the repair.
 
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,7 @@ use bookguard_tests::samples;
 use bookguard_tests::test_server::Partner;
 use bookguard_tests::waiting::until;
 use serde_json::json;
+use tokio::time::sleep;
 
 fn serve(database: &TestDatabase) -> CommandLine {
     database
@@ -19,16 +21,20 @@ fn serve(database: &TestDatabase) -> CommandLine {
         .env("BOOKGUARD_RATE_LIMIT_PER_SECOND", "0")
 }
 
-/// What health says until it is this: 200, or the code of a refusal.
+/// What health says: `ok`, or the code of a refusal.
+async fn health_now(caller: &Caller) -> String {
+    let reply = caller.get("/v1/health").await;
+    match reply.status {
+        200 => "ok".to_owned(),
+        503 => reply.code(),
+        other => panic!("{other}: {}", reply.text()),
+    }
+}
+
+/// Waits until health says so.
 async fn health(caller: &Caller, expected: &str) {
     until(expected, async || {
-        let reply = caller.get("/v1/health").await;
-        let said = match reply.status {
-            200 => "ok".to_owned(),
-            503 => reply.code(),
-            other => panic!("{other}: {}", reply.text()),
-        };
-        (said == expected).then_some(())
+        (health_now(caller).await == expected).then_some(())
     })
     .await;
 }
@@ -112,6 +118,46 @@ async fn an_unwritable_database_file_is_reported_and_its_log_is_truncated_afterw
     let begun = "cannot be brought into the database file";
     assert_eq!(count(&said, begun), 1, "{said}");
     assert_eq!(count(&said, "writes fail"), 0, "{said}");
+    database.verify(made).await;
+}
+
+#[tokio::test]
+async fn an_unsyncable_database_file_is_reported_while_a_backup_reads_too() {
+    let Some(disk) = DiskFaults::new() else {
+        return;
+    };
+    let database = TestDatabase::new(Engine::Sqlite);
+    let server = Serving::of(disk.under(serve(&database))).await;
+    let acme = server.partner("Acme").await;
+    disk.fail(&[("sync", "/bookguard.db", EIO)]);
+    let log = database.file().with_extension("db-wal");
+    let mut made = 0;
+    while std::fs::metadata(&log).unwrap().len() < 9 << 20 {
+        acme.book().await;
+        made += 1;
+    }
+    health(&acme.caller, "checkpoints_failing").await;
+    // Whoever reads an old state keeps SQLite from the end of the log, and with it from the sync: what comes before is written
+    // without a fault.
+    let reader = rusqlite::Connection::open(database.file()).unwrap();
+    reader.execute_batch("BEGIN").unwrap();
+    let bookings = "SELECT COUNT(*) FROM booking";
+    let seen: u32 = reader.query_row(bookings, [], |row| row.get(0)).unwrap();
+    assert_eq!(seen as usize, made);
+    // Few enough that the log does not become long again, over several of the server's tries.
+    for _ in 0..12 {
+        sleep(Duration::from_millis(250)).await;
+        acme.book().await;
+        made += 1;
+        assert_eq!(health_now(&acme.caller).await, "checkpoints_failing");
+    }
+    drop(reader);
+    assert_eq!(health_now(&acme.caller).await, "checkpoints_failing");
+    disk.mend();
+    health(&acme.caller, "ok").await;
+    let said = server.stop().await;
+    let begun = "cannot be brought into the database file";
+    assert_eq!(count(&said, begun), 1, "{said}");
     database.verify(made).await;
 }
 

@@ -1,13 +1,13 @@
-//! One name, one thing: a type that is known beyond its own folder shares its name with no other such type.
+//! One name, one thing: types that are visible beyond their own folder have distinct names.
 
 use std::collections::BTreeMap;
 
 use super::sources;
 
-/// The tags that tell ids apart are named after what they are ids of.
+/// The tags of ids are named after the things they identify.
 const TAGS: &str = "bookguard-core/model/id.rs";
 
-/// The name of the type that a line declares for more than its folder.
+/// The name of a type that a line declares for use beyond its folder.
 fn declared(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let line = line

@@ -1,4 +1,4 @@
-//! What an operation declares, as fields that can be typed: what they are called, what help says of them, how they are typed.
+//! Turns an operation's declaration into fields that can be typed: their names, help texts and forms.
 
 use bookguard_core::input::Json;
 use bookguard_core::operation::{QueryForm, Route};
@@ -8,7 +8,7 @@ use super::field::{Field, FlagForm, Place, kebab};
 
 const SCHEMAS: &str = "#/components/schemas/";
 
-/// What can be typed for a route.
+/// All fields of a route.
 pub(super) fn fields(route: &Route) -> Vec<Field> {
     let path = route.parameters().map(of_path);
     let query = route.query.iter().map(|parameter| {
@@ -42,8 +42,8 @@ fn of_path(name: &'static str) -> Field {
     field.map(|arg| arg.required(true).long(None))
 }
 
-/// The fields of an object's members, and of those of an object within it. `outer` is what the object stands in: its path there,
-/// what is said of it, and whether it must be there.
+/// Collects the fields of an object's members, and of objects within it. `outer` describes the enclosing object: its path,
+/// its help text, and whether it is required.
 fn members(
     object: &Json,
     named: &[(String, Json)],
@@ -68,7 +68,7 @@ fn members(
             _ => form(schema),
         };
         let (about, null) = about.split_once("; null ").unwrap_or((about, ""));
-        // What follows is said of the value again.
+        // The text after the part about null describes the value again.
         let (null, more) = null.split_once(". ").unwrap_or((null, ""));
         let about = format!("{} {more}", about.trim_end_matches('.'));
         let about = limited(about.trim_end(), schema, named);
@@ -81,7 +81,7 @@ fn members(
     }
 }
 
-/// How null is typed, where the value or those of its pairs may be null.
+/// How null is typed, if the value or the values of its pairs may be null.
 fn opposite(schema: &Json) -> Option<FlagForm> {
     let nullable = |schema: &Json| words(schema.get("type")).contains(&"null");
     match schema.get("additionalProperties").is_some_and(nullable) {
@@ -90,7 +90,7 @@ fn opposite(schema: &Json) -> Option<FlagForm> {
     }
 }
 
-/// The name that a schema refers to, and what that is if it is known.
+/// The name that a schema refers to, and the schema itself if it is known.
 fn followed<'n>(schema: &'n Json, named: &'n [(String, Json)]) -> (Option<&'n str>, &'n Json) {
     let reference = schema.get("$ref").and_then(Json::as_str);
     let reference = reference.map(|path| path.trim_start_matches(SCHEMAS));
@@ -98,7 +98,7 @@ fn followed<'n>(schema: &'n Json, named: &'n [(String, Json)]) -> (Option<&'n st
     (reference, found.map_or(schema, |(_, found)| found))
 }
 
-/// What a field is about, with its words, limits and default.
+/// A field's help text, with its allowed words, limits and default.
 fn limited(about: &str, schema: &Json, named: &[(String, Json)]) -> String {
     let mut about = about.trim_end_matches('.').to_owned();
     let (_, choices) = followed(schema.get("items").unwrap_or(schema), named);

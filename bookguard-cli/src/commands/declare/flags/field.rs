@@ -1,4 +1,4 @@
-//! One value of a request: the flag it is typed as, and the JSON that what was typed stands for.
+//! One value of a request: its flag, and how the text typed for it becomes JSON.
 //!
 //! Invariant: no number passes through a float.
 
@@ -14,7 +14,7 @@ use crate::files::{self, REQUEST_BYTES};
 /// One value of a request.
 pub(super) struct Field {
     pub(super) place: Place,
-    /// Its name there; of a member within a member, both.
+    /// Its name in the request; for a nested member, the whole path.
     pub(super) name: String,
     pub(super) arg: Arg,
     pub(super) form: FlagForm,
@@ -27,7 +27,7 @@ pub(super) enum Place {
     Body,
 }
 
-/// How what is typed becomes JSON.
+/// How the typed text becomes JSON.
 #[derive(Clone, Copy)]
 pub(super) enum FlagForm {
     Text,
@@ -35,17 +35,17 @@ pub(super) enum FlagForm {
     Whole,
     List,
     Pairs,
-    /// Keys of pairs that are taken away.
+    /// Keys of pairs to remove, typed as a list.
     Nulls,
-    /// A flag that says this.
+    /// A flag without a value that stands for this JSON.
     Says(&'static str),
     /// JSON in a file.
     File,
-    /// Whatever its reader makes of it.
+    /// A form of its own, read by this function.
     Read(ReadFlag),
 }
 
-/// Reads what was typed in a form of its own: the JSON it stands for, or why not.
+/// Reads text in a form of its own into JSON, or says why it cannot.
 pub(super) type ReadFlag = fn(&str) -> Result<String, String>;
 
 impl Field {
@@ -67,7 +67,7 @@ impl Field {
         })
     }
 
-    /// With its argument changed.
+    /// Changes its argument.
     pub(super) fn map(self, change: impl FnOnce(Arg) -> Arg) -> Self {
         Self {
             arg: change(self.arg),
@@ -75,7 +75,7 @@ impl Field {
         }
     }
 
-    /// With another flag.
+    /// Renames its flag.
     pub(super) fn called(self, flag: &str) -> Self {
         let value = match self.form {
             FlagForm::Pairs => "KEY=VALUE".to_owned(),
@@ -113,7 +113,7 @@ impl Field {
         }
     }
 
-    /// Puts the JSON of what was typed where it belongs, if it was.
+    /// Puts the JSON of the typed text where it belongs, if anything was typed.
     pub(super) fn put(&self, matches: &ArgMatches, members: &mut Members) -> Result<(), Failure> {
         let read = |read: ReadFlag| self.typed(matches).map(read).transpose();
         let json = match self.form {
@@ -170,7 +170,7 @@ fn whole(typed: &str) -> Result<String, String> {
     number.map_err(|_| format!("is \"{typed}\"; it must be a whole number"))
 }
 
-/// JSON in a file, exactly as it is there.
+/// JSON from a file, unchanged.
 fn json(file: &Path) -> Result<String, Failure> {
     let text = files::text(file, REQUEST_BYTES)?;
     let json = RawValue::from_string(text)
@@ -178,7 +178,7 @@ fn json(file: &Path) -> Result<String, Failure> {
     Ok(json.get().to_owned())
 }
 
-/// Names of fields between backticks, as flags.
+/// Replaces field names between backticks with their flags.
 fn in_flags(about: &str) -> String {
     let parts = about.split('`').enumerate();
     let parts = parts.map(|(index, part)| match index % 2 {
@@ -188,7 +188,7 @@ fn in_flags(about: &str) -> String {
     parts.collect()
 }
 
-/// `eventDate` as `event-date`.
+/// Turns `eventDate` into `event-date`.
 pub(super) fn kebab(name: &str) -> String {
     let mut out = String::with_capacity(name.len() + 4);
     for c in name.chars() {

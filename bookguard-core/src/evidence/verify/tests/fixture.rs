@@ -11,7 +11,7 @@ use crate::evidence::facts::{
 };
 use crate::evidence::frozen::policy_summary;
 use crate::evidence::packet::*;
-use crate::evidence::summary::{Material, summarize};
+use crate::evidence::summary::{SummaryInput, summarize};
 use crate::evidence::{
     Acceptance, BookingState, FrozenTerms, Notification, NotificationOutcome, Packet,
     RescheduleFact,
@@ -585,7 +585,7 @@ impl Fixture {
                 history: Vec::new(),
             });
         }
-        let summary = summarize(&Material {
+        let summary = summarize(&SummaryInput {
             origin: self.signer.name(),
             created_at,
             booking,

@@ -37,7 +37,7 @@ fn attempted(
     work: &mut BatchState,
     ms: i64,
     class: Option<FailureClass>,
-) -> Option<EndpointTurned> {
+) -> Option<EndpointStatusChange> {
     let state = work.deliveries.get_mut(&(id(5), id(7))).unwrap();
     state.lease = Some(77);
     let mut settle = settling(NOW.plus_ms(ms), 77, state.attempts + 1, class);
@@ -73,7 +73,7 @@ fn ten_failures_in_a_row_are_a_warning_and_five_days_of_them_suspend_said_once_e
         SUSPENDED_AFTER_MS + 1,
     ]) {
         let reply = attempted(&mut work, ms, failure);
-        if let Some(EndpointTurned { from, health, .. }) = reply {
+        if let Some(EndpointStatusChange { from, health, .. }) = reply {
             told.push((ms, from, health.status, health.failures, health.probe_at));
         }
     }
@@ -89,7 +89,7 @@ fn ten_failures_in_a_row_are_a_warning_and_five_days_of_them_suspend_said_once_e
     let reply = attempted(&mut work, SUSPENDED_AFTER_MS + 2, None);
     assert!(matches!(
         reply,
-        Some(EndpointTurned { from: Suspended, health, .. }) if health == EndpointHealth::of(Active)
+        Some(EndpointStatusChange { from: Suspended, health, .. }) if health == EndpointHealth::of(Active)
     ));
     assert_eq!(work.partners[&id(1)].endpoints[0].status, Active);
 }

@@ -53,7 +53,7 @@ fn everything_is_refused_even_an_answer_that_is_remembered() {
     let refused = (Kind::Unavailable, "ledger_rolled_back".to_owned());
     work.prior.insert(
         [1; 32],
-        Prior::Stored {
+        RememberedAnswer::Stored {
             request: [1; 32],
             answer: Arc::from(&b"answer"[..]),
         },

@@ -1,21 +1,21 @@
-//! What `mcp` looks at in a message on its way. Whatever is not as it should be is left for the server to read.
+//! The parts of a message that `mcp` itself needs. Anything malformed is left to the server.
 
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, IgnoredAny};
 use serde_json::value::RawValue;
 
-/// What of a message matters on its way, each by itself: the rest is the server's to read.
+/// The members of a message that this bridge needs, each read on its own. The server reads the rest.
 #[derive(Default)]
-pub(super) struct Glance {
+pub(super) struct MessagePeek {
     /// Its id, null included.
     pub(super) id: Option<Box<RawValue>>,
     pub(super) method: Option<String>,
     pub(super) params: Params,
-    /// Whether it answers a request, which nobody made.
+    /// Whether it is an answer; no request was made, so it is ignored.
     pub(super) is_answer: bool,
 }
 
-/// The members of a message.
+/// The members of a message, not yet read.
 #[derive(Default, Deserialize)]
 struct Members {
     #[serde(default, deserialize_with = "given")]
@@ -30,12 +30,12 @@ struct Members {
     error: Option<Box<RawValue>>,
 }
 
-/// A member that is there, whatever it holds.
+/// Reads a member that is present, whatever its value.
 fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
     <Box<RawValue>>::deserialize(deserializer).map(Some)
 }
 
-impl Glance {
+impl MessagePeek {
     pub(super) fn at(line: &[u8]) -> Self {
         let members: Members = serde_json::from_slice(line).unwrap_or_default();
         let answered = members.result.or(members.error).is_some();
@@ -47,7 +47,7 @@ impl Glance {
         }
     }
 
-    /// Whether nothing may be said to it (JSON-RPC 2.0, section 4.1; answers are not answered either).
+    /// Whether it must not be answered: a notification (JSON-RPC 2.0, section 4.1) or an answer.
     pub(super) fn wants_nothing(&self) -> bool {
         self.is_answer || self.id.is_none() && self.method.is_some()
     }
@@ -59,7 +59,7 @@ impl Glance {
     }
 }
 
-/// What a member holds, where it is what it should be.
+/// Reads a member; `None` if it is missing or has another type.
 fn read<T: DeserializeOwned>(member: Option<Box<RawValue>>) -> Option<T> {
     serde_json::from_str(member?.get()).ok()
 }
