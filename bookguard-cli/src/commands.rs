@@ -147,7 +147,7 @@ mod tests {
         shape_for(&declared(), &words).try_get_matches_from(words)
     }
 
-    /// What help calls the values of these flags; every other value is called as its flag is.
+    /// What help calls the values of these flags, of one command or of all; every other value is called as its flag is.
     const VALUES: [(&str, &str); 28] = [
         (
             "ADDRESS",
@@ -173,9 +173,9 @@ mod tests {
         ("MODE", "registration webhook-verification"),
         (
             "N",
-            "bookings database-wait-seconds endpoints events-per-day expect-refund limit \
+            "bookings database-wait-seconds endpoints evaluate:evidence events-per-day expect-refund limit \
              overlap-seconds quota-bookings quota-endpoints quota-events-per-day rate-limit \
-             rate-limit-burst rate-limit-per-second registrations-per-minute retention-days",
+             rate-limit-burst rate-limit-per-second registrations-per-minute retention-days version versions:cursor wait",
         ),
         ("PACKET|-", "packet"),
         ("PARTNER_ID", "partner"),
@@ -206,6 +206,11 @@ mod tests {
         }
     }
 
+    fn of_command(command: &str, flag: &str) -> String {
+        let command = command.rsplit(' ').next().unwrap_or_default();
+        format!("{command}:{flag}")
+    }
+
     #[test]
     fn help_names_every_value_by_its_kind() {
         let mut found = Vec::new();
@@ -213,16 +218,22 @@ mod tests {
         let own = |flag: &str| flag.replace('-', "_").to_ascii_uppercase();
         let mut wrong = Vec::new();
         for (command, flag, shown) in &found {
-            let kind = VALUES
-                .iter()
-                .find(|(_, flags)| flags.split(' ').any(|known| known == flag));
+            let kind_of = |flag: &str| {
+                let names = |flags: &str| flags.split(' ').any(|known| known == flag);
+                VALUES.iter().find(|(_, flags)| names(flags))
+            };
+            let own_flag = of_command(command, flag);
+            let kind = kind_of(&own_flag).or_else(|| kind_of(flag));
             let expected = kind.map_or_else(|| own(flag), |(name, _)| (*name).to_owned());
             if *shown != expected {
                 wrong.push(format!("{command} --{flag} <{shown}>, not <{expected}>"));
             }
         }
         for flag in VALUES.iter().flat_map(|(_, flags)| flags.split(' ')) {
-            if !found.iter().any(|(_, known, _)| known == flag) {
+            let is_there = |(command, known, _): &(String, String, String)| {
+                known == flag || of_command(command, known) == flag
+            };
+            if !found.iter().any(is_there) {
                 wrong.push(format!("no command has --{flag}"));
             }
         }
