@@ -18,8 +18,7 @@ fn sources(package: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for path in files(&root, "rs") {
         let name = path.strip_prefix(&root).unwrap().to_str().unwrap();
-        if !(name.ends_with("tests.rs") || name.contains("/tests/") || name.ends_with("fixture.rs"))
-        {
+        if !(name.ends_with("tests.rs") || name.contains("/tests/") || name.contains("fixture")) {
             let text = fs::read_to_string(&path).unwrap();
             found.insert(name.to_owned(), code(&text));
         }
