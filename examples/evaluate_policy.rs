@@ -1,5 +1,5 @@
-//! Computes what a cancellation comes to under a policy of one's own, without a service: the same function that the service, a
-//! preview and the verification of a packet call.
+//! Computes what a cancellation costs under your own policy, without a service. The service, its previews and the verification
+//! of packets call the same function.
 //!
 //! `cargo run -p bookguard-examples --example evaluate_policy`
 
@@ -32,10 +32,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What it comes to when the organizer of a concert for USD 1200.50 in New York cancels at this moment.
+/// Evaluates the cancellation, at this moment and by its organizer, of a concert for USD 1200.50 in New York.
 fn canceled_by_organizer(policy: &str, at: &str) -> Result<Evaluation, Box<dyn std::error::Error>> {
     let time = |text: &str| Timestamp::parse(text).ok_or("a moment is RFC 3339");
-    // Everything that is wrong with a policy is named at once, with its place.
+    // An error lists everything that is wrong with the policy, with its place.
     let policy = Policy::from_json(policy)?;
     let booked = Booked {
         event_date: EventDate::parse("2031-06-20T19:00:00").ok_or("an event has a date")?,
@@ -45,7 +45,7 @@ fn canceled_by_organizer(policy: &str, at: &str) -> Result<Evaluation, Box<dyn s
         paid: None,
         created_at: time("2031-01-10T15:00:00Z")?,
     };
-    // Terms are frozen once, when a booking is made: from then on they give the same for ever.
+    // Terms are frozen once, when a booking is made; from then on they always give the same result.
     let adopted = Some((policy, PolicySource::Booking));
     let terms = Terms::freeze(adopted, &booked, MissingZone::Refuse)?;
     let booking = Subject {

@@ -1,4 +1,4 @@
-//! Verifies an evidence packet offline, and tells what it says.
+//! Verifies an evidence packet offline, and prints the result.
 //!
 //! `cargo run -p bookguard-examples --example verify_packet packet.json ledger.vkey`
 
@@ -16,8 +16,8 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     Ok(ExitCode::from(u8::from(!verified)))
 }
 
-/// Whether the packet is genuine, and what was checked. Take the key from somewhere else than the packet: fetch it once from the
-/// service (`/v1/ledger/key`) and keep it.
+/// Returns whether the packet is genuine, and the report. Do not take the key from the packet: fetch it once from the service
+/// (`/v1/ledger/key`) and keep it.
 fn tell(packet: &[u8], key: &str) -> (bool, String) {
     let report = evidence::verify(packet, key.trim());
     let mut text = report.to_string();

@@ -1,4 +1,4 @@
-//! Receives webhooks with axum, and believes only those that Bookguard signed within the last five minutes.
+//! Receives webhooks with axum and accepts only those that Bookguard signed within the last five minutes.
 //!
 //! `WEBHOOK_SECRET=whsec_… cargo run -p bookguard-examples --example webhook_axum`, and then, with a server that runs with `--dev`,
 //! `bookguard webhook-endpoints create http://127.0.0.1:3000/webhooks`.
@@ -15,7 +15,7 @@ use axum::routing::post;
 use bookguard_core::webhook::{Secret, StandardHeaders, VerifyError, verify_standard};
 use serde_json::Value;
 
-/// What a receiver keeps: its secret, and the events it has handled. A real one keeps those in its database.
+/// The state of a receiver: its secret and the events it has handled. A real receiver keeps the events in its database.
 struct Receiver {
     secret: Secret,
     handled: Mutex<HashSet<String>>,
@@ -38,7 +38,7 @@ fn router(receiver: Receiver) -> Router {
         .with_state(Arc::new(receiver))
 }
 
-/// `body` is the bytes as they came: they are verified before anything reads them as JSON.
+/// Receives one webhook. `body` is the raw bytes: they are verified before they are parsed as JSON.
 async fn receive(
     State(receiver): State<Arc<Receiver>>,
     headers: HeaderMap,

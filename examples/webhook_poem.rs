@@ -1,7 +1,7 @@
-//! Receives webhooks with poem, by the short signature: the header `x-service-signature` alone.
+//! Receives webhooks with poem and checks only the short signature, the header `x-service-signature`.
 //!
-//! It says that a body is Bookguard's, not when it was sent. So the events that were handled must be remembered for good, as this
-//! program does; `webhook_axum.rs` checks the age as well.
+//! This signature proves that a body comes from Bookguard, but not when it was sent. So the handled events must be remembered
+//! for good, as this program does while it runs; `webhook_axum.rs` checks the age as well.
 //!
 //! `WEBHOOK_SECRET=whsec_… cargo run -p bookguard-examples --example webhook_poem`, and then, with a server that runs with `--dev`,
 //! `bookguard webhook-endpoints create http://127.0.0.1:3000/webhooks`.
@@ -16,7 +16,7 @@ use poem::web::Data;
 use poem::{EndpointExt as _, Route, Server, handler, post};
 use serde_json::Value;
 
-/// What a receiver keeps: its secret, and the events it has handled. A real one keeps those in its database.
+/// The state of a receiver: its secret and the events it has handled. A real receiver keeps the events in its database.
 struct Receiver {
     secret: Secret,
     handled: Mutex<HashSet<String>>,
@@ -40,7 +40,7 @@ fn receive(receiver: Data<&Arc<Receiver>>, headers: &HeaderMap, body: Vec<u8>) -
     take(&receiver, headers, &body)
 }
 
-/// `body` is the bytes as they came: they are verified before anything reads them as JSON.
+/// Handles one webhook. `body` is the raw bytes: they are verified before they are parsed as JSON.
 fn take(receiver: &Receiver, headers: &HeaderMap, body: &[u8]) -> StatusCode {
     let signature = headers.get("x-service-signature");
     let signature = signature.and_then(|value| value.to_str().ok());

@@ -1,7 +1,7 @@
 //! The flags that many commands share, and the settings as flags.
 //!
-//! What else can be typed stands with its command. Invariant: no flag takes a secret, because command lines are
-//! seen by every process of the machine and kept in shell histories.
+//! What else can be typed is declared beside its command. Invariant: no flag takes a secret, because every process of the
+//! machine can see command lines, and shell histories keep them.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -38,7 +38,8 @@ pub struct GlobalArgs {
 const WHERE: &str = "Where";
 const SETTINGS: &str = "Settings of the service";
 
-/// Settings as flags: those of every command, or those of `serve` alone. What they hold is read where all settings are.
+/// Settings as flags: those of every command, or those of `serve` alone. Their values are parsed together with all other
+/// settings.
 #[derive(Debug, Clone, Default)]
 pub struct SettingFlags<const EVERYWHERE: bool>(BTreeMap<&'static str, OsString>);
 
@@ -48,12 +49,12 @@ impl<const EVERYWHERE: bool> SettingFlags<EVERYWHERE> {
         all.filter(|setting| setting.everywhere == EVERYWHERE)
     }
 
-    /// What a setting's flag says; the values of a list between commas.
+    /// The value of a setting's flag; the values of a list are separated by commas.
     pub fn said(&self, setting: &Setting) -> Option<OsString> {
         self.0.get(setting.name).cloned()
     }
 
-    /// Whether the setting of this name has its flag.
+    /// Whether the flag of this setting was given.
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
@@ -124,23 +125,4 @@ pub enum Format {
     Table,
     /// For programs: exactly what the HTTP interface answers.
     Json,
-}
-
-/// A page of a list.
-#[derive(Debug, Clone, Default, Args)]
-pub struct PageArgs {
-    /// Rows of the page: 1 to 100 [default: 25]
-    #[arg(long, value_name = "N")]
-    pub limit: Option<String>,
-    /// The next page: the cursor of the previous page
-    #[arg(long)]
-    pub cursor: Option<String>,
-}
-
-/// What makes a repetition harmless.
-#[derive(Debug, Clone, Default, Args)]
-pub struct OnceArgs {
-    /// Make repeating safe: the same key within 24 hours changes nothing and answers the same
-    #[arg(long, value_name = "KEY")]
-    pub idempotency_key: Option<String>,
 }

@@ -1,11 +1,10 @@
-//! What each command does: it asks an operation, wherever its target is, and shows the answer.
+//! The commands: each one calls an operation on its target and shows the answer.
 //!
-//! Each subject's file declares its commands, with what can be typed and how answers are shown. No rule is here; a request goes
-//! out as it was typed and the core says what is wrong with it. Invariant: no flag takes a secret, because command lines are seen
-//! by every process of the machine and kept in shell histories.
+//! The file of each subject declares its commands: their arguments, and how answers are shown. There are no rules here: a
+//! request is sent as it was typed, and the core says what is wrong with it. Invariant: no flag takes a secret, because
+//! every process of the machine can see command lines, and shell histories keep them.
 
 mod accept_rollback;
-mod acceptances;
 mod api_keys;
 mod backup;
 mod bookings;
@@ -23,7 +22,6 @@ mod partners;
 mod policies;
 mod prune;
 mod recoveries;
-mod reschedules;
 mod serve;
 mod tail;
 mod transfer;
@@ -82,7 +80,8 @@ pub fn shape(declared: &[Declared]) -> clap::Command {
     shape_of(declared, &|_| true)
 }
 
-/// As much of it as clap needs to read these words: the flags of a command that was not typed would cost every start.
+/// The part of the command line that clap needs to parse these words. Building the flags of every command would slow down
+/// each start.
 pub fn shape_for(declared: &[Declared], words: &[OsString]) -> clap::Command {
     shape_of(declared, &|name| words.iter().any(|word| word == name))
 }
@@ -99,11 +98,11 @@ fn shape_of(declared: &[Declared], typed: &dyn Fn(&str) -> bool) -> clap::Comman
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommands(declared.iter().map(|command| command.shape(typed)));
-    // A doc comment of the arguments is not the program's.
+    // Otherwise clap takes the arguments' doc comment as the program's.
     GlobalArgs::augment_args(command).about("Evidence and protection for bookings")
 }
 
-/// Does what the command line says.
+/// Runs the command line.
 pub async fn run(
     declared: &[Declared],
     place: &GlobalArgs,
@@ -121,7 +120,7 @@ struct CompletionsArgs {
 
 fn completions(call: Call<'_>) -> Result<(), Failure> {
     let shell = call.args::<CompletionsArgs>()?.shell;
-    // Into memory first: the generator panics where a pipe breaks.
+    // Into memory first, because the generator panics on a broken pipe.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut shape(&declared()), "bookguard", &mut script);
     output::print(&String::from_utf8_lossy(&script))
@@ -146,6 +145,88 @@ mod tests {
         let words = std::iter::once("bookguard").chain(line.split_whitespace());
         let words: Vec<OsString> = words.map(OsString::from).collect();
         shape_for(&declared(), &words).try_get_matches_from(words)
+    }
+
+    /// What help calls the values of these flags; every other value is called as its flag is.
+    const VALUES: [(&str, &str); 28] = [
+        (
+            "ADDRESS",
+            "forward-to public-url security-contact security-encryption security-policy url",
+        ),
+        ("ADDRESS:PORT", "listen"),
+        ("AMOUNT", "agreed-refund amount-paid refund value"),
+        ("BOOL", "library-policies webhook-allow-http"),
+        ("DATABASE", "db from to"),
+        ("DAYS", "older-than"),
+        (
+            "FILE",
+            "api-key-file config guard-file ledger-key policy secret-file",
+        ),
+        ("FILE|-", "body json"),
+        ("FOLDER", "save"),
+        ("FORM", "output"),
+        ("HEADER", "proxy-header"),
+        ("ID", "webhook-id"),
+        ("KEY", "idempotency-key no-default-policy"),
+        ("KEY=VALUE", "default-policy metadata"),
+        ("KIND=FILE", "evidence"),
+        ("MODE", "registration webhook-verification"),
+        (
+            "N",
+            "bookings database-wait-seconds endpoints events-per-day expect-refund limit \
+             overlap-seconds quota-bookings quota-endpoints quota-events-per-day rate-limit \
+             rate-limit-burst rate-limit-per-second registrations-per-minute retention-days",
+        ),
+        ("PACKET|-", "packet"),
+        ("PARTNER_ID", "partner"),
+        ("SECONDS", "tolerance webhook-timestamp"),
+        ("SIGNATURE", "header"),
+        ("SIGNATURES", "webhook-signature"),
+        ("SIZE", "bytes min-free-disk quota-bytes"),
+        ("SUBNET", "trusted-proxy webhook-allow-subnet"),
+        ("TAGS", "security-languages"),
+        ("TYPE", "event_type"),
+        ("VKEY|@FILE", "key"),
+        ("http://HOST:PORT", "webhook-proxy"),
+    ];
+
+    /// The command, the flag and the value's name of all that takes a value.
+    fn values(command: &clap::Command, path: &str, found: &mut Vec<(String, String, String)>) {
+        let valued = command
+            .get_arguments()
+            .filter(|arg| arg.get_action().takes_values());
+        for arg in valued {
+            let flag = arg.get_long().unwrap_or(arg.get_id().as_str());
+            let names = arg.get_value_names().unwrap_or_default();
+            found.push((path.to_owned(), flag.to_owned(), names.join(" ")));
+        }
+        for inner in command.get_subcommands() {
+            let path = format!("{path} {}", inner.get_name());
+            values(inner, path.trim_start(), found);
+        }
+    }
+
+    #[test]
+    fn help_names_every_value_by_its_kind() {
+        let mut found = Vec::new();
+        values(&shape(&declared()), "", &mut found);
+        let own = |flag: &str| flag.replace('-', "_").to_ascii_uppercase();
+        let mut wrong = Vec::new();
+        for (command, flag, shown) in &found {
+            let kind = VALUES
+                .iter()
+                .find(|(_, flags)| flags.split(' ').any(|known| known == flag));
+            let expected = kind.map_or_else(|| own(flag), |(name, _)| (*name).to_owned());
+            if *shown != expected {
+                wrong.push(format!("{command} --{flag} <{shown}>, not <{expected}>"));
+            }
+        }
+        for flag in VALUES.iter().flat_map(|(_, flags)| flags.split(' ')) {
+            if !found.iter().any(|(_, known, _)| known == flag) {
+                wrong.push(format!("no command has --{flag}"));
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
     }
 
     #[test]

@@ -1,16 +1,17 @@
 //! Asks before something that cannot be undone.
 //!
-//! One question, so `dialoguer` would be more than it saves. Invariant: silence is no. Where nobody can be asked, only a flag on the command line is a yes.
+//! This is one question, so `dialoguer` would be more than it saves. Invariant: silence is no. If nobody can be asked, only
+//! a flag on the command line counts as yes.
 
 use std::io::{self, BufRead, IsTerminal as _, Write as _};
 
 use crate::failure::Failure;
 use crate::output::say;
 
-/// Goes on only if whoever started the command agrees: with `--yes`, or by typing it when asked.
+/// Continues only if the user agrees: with `--yes`, or by typing it when asked.
 ///
 /// # Errors
-/// [`Failure::Usage`] where nobody can be asked; [`Failure::Unexpected`] after a no.
+/// [`Failure::Usage`] if nobody can be asked; [`Failure::Unexpected`] after a no.
 pub fn ask(what: &str, yes: bool) -> Result<(), Failure> {
     if yes {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Exit codes: a promise to scripts, so each has one meaning and the table stands here once.
+//! Exit codes. Scripts rely on them, so each has one meaning, and this is the only table.
 
 use bookguard_core::Kind;
 
@@ -8,23 +8,23 @@ use bookguard_core::Kind;
 pub enum Exit {
     /// Done.
     Ok = 0,
-    /// Something nobody foresaw, or this machine's fault: a file, a disk, a port.
+    /// Something unexpected, or a fault of this machine: a file, a disk, a port.
     Unexpected = 1,
-    /// The command line itself.
+    /// The command line or a setting is wrong.
     Usage = 2,
-    /// Unknown, or another partner's.
+    /// The id is unknown, or another partner's.
     NotFound = 3,
-    /// No key, a wrong one, or one that may not.
+    /// The key is missing, wrong, or lacks the scope.
     Auth = 4,
-    /// Refused by a rule, or invalid; a retry or a test that failed.
+    /// Refused by a rule, or invalid; also a retry or a test that failed.
     Refused = 5,
     /// A signature, packet or ledger does not verify.
     NotVerified = 6,
-    /// The server cannot be reached.
+    /// The server or database cannot be reached.
     Unreachable = 7,
     /// Too many requests.
     RateLimited = 8,
-    /// The server failed, or answered what no Bookguard answers.
+    /// The server failed, or its answer is not one of Bookguard's.
     Server = 9,
 }
 
@@ -46,7 +46,7 @@ impl From<Exit> for std::process::ExitCode {
     }
 }
 
-/// The kind of error a server's status means; `None` when the status is not an error of Bookguard's.
+/// The kind of error that a server's status means; `None` if Bookguard does not use the status for errors.
 pub fn kind_of(status: u16) -> Option<Kind> {
     match status {
         401 => Some(Kind::Unauthorized),

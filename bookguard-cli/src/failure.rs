@@ -1,10 +1,11 @@
-//! Why a command failed, and how that is shown on standard error.
+//! The ways in which a command fails, and how they are shown on standard error.
 //!
-//! One form for people and one for programs; the latter is the JSON a server answers. Invariant: text that came from
-//! elsewhere reaches a terminal only through [`plain`].
+//! There is one form for people and one for programs; the latter is the JSON that a server answers. Invariant: text that
+//! came from elsewhere reaches a terminal only through [`plain`].
 
 use std::io;
 
+use bookguard_core::error::Obstacle;
 use bookguard_core::service::OpenError;
 use bookguard_core::{Error, Kind};
 pub use bookguard_server::ErrorBody;
@@ -13,35 +14,35 @@ use crate::args::Format;
 use crate::exit::Exit;
 use crate::text::plain;
 
-/// Why a command did not do what it was asked.
+/// Why a command failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// The command line makes no sense, or a file it names.
+    /// The command line, or a file that it names, is invalid.
     Usage(String),
     /// An operation was refused.
     Refused(Box<ErrorAnswer>),
-    /// There is no API key where one is needed.
+    /// An API key is needed, and there is none.
     NoKey,
-    /// Something does not verify; what, has been shown.
+    /// Something does not verify; the findings were already shown.
     NotVerified(String),
-    /// A retry or a test that failed; how, has been shown.
+    /// A retry or a test failed; the reason was already shown.
     NotDelivered(String),
-    /// The server cannot be reached, or the database's server.
+    /// The server or the database server cannot be reached.
     Unreachable(String),
-    /// What answers is not Bookguard, or a broken one.
+    /// The answer is not Bookguard's, or is malformed.
     BadAnswer(String),
-    /// This machine's fault, or nobody's.
+    /// A fault of this machine, or one without a known cause.
     Unexpected(String),
-    /// Whoever read the output has seen enough.
+    /// The reader of the output has closed it.
     Closed,
 }
 
 /// A refusal in the words of the HTTP interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorAnswer {
-    /// In the coarsest terms.
+    /// The kind of the error.
     pub kind: Kind,
-    /// What programs read.
+    /// The part that programs read.
     pub body: ErrorBody,
     /// Seconds to wait before trying again.
     pub retry_after_s: Option<u32>,
@@ -49,7 +50,7 @@ pub struct ErrorAnswer {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        // Nothing the caller sent is wrong: a flag is missing.
+        // The request is not at fault: a flag is missing.
         if error.code == "partner_required" {
             return Self::Usage(error.message);
         }
@@ -70,7 +71,7 @@ impl From<OpenError> for Failure {
     }
 }
 
-/// A failed write to standard output.
+/// Converts a failed write to standard output.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
@@ -81,7 +82,7 @@ impl From<io::Error> for Failure {
 }
 
 impl Failure {
-    /// How the command ends.
+    /// The exit code of the command.
     pub fn exit(&self) -> Exit {
         match self {
             Self::Refused(refusal) => refusal.kind.into(),
@@ -89,7 +90,7 @@ impl Failure {
         }
     }
 
-    /// Of what no operation said: how the command ends, in words, the code, and what is wrong.
+    /// For failures that no operation reported: the exit code, the title, the error code, and the message.
     fn own(&self) -> Option<(Exit, &str, &str, &str)> {
         Some(match self {
             Self::Usage(why) => (Exit::Usage, "Usage", "usage", why.as_str()),
@@ -118,7 +119,7 @@ impl Failure {
         })
     }
 
-    /// What is wrong, when waiting may mend it.
+    /// The message, if waiting may cure the failure.
     pub fn passing(&self) -> Option<&str> {
         match self {
             Self::Unreachable(message) => Some(message),
@@ -130,7 +131,7 @@ impl Failure {
         }
     }
 
-    /// The text for standard error; `None` when there is nobody to tell.
+    /// The text for standard error; `None` if there is nobody to tell.
     pub fn text(&self, format: Format) -> Option<String> {
         let body = self.body()?;
         Some(match format {
@@ -158,8 +159,7 @@ impl Failure {
             message: message.to_owned(),
             code: code.to_owned(),
             details: Vec::new(),
-            resolution_id: None,
-            disclosure_hash: None,
+            obstacle: Obstacle::default(),
             evaluation: None,
         })
     }
@@ -169,7 +169,7 @@ const NO_KEY: &str = "A server needs an API key, and none was given. Set BOOKGUA
                       that holds the key with --api-key-file.";
 
 fn for_people(body: &ErrorBody, retry_after_s: Option<u32>) -> String {
-    // The interface's 401 has none.
+    // A 401 of the HTTP interface has no code.
     let code = match body.code.as_str() {
         "" => "unauthorized",
         code => code,

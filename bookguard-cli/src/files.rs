@@ -1,4 +1,4 @@
-//! Files a command line names, read whole and never without an end.
+//! Reads the files that a command line names, whole and up to a maximum.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,14 +6,15 @@ use std::path::Path;
 
 use crate::failure::Failure;
 
-/// Bytes of a file that holds a key or a secret.
+/// The most bytes of a file that holds a key or a secret.
 pub const SECRET_BYTES: u64 = 64 * 1024;
-/// Bytes of a request's JSON: more than any server takes, so that the server's own words say so.
+/// The most bytes of a request's JSON. It is more than any server takes, so that the server itself refuses a body that is
+/// too large.
 pub const REQUEST_BYTES: u64 = 1024 * 1024;
-/// Bytes of a packet, a webhook's body, a server's answer.
+/// The most bytes of a packet, a webhook's body or a server's answer.
 pub const DOCUMENT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The bytes of a file, or of standard input for `-`; at most `most`.
+/// Reads at most `most` bytes of a file, or of standard input for `-`.
 ///
 /// # Errors
 /// [`Failure::Usage`] that names the file.
@@ -38,7 +39,7 @@ pub fn bytes(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// As [`bytes`], for text.
+/// Reads text, as [`bytes`] does.
 pub fn text(path: &Path, most: u64) -> Result<String, Failure> {
     String::from_utf8(bytes(path, most)?)
         .map_err(|_| Failure::Usage(format!("{} is not UTF-8 text", path.display())))

@@ -6,10 +6,10 @@ use reqwest::{Client, ClientBuilder};
 
 use crate::failure::Failure;
 
-/// A client with these settings.
+/// Builds a client with these settings.
 ///
 /// # Errors
-/// [`Failure::Unexpected`] when TLS cannot be set up, which is when the system has no certificates of authorities.
+/// [`Failure::Unexpected`] if TLS cannot be set up, because the system has no certificates of authorities.
 pub(crate) fn client(
     settings: impl FnOnce(ClientBuilder) -> ClientBuilder,
 ) -> Result<Client, Failure> {
@@ -27,8 +27,8 @@ pub(crate) fn client(
         .map_err(|e| Failure::Unexpected(format!("no HTTP client can be made: {e}")))
 }
 
-/// The innermost cause, which is the one that says something: the outer ones only repeat the address, and with it what a
-/// proxy's holds.
+/// The innermost cause, which is the informative one. The outer ones only repeat the address, and with it a proxy's
+/// credentials.
 pub(crate) fn cause(error: &reqwest::Error) -> String {
     let Some(mut cause) = error.source() else {
         return "the request failed".to_owned();

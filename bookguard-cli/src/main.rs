@@ -1,4 +1,4 @@
-//! The `bookguard` command line: reads it, does it, says what went wrong, ends with the right code.
+//! The `bookguard` command line: parses it, runs the command, reports errors, and exits with the right code.
 
 mod args;
 mod commands;

@@ -1,7 +1,7 @@
 //! How an answer is shown: tables for people, the interface's own JSON for programs.
 //!
-//! Invariants: a reader that goes away ends the command quietly, never with a panic; nothing that came from elsewhere
-//! steers the terminal; colour is for a terminal, unless its user says otherwise (`NO_COLOR`, `CLICOLOR_FORCE`).
+//! Invariants: if the reader goes away, the command ends quietly, never with a panic; text from elsewhere cannot control
+//! the terminal; colour is only for terminals, unless the user says otherwise (`NO_COLOR`, `CLICOLOR_FORCE`).
 
 pub mod bar;
 pub mod table;
@@ -17,12 +17,12 @@ use crate::failure::Failure;
 use crate::text::laid_out;
 use table::Style;
 
-/// What an operation answered.
+/// The answer of an operation.
 #[derive(Debug)]
 pub struct Answer<T> {
-    /// The JSON, to the byte.
+    /// The JSON, byte for byte.
     pub json: String,
-    /// The same, read.
+    /// The same, parsed.
     pub output: T,
 }
 
@@ -31,7 +31,7 @@ pub struct Answer<T> {
 pub struct Screen {
     /// The form of answers.
     pub format: Format,
-    /// The form the user asked for in so many words.
+    /// The form that the user asked for explicitly.
     pub explicit: Option<Format>,
     /// How tables look.
     pub style: Style,
@@ -39,7 +39,7 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Standard output, in the form chosen or the one that fits who reads it.
+    /// Standard output, in the chosen form or the one that fits its reader.
     pub fn new(choice: Option<Format>) -> Self {
         let terminal = io::stdout().is_terminal();
         let colour = AutoStream::choice(&io::stdout()) != ColorChoice::Never;
@@ -66,7 +66,7 @@ impl Screen {
         }
     }
 
-    /// Shows what is no operation's answer.
+    /// Shows a result that is not an operation's answer.
     pub fn said(
         &self,
         value: &impl Serialize,
@@ -78,7 +78,7 @@ impl Screen {
         }
     }
 
-    /// Shows one of many, on a line of its own.
+    /// Shows one of many results, on its own line.
     pub fn each(
         &self,
         value: &impl Serialize,
@@ -90,7 +90,7 @@ impl Screen {
         }
     }
 
-    /// Shows JSON: laid out on a terminal, to the byte elsewhere.
+    /// Shows JSON: indented on a terminal, byte for byte elsewhere.
     pub fn json(&self, json: &str) -> Result<(), Failure> {
         if self.terminal {
             print(&laid_out(json))
@@ -113,12 +113,12 @@ fn default_format(terminal: bool) -> Format {
     }
 }
 
-/// The form of errors, which have to be said before anything else is known.
+/// The form of errors, which is needed before anything else is known.
 pub fn error_format(choice: Option<Format>) -> Format {
     choice.unwrap_or(Format::Table)
 }
 
-/// Writes a text and the end of its line to standard output.
+/// Writes a text and a line break to standard output.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
@@ -129,7 +129,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes a line to standard error; if even that cannot be written, nobody is listening.
+/// Writes a line to standard error. A failed write is ignored, because nobody is listening.
 pub fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }

@@ -1,5 +1,5 @@
-//! docs/reference/settings.md is what the table of settings says. This holds the page against it,
-//! and with `UPDATE=1` writes it anew. docs/cli.md names every command.
+//! Checks that docs/reference/settings.md matches the table of settings, or rewrites the page with `UPDATE=1`. Also checks
+//! that docs/cli.md names every command.
 
 use bookguard_server::config::Settings;
 use bookguard_server::config::settings::Setting;

@@ -1,8 +1,8 @@
-//! Where a command works and under which settings: flags first, then the environment, then the configuration file.
+//! Where a command works, and with which settings: from flags first, then the environment, then the configuration file.
 //!
-//! The server's `Settings` say what a setting may hold. clap's own `env` is not used: it takes a variable that is set to nothing
-//! as set, lets BOOKGUARD_URL conflict with `--db`, and names the flag where a variable is wrong. Invariant: an environment variable that is set to
-//! nothing counts as not set.
+//! The server's `Settings` define which values a setting takes. clap's own `env` is not used: it takes an empty variable as
+//! set, lets BOOKGUARD_URL conflict with `--db`, and names the flag if a variable is wrong. Invariant: an empty environment
+//! variable counts as not set.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub enum Where {
     Server {
         /// Its address.
         url: String,
-        /// The file that holds the key; else the environment does.
+        /// The file that holds the key; without one, the environment does.
         api_key_file: Option<PathBuf>,
     },
 }
@@ -42,10 +42,10 @@ pub fn environment(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// Where a command works. A flag wins over the environment, whichever place it names.
+/// Where a command works. A flag wins over the environment, even if they name different kinds of places.
 ///
 /// # Errors
-/// [`Failure::Usage`] for a setting that makes no sense.
+/// [`Failure::Usage`] for an invalid setting.
 pub fn place(place: &GlobalArgs, var: Var<'_>) -> Result<Where, Failure> {
     let url = match &place.url {
         Some(url) => Some(url.clone()),
@@ -70,10 +70,10 @@ pub fn place(place: &GlobalArgs, var: Var<'_>) -> Result<Where, Failure> {
     })
 }
 
-/// The service's configuration: of `serve` with its own flags, of work on a database file without.
+/// The service's configuration: with the flags of `serve`, or without them for work on a database.
 ///
 /// # Errors
-/// [`Failure::Usage`] for a setting that makes no sense.
+/// [`Failure::Usage`] for an invalid setting.
 pub fn config(
     place: &GlobalArgs,
     serve: Option<&SettingFlags<false>>,
@@ -109,7 +109,7 @@ fn partner_id(text: &str) -> Result<PartnerId, Failure> {
 /// The API key for a server, if there is one.
 ///
 /// # Errors
-/// [`Failure::Usage`] for a file that cannot be read, or text that cannot be a key.
+/// [`Failure::Usage`] for a file that cannot be read, or text that is not a key.
 pub fn api_key(file: Option<&Path>, var: Var<'_>) -> Result<Option<String>, Failure> {
     let (source, key) = match file {
         Some(file) => (
@@ -124,7 +124,7 @@ pub fn api_key(file: Option<&Path>, var: Var<'_>) -> Result<Option<String>, Fail
     let Some(key) = key.map(|key| key.trim().to_owned()) else {
         return Ok(None);
     };
-    // Never shown, not even in part: it may be a good key with a stray character.
+    // Never shown, not even in part: it may be a real key with a stray character.
     if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(Failure::Usage(format!(
             "{source} holds no API key; it must hold one, bgk_…, and nothing else"

@@ -1,6 +1,6 @@
-//! What a command calls: a database file of its own, or a server.
+//! The target of a command: a database file, or a server.
 //!
-//! One generic call for every operation, so that a command never knows which of the two it talks to.
+//! Every operation goes through one generic call, so a command never knows which of the two it uses.
 
 pub mod local;
 pub mod remote;
@@ -16,7 +16,7 @@ use crate::settings::Where;
 use local::Local;
 use remote::Remote;
 
-/// What a command calls.
+/// The target of a command's calls.
 pub enum Target {
     /// A database file.
     Local(Local),
@@ -24,19 +24,19 @@ pub enum Target {
     Remote(Box<Remote>),
 }
 
-/// What a database file is opened for.
+/// The purpose for which a database is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// What is there.
+    /// Works on an existing database.
     Work,
-    /// To begin: the database is made when it is not there.
+    /// Creates the database if it does not exist.
     Begin,
-    /// To wait for what becomes of a delivery: of an event, of a test, or during a longer stay.
+    /// Waits for the outcome of a delivery: of an event, of a test, or while the command keeps running.
     Wait,
 }
 
 impl Target {
-    /// Opens what `place` says, for a purpose that matters to a database.
+    /// Opens the target that `place` names; the purpose matters only for a database.
     ///
     /// # Errors
     /// [`Failure::Usage`] or [`Failure::Unexpected`].
@@ -58,7 +58,7 @@ impl Target {
     /// Calls an operation.
     ///
     /// # Errors
-    /// Every one of [`Failure`]'s but [`Failure::NotVerified`].
+    /// Every [`Failure`] except [`Failure::NotVerified`].
     pub async fn call<O: Operation>(&self, request: Request) -> Result<Answer<O::Output>, Failure> {
         match self {
             Self::Local(local) => local.call::<O>(request).await,
@@ -69,11 +69,11 @@ impl Target {
         }
     }
 
-    /// A secret to sign events with that are posted from here: it stays the same, and whoever has the key or the database
-    /// can be shown it.
+    /// The secret for signing events that are posted from here. It stays the same, and whoever has the key or the database
+    /// may be shown it.
     ///
     /// # Errors
-    /// [`Failure::NoKey`]; [`Failure::Usage`] when no partner is named on a database.
+    /// [`Failure::NoKey`]; [`Failure::Usage`] on a database if no partner is named.
     pub fn own_secret(&self) -> Result<Secret, Failure> {
         match self {
             Self::Local(local) => local.signing_secret(),
@@ -81,7 +81,7 @@ impl Target {
         }
     }
 
-    /// The database, for what no server offers.
+    /// The database, for commands that no server offers.
     ///
     /// # Errors
     /// [`Failure::Usage`] on a server.
@@ -92,15 +92,15 @@ impl Target {
         }
     }
 
-    /// Whether this is the administrator, acting for no partner in particular.
+    /// Whether this is the administrator, acting for no specific partner.
     pub fn is_for_all(&self) -> bool {
         matches!(self, Self::Local(local) if local.is_for_all())
     }
 
-    /// Says so when this is a database on which no server runs: then nobody delivers what is done here.
+    /// Prints a notice if this is a database without a running server, because then nobody delivers the events made here.
     ///
     /// # Errors
-    /// [`Failure::Refused`] when the database does not answer.
+    /// [`Failure::Refused`] if the database does not answer.
     pub fn say_if_unserved(&self) -> Result<(), Failure> {
         match self {
             Self::Local(local) => local.say_if_unserved(),
@@ -108,7 +108,7 @@ impl Target {
         }
     }
 
-    /// Ends the work: a database is closed properly.
+    /// Ends the work, and closes a database properly.
     pub async fn close(self) {
         match self {
             Self::Local(local) => local.close().await,
@@ -117,7 +117,7 @@ impl Target {
     }
 }
 
-/// A request for what these ids name, with this body unless it is null.
+/// A request for these ids, with this body unless it is null.
 pub fn request(ids: &[&str], body: &Value) -> Request {
     Request {
         path: ids.iter().map(|id| (*id).to_owned()).collect(),
@@ -129,14 +129,14 @@ pub fn request(ids: &[&str], body: &Value) -> Request {
     }
 }
 
-/// What a command says that works on a database only.
+/// The message of a command that works only on a database.
 pub fn only_here(what: &str) -> Failure {
     Failure::Usage(format!(
         "\"{what}\" works only on the database itself: run it where the database is, with --db PATH and without --url or BOOKGUARD_URL"
     ))
 }
 
-/// Reads an operation's answer.
+/// Parses an operation's answer.
 fn read<O: Operation>(json: Vec<u8>) -> Result<Answer<O::Output>, String> {
     let json = String::from_utf8(json).map_err(|_| "it is not UTF-8".to_owned())?;
     let output = serde_json::from_str(&json).map_err(|e| e.to_string())?;

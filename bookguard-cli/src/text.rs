@@ -1,15 +1,15 @@
-//! Text from elsewhere made fit for a terminal, and JSON made fit for eyes.
+//! Makes text from elsewhere safe for a terminal, and JSON readable.
 //!
-//! A name may hold escape sequences that move the cursor, or marks that turn the reading direction. Invariants:
-//! nothing that [`plain`] returns steers a terminal; [`laid_out`] changes no value.
+//! A name may hold escape sequences that move the cursor, or marks that turn the reading direction. Invariants: nothing
+//! that [`plain`] returns controls a terminal; [`laid_out`] changes no value.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use bookguard_core::text::{goes_right_to_left, is_hidden};
 
-/// The text on one line, with everything that steers a terminal or hides replaced; isolated from what stands around it where
-/// any of it is written from right to left. To be used once, on what came from elsewhere.
+/// The text on one line, with every character replaced that controls a terminal or hides. Text with right-to-left
+/// characters is isolated from its surroundings. To be applied once, to text from elsewhere.
 pub fn plain(text: &str) -> Cow<'_, str> {
     let turns = goes_right_to_left(text);
     if !turns && !text.contains(is_hidden) {
@@ -27,9 +27,9 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// JSON with a member a line, its tokens as they were; characters that steer a terminal or hide are escaped.
+/// JSON with one member per line and unchanged tokens; characters that control a terminal or hide are escaped.
 ///
-/// `json` must be valid JSON, else the layout means nothing.
+/// `json` must be valid JSON; otherwise the layout is meaningless.
 pub fn laid_out(json: &str) -> String {
     let mut out = String::with_capacity(json.len() * 2);
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);

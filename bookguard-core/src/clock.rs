@@ -1,4 +1,4 @@
-//! Where time enters.
+//! The source of time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::model::Timestamp;
 
-/// The system's clock, or one that is set by hand.
+/// The system's clock, or one set by hand.
 #[derive(Debug, Clone, Default)]
 pub enum Clock {
     /// The system's.
@@ -17,7 +17,7 @@ pub enum Clock {
 }
 
 impl Clock {
-    /// Now.
+    /// The current instant.
     pub fn now(&self) -> Timestamp {
         match self {
             Self::System => {

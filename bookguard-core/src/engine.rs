@@ -1,5 +1,5 @@
-//! How commands become durable: gathered in batches, decided in turn, committed as one transaction and one ledger head; and
-//! what is handed to the courier after it.
+//! How commands become durable: collected in batches, decided in order, and committed as one transaction and one ledger
+//! head; and what is passed to the courier afterwards.
 
 pub mod answers;
 pub mod batch;

@@ -1,21 +1,21 @@
-//! Where randomness enters: one generator per thread, in user space, seeded by the system.
+//! The source of randomness: one generator per thread, in user space, seeded by the system.
 //!
-//! A booking takes some 130 random bytes, in pieces; a system call for each would cost more than what is done with it.
+//! A booking takes some 130 random bytes, in pieces; a system call for each piece would cost more than using it.
 
 use std::cell::RefCell;
 
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// Bytes drawn from one seed before the generator is seeded anew.
+/// Bytes drawn from one seed before the generator is reseeded.
 const RESEED_BYTES: usize = 1 << 24;
 
-struct Dice {
+struct SeededRng {
     rng: ChaCha12Rng,
     drawn: usize,
 }
 
-impl Dice {
+impl SeededRng {
     fn seeded() -> Self {
         let mut seed = [0; 32];
         getrandom::fill(&mut seed)
@@ -28,7 +28,7 @@ impl Dice {
 }
 
 thread_local! {
-    static DICE: RefCell<Dice> = RefCell::new(Dice::seeded());
+    static DICE: RefCell<SeededRng> = RefCell::new(SeededRng::seeded());
 }
 
 /// Fills `out` with random bytes fit for keys.
@@ -36,7 +36,7 @@ pub fn fill(out: &mut [u8]) {
     DICE.with_borrow_mut(|dice| {
         dice.drawn += out.len();
         if dice.drawn > RESEED_BYTES {
-            *dice = Dice::seeded();
+            *dice = SeededRng::seeded();
         }
         dice.rng.fill_bytes(out);
     });

@@ -1,7 +1,7 @@
-//! The one error of the product: what kind it is, a stable code to branch on, words for people.
+//! The one error type of the product: its kind, a stable code to branch on, and words for people.
 //!
-//! Each frontend translates [`Kind`] once (HTTP status, exit code). A message names the thing and the
-//! rule and never holds a secret; internal causes are logged at the edge and not put in here.
+//! Each frontend translates [`Kind`] once (HTTP status, exit code). A message names the object and the rule and never holds
+//! a secret. Internal causes are logged at the edge and are not part of it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,26 +10,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::ResolutionId;
 
-/// What went wrong, in the coarsest terms a caller can act on.
+/// The class of an error, as coarse as a caller can act on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// The request is malformed or breaks a rule on its fields (400).
     Invalid,
-    /// No key, or one that is not valid (401).
+    /// The key is missing or invalid (401).
     Unauthorized,
     /// The key is valid but may not do this (403).
     Forbidden,
-    /// Unknown, or another partner's: the two answer alike (404).
+    /// Unknown, or another partner's: both get the same answer (404).
     NotFound,
-    /// The state of the thing does not allow it (409).
+    /// The object's state does not allow it (409).
     Conflict,
-    /// An idempotency key came back with another request (422).
+    /// An idempotency key was repeated with another request (422).
     KeyReused,
-    /// Too many requests; [`Error::retry_after_s`] says when to come back (429).
+    /// Too many requests; [`Error::retry_after_s`] says when to try again (429).
     RateLimited,
     /// A fault of ours (500).
     Internal,
-    /// Not now: overloaded, or the outcome of the write is unknown; repeat with the same idempotency key (503).
+    /// Temporarily impossible: overloaded, or the write's outcome is unknown. Repeat with the same idempotency key (503).
     Unavailable,
 }
 
@@ -43,19 +43,28 @@ pub struct FieldError {
     pub code: String,
     /// What is wrong, for people.
     pub message: String,
-    /// What would be right.
+    /// How to fix it.
     pub fix: String,
 }
 
-/// What stands in the way of an operation, as far as the caller may see it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// What blocks an operation, as far as the caller may see it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct Obstacle {
-    /// The resolution that is there already.
+    /// The existing resolution of a booking that is already canceled, or of a review that is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub resolution_id: Option<ResolutionId>,
-    /// The hash of the terms' text in force, which is not the one accepted.
+    /// With `disclosure_changed`: the hash of the text in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub disclosure_hash: Option<String>,
-    /// What a cancellation comes to now, which is not what the caller expected: an evaluation's JSON, since an error knows no
-    /// policy.
+    /// The current result of a cancellation, which differs from the expected one: an evaluation as JSON, because this
+    /// module does not depend on policies.
+    #[serde(skip)]
+    #[cfg_attr(feature = "openapi", oai(skip))]
     pub evaluation: Option<String>,
 }
 
@@ -83,13 +92,13 @@ pub struct Error {
     pub kind: Kind,
     /// Stable snake_case code.
     pub code: Cow<'static, str>,
-    /// For people: names the thing, the rule and the way out.
+    /// For people: names the object, the rule and the way out.
     pub message: String,
     /// Every faulty field, when the request itself was at fault.
     pub details: Vec<FieldError>,
-    /// What stands in the way, where a refusal of the state of things has something to show.
+    /// What blocks the operation, if the refusal has something to show.
     pub obstacle: Option<Box<Obstacle>>,
-    /// Seconds to wait before trying again, where that is known.
+    /// Seconds to wait before trying again, if known.
     pub retry_after_s: Option<u32>,
 }
 
@@ -109,7 +118,7 @@ impl Error {
         }
     }
 
-    /// The same, showing what stands in the way.
+    /// Adds what blocks the operation.
     #[must_use]
     pub fn showing(self, obstacle: Obstacle) -> Self {
         Self {
@@ -123,13 +132,13 @@ impl Error {
         Self::new(Kind::Invalid, code, message)
     }
 
-    /// A refusal because of the state of things.
+    /// A refusal because of an object's state.
     pub fn conflict(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(Kind::Conflict, code, message)
     }
 
-    /// An id that is unknown to this caller: `noun` is the resource ("booking"). Says nothing about the
-    /// id itself, so that an unknown and another partner's id answer with the same bytes.
+    /// An id unknown to this caller; `noun` is the resource ("booking"). It says nothing about the id itself, so that an
+    /// unknown id and another partner's id get the same bytes.
     pub fn not_found(noun: &str) -> Self {
         Self::new(
             Kind::NotFound,
@@ -153,7 +162,7 @@ impl Error {
         }
     }
 
-    /// The ledger goes on in another database. Which one is told to the operator, not to a client.
+    /// The ledger continues in another database. Only the operator is told which.
     pub fn ledger_moved() -> Self {
         Self {
             retry_after_s: Some(30),
@@ -166,7 +175,7 @@ impl Error {
         }
     }
 
-    /// The database holds less than was published. What exactly is told to the operator, not to a client.
+    /// The database holds less than was published. Only the operator is told the details.
     pub fn ledger_rolled_back() -> Self {
         Self {
             retry_after_s: Some(30),
@@ -179,7 +188,7 @@ impl Error {
         }
     }
 
-    /// Too little disk space is left for anything new.
+    /// Too little disk space is left for new data.
     pub fn storage_low() -> Self {
         Self {
             retry_after_s: Some(30),
@@ -192,8 +201,8 @@ impl Error {
         }
     }
 
-    /// A request was prepared from what this node remembers of a partner's policies, and that is old. Nothing was
-    /// written; prepared anew from the store it goes on.
+    /// A request was prepared from this node's cached policies of a partner, which are out of date. Nothing was written;
+    /// prepared again from the store, the request can go on.
     pub fn outdated() -> Self {
         Self {
             retry_after_s: Some(1),
@@ -232,12 +241,12 @@ impl Error {
         Self::faults(vec![FieldError::new(pointer, code, message, fix)])
     }
 
-    /// The same, as the fault of one field.
+    /// Turns the error into the fault of one field.
     pub(crate) fn at_field(self, pointer: &str, fix: &str) -> Self {
         Self::fault(pointer, self.code, self.message, fix)
     }
 
-    /// One or more faulty fields. The first fault's code becomes the error's when it is the only one.
+    /// One or more faulty fields. A single fault's code becomes the error's.
     pub fn faults(details: Vec<FieldError>) -> Self {
         let (code, message) = match details.as_slice() {
             [one] => (

@@ -1,11 +1,11 @@
 //! Evidence: what a booking's ledger entries commit to, the packet that shows it, and its offline verification.
 //!
 //! ```text
-//! facts    one struct per kind of fact                 state    what they come to: the booking, by one `apply`
-//! reschedule, acceptance, notification                 summary  the same in sentences
-//!          those with more to say                      verify   packet + key → report
+//! facts    one struct per kind of fact                 state    the booking: its facts, folded by one `apply`
+//! reschedule, acceptance, notification                 summary  the packet in sentences
+//!          the facts with more members                 verify   packet + key → report
 //! frozen   the canonical text of a booking's terms     packet   the signed document
-//! entry    a leaf as it is kept                        continuation  how a log went on after a loss
+//! entry    a leaf as stored                            continuation  how a log continues after a loss
 //! ```
 //!
 //! All of it is pure, and [`verify()`] needs nothing but this crate's default features, the packet's bytes and the
@@ -51,7 +51,7 @@ pub use notification::{Notification, NotificationOutcome};
 pub use packet::{PACKET_TYPE, Packet, SealedPacket};
 pub use report::{Check, Report};
 #[doc(hidden)]
-pub use reschedule::{Rescheduled, TermsVersion};
+pub use reschedule::{RescheduleFact, TermsVersion};
 #[doc(hidden)]
 pub use state::BookingState;
 pub use verify::verify;

@@ -1,7 +1,7 @@
-//! What the service can do, one folder each: its operations (route, request, reply), and beside them the rule that decides.
+//! The service's features, one folder each: the operations (route, request, reply) and the rule that decides.
 //!
-//! An operation that writes is its own command: it names what it has to see, and its `rule` says what follows. Rules do no
-//! I/O, read no clock and roll no dice.
+//! An operation that writes is its own command: it names what it has to see, and its `rule` decides what follows. Rules do
+//! no I/O, read no clock and roll no dice.
 
 pub mod acceptances;
 pub mod api_keys;

@@ -1,10 +1,11 @@
 //! The rollback guard: the last head that was published or seen, kept in a second place beside the database.
 //!
-//! A database that was put back (an old backup, a standby that lagged) signs other entries under numbers that were
-//! given out already, unless somebody remembers. [`Guard`] remembers, in memory and in a small file beside the ledger
-//! key; that a database has a head this one is part of is judged by `store::continuity`. The file is written after a commit
-//! and before its answers leave, and flushed every second: a killed process loses nothing, a power cut the last second.
-//! Invariants: the guard never moves backwards; a file that cannot be written is reported once and blocks no write.
+//! A database that was put back (an old backup, a standby that lagged) would sign other entries under numbers that were
+//! given out already, unless something remembers. [`Guard`] remembers the head in memory and in a small file beside the
+//! ledger key. `store::continuity` judges whether a database's head continues it. The file is written after a commit
+//! and before its answers leave, and flushed every second. So a killed process loses nothing, and a power cut loses the
+//! last second. Invariants: the guard never moves backwards. A file that cannot be written is reported once and blocks
+//! no write.
 
 mod slots;
 
@@ -16,8 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::ledger::rollback::{PublishedHead, Rollback};
 use slots::Slot;
 
-/// The guard's file when nothing else is said: beside the key's file, or for a key that has none beside the database's
-/// file, else in the folder the program works in.
+/// The default path of the guard's file: beside the key's file; if the key has none, beside the database's file;
+/// otherwise in the working folder.
 pub fn default_path(key_file: Option<&Path>, db_file: Option<&Path>) -> PathBuf {
     let Some(file) = key_file.or(db_file) else {
         return PathBuf::from("bookguard.seen");
@@ -27,7 +28,7 @@ pub fn default_path(key_file: Option<&Path>, db_file: Option<&Path>) -> PathBuf 
     PathBuf::from(name)
 }
 
-/// What was last published or seen of the log.
+/// Remembers the head of the log that was last published or seen.
 pub struct Guard {
     path: PathBuf,
     report: fn(&str),
@@ -38,24 +39,24 @@ pub struct Guard {
 struct State {
     seen: Option<Arc<PublishedHead>>,
     file: Option<Arc<File>>,
-    /// The file as it was last read.
-    bytes: Option<Box<slots::Bytes>>,
-    /// Its latest slot, and where that stands.
+    /// The file's bytes as last read.
+    bytes: Option<Box<slots::GuardBytes>>,
+    /// The latest slot in the file, and its place.
     written: Option<(usize, Slot)>,
-    /// Whether there is something to flush.
+    /// Whether a write has not been flushed yet.
     dirty: bool,
-    /// Whether it was said that the file cannot be written.
+    /// Whether it was reported that the file cannot be written.
     told: bool,
-    /// Whether it was said that the database is rolled back.
+    /// Whether it was reported that the database is rolled back.
     rolled_back: bool,
 }
 
 impl Guard {
-    /// The guard whose file this is; it is made when a head is noted. `report` is told, a line each time, when the
-    /// database begins or ends to be rolled back, and once when the file cannot be written.
+    /// Opens the guard with this file. The file is created when the first head is noted. `report` receives a line
+    /// whenever the database becomes rolled back or whole again, and once if the file cannot be written.
     ///
     /// # Errors
-    /// A sentence for the operator when the file is there and cannot be read.
+    /// A sentence for the operator if the file exists and cannot be read.
     pub fn open(path: PathBuf, report: fn(&str)) -> Result<Self, String> {
         let mut state = State::default();
         let unreadable = |e: io::Error| {
@@ -72,7 +73,8 @@ impl Guard {
                 state.file = Some(Arc::new(file));
                 state.refresh().map_err(unreadable)?;
                 if state.written.is_none() {
-                    // It gets its name only when it is written, so nobody was about to fill one that has nothing in it.
+                    // A new file gets its name only once it is written, so an empty one is not about to be filled by
+                    // another process.
                     let wrong = if blank { "empty" } else { "damaged" };
                     return Err(format!(
                         "the guard file {} is {wrong}: what was last published of the ledger cannot be read from it. Check the \
@@ -90,30 +92,31 @@ impl Guard {
         })
     }
 
-    /// The file.
+    /// The guard's file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What this process last saw. To be asked before the database is: whatever was seen then is in it, if all is well.
+    /// The head this process last saw. Read it before the database: a sound database then contains it.
     pub fn seen(&self) -> Option<Arc<PublishedHead>> {
         self.state().seen.clone()
     }
 
-    /// What any process that shares the file last saw.
+    /// The head that any process sharing the file last saw.
     pub fn latest(&self) -> Option<Arc<PublishedHead>> {
         let mut state = self.state();
         if state.file.is_none() {
             state.file = slots::open(&self.path).ok().map(Arc::new);
         }
         let before = state.seen.clone();
-        // What cannot be read any more was reported when it could not be written.
+        // A file that became unreadable was reported when it could not be written.
         let _ = state.refresh();
         self.say_renamed(before.as_deref(), &state);
         state.seen.clone()
     }
 
-    /// Notes a head that is about to be shown. It was found to go on from `checked`, where that was another log's.
+    /// Notes a head that is about to be shown. If the remembered head is another log's, `checked` is the head of that
+    /// log which this one was found to continue.
     pub fn note(&self, checked: Option<&PublishedHead>, head: PublishedHead) {
         let mut state = self.state();
         let before = state.seen.clone();
@@ -124,7 +127,7 @@ impl Guard {
         self.say_renamed(before.as_deref(), &state);
     }
 
-    /// Flushes what was noted to the disk. Blocks for as long as the disk takes.
+    /// Flushes noted heads to the disk. Blocks for as long as the disk takes.
     pub fn sync(&self) {
         let file = {
             let mut state = self.state();
@@ -140,13 +143,13 @@ impl Guard {
         }
     }
 
-    /// Whether something was noted that the disk may not have.
+    /// Whether a head was noted that may not be on the disk yet.
     #[cfg(test)]
     fn is_dirty(&self) -> bool {
         self.state().dirty
     }
 
-    /// Says on the report when the database begins to be rolled back, and when it is whole again.
+    /// Reports when the database becomes rolled back, and when it is whole again.
     pub fn say(&self, rollback: Option<&Rollback>) {
         let mut state = self.state();
         if state.rolled_back == rollback.is_some() {
@@ -192,7 +195,7 @@ impl Guard {
 }
 
 impl State {
-    /// Takes over what another process wrote to the file.
+    /// Takes over a head that another process wrote to the file.
     fn refresh(&mut self) -> io::Result<()> {
         let Some(file) = &self.file else {
             return Ok(());
@@ -205,7 +208,7 @@ impl State {
         self.bytes = Some(Box::new(bytes));
         if let Some((_, slot)) = &self.written {
             let known = self.seen.as_deref();
-            // What is known beyond the file is what could not be written to it.
+            // A head beyond the file's is one that could not be written to it.
             let beyond = known
                 .is_some_and(|seen| seen.origin == slot.seen.origin && seen.size >= slot.seen.size);
             if !beyond {
@@ -235,14 +238,14 @@ impl State {
             }
         }
         let file = self.file.clone();
-        let _held = file.as_deref().and_then(slots::Held::take);
+        let _held = file.as_deref().and_then(slots::FileLock::take);
         let read = self.refresh();
         self.advance(checked, head);
         read?;
         self.write(path)
     }
 
-    /// Moves to `head`, unless that is behind what is known or of a log that what is known does not lead to.
+    /// Moves to `head`, unless that is behind the known head or belongs to a log that does not continue the known one.
     fn advance(&mut self, checked: Option<&PublishedHead>, head: PublishedHead) {
         let forward = match self.seen.as_deref() {
             None => true,
@@ -254,7 +257,7 @@ impl State {
         }
     }
 
-    /// Writes what is known, unless that is what the file says.
+    /// Writes the known head, unless the file holds it already.
     fn write(&mut self, path: &Path) -> io::Result<()> {
         let (Some(file), Some(seen)) = (&self.file, &self.seen) else {
             return Ok(());
@@ -269,7 +272,7 @@ impl State {
         };
         let bytes = self.bytes.get_or_insert_with(|| Box::new([0; slots::FILE]));
         let at = slots::write(file, written.map(|(at, _)| *at), &slot, bytes).map_err(|error| {
-            // A file that was opened for reading only says something else than why.
+            // If the file is open only for reading, the write's error does not say why. Opening it for writing does.
             let reopened = File::options().write(true).open(path);
             reopened.err().unwrap_or(error)
         })?;

@@ -1,12 +1,12 @@
 //! Reads a JSON request body and reports every fault in it at once, each by JSON pointer with a fix.
 //!
-//! serde stops at the first fault, does not notice duplicates and turns numbers into floats; a partner who integrates
-//! deserves the whole list, and money needs the digits as they were written. The grammar itself is
-//! serde_json's: a [`Value`] is a slice it has already accepted.
+//! serde stops at the first fault, does not notice duplicates and turns numbers into floats. A partner who integrates needs
+//! the whole list, and money needs the digits as they were written. serde_json still parses the grammar: a [`Value`] is a
+//! slice that it has accepted.
 //!
-//! Reading a form: bind every field first, then build, so that one fault does not hide the next. The same reader describes what
-//! it reads, as JSON Schema (`describe`): it is run without a value then, and has each field say what it is. So a reader must not
-//! leave early, and not look for a field before it binds it.
+//! To read a form, bind every field first and build afterwards, so that one fault does not hide the next. The same reader
+//! describes what it reads, as JSON Schema (`describe`): it then runs without a value, and each field describes itself. So
+//! a reader must not return early, and must not look up a field before binding it.
 
 mod describe;
 mod form;
@@ -67,7 +67,7 @@ fn read_value<T>(
     }
 }
 
-/// A body that may be left out: none says what an empty object does.
+/// A body that may be omitted: without one, the same as an empty object.
 pub fn or_empty(body: &[u8]) -> &[u8] {
     match body.iter().all(u8::is_ascii_whitespace) {
         true => b"{}",
@@ -75,7 +75,7 @@ pub fn or_empty(body: &[u8]) -> &[u8] {
     }
 }
 
-/// Where a value stands in the body; written out as a JSON pointer only when there is a fault to report.
+/// The place of a value in the body; formatted as a JSON pointer only when there is a fault to report.
 enum Path<'p> {
     Root,
     Field(&'p Path<'p>, &'p str),
@@ -87,7 +87,7 @@ impl fmt::Display for Path<'_> {
         match self {
             Path::Root => Ok(()),
             Path::Field(parent, name) => {
-                // A name of the client's own may be as long as the body.
+                // A name chosen by the client may be as long as the body.
                 let name = cut(name, POINTER_CHARS)
                     .replace('~', "~0")
                     .replace('/', "~1");
@@ -97,7 +97,7 @@ impl fmt::Display for Path<'_> {
         }
     }
 }
-/// The word a person most likely meant, if any is near enough.
+/// The word closest to the one typed, if any is close enough.
 pub fn nearest<'w>(typed: &str, words: &[&'w str]) -> Option<&'w str> {
     if typed.len() > 64 {
         return None;
@@ -116,17 +116,17 @@ pub fn nearest<'w>(typed: &str, words: &[&'w str]) -> Option<&'w str> {
         .map(|(_, word)| word)
 }
 
-/// Characters of the client's own input that are shown back.
+/// Characters of the client's own input that are echoed.
 const ECHO_CHARS: usize = 40;
-/// Characters of a name in a pointer: no name that is allowed is longer.
+/// Characters of a name in a pointer; no allowed name is longer.
 const POINTER_CHARS: usize = 64;
 
-/// A piece of the client's own input short enough to show back.
+/// A piece of the client's own input, short enough to echo.
 pub fn shorten(text: &str) -> String {
     cut(text, ECHO_CHARS)
 }
 
-/// The first `chars` characters of a text that may hold anything.
+/// The first `chars` characters of arbitrary text.
 pub fn cut(text: &str, chars: usize) -> String {
     let cleaned = text
         .chars()

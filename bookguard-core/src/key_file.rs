@@ -1,8 +1,8 @@
-//! The ledger key: a signed-note private key in the usual text form, in a file that only its owner reads or given as
+//! The ledger key: a signed-note private key in the usual text form, in a file that only its owner can read, or given as
 //! text by the platform.
 //!
-//! A file is made once, with the log. Losing it must be loud, so an existing log never gets a new one. [`LedgerKeySource`]
-//! says where a node gets its key from; the service checks that the key belongs to the log.
+//! The file is made once, with the log. Losing it must be loud, so an existing log never gets a new one.
+//! [`LedgerKeySource`] says where a node gets its key; the service checks that the key belongs to the log.
 
 mod source;
 
@@ -18,7 +18,7 @@ use crate::ledger::Signer;
 use crate::private;
 pub use source::{KeyNotFile, KeyText, LedgerKeySource};
 
-/// The key's file when nothing else is said: beside the database's file, else in the folder the program works in.
+/// The key's default file: beside the database's file, or in the working directory if there is none.
 pub fn default_path(db_file: Option<&Path>) -> PathBuf {
     let Some(file) = db_file else {
         return PathBuf::from("bookguard.key");
@@ -28,7 +28,7 @@ pub fn default_path(db_file: Option<&Path>) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// A name for a log that nobody else has.
+/// A unique name for a log.
 pub(crate) fn new_name() -> String {
     format!("bookguard-{}", hex::encode(entropy::bytes::<8>()))
 }
@@ -50,7 +50,7 @@ impl std::fmt::Debug for LedgerKey {
 }
 
 impl LedgerKey {
-    /// A new key for a new log with a name nobody else has.
+    /// A new key for a new log with a unique name.
     pub fn generate() -> Self {
         Self {
             origin: new_name(),
@@ -58,17 +58,17 @@ impl LedgerKey {
         }
     }
 
-    /// Signs under this key.
+    /// The signer with this key.
     pub fn signer(&self) -> Result<Signer, String> {
         self.signer_as(&self.origin)
     }
 
-    /// Signs with this key for a log of another name: one that goes on after a loss keeps its key.
+    /// The signer with this key for a log of another name: a log that continues after a loss keeps its key.
     pub fn signer_as(&self, origin: &str) -> Result<Signer, String> {
         Signer::from_seed(origin, &self.seed).map_err(|e| e.to_string())
     }
 
-    /// What other keys are derived from.
+    /// The seed, from which other keys are derived.
     pub(crate) fn seed(&self) -> &[u8; 32] {
         &self.seed
     }
@@ -79,7 +79,7 @@ impl LedgerKey {
             .trim_end_matches(['\n', '\r'])
             .strip_prefix("PRIVATE+KEY+")
             .ok_or("it does not begin with PRIVATE+KEY+")?;
-        // Base64 may hold "+", names and ids do not.
+        // Base64 may contain "+"; names and ids cannot.
         let mut parts = rest.splitn(3, '+');
         let (Some(origin), Some(id), Some(data)) = (parts.next(), parts.next(), parts.next())
         else {
@@ -104,7 +104,7 @@ impl LedgerKey {
         Ok(key)
     }
 
-    /// Reads the key from where it is; `None` when its file is not there.
+    /// Reads the key from its source; `None` if its file does not exist.
     pub fn find(source: &LedgerKeySource) -> Result<Option<Self>, String> {
         match source {
             LedgerKeySource::File(path) => Self::load(path),
@@ -118,7 +118,7 @@ impl LedgerKey {
         }
     }
 
-    /// The file's text.
+    /// The text of the key file.
     fn text(&self) -> Result<String, String> {
         let vkey = self.signer()?.verifier().to_string();
         let id = vkey
@@ -129,7 +129,7 @@ impl LedgerKey {
         Ok(format!("PRIVATE+KEY+{}+{id}+{data}", self.origin))
     }
 
-    /// Reads the key file; `None` when there is none.
+    /// Reads the key file; `None` if it does not exist.
     pub fn load(path: &Path) -> Result<Option<Self>, String> {
         let mut text = String::new();
         match File::open(path) {
@@ -153,7 +153,7 @@ impl LedgerKey {
         })
     }
 
-    /// Makes the key file, whole or not at all, never over another; says whether it did, or there was one.
+    /// Creates the key file, whole or not at all, and never over another. Returns `false` if there already is one.
     pub fn save(&self, path: &Path) -> Result<bool, String> {
         let fail =
             |e: io::Error| format!("the ledger key {} cannot be written: {e}", path.display());
@@ -166,7 +166,7 @@ impl LedgerKey {
             file.write_all(format!("{}\n", self.text().map_err(io::Error::other)?).as_bytes())?;
             file.sync_all()
         });
-        // A link, not a rename: it fails where a key already stands.
+        // A link, not a rename, because it fails if a key already exists there.
         let placed = written.and_then(|()| fs::hard_link(&temporary, path));
         let _ = fs::remove_file(&temporary);
         match placed {

@@ -1,13 +1,12 @@
-//! The ledger: what a log of bookings' lifecycle facts looks like in bytes, and how anyone checks it.
+//! The ledger: the byte formats of a log of booking facts, and their verification.
 //!
-//! Everything here is a pure function of its arguments. Storing tiles, holding the key file, telling the time and
-//! rolling salts belong to the callers, who pass the bytes in. The formats are public standards, so that evidence
-//! outlives this program:
+//! Everything here is a pure function of its arguments. Callers store tiles, hold the key file, tell the time and make
+//! salts, and pass the bytes in. The formats are public standards, so that evidence outlives this program:
 //!
 //! | module | format |
 //! |---|---|
 //! | [`hash`] | RFC 6962 §2.1 hashes |
-//! | [`tree`] | the growing tree, kept by its right edge |
+//! | [`tree`] | the growing tree, kept as its right edge |
 //! | [`tile`] | C2SP tlog-tiles: tile paths, tiles, entry bundles |
 //! | [`proof`] | RFC 6962 §2.1.1–2.1.2 inclusion and consistency |
 //! | [`note`] | C2SP signed-note with Ed25519 |
@@ -15,10 +14,10 @@
 //! | [`tlog_proof`] | C2SP tlog-proof |
 //! | [`leaf`] | `bookguard.leaf/1`, the bytes of one entry |
 //! | [`event`] | `bookguard.event/1`, the committed and disclosable facts behind a leaf |
-//! | [`jcs`] | RFC 8785 canonical JSON and JSON read without tolerance |
+//! | [`jcs`] | RFC 8785 canonical JSON and a strict JSON reader |
 //!
-//! Invariant: a parser accepts exactly the bytes its printer writes. What is accepted twice in different spellings
-//! could be shown to two people as two different things.
+//! Invariant: a parser accepts exactly the bytes its printer writes. A second accepted spelling could be shown to two
+//! people as two different things.
 
 pub mod checkpoint;
 pub mod event;

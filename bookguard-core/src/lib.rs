@@ -25,8 +25,8 @@
 //! assert!(!report.verified());
 //! ```
 //!
-//! That is all there is to see without features. Bookguard's own server and command line are made from the rest, which the
-//! features `sqlite` and `postgres` (through `store`) and `openapi` turn on, each with `internals`. It changes whenever they do,
+//! That is the whole public interface without features. Bookguard's own server and command line use the rest, which the
+//! features `sqlite` and `postgres` (through `store`) and `openapi` turn on, each with `internals`. It changes with them,
 //! in any version; `cargo doc --all-features` shows it.
 
 #![cfg_attr(

@@ -1,6 +1,6 @@
-//! This node's part in the log: the key it signs with, under the log's current name, and the head it last saw.
+//! This node's view of the log: the key it signs with, under the log's current name, and the head it last saw.
 //!
-//! Whether what a database holds goes on from what was published is judged in `store::continuity`.
+//! `store::continuity` decides whether a database continues what was published.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,13 +12,13 @@ use crate::seal::Seal;
 /// The log, as one node knows it.
 pub struct Log {
     key: LedgerKey,
-    /// The key under the name it was last asked for.
+    /// The signer for the name last asked for.
     signer: Mutex<Option<Arc<Signer>>>,
     guard: Guard,
 }
 
 impl Log {
-    /// The log that is signed with this key.
+    /// A log signed with this key.
     pub fn new(key: LedgerKey, guard: Guard) -> Self {
         Self {
             key,
@@ -27,20 +27,20 @@ impl Log {
         }
     }
 
-    /// What was last seen of it.
+    /// The guard, which holds the head last seen.
     pub fn guard(&self) -> &Guard {
         &self.guard
     }
 
-    /// Seals secrets under the key.
+    /// The seal for secrets, derived from the key.
     pub fn seal(&self) -> Seal {
         Seal::derive(self.key.seed())
     }
 
-    /// Signs for the log under this name.
+    /// The signer for the log under this name.
     ///
     /// # Errors
-    /// A sentence for a name no log can have.
+    /// A sentence, for a name that no log can have.
     pub fn signer(&self, origin: &str) -> Result<Arc<Signer>, String> {
         let mut kept = self.signer.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(signer) = kept.as_ref().filter(|signer| signer.name() == origin) {

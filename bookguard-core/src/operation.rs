@@ -1,9 +1,10 @@
-//! What an operation is, for the HTTP server and the command line alike. The operations themselves are in `features`.
+//! Operations: what the HTTP server and the command line have in common. The operations themselves are in `features`.
 //!
-//! An operation knows its route, reads its request, and says what to do: a read, or a command for the writer. The
-//! frontends decide how a request arrives and an answer leaves, and hold no rule.
+//! An operation knows its route, reads its request, and returns what to do: a read, or a command for the writer. The
+//! frontends decide how a request arrives and an answer leaves, and contain no rules.
 
 mod parameters;
+mod route;
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -13,211 +14,123 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
-use crate::engine::command::{Answer, Command, Envelope, Remember};
+use crate::engine::command::{Command, Envelope, Remember, Written};
 use crate::error::{Error, FieldError};
-use crate::input::{self, Declaration};
+use crate::input;
 use crate::limits;
 use crate::model::{EndpointId, EventId, Id, PartnerId, Timestamp, id::Noun};
-use crate::session::{Access, Authority, Session};
+use crate::session::{Authority, Session};
 use crate::store::StoreError;
 use crate::store::read::Reader;
 pub(crate) use parameters::{LIMIT, cursor, ids_cursor};
 pub use parameters::{QueryForm, QueryParam};
+pub use route::{Body, Method, Route};
 
-/// The HTTP methods in use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Method {
-    /// Reads.
-    Get,
-    /// Writes.
-    Post,
-    /// Writes what the address names; repeating it changes nothing.
-    Put,
-    /// Changes a part of something; repeating it changes nothing.
-    Patch,
-    /// Ends something.
-    Delete,
-}
-
-impl Method {
-    /// As HTTP spells it (RFC 9110 section 9, RFC 5789).
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Post => "POST",
-            Self::Put => "PUT",
-            Self::Patch => "PATCH",
-            Self::Delete => "DELETE",
-        }
-    }
-}
-
-/// Whether a route takes a JSON body.
-#[derive(Debug, Clone, Copy)]
-pub enum Body {
-    /// None; one that is sent is refused unless it is empty or an empty object.
-    None,
-    /// May be left out.
-    Optional(&'static Declaration),
-    /// Must be there.
-    Required(&'static Declaration),
-}
-
-impl Body {
-    /// The body that may be sent.
-    pub fn declaration(self) -> Option<&'static Declaration> {
-        match self {
-            Self::None => None,
-            Self::Optional(body) | Self::Required(body) => Some(body),
-        }
-    }
-}
-
-/// One operation's place in the HTTP interface.
-#[derive(Debug, Clone, Copy)]
-pub struct Route {
-    /// The operation's name in the interface document.
-    pub id: &'static str,
-    /// Method.
-    pub method: Method,
-    /// Path with its parameters in braces.
-    pub path: &'static str,
-    /// Who may use it.
-    pub access: Access,
-    /// Status of success.
-    pub status: u16,
-    /// Whether it takes a body, and which.
-    pub body: Body,
-    /// The query parameters it knows.
-    pub query: &'static [QueryParam],
-    /// Statuses of its refusals, beyond those every route has.
-    pub refusals: &'static [u16],
-    /// Group in the interface document.
-    pub tag: &'static str,
-    /// One line.
-    pub summary: &'static str,
-    /// What a partner's developer needs to know.
-    pub description: &'static str,
-}
-
-impl Route {
-    /// The names of the path's parameters, in order.
-    pub fn parameters(&self) -> impl Iterator<Item = &'static str> + use<> {
-        let segments = self.path.split('/');
-        segments.filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
-    }
-}
-
-/// A request as either frontend passes it on.
+/// A request, as either frontend passes it on.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// The path's parameters, in order.
     pub path: Vec<String>,
     /// The query's pairs, in order, decoded.
     pub query: Vec<(String, String)>,
-    /// The body's bytes; empty when there is none.
+    /// The body's bytes; empty if there is none.
     pub body: Vec<u8>,
     /// The Idempotency-Key header.
     pub idempotency_key: Option<String>,
-    /// Tags of answers that the caller has kept; `*` is any.
+    /// The tags of answers that the caller has cached; `*` matches any.
     pub known_tags: Vec<String>,
-    /// Prepare it from what this node remembers, without asking the store, where the operation can. What cannot be
-    /// prepared that way, or only seems refused, is [`Error::outdated`]: then it is prepared once more without this.
+    /// Prepare the request from this node's memory if the operation can, without a query to the store. If that is
+    /// impossible, or the request only seems refused, the result is [`Error::outdated`], and the request is prepared
+    /// again without this.
     pub from_memory: bool,
 }
 
-/// A read, to be run where blocking is allowed.
-pub type ReadFn<T> = Box<dyn FnOnce(&Session) -> Result<T, Error> + Send>;
+/// A read, which runs where blocking is allowed.
+pub type ReadFn = Box<dyn FnOnce(&Session) -> Result<Finished, Error> + Send>;
 
-/// What is to be done for a request.
+/// What to do for a request.
 pub enum Action<T> {
-    /// Ask the store.
-    Read(ReadFn<T>),
-    /// The same where it may take long, so that others should not have to wait for it.
-    Long(ReadFn<T>),
-    /// Ask the store for an answer that lies there as the JSON that leaves.
-    Stored {
-        /// Whether it may take long.
+    /// Run a read.
+    Read {
+        /// Whether it may take long, so that others should not have to wait for it.
         is_long: bool,
         /// The read.
-        read: ReadFn<Finished>,
+        read: ReadFn,
     },
-    /// Nothing: the caller has kept an answer that says the same, under this tag.
-    Unchanged(String),
-    /// Ask the store, and again until there is something to answer.
+    /// Repeat a read until there is something to answer.
     Watch(Watch<T>),
-    /// Ask the writer.
+    /// Run a command.
     Write(Writing<T>),
 }
 
 /// A read that may be repeated.
 pub type LookFn<T> = Arc<dyn Fn(&Session) -> Result<T, Error> + Send + Sync>;
 
-/// A read that waits until something has happened: repeated when the partner had another event, and now and then, because
-/// other processes tell nobody.
+/// A read that waits until something has happened. It is repeated when the partner has another event, and also now and
+/// then, because other processes notify nobody here.
 pub struct Watch<T> {
-    /// Whose events.
+    /// The partner whose events trigger it.
     pub partner_id: PartnerId,
-    /// When to answer whatever there is.
+    /// How long to wait before answering with whatever there is.
     pub patience: Duration,
     /// The read.
     pub look: LookFn<T>,
     /// Whether the read may take long.
     pub is_long: bool,
-    /// Whether what was read is worth an answer.
+    /// Whether the result is worth an answer.
     pub is_enough: fn(&T) -> bool,
 }
 
-/// A command, and what its answer may still wait for.
+/// A command, and what its answer waits for after it is written.
 pub struct Writing<T> {
     /// The command.
     pub command: Envelope<T>,
-    /// What its answer waits for, once it is written.
+    /// What its answer waits for once it is written.
     pub awaits: Option<Awaits>,
 }
 
-/// What an answer waits for that only the courier knows.
+/// An outcome that an answer waits for and only the courier knows.
 #[derive(Debug, Clone)]
 pub enum Awaits {
-    /// A manual retry: the outcome of this event's deliveries.
+    /// The outcome of this event's deliveries, after a manual retry.
     Outcome(EventId),
-    /// A test of an endpoint: what comes of it.
+    /// The outcome of an endpoint's test.
     Test(TestDelivery),
 }
 
-/// What is sent to an endpoint to test it.
+/// A test delivery to an endpoint.
 #[derive(Debug, Clone)]
 pub struct TestDelivery {
-    /// Whose endpoint.
+    /// The owner of the endpoint.
     pub partner_id: PartnerId,
-    /// Which.
+    /// The endpoint.
     pub endpoint_id: EndpointId,
-    /// The id it carries.
+    /// The event id in the body.
     pub event_id: EventId,
-    /// The exact bytes.
+    /// The exact bytes to send.
     pub body: Arc<[u8]>,
 }
 
 /// One operation of the interface.
 pub trait Operation: Send + 'static {
-    /// Its place in the interface.
+    /// Its place in the HTTP interface.
     const ROUTE: Route;
-    /// Its answer's body.
+    /// The body of its answer.
     type Output: Serialize + DeserializeOwned + Send + 'static;
-    /// Reads the request and says what is to be done.
+    /// Reads the request and returns what to do.
     fn prepare(session: &Session, request: &Request) -> Result<Action<Self::Output>, Error>;
-    /// The address of what was made, for the Location header.
+    /// The address of the created object, for the Location header.
     fn location(_output: &Self::Output) -> Option<String> {
         None
     }
-    /// A tag of what the output says, hex digits; `None` when its bytes say that best.
+    /// A tag of the output's content, in hex digits; `None` if its bytes identify it best.
     fn tag(_output: &Self::Output) -> Option<String> {
         None
     }
 }
 
 impl Request {
-    /// Whether the caller has kept an answer with this tag.
+    /// Whether the caller has cached an answer with this tag.
     pub(crate) fn knows(&self, tag: &str) -> bool {
         self.known_tags
             .iter()
@@ -225,7 +138,7 @@ impl Request {
     }
 }
 
-/// Checks what every operation has in common, then reads the request.
+/// Checks what all operations have in common, then reads the request.
 ///
 /// # Errors
 /// `unauthorized`, `insufficient_scope`, `unknown_query_parameter`, `duplicate_query_parameter`,
@@ -315,7 +228,8 @@ fn remember<O: Operation>(
             "Send a UUID.",
         ));
     }
-    // A stranger who guesses the key of a registration would be answered its credentials: many share an address.
+    // Without an API key, many callers share an address. Anyone who guessed the key of a registration would receive its
+    // credentials.
     let anonymous = matches!(session.authority, Authority::Anonymous { .. });
     if anonymous && key.len() < limits::IDEMPOTENCY_KEY_CHARS_OPEN {
         return Err(Error::fault(
@@ -352,21 +266,21 @@ pub fn to_json<T: Serialize>(output: &T) -> Vec<u8> {
         .expect("the outputs are plain data with string keys, which always serialize")
 }
 
-/// An answer ready to leave: bytes, so that a replay is the same to the last one.
+/// An answer ready to send. It is kept as bytes so that a replay is identical to the last byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
     /// The JSON body.
     pub body: Vec<u8>,
-    /// The address of the new object.
+    /// The address of the created object.
     pub location: Option<String>,
-    /// What it says, where that has a name of its own.
+    /// The tag of its content, if it has one.
     pub tag: Option<String>,
     /// Whether this is a remembered answer.
     pub replayed: bool,
 }
 
 impl Finished {
-    /// An answer that was made before, under this tag of what it says.
+    /// An answer that was made before, with the tag of its content.
     pub fn stored(body: Vec<u8>, tag: Option<String>) -> Self {
         Self {
             body,
@@ -376,7 +290,7 @@ impl Finished {
         }
     }
 
-    /// Nothing but the tag of what the caller has kept.
+    /// An answer that has only the tag of what the caller has cached.
     pub fn unchanged(tag: String) -> Self {
         Self {
             body: Vec::new(),
@@ -387,7 +301,7 @@ impl Finished {
     }
 }
 
-/// Makes an operation's output the bytes that leave.
+/// Encodes an operation's output.
 pub fn finish<O: Operation>(output: &O::Output) -> Finished {
     Finished {
         body: to_json(output),
@@ -397,11 +311,11 @@ pub fn finish<O: Operation>(output: &O::Output) -> Finished {
     }
 }
 
-/// Makes the writer's answer the bytes that leave.
-pub fn finish_write<O: Operation>(answer: Answer<O::Output>) -> Finished {
+/// Encodes the writer's answer.
+pub fn finish_write<O: Operation>(answer: Written<O::Output>) -> Finished {
     match answer {
-        Answer::Fresh(output) => finish::<O>(&output),
-        Answer::Replayed(body) => {
+        Written::Fresh(output) => finish::<O>(&output),
+        Written::Replayed(body) => {
             let location = serde_json::from_slice(&body)
                 .ok()
                 .and_then(|output| O::location(&output));
@@ -415,14 +329,32 @@ pub fn finish_write<O: Operation>(answer: Answer<O::Output>) -> Finished {
     }
 }
 
-/// A read.
-pub(crate) fn read<T>(
-    run: impl FnOnce(&Session) -> Result<T, Error> + Send + 'static,
-) -> Action<T> {
-    Action::Read(Box::new(run))
+/// An action that runs a read.
+pub(crate) fn read<O: Operation>(
+    run: impl FnOnce(&Session) -> Result<O::Output, Error> + Send + 'static,
+) -> Action<O::Output> {
+    read_long::<O>(false, run)
 }
 
-/// A command received at this instant, whose reply is the operation's answer.
+/// A read that may take long.
+pub fn read_long<O: Operation>(
+    is_long: bool,
+    run: impl FnOnce(&Session) -> Result<O::Output, Error> + Send + 'static,
+) -> Action<O::Output> {
+    let run = move |session: &Session| Ok(finish::<O>(&run(session)?));
+    read_stored(is_long, run)
+}
+
+/// A read of an answer that lies in the store as the bytes that leave.
+pub(crate) fn read_stored<T>(
+    is_long: bool,
+    run: impl FnOnce(&Session) -> Result<Finished, Error> + Send + 'static,
+) -> Action<T> {
+    let read = Box::new(run);
+    Action::Read { is_long, read }
+}
+
+/// An action that runs a command received at this instant, whose reply is the operation's answer.
 pub(crate) fn write<T>(at: Timestamp, command: impl Command<Reply = T>) -> Action<T> {
     Action::Write(Writing {
         command: Envelope::new(at, command),
@@ -430,7 +362,7 @@ pub(crate) fn write<T>(at: Timestamp, command: impl Command<Reply = T>) -> Actio
     })
 }
 
-/// The same, where the answer may still wait for something.
+/// As [`write()`], with an answer that waits for an outcome.
 pub(crate) fn write_awaiting<T>(
     at: Timestamp,
     command: impl Command<Reply = T>,
@@ -442,7 +374,7 @@ pub(crate) fn write_awaiting<T>(
     })
 }
 
-/// Runs `ask` on a reader; what it reads is of one moment.
+/// Runs `ask` on a reader. Everything it reads is of one moment.
 pub(crate) fn query<T>(
     session: &Session,
     ask: impl FnOnce(&mut Reader<'_>) -> Result<T, StoreError>,
@@ -452,7 +384,7 @@ pub(crate) fn query<T>(
     ask(&mut reader).map_err(|e| session.service.fault(&e))
 }
 
-/// As [`query`], for a single question: that is of one moment by itself, and costs a server no transaction.
+/// As [`query`], for a single query, which sees one moment by itself and costs a server no transaction.
 pub(crate) fn query_one<T>(
     session: &Session,
     ask: impl FnOnce(&mut Reader<'_>) -> Result<T, StoreError>,
@@ -460,7 +392,7 @@ pub(crate) fn query_one<T>(
     ask(&mut session.service.reader()?).map_err(|e| session.service.fault(&e))
 }
 
-/// The id in the path; anything that is no such id names nothing.
+/// The id in the path. Text that is not such an id names nothing, so it is not found.
 pub(crate) fn path_id<N: Noun>(request: &Request, index: usize) -> Result<Id<N>, Error> {
     request
         .path
@@ -469,7 +401,7 @@ pub(crate) fn path_id<N: Noun>(request: &Request, index: usize) -> Result<Id<N>,
         .ok_or_else(|| Error::not_found(N::NAME))
 }
 
-/// `limit` and `cursor` of a list.
+/// The `limit` and `cursor` of a list.
 pub(crate) struct Paging<N: Noun> {
     pub limit: u32,
     pub before: Option<Id<N>>,
@@ -480,7 +412,7 @@ pub(crate) fn paging<N: Noun>(request: &Request) -> Result<Paging<N>, Error> {
     Ok(Paging { limit, before })
 }
 
-/// `limit` of a list.
+/// Reads the `limit` of a list.
 pub(crate) fn read_page_limit(request: &Request, faults: &mut Vec<FieldError>) -> u32 {
     let Some(text) = query_value(request, "limit") else {
         return limits::PAGE_ROWS_DEFAULT;
@@ -497,7 +429,7 @@ pub(crate) fn read_page_limit(request: &Request, faults: &mut Vec<FieldError>) -
     })
 }
 
-/// `limit` and `cursor` of a list whose cursors `parse` reads.
+/// Reads the `limit` and `cursor` of a list whose cursors `parse` reads.
 pub(crate) fn page_from<T>(
     request: &Request,
     parse: impl Fn(&str) -> Option<T>,
@@ -530,13 +462,13 @@ pub(crate) fn query_value<'r>(request: &'r Request, name: &str) -> Option<&'r st
         .map(|(_, value)| value.as_str())
 }
 
-/// A number in digits alone: Rust's own parser would also take a sign before them.
+/// Parses a number of digits alone. Rust's own parser would also accept a sign.
 pub(crate) fn whole_number<T: FromStr>(text: &str) -> Option<T> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| digits)
 }
 
-/// One of these words.
+/// Reads a query parameter that must be one of `words`.
 pub(crate) fn query_choice<T: Copy>(
     request: &Request,
     name: &str,

@@ -1,9 +1,10 @@
-//! A cache of the evidence packets this node made.
+//! A cache of the evidence packets that this node made.
 //!
-//! A packet takes long to make and is asked for again while nothing happened to its booking. Whoever asks has just read what the
-//! booking comes to and names it; what is kept under another name, or for longer than [`limits::PACKET_KEPT_MS`], is not an answer.
-//! Invariants: forgetting anything at any time changes no answer but when it was made; never more bytes than
-//! [`limits::PACKETS_KEPT_BYTES`], of which whoever has most gives way first.
+//! A packet takes long to make, and is requested again while nothing has happened to its booking. The caller has just
+//! read the booking's state and names it by a tag. A packet with another tag, or one older than
+//! [`limits::PACKET_KEPT_MS`], is not returned. Invariants: dropping any packet at any time changes only the time at
+//! which an answer was made. The cache never exceeds [`limits::PACKETS_KEPT_BYTES`], and the partner with the most
+//! bytes gives way first.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,16 +13,16 @@ use crate::evidence::SealedPacket;
 use crate::limits;
 use crate::model::{BookingId, PartnerId, Timestamp};
 
-/// The packets kept.
+/// The cached packets.
 #[derive(Default)]
 pub(crate) struct Packets(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
     packets: HashMap<BookingId, One>,
-    /// Bytes of each partner's.
+    /// The bytes cached for each partner.
     bytes: HashMap<PartnerId, usize>,
-    /// Counts uses.
+    /// Counts accesses.
     uses: u64,
 }
 
@@ -33,7 +34,7 @@ struct One {
 }
 
 impl Packets {
-    /// The packet of this booking that tells just this, if it is kept and still of use.
+    /// The cached packet of this booking, if it has this tag and is young enough.
     pub fn get(&self, booking_id: &BookingId, tag: &str, now: Timestamp) -> Option<SealedPacket> {
         let mut kept = self.kept();
         kept.uses += 1;
@@ -47,7 +48,7 @@ impl Packets {
         Some(one.packet.clone())
     }
 
-    /// Keeps a packet that was made at `now`.
+    /// Caches a packet that was made at `now`.
     pub fn keep(
         &self,
         booking_id: BookingId,
@@ -81,7 +82,7 @@ impl Packets {
 }
 
 impl Kept {
-    /// Forgets what was not used for longest of those of whoever has most.
+    /// Drops the least recently used packet of the partner with the most bytes.
     fn give_way(&mut self) {
         let most = self.bytes.iter().max_by_key(|(_, bytes)| **bytes);
         let Some(owner) = most.map(|(owner, _)| *owner) else {

@@ -32,9 +32,9 @@
 //! # Ok::<(), bookguard_core::error::Error>(())
 //! ```
 //!
-//! Everything here is a pure function: no clock, no network, whole minor units only, so anyone can recompute a result
-//! from the evidence. A policy is resolved, normalised and hashed when the booking is created; later versions never
-//! reach it. The service never moves money.
+//! Everything here is a pure function, without clock or network and in whole minor units, so anyone can recompute a result
+//! from the evidence. A policy is resolved, normalised and hashed when the booking is created; later versions never affect
+//! it. The service never moves money.
 
 mod alternatives;
 mod cancellation;

@@ -1,8 +1,8 @@
-//! A cache of partners' policy sets, so that recording a booking need not ask the store for them.
+//! A cache of partners' policy sets, so that recording a booking need not read them from the store.
 //!
-//! Nothing tells a node what other nodes wrote. So a cached set is only a proposal: a booking prepared from it
-//! names the set, and the writer, which sees the partner's row, refuses it as outdated when the set is no longer the
-//! partner's ([`crate::error::Error::outdated`]). Invariant: forgetting anything at any time changes no answer.
+//! A node does not learn what other nodes write. So a cached set is only a proposal: a booking prepared from it names the
+//! set, and the writer, which sees the partner's row, refuses it as outdated if the set is no longer the partner's
+//! ([`crate::error::Error::outdated`]). Invariant: evicting anything at any time changes no answer.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,17 +18,17 @@ pub(crate) struct PolicyCache(Mutex<Remembered>);
 #[derive(Default)]
 struct Remembered {
     by_partner: HashMap<PartnerId, Arc<PolicySet>>,
-    /// Policies on all of them.
+    /// Number of policies in all of them.
     policies: usize,
 }
 
 impl PolicyCache {
-    /// What is remembered of this partner.
+    /// The cached set of this partner.
     pub fn get(&self, partner_id: &PartnerId) -> Option<Arc<PolicySet>> {
         self.remembered().by_partner.get(partner_id).cloned()
     }
 
-    /// Remembers a policy set as it was just read.
+    /// Caches a policy set that was just read.
     pub fn keep(&self, partner_id: PartnerId, policy_set: &Arc<PolicySet>) {
         let mut remembered = self.remembered();
         let full = remembered.by_partner.len() >= limits::CACHED_POLICY_SETS

@@ -1,13 +1,13 @@
-//! Files that nobody but their owner reads, and a word to the operator about those that others can.
+//! Creates files that only their owner can read, and warns the operator about files that others can read.
 //!
-//! Databases, backups, guards and keys hold personal data or what must not be forged, so they are made for their owner alone
-//! whatever the umask says. What is there already is left as it is: who may read it may have been decided by somebody.
-//! SQLite gives a write-ahead log and its index the permissions of their database.
+//! Databases, backups, guards and keys hold personal data or must not be forged, so they are created for their owner
+//! alone, whatever the umask. Existing files keep their permissions, because somebody may have chosen them. SQLite
+//! gives a write-ahead log and its index the permissions of their database.
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
-/// Options under which a file that is made is its owner's alone.
+/// Options that create a file for its owner alone.
 pub fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
@@ -15,7 +15,7 @@ pub fn options() -> OpenOptions {
     options
 }
 
-/// What is to be told of `files` and the folders they are in, a line each; files that are not there are passed over.
+/// The warnings about `files` and their folders, one line each. Files that do not exist are skipped.
 pub(crate) fn warnings(files: &[PathBuf]) -> Vec<String> {
     let shown = |open: &[(&Path, u32)]| {
         let shown: Vec<String> = open
@@ -39,7 +39,7 @@ pub(crate) fn warnings(files: &[PathBuf]) -> Vec<String> {
     let mut folders: Vec<&Path> = files.iter().map(|file| folder(file)).collect();
     folders.sort_unstable();
     folders.dedup();
-    // In a sticky folder nobody renames or removes what is another's.
+    // In a sticky folder nobody can rename or remove another user's files.
     let open: Vec<(&Path, u32)> = folders
         .into_iter()
         .filter_map(|folder| Some((folder, mode(folder)?)))

@@ -1,8 +1,8 @@
-//! Secrets at rest: ChaCha20-Poly1305 under a key derived from the server's own key file; and codes that tell rows which the
-//! service wrote from others: HMAC-SHA256 under another.
+//! Secrets at rest, sealed with ChaCha20-Poly1305 under a key derived from the server's key file. Also HMAC-SHA256
+//! codes, under another derived key, which tell rows that the service wrote from others.
 //!
-//! A copied database opens no signing secret and no remembered answer. The row's id is authenticated with the
-//! secret, so that a sealed secret moved to another row does not open.
+//! A copied database reveals no signing secret and no remembered answer. The row's id is authenticated with the secret,
+//! so a sealed secret that was moved to another row does not open.
 
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{ChaCha20Poly1305, Nonce};
@@ -13,7 +13,7 @@ use crate::entropy;
 
 const NONCE_BYTES: usize = 12;
 
-/// Seals and opens. Debug shows nothing of the keys.
+/// Seals and opens secrets. Its `Debug` output shows nothing of the keys.
 #[derive(Clone)]
 pub struct Seal {
     cipher: ChaCha20Poly1305,
@@ -27,8 +27,8 @@ impl std::fmt::Debug for Seal {
 }
 
 impl Seal {
-    /// A seal under keys derived from `seed` (the ledger key's). One file to keep safe, and keys that tell nothing of each
-    /// other.
+    /// Derives a seal's keys from `seed`, the ledger key's seed. That way there is only one file to keep safe, and the
+    /// keys reveal nothing about each other.
     pub fn derive(seed: &[u8; 32]) -> Self {
         let derived = |purpose: &[u8]| -> [u8; 32] {
             let mut mac = keyed(seed);
@@ -41,11 +41,11 @@ impl Seal {
         }
     }
 
-    /// The code of these parts in this order: whoever does not hold the key cannot make it for others.
+    /// The code of these parts in this order. Nobody can make one without the key.
     pub(crate) fn code(&self, parts: &[&[u8]]) -> [u8; 32] {
         let mut mac = self.codes.clone();
         for part in parts {
-            // Their lengths, so that no two lists of parts are the same bytes.
+            // The lengths ensure that no two lists of parts yield the same bytes.
             mac.update(&(part.len() as u64).to_be_bytes());
             mac.update(part);
         }
@@ -68,7 +68,7 @@ impl Seal {
         [&nonce[..], &sealed].concat()
     }
 
-    /// Opens what was sealed for `owner`; `None` when it was not, or is damaged.
+    /// Opens what was sealed for `owner`; `None` if it was not, or is damaged.
     pub fn open(&self, owner: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         let (nonce, sealed) = sealed.split_first_chunk::<NONCE_BYTES>()?;
         self.cipher

@@ -1,9 +1,10 @@
-//! The service: one store, one writer, one log. Everything a frontend calls goes through here.
+//! The service: one store, one writer, one log. Frontends call everything through it.
+
+mod config;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -11,7 +12,6 @@ use crate::clock::Clock;
 use crate::engine::answers::{ForgetAnswers, ProbeStorage};
 use crate::engine::command::{Command, CommandOutcome, Envelope};
 use crate::engine::lease::{self, Node};
-use crate::engine::outbox::Outbox;
 use crate::engine::presence::Presence;
 use crate::engine::waiting::Waiting;
 use crate::engine::writer::{self, Inbox, WriterDeps};
@@ -33,132 +33,7 @@ use crate::store::fsck::{self, LedgerReport};
 use crate::store::read::Reader;
 use crate::store::slow::slowed;
 use crate::store::{Database, Store, StoreError, StoredHead};
-
-/// Who may register.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum RegistrationMode {
-    /// Anybody, with credentials at once.
-    #[default]
-    Open,
-    /// Anybody, with credentials after the administrator's approval.
-    Approval,
-    /// Nobody.
-    Closed,
-}
-
-impl RegistrationMode {
-    /// The modes with their words.
-    pub const WORDS: [(&'static str, Self); 3] = [
-        ("open", Self::Open),
-        ("approval", Self::Approval),
-        ("closed", Self::Closed),
-    ];
-}
-
-/// Why webhooks may not go to an address.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AddressRefused {
-    /// `invalid_url` or `blocked_address`.
-    pub code: &'static str,
-    /// What was refused.
-    pub message: String,
-    /// Which setting would allow it, or what to send.
-    pub fix: String,
-}
-
-/// Says where webhooks may go.
-pub type EndpointRule = Arc<dyn Fn(&str) -> Result<String, AddressRefused> + Send + Sync>;
-
-/// Why a service does not open: one sentence for the operator that says what to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum OpenError {
-    /// The database's server cannot be reached at present: it may be starting, or a standby may be taking over.
-    Unreachable(String),
-    /// What no waiting mends.
-    Refused(String),
-}
-
-impl std::ops::Deref for OpenError {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        match self {
-            Self::Unreachable(why) | Self::Refused(why) => why,
-        }
-    }
-}
-
-impl std::fmt::Display for OpenError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self)
-    }
-}
-
-impl std::error::Error for OpenError {}
-
-impl From<String> for OpenError {
-    fn from(why: String) -> Self {
-        Self::Refused(why)
-    }
-}
-
-/// How a service is opened.
-#[derive(Clone)]
-pub struct ServiceConfig {
-    /// The database.
-    pub db: Database,
-    /// Whether to make the database when it is not there.
-    pub create: bool,
-    /// Where the ledger key is; in the file [`key_file::default_path`] names when not given.
-    pub ledger_key: Option<LedgerKeySource>,
-    /// The address partners reach the service at, without a slash at its end; evidence addresses begin with it.
-    pub public_url: String,
-    /// Who may register.
-    pub registration: RegistrationMode,
-    /// Whether bookings without a policy of their own get one from the library.
-    pub library_policies: bool,
-    /// Where time comes from.
-    pub clock: Clock,
-    /// Where deliveries go; without one they wait in the store for a process that has a courier.
-    pub outbox: Option<Arc<Outbox>>,
-    /// Says where webhooks may go: the address to keep, or why not.
-    pub endpoint_rule: EndpointRule,
-    /// Whether an endpoint, and one at another address, gets little until its receiver has accepted a delivery.
-    pub verifies_endpoints: bool,
-    /// The file that remembers what was last published; beside the ledger key when not given.
-    pub guard_file: Option<PathBuf>,
-    /// Bytes that must be free on the disk of a database file for anything new to be taken in; 0 for no such limit.
-    pub min_free_disk: u64,
-    /// The quota of partners that have none of their own.
-    pub quota: Quota,
-    /// Told the cause of every fault of ours.
-    pub report: fn(&str),
-    /// Added to every commit: what a slower disk would cost. Zero outside of measurements.
-    pub commit_delay: Duration,
-}
-
-impl ServiceConfig {
-    /// A database of its own, made if it is not there, for one process with everything beside it and no limits.
-    pub fn of(db: Database) -> Self {
-        Self {
-            db,
-            create: true,
-            ledger_key: None,
-            public_url: "http://127.0.0.1".to_owned(),
-            registration: RegistrationMode::Open,
-            library_policies: true,
-            clock: Clock::System,
-            outbox: None,
-            endpoint_rule: Arc::new(|url| Ok(url.to_owned())),
-            verifies_endpoints: true,
-            guard_file: None,
-            min_free_disk: 0,
-            quota: Quota::GENEROUS,
-            report: |line| eprintln!("{line}"),
-            commit_delay: Duration::ZERO,
-        }
-    }
-}
+pub use config::{AddressRefused, EndpointRule, OpenError, RegistrationMode, ServiceConfig};
 
 /// A running service.
 pub struct Service {
@@ -182,11 +57,11 @@ pub struct Service {
     report: fn(&str),
 }
 
-/// Joins the writer after the last [`Service`] was dropped: then the store is closed.
+/// Joins the writer after the last [`Service`] was dropped. Then the store is closed.
 pub struct Closing(JoinHandle<()>);
 
 impl Closing {
-    /// Waits until everything handed to the writer is done.
+    /// Waits until every command handed to the writer is done.
     pub fn wait(self) {
         let _ = self.0.join();
     }
@@ -195,7 +70,7 @@ impl Closing {
 impl Service {
     /// Opens the service: the database, its key, its log, its writer.
     ///
-    /// Errors are one sentence for the operator that says what to do.
+    /// Errors are one sentence that tells the operator what to do.
     pub fn open(config: ServiceConfig) -> Result<(Arc<Self>, Closing), OpenError> {
         let at = |e: StoreError| not_opened(&config.db, &e);
         let store = Store::open(&config.db, config.create).map_err(at)?;
@@ -254,21 +129,21 @@ impl Service {
             quota: config.quota,
             report: config.report,
         };
-        // Who only comes to look may be looking at a backup, which lacks what came after it.
+        // A caller that only reads may be reading a backup, which lacks later entries.
         if config.create {
             service.look_back();
         }
         Ok((Arc::new(service), Closing(thread)))
     }
 
-    /// Says at once if the database does not hold what was published, and notes what it holds if it does.
+    /// Reports at once if the database lacks published entries. Otherwise notes its head.
     fn look_back(&self) {
         let looked = self.store.reader().and_then(|conn| {
             let mut reader = Reader::new(conn, &self.seal, self.log.guard().latest());
             let head = reader.head()?;
             reader.publish(&self.log, &head)
         });
-        // What is damaged is said by whoever asks for it.
+        // Damage is reported to whoever asks for the damaged data.
         if let Err(error) = looked {
             (self.report)(&format!(
                 "the ledger's head was not compared with what was last published: {error}"
@@ -284,7 +159,7 @@ impl Service {
         self.inbox.submit(command)
     }
 
-    /// Hands over a command, waits for room in the inbox and for the outcome.
+    /// Hands over a command, waiting for room in the inbox and then for the outcome.
     pub async fn submit_patiently<R: Send + 'static>(
         &self,
         command: Envelope<R>,
@@ -299,7 +174,7 @@ impl Service {
         outcome.unwrap_or_else(|_| Err(writer_gone()))
     }
 
-    /// A command that is received now.
+    /// Wraps a command as received now.
     pub fn envelope<R>(&self, command: impl Command<Reply = R>) -> Envelope<R> {
         Envelope::new(self.clock.now(), command)
     }
@@ -309,7 +184,7 @@ impl Service {
         receiver.await.unwrap_or_else(|_| Err(writer_gone()))
     }
 
-    /// Fails unless writes are taken.
+    /// Fails unless the writer is running.
     pub fn require_writer(&self) -> Result<(), Error> {
         if self.inbox.is_open() {
             Ok(())
@@ -318,30 +193,30 @@ impl Service {
         }
     }
 
-    /// What this node knows of its storage.
+    /// This node's knowledge of its storage.
     pub fn storage(&self) -> &Storage {
         &self.storage
     }
 
-    /// Measures the free disk space, tries whether writing works where nobody knows, and tells what has ended. To be called
-    /// twice a second; blocks for as long as a write takes.
+    /// Measures the free disk space, probes whether writing works if that is unknown, and reports states that have
+    /// ended. Call this twice a second. Blocks for as long as a write takes.
     pub fn watch_storage(&self) {
         self.storage.measured(self.store.free_bytes());
         if self.storage.wants_probe() {
             let probe = self.envelope(ProbeStorage);
-            // The writer notes what comes of it; one that has no room for it is busy with writes that tell as much.
+            // The writer notes the result. If its inbox is full, it is busy with writes that prove as much.
             let _ = self.submit(probe).map(oneshot::Receiver::blocking_recv);
         }
         self.storage.tell_ended();
     }
 
-    /// A view of the store that reads. Blocks while every reader is taken.
+    /// A reader of the store. Blocks while all readers are taken.
     pub fn reader(&self) -> Result<Reader<'_>, Error> {
         let conn = self.store.reader().map_err(|e| self.fault(&e))?;
         Ok(Reader::new(conn, &self.seal, self.log.guard().seen()))
     }
 
-    /// The head that `reader` sees, to be shown: it is remembered from now on, unless the database is rolled back.
+    /// Notes the head that `reader` sees, which is about to be shown, unless the database is rolled back.
     pub(crate) fn publish(
         &self,
         reader: &mut Reader<'_>,
@@ -350,40 +225,39 @@ impl Service {
         reader.publish(&self.log, head).map_err(|e| self.fault(&e))
     }
 
-    /// What the database lacks of what was published, if it does.
+    /// What the database lacks of the published log, if anything.
     pub fn rollback(&self) -> Result<Option<Rollback>, Error> {
         let mut reader = self.reader()?;
         let head = reader.head().map_err(|e| self.fault(&e))?;
         self.publish(&mut reader, &head)
     }
 
-    /// The file that remembers what was last published.
+    /// The guard's file, which remembers the head last published.
     pub fn guard_file(&self) -> &Path {
         self.log.guard().path()
     }
 
-    /// Writes what was remembered of the log to its disk, if there is anything new. Blocks for as long as the disk takes;
-    /// to be called every second or so.
+    /// Flushes the guard's file, if it changed. Blocks for as long as the disk takes. Call this about every second.
     pub fn sync_guard(&self) {
         self.log.guard().sync();
     }
 
-    /// The quota of partners that have none of their own.
+    /// The quota of partners without one of their own.
     pub(crate) fn quota(&self) -> Quota {
         self.quota
     }
 
-    /// The packets this node keeps.
+    /// The cache of evidence packets.
     pub(crate) fn packets(&self) -> &Packets {
         &self.packets
     }
 
-    /// What this node remembers of a partner's policies, which may be old.
+    /// The policies of a partner as this node remembers them, which may be outdated.
     pub(crate) fn remembered_policy_set(&self, partner_id: &PartnerId) -> Option<Arc<PolicySet>> {
         self.policy_cache.get(partner_id)
     }
 
-    /// A partner's policies as they are now. Blocks.
+    /// The current policies of a partner. Blocks.
     pub(crate) fn policy_set(&self, partner_id: PartnerId) -> Result<Arc<PolicySet>, Error> {
         let policy_set = self.reader()?.policy_set(&partner_id);
         let policy_set = Arc::new(policy_set.map_err(|e| self.fault(&e))?);
@@ -391,41 +265,41 @@ impl Service {
         Ok(policy_set)
     }
 
-    /// Tells the operator of something that is wrong and that nobody's request ends with.
+    /// Reports something to the operator that no request ends with.
     pub fn report(&self, what: &str) {
         (self.report)(what);
     }
 
-    /// Turns a store's failure into the caller's answer and reports its cause.
+    /// Turns a store error into the caller's error, and reports its cause.
     pub fn fault(&self, error: &StoreError) -> Error {
         (self.report)(&format!("a read failed: {error}"));
         Error::unavailable("The store does not answer at present. Try again.")
     }
 
-    /// A name for the leases that one command takes for this node.
+    /// A new lease name, for the deliveries that one command takes for this node.
     pub fn lease(&self) -> i64 {
         lease::draw(self.presence.holder())
     }
 
-    /// Makes this node's presence known, for whoever has to notice its end, and says which others are gone that held
-    /// deliveries: `None`, where leases are only taken back when they end. To be called every half second. Blocks.
+    /// Registers this node, so that others notice its end. Returns the nodes that are gone and held deliveries, or
+    /// `None` if leases are only taken back when they end. Call this every half second. Blocks.
     ///
     /// # Errors
-    /// `unavailable` when the store does not answer.
+    /// `unavailable` if the store does not answer.
     pub fn gone(&self) -> Result<Option<Vec<Node>>, Error> {
         let holders = || Reader::new(self.store.reader()?, &self.seal, None).holders();
         self.presence.look(holders).map_err(|e| self.fault(&e))
     }
 
-    /// How many servers run on the database; `None` where it keeps no list of them, as a file. Blocks.
+    /// The number of servers on the database; `None` if the engine keeps no registry, as for a file. Blocks.
     ///
     /// # Errors
-    /// `unavailable` when the store does not answer.
+    /// `unavailable` if the store does not answer.
     pub fn servers(&self) -> Result<Option<usize>, Error> {
         self.presence.count().map_err(|e| self.fault(&e))
     }
 
-    /// Forgets remembered answers whose time is over, until none is left. To be called now and then; blocks.
+    /// Deletes expired remembered answers until none is left. Call this now and then. Blocks.
     pub fn forget_expired_answers(&self) -> Result<(), Error> {
         loop {
             let at = self.clock.now();
@@ -440,12 +314,12 @@ impl Service {
         }
     }
 
-    /// Checks the whole database against its ledger, on one snapshot, while the service goes on. `progress` is told how
-    /// many of how many steps are done. Takes as long as reading and hashing everything does. A `backup` may lack what was
-    /// published after it was made.
+    /// Checks the whole database against its ledger, on one snapshot, while the service runs. Takes as long as reading
+    /// and hashing everything. A `backup` may lack entries that were published after it was made. `progress` receives
+    /// the steps done and the total.
     ///
     /// # Errors
-    /// `unavailable` when the database cannot be read at all; damage is in the report.
+    /// `unavailable` if the database cannot be read at all. Any other damage is in the report.
     pub fn verify_ledger(
         &self,
         backup: bool,
@@ -456,8 +330,8 @@ impl Service {
             .map_err(|e| self.fault(&e))
     }
 
-    /// By how many milliseconds this node's clock is ahead of that of the database's machine, or behind it when below
-    /// zero; `None` when both are one machine. Blocks.
+    /// The milliseconds by which this node's clock is ahead of the database machine's clock, negative if it is behind;
+    /// `None` if both are the same machine. Blocks.
     pub fn clock_ahead_ms(&self) -> Result<Option<i64>, Error> {
         let before = self.clock.now().ms();
         let there = self.store.now_ms().map_err(|e| self.fault(&e))?;
@@ -465,22 +339,22 @@ impl Service {
         Ok(there.map(|there| before + (after - before) / 2 - there))
     }
 
-    /// Now.
+    /// The clock.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// What the operator must be told once: this service has begun the log and made its key.
+    /// A message for the operator if this service has just begun the log and made its key. It must be shown once.
     pub fn begun(&self) -> Option<&str> {
         self.begun.as_deref()
     }
 
-    /// Where the log stands, and what it is called: after a loss was accepted it goes on under another name.
+    /// The head of the log, with its name, which changes when a loss is accepted.
     pub fn head(&self) -> Result<StoredHead, Error> {
         self.reader()?.head().map_err(|e| self.fault(&e))
     }
 
-    /// The address partners reach the service at.
+    /// The address at which partners reach the service.
     pub fn public_url(&self) -> &str {
         &self.public_url
     }
@@ -490,37 +364,37 @@ impl Service {
         self.registration
     }
 
-    /// Whether bookings without a policy get one from the library.
+    /// Whether bookings without their own policy get one from the library.
     pub fn library_policies(&self) -> bool {
         self.library_policies
     }
 
-    /// Says where webhooks may go.
+    /// Decides where webhooks may be sent.
     pub fn endpoint_rule(&self) -> &EndpointRule {
         &self.endpoint_rule
     }
 
-    /// Whether a new endpoint, or one at another address, is not verified yet.
+    /// Whether a new endpoint, or one with a new address, starts unverified.
     pub fn verifies_endpoints(&self) -> bool {
         self.verifies_endpoints
     }
 
-    /// Who waits for a partner's next event; told of those that this process commits.
+    /// Those who wait for a partner's next event. They are told of events that this process commits.
     pub fn news(&self) -> &Waiting<PartnerId> {
         &self.news
     }
 
-    /// Seals secrets at rest.
+    /// The seal of secrets at rest.
     pub fn seal(&self) -> &Seal {
         &self.seal
     }
 
-    /// Signs with the log's key for a log of this name.
+    /// The signer with the log's key for a log of this name.
     pub(crate) fn signer(&self, origin: &str) -> Result<Arc<Signer>, Error> {
         (self.log.signer(origin)).map_err(|why| self.fault(&StoreError::Corrupt(why)))
     }
 
-    /// The database.
+    /// The store.
     pub fn store(&self) -> &Store {
         &self.store
     }
@@ -554,13 +428,14 @@ fn begun(db: &Database, key: &Path) -> String {
     )
 }
 
-/// The key of this log: the one its head is signed with, or a new one for a new log; and its file, if it was made.
+/// Finds the key of this log: the one that signed its head, or a new one for a new log. Also returns the key's file if
+/// it was made.
 fn open_key(
     store: &Store,
     source: &LedgerKeySource,
 ) -> Result<(LedgerKey, Option<PathBuf>), String> {
-    // The head first: whoever began the log had its key on disk before. The other way round another process could do
-    // both in between, and its key would seem to be missing.
+    // Read the head first: whoever began the log had its key on disk before. The other way round, another process could
+    // make the key and begin the log in between, and the key would seem to be missing.
     let head = store.head().map_err(|e| e.to_string())?;
     match (head, LedgerKey::find(source)?) {
         (Some(head), Some(key)) => {
@@ -581,7 +456,7 @@ fn open_key(
     }
 }
 
-/// The files in which the service keeps things.
+/// The files in which the service stores data.
 fn kept_files(db: &Database, source: &LedgerKeySource, guard_file: &Path) -> Vec<PathBuf> {
     let mut files = vec![guard_file.to_owned()];
     files.extend(source.path().map(Path::to_owned));
@@ -602,7 +477,7 @@ fn other_key(source: &LedgerKeySource, origin: &str) -> String {
     )
 }
 
-/// Begins the log with a key made for it. The key is on disk first: a log whose key is lost could not go on.
+/// Begins the log with a new key. The key is written to disk first, because a log whose key is lost cannot continue.
 fn begin_with_new_key(
     store: &Store,
     source: &LedgerKeySource,
@@ -613,13 +488,13 @@ fn begin_with_new_key(
         .to_owned();
     let key = LedgerKey::generate();
     if !key.save(&path)? {
-        // Another process made one in the same moment, for the same log.
+        // Another process made one at the same moment, for the same log.
         let key =
             LedgerKey::load(&path)?.ok_or_else(|| format!("{source} was there and is gone"))?;
         return begin_log(store, source, &key).map(|()| (key, None));
     }
     begin_log(store, source, &key).inspect_err(|_| {
-        // Only when the log certainly has another key is this one good for nothing.
+        // The new key is useless only if the log certainly has another key.
         let vkey = key.signer().map(|signer| signer.verifier().to_string());
         if let (Ok(Some(head)), Ok(vkey)) = (store.head(), vkey)
             && head.vkey != vkey
@@ -637,7 +512,7 @@ fn begin_log(store: &Store, source: &LedgerKeySource, key: &LedgerKey) -> Result
     store
         .begin_log(&key.origin, &vkey, &checkpoint)
         .map_err(|e| e.to_string())?;
-    // Another process may have begun it in the same moment, with the same key or another.
+    // Another process may have begun it at the same moment, with the same key or another.
     match store.head().map_err(|e| e.to_string())? {
         Some(head) if head.vkey == vkey => Ok(()),
         Some(head) => Err(other_key(source, &head.origin)),

@@ -1,4 +1,4 @@
-//! Who is asking, and what they may do.
+//! Sessions: who is calling, and what they may do.
 
 use std::sync::Arc;
 
@@ -9,37 +9,37 @@ use crate::service::Service;
 /// A caller's authority.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Authority {
-    /// Nobody in particular, calling from this network address.
+    /// A caller without a key, at this network address.
     Anonymous {
-        /// The address, for keeping idempotency keys of strangers apart.
+        /// The address, which keeps the idempotency keys of such callers apart.
         address: String,
     },
     /// A partner's key.
     Partner {
-        /// Whose.
+        /// The partner.
         partner_id: PartnerId,
-        /// Which.
+        /// The key.
         api_key_id: ApiKeyId,
-        /// What it may do.
+        /// The scopes of the key.
         scopes: Scopes,
     },
-    /// The administrator, on the database itself; acting for a partner when one is named.
+    /// The administrator, on the database itself, possibly acting for a partner.
     Administrator {
-        /// For whom.
+        /// The partner to act for, if any.
         partner_id: Option<PartnerId>,
     },
 }
 
-/// What a route asks of its caller.
+/// What a route requires of its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Anybody.
+    /// Nothing: anybody may call it.
     Open,
     /// Any valid key.
     AnyKey,
     /// A key with this scope.
     Scope(Scope),
-    /// The administrator; not offered over HTTP.
+    /// The administrator. Not offered over HTTP.
     Administrator,
 }
 
@@ -53,7 +53,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Fails unless the caller may use a route.
+    /// Fails unless the caller may use a route with this `access`.
     ///
     /// # Errors
     /// `unauthorized`, `insufficient_scope`.
@@ -85,7 +85,7 @@ impl Session {
     /// The partner this caller is, or acts for.
     ///
     /// # Errors
-    /// `partner_required` when the administrator named none.
+    /// `partner_required` if the administrator named no partner.
     pub fn partner_id(&self) -> Result<PartnerId, Error> {
         match &self.authority {
             Authority::Partner { partner_id, .. }
@@ -100,7 +100,7 @@ impl Session {
         }
     }
 
-    /// Whether this caller may see what belongs to `owner`.
+    /// Whether this caller may see the data of `owner`.
     pub fn may_see(&self, owner: &PartnerId) -> bool {
         match &self.authority {
             Authority::Partner { partner_id, .. }
@@ -112,13 +112,13 @@ impl Session {
         }
     }
 
-    /// What keeps this caller's idempotency keys apart from every other's: an answer may hold a key that is shown
-    /// once, so not even two keys of one partner share theirs.
+    /// The scope that keeps this caller's idempotency keys apart from all others. An answer may contain a key that is
+    /// shown once, so not even two keys of one partner share a scope.
     pub(crate) fn idempotency_scope(&self) -> String {
         match &self.authority {
             Authority::Anonymous { address } => format!("address {address}"),
             Authority::Partner { api_key_id, .. } => format!("key {api_key_id}"),
-            // For one partner it is not the administrator of another.
+            // Acting for one partner is another scope than acting for another partner.
             Authority::Administrator { partner_id } => match partner_id {
                 Some(partner_id) => format!("administrator for {partner_id}"),
                 None => "administrator".to_owned(),
@@ -127,7 +127,7 @@ impl Session {
     }
 }
 
-/// The specification's 401.
+/// The 401 answer that the specification requires.
 pub fn unauthorized() -> Error {
     Error::new(
         Kind::Unauthorized,

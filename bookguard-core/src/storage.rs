@@ -1,11 +1,11 @@
-//! Whether the database takes writes, as far as this node's own last attempts tell: what health answers by, and what the
-//! operator reads.
+//! Whether the database takes writes, judged by this node's own last attempts. Health checks answer from this, and the
+//! operator reads its reports.
 //!
-//! The writer notes how each batch ended and how the engine's upkeep after it did; the service notes the free disk space. What
-//! nobody has tried lately is tried by `ProbeStorage`, the smallest command that writes, which goes
-//! the way of every other. Invariants: nothing here does I/O; a state is told once when it begins and once, with a count, when
-//! it has been over for a second; what has not failed is tried only where somebody asks for the node's health, or the disk is
-//! as good as full.
+//! The writer notes how each batch ended and how the engine's upkeep after it went; the service notes the free disk
+//! space. If nobody has written lately, `ProbeStorage` tries: it is the smallest command that writes, and takes the
+//! same path as every other. Invariants: nothing here does I/O. A state is reported once when it begins, and once, with
+//! a count, when it has been over for a second. A write that has not failed is probed only if somebody asks for the
+//! node's health or the disk is as good as full.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,41 +16,41 @@ use crate::store::StoreError;
 
 /// How long a write counts as proof that writing works.
 const FRESH: Duration = Duration::from_millis(500);
-/// How long after a write a log that cannot be brought into the database file is tried again: each try makes it longer.
+/// The wait after a write before upkeep that failed is tried again. Each try makes the write-ahead log longer.
 const UPKEEP_AGAIN: Duration = Duration::from_secs(5);
-/// How long a state must be over before that is told: on a disk that is almost full small writes pass between large ones that do
-/// not.
+/// How long a state must be over before its end is reported. On an almost full disk, small writes succeed between large
+/// ones that fail.
 const SETTLED: Duration = Duration::from_secs(1);
-/// A batch that is under way for longer is not going to end soon: the disk hangs, or somebody keeps the write turn.
+/// A batch under way for longer will not end soon: the disk hangs, or another process holds the write turn.
 const STUCK: Duration = Duration::from_secs(3);
 
-/// What the node knows of its storage.
+/// This node's knowledge of its storage.
 pub struct Storage {
     report: fn(&str),
-    /// Bytes of free disk space below which nothing new is taken in; 0 for no such limit.
+    /// The free disk space in bytes below which nothing new is accepted; 0 for no such limit.
     min_free: u64,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// While batches are refused.
+    /// The outage while batches are refused.
     writes: Option<Outage>,
-    /// While the engine's upkeep fails.
+    /// The outage while the engine's upkeep fails.
     upkeep: Option<Outage>,
-    /// Since when a batch is under way.
+    /// When the batch under way began.
     begun: Option<Instant>,
     /// When a batch was last made durable.
     written: Option<Instant>,
-    /// Whether somebody asked for the node's health since it was last tried.
+    /// Whether somebody asked for the node's health since the last probe.
     asked: bool,
     /// Bytes free on the database's disk.
     free: Option<u64>,
-    /// Whether that is less than there must be.
+    /// Whether `free` is less than it must be.
     low: bool,
 }
 
-/// What stands in the way, in the coarsest terms an operator can act on.
+/// Why writes fail, in the coarsest terms an operator can act on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reason {
     Full,
@@ -62,16 +62,16 @@ enum Reason {
 /// A state in which something fails.
 struct Outage {
     reason: Reason,
-    /// What was told of already.
+    /// The reasons already reported.
     told: Vec<Reason>,
     since: Instant,
-    /// How often it failed.
+    /// The number of failures.
     times: u64,
-    /// Batches that were refused and held more than a probe.
+    /// The number of refused batches that held more than a probe.
     batches: u64,
-    /// What was refused with them.
+    /// The number of requests in those batches.
     requests: usize,
-    /// Since when it works again.
+    /// When it began to work again.
     over: Option<Instant>,
 }
 
@@ -85,7 +85,7 @@ impl Reason {
         }
     }
 
-    /// What a question about health is answered with; `None` where the head itself says it.
+    /// The answer to a health check; `None` if the head itself says it.
     fn refusal(self) -> Option<Error> {
         let (code, message) = match self {
             Self::Full => (
@@ -114,7 +114,7 @@ fn not_ready(code: &'static str, message: &str) -> Error {
 }
 
 impl Outage {
-    /// Notes one more failure of `what`; the line to tell, if this is news.
+    /// Notes one more failure of `what`. Returns the line to report if the reason is new.
     fn note(
         outage: &mut Option<Self>,
         what: &str,
@@ -145,7 +145,7 @@ impl Outage {
         outage.filter(|o| o.over.is_none()).map(|o| o.reason)
     }
 
-    /// The state, once it has been over for long enough to be told.
+    /// Takes the outage if it has been over for long enough to be reported, with its duration in seconds.
     fn ended(outage: &mut Option<Self>, now: Instant) -> Option<(Self, u64)> {
         let over = outage.as_ref()?.over?;
         if now.saturating_duration_since(over) < SETTLED {
@@ -158,7 +158,7 @@ impl Outage {
 }
 
 impl Storage {
-    /// Nothing is known yet, and nothing is held against it. `report` is told a line when a state begins or ends.
+    /// Starts without any knowledge and assumes no failure. `report` receives a line when a state begins or ends.
     pub fn new(report: fn(&str), min_free: u64) -> Self {
         Self {
             report,
@@ -171,17 +171,17 @@ impl Storage {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A batch begins.
+    /// Notes that a batch begins.
     pub(crate) fn begins(&self) {
         self.state().begun = Some(Instant::now());
     }
 
-    /// A batch has ended, whatever came of it.
+    /// Notes that a batch has ended, whatever its result.
     pub(crate) fn ends(&self) {
         self.state().begun = None;
     }
 
-    /// A batch was made durable.
+    /// Notes that a batch was made durable.
     pub(crate) fn wrote(&self) {
         let now = Instant::now();
         let mut state = self.state();
@@ -191,7 +191,7 @@ impl Storage {
         }
     }
 
-    /// A batch with so many requests was refused.
+    /// Notes that a batch with `requests` requests was refused.
     pub(crate) fn refused(&self, error: &StoreError, requests: usize) {
         let mut state = self.state();
         let news = Outage::note(&mut state.writes, "writes fail", error, Instant::now());
@@ -207,7 +207,8 @@ impl Storage {
         }
     }
 
-    /// How the engine's upkeep after a batch went: on a file, moving what the write-ahead log holds into the database.
+    /// Notes the result of the engine's upkeep after a batch. On a file, upkeep copies the write-ahead log into the
+    /// database.
     pub(crate) fn kept_up(&self, done: Result<(), StoreError>) {
         let mut state = self.state();
         let news = match done {
@@ -231,7 +232,7 @@ impl Storage {
         }
     }
 
-    /// So many bytes are free on the database's disk.
+    /// Notes how many bytes are free on the database's disk.
     pub(crate) fn measured(&self, free: Option<u64>) {
         let mut state = self.state();
         state.free = free;
@@ -253,7 +254,7 @@ impl Storage {
         }
     }
 
-    /// Whether less disk space is free than there must be for anything new.
+    /// Whether less disk space is free than anything new requires.
     pub(crate) fn is_low(&self) -> bool {
         self.state().low
     }
@@ -263,7 +264,7 @@ impl Storage {
         Outage::lasts(self.state().writes.as_ref()).is_some()
     }
 
-    /// Why the node is not ready, if its storage is why.
+    /// Why the node is not ready, if its storage is the reason.
     pub fn not_ready(&self) -> Option<Error> {
         let mut state = self.state();
         state.asked = true;
@@ -281,14 +282,14 @@ impl Storage {
         })
     }
 
-    /// Whether it should be tried now if the database takes writes. To be asked twice a second.
+    /// Whether to probe now whether the database takes writes. Call this twice a second.
     pub(crate) fn wants_probe(&self) -> bool {
         let mut state = self.state();
         let asked = std::mem::take(&mut state.asked);
         state.wants_probe(asked, Instant::now())
     }
 
-    /// Tells of states that have ended. To be called twice a second.
+    /// Reports the states that have ended. Call this twice a second.
     pub(crate) fn tell_ended(&self) {
         let now = Instant::now();
         let mut state = self.state();
@@ -315,7 +316,7 @@ impl State {
         let none_left = self.free.is_some_and(|free| free < DISK_RESERVE);
         match Outage::lasts(self.writes.as_ref()) {
             Some(Reason::Moved) => return false,
-            // One small write that finds a gap proves nothing to those that do not.
+            // On a full disk, a small write that still fits proves nothing for larger ones.
             Some(Reason::Full) => return !none_left,
             Some(_) => return true,
             None => {}

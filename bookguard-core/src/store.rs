@@ -1,7 +1,7 @@
-//! The store: all SQL of the product, once, over any engine behind the private trait `Conn`.
+//! The store: all SQL of the product, written once, over any engine behind the private trait `Conn`.
 //!
-//! `load` fetches what a batch can touch, `commit` writes what it caused, `read` answers questions, `fsck` checks
-//! everything against the ledger. The rules are in `features`; when a batch runs is the writer's. Only this module's
+//! `load` fetches the rows a batch can touch, `commit` writes its changes, `read` answers queries, and `fsck` checks
+//! everything against the ledger. The rules are in `features`; the writer decides when a batch runs. Only this module's
 //! engine files name a database driver.
 
 #[cfg(feature = "sqlite")]
@@ -43,67 +43,68 @@ use crate::ledger::hash::EMPTY_ROOT;
 use crate::ledger::rollback::PublishedHead;
 use crate::model::Timestamp;
 
-/// The migrations, oldest first; their number is the schema's.
+/// The migrations, oldest first. Their count is the schema version.
 const MIGRATIONS: [&str; 1] = [include_str!("store/schema/001.sql")];
 
-/// A database of Bookguard.
+/// A Bookguard database.
 #[derive(Clone)]
 pub struct Store {
     engine: Arc<dyn Engine>,
 }
 
-/// A database that was opened: where connections come from.
+/// An open database, which hands out connections.
 trait Engine: Send + Sync {
     /// A connection that takes the write turn when it begins.
     fn writer(&self) -> Result<Box<dyn Conn>, StoreError>;
-    /// A connection that takes the write turn and keeps it for minutes, while nobody hears of it.
+    /// A connection that takes the write turn and keeps it for minutes, with long silences.
     fn mover(&self) -> Result<Box<dyn Conn>, StoreError>;
     /// A connection that only reads.
     fn reader(&self) -> Result<Box<dyn Conn>, StoreError>;
-    /// A connection of its own that reads for minutes; begun, it sees one moment.
+    /// A dedicated connection that reads for minutes. A transaction on it sees one snapshot.
     fn checker(&self) -> Result<Box<dyn Conn>, StoreError>;
-    /// The list of nodes that are there, where the engine's server knows of their end.
+    /// The registry of live nodes, if the engine's server notices when a node ends.
     fn registry(&self) -> Option<Box<dyn NodeRegistry>> {
         None
     }
-    /// Bytes that are free on the database's disk, where that can be known.
+    /// Free bytes on the database's disk, if known.
     fn free_bytes(&self) -> Option<u64> {
         None
     }
-    /// Whether a read is this thread's own work, and not another process's that is waited for.
+    /// Whether this thread itself does the work of a read, rather than waiting for another process.
     fn reads_here(&self) -> bool {
         false
     }
-    /// What the engine itself finds wrong with what it stored.
+    /// The faults that the engine itself finds in its data.
     fn faults(&self) -> Result<Vec<String>, StoreError>;
-    /// The clock of the machine that keeps the database, milliseconds since the epoch; `None` when that is this one.
+    /// The clock of the machine that keeps the database, in milliseconds since the epoch; `None` if that is this
+    /// machine.
     fn now_ms(&self) -> Result<Option<i64>, StoreError> {
         Ok(None)
     }
 }
 
-/// The list of nodes that have the database open.
+/// The registry of the nodes that have the database open.
 pub(crate) trait NodeRegistry: Send {
-    /// Puts `own` on the list, if it is not there, for as long as this process lives; and says who is on it.
+    /// Registers `own`, if it is not registered yet, until this process ends. Returns all registered nodes.
     fn call(&mut self, own: Node) -> Result<BTreeSet<Node>, StoreError>;
-    /// Who is on it.
+    /// Returns the registered nodes.
     fn present(&mut self) -> Result<BTreeSet<Node>, StoreError>;
 }
 
-/// The stored head with the log's name and key.
+/// The stored head, with the log's name and key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredHead {
     /// The log's name.
     pub origin: String,
-    /// The key its checkpoints verify under, in note form.
+    /// The key that verifies the log's checkpoints, in note form.
     pub vkey: String,
     /// Size and root.
     pub head: Head,
-    /// The signed checkpoint that says so.
+    /// The signed checkpoint of that head.
     pub checkpoint: String,
-    /// The time of the last entry; zero before the first.
+    /// The time of the last entry; zero if there is none.
     pub written: Timestamp,
-    /// The database the log goes on in, when it was moved: then nothing is written here any more.
+    /// The database that the log was moved to, if it was. This database then takes no more writes.
     pub moved_to: Option<String>,
 }
 
@@ -119,10 +120,10 @@ impl StoredHead {
 }
 
 impl Database {
-    /// Whether the address can be one at all; the server is not asked.
+    /// Checks the form of the address without contacting the server.
     ///
     /// # Errors
-    /// A sentence with what is wrong in it, without what may be a password.
+    /// A sentence that says what is wrong and leaves out anything that may be a password.
     pub fn check(&self) -> Result<(), String> {
         match self {
             #[cfg(feature = "postgres")]
@@ -133,10 +134,10 @@ impl Database {
 }
 
 impl Store {
-    /// Opens the database, brings its schema up to date and makes it when `create` says so.
+    /// Opens the database and brings its schema up to date. Creates it first if `create` is set.
     ///
     /// # Errors
-    /// As [`StoreError`] says, each a sentence that names the way out.
+    /// As listed by [`StoreError`]; each reads as a sentence that names the way out.
     pub fn open(database: &Database, create: bool) -> Result<Self, StoreError> {
         let engine: Arc<dyn Engine> = match database {
             #[cfg(feature = "sqlite")]
@@ -168,32 +169,32 @@ impl Store {
         self.engine.reader()
     }
 
-    /// A connection that reads for minutes.
+    /// A dedicated connection that reads for minutes.
     pub(crate) fn checker(&self) -> Result<Box<dyn Conn>, StoreError> {
         self.engine.checker()
     }
 
-    /// Whether a short read is the calling thread's own work, of microseconds while the disk is not asked.
+    /// Whether the calling thread itself does the work of a short read, which takes microseconds if the disk is not needed.
     pub fn reads_here(&self) -> bool {
         self.engine.reads_here()
     }
 
-    /// The list of nodes, where there is one.
+    /// The registry of nodes, if the engine has one.
     pub(crate) fn registry(&self) -> Option<Box<dyn NodeRegistry>> {
         self.engine.registry()
     }
 
-    /// What the engine itself finds wrong: structure, indexes, references. Nothing when all is well.
+    /// The faults that the engine itself finds: structure, indexes, references. Empty if there are none.
     pub(crate) fn faults(&self) -> Result<Vec<String>, StoreError> {
         self.engine.faults()
     }
 
-    /// Bytes that are free on the database's disk; `None` where that cannot be known, as of a server's.
+    /// Free bytes on the database's disk; `None` if unknown, as for a server.
     pub(crate) fn free_bytes(&self) -> Option<u64> {
         self.engine.free_bytes()
     }
 
-    /// The clock of the machine that keeps the database; `None` when that is this one.
+    /// The clock of the machine that keeps the database; `None` if that is this machine.
     pub(crate) fn now_ms(&self) -> Result<Option<i64>, StoreError> {
         self.engine.now_ms()
     }
@@ -229,7 +230,7 @@ pub(crate) fn head(conn: &mut dyn Conn) -> Result<Option<StoredHead>, StoreError
     read_head(&conn.one(head_statement())?)
 }
 
-/// The question that [`read_head`] reads the answer of.
+/// The query whose answer [`read_head`] reads.
 fn head_statement() -> Statement<'static> {
     Statement::new(
         "SELECT origin, vkey, size, root, checkpoint, moved_to, written_ms FROM head WHERE id = 1",
@@ -254,7 +255,7 @@ fn read_head(rows: &Rows) -> Result<Option<StoredHead>, StoreError> {
     }))
 }
 
-/// Brings the schema up to date inside the open transaction. `script` runs a whole script, written in SQLite's words.
+/// Brings the schema up to date in the open transaction. `script` runs a whole script written in SQLite's dialect.
 fn migrate<C: Conn>(
     conn: &mut C,
     script: impl Fn(&mut C, &str) -> Result<(), StoreError>,
@@ -277,7 +278,7 @@ fn migrate<C: Conn>(
     Ok(())
 }
 
-/// The schema's number; `Newer` when this program does not know it.
+/// Returns the schema version. Fails with `Newer` if this program does not know it.
 fn schema_version(conn: &mut dyn Conn) -> Result<i64, StoreError> {
     let rows = conn.one(Statement::new(
         "SELECT COALESCE(MAX(version), 0) FROM schema_version",

@@ -1,9 +1,9 @@
-//! What tests of several modules share.
+//! Helpers shared by the tests of several modules.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Goes through all items on as many threads as there are cores: whoever is free takes the next. Each thread begins with
-/// a state of its own; these are given back.
+/// Processes all items on as many threads as there are cores; a free thread takes the next item. Each thread begins with
+/// its own state; these states are returned.
 ///
 /// Panics when one of them does.
 pub(crate) fn shared_out<I: Sync, S: Send>(

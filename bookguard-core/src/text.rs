@@ -1,10 +1,10 @@
-//! Text that a person reads: names, notes, mail addresses, the text of policies.
+//! Text that people read: names, notes, mail addresses, the text of policies.
 //!
-//! Who reads a name must see what it is. So a character that shows nothing, or changes how what stands around it reads, has no
-//! place in one: controls, the marks and overrides of writing direction, tags, fillers, spaces of no width, private use (the
-//! classes that PRECIS, RFC 8264, and UTS 39 refuse). Two kinds of invisible characters do belong to ordinary names and are
-//! let through where they do: joiners behind a letter of a script that joins (Persian, Hindi) or an emoji, and variation
-//! selectors behind what has variants (emoji, ideographs). The properties are Unicode's own, from `icu_properties`.
+//! A reader must see what a name is. So a character is refused if it shows nothing or changes how its neighbours read:
+//! controls, the marks and overrides of writing direction, tags, fillers, zero-width spaces, private use (the classes that
+//! PRECIS, RFC 8264, and UTS 39 refuse). Two kinds of invisible characters belong to ordinary names and are accepted where
+//! they do: joiners after a letter of a joining script (Persian, Hindi) or an emoji, and variation selectors after a
+//! character that has variants (emoji, ideographs). The properties are Unicode's own, from `icu_properties`.
 
 use icu_properties::props::{
     Alphabetic, BidiClass, BinaryProperty as _, DefaultIgnorableCodePoint, EmojiModifier,
@@ -13,15 +13,15 @@ use icu_properties::props::{
 };
 
 const JOINERS: [char; 2] = ['\u{200c}', '\u{200d}'];
-/// A pattern of braille without a dot: a sign by its category, and a blank to the eye.
+/// The braille pattern without a dot: a symbol by its category, but blank to the eye.
 const BRAILLE_BLANK: char = '\u{2800}';
 
-/// The first character that has no place in such a text; `None` when all have.
+/// The first character that such a text must not contain; `None` if there is none.
 pub fn misplaced(text: &str) -> Option<char> {
     if text.is_ascii() {
         return text.chars().find(char::is_ascii_control);
     }
-    // What a joiner would join, and what a selector would vary.
+    // The character that a joiner would join, and the one that a selector would vary.
     let (mut base, mut before) = (None, None);
     text.chars().find(|&c| {
         let placed = match c {
@@ -37,8 +37,8 @@ pub fn misplaced(text: &str) -> Option<char> {
     })
 }
 
-/// Whether a character shows nothing, or changes how what stands around it reads, wherever it stands: not a joiner or a
-/// variation selector, which [`misplaced`] judges by what stands before them.
+/// Whether a character shows nothing or changes how its neighbours read, in any position. Does not include joiners and
+/// variation selectors, which [`misplaced`] judges by the characters before them.
 pub fn is_hidden(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_control();
@@ -56,13 +56,13 @@ pub fn is_hidden(c: char) -> bool {
             && !VariationSelector::for_char(c)
 }
 
-/// Whether a character is invisible wherever it stands, joiners and variation selectors included.
+/// Whether a character is invisible in any position, joiners and variation selectors included.
 pub fn is_invisible(c: char) -> bool {
     is_hidden(c) || !c.is_ascii() && DefaultIgnorableCodePoint::for_char(c)
 }
 
-/// Whether nobody would see the text: it is empty, or holds nothing but white space, invisible characters and marks that
-/// stand on nothing.
+/// Whether the text shows nothing: it is empty, or holds only white space, invisible characters and marks without a base
+/// character.
 pub fn is_blank(text: &str) -> bool {
     let shows = |c: char| {
         !c.is_whitespace()
@@ -74,7 +74,7 @@ pub fn is_blank(text: &str) -> bool {
     !text.chars().any(shows)
 }
 
-/// Whether any of it is written from right to left, so that what stands behind it on the line could change sides.
+/// Whether any of the text is written from right to left, so that text after it on the line could change sides.
 pub fn goes_right_to_left(text: &str) -> bool {
     !text.is_ascii()
         && text.chars().any(|c| {
@@ -92,19 +92,19 @@ fn is_joiner(c: char) -> bool {
     JOINERS.contains(&c)
 }
 
-/// The characters [`is_hidden`] names, of the first plane, as a class of a regular expression (ECMA 262) holds them. The
-/// separators of lines and paragraphs are left out: text that programs are generated from must not name them.
+/// The characters of [`is_hidden`] in the first plane, as a character class of a regular expression (ECMA 262). The line
+/// and paragraph separators are left out, because text from which programs are generated must not contain them.
 pub(crate) const HIDDEN: &str = r"\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ue000-\uf8ff\ufdd0-\ufdef\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff";
-/// What [`is_invisible`] names beside them.
+/// The further characters of [`is_invisible`].
 pub(crate) const JOINING: &str = r"\u180b-\u180d\u180f\u200c\u200d\ufe00-\ufe0f";
 
-/// The pattern of text for people: something to see, and no character of the first plane that has no place in it. What is
-/// beyond that plane, and where joiners and variation selectors may stand, no pattern says that every program reads alike.
+/// The pattern of text for people: something visible, and no forbidden character of the first plane. No pattern that all
+/// programs read alike can express the other planes and the places of joiners and variation selectors.
 pub(crate) fn pattern() -> String {
     format!(r"^[^{HIDDEN}]*[^\s\u2800{HIDDEN}{JOINING}][^{HIDDEN}]*$")
 }
 
-/// The pattern of a name in an object that a partner makes up.
+/// The pattern of a name that a partner chooses, in an object.
 pub(crate) fn key_pattern() -> String {
     format!("^[^{HIDDEN}]*$")
 }
@@ -118,7 +118,7 @@ fn is_mark(c: char) -> bool {
     )
 }
 
-/// Whether letters change their form by what is joined to this one: Arabic and its like, the scripts of India, emoji.
+/// Whether letters change their form when joined to this one: Arabic and similar scripts, the scripts of India, emoji.
 fn joins(c: char) -> bool {
     ExtendedPictographic::for_char(c)
         || EmojiModifier::for_char(c)
@@ -188,7 +188,7 @@ mod tests {
             ("Acme \u{e000}", '\u{e000}'),
             ("a\u{fff9}b", '\u{fff9}'),
             ("a\u{1fffe}", '\u{1fffe}'),
-            // Joiners and selectors where they change nothing that is seen.
+            // Joiners and selectors where they have no visible effect.
             ("Ac\u{200d}me", '\u{200d}'),
             ("Ac\u{200c}me", '\u{200c}'),
             ("\u{200d}Acme", '\u{200d}'),

@@ -1,4 +1,4 @@
-//! Webhooks, the pure part: signing, verifying, the retry schedule and the record of one attempt.
+//! Webhooks, the pure part: signing, verification, the retry schedule and the record of an attempt.
 //!
 //! A receiver of Bookguard's webhooks needs [`Secret`] and [`verify()`], nothing else:
 //!
@@ -12,11 +12,11 @@
 //! # receive("It's a Secret to Everybody", header, b"Hello, World!").unwrap();
 //! ```
 //!
-//! That signature covers the body only and can be replayed for ever: deduplicate by `eventId`, or check the
+//! That signature covers the body only and can be replayed forever: deduplicate by `eventId`, or check the
 //! `webhook-*` headers with [`verify_standard`], which also bounds the age of the request.
 //!
-//! Sending is the server's courier; what is sent when is the store's and the rules'. Invariant: nothing in here reads
-//! a clock, rolls dice or panics, whatever the input.
+//! The server's courier sends; the store and the rules decide what is sent when. Invariant: nothing in here reads a clock,
+//! rolls dice or panics, whatever the input.
 
 pub(crate) mod attempt;
 pub(crate) mod body;

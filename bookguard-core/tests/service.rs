@@ -87,9 +87,7 @@ fn call<O: Operation>(
         from_memory: false,
     };
     match operation::prepare::<O>(session, &request)? {
-        Action::Read(read) | Action::Long(read) => Ok(operation::finish::<O>(&read(session)?)),
-        Action::Stored { read, .. } => read(session),
-        Action::Unchanged(_) => unreachable!("nothing was kept"),
+        Action::Read { read, .. } => read(session),
         Action::Watch(watch) => Ok(operation::finish::<O>(&(watch.look)(session)?)),
         Action::Write(writing) => {
             let answer = session
@@ -427,7 +425,7 @@ fn a_filter_that_matches_little_answers_in_pages_that_come_to_an_end() {
             ..Request::default()
         };
         match operation::prepare::<features::bookings::ListBookings>(&partner, &request).unwrap() {
-            Action::Stored { read, .. } => decode::<Page<Booking>>(&read(&partner).unwrap()),
+            Action::Read { read, .. } => decode::<Page<Booking>>(&read(&partner).unwrap()),
             _ => unreachable!("bookings are listed as they are stored"),
         }
     };

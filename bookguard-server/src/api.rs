@@ -1,8 +1,7 @@
-//! The HTTP interface: one table of operations, from which come the routes, the OpenAPI document and llms.txt.
+//! The HTTP interface: one table of operations, from which the routes, the OpenAPI document and llms.txt are made.
 //!
-//! What an operation does is the core's; calling it is [`call`]'s; how a request becomes its input and its output a response
-//! is [`endpoint`]'s; how the table reads as OpenAPI is `describe`'s. Invariant: what is not in the table is neither
-//! served nor documented, and what is in it is both.
+//! The core implements the operations; [`call`] calls them; [`endpoint`] converts requests and responses; `describe` writes the
+//! table as OpenAPI. Invariant: an operation is served and documented if and only if it is in the table.
 
 pub(crate) mod call;
 mod describe;
@@ -41,13 +40,13 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::router::Routes;
-use call::Call;
+use call::CallFn;
 pub(crate) use describe::INTERFACE_VERSION;
 use describe::document;
-use endpoint::Served;
+use endpoint::OperationEndpoint;
 
 /// Every operation offered over HTTP, in the order of the document.
-pub(crate) fn table() -> Vec<Offered> {
+pub(crate) fn table() -> Vec<OperationEntry> {
     vec![
         offered::<GetHealth>().changing(),
         offered::<RegisterPartner>(),
@@ -100,12 +99,12 @@ pub fn openapi_json() -> &'static str {
     &OPENAPI
 }
 
-/// The same, read. Its schemas are JSON Schema 2020-12; what they refer to is under `/components/schemas`.
+/// The OpenAPI document, parsed. Its schemas are JSON Schema 2020-12; references lead to `/components/schemas`.
 pub fn openapi() -> &'static Value {
     &PARSED
 }
 
-/// As [`openapi`], for whoever needs it once: read, it takes megabytes.
+/// Parses the OpenAPI document for a caller that needs it only once, because it takes megabytes when parsed.
 pub(crate) fn read_openapi() -> Value {
     serde_json::from_str(&OPENAPI).expect("what was written from a tree of JSON reads as JSON")
 }
@@ -120,7 +119,7 @@ pub(crate) fn operations(document: &Value) -> impl Iterator<Item = (&str, &str, 
     })
 }
 
-/// What a reference of the document leads to, which is what many operations share; anything else is itself.
+/// Follows a `$ref` of the document, as used for shared parts; returns any other value unchanged.
 pub(crate) fn followed<'d>(document: &'d Value, value: &'d Value) -> &'d Value {
     let place = value["$ref"]
         .as_str()
@@ -131,26 +130,26 @@ pub(crate) fn followed<'d>(document: &'d Value, value: &'d Value) -> &'d Value {
 }
 
 /// One row of the table.
-pub(crate) struct Offered {
-    /// The operation's place in the interface.
+pub(crate) struct OperationEntry {
+    /// The operation's route.
     pub(crate) route: Route,
-    /// Whether the answer changes with the clock alone, so that an ETag would be of no use.
+    /// Whether the answer changes with the clock alone, which makes an ETag useless.
     changing: bool,
-    /// Whether preparing the request asks no store, or can be tried without, so that the connection's task does it.
+    /// Whether the request can be prepared without the store, or tried so, on the connection's own task.
     at_once: bool,
-    /// Whether a POST only asks, so that there is nothing to do once only.
+    /// Whether a POST changes nothing, so that it needs no Idempotency-Key.
     keeping_nothing: bool,
-    /// Whether the answer has a Location.
+    /// Whether the answer has a Location header.
     located: bool,
     output: Schema,
-    /// Calls it.
-    pub(crate) call: Call,
-    /// What the answer's type makes of an answer.
+    /// Calls the operation.
+    pub(crate) call: CallFn,
+    /// Parses an answer as its type and writes it again.
     #[cfg(test)]
     rewrite: fn(&[u8]) -> serde_json::Result<Vec<u8>>,
 }
 
-/// A type as the document shows it.
+/// How a type appears in the document.
 #[derive(Clone, Copy)]
 struct Schema {
     reference: fn() -> MetaSchemaRef,
@@ -166,8 +165,8 @@ impl Schema {
     }
 }
 
-fn offered<O: Operation<Output: Type>>() -> Offered {
-    Offered {
+fn offered<O: Operation<Output: Type>>() -> OperationEntry {
+    OperationEntry {
         route: O::ROUTE,
         changing: false,
         at_once: false,
@@ -183,7 +182,7 @@ fn offered<O: Operation<Output: Type>>() -> Offered {
     }
 }
 
-impl Offered {
+impl OperationEntry {
     fn changing(mut self) -> Self {
         self.changing = true;
         self
@@ -214,13 +213,13 @@ impl Offered {
         !self.changing && self.route.method == Method::Get && self.route.status == 200
     }
 
-    /// Whether it is tried without the store. What a partner's key tells of its owner is asked of the store where
-    /// whoever calls holds the database.
+    /// Whether to try the operation without the store first. Not if callers hold the database itself: what a partner's key
+    /// would establish about its owner must then be asked of the store.
     pub(crate) fn is_from_memory(&self, app: &App) -> bool {
         self.at_once && !app.is_operated()
     }
 
-    /// A route's path as the router takes it.
+    /// The route's path in the router's syntax.
     fn pattern(&self) -> String {
         self.route.path.replace('{', ":").replace('}', "")
     }
@@ -237,7 +236,7 @@ impl Offered {
 
     /// The operation as an endpoint.
     fn served(&self, app: &Arc<App>) -> BoxEndpoint<'static> {
-        let served = Served {
+        let served = OperationEndpoint {
             app: Arc::clone(app),
             route: self.route,
             tagged: self.is_tagged(),

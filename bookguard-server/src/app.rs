@@ -23,44 +23,44 @@ use crate::rate::{Limiter, Verdict};
 use crate::readers::{ReadClass, Readers};
 use crate::refusal::rate_limited;
 
-/// What a partner is told that has spent its budget.
+/// The message for a partner that has used up its budget.
 const TOO_MUCH: &str =
     "Too many requests of this partner, or ones that took too long; all its keys share one limit.";
 
-/// The state that requests share.
+/// The state shared by all requests.
 pub(crate) struct App {
     pub(crate) service: Arc<Service>,
     pub(crate) keys: Keys,
     pub(crate) courier: Arc<Courier>,
     readers: Readers,
-    /// Told one line per fault of ours.
+    /// Receives one line for each internal fault.
     pub(crate) report: fn(&str),
-    /// Who everybody is, where whoever can call holds the database itself.
+    /// The authority of every caller, when callers hold the database itself.
     operator: Option<Authority>,
     budgets: Arc<Budgets>,
     registrations: Option<Limiter<IpAddr>>,
 }
 
-/// What one request takes of processors, wherever that is: charged as one when nothing works for it any more, whether or not
-/// anybody waited.
-pub(crate) struct Tab {
+/// The processor time of one request, added up across tasks and threads. It is charged once, when the last work for the request
+/// ends, even if the client is gone by then.
+pub(crate) struct RequestCost {
     budgets: Arc<Budgets>,
     payer: Payer,
-    /// Nanoseconds.
+    /// In nanoseconds.
     spent: AtomicU64,
 }
 
-impl Tab {
+impl RequestCost {
     pub(crate) fn payer(&self) -> Payer {
         self.payer
     }
 
-    /// Runs what asks for nothing that is measured itself.
+    /// Runs a future and adds its processor time. The future must not do work that is measured elsewhere.
     pub(crate) async fn along<T>(&self, task: impl Future<Output = T>) -> T {
         metered(task, |spent| self.add(spent)).await
     }
 
-    /// Does what does not block.
+    /// Runs work that does not block, and adds its processor time.
     pub(crate) fn at_once<T>(&self, work: impl FnOnce() -> T) -> T {
         let meter = Meter::start();
         let done = work();
@@ -74,16 +74,16 @@ impl Tab {
     }
 }
 
-impl Drop for Tab {
+impl Drop for RequestCost {
     fn drop(&mut self) {
         let spent = Duration::from_nanos(*self.spent.get_mut());
         self.budgets.charge(self.payer, spent);
     }
 }
 
-/// What partners may still ask, and what they are charged.
+/// The rate limits of partners, and what is charged to them.
 struct Budgets {
-    /// One bucket for all keys of a partner; `None` where no limit is set.
+    /// One bucket for all keys of a partner; `None` if no limit is set.
     partners: Option<Limiter<PartnerId>>,
     clock: Clock,
 }
@@ -96,21 +96,21 @@ impl Budgets {
     }
 }
 
-/// A caller that was let in, and what its rate limit says.
+/// A caller that was admitted, and the state of its rate limit.
 pub(crate) struct Admitted {
     pub(crate) session: Session,
     pub(crate) limit: Option<Verdict>,
 }
 
-/// A caller that was not, and what its rate limit says.
-pub(crate) struct Turned {
+/// A caller that was turned away, and the state of its rate limit.
+pub(crate) struct NotAdmitted {
     pub(crate) error: Error,
     pub(crate) limit: Option<Verdict>,
 }
 
 impl App {
     /// # Errors
-    /// A sentence for the operator when the system gives no threads.
+    /// A sentence for the operator if the system gives no threads.
     pub(crate) fn new(
         config: &Config,
         service: Arc<Service>,
@@ -118,7 +118,7 @@ impl App {
     ) -> Result<Self, String> {
         let per_minute = config.registrations_per_minute;
         let threads = Handle::current().metrics().num_workers();
-        let here = match service.store().reads_here() {
+        let in_place = match service.store().reads_here() {
             true => threads - 1,
             false => 0,
         };
@@ -135,14 +135,15 @@ impl App {
             service,
             keys: Keys::default(),
             courier,
-            readers: Readers::start(here)?,
+            readers: Readers::start(in_place)?,
             report: config.report,
             operator: None,
             registrations: Limiter::new("registration", per_minute, 60, per_minute),
         })
     }
 
-    /// The state of a service without a listener, whose callers are all this session's: no keys, no rates.
+    /// The state of a service without a listener. Every caller has this session's authority; there are no keys and no rate
+    /// limits.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -166,27 +167,28 @@ impl App {
         })
     }
 
-    /// Whether whoever calls holds the database itself. What a partner's key tells of its owner is asked of the store then.
+    /// Whether callers hold the database itself. What a partner's key would establish about its owner is then asked of the
+    /// store.
     pub(crate) fn is_operated(&self) -> bool {
         self.operator.is_some()
     }
 
-    /// Runs what may block, in its caller's turn.
+    /// Runs work that may block, when it is the caller's turn.
     ///
     /// # Errors
     /// As [`Readers::run`].
     pub(crate) async fn read<T: Send + 'static>(
         &self,
-        tab: &Arc<Tab>,
+        cost: &Arc<RequestCost>,
         class: ReadClass,
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let (payer, tab) = (tab.payer, Arc::clone(tab));
-        let measured = move || tab.at_once(work);
+        let (payer, cost) = (cost.payer, Arc::clone(cost));
+        let measured = move || cost.at_once(work);
         self.readers.run(payer, class, measured).await
     }
 
-    /// Whether a partner may ask for anything, without counting it: before a large message is received.
+    /// Checks whether a partner has budget left, without counting a request: called before a large message is received.
     ///
     /// # Errors
     /// `rate_limited`.
@@ -200,7 +202,7 @@ impl App {
         }
     }
 
-    /// Counts a request of a partner's that comes to no operation, which would have counted it.
+    /// Counts a partner's request that reaches no operation; an operation counts its own requests.
     ///
     /// # Errors
     /// `rate_limited`.
@@ -215,21 +217,21 @@ impl App {
         }
     }
 
-    /// What somebody's request takes of processors, to be added up.
-    pub(crate) fn tab(&self, payer: Payer) -> Arc<Tab> {
-        Arc::new(Tab {
+    /// Begins to add up the processor time of one request.
+    pub(crate) fn cost(&self, payer: Payer) -> Arc<RequestCost> {
+        Arc::new(RequestCost {
             budgets: Arc::clone(&self.budgets),
             payer,
             spent: AtomicU64::new(0),
         })
     }
 
-    /// Charges what somebody's request took of a processor.
+    /// Charges a caller for processor time.
     pub(crate) fn charge(&self, payer: Payer, spent: Duration) {
         self.budgets.charge(payer, spent);
     }
 
-    /// Whose key these headers hold.
+    /// The owner of the key in these headers.
     ///
     /// # Errors
     /// `unauthorized`, or `unavailable` when the store does not answer.
@@ -240,17 +242,17 @@ impl App {
         }
     }
 
-    /// Who is calling this route, if they may at this moment. `from`: their address, where it is known.
+    /// Admits the caller of this route, if it may call now. `from` is its address, if known.
     pub(crate) async fn admit(
         &self,
         route: &Route,
         headers: &HeaderMap,
         from: Option<IpAddr>,
-    ) -> Result<Admitted, Turned> {
+    ) -> Result<Admitted, NotAdmitted> {
         let now_ms = self.service.clock().now().ms();
         let (authority, limit) = if route.access == Access::Open {
             let address = from.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
-            // What strangers may write costs storage, so it is rationed; what they may read is not.
+            // What anonymous callers write costs storage, so it is limited; what they read is not.
             let rationed = self
                 .registrations
                 .as_ref()
@@ -264,7 +266,7 @@ impl App {
             )
         } else {
             let identified = self.identify(headers).await;
-            let authority = identified.map_err(|error| Turned { error, limit: None })?;
+            let authority = identified.map_err(|error| NotAdmitted { error, limit: None })?;
             let limit = match (&authority, &self.budgets.partners) {
                 (Authority::Partner { partner_id, .. }, Some(limiter)) => {
                     Some(limiter.take(*partner_id, now_ms))
@@ -281,7 +283,7 @@ impl App {
                     TOO_MUCH
                 };
                 let error = rate_limited(limit.retry_after_s, why);
-                Err(Turned {
+                Err(NotAdmitted {
                     error,
                     limit: Some(limit),
                 })

@@ -1,10 +1,11 @@
-//! Who is calling: from the `x-api-key` header to an authority.
+//! Identifies the caller: from the `x-api-key` header to an authority.
 //!
-//! A key is looked up by the SHA-256 of its text, and what was found is kept for [`limits::KEY_CACHE_MS`] so that a
-//! revoked key dies within that time on every node; on this one it dies at once ([`Keys::forget`]). No crate's cache takes
-//! back what a revocation overtook.
-//! Invariants: an answer read from the store before a revocation is never kept after it; a row that the service did not write
-//! is nobody's key.
+//! A key is looked up by the SHA-256 of its text. The result is cached for [`limits::KEY_CACHE_MS`], so a revoked key stops
+//! working within that time on every node; on the node that revoked it, it stops at once ([`Keys::forget`]). No caching crate
+//! discards results that a revocation overtook.
+//!
+//! Invariants: a result read from the store before a revocation is never kept after it; a row that the service did not write is
+//! nobody's key.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,14 +19,14 @@ use bookguard_core::store::read::KeyFound;
 use poem::http::header::HeaderMap;
 use subtle::ConstantTimeEq as _;
 
-/// Valid keys held at a time.
+/// The most valid keys cached.
 const KNOWN: usize = 10_000;
-/// Invalid keys held at a time: apart, so that guessing cannot push valid ones out.
+/// The most invalid keys cached. They are kept apart, so that guessing cannot evict valid keys.
 const UNKNOWN: usize = 1_000;
 
 type Hash = [u8; 32];
 
-/// The keys seen lately.
+/// A cache of recently seen keys.
 #[derive(Default)]
 pub struct Keys(Mutex<Seen>);
 
@@ -33,9 +34,9 @@ pub struct Keys(Mutex<Seen>);
 struct Seen {
     known: HashMap<u64, Remembered<Authority>>,
     unknown: HashMap<u64, Remembered<()>>,
-    /// Counts revocations on this node.
+    /// The number of revocations on this node.
     revocations: u64,
-    /// Forged rows that the operator was told of.
+    /// Forged rows that were reported to the operator.
     forged: HashSet<ApiKeyId>,
 }
 
@@ -45,17 +46,17 @@ struct Remembered<T> {
     value: T,
 }
 
-/// What is known of a key.
+/// What the cache knows about a key.
 #[derive(Debug, PartialEq)]
-enum Glance {
+enum CachedKey {
     Known(Authority),
     Unknown,
-    /// Ask the store; the count goes into [`Keys::keep`].
+    /// Ask the store. The number of revocations goes into [`Keys::keep`].
     Ask(u64),
 }
 
 impl Keys {
-    /// The caller of a request with these headers.
+    /// Identifies the caller of a request with these headers.
     ///
     /// # Errors
     /// `unauthorized`, or `unavailable` when the store does not answer.
@@ -67,9 +68,9 @@ impl Keys {
         let hash = presented(headers).ok_or_else(unauthorized)?.hash();
         let asked_at = service.clock().now();
         let revocations = match self.glance(&hash, asked_at) {
-            Glance::Known(authority) => return Ok(authority),
-            Glance::Unknown => return Err(unauthorized()),
-            Glance::Ask(revocations) => revocations,
+            CachedKey::Known(authority) => return Ok(authority),
+            CachedKey::Unknown => return Err(unauthorized()),
+            CachedKey::Ask(revocations) => revocations,
         };
         let store = Arc::clone(service);
         let asked = tokio::task::spawn_blocking(move || look_up(&store, &hash));
@@ -92,7 +93,7 @@ impl Keys {
         found.ok_or_else(unauthorized)
     }
 
-    /// Tells the operator, once, that somebody came with a key whose row the service did not write.
+    /// Reports once to the operator that a caller used a key whose row the service did not write.
     fn tell(&self, service: &Service, api_key_id: ApiKeyId) {
         let mut seen = self.seen();
         if seen.forged.len() >= UNKNOWN {
@@ -107,39 +108,39 @@ impl Keys {
         }
     }
 
-    /// Forgets a key that was revoked here.
+    /// Forgets a key that was revoked on this node.
     pub fn forget(&self, api_key_id: &ApiKeyId) {
         let mut seen = self.seen();
         seen.revocations += 1;
         seen.known.retain(|_, entry| !matches!(&entry.value, Authority::Partner { api_key_id: id, .. } if id == api_key_id));
     }
 
-    fn glance(&self, hash: &Hash, now: Timestamp) -> Glance {
+    fn glance(&self, hash: &Hash, now: Timestamp) -> CachedKey {
         let seen = self.seen();
         if let Some(entry) = seen
             .known
             .get(&place(hash))
             .filter(|entry| entry.holds(hash, now))
         {
-            return Glance::Known(entry.value.clone());
+            return CachedKey::Known(entry.value.clone());
         }
         if seen
             .unknown
             .get(&place(hash))
             .is_some_and(|entry| entry.holds(hash, now))
         {
-            return Glance::Unknown;
+            return CachedKey::Unknown;
         }
-        Glance::Ask(seen.revocations)
+        CachedKey::Ask(seen.revocations)
     }
 
-    /// Keeps what was found of a key when the store was asked at `now`. From then on, not from when it answered: a
-    /// revocation on another node may be just younger than the question.
+    /// Caches the result of asking the store at `now`. The time counts from the question, not from the answer, because a key
+    /// may be revoked on another node right after the question.
     fn keep(&self, hash: &Hash, found: Option<Authority>, now: Timestamp, revocations: u64) {
         let until_ms = now.ms() + limits::KEY_CACHE_MS;
         let mut seen = self.seen();
         match found {
-            // A revocation since the question was asked may have been this key's.
+            // This key may have been revoked since the store was asked.
             Some(_) if seen.revocations != revocations => {}
             Some(value) => insert(
                 &mut seen.known,
@@ -171,7 +172,7 @@ impl Keys {
 
 impl<T> Remembered<T> {
     fn fresh(&self, now: Timestamp) -> bool {
-        // The second half matters after the clock was set back.
+        // The upper bound matters after the clock was set back.
         let left = self.until_ms - now.ms();
         left > 0 && left <= limits::KEY_CACHE_MS
     }
@@ -196,14 +197,14 @@ fn insert<T>(
     entries.insert(place(&entry.hash), entry);
 }
 
-/// Where a hash is kept; two that meet there only cost each other a look-up.
+/// The map key of a hash. Two hashes with the same one replace each other, which costs a look-up.
 fn place(hash: &Hash) -> u64 {
     let mut head = [0; 8];
     head.copy_from_slice(&hash[..8]);
     u64::from_le_bytes(head)
 }
 
-/// The key a request presents, if there is exactly one and it can be one of ours.
+/// The key that a request presents, if there is exactly one and it has the form of a key.
 fn presented(headers: &HeaderMap) -> Option<ApiKeySecret> {
     let mut values = headers.get_all("x-api-key").iter();
     let (value, None) = (values.next()?, values.next()) else {
@@ -247,13 +248,13 @@ mod tests {
         keys.keep(&hash(1), Some(holder(1)), at(0), 0);
         keys.keep(&hash(2), None, at(0), 0);
         let last = limits::KEY_CACHE_MS - 1;
-        assert_eq!(keys.glance(&hash(1), at(last)), Glance::Known(holder(1)));
-        assert_eq!(keys.glance(&hash(2), at(last)), Glance::Unknown);
+        assert_eq!(keys.glance(&hash(1), at(last)), CachedKey::Known(holder(1)));
+        assert_eq!(keys.glance(&hash(2), at(last)), CachedKey::Unknown);
         for n in [1, 2] {
-            assert_eq!(keys.glance(&hash(n), at(last + 1)), Glance::Ask(0));
+            assert_eq!(keys.glance(&hash(n), at(last + 1)), CachedKey::Ask(0));
             assert_eq!(
                 keys.glance(&hash(n), at(-1)),
-                Glance::Ask(0),
+                CachedKey::Ask(0),
                 "the clock was set back"
             );
         }
@@ -265,7 +266,7 @@ mod tests {
         keys.keep(&hash(1), Some(holder(1)), at(0), 0);
         let mut other = hash(1);
         other[31] ^= 1;
-        assert_eq!(keys.glance(&other, at(0)), Glance::Ask(0));
+        assert_eq!(keys.glance(&other, at(0)), CachedKey::Ask(0));
     }
 
     #[test]
@@ -274,19 +275,19 @@ mod tests {
         keys.keep(&hash(1), Some(holder(1)), at(0), 0);
         keys.keep(&hash(2), Some(holder(2)), at(0), 0);
         keys.forget(&ApiKeyId::from_bytes([1; 16]));
-        assert_eq!(keys.glance(&hash(1), at(0)), Glance::Ask(1));
-        assert_eq!(keys.glance(&hash(2), at(0)), Glance::Known(holder(2)));
+        assert_eq!(keys.glance(&hash(1), at(0)), CachedKey::Ask(1));
+        assert_eq!(keys.glance(&hash(2), at(0)), CachedKey::Known(holder(2)));
     }
 
     #[test]
     fn an_answer_read_before_a_revocation_is_not_kept_after_it() {
         let keys = Keys::default();
-        let Glance::Ask(asked) = keys.glance(&hash(1), at(0)) else {
+        let CachedKey::Ask(asked) = keys.glance(&hash(1), at(0)) else {
             panic!("nothing is kept yet")
         };
         keys.forget(&ApiKeyId::from_bytes([1; 16]));
         keys.keep(&hash(1), Some(holder(1)), at(0), asked);
-        assert_eq!(keys.glance(&hash(1), at(0)), Glance::Ask(1));
+        assert_eq!(keys.glance(&hash(1), at(0)), CachedKey::Ask(1));
     }
 
     #[test]
@@ -297,7 +298,7 @@ mod tests {
             keys.keep(&hash(n), None, at(0), 0);
         }
         assert!(keys.seen().unknown.len() <= UNKNOWN);
-        assert_eq!(keys.glance(&hash(0), at(0)), Glance::Known(holder(1)));
+        assert_eq!(keys.glance(&hash(0), at(0)), CachedKey::Known(holder(1)));
     }
 
     #[test]

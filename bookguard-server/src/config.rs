@@ -1,8 +1,8 @@
-//! What a server is started with: settings as the operator gives them, and the checked configuration they make.
+//! The configuration of a server: the settings as the operator writes them, and the checked configuration built from them.
 //!
-//! [`Settings`] are what one source says (flags, environment, file), every part optional; [`Settings::merge`] lets
-//! the stronger source win and [`Settings::resolve`] fills in the defaults and checks. Reading flags and the
-//! environment is the command line's. Invariant: a [`Config`] out of `resolve` needs no further checks.
+//! [`Settings`] holds the values of one source (flags, environment or file), each optional. [`Settings::merge`] lets the
+//! stronger source win; [`Settings::resolve`] fills in the defaults and checks every value. The command line reads flags and
+//! the environment. Invariant: a [`Config`] returned by `resolve` needs no further checks.
 
 pub mod bytes;
 pub mod security;
@@ -27,26 +27,26 @@ use crate::courier::proxy::Proxy;
 use crate::courier::{CourierConfig, endpoint_rule};
 pub use crate::proxies::TrustedProxies;
 
-/// The database when nothing is said.
+/// The default database.
 const DB: &str = "bookguard.db";
 /// Requests one partner may make at once after a pause.
 const RATE_LIMIT_BURST: u32 = 2_000;
-/// More is not waiting but hiding a fault.
+/// A longer wait would only hide a fault.
 const DATABASE_WAIT_MAX: u64 = 3_600;
-/// Above it a limit is no limit, and its arithmetic would need more bits.
+/// A higher rate limits nothing, and its arithmetic would need more bits.
 const RATE_MAX: u64 = 1_000_000;
 
 impl Settings {
     /// Fills in the defaults and checks every value.
     ///
-    /// Errors are one sentence that names the setting, the rule and what to write.
+    /// An error is one sentence that names the setting, the rule and what to write.
     pub fn resolve(self) -> Result<Config, String> {
         self.check()?;
         let burst = self.rate_limit_burst;
         let dev = self.dev.unwrap_or_default();
         let it = self.merge(Self::defaults()?);
         let rate_limit_per_second = it.rate_limit_per_second.unwrap_or_default();
-        // A burst below one second's share would make the limit itself unreachable.
+        // A burst smaller than one second's requests would make the rate itself unreachable.
         let burst = burst.unwrap_or(RATE_LIMIT_BURST.max(rate_limit_per_second));
         if rate_limit_per_second > 0 && burst == 0 {
             return Err("rate_limit_burst is 0, so no request could pass; set rate_limit_per_second = 0 to switch the limit off".to_owned());
@@ -78,7 +78,7 @@ impl Settings {
             webhook_proxy: it.webhook_proxy,
             verifies_endpoints: match it.webhook_verification {
                 Some(word) => verification(&word)?,
-                // A developer's receiver is this machine, which nobody needs to be protected from.
+                // A developer's receiver is this machine, and nobody needs protection from it.
                 None => !dev,
             },
             retention_days: it.retention_days.unwrap_or_default(),
@@ -124,7 +124,7 @@ fn verification(word: &str) -> Result<bool, String> {
     }
 }
 
-/// Evidence addresses are built by adding a path, so nothing may stand behind the address.
+/// Checks the public URL. Evidence links append a path to it, so it must have no query and no fragment.
 fn public_url(text: &str) -> Result<String, String> {
     let wrong = |why: &str| {
         format!("public_url is \"{text}\", {why}; write it like https://bookings.example.com")
@@ -165,14 +165,14 @@ fn address_rules(
     Ok(rules)
 }
 
-/// How many connections there may be at a time.
+/// The limits on simultaneous connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connections {
-    /// In all.
+    /// All connections together.
     pub all: usize,
-    /// Of one network address; a trusted proxy may have them all.
+    /// Connections from one network address; a trusted proxy may use them all.
     pub per_address: usize,
-    /// Beyond all, in which only the health check is answered.
+    /// Connections above `all`, on which only the health check is answered.
     pub reserve: usize,
 }
 
@@ -181,56 +181,55 @@ pub struct Connections {
 pub struct Config {
     /// The database.
     pub db: Database,
-    /// Address and port to listen on; port 0 takes a free one.
+    /// Address and port to listen on; port 0 picks a free one.
     pub listen: String,
-    /// The address partners reach the service at, without a slash at its end; `http://<address>` when not given.
+    /// The URL at which partners reach the service, without a trailing slash; `http://<address>` if not set.
     pub public_url: Option<String>,
-    /// Where the ledger key is; in a file beside the database, or `bookguard.key` in the working directory when the
-    /// database is not a file, when not given.
+    /// Where the ledger key is. If not set: a file beside the database file, or `bookguard.key` in the working directory if the
+    /// database is not a file.
     pub ledger_key: Option<LedgerKeySource>,
-    /// The file that remembers what was last published of the ledger; beside the ledger key when not given.
+    /// The file that remembers the last published head of the ledger; beside the ledger key if not set.
     pub guard_file: Option<PathBuf>,
-    /// How long to wait at the start for a database server that cannot be reached.
+    /// How long to wait at startup for a database server that cannot be reached.
     pub database_wait: Duration,
     /// Who may register.
     pub registration: RegistrationMode,
-    /// Whether bookings without a policy of their own get one from the library.
+    /// Whether a booking without a policy of its own gets one from the library.
     pub library_policies: bool,
-    /// Requests per second one partner may make; 0 is no limit.
+    /// Requests per second one partner may make; 0 means no limit.
     pub rate_limit_per_second: u32,
     /// Requests one partner may make at once after a pause.
     pub rate_limit_burst: u32,
-    /// Registrations per minute from one network address; 0 is no limit.
+    /// Registrations per minute from one network address; 0 means no limit.
     pub registrations_per_minute: u32,
     /// The proxies in front of the server.
     pub trusted_proxies: TrustedProxies,
-    /// How many connections there may be; as many as the system's limit of open files allows when not given. No setting
-    /// reaches it.
+    /// The limits on connections; derived from the system's limit of open files if not set. No setting controls this.
     pub connections: Option<Connections>,
     /// Where webhooks may go.
     pub webhooks: AddressRules,
-    /// The proxy through which webhooks go, if through one.
+    /// The proxy through which webhooks are sent, if any.
     pub webhook_proxy: Option<Proxy>,
-    /// Whether a new endpoint, and one at another address, gets little until its receiver has accepted a delivery.
+    /// Whether a new endpoint, or one whose address changed, gets few deliveries until its receiver has accepted one.
     pub verifies_endpoints: bool,
-    /// Days after which old events are pruned; 0 is never.
+    /// Days after which old events are pruned; 0 means never.
     pub retention_days: u32,
-    /// Bytes that must be free on a database file's disk for anything new to be taken in; 0 for no such limit.
+    /// Bytes that must be free on a database file's disk before anything new is accepted; 0 means no such limit.
     pub min_free_disk: u64,
     /// The quota of partners that have none of their own.
     pub quota: Quota,
-    /// What security.txt says; it is not served without.
+    /// The contents of security.txt, which is served only if this is set.
     pub security: Option<SecurityTxt>,
-    /// Where time comes from.
+    /// The source of time.
     pub clock: Clock,
-    /// Told one line per fault of ours; standard error unless said otherwise.
+    /// Receives one line for each internal fault; writes to standard error by default.
     pub report: fn(&str),
-    /// Added to every commit: what a slower disk would cost. For measurements; no setting reaches it.
+    /// Added to every commit to simulate a slower disk. For measurements; no setting controls it.
     pub commit_delay: Duration,
 }
 
 impl Config {
-    /// The defaults on this database: what tests and embedders start from.
+    /// The default configuration for this database: a starting point for tests and embedders.
     pub fn of(db: impl Into<Database>) -> Self {
         let defaults = Settings::default().resolve();
         Self {
@@ -239,7 +238,7 @@ impl Config {
         }
     }
 
-    /// What its service is opened with, which partners reach at `address` unless it has a public one.
+    /// The configuration of the service. Partners reach it at `address` unless `public_url` is set.
     pub fn service(&self, address: &str, outbox: Option<Arc<Outbox>>) -> service::ServiceConfig {
         service::ServiceConfig {
             db: self.db.clone(),
@@ -260,7 +259,7 @@ impl Config {
         }
     }
 
-    /// How its courier works.
+    /// The configuration of the courier.
     pub fn courier(&self) -> CourierConfig {
         CourierConfig {
             proxy: self.webhook_proxy.clone(),
@@ -268,7 +267,7 @@ impl Config {
         }
     }
 
-    /// The configuration of a file, if one is named, under stronger settings.
+    /// Reads the configuration file, if one is named, and overrides it with the stronger settings.
     ///
     /// # Errors
     /// As [`Settings::load`] and [`Settings::resolve`].
@@ -278,7 +277,7 @@ impl Config {
     }
 }
 
-/// One line on standard error. A log that cannot be written is no reason to stop serving.
+/// Writes one line to standard error. A failure is ignored: a log that cannot be written is no reason to stop serving.
 fn to_stderr(line: &str) {
     use std::io::Write as _;
     let _ = writeln!(std::io::stderr(), "bookguard: {line}");

@@ -1,9 +1,9 @@
-//! Connections: accepted, kept within their time, ended in order.
+//! Accepts connections, enforces their time limits, and ends them in order.
 //!
-//! HTTP/1.1 only; TLS and HTTP/2 belong to the proxy in front. poem's own server sets a client no time to send in, and limits
-//! no number of connections, so hyper is driven here. Invariants: no client, however slow, holds a
-//! connection longer than [`REQUEST`] per request and [`IDLE`] between two; no client, however many connections it
-//! holds, keeps others from theirs.
+//! HTTP/1.1 only; TLS and HTTP/2 are the job of a proxy in front. poem's own server limits neither the time a client may take
+//! to send nor the number of connections, so this module drives hyper itself. Invariants: no client, however slow, holds a
+//! connection longer than [`REQUEST`] per request and [`IDLE`] between two; no client, however many connections it opens, keeps
+//! others from theirs.
 
 mod deadline;
 mod files;
@@ -33,43 +33,44 @@ use crate::proxies::TrustedProxies;
 use crate::refusal::Refusal;
 use crate::router::Router;
 use deadline::DeadlineStream;
-use room::{Held, Room};
+use room::{ConnectionSlot, ConnectionTable};
 use worded::Worded;
 
-/// From a request's first byte to its answer's first: a body of 64 KiB needs no more, nor does who waits for an event.
+/// The most time from the first byte of a request to the first byte of its answer: enough for a body of 64 KiB and for waiting
+/// for an event.
 pub(crate) const REQUEST: Duration = Duration::from_secs(15 + EVENT_WAIT_S);
-/// Between an answer and the next request; and between two bytes a slow client takes of an answer.
+/// The most time between an answer and the next request, and between two bytes of an answer that a slow client reads.
 pub(crate) const IDLE: Duration = Duration::from_secs(60);
-/// How long requests in flight have to finish once the server is to stop.
+/// How long requests in flight may take to finish once the server stops.
 pub(crate) const FAREWELL: Duration = Duration::from_secs(10);
-/// How long a request that is arriving, or an answer that is leaving, gets to do so once the server is to stop.
+/// How long an arriving request or a leaving answer may still take once the server stops.
 const LATE: Duration = Duration::from_secs(2);
-/// Bytes of a request's head: hyper answers 431 above it.
+/// The most bytes of a request's head; hyper answers 431 to a longer one.
 const HEAD_BYTES: usize = 32 * 1024;
-/// Pause after a failed accept: the usual cause is too many open files.
+/// The pause after a failed accept; the usual cause is too many open files.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
-/// What is answered in the reserve.
+/// The only path answered on reserve connections.
 const HEALTH: &str = "/v1/health";
 
-/// What connections are served with.
+/// What serving connections needs.
 pub(crate) struct Serving {
     pub(crate) router: Arc<Router>,
-    /// How many there may be; as many as the process's limit of open files allows when not given.
+    /// The limits on connections; derived from the process's limit of open files if `None`.
     pub(crate) limits: Option<Connections>,
-    /// Whose word on a client's address is taken. May change while serving.
+    /// The proxies trusted to name a client's address. May change while serving.
     pub(crate) proxies: watch::Receiver<Arc<TrustedProxies>>,
     pub(crate) report: fn(&str),
 }
 
-/// Serves until `stop` says so, then lets what is in flight finish.
+/// Serves until `stop` is true, then lets requests in flight finish.
 pub(crate) async fn serve(
     listener: TcpListener,
     serving: Serving,
     mut stop: watch::Receiver<bool>,
 ) {
     let report = serving.report;
-    let room = Room::new(serving.limits.unwrap_or_else(|| files::limits(report)));
+    let room = ConnectionTable::new(serving.limits.unwrap_or_else(|| files::limits(report)));
     let serving = Arc::new(serving);
     let mut open = JoinSet::new();
     let mut failing = false;
@@ -84,7 +85,7 @@ pub(crate) async fn serve(
                 failing = false;
                 let address = peer.ip().to_canonical();
                 let trusted = serving.proxies.borrow().trusts(address);
-                // Behind a proxy are many clients, so its connections are not one client's.
+                // A proxy carries many clients, so its connections do not count as one client's.
                 let network = (!trusted).then(|| network_of(address));
                 if let Some(held) = room.admit(network) {
                     open.spawn(connection(
@@ -124,11 +125,11 @@ pub(crate) async fn serve(
 async fn connection(
     stream: TcpStream,
     peer: SocketAddr,
-    held: Held,
+    held: ConnectionSlot,
     serving: Arc<Serving>,
     mut stop: watch::Receiver<bool>,
 ) {
-    // Answers are one write each; waiting to fill a packet would only delay them.
+    // Each answer is one write; waiting to fill a packet would only delay it.
     let _ = stream.set_nodelay(true);
     let local = LocalAddr(stream.local_addr().unwrap_or(peer).into());
     let seat = Arc::clone(&held.seat);
@@ -156,7 +157,7 @@ async fn connection(
         .keep_alive(!reserved);
     let mut talking = pin!(http.serve_connection(TokioIo::new(stream), service));
     let mut leaving = false;
-    // An error is the client's broken connection or message; there is nobody to tell.
+    // Errors are ignored: the client's connection or message is broken, so there is nobody to tell.
     loop {
         tokio::select! {
             _ = talking.as_mut() => return,
@@ -164,7 +165,7 @@ async fn connection(
                 if held.seat.is_waiting() {
                     return;
                 }
-                // A request came just then; it is the last.
+                // A request has arrived meanwhile; it is the last one.
                 leaving = true;
                 talking.as_mut().graceful_shutdown();
             }
@@ -172,7 +173,7 @@ async fn connection(
         }
     }
     talking.as_mut().graceful_shutdown();
-    // Ends by itself after the answer; a request that has not arrived whole is not waited for.
+    // The connection ends by itself after the answer; a request that has not fully arrived is not waited for.
     while timeout(LATE, talking.as_mut()).await.is_err() {
         if !held.seat.is_engaged() {
             return;
@@ -180,10 +181,10 @@ async fn connection(
     }
 }
 
-/// The answer to a request; in the reserve, to the health check alone.
+/// Answers a request; on a reserve connection, only the health check.
 async fn answer(router: &Router, mut request: poem::Request, reserved: bool) -> poem::Response {
     let full = (reserved && request.uri().path() != HEALTH).then(|| {
-        // Its body is not waited for: others need the place.
+        // The body is not read: the place is needed for others.
         drop(request.take_body());
         Refusal::full()
     });

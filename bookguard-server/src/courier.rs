@@ -1,12 +1,13 @@
-//! The courier: takes the deliveries of one node to their endpoints.
+//! The courier: delivers one node's webhooks to their endpoints.
 //!
-//! Deliveries come leased from the writer through the [`Outbox`], at birth or claimed when they are due; each becomes
-//! one attempt and one `Settle` command, fenced by its lease, so that delivery is at-least-once whatever fails.
-//! What an outcome means is the rulebook's; [`address`] decides where a webhook may go, [`proxy`] is the way where the
-//! operator has one, [`sender`] makes one attempt, `fair_queue` says whose turn it is, `dispatch` runs the
-//! attempts, `deliver` takes one to its settled end, `claim` asks the store for what is due, `reclaim` stands in for nodes
-//! that are gone. Invariants: no connection to the database is held
-//! during a request; a slow or dead receiver fills its own share of places and memory and nobody else's.
+//! Deliveries arrive leased from the writer through the [`Outbox`], either new or claimed when due. Each becomes one attempt
+//! and one `Settle` command, fenced by its lease, so delivery is at-least-once whatever fails.
+//!
+//! The core's rules decide what an outcome means. [`address`] decides where a webhook may go, [`proxy`] is the operator's
+//! proxy, [`sender`] makes one attempt, `fair_queue` decides whose turn it is, `dispatch` runs the attempts, `deliver` takes
+//! one delivery to its settled end, `claim` asks the store for due deliveries, and `reclaim` takes over from dead nodes.
+//! Invariants: no database connection is held during a request; a slow or dead receiver uses up only its own share of places
+//! and memory.
 
 pub mod address;
 mod claim;
@@ -49,38 +50,37 @@ use proxy::Proxy;
 pub use rule::endpoint_rule;
 use sender::{Sender, SenderError};
 
-/// How long an outcome is waited for before the store is asked whether another process settled it.
+/// How long to wait for an outcome before asking the store whether another process settled it.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// The longest such wait; each is half as long again as the one before.
+/// The longest such wait; each is one and a half times the one before.
 const LOOK_AGAIN_MAX: Duration = Duration::from_millis(500);
 
-/// How a courier works.
+/// The configuration of a courier.
 #[derive(Debug, Clone)]
 pub struct CourierConfig {
     /// Where webhooks may go.
     pub rules: AddressRules,
-    /// Through which proxy they go, if through one.
+    /// The proxy through which webhooks are sent, if any.
     pub proxy: Option<Proxy>,
-    /// How long one attempt may take, answer included; well below `LEASE_MS`, or nothing is ever sent.
+    /// How long one attempt may take, answer included. Must be well below `LEASE_MS`, otherwise nothing is ever sent.
     pub attempt_time: Duration,
-    /// Whether to claim what is due in the store. Without it only what this process's own commands lease is
-    /// delivered: what a command line needs for one manual retry.
+    /// Whether to claim due deliveries from the store. Without this, only deliveries leased by this process's own commands are
+    /// sent: a command line needs no more for one manual retry.
     pub claims: bool,
-    /// Told, a line at a time, what the operator should know; never a secret or a body.
+    /// Receives lines that the operator should read; never a secret or a body.
     pub report: fn(&str),
 }
 
-/// What an answer waits for, ready to be waited for.
+/// What an operation's answer waits for.
 #[derive(Debug)]
 pub enum Awaited {
     /// The outcome of a manual retry.
     Outcome(EventId),
-    /// What comes of a test.
+    /// The result of an endpoint test.
     Test(EndpointTest),
 }
 
-/// A running courier. Dropping it ends every attempt at once; what was in flight is delivered again once its lease
-/// is over.
+/// A running courier. Dropping it ends every attempt at once; deliveries in flight are sent again when their leases end.
 pub struct Courier {
     service: Arc<Service>,
     notes: UnboundedSender<Note>,
@@ -92,7 +92,7 @@ pub struct Courier {
 }
 
 impl CourierConfig {
-    /// A server's: attempts of 15 seconds, straight, claiming what is due.
+    /// The configuration of a server: attempts of up to [`ATTEMPT_MS`], without a proxy, claiming due deliveries.
     pub fn new(rules: AddressRules, report: fn(&str)) -> Self {
         CourierConfig {
             rules,
@@ -105,11 +105,11 @@ impl CourierConfig {
 }
 
 impl Courier {
-    /// Starts delivering. `outbox` is the one `service` was opened with, `deliveries` its other end. Must be called
-    /// within a Tokio runtime with timers and network.
+    /// Starts delivering. `outbox` must be the one `service` was opened with, `deliveries` its other end. Call this within a
+    /// Tokio runtime with timers and network.
     ///
     /// # Errors
-    /// [`SenderError`] when the HTTP client cannot be set up.
+    /// [`SenderError`] if the HTTP client cannot be set up.
     pub fn start(
         service: Arc<Service>,
         outbox: Arc<Outbox>,
@@ -149,10 +149,10 @@ impl Courier {
         })
     }
 
-    /// Makes ready for what an operation's answer waits for, before the operation is written.
+    /// Prepares what an operation's answer waits for, before the operation is written.
     ///
     /// # Errors
-    /// `test_running` and `busy`, for a test.
+    /// `test_running` and `busy`, both for a test only.
     pub fn ready(&self, awaits: Awaits) -> Result<Awaited, Error> {
         Ok(match awaits {
             Awaits::Outcome(event_id) => Awaited::Outcome(event_id),
@@ -160,7 +160,7 @@ impl Courier {
         })
     }
 
-    /// The answer that was waited for, as JSON; `None` when it is not known by the end of `patience`. A test takes as long as an
+    /// Waits for the answer and returns it as JSON, or `None` if it is not known after `patience`. A test takes as long as an
     /// attempt may.
     ///
     /// # Errors
@@ -183,12 +183,12 @@ impl Courier {
         }
     }
 
-    /// Waits until none of the event's deliveries is being attempted, by this process or another, but no longer than
-    /// `patience`; then what the manual retry has come to, or `None` when that is not known yet.
+    /// Waits until no process is attempting any of the event's deliveries, at most for `patience`. Returns the result of the
+    /// manual retry, or `None` if it is not known yet.
     ///
     /// # Errors
-    /// `not_found` when there is no such event, `unavailable` when the store does not answer. Whether the caller may
-    /// see the event is not asked here: its retry was accepted before.
+    /// `not_found` if there is no such event, `unavailable` if the store does not answer. This does not check whether the
+    /// caller may see the event: its retry was accepted before.
     pub async fn outcome_of(
         &self,
         event_id: EventId,
@@ -203,7 +203,7 @@ impl Courier {
             if outcome.is_some() || now >= until {
                 return Ok(outcome);
             }
-            // Over either way: settled here, or time to look whether it was settled elsewhere.
+            // Woken when it is settled here, or by the timer to look whether it was settled elsewhere.
             let _ = timeout_at(until.min(now + wait), waiter.told()).await;
             wait = (wait * 3 / 2).min(LOOK_AGAIN_MAX);
         }
@@ -221,16 +221,16 @@ impl Courier {
             })?
     }
 
-    /// Stops: takes nothing more, lets attempts in flight end and settles them, for at most `patience`, and ends the
-    /// rest. What was not sent, or not settled, is claimed by whoever is there when its lease is over. Calling it
-    /// again changes the patience and returns at once.
+    /// Stops the courier: it takes nothing more, gives attempts in flight up to `patience` to end and be settled, and cuts off
+    /// the rest. Any node claims what was not sent or settled when its lease ends. A second call changes the patience and
+    /// returns at once.
     pub async fn stop(&self, patience: Duration) {
         let dispatcher = self
             .dispatcher
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        // Both fail only when the dispatcher has ended already.
+        // Both fail only if the dispatcher has already ended.
         let _ = self.notes.send(Note::Stop(Instant::now() + patience));
         if let Some(dispatcher) = dispatcher {
             let _ = dispatcher.await;

@@ -1,15 +1,15 @@
-//! What is served besides operations.
+//! Everything that is served besides operations.
 //!
 //! | module | what |
 //! |---|---|
-//! | `start`, `links` | `/`, and where everything else is |
+//! | `start`, `links` | `/`, and the list of everything else |
 //! | `llms`, `rules` | what a language model needs to know |
-//! | `card`, `catalog`, `security` | what discovery asks for under `/.well-known/` |
+//! | `card`, `catalog`, `security` | discovery documents under `/.well-known/` |
 //! | `swagger` | `/docs` |
 //! | `ledger` | the ledger for mirrors |
-//! | `document` | how a document leaves |
+//! | `document` | headers and caching of a document |
 //!
-//! The interface document is made from the table of operations once per process. Invariant: `/openapi.json`,
+//! The interface document is generated from the table of operations once per process. Invariant: `/openapi.json`,
 //! `/api/openapi.json` and `bookguard openapi` give the same bytes.
 
 mod card;
@@ -33,14 +33,14 @@ use crate::api::{self, openapi_json};
 use crate::app::App;
 use crate::config::security::SecurityTxt;
 use crate::router::Routes;
-use document::{Document, on_demand, preflight};
+use document::{ServedDocument, on_demand, preflight};
 
 /// What the service is, in one sentence.
 const SUMMARY: &str = "Evidence and protection for bookings: record a booking, lock it into a tamper-evident ledger, receive signed \
     webhooks, and know what a cancellation would mean.";
 
 const TEXT: &str = "text/plain; charset=utf-8";
-/// Browsers ask for it by themselves; most take a drawing there.
+/// The icon, an SVG. Browsers request `/favicon.ico` by themselves, and most accept SVG there.
 const ICON: &str = include_str!("documents/pages/icon.svg");
 const START_STYLE: &str = include_str!("documents/pages/start.css");
 
@@ -61,10 +61,10 @@ pub(crate) fn add_routes(app: &Arc<App>, security: Option<&SecurityTxt>, routes:
     for path in ["/openapi.json", "/api/openapi.json"] {
         get(
             path,
-            on_demand(|| Document::new("application/json", openapi_json())),
+            on_demand(|| ServedDocument::new("application/json", openapi_json())),
         );
     }
-    let schema = || Document::new("application/schema+json", policy::SCHEMA);
+    let schema = || ServedDocument::new("application/schema+json", policy::SCHEMA);
     get("/policy.schema.json", on_demand(schema));
     for (path, write) in [
         ("/llms.txt", llms::short as llms::Write),
@@ -72,7 +72,7 @@ pub(crate) fn add_routes(app: &Arc<App>, security: Option<&SecurityTxt>, routes:
     ] {
         let service = Arc::clone(&app.service);
         let text = move || write(&api::table(), service.public_url(), service.registration());
-        get(path, on_demand(move || Document::new(TEXT, text())));
+        get(path, on_demand(move || ServedDocument::new(TEXT, text())));
     }
     for path in card::PATHS {
         let base = base.clone();
@@ -87,11 +87,11 @@ pub(crate) fn add_routes(app: &Arc<App>, security: Option<&SecurityTxt>, routes:
     get("/", start::endpoint(&base, security.is_some()));
     get(
         "/start.css",
-        on_demand(|| Document::new(swagger::CSS_TYPE, START_STYLE)),
+        on_demand(|| ServedDocument::new(swagger::CSS_TYPE, START_STYLE)),
     );
     get(
         "/favicon.ico",
-        on_demand(|| Document::new("image/svg+xml", ICON)),
+        on_demand(|| ServedDocument::new("image/svg+xml", ICON)),
     );
     for (path, endpoint) in swagger::endpoints() {
         get(path, endpoint);

@@ -1,8 +1,7 @@
-//! Reads the HTTP message around an operation's request: path, query, body, the headers that matter.
+//! Reads the HTTP message around an operation's request: path, query, body, and the headers that matter.
 //!
-//! Field rules are the core's. poem's extractors would refuse in words of their own, and its `Accept` knows no weights.
-//! Invariant: nothing here holds more than the body limit for one request, however the
-//! client sends it.
+//! The core checks the fields. poem's extractors would word their refusals differently, and its `Accept` ignores weights.
+//! Invariant: no more than the body limit is held for one request, however the client sends it.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -22,17 +21,17 @@ use tokio::time::{Instant, timeout_at};
 use crate::negotiation::{names, wish};
 use crate::refusal::{PROBLEM, Refusal};
 
-/// Bytes of a refused body that are read and dropped, so that the client gets to read why; above it the connection
-/// is closed under the sender.
+/// Bytes of a refused body that are read and dropped, so that the client can read the refusal. For a larger body the connection
+/// is closed while the client still sends.
 const DISCARD_BYTES: usize = 8 * 1024 * 1024;
-/// How long that may take: a connection with a request under way is never ended to make room, and whoever is refused, such as
-/// somebody without a key, must not keep one by sending slowly.
+/// How long discarding a body may take. A connection with a request under way is never closed to make room, so a refused
+/// client, such as one without a key, must not hold it by sending slowly.
 const DISCARD: Duration = Duration::from_secs(5);
-/// Bytes of a query string: all known parameters at their longest are below 1 KiB.
+/// The most bytes of a query string; all known parameters at their longest take less than 1 KiB.
 const QUERY_BYTES: usize = 4 * 1024;
 
-/// Refuses a message that another server on its way could read otherwise: without exactly one sane Host (RFC 9112 section
-/// 3.2), with two Content-Types, or with a Transfer-Encoding other than `chunked`.
+/// Refuses a message that another server on its way could read differently: one without exactly one valid Host (RFC 9112
+/// section 3.2), with two Content-Types, or with a Transfer-Encoding other than `chunked`.
 ///
 /// # Errors
 /// `invalid_host`, `duplicate_header`, `invalid_transfer_encoding`, `unsupported_transfer_encoding`.
@@ -64,12 +63,12 @@ pub(crate) fn check(request: &Request) -> Result<(), Refusal> {
     transfer_encoding(headers)
 }
 
-/// What may stand in a host and a port (RFC 3986 section 3.2), and no user name before them.
+/// Whether a byte may appear in a host and port (RFC 3986 section 3.2). A user name before them is not allowed.
 fn in_host(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(&byte)
 }
 
-/// The connection has seen to it that the last coding is `chunked`.
+/// Checks the transfer codings. The connection has already checked that the last one is `chunked`.
 fn transfer_encoding(headers: &HeaderMap) -> Result<(), Refusal> {
     let lines = headers.get_all(TRANSFER_ENCODING).iter();
     let codings = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
@@ -100,13 +99,13 @@ fn transfer_encoding(headers: &HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The values of a route's parameters. One that is no UTF-8 names nothing, as any other unknown id.
+/// The values of a route's parameters. One that is not UTF-8 becomes empty and matches nothing, like any unknown id.
 pub(crate) fn parameters(route: &Route, request: &Request) -> Vec<String> {
     let value = |name| request.raw_path_param(name).unwrap_or_default().to_owned();
     route.parameters().map(value).collect()
 }
 
-/// The pairs of a query string, decoded.
+/// Decodes the name-value pairs of a query string.
 ///
 /// # Errors
 /// `query_too_long`, `invalid_query` for a broken percent-encoding.
@@ -137,7 +136,8 @@ pub(crate) fn check_query_bytes(bytes: usize) -> Result<(), Error> {
     Err(Error::invalid("query_too_long", message))
 }
 
-/// Undoes percent-encoding; `None` when it is broken, which the crate lets stand, or gives no UTF-8.
+/// Undoes percent-encoding. Returns `None` if the encoding is broken, which the crate would let pass, or if the result is not
+/// UTF-8.
 pub(crate) fn decode(text: &str, plus_is_space: bool) -> Option<String> {
     let is_byte = |rest: &str| {
         let digits = rest.as_bytes().get(..2);
@@ -154,7 +154,7 @@ pub(crate) fn decode(text: &str, plus_is_space: bool) -> Option<String> {
     Some(decoded.into_owned())
 }
 
-/// The Idempotency-Key header. One that is not text, or was sent twice, becomes one the core refuses.
+/// The Idempotency-Key header. One that is not text or was sent twice becomes a value that the core refuses.
 pub(crate) fn idempotency_key(headers: &HeaderMap) -> Option<String> {
     let mut values = headers.get_all("idempotency-key").iter();
     let mut key = String::from_utf8_lossy(values.next()?.as_bytes()).into_owned();
@@ -165,9 +165,9 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> Option<String> {
     Some(key)
 }
 
-/// Refuses with 406 a client that says it cannot read this media type (RFC 9110 section 12.5.1).
+/// Refuses with 406 if the client does not accept this media type (RFC 9110 section 12.5.1).
 pub(crate) fn accepts(headers: &HeaderMap, media_type: &str) -> Result<(), Refusal> {
-    // A client that names the form of refusals means to be told them, and says nothing of the answer.
+    // A client that names only the media type of refusals wants to read them, and says nothing about other answers.
     let names_problems = || media_type == "application/json" && names(headers, PROBLEM).is_some();
     if wish(headers, media_type) > 0 || names_problems() {
         return Ok(());
@@ -182,10 +182,10 @@ pub(crate) fn accepts(headers: &HeaderMap, media_type: &str) -> Result<(), Refus
     ))
 }
 
-/// Reads the body of at most `most` bytes, whatever its framing.
+/// Reads a body of at most `most` bytes, whatever its framing.
 ///
 /// # Errors
-/// 413 `body_too_large`, 415 for a body that is not declared as plain JSON, 400 `body_incomplete`.
+/// 413 `body_too_large`, 415 if the body is not declared as plain JSON, 400 `body_incomplete`.
 pub(crate) async fn body(request: &mut Request, most: usize) -> Result<Vec<u8>, Refusal> {
     let length = declared_length(request.headers());
     if length == Some(0) {
@@ -197,7 +197,7 @@ pub(crate) async fn body(request: &mut Request, most: usize) -> Result<Vec<u8>, 
             discard(request.headers(), body).await;
             return Err(too_large(most));
         }
-        // The connection never yields more than was declared.
+        // The connection never yields more bytes than declared.
         Some(_) => body.into_bytes().await.map_err(|_| incomplete())?.into(),
         None => {
             let mut body = body.into_async_read();
@@ -219,9 +219,9 @@ pub(crate) async fn body(request: &mut Request, most: usize) -> Result<Vec<u8>, 
     Ok(bytes)
 }
 
-/// How long the body says it is; `None` when it does not say.
+/// The declared length of the body; `None` if it is not declared.
 pub(crate) fn declared_length(headers: &HeaderMap) -> Option<u64> {
-    // Where both are sent the chunks count (RFC 9112 section 6.3), and a length believed would bound nothing.
+    // If both headers are sent, the chunks count (RFC 9112 section 6.3), so Content-Length would bound nothing.
     if headers.contains_key(TRANSFER_ENCODING) {
         return None;
     }
@@ -231,15 +231,15 @@ pub(crate) fn declared_length(headers: &HeaderMap) -> Option<u64> {
     }
 }
 
-/// Reads and drops the body of a request that is refused before its body was read.
+/// Reads and drops the body of a request that was refused before its body was read.
 pub(crate) async fn discard(headers: &HeaderMap, body: Body) {
-    // A client that waits for "100 Continue" has sent nothing and will not.
+    // A client that waits for "100 Continue" has sent no body and will not.
     if declared_length(headers) != Some(0) && !headers.contains_key(EXPECT) {
         drop_rest(body.into_async_read()).await;
     }
 }
 
-/// Reads and drops what is left of a body, within reason.
+/// Reads and drops the rest of a body, up to [`DISCARD_BYTES`] and for at most [`DISCARD`].
 pub(crate) async fn drop_rest(mut body: impl AsyncRead + Unpin) {
     let until = Instant::now() + DISCARD;
     let mut buffer = vec![0; 16 * 1024];
@@ -253,7 +253,7 @@ pub(crate) async fn drop_rest(mut body: impl AsyncRead + Unpin) {
     }
 }
 
-/// 413 for a body of more than `most` bytes.
+/// Returns 413 for a body of more than `most` bytes.
 pub(crate) fn too_large(most: usize) -> Refusal {
     let message = format!("The body is larger than {most} bytes, the most this service reads.");
     Refusal::http(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
@@ -267,7 +267,7 @@ pub(crate) fn incomplete() -> Refusal {
     )
 }
 
-/// `application/json`, with no charset or utf-8, and not compressed.
+/// Checks that the body is `application/json`, without a charset or with utf-8, and not compressed.
 pub(crate) fn is_json(headers: &HeaderMap) -> Result<(), Refusal> {
     let refuse = |code, message| {
         Err(Refusal::http(

@@ -2,20 +2,20 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | [`config`] | what a server is started with |
-//! | `connections` | accepts, paces and ends connections |
-//! | `proxies` | who a client is behind proxies |
+//! | [`config`] | the configuration of a server |
+//! | `connections` | accepts, times out and ends connections |
+//! | `proxies` | the client's address behind proxies |
 //! | `router` | method and path to endpoint; request ids, panics, 404 and 405 |
 //! | `api` | the one table of operations; its routes and its OpenAPI description |
-//! | `readers` | the threads that may wait for the store |
-//! | `app`, `auth`, `rate` | who is calling, and how often they may |
+//! | `readers` | the threads that read the store |
+//! | `app`, `auth`, `rate` | who is calling, and how much they may ask |
 //! | `incoming`, `negotiation` | what a request must be before an operation sees it; what its client can read |
 //! | `refusal` | every answer that is not a success |
-//! | `documents` | OpenAPI, llms.txt, the start page, Swagger UI, what discovery asks for, the ledger for mirrors |
-//! | [`mcp`] | the Model Context Protocol, for programs that let a model choose |
-//! | [`watch`] | answers with the next event, or when patience ends |
-//! | [`tls`] | TLS to others, as webhooks and the command line use it |
-//! | [`courier`] | takes webhook deliveries to their endpoints |
+//! | `documents` | OpenAPI, llms.txt, the start page, Swagger UI, discovery documents, the ledger for mirrors |
+//! | [`mcp`] | the Model Context Protocol, for programs in which a model chooses the calls |
+//! | [`watch`] | waits for the next event, up to a timeout |
+//! | [`tls`] | TLS for outgoing connections: of webhooks and of the command line |
+//! | [`courier`] | delivers webhooks to their endpoints |
 //!
 //! Invariant: no rule of the product is decided here.
 //!

@@ -1,22 +1,22 @@
-//! The Model Context Protocol at [`PATH`]: the operations that a model may choose, as tools.
+//! The Model Context Protocol at [`PATH`]: operations as tools that a model may choose.
 //!
 //! | module | job |
 //! |---|---|
 //! | `endpoint` | who may send a message, and how large it may be |
 //! | `callers` | Host and Origin |
-//! | `arrival` | how a message is received |
-//! | `large_messages` | how many large messages there are at a time |
-//! | `message` | one JSON-RPC message, read before it is believed |
-//! | `answers` | what the protocol's own crate asks of a server |
-//! | `tools` | the one table of tools; their schemas from the interface document |
-//! | `call` | a tool's call is its operation's |
-//! | `arguments` | where each argument stands in the operation's input |
+//! | `arrival` | receives a message |
+//! | `large_messages` | limits large messages in memory |
+//! | `message` | parses one JSON-RPC message and checks it before it is passed on |
+//! | `answers` | implements the server side for the protocol's crate |
+//! | `tools` | the table of tools, and their schemas from the interface document |
+//! | `call` | calls the operation behind a tool |
+//! | `arguments` | maps a tool's arguments to the operation's input |
 //! | `verification` | the one tool that is not an operation of the HTTP interface |
-//! | [`local`] | the same without a listener, for the command line |
+//! | [`local`] | the protocol without a listener, for the command line |
 //!
-//! Messages, revisions and lifecycle are the crate `rmcp`'s. There are no sessions: nodes share nothing, so each request
-//! says all it needs. Invariant: a tool is an operation, called as the HTTP interface calls it and with the caller's own key;
-//! there is no way to data here that has other scopes, limits, refusals or a log of its own.
+//! The crate `rmcp` handles messages, revisions and lifecycle. There are no sessions: nodes share nothing, so each request
+//! carries all it needs. Invariant: a tool is an operation, called as the HTTP interface calls it and with the caller's own
+//! key. No tool reaches data with scopes, limits, refusals or logging that differ from HTTP.
 
 mod answers;
 mod arguments;
@@ -41,21 +41,21 @@ use crate::router::Routes;
 use callers::Callers;
 use endpoint::McpEndpoint;
 
-/// Where it is served.
+/// The path of the endpoint.
 pub const PATH: &str = "/mcp";
 /// The server's name for programs.
 pub const NAME: &str = "bookguard";
 /// The server's name for people.
 pub const TITLE: &str = "Bookguard";
-/// The server's version: the program's.
+/// The server's version, which is the program's.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// The revisions of the protocol that are spoken, oldest first. Those before them had batches, or another transport.
+/// The supported revisions of the protocol, oldest first. Earlier ones had batches or another transport.
 pub const PROTOCOL_VERSIONS: [&str; 3] = ["2025-06-18", "2025-11-25", "2026-07-28"];
 
-/// Bytes of the largest message: a packet to verify, and what stands around it.
+/// The most bytes of a message: a packet to verify and the JSON around it.
 pub(crate) const MESSAGE_BYTES: usize = PACKET_BYTES + BODY_BYTES;
 
-/// Adds the one path; `listen` is the address that the server was bound to.
+/// Adds the endpoint's path; `listen` is the address that the server is bound to.
 pub(crate) fn add_routes(app: &Arc<App>, listen: std::net::SocketAddr, routes: &mut Routes) {
     let callers = Callers::new(app.service.public_url(), listen.ip());
     let endpoint = McpEndpoint::new(Arc::clone(app), Some(callers));
@@ -65,7 +65,7 @@ pub(crate) fn add_routes(app: &Arc<App>, listen: std::net::SocketAddr, routes: &
         .insert(Method::POST, endpoint.boxed());
 }
 
-/// The name of every tool, and what a model is told of it.
+/// The name and description of every tool.
 pub(crate) fn tools() -> impl Iterator<Item = (&'static str, &'static str)> {
     tools::TABLE
         .iter()

@@ -1,16 +1,16 @@
-//! How much processor time something took.
+//! Measures the processor time of work.
 //!
-//! Wall-clock time would charge a caller for whoever else kept the machine busy, so this is the thread's own time, where the
-//! system reports it.
+//! Wall-clock time would charge a caller for other load on the machine, so this measures the thread's own time where the system
+//! reports it.
 
 use std::future::poll_fn;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-/// Up to so long the time on the wall is near enough, and asking for it costs a tenth: the thread's own is a system call.
+/// Up to this duration, wall-clock time is close enough and costs a tenth: reading the thread's own time is a system call.
 const SHORT: Duration = Duration::from_micros(100);
 
-/// One thread's processor time from here on.
+/// Measures one thread's processor time from its start.
 pub(crate) struct Meter {
     spent: Duration,
     began: Instant,
@@ -24,7 +24,7 @@ impl Meter {
         }
     }
 
-    /// What this thread took since; to be asked on the same thread.
+    /// The processor time since the start. Call it on the same thread.
     pub(crate) fn spent(&self) -> Duration {
         let passed = self.began.elapsed();
         if passed <= SHORT {
@@ -34,7 +34,7 @@ impl Meter {
     }
 }
 
-/// Runs a future and tells what each of its own turns took.
+/// Runs a future and passes the processor time of each poll to `tell`.
 pub(crate) async fn metered<T>(future: impl Future<Output = T>, tell: impl Fn(Duration)) -> T {
     let mut future = pin!(future);
     poll_fn(|context| {

@@ -1,27 +1,27 @@
-//! What a client's Accept header says of a media type (RFC 9110 section 12.5.1).
+//! Reads how much a client wants a media type from its Accept header (RFC 9110 section 12.5.1).
 
 use poem::http::header::{ACCEPT, HeaderMap};
 
-/// The weight of a media type that is wanted as it is.
+/// The weight of a type without a `q` parameter.
 const WHOLE: u16 = 1000;
 
-/// How much a client wants a media type (RFC 9110 section 12.5.1), in thousandths: 0 is not at all, and 1000 is also
-/// what is said by no Accept header.
+/// How much a client wants a media type (RFC 9110 section 12.5.1), in thousandths: 0 means not at all. Without an Accept header
+/// it is 1000.
 pub(crate) fn wish(headers: &HeaderMap, media_type: &str) -> u16 {
     preference(headers, media_type).map_or(WHOLE, |(_, weight)| weight)
 }
 
-/// How much a client wants a media type that it names itself.
+/// How much a client wants a media type, if it names that type without a wildcard and accepts it.
 pub(crate) fn names(headers: &HeaderMap, media_type: &str) -> Option<u16> {
     let (precision, weight) = preference(headers, media_type)?;
     (precision == 2 && weight > 0).then_some(weight)
 }
 
 fn preference(headers: &HeaderMap, media_type: &str) -> Option<(i8, u16)> {
-    // How precisely the best range names the type, and how much it wants it; -1 for ranges of other types.
+    // How precisely the best range names the type, and its weight; -1 for ranges of other types.
     let mut best: Option<(i8, u16)> = None;
     for value in headers.get_all(ACCEPT) {
-        // What is no text says nothing.
+        // A header that is not text says nothing.
         let Ok(text) = value.to_str() else {
             return None;
         };
@@ -51,10 +51,10 @@ fn media_range(range: &str, media_type: &str) -> (i8, u16) {
     (precision, weight.map_or(WHOLE, thousandths))
 }
 
-/// A weight, as a number that can be compared; one that is none says nothing.
+/// Parses a weight into thousandths; one that is not a number counts as full weight.
 fn thousandths(weight: &str) -> u16 {
     match weight.trim().parse::<f32>() {
-        // What is wanted at all must not round to nothing; the conversion makes 0 of what is negative.
+        // Rounds up, so that a small weight does not become 0. The conversion turns negative numbers into 0.
         Ok(weight) if !weight.is_nan() => (weight.min(1.0) * f32::from(WHOLE)).ceil() as u16,
         _ => WHOLE,
     }

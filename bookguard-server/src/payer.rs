@@ -1,23 +1,23 @@
-//! Who a request's work is for.
+//! The caller on whose behalf work is done.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use bookguard_core::model::PartnerId;
 use bookguard_core::session::Authority;
 
-/// Who a request's work is for: whose turn it takes, and who is charged for it.
+/// The caller on whose behalf work is done: its turn is used, and it is charged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Payer {
-    /// A partner, whichever of its keys it shows.
+    /// A partner, whichever of its keys it uses.
     Partner(PartnerId),
-    /// A stranger, by its network.
+    /// A caller without a key, by its network.
     Network(IpAddr),
-    /// Whoever holds the database.
+    /// A caller that holds the database itself.
     Operator,
 }
 
 impl Payer {
-    /// Somebody of whom nothing is known.
+    /// A caller about which nothing is known.
     pub(crate) const STRANGER: Self = Self::Network(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
 
     pub(crate) fn of(authority: &Authority) -> Self {
@@ -32,7 +32,7 @@ impl Payer {
     }
 }
 
-/// What one subscriber holds: an IPv4 address, or the /64 of an IPv6 one.
+/// The network of one subscriber: an IPv4 address, or the /64 of an IPv6 address.
 pub(crate) fn network_of(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,

@@ -1,9 +1,9 @@
-//! Who a client is behind proxies: which peers are trusted to name it, and in which header.
+//! The client's address behind proxies: which peers may name it, and in which header.
 //!
-//! A proxy appends the address it was called from, so the header is walked from its end: past the hops that are trusted
-//! themselves, to the first that is not. What stands before that is the client's own word and is not looked at. Where the
-//! walk meets what is not an address, the peer counts. poem's `RealIp` believes whoever sends the header. Invariant: a peer that is
-//! not trusted never changes its address.
+//! A proxy appends the address it was called from, so the header is read from its end: past trusted hops, up to the first that
+//! is not trusted. Everything before that hop was sent by the client itself and is ignored. If a hop is not an address, the
+//! peer's address is used. poem's `RealIp` trusts any sender of the header. Invariant: a peer that is not trusted never changes
+//! its address.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -12,10 +12,10 @@ use poem::http::header::{FORWARDED, HeaderMap, HeaderName};
 
 use crate::courier::address::Subnet;
 
-/// Hops that are walked; no chain of proxies is longer.
+/// The most hops that are read; no chain of proxies is longer.
 const HOPS: usize = 32;
 
-/// The header by which proxies name the client.
+/// The header in which proxies name the client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ProxyHeader {
     /// `X-Forwarded-For: client, proxy`.
@@ -46,7 +46,7 @@ impl ProxyHeader {
         }
     }
 
-    /// The address one hop names.
+    /// The address that one hop names.
     fn address(self, hop: &str) -> Option<IpAddr> {
         match self {
             Self::XForwardedFor => node(hop),
@@ -93,24 +93,24 @@ impl TrustedProxies {
         Ok(Self { subnets, header })
     }
 
-    /// Whether this address is a proxy's.
+    /// Whether this address is a trusted proxy.
     pub(crate) fn trusts(&self, address: IpAddr) -> bool {
         self.subnets.iter().any(|subnet| subnet.contains(address))
     }
 
-    /// Where a request comes from: the peer, or who trusted proxies say it was.
+    /// The client of a request: the peer, or the address that trusted proxies name.
     pub(crate) fn client(&self, peer: SocketAddr, headers: &HeaderMap) -> SocketAddr {
         let address = peer.ip().to_canonical();
         if !self.trusts(address) {
             return peer;
         }
-        // The port is the proxy's and says nothing of the client.
+        // The peer's port is the proxy's and says nothing about the client.
         self.walk(headers)
             .map_or(peer, |client| SocketAddr::new(client, 0))
     }
 
-    /// The first hop from the end that is not a trusted proxy, else the first of all. `None` when there is none, or what
-    /// stands there is no address.
+    /// The last hop that is not a trusted proxy, or the first hop if all are trusted. Returns `None` if there are no hops or if
+    /// one that is read is not an address.
     fn walk(&self, headers: &HeaderMap) -> Option<IpAddr> {
         let lines: Vec<_> = headers.get_all(self.header.name()).iter().collect();
         let mut hops = lines
@@ -129,8 +129,8 @@ impl TrustedProxies {
     }
 }
 
-/// The value of the one `for` of an element. Nothing that a proxy says of an address holds a comma, a semicolon or an
-/// escape, so the element is split at those without regard to quotes: an open one of the client's cannot reach it.
+/// The value of the only `for` in an element. An address from a proxy holds no comma, semicolon or escape, so the element is
+/// split at semicolons without regard to quotes: a quote that the client left open cannot affect it.
 fn forwarded_for(element: &str) -> Option<&str> {
     let mut found = None;
     for pair in element.split(';') {
@@ -142,12 +142,12 @@ fn forwarded_for(element: &str) -> Option<&str> {
     let value = found?;
     match value.strip_prefix('"') {
         Some(quoted) => quoted.strip_suffix('"'),
-        // Only quoted may it hold a colon or a bracket (RFC 7239 section 4), but proxies leave the quotes out.
+        // RFC 7239 section 4 requires quotes around a colon or bracket, but proxies leave them out.
         None => Some(value),
     }
 }
 
-/// `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:80`.
+/// Parses `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:80`.
 fn node(text: &str) -> Option<IpAddr> {
     let (address, port): (IpAddr, Option<&str>) = match text.strip_prefix('[') {
         Some(rest) => {

@@ -1,10 +1,9 @@
-//! Rate limits: how much one caller may ask.
+//! Rate limits: how many requests one caller may make.
 //!
-//! Each caller has a token bucket, kept as what it lacks of being full at one instant (the generic cell rate algorithm,
-//! ITU-T I.371): a full bucket is the same as none, so only callers that were here lately are held. A request takes one
-//! token before anything is known of it, and is charged afterwards for processor time that no token pays for, so a
-//! bucket can lack more than it holds: `governor` cannot charge afterwards. Time comes from the caller. Invariant: never more than [`CALLERS`] buckets,
-//! whatever callers do.
+//! Each caller has a token bucket, stored as the amount missing at one instant (the generic cell rate algorithm, ITU-T I.371).
+//! A full bucket equals no bucket, so only recent callers are stored. A request takes one token up front and is charged
+//! afterwards for processor time beyond what the token covers, so a bucket can go below empty; `governor` cannot charge
+//! afterwards. The caller passes in the time. Invariant: there are never more than [`CALLERS`] buckets.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -14,17 +13,16 @@ use std::time::Duration;
 use poem::http::HeaderValue;
 use poem::http::header::HeaderMap;
 
-/// Buckets held at a time: 65,536 of at most 48 bytes.
+/// The most buckets held: 65,536 of at most 48 bytes.
 pub const CALLERS: usize = 1 << 16;
-/// Processor time that every request may take for its token, whatever the rate: what an ordinary read or write takes.
+/// Processor time covered by every request's token, whatever the rate: the time of an ordinary read or write.
 const ORDINARY: Duration = Duration::from_micros(200);
-/// How much longer than it kept a processor busy a request keeps its caller waiting: in the long run nobody has much more than
-/// half of one processor.
+/// Time charged for each unit of processor time used. In the long run a caller gets little more than half of one processor.
 const PRICE: i64 = 2;
-/// Microseconds beyond its capacity that a bucket can lack: however wrong a measurement was, nobody is shut out for longer.
+/// Microseconds by which a bucket can go below empty: however wrong a measurement is, no caller is shut out for longer.
 const DEBT_US: i64 = 30_000_000;
 
-/// A limit for callers named by `K`.
+/// A rate limit for callers identified by `K`.
 pub struct Limiter<K> {
     name: &'static str,
     /// Tokens a full bucket holds.
@@ -35,7 +33,8 @@ pub struct Limiter<K> {
     buckets: Mutex<HashMap<K, Bucket>>,
 }
 
-/// What one bucket lacks of being full, as the microseconds in which it fills up, at an instant: microseconds since the epoch.
+/// The state of a bucket at the instant `at`, in microseconds since the epoch: `missing` is the time in microseconds until it
+/// is full.
 #[derive(Clone, Copy)]
 struct Bucket {
     missing: i64,
@@ -43,16 +42,16 @@ struct Bucket {
 }
 
 impl Bucket {
-    /// What it lacks at `now`; while the clock goes back it does not fill.
+    /// The time until it is full, at `now`. A clock that goes back does not fill it.
     fn missing_at(self, now: i64) -> i64 {
         (self.missing - (now - self.at).max(0)).max(0)
     }
 }
 
-/// What a limit says to one request.
+/// The decision of a limit about one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// Whether the request may go on.
+    /// Whether the request is allowed.
     pub allowed: bool,
     /// Requests that could follow at once.
     pub remaining: i64,
@@ -65,7 +64,7 @@ pub struct Verdict {
 }
 
 impl<K: Hash + Eq> Limiter<K> {
-    /// `rate` requests per `seconds` in the long run, `burst` at once after a pause; `None` when `rate` is 0.
+    /// Allows `rate` requests per `seconds` in the long run, and `burst` at once after a pause. Returns `None` if `rate` is 0.
     pub fn new(name: &'static str, rate: u32, seconds: u32, burst: u32) -> Option<Self> {
         if rate == 0 {
             return None;
@@ -85,14 +84,14 @@ impl<K: Hash + Eq> Limiter<K> {
         })
     }
 
-    /// Takes one token of `caller`'s at `now_ms`, milliseconds since the epoch.
+    /// Takes one token of `caller` at `now_ms`, in milliseconds since the epoch.
     pub fn take(&self, caller: K, now_ms: i64) -> Verdict {
         let now = now_ms.saturating_mul(1000);
         let capacity = self.burst * self.interval_us;
         let mut buckets = self.buckets();
         if buckets.len() >= CALLERS && !buckets.contains_key(&caller) {
             buckets.retain(|_, bucket| bucket.missing_at(now) > 0);
-            // So many callers in so little time: forgiving them all is better than refusing strangers.
+            // With so many active callers, it is better to forgive them all than to refuse new ones.
             if buckets.len() >= CALLERS {
                 buckets.clear();
             }
@@ -117,7 +116,7 @@ impl<K: Hash + Eq> Limiter<K> {
         }
     }
 
-    /// Seconds until `caller` could take a token; `None` when it could now.
+    /// Seconds until `caller` can take a token; `None` if it can now.
     pub fn retry_after_s(&self, caller: &K, now_ms: i64) -> Option<u32> {
         let now = now_ms.saturating_mul(1000);
         let missing = self.buckets().get(caller).map_or(0, |b| b.missing_at(now));
@@ -125,7 +124,7 @@ impl<K: Hash + Eq> Limiter<K> {
         (lacks > 0).then(|| seconds_until(lacks))
     }
 
-    /// Charges `caller` for `spent` of a processor's time, as far as the token it took does not pay for it.
+    /// Charges `caller` for the part of the processor time `spent` that the token it took does not cover.
     pub fn charge(&self, caller: K, spent: Duration, now_ms: i64) {
         let costly = spent.saturating_sub(ORDINARY).as_micros();
         let price = i64::try_from(costly)
@@ -135,7 +134,7 @@ impl<K: Hash + Eq> Limiter<K> {
         if beyond <= 0 {
             return;
         }
-        // A caller whose bucket was forgotten meanwhile begins with a full one.
+        // A caller whose bucket was dropped meanwhile starts with a full one.
         if let Some(bucket) = self.buckets().get_mut(&caller) {
             let now = now_ms.saturating_mul(1000);
             let most = self.burst * self.interval_us + DEBT_US;
@@ -150,7 +149,7 @@ impl<K: Hash + Eq> Limiter<K> {
 }
 
 impl Verdict {
-    /// Writes the fields of draft-ietf-httpapi-ratelimit-headers.
+    /// Writes the header fields of draft-ietf-httpapi-ratelimit-headers.
     pub fn write(self, headers: &mut HeaderMap) {
         let limit = format!(
             "\"{}\";r={};t={}",
@@ -163,7 +162,7 @@ impl Verdict {
     }
 }
 
-/// Whole seconds in which so many microseconds are over, at least 1.
+/// Converts microseconds to whole seconds, rounded up and at least 1.
 fn seconds_until(us: i64) -> u32 {
     let seconds = u32::try_from(div_up(us, 1_000_000));
     seconds.unwrap_or(u32::MAX).max(1)
@@ -225,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_request_costs_the_time_it_took_or_its_token_whichever_is_more() {
-        // A token every 10 ms and at most 100 of them; each row is what a request took, and what is left after it.
+        // One token every 10 ms and at most 100 of them. Each row is the time a request took and what is left after it.
         for (spent_us, remaining, retry_after_s) in [
             (0, 99, 1),
             (200, 99, 1),
@@ -235,7 +234,7 @@ mod tests {
             (50_200, 90, 1),
             (500_200, 0, 1),
             (1_500_200, 0, 3),
-            // However long it took.
+            // The debt is bounded, however long the request took.
             (3_600_000_000, 0, 31),
         ] {
             let limiter = limiter(100, 100);
@@ -269,7 +268,7 @@ mod tests {
                     limiter.charge(took_ms, Duration::from_millis(took_ms.into()), now);
                 }
             }
-            // The pause before has saved two seconds' worth.
+            // The full bucket at the start adds two seconds' worth.
             assert!(
                 (40_000..=most_ms).contains(&spent_ms),
                 "{took_ms}: {spent_ms}"

@@ -1,11 +1,13 @@
-//! Where the store is read, so that requests do not keep each other waiting.
+//! Runs reads of the store so that requests do not block each other.
 //!
-//! A short read of a file takes less time than handing it over, so the request's own task does it, on all but one of the
-//! runtime's threads: a disk that hangs holds up no more. All else runs on threads that may wait. Of these there are few, because
-//! readers of one file mostly wait for the same processors; tokio's own blocking threads would become as many as there are
-//! requests, each with memory of its own. Long reads have few threads of their own, which give way to every other thread,
-//! so that there is always one for short reads. Callers take turns: one with many reads waits for its own turns.
-//! Invariants: work whose caller has gone is not begun; nobody has more waiting than [`ReadClass::waiting`].
+//! Handing over a short read of a database file takes longer than the read itself, so the request's own task does it. One
+//! thread of the runtime never does, so a disk that hangs cannot block them all. Other reads run on a small pool of threads
+//! that may block. The pool is small because readers of one file mostly compete for the same processors; tokio's blocking pool
+//! would grow to one thread per request, each with its own memory. Long reads have a few threads of their own at lower
+//! priority, so a thread is always free for short reads. Callers are served in turn: one with many reads waits for its own
+//! turns.
+//!
+//! Invariants: work is not begun if its caller is gone; no caller has more reads queued than [`ReadClass::waiting`].
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -17,23 +19,23 @@ use tokio::sync::{Semaphore, oneshot};
 use crate::payer::Payer;
 use crate::refusal::rate_limited;
 
-/// At least and at most as many threads, twice the processors in between; the store has eight connections that read.
+/// The least and the most threads; between them, twice the number of processors. The store has eight read connections.
 const THREADS: (usize, usize) = (2, 8);
-/// One of so many is for what takes long, and at least one.
+/// One in this many threads, and at least one, is for long reads.
 const LONG_SHARE: usize = 4;
 
-/// Which threads.
+/// How long a read may take, which decides the threads that run it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadClass {
-    /// For what is done in a millisecond or so.
+    /// About a millisecond.
     Short,
-    /// For what may take long.
+    /// Possibly long.
     Long,
 }
 
 impl ReadClass {
-    /// What one caller may have waiting: as much as the writer takes of all; for what takes long, what is done within a second or
-    /// two.
+    /// The most reads that one caller may have queued: for short reads as many as the writer queues for all callers, for long
+    /// reads what is done within a second or two.
     fn waiting(self) -> usize {
         match self {
             Self::Short => bookguard_core::limits::INBOX,
@@ -44,12 +46,12 @@ impl ReadClass {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The threads; they end when this is dropped and nothing is queued any more.
+/// The reader threads. They end when this is dropped and the queues are empty.
 pub(crate) struct Readers {
     short: Arc<JobQueue>,
     long: Arc<JobQueue>,
-    /// How many tasks more may read by themselves.
-    here: Semaphore,
+    /// Permits for tasks to read on their own thread.
+    in_place: Semaphore,
 }
 
 #[derive(Default)]
@@ -64,9 +66,9 @@ struct Queue {
     closed: bool,
 }
 
-/// What waits, by whose it is: one of each in turn.
+/// Queued work by caller, served round-robin.
 struct Turns<K, T> {
-    /// Whoever has something waiting, once, in the order of their turns.
+    /// The callers with queued work, each once, in the order in which they are served.
     order: VecDeque<K>,
     waiting: HashMap<K, VecDeque<T>>,
 }
@@ -81,7 +83,7 @@ impl<K, T> Default for Turns<K, T> {
 }
 
 impl<K: Copy + Eq + std::hash::Hash, T> Turns<K, T> {
-    /// Adds something of this caller's, unless `most` of it waits already.
+    /// Queues work for a caller; returns false if it already has `most` queued.
     fn add(&mut self, whose: K, what: T, most: usize) -> bool {
         let own = self.waiting.entry(whose).or_default();
         if own.len() >= most {
@@ -108,17 +110,17 @@ impl<K: Copy + Eq + std::hash::Hash, T> Turns<K, T> {
 }
 
 impl Readers {
-    /// Starts them. On `here` threads at most, a short read is the calling thread's own work.
+    /// Starts them. On `in_place` threads at most, a short read is the calling thread's own work.
     ///
     /// # Errors
-    /// A sentence for the operator when the system gives no threads.
-    pub(crate) fn start(here: usize) -> Result<Self, String> {
+    /// A sentence for the operator if the system gives no threads.
+    pub(crate) fn start(in_place: usize) -> Result<Self, String> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = (2 * processors).clamp(THREADS.0, THREADS.1);
         let readers = Self {
             short: Arc::default(),
             long: Arc::default(),
-            here: Semaphore::new(here),
+            in_place: Semaphore::new(in_place),
         };
         let long = (threads / LONG_SHARE).max(1);
         for _ in long..threads {
@@ -130,10 +132,10 @@ impl Readers {
         Ok(readers)
     }
 
-    /// Runs what may block, in its caller's turn. A panic there is a panic here.
+    /// Runs work that may block, when it is the caller's turn. A panic in it is propagated.
     ///
     /// # Errors
-    /// `rate_limited` when too much of this caller's waits already, and those of the work.
+    /// `rate_limited` if the caller has too much queued already, and the errors of the work.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         payer: Payer,
@@ -141,14 +143,14 @@ impl Readers {
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         if class == ReadClass::Short
-            && let Ok(_held) = self.here.try_acquire()
+            && let Ok(_held) = self.in_place.try_acquire()
         {
             return work();
         }
         let (tell, told) = oneshot::channel();
         let job: Job = Box::new(move || {
             if !tell.is_closed() {
-                // A caller that went away meanwhile has nobody to tell.
+                // Sending fails if the caller went away meanwhile.
                 let _ = tell.send(catch_unwind(AssertUnwindSafe(work)));
             }
         });
@@ -178,7 +180,7 @@ impl Drop for Readers {
 }
 
 impl JobQueue {
-    /// Puts one more thread to work, which begins with `first`.
+    /// Starts one more thread, which begins with `first`.
     fn employ(self: &Arc<Self>, name: &str, first: fn()) -> Result<(), String> {
         let jobs = Arc::clone(self);
         let work = move || {
@@ -202,7 +204,7 @@ impl JobQueue {
         }
     }
 
-    /// The next job, waited for; `None` when there will be none.
+    /// Waits for the next job; returns `None` when the queue is closed and empty.
     fn next(&self) -> Option<Job> {
         let mut queue = self
             .arrived
@@ -218,10 +220,10 @@ impl JobQueue {
     }
 }
 
-/// Makes this thread give way to the others, where a system knows that of threads.
+/// Lowers this thread's priority below all others, where the system supports that for threads.
 ///
-/// By its policy, not by a nice value: on Linux a thread that wakes interrupts an idle one at once, but waits for the slice of
-/// a nice one to end, which is 4 ms on most machines and several times what its own work takes.
+/// It sets the scheduling policy and not a nice value. On Linux a thread that wakes preempts an idle-policy thread at once, but
+/// waits for the time slice of a nice one to end, which is 4 ms on most machines and several times what its own work takes.
 fn give_way() {
     #[cfg(target_os = "linux")]
     {
@@ -231,7 +233,7 @@ fn give_way() {
         };
 
         let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
-        // On a machine that refuses, it only does not.
+        // If the system refuses, the thread keeps its priority.
         let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, idle);
     }
 }

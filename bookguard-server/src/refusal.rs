@@ -1,12 +1,11 @@
 //! Every answer that is not a success: one table from the core's kinds of error to statuses, one JSON body.
 //!
-//! What a fault of ours was is not for the client: it travels beside the response ([`Fault`]) and is logged once,
-//! with the request's id, where the response leaves. Invariant: the 401 has exactly the specification's two keys.
+//! The cause of an internal fault is not shown to the client: it travels beside the response as [`Fault`] and is logged once,
+//! with the request id, when the response leaves. Invariant: the body of a 401 has exactly the two keys of the specification.
 
 use std::borrow::Cow;
 
-use bookguard_core::error::{Error, FieldError, Kind};
-use bookguard_core::model::ResolutionId;
+use bookguard_core::error::{Error, FieldError, Kind, Obstacle};
 use bookguard_core::policy::Evaluation;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use poem::Response;
@@ -19,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::negotiation::{names, wish};
 
-/// Body of every refusal; a 401 says less.
+/// Body of every refusal except a 401, which has only `error` and `message`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, poem_openapi::Object)]
 #[serde(rename_all = "camelCase")]
 #[oai(rename = "Error", rename_all = "camelCase")]
@@ -34,15 +33,11 @@ pub struct ErrorBody {
     /// Every faulty field; empty when no field is at fault.
     #[serde(default)]
     pub details: Vec<FieldError>,
-    /// The existing resolution of a booking that is already canceled, or of a review that is over.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[oai(skip_serializing_if_is_none)]
-    pub resolution_id: Option<ResolutionId>,
-    /// With `disclosure_changed`: the hash of the text in force.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[oai(skip_serializing_if_is_none)]
-    pub disclosure_hash: Option<String>,
-    /// With `quote_changed`: what the cancellation comes to now.
+    /// What stands in the way.
+    #[serde(flatten)]
+    #[oai(flatten)]
+    pub obstacle: Obstacle,
+    /// With `quote_changed`: the evaluation of the cancellation as of now.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[oai(skip_serializing_if_is_none)]
     pub evaluation: Option<Evaluation>,
@@ -72,13 +67,13 @@ pub struct Problem {
     pub detail: String,
     /// Names this request in the service's log: `urn:request:` and its `x-request-id`.
     pub instance: String,
-    /// What the refusal says otherwise.
+    /// The members of the ordinary refusal body.
     #[serde(flatten)]
     #[oai(flatten)]
     pub refused: ErrorBody,
 }
 
-/// What a request id may hold and a URN may not.
+/// Characters that a request id may hold and a URN may not.
 const UNSAFE: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -88,22 +83,22 @@ const UNSAFE: &AsciiSet = &NON_ALPHANUMERIC
 /// The media type of a [`Problem`].
 pub(crate) const PROBLEM: &str = "application/problem+json";
 
-/// Why a request is not answered with success.
+/// A refusal: the error and how HTTP carries it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     status: StatusCode,
     error: Error,
-    /// The methods a 405 offers instead.
+    /// The allowed methods, for a 405.
     allow: Option<Box<str>>,
-    /// Whether nothing more is read from the connection.
+    /// Whether the connection ends after this response.
     last: bool,
 }
 
-/// The cause of a fault of ours, beside its response until it is logged.
+/// The cause of an internal fault, kept beside its response until it is logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault(pub String);
 
-/// The status of a kind of error.
+/// The status for a kind of error.
 fn status_of(kind: Kind) -> StatusCode {
     match kind {
         Kind::Invalid => StatusCode::BAD_REQUEST,
@@ -131,7 +126,7 @@ impl From<Error> for Refusal {
 }
 
 impl Refusal {
-    /// A refusal of the HTTP message itself, which the core never saw.
+    /// A refusal of the HTTP message itself, before the core sees it.
     pub fn http(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         Self {
             status,
@@ -141,7 +136,7 @@ impl Refusal {
         }
     }
 
-    /// The same of a message of which it is not sure where it ends: the connection ends with it.
+    /// A refusal of a message whose end is uncertain: the connection closes after it.
     pub fn framing(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         Self {
             last: true,
@@ -149,7 +144,7 @@ impl Refusal {
         }
     }
 
-    /// The refusal of what is not an HTTP request.
+    /// The refusal of bytes that are not an HTTP request.
     pub fn unread(status: StatusCode) -> Self {
         let (code, message) = match status {
             StatusCode::URI_TOO_LONG => (
@@ -168,7 +163,7 @@ impl Refusal {
         Self::framing(status, code, message)
     }
 
-    /// 503 where there are as many connections as there may be.
+    /// 503 when the limit of connections is reached.
     pub fn full() -> Self {
         let message = "This server has reached its limit of connections, or of connections from one network address. Reuse \
                        connections, close those you do not need, and try again.";
@@ -179,7 +174,7 @@ impl Refusal {
         }
     }
 
-    /// 405 with the methods the path has.
+    /// 405 with the methods that the path has.
     pub fn method(allow: String) -> Self {
         let message = format!("This path does not have that method. It has: {allow}.");
         let refusal = Self::http(
@@ -193,13 +188,13 @@ impl Refusal {
         }
     }
 
-    /// 404 for a path the API does not have.
+    /// 404 for an unknown path.
     pub fn path() -> Self {
         let message = "There is no such path. The interface is described at /openapi.json.";
         Self::http(StatusCode::NOT_FOUND, "path_not_found", message)
     }
 
-    /// The response that says so.
+    /// Builds the response.
     pub fn respond(self) -> Response {
         let Self {
             status,
@@ -236,7 +231,7 @@ impl Refusal {
         response
     }
 
-    /// The same byte by byte, for a client whose message is not a request.
+    /// The response as raw bytes, for a client whose message is not a request.
     pub(crate) fn bytes(self, id: &HeaderValue) -> Vec<u8> {
         let mut response = self.respond();
         let status = response.status();
@@ -260,20 +255,21 @@ impl Refusal {
         bytes
     }
 
-    /// The status and body of the response that says so, for whoever sends none; what was at fault of ours is for the log.
+    /// The status and body of the response, for callers that do not send a [`Response`], and the cause of an internal fault,
+    /// for the log.
     pub(crate) fn say(self) -> (StatusCode, Vec<u8>, Option<Fault>) {
         let (refused, fault) = tell(self.status, self.error);
         (self.status, refused.bytes(self.status), fault)
     }
 
-    /// The code a client branches on.
+    /// The error code that clients branch on.
     #[cfg(test)]
     pub fn code(&self) -> &str {
         &self.error.code
     }
 }
 
-/// What a client is told of an error, and what is for the log alone.
+/// Splits an error into what the client is told and the cause that only the log gets.
 fn tell(status: StatusCode, mut error: Error) -> (ErrorBody, Option<Fault>) {
     let is_ours = error.kind == Kind::Internal;
     let fault = is_ours.then(|| Fault(std::mem::take(&mut error.message)));
@@ -292,15 +288,15 @@ impl From<Error> for ErrorBody {
 
 impl ErrorBody {
     fn of(status: StatusCode, error: Error) -> Self {
-        let obstacle = error.obstacle.map(|obstacle| *obstacle).unwrap_or_default();
+        let mut obstacle = error.obstacle.map(|obstacle| *obstacle).unwrap_or_default();
+        let evaluation = obstacle.evaluation.take();
         Self {
             error: status.canonical_reason().unwrap_or("Error").to_owned(),
             message: error.message,
             code: error.code.into_owned(),
             details: error.details,
-            resolution_id: obstacle.resolution_id,
-            disclosure_hash: obstacle.disclosure_hash,
-            evaluation: (obstacle.evaluation).and_then(|json| serde_json::from_str(&json).ok()),
+            obstacle,
+            evaluation: evaluation.and_then(|json| serde_json::from_str(&json).ok()),
         }
     }
 
@@ -315,17 +311,17 @@ impl ErrorBody {
     }
 }
 
-/// What a request's own headers change of a refusal.
+/// How the headers of a request change the form of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Form {
-    /// It is wanted as a [`Problem`].
+pub(crate) struct RefusalForm {
+    /// The client wants a [`Problem`].
     problem: bool,
-    /// A key was sent, and not in `x-api-key`.
+    /// A key was sent in `Authorization` instead of `x-api-key`.
     misplaced_key: bool,
 }
 
-impl Form {
-    /// The form these headers ask for.
+impl RefusalForm {
+    /// The form that these headers ask for.
     pub(crate) fn asked(headers: &HeaderMap) -> Self {
         let problem = names(headers, PROBLEM)
             .is_some_and(|weight| weight >= wish(headers, "application/json"));
@@ -337,7 +333,7 @@ impl Form {
         }
     }
 
-    /// A response in this form; what is not a refusal stays as it is.
+    /// Puts a refusal into this form; leaves any other response unchanged.
     pub(crate) fn give(self, mut response: Response) -> Response {
         let status = response.status();
         if self.misplaced_key && status == StatusCode::UNAUTHORIZED {
@@ -369,7 +365,7 @@ impl Form {
     }
 }
 
-/// 429 from a limit that frees up in `retry_after_s`.
+/// 429 from a limit that has room again in `retry_after_s`.
 pub fn rate_limited(retry_after_s: u32, why: impl Into<Cow<'static, str>>) -> Error {
     let message = format!("{} Try again in {retry_after_s} s.", why.into());
     Error {
@@ -378,7 +374,7 @@ pub fn rate_limited(retry_after_s: u32, why: impl Into<Cow<'static, str>>) -> Er
     }
 }
 
-/// The name of the header every response carries.
+/// The name of the request id header, which every response carries.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 fn json<T: Serialize>(body: &T) -> Vec<u8> {

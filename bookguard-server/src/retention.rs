@@ -1,8 +1,8 @@
-//! Prunes old events while the server runs: what happened stays, what was posted and how the attempts went does not.
+//! Prunes old events while the server runs: the event itself stays; its body and its delivery attempts are deleted.
 //!
-//! `features::retention` finds the old events, and its rule says which may be pruned; this module asks now and then, on every
-//! node, apart from the deliveries so that none of them waits for it. Invariant: it takes no more than a twentieth of the time,
-//! and a store that does not answer has reported itself and is left alone until the next turn.
+//! `features::retention` finds the old events, and its rule decides which may be pruned. This module calls it from time to time
+//! on every node, in a task apart from deliveries so that none of them waits for it. Invariant: pruning takes at most a
+//! twentieth of the time. A store that does not answer has reported itself and is left alone until the next turn.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use bookguard_core::features::retention::{Begin, look, old_before};
 use bookguard_core::service::Service;
 use tokio::time::{Instant, sleep};
 
-/// How often to look while nothing is old: the most by which an event is pruned late.
+/// How often to look when nothing is old: an event is pruned at most this late.
 const TURN: Duration = Duration::from_secs(60);
-/// After a look, so many times what it and its commit took.
+/// The pause after a look, as a multiple of the time the look and its commit took.
 const SHARE: u32 = 20;
 /// The shortest time between two looks.
 const GAP: Duration = Duration::from_millis(50);
-/// How often to begin again with what was passed over because it still waited to be delivered.
+/// How often to start over with events that were skipped because they still waited to be delivered.
 const AGAIN: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Prunes events that are older than so many days, for ever.
+/// Prunes events older than `days`; never returns.
 pub(crate) async fn prune_old_events(service: Arc<Service>, days: u32) {
     let mut again_at = Instant::now();
     loop {
@@ -45,7 +45,7 @@ pub(crate) async fn prune_old_events(service: Arc<Service>, days: u32) {
     }
 }
 
-/// One look and what follows from it; whether there is more.
+/// Looks once and prunes what it finds; returns whether there is more.
 async fn step(service: &Arc<Service>, days: u32, begin: Begin) -> Result<bool, Error> {
     let looking = Arc::clone(service);
     let found = tokio::task::spawn_blocking(move || {

@@ -1,8 +1,7 @@
-//! From method and path to an endpoint, and what belongs to every answer: a request id, and a 500 for a panic.
+//! Routes method and path to an endpoint, and adds what every answer needs: a request id, and a 500 for a panic.
 //!
-//! poem's `Route` finds the path, a fixed segment before a parameter. What the endpoints do is theirs; this answers only what
-//! no endpoint can: 404, 405, and messages that are wrong whatever they ask for. Invariant: every response leaves with
-//! `x-request-id`.
+//! poem's `Route` matches the path and prefers a fixed segment to a parameter. The router itself answers only what no endpoint
+//! can: 404, 405, and messages that are malformed whatever they ask for. Invariant: every response leaves with `x-request-id`.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,30 +19,30 @@ use poem::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use poem::{Endpoint, Request, Response, Route};
 
 use crate::incoming;
-use crate::refusal::{Fault, Form, REQUEST_ID, Refusal};
+use crate::refusal::{Fault, REQUEST_ID, Refusal, RefusalForm};
 
-/// Bytes of a caller's own request id.
+/// The most bytes of a request id sent by the caller.
 const REQUEST_ID_BYTES: usize = 128;
 
 /// Endpoints by path and method.
 pub(crate) type Routes = HashMap<String, HashMap<Method, BoxEndpoint<'static>>>;
 
-/// Every path of the server.
+/// The router for every path of the server.
 pub(crate) struct Router {
     paths: Route,
     clock: Clock,
     report: fn(&str),
 }
 
-/// The endpoints of one path. poem's `RouteMethod` would refuse without `Allow` and leave the body unread, and answer a HEAD
-/// without the length of what a GET answers.
+/// The endpoints of one path. poem's `RouteMethod` would send a 405 without `Allow`, leave the body unread, and answer HEAD
+/// without the length of the GET response.
 struct Methods(HashMap<Method, BoxEndpoint<'static>>);
 
-/// Every path that there is not.
-struct Nowhere;
+/// The endpoint for unknown paths.
+struct UnknownPath;
 
 impl Router {
-    /// A router over `routes`: `/a/:parameter`, `/a/*rest`.
+    /// Creates a router over `routes`, whose paths look like `/a/:parameter` or `/a/*rest`.
     pub(crate) fn new(routes: Routes, clock: Clock, report: fn(&str)) -> Self {
         let paths = routes
             .into_iter()
@@ -51,17 +50,16 @@ impl Router {
                 paths.at(path, Methods(methods))
             });
         Self {
-            // Not `/*path`, which would take `/` too; and last, because poem loses such a part where it divides a path later.
-            paths: paths.at("/<.+>", Nowhere),
+            // Not `/*path`, which would match `/` too. Added last, because poem loses such a part when it splits a path later.
+            paths: paths.at("/<.+>", UnknownPath),
             clock,
             report,
         }
     }
 
-    /// The answer to a request that came over a connection, in the form its sender asks for; `turned` when it is refused
-    /// without a look at it.
+    /// Answers a request, in the form its sender asks for. With `turned`, the request is refused without being looked at.
     pub(crate) async fn receive(&self, request: Request, turned: Option<Refusal>) -> Response {
-        let form = Form::asked(request.headers());
+        let form = RefusalForm::asked(request.headers());
         let refusal = turned.or_else(|| incoming::check(&request).err());
         let mut response = form.give(self.answer(request, refusal).await);
         response
@@ -70,15 +68,15 @@ impl Router {
         response
     }
 
-    /// The refusal of a message that is not a request, whole, as the last of its connection.
+    /// The raw response to a message that is not a request; it is the last one of its connection.
     pub(crate) fn refuse_unread(&self, status: StatusCode) -> Vec<u8> {
         Refusal::unread(status).bytes(&self.request_id(&HeaderMap::new()))
     }
 
-    /// Never fails, and never panics.
+    /// Answers a request. Never fails or panics.
     async fn answer(&self, mut request: Request, refusal: Option<Refusal>) -> Response {
         let id = self.request_id(request.headers());
-        // What is logged further in is logged under the same id.
+        // Endpoints log under the same id.
         request.headers_mut().insert(REQUEST_ID, id.clone());
         let answer = async {
             match refusal {
@@ -97,7 +95,7 @@ impl Router {
         response
     }
 
-    /// The caller's own id when it is a sane one, else a new one.
+    /// The caller's own request id if it is valid, otherwise a new one.
     fn request_id(&self, headers: &HeaderMap) -> HeaderValue {
         let sane = |id: &&HeaderValue| {
             (1..=REQUEST_ID_BYTES).contains(&id.len())
@@ -117,7 +115,7 @@ impl Router {
     async fn route(&self, request: Request) -> Response {
         match self.paths.call(request).await {
             Ok(response) => response,
-            // What is asked of no path at all, such as `OPTIONS *`.
+            // Requests without a path, such as `OPTIONS *`.
             Err(error) if error.is::<NotFoundError>() => Refusal::path().respond(),
             Err(error) => error.into_response(),
         }
@@ -128,7 +126,7 @@ impl Endpoint for Methods {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
-        // A HEAD is a GET whose body the connection leaves out.
+        // A HEAD is answered like a GET; the connection leaves out the body.
         let method = if request.method() == Method::HEAD {
             &Method::GET
         } else {
@@ -152,7 +150,7 @@ impl Methods {
     }
 }
 
-impl Endpoint for Nowhere {
+impl Endpoint for UnknownPath {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
@@ -166,7 +164,7 @@ async fn refuse(request: &mut Request, refusal: Refusal) -> Response {
     refusal.respond()
 }
 
-/// Runs a future to its end; `Err` is what its panic comes to.
+/// Runs a future to its end; a panic becomes an internal error.
 pub(crate) async fn unwound<T>(future: impl Future<Output = T>) -> Result<T, Error> {
     let mut future = pin!(future);
     std::future::poll_fn(

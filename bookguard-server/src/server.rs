@@ -27,25 +27,25 @@ use crate::mcp;
 use crate::proxies::TrustedProxies;
 use crate::retention::prune_old_events;
 use crate::router::{Router, Routes};
-use crate::skew::{Skew, Steps};
+use crate::skew::{ClockSteps, Skew};
 
-/// What deliveries in flight get to end in, even when requests took all the time there was.
+/// How long deliveries in flight may take to end, even when requests have used up the shutdown time.
 const LAST_DELIVERIES: Duration = Duration::from_secs(1);
 
-/// How long after a failure the database's server is tried again.
+/// The pause between two attempts to reach a database server.
 const OPEN_AGAIN: Duration = Duration::from_millis(500);
 
-/// Connections that the kernel keeps until they are accepted, of which a system may allow fewer: one that finds no room there is
-/// tried again by its client after a second.
+/// Connections that the kernel queues until they are accepted; a system may allow fewer. A client that finds the queue full
+/// retries after a second.
 #[cfg(unix)]
 const BACKLOG: i32 = 4096;
 
-/// How often what has expired is looked for.
+/// How often expired answers are removed.
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
-/// How often what was published is brought to the guard's disk: what a power cut can make it forget.
+/// How often the guard is synced to disk. A power cut can make it forget what was published since the last sync.
 const GUARD_SYNC: Duration = Duration::from_secs(1);
-/// How often to look whether the database takes writes and its disk has room: with as long that a write counts as proof, a
-/// second until it is known that none is taken.
+/// How often to check that the database takes writes and that its disk has room. A write counts as proof for as long again, so
+/// it takes up to a second to notice that writes fail.
 const STORAGE: Duration = Duration::from_millis(500);
 
 /// A running server.
@@ -59,21 +59,22 @@ pub struct Server {
     serving: JoinHandle<()>,
     housekeeping: [JoinHandle<()>; 3],
     closing: Closing,
-    /// Held for as long as this server may touch a database file; a database server takes any number of nodes.
+    /// Held for as long as this server may touch a database file. A database server takes any number of nodes, so it needs no
+    /// lock.
     _lock: Option<File>,
 }
 
-/// What a running server is told from outside.
+/// A signal from outside to a running server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
-    /// To end: in order, and without waiting for anybody when it is said once more.
+    /// End in order; a second one ends without waiting for what is in flight.
     End,
-    /// To read its configuration anew.
+    /// Reload the configuration.
     Reload,
 }
 
-/// Serves until it is told to end, then ends in order. `started` is called once requests are answered, `reload` when the
-/// configuration is to be read anew.
+/// Serves until it receives [`Signal::End`], then ends in order. Calls `started` once requests are answered, and `reload` to
+/// read the configuration again.
 ///
 /// # Errors
 /// As [`Server::start`].
@@ -85,7 +86,7 @@ pub async fn run(
 ) -> Result<(), OpenError> {
     let server = tokio::select! {
         server = Server::start(config) => server?,
-        // It may be waiting for its database.
+        // The server may still be waiting for its database.
         () = told_to_end(&mut signals, || {}) => return Ok(()),
     };
     started(&server);
@@ -94,7 +95,7 @@ pub async fn run(
     Ok(())
 }
 
-/// Resolves when the server is told to end; never when nobody can tell it any more.
+/// Resolves at the next [`Signal::End`]; never resolves once all senders are gone.
 async fn told_to_end(signals: &mut UnboundedReceiver<Signal>, reload: impl Fn()) {
     loop {
         match signals.recv().await {
@@ -105,9 +106,9 @@ async fn told_to_end(signals: &mut UnboundedReceiver<Signal>, reload: impl Fn())
     }
 }
 
-/// What the process is told: SIGTERM and SIGINT end a server, SIGHUP has it read its configuration anew.
+/// The signals of this process: SIGTERM and SIGINT end a server, SIGHUP reloads its configuration.
 ///
-/// Errors when the system does not let signals be watched.
+/// Fails if the system does not let signals be watched.
 pub fn signals() -> Result<UnboundedReceiver<Signal>, String> {
     let (told, signals) = unbounded_channel();
     #[cfg(unix)]
@@ -135,14 +136,14 @@ pub fn signals() -> Result<UnboundedReceiver<Signal>, String> {
 impl Server {
     /// Opens the database, binds the address and serves.
     ///
-    /// Errors are one sentence for the operator: the address is taken, the database is in use by another server or
-    /// cannot be opened, its ledger key is missing.
+    /// An error is one sentence for the operator: the address is taken, the database is in use by another server or cannot be
+    /// opened, or its ledger key is missing.
     pub async fn start(config: Config) -> Result<Self, OpenError> {
         let lock = config.db.file().map(lock).transpose()?;
         let listener = TcpListener::bind(&config.listen)
             .await
             .map_err(|e| cannot_listen(&config.listen, &e))?;
-        // It listens already, with the room for 1,024 that tokio gives; asked once more, the kernel only gives it more.
+        // tokio already listens, with a backlog of 1,024. Listening again only makes the backlog larger.
         #[cfg(unix)]
         let _ = rustix::net::listen(&listener, BACKLOG);
         let addr = listener
@@ -152,18 +153,20 @@ impl Server {
         let outbox = Arc::new(outbox);
         let settings = config.service(&addr.to_string(), Some(Arc::clone(&outbox)));
         let (service, closing) = open(settings, config.database_wait).await?;
-        // Beside a database file the key is where everybody looks for it; of a server's, other nodes need a copy.
+        // With a database file, the key lies beside it. With a database server, other nodes need a copy of the key, so say
+        // where it is.
         if let Some(begun) = service.begun().filter(|_| config.db.file().is_none()) {
             (config.report)(begun);
         }
         let (deliverer, alone) = (Arc::clone(&service), lock.is_some());
         let begin = move || match alone {
-            // On a database file this is the only server, so whoever left deliveries half done is gone.
+            // This is the only server on the database file, so nobody else is working on the deliveries left half done.
             true => reclaim_all(&deliverer),
-            // Elsewhere the others are to notice when this one is.
+            // Report this node's presence, so that other nodes notice when it is gone.
             false => deliverer.gone().map(drop),
         };
-        // What cannot be taken back now is when its lease ends; who is not there now will be in a second.
+        // A failure does no harm: deliveries not taken back now are taken back when their leases end, and this node's presence
+        // is reported again within a second.
         let _ = tokio::task::spawn_blocking(begin).await;
         let courier = Courier::start(Arc::clone(&service), outbox, leased, config.courier())
             .map_err(|e| format!("webhooks cannot be sent: {e}"))?;
@@ -206,12 +209,12 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// The address to call it at on this machine.
+    /// The URL at which programs on this machine reach it.
     pub fn url(&self) -> String {
         let mut addr = self.addr;
         if addr.ip().is_unspecified() {
@@ -224,12 +227,13 @@ impl Server {
         format!("http://{addr}")
     }
 
-    /// The service it serves. Give every clone back before [`Self::stop`]: the database closes with the last.
+    /// The service it serves. Drop every clone before [`Self::stop`]: the database closes with the last one.
     pub fn service(&self) -> &Arc<Service> {
         &self.service
     }
 
-    /// Takes over what can change while it serves: the trusted proxies. What cannot be read leaves everything as it was.
+    /// Applies the settings that can change while it serves: the trusted proxies. If the configuration cannot be read, nothing
+    /// changes.
     pub fn reload(&self, config: Result<Config, String>) {
         match config {
             Ok(config) => {
@@ -244,14 +248,14 @@ impl Server {
         }
     }
 
-    /// Stops accepting, lets requests and deliveries in flight finish for about ten seconds at most, and closes the
+    /// Stops accepting connections, lets requests and deliveries in flight finish for at most about ten seconds, and closes the
     /// database.
     pub async fn stop(self) {
         self.end(std::future::pending()).await;
     }
 
-    /// As [`Self::stop`], but from the moment `hurry` resolves nothing in flight is waited for. What was handed to the
-    /// writer is written all the same, and the database closes in order.
+    /// Does the same as [`Self::stop`], but stops waiting for what is in flight once `hurry` resolves. Commands already handed
+    /// to the writer are still written, and the database closes in order.
     async fn end(self, hurry: impl Future<Output = ()>) {
         let Self {
             service,
@@ -267,13 +271,13 @@ impl Server {
         let until = Instant::now() + FAREWELL;
         let mut hurry = std::pin::pin!(hurry);
         service.news().close();
-        // Nobody listens only when serving has ended already.
+        // Sending fails only if serving has already ended.
         let _ = stop.send(true);
         let mut patience = LAST_DELIVERIES;
         tokio::select! {
             _ = &mut serving => {
-                // After the requests: a manual retry among them waits for its delivery.
-                // What cannot be recorded is not worth waiting for: whoever starts next delivers it.
+                // Deliveries end after requests, because a manual retry waits for its delivery. If the storage fails, the
+                // result of a delivery cannot be recorded, so do not wait: the next server to start delivers it again.
                 if !service.storage().is_failing() {
                     patience = patience.max(until.saturating_duration_since(Instant::now()));
                 }
@@ -304,11 +308,11 @@ impl Server {
     }
 }
 
-/// Opens the service; waits for a database server that cannot be reached.
+/// Opens the service, and waits for a database server that cannot be reached.
 ///
-/// Machines start in any order and a standby needs a moment to take over, so a node that gave up at once would depend on
-/// somebody who starts it again. One that waited for ever would hide that the address is wrong: it says at once what it
-/// waits for, and ends when its time is over. What waiting does not mend ends it at once.
+/// Machines start in any order and a standby needs a moment to take over. A node that gave up at once would need somebody to
+/// start it again; one that waited for ever would hide a wrong address. So it reports at once what it waits for, and fails
+/// after `wait`. Any other failure ends it at once.
 async fn open(
     settings: service::ServiceConfig,
     wait: Duration,
@@ -334,14 +338,14 @@ async fn open(
     }
 }
 
-/// Forgets remembered answers whose day is over, looks at the clock, and brings to disk what the guard remembers. A store
-/// that does not answer has reported itself; next time, then.
+/// Removes remembered answers that expired, checks the clock, and syncs the guard to disk. A store that does not answer has
+/// reported itself, so errors are ignored until the next turn.
 async fn keep_house(service: Arc<Service>, skew: Skew) {
     let skew = Arc::new(skew);
     let mut turn = tokio::time::interval(HOUSEKEEPING);
     let mut sync = tokio::time::interval(GUARD_SYNC);
     sync.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut steps = Steps::default();
+    let mut steps = ClockSteps::default();
     loop {
         let service = Arc::clone(&service);
         let work: Box<dyn FnOnce() + Send> = tokio::select! {
@@ -353,7 +357,7 @@ async fn keep_house(service: Arc<Service>, skew: Skew) {
                 })
             }
             _ = sync.tick() => {
-                // A clock that is set by hand has nothing to do with the time that passes.
+                // A clock that is set by hand does not follow elapsed time.
                 if let Clock::System = service.clock()
                     && let Some(news) = steps.look(Instant::now().into_std(), service.clock().now())
                 {
@@ -366,7 +370,7 @@ async fn keep_house(service: Arc<Service>, skew: Skew) {
     }
 }
 
-/// Looks whether the database takes writes. Apart from everything else, because a try waits for as long as a write does.
+/// Checks whether the database takes writes. It runs in a task of its own because a check waits as long as a write does.
 async fn watch_storage(service: Arc<Service>) {
     let mut turn = tokio::time::interval(STORAGE);
     turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -377,14 +381,14 @@ async fn watch_storage(service: Arc<Service>) {
     }
 }
 
-/// Prunes old events, unless they are kept for ever.
+/// Prunes old events, unless `days` is 0.
 async fn retain(service: Arc<Service>, days: u32) {
     if days > 0 {
         prune_old_events(service, days).await;
     }
 }
 
-/// Takes the database for this server alone. Other commands of the program may use it all the same.
+/// Locks the database file against other servers. Other commands of the program may still use it.
 fn lock(db: &Path) -> Result<File, String> {
     let path = lock_path(db);
     let folder = path.parent().unwrap_or(Path::new(".")).display();
@@ -420,7 +424,7 @@ fn lock_path(db: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Takes the lock. A command that looks whether a server runs holds it for a moment, so one refusal is not enough.
+/// Takes the lock. A command that checks whether a server runs holds it for a moment, so a refusal is retried.
 fn take(file: &File) -> Result<(), TryLockError> {
     for _ in 0..5 {
         match file.try_lock() {
@@ -431,7 +435,7 @@ fn take(file: &File) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
-/// Whether a server runs on the database in this file. A lock that cannot be looked at counts as held.
+/// Whether a server runs on this database file. A lock that cannot be read counts as held.
 #[must_use]
 pub fn runs_on(db: &Path) -> bool {
     match File::open(lock_path(db)) {

@@ -1,8 +1,9 @@
-//! This machine's clock beside the database server's, and beside the time that really passed.
+//! Compares this machine's clock with the database server's and with elapsed time.
 //!
-//! Leases and due times carry the clock of the node that wrote them. Two nodes that differ by `LEASE_SKEW_MS` at most
-//! never send the same delivery at the same time; beyond that a receiver may get one twice, and records get a wrong
-//! time, which only the operator can mend. Invariant: told once when it begins and once when it is over.
+//! Leases and due times use the clock of the node that wrote them. Two nodes whose clocks differ by at most `LEASE_SKEW_MS`
+//! never send the same delivery at the same time. With a larger difference a receiver may get a delivery twice and records get
+//! wrong times, and only the operator can correct the clocks. Invariant: each fault is reported once when it begins and once
+//! when it is over.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -13,10 +14,10 @@ use bookguard_core::limits::LEASE_SKEW_MS;
 use bookguard_core::model::Timestamp;
 use bookguard_core::service::Service;
 
-/// Two nodes that are no further from the server are no further from each other than their leases allow.
+/// If each of two nodes is within this of the server, they are within `LEASE_SKEW_MS` of each other.
 const TOLERATED_MS: i64 = LEASE_SKEW_MS / 2;
 
-/// What was said of the clock.
+/// Watches the difference to the database server's clock, and remembers whether it was reported.
 pub(crate) struct Skew {
     told: AtomicBool,
     report: fn(&str),
@@ -30,7 +31,7 @@ impl Skew {
         }
     }
 
-    /// Compares the clocks; blocks. A store that does not answer has reported itself.
+    /// Compares the clocks. Blocks. A store that does not answer has reported itself.
     pub(crate) fn look(&self, service: &Service) {
         if let Ok(Some(ahead_ms)) = service.clock_ahead_ms()
             && let Some(news) = self.news(ahead_ms)
@@ -39,7 +40,7 @@ impl Skew {
         }
     }
 
-    /// What is to be told, if it was not told before.
+    /// The line to report, if the state has changed.
     fn news(&self, ahead_ms: i64) -> Option<String> {
         let wrong = ahead_ms.abs() > TOLERATED_MS;
         if self.told.swap(wrong, Ordering::Relaxed) == wrong {
@@ -57,15 +58,15 @@ impl Skew {
     }
 }
 
-/// A clock that moves by this much more or less than the time that passed was set; NTP corrects less by being slow.
+/// A clock that moves by this much more or less than the elapsed time was set; NTP corrects smaller differences gradually.
 const STEP_MS: i64 = 2_000;
 
-/// Notices when the clock is set. Invariant: every step is told once.
+/// Notices when the clock is set. Invariant: every step is reported once.
 #[derive(Default)]
-pub(crate) struct Steps(Option<(Instant, Timestamp)>);
+pub(crate) struct ClockSteps(Option<(Instant, Timestamp)>);
 
-impl Steps {
-    /// What is to be told of the clock, which says `wall` at `now`; to be asked every second or so.
+impl ClockSteps {
+    /// The line to report if the clock, which shows `wall` at `now`, was set since the last call. Call it about every second.
     pub(crate) fn look(&mut self, now: Instant, wall: Timestamp) -> Option<String> {
         let (then, said) = self.0.replace((now, wall))?;
         let passed = i64::try_from(now.saturating_duration_since(then).as_millis());
@@ -84,12 +85,13 @@ impl Steps {
     }
 }
 
-/// Whether this node's clock is one that the others' can be judged by: the database server's, if there is one, says the same. Blocks.
+/// Whether this node's clock is fit to judge times of other nodes: it agrees with the database server's clock, if there is one.
+/// Blocks.
 ///
 /// # Errors
-/// `unavailable` when the store does not answer.
+/// `unavailable` if the store does not answer.
 pub(crate) fn agrees(service: &Service) -> Result<bool, Error> {
-    // A clock that is set by hand is nobody's but the test's.
+    // A clock that is set by hand belongs to a test.
     let Clock::System = service.clock() else {
         return Ok(true);
     };
@@ -97,22 +99,22 @@ pub(crate) fn agrees(service: &Service) -> Result<bool, Error> {
     Ok(ahead.is_none_or(|ms| ms.abs() <= LEASE_SKEW_MS))
 }
 
-/// How often to look for times that lie ahead though this clock was not set: a node that is gone may have had one that was wrong.
+/// How often to look for times in the future although this clock was not set: a node that is gone may have had a wrong clock.
 const DOUBT_AGAIN: Duration = Duration::from_secs(60 * 60);
 
-/// Says when times in the store may have been reckoned by a clock that was ahead of this one: at the start, after this clock was set
-/// back, and now and then. In between nobody is judged: a node with a wrong clock would else put off, or bring forward, what
-/// others reckon, again and again.
+/// Decides when to look for stored times that a clock ahead of this one may have written: at startup, after this clock was set
+/// back, and from time to time. Not more often, because a node with a wrong clock would otherwise keep moving the due times of
+/// other nodes.
 #[derive(Default)]
 pub(crate) struct Doubts {
-    /// When it was first asked, and how far the clock has been ahead of the time that has passed since then.
+    /// The instant of the first call, and the largest lead of the clock over the time elapsed since then.
     begun: Option<(Instant, i64)>,
-    /// When nothing was found that lies ahead.
+    /// When a look last found no times in the future.
     settled: Option<Instant>,
 }
 
 impl Doubts {
-    /// Whether there is doubt, now that the clock says `wall`.
+    /// Whether to look now, when the clock shows `wall`.
     pub(crate) fn of(&mut self, now: Instant, wall: Timestamp) -> bool {
         let (begun, most) = self.begun.unwrap_or((now, i64::MIN));
         let passed = i64::try_from(now.saturating_duration_since(begun).as_millis());
@@ -126,7 +128,7 @@ impl Doubts {
         self.settled.is_none_or(long_ago)
     }
 
-    /// Nothing was found.
+    /// Records that a look found nothing.
     pub(crate) fn settle(&mut self, now: Instant) {
         self.settled = Some(now);
     }
@@ -138,11 +140,11 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_is_told_of_once_by_how_much() {
-        let (mut steps, begun) = (Steps::default(), Instant::now());
+        let (mut steps, begun) = (ClockSteps::default(), Instant::now());
         for (passed_ms, wall_ms, says) in [
             (0, 5_000_000, None),
             (1_000, 5_001_000, None),
-            // A look that came late, and a clock that is slewed.
+            // A late look, and a clock that is slewed.
             (61_000, 5_061_900, None),
             (62_000, 5_066_900, Some("forward by 4.000 s")),
             (63_000, 5_067_900, None),
@@ -167,7 +169,7 @@ mod tests {
             (0, 5_000_000, true),
             (0, 5_000_000, false),
             (1_000, 5_001_000, false),
-            // Forward, and back by what clocks may differ by.
+            // Forward, and back by the tolerated difference.
             (2_000, 5_802_000, false),
             (3_000, 5_803_000 - LEASE_SKEW_MS, false),
             (4_000, 5_803_999 - LEASE_SKEW_MS, true),
@@ -180,7 +182,7 @@ mod tests {
             let now = begun + Duration::from_millis(passed_ms.unsigned_abs());
             let doubt = doubts.of(now, Timestamp::from_ms(wall_ms));
             assert_eq!(doubt, doubted, "{passed_ms}");
-            // Until it is settled it stays.
+            // The doubt stays until it is settled.
             assert_eq!(doubts.of(now, Timestamp::from_ms(wall_ms)), doubted);
             if doubt {
                 doubts.settle(now);

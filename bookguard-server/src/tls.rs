@@ -1,14 +1,14 @@
-//! TLS to others: to webhook receivers, and of the command line to a server.
+//! TLS for outgoing connections: to webhook receivers, and from the command line to a server.
 
 use std::sync::Arc;
 
 use rustls::ClientConfig;
 use rustls_platform_verifier::BuilderVerifierExt;
 
-/// Trusts the certificates that the operating system trusts, and speaks HTTP/1.1.
+/// A client configuration that trusts the operating system's certificates and speaks HTTP/1.1.
 ///
 /// # Errors
-/// When the system has no certificates of authorities.
+/// If the system has no certificates of authorities.
 pub fn system_trust() -> Result<ClientConfig, rustls::Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider)

@@ -1,8 +1,7 @@
-//! Reads that wait: repeated until there is something to answer or patience ends.
+//! Reads that wait: repeated until there is something to answer or the timeout passes.
 //!
-//! The writer of this process tells of every event it commits; what other processes commit is found by looking again.
-//! Invariants: an event that this process commits while somebody waits is not missed, and a service that stops waits for
-//! nobody.
+//! The writer of this process announces every event it commits; events that other processes commit are found by looking again.
+//! Invariants: an event that this process commits while a read waits is not missed, and a stopping service ends all waits.
 
 use std::time::Duration;
 
@@ -12,13 +11,14 @@ use bookguard_core::model::PartnerId;
 use bookguard_core::operation::Watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-/// How soon after a look another may follow, and how late it does once several found nothing.
+/// The least pause between two looks, and the longest, which is reached when several looks found nothing.
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 
-/// What `watch` comes to; `look` takes one look, where blocking is allowed, and `news` tells of what is committed.
+/// Runs `watch`: calls `look` until its result is enough. `look` looks once, where blocking is allowed; `news` announces
+/// commits.
 ///
 /// # Errors
-/// Those of a look.
+/// The errors of `look`.
 pub async fn watch<T, F: Future<Output = Result<T, Error>>>(
     news: &Waiting<PartnerId>,
     watch: &Watch<T>,
@@ -34,9 +34,9 @@ pub async fn watch<T, F: Future<Output = Result<T, Error>>>(
         if (watch.is_enough)(&found) || now >= until || news.is_closed() {
             return Ok(found);
         }
-        // Over either way: told, or time to look whether another process had something to tell.
+        // Woken by a commit here, or by the timer to look for commits of other processes; both mean look again.
         let _ = timeout_at(until.min(now + wait), waiter.told()).await;
-        // A partner who writes all the time has all of its waiting reads woken each time.
+        // A partner that writes all the time would otherwise make its waiting reads look after every commit.
         sleep_until(until.min(soonest)).await;
         wait = (wait * 3 / 2).min(LOOK_AGAIN.1);
     }
@@ -51,7 +51,7 @@ mod tests {
 
     use super::*;
 
-    /// Waits for up to 20 s until a look comes at `enough`, in milliseconds; what was looked at when.
+    /// Waits for up to 20 s until a look finds `enough`, in milliseconds. Returns the times of all looks.
     async fn looks(news: &Waiting<PartnerId>, enough: u64) -> Vec<u64> {
         let partner_id = PartnerId::from_bytes([1; 16]);
         let waiting = Watch {
@@ -84,13 +84,13 @@ mod tests {
     async fn news_is_read_at_once_and_a_stream_of_it_ten_times_a_second() {
         let news = Waiting::default();
         for (every, enough, expected) in [
-            // A first event finds who waits, long after the look before.
+            // The first event wakes a read whose last look was long before.
             (450, 440, vec![0, 100, 250, 450]),
             (5, 300, vec![0, 100, 200, 300]),
         ] {
             tokio::select! {
                 looked = looks(&news, enough) => {
-                    // The timer counts in milliseconds, and a look may come one late.
+                    // The timer counts milliseconds, and a look may come one late.
                     assert_eq!(looked.len(), expected.len(), "{every}: {looked:?}");
                     let late = looked.iter().zip(&expected).map(|(at, due)| at - due);
                     assert!(late.max().unwrap() < 10, "{every}: {looked:?}");

@@ -1,7 +1,7 @@
 //! A partner's HTTP client.
 //!
-//! Invariant: whatever is answered carries `x-request-id` and is what the interface document says, or the test that asked
-//! has failed.
+//! Invariant: every answer must carry `x-request-id` and match the interface document, or the test that made the request
+//! fails.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use crate::{codes, interface};
 
-/// Far above the ten seconds a manual retry may wait.
+/// Far more than the ten seconds that a manual retry may wait.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// Somebody who calls a server.
+/// An HTTP client of one server, with or without a key.
 #[derive(Debug, Clone)]
 pub struct Caller {
     client: Client,
@@ -22,10 +22,10 @@ pub struct Caller {
     key: Option<String>,
 }
 
-/// What was answered.
+/// An answer.
 #[derive(Debug, Clone)]
 pub struct Reply {
-    /// What was asked: method, path and query, and the beginning of the body.
+    /// The request: its method, path and query, and the beginning of its body.
     pub asked: String,
     /// The status.
     pub status: u16,
@@ -36,7 +36,7 @@ pub struct Reply {
 }
 
 impl Caller {
-    /// Somebody without a key.
+    /// A caller without a key.
     pub fn new(base: impl Into<String>) -> Self {
         let tls = bookguard_server::tls::system_trust().expect("the machine trusts somebody");
         #[expect(
@@ -57,7 +57,7 @@ impl Caller {
         }
     }
 
-    /// The same with a key.
+    /// The same caller with a key.
     #[must_use]
     pub fn with_key(&self, key: &str) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl Caller {
         }
     }
 
-    /// The same on another server, such as the same one after a restart.
+    /// The same caller on another server, such as the same server after a restart.
     #[must_use]
     pub fn at(&self, base: &str) -> Self {
         Self {
@@ -80,7 +80,7 @@ impl Caller {
         &self.base
     }
 
-    /// A request yet to be completed and sent.
+    /// Begins a request.
     pub fn request(&self, method: &str, path: &str) -> RequestBuilder {
         let method = Method::from_bytes(method.as_bytes()).expect("tests name methods");
         let request = self.client.request(method, format!("{}{path}", self.base));
@@ -100,7 +100,7 @@ impl Caller {
         reply
     }
 
-    /// As [`Self::send`], where the server may be gone.
+    /// Like [`Self::send`], but returns an error if the server is gone.
     pub async fn try_send(&self, request: RequestBuilder) -> Result<Reply, reqwest::Error> {
         let (client, request) = request.build_split();
         let request = request?;
@@ -127,7 +127,7 @@ impl Caller {
         self.send(self.request("GET", path)).await
     }
 
-    /// Every row of a list, page by page; `path` ends where a further parameter may follow.
+    /// Reads every row of a list, page by page; `path` must end where a further parameter can follow.
     pub async fn rows(&self, path: &str) -> Vec<Value> {
         let (mut rows, mut next) = (Vec::new(), path.to_owned());
         loop {
@@ -165,7 +165,7 @@ impl Caller {
         self.send_json("PATCH", path, body.to_string()).await
     }
 
-    /// A request with these bytes, said to be JSON.
+    /// A request with these bytes as its body, declared as JSON.
     pub async fn send_json(
         &self,
         method: &str,
@@ -178,12 +178,12 @@ impl Caller {
         self.send(request.body(body)).await
     }
 
-    /// POST with these bytes, said to be JSON.
+    /// POST with these bytes as its body, declared as JSON.
     pub async fn post_text(&self, path: &str, body: impl Into<reqwest::Body>) -> Reply {
         self.send_json("POST", path, body).await
     }
 
-    /// POST with a JSON body under an Idempotency-Key.
+    /// POST with a JSON body and an Idempotency-Key.
     pub async fn post_once(&self, path: &str, key: &str, body: &Value) -> Reply {
         let request = self
             .request("POST", path)
@@ -209,14 +209,14 @@ impl Reply {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The body, when the status is the one expected.
+    /// The body, if the answer has the expected status.
     #[track_caller]
     pub fn ok(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}: {}", self.asked, self.text());
         self.json()
     }
 
-    /// Asserts that it is a refusal with this status and code.
+    /// Asserts that the answer is a refusal with this status and code.
     #[track_caller]
     pub fn refused(&self, status: u16, code: &str) -> &Self {
         let said = (self.status, self.code());
@@ -230,8 +230,8 @@ impl Reply {
         self
     }
 
-    /// Asserts that the request is faulty in these places, each by pointer and code, and no other; and that each fault says
-    /// what is wrong and what would be right.
+    /// Asserts that exactly these places of the request are faulty, each given by pointer and code, and that each fault has
+    /// a message and a fix.
     #[track_caller]
     pub fn faulty(&self, faults: &[(&str, &str)]) -> &Self {
         let details = self.details();
@@ -258,7 +258,7 @@ impl Reply {
         self
     }
 
-    /// Asserts that these words are in the body.
+    /// Asserts that the body contains these words.
     #[track_caller]
     pub fn says(&self, words: &[&str]) -> &Self {
         let text = self.text();
@@ -268,7 +268,7 @@ impl Reply {
         self
     }
 
-    /// Asserts that it is the answer that was remembered, to the byte.
+    /// Asserts that the answer is the remembered answer, byte for byte.
     #[track_caller]
     pub fn replays(&self, first: &Self) {
         assert_eq!(
@@ -285,7 +285,7 @@ impl Reply {
         );
     }
 
-    /// A member of the body that is a string.
+    /// A string member of the body.
     #[track_caller]
     pub fn string(&self, name: &str) -> String {
         let value = self.json();
@@ -294,7 +294,7 @@ impl Reply {
         text.to_owned()
     }
 
-    /// An error's code; empty where the body has none.
+    /// An error's code; empty if the body has none.
     pub fn code(&self) -> String {
         let code = &self.json()["code"];
         code.as_str().unwrap_or_default().to_owned()

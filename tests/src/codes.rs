@@ -1,12 +1,12 @@
-//! The error codes that docs/reference/errors.md explains. Every refusal that a [`Caller`](crate::caller::Caller) gets is held
-//! against it, so that a code without an explanation is found by whichever test meets it.
+//! The error codes that docs/reference/errors.md explains. Every refusal that a [`Caller`](crate::caller::Caller) gets is
+//! checked against them, so that any test that meets an unexplained code finds it.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde_json::Value;
 
-/// The statuses of each code, as the page's second column says them: `400, 403`, `exit 5`, or `–` for none.
+/// The statuses of each code, as written in the page's second column: `400, 403`, `exit 5`, or `–` for none.
 pub static EXPLAINED: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/errors.md");
     let page = std::fs::read_to_string(page).expect("the page is in the repository");

@@ -1,7 +1,7 @@
-//! A disk that fails as it is told, under a process of its own: calls of the system return an error, as those of a real disk do.
+//! A disk that fails on command, for one process: system calls return errors, like those of a real disk.
 //!
-//! A small library, built by the C compiler that the workspace's own dependencies need, stands between the program and the
-//! system's. Invariant: nothing fails before it is told to, nor in any other process.
+//! A small library between the program and the system's, built by the C compiler that the workspace's own dependencies
+//! need. Invariant: nothing fails before it is told to, nor in any other process.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::program::CommandLine;
 
-/// An error of the device.
+/// An I/O error.
 pub const EIO: i32 = 5;
 /// No space left.
 pub const ENOSPC: i32 = 28;
@@ -21,7 +21,7 @@ pub struct DiskFaults {
 }
 
 impl DiskFaults {
-    /// A disk that works; `None` where there is no such library to be had.
+    /// A working disk; `None` if the library cannot be built here.
     pub fn new() -> Option<Self> {
         if !cfg!(target_os = "linux") {
             return None;
@@ -43,14 +43,14 @@ impl DiskFaults {
         self.folder.path().join("control")
     }
 
-    /// The command on this disk.
+    /// Runs the command on this disk.
     #[must_use]
     pub fn under(&self, line: CommandLine) -> CommandLine {
         line.env("LD_PRELOAD", self.folder.path().join("faults.so"))
             .env("DISK_FAULTS", self.control())
     }
 
-    /// From now on calls fail: each `write`, `sync` or `read` on files whose names end so, with this error.
+    /// Makes calls fail from now on: each `write`, `sync` or `read` on files whose names have this ending, with this error.
     pub fn fail(&self, faults: &[(&str, &str, i32)]) {
         let lines: String = faults
             .iter()
@@ -61,7 +61,7 @@ impl DiskFaults {
         std::fs::rename(draft, self.control()).expect("a temporary file can be renamed");
     }
 
-    /// From now on nothing fails.
+    /// Makes all calls succeed again.
     pub fn mend(&self) {
         std::fs::remove_file(self.control()).expect("it was failing");
     }

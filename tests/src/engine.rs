@@ -1,9 +1,9 @@
-//! What a test's database is on, and the database itself.
+//! Test databases, on each engine.
 //!
-//! Tests of what the service does run on every engine; only those of a file's or a server's own ways name one. Without
-//! PostgreSQL on the machine its half is left out, which `bookguard_test_postgres` says once.
+//! Tests of the service's behaviour run on every engine; only tests of a behaviour of SQLite or PostgreSQL alone name one.
+//! Without PostgreSQL on the machine its half is skipped, which `bookguard_test_postgres` reports once.
 //!
-//! Invariant: a test database and its folder are nobody else's, and gone when it is dropped.
+//! Invariant: a test database and its folder belong to one test, and are removed when it is dropped.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::program::{Arguments, CommandLine, bookguard};
 
-/// What a database is on.
+/// The engine of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
     /// A file.
@@ -33,7 +33,7 @@ impl fmt::Display for Engine {
     }
 }
 
-/// Runs a test on SQLite, then on PostgreSQL where there is one.
+/// Runs a test on SQLite, then on PostgreSQL if it is installed.
 pub async fn on_every_engine(body: impl AsyncFn(Engine)) {
     on(Engine::Sqlite, &body).await;
     if Postgres::shared().is_some() {
@@ -41,7 +41,7 @@ pub async fn on_every_engine(body: impl AsyncFn(Engine)) {
     }
 }
 
-/// Runs a test on PostgreSQL where there is one.
+/// Runs a test on PostgreSQL if it is installed.
 pub async fn on_postgres(body: impl AsyncFn(Engine)) {
     if Postgres::shared().is_some() {
         on(Engine::Postgres, &body).await;
@@ -50,12 +50,12 @@ pub async fn on_postgres(body: impl AsyncFn(Engine)) {
 
 async fn on(engine: Engine, body: &impl AsyncFn(Engine)) {
     let failing = Failing(engine);
-    // On the heap: tests are long, and so are their futures.
+    // On the heap, because the futures of tests are large.
     Box::pin(body(engine)).await;
     drop(failing);
 }
 
-/// Says which engine a test failed on.
+/// Prints the engine on which a test failed.
 struct Failing(Engine);
 
 impl Drop for Failing {
@@ -75,7 +75,7 @@ pub struct TestDatabase {
 }
 
 impl TestDatabase {
-    /// A new one. A file is not made yet.
+    /// A new database. A SQLite file is not created yet.
     pub fn new(engine: Engine) -> Self {
         let folder = tempfile::tempdir().expect("a temporary directory can be made");
         match engine {
@@ -96,7 +96,7 @@ impl TestDatabase {
         }
     }
 
-    /// A database of the test's choosing, such as one that is reached through a proxy; its folder is new.
+    /// A database that the test provides, such as one reached through a proxy; its folder is new.
     pub fn at(db: impl Into<Database>) -> Self {
         Self {
             db: db.into(),
@@ -110,7 +110,7 @@ impl TestDatabase {
         &self.db
     }
 
-    /// The database's URL, with what is secret in it.
+    /// The database's URL, including the password.
     pub fn url(&self) -> String {
         match &self.db {
             Database::Postgres(url) => url.reveal().to_owned(),
@@ -123,13 +123,13 @@ impl TestDatabase {
         self.db.file().expect("this test is about a file")
     }
 
-    /// Where the ledger's key is, when that is not beside the database.
+    /// The ledger key's file, if it is not beside the database.
     pub fn ledger_key(&self) -> Option<PathBuf> {
         let server = self.db.file().is_none();
         server.then(|| self.folder.path().join("bookguard.key"))
     }
 
-    /// A place for files of the test's own.
+    /// A path for a file of the test.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -147,9 +147,9 @@ impl TestDatabase {
         }
     }
 
-    /// Checks the whole ledger, as the administrator does; the report.
+    /// Verifies the whole ledger, as the administrator does, and returns the report.
     ///
-    /// Panics unless everything holds and there are this many bookings.
+    /// Panics unless everything verifies and the number of bookings is this one.
     pub async fn verify(&self, bookings: usize) -> serde_json::Value {
         let report = self
             .command(["ledger", "verify"])
@@ -166,20 +166,20 @@ impl TestDatabase {
         report
     }
 
-    /// Does what only somebody with the database in hand can: statements as they stand, all or none.
+    /// Runs statements directly on the database, all or none, as somebody with access to it could.
     pub fn tamper(&self, sql: &str) {
         if let Some((postgres, url)) = &self.postgres {
             postgres.sql(database_of(url), sql);
             return;
         }
-        // As the statements say and no more: references stay as they are written.
+        // Foreign keys are not enforced, so that exactly these statements take effect.
         let own = "PRAGMA busy_timeout = 10000; PRAGMA foreign_keys = OFF; PRAGMA legacy_alter_table = ON";
         let store = Connection::open(self.file()).expect("a database that can be opened");
         let done = store.execute_batch(&format!("{own}; BEGIN IMMEDIATE; {sql}; COMMIT"));
         done.unwrap_or_else(|e| panic!("{sql}: {e}"));
     }
 
-    /// The number that this question comes to, asked past the service.
+    /// The number that this query returns, read without the service.
     pub fn count(&self, sql: &str) -> usize {
         if let Some((postgres, url)) = &self.postgres {
             let number = postgres.sql(database_of(url), sql);
@@ -191,7 +191,7 @@ impl TestDatabase {
         usize::try_from(number).expect("a count is not negative")
     }
 
-    /// The names of its tables, but for the one that says which schema it has.
+    /// The names of its tables, except the one that holds the schema's version.
     pub fn tables(&self) -> Vec<String> {
         let mut names: Vec<String> = if let Some((postgres, url)) = &self.postgres {
             let tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'";
@@ -210,7 +210,7 @@ impl TestDatabase {
         names
     }
 
-    /// Whether somebody has the write turn at this moment.
+    /// Whether somebody holds the write turn at this moment.
     pub fn turn_is_taken(&self) -> bool {
         if let Some((postgres, url)) = &self.postgres {
             let free = "SELECT id FROM head FOR UPDATE SKIP LOCKED";
@@ -221,7 +221,7 @@ impl TestDatabase {
         begun.is_err()
     }
 
-    /// Keeps every writer waiting until what this gives is dropped.
+    /// Keeps every writer waiting until the returned value is dropped.
     pub fn hold_turn(&self) -> Turn {
         if let Some((postgres, url)) = &self.postgres {
             let turn = "SELECT id FROM head FOR UPDATE";
@@ -245,7 +245,7 @@ impl Drop for TestDatabase {
     }
 }
 
-/// The write turn, held.
+/// The write turn, held by a test.
 pub enum Turn {
     /// A transaction on the file.
     Sqlite(Connection),

@@ -1,6 +1,6 @@
-//! A forward proxy as operators run one, which opens tunnels (`CONNECT`), and can fail in every way one can.
+//! A forward proxy that opens tunnels (`CONNECT`), as operators run one, and that can fail in every way a proxy can.
 //!
-//! Hand-written on TCP, because it must also misbehave.
+//! Written by hand on TCP, because it must also misbehave.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,27 +9,27 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufStream, copy_bidire
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 
-/// What it does with a request for a tunnel.
+/// How the proxy treats a request for a tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// Opens it where it leads, 502 where it cannot.
+    /// Opens the tunnel, or answers 502 if it cannot.
     Open,
-    /// Answers these bytes and closes.
+    /// Answers these bytes and closes the connection.
     Says(&'static str),
-    /// Answers without an end.
+    /// Answers without end.
     Endless,
-    /// Answers nothing, for as long as it is there.
+    /// Answers nothing, for as long as it runs.
     Silent,
-    /// Closes at once.
+    /// Closes the connection at once.
     Closes,
-    /// Resets at once.
+    /// Resets the connection at once.
     Resets,
 }
 
 /// A request for a tunnel: its first line and the value of `proxy-authorization`.
 pub type Asked = (String, Option<String>);
 
-/// A proxy, until it is dropped.
+/// A running proxy, until it is dropped.
 pub struct ForwardProxy {
     addr: SocketAddr,
     state: Arc<Mutex<State>>,
@@ -42,7 +42,7 @@ struct State {
 }
 
 impl ForwardProxy {
-    /// One that opens tunnels.
+    /// A proxy that opens tunnels.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await;
         let listener = listener.expect("a port of this machine can be had");
@@ -65,17 +65,17 @@ impl ForwardProxy {
         }
     }
 
-    /// Its address, with what stands before the host, such as `user:password@`.
+    /// Its address, with this text before the host, such as `user:password@`.
     pub fn url(&self, credentials: &str) -> String {
         format!("http://{credentials}{}", self.addr)
     }
 
-    /// What it does from now on.
+    /// Changes how requests are treated from now on.
     pub fn way(&self, way: Way) {
         lock(&self.state).way = way;
     }
 
-    /// What it was asked, in order.
+    /// The requests it got, in order.
     pub fn asked(&self) -> Vec<Asked> {
         lock(&self.state).asked.clone()
     }
@@ -102,7 +102,7 @@ async fn serve(stream: TcpStream, state: Arc<Mutex<State>>) {
         state.asked.push(asked);
         state.way
     };
-    // A client that gives up is none of the proxy's business.
+    // A client that gives up is no failure of the proxy.
     let _ = match way {
         Way::Open => open(stream, &target).await,
         Way::Says(bytes) => say(&mut stream, bytes).await,

@@ -1,6 +1,7 @@
-//! Holds what a server answers and sends against the interface document, with a validator of others.
+//! Checks what a server answers and sends against the interface document, with a third-party validator.
 //!
-//! Every answer that a [`Caller`](crate::caller::Caller) gets goes through here, so that each end-to-end test is one of the document too.
+//! Every answer that a [`Caller`](crate::caller::Caller) gets is checked here, so every end-to-end test also tests the
+//! document.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -46,7 +47,7 @@ impl Judge {
     }
 }
 
-/// The pointers of all that is called `schema`.
+/// The pointers of all members called `schema`.
 fn find_schemas(value: &Value, pointer: String, found: &mut Vec<String>) {
     for (name, member) in value.as_object().into_iter().flatten() {
         let name = name.replace('~', "~0").replace('/', "~1");
@@ -62,7 +63,7 @@ fn find_schemas(value: &Value, pointer: String, found: &mut Vec<String>) {
     }
 }
 
-/// Whether a value is what the schema at this pointer into the document says; what is not, otherwise.
+/// The errors of a value against the schema at this pointer into the document.
 pub fn judge_schema(pointer: &str, value: &Value) -> Result<(), String> {
     let judge = &*JUDGE;
     let schema = judge.places.get(pointer);
@@ -71,15 +72,14 @@ pub fn judge_schema(pointer: &str, value: &Value) -> Result<(), String> {
     judged.map_err(|why| format!("{why:#}"))
 }
 
-/// Asserts that a value is what the schema at this pointer into the document says.
+/// Asserts that a value matches the schema at this pointer into the document.
 pub fn assert_schema(pointer: &str, value: &Value) {
     if let Err(why) = judge_schema(pointer, value) {
         panic!("{pointer}: {why}\n{value:#}");
     }
 }
 
-/// Asserts that an answer with a JSON body is what the document says of it, where it says anything: unknown paths and
-/// methods are not in it.
+/// Asserts that an answer with a JSON body matches the document, if its path and method are in it.
 pub fn assert_answer(method: &str, path: &str, status: u16, body: &[u8]) {
     let Some(template) = template(path) else {
         return;
@@ -105,7 +105,7 @@ pub fn assert_answer(method: &str, path: &str, status: u16, body: &[u8]) {
     }
 }
 
-/// The document's path that this one is, a fixed one before one with parameters.
+/// The document's path that matches this one; a fixed path wins over one with parameters.
 fn template(path: &str) -> Option<&'static str> {
     static PATHS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         let paths = bookguard_server::openapi()["paths"].as_object();

@@ -1,8 +1,8 @@
-//! The members of JSON that tests ask for: what is not there fails the test that asked.
+//! Reads members of JSON in tests; a missing member fails the test.
 
 use serde_json::Value;
 
-/// What tests ask of an object.
+/// Members of a JSON object.
 pub trait Members {
     /// A member that is a string.
     fn text(&self, name: &str) -> &str;
@@ -10,7 +10,7 @@ pub trait Members {
     fn list(&self, name: &str) -> &Vec<Value>;
     /// A member that is a whole number.
     fn number(&self, name: &str) -> u64;
-    /// Asserts that it has these members, whatever else it has; null stands for one that may be left out.
+    /// Asserts that it has these members, whatever else it has; null stands for a member that may be missing.
     fn holds(&self, members: Value);
 }
 

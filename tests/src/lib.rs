@@ -1,25 +1,25 @@
 //! Shared fixtures of the end-to-end tests.
 //!
-//! | module | what it stands up |
+//! | module | purpose |
 //! |---|---|
-//! | [`engine`] | what a database is on, and an empty one |
+//! | [`engine`] | test databases, on each engine |
 //! | [`test_server`] | a server in this process, its clock set by hand |
-//! | [`program`] | the `bookguard` binary: one command, or a server that is a process of its own |
+//! | [`program`] | the `bookguard` binary: one command, or a server in its own process |
 //! | [`caller`] | a partner's HTTP client |
 //! | [`codes`] | the error codes that the documents explain |
-//! | [`interface`] | what the interface document says of an answer |
+//! | [`interface`] | checks answers against the interface document |
 //! | [`json`] | the members of an answer |
 //! | [`raw`] | requests that no proper client would send |
-//! | [`receiver`] | a webhook receiver that answers as told |
+//! | [`receiver`] | a webhook receiver that answers on command |
 //! | [`forward_proxy`] | the proxy that webhooks may go through |
 //! | [`mirror`] | a mirror of the ledger |
-//! | [`disk_faults`] | a disk that fails as told, under a process of its own |
+//! | [`disk_faults`] | a disk that fails on command, for one process |
 //! | [`samples`] | bodies of requests |
 //! | [`load`] | partners who write without a pause, on nodes that come and go |
 //! | [`proxy`] | a bad network between a node and its database server |
-//! | [`waiting`] | conditions awaited with a bound |
+//! | [`waiting`] | waits for conditions, up to a bound |
 //!
-//! Invariants: everything listens on 127.0.0.1 and a port of the system's choosing; everything ends when it is dropped.
+//! Invariants: everything listens on 127.0.0.1 and a port chosen by the system; everything ends when it is dropped.
 
 pub mod caller;
 pub mod codes;
@@ -38,7 +38,7 @@ pub mod samples;
 pub mod test_server;
 pub mod waiting;
 
-/// The Rust of README.md is compiled as a test.
+/// Compiles the Rust code of README.md as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 pub struct Readme;

@@ -1,8 +1,8 @@
-//! Partners who write without a pause, as long as they are not far ahead of the test, on nodes that come and go.
+//! Partners who write without a pause, unless they are far ahead of the test, on nodes that come and go.
 //!
-//! A client that is not answered, or told that the service is unavailable, asks again under the same Idempotency-Key, at
-//! the next node, as a partner would. Invariant: whatever was answered is in [`Confirmed`], and nothing else is; an answer
-//! that no client may get, such as a 500, fails the test.
+//! A client that gets no answer, or the answer that the service is unavailable, repeats the request with the same
+//! Idempotency-Key at the next node, as a partner would. Invariant: [`Confirmed`] holds exactly what was answered; an
+//! answer that no client may get, such as a 500, fails the test.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,15 +17,15 @@ use crate::caller::{Caller, Reply};
 use crate::samples;
 use crate::waiting::until_within;
 
-/// How long one request may go without an answer, over all its repetitions: longer than any outage that is staged.
+/// How long one request may go without an answer, over all its repetitions: longer than any outage in the tests.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// Before a client asks again.
+/// The pause before a client repeats a request.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Bookings beyond those a test waits for. What looks at all of them takes the longer the more there are, and clients that
-/// went on meanwhile would make more in that time than the time before.
+/// How many bookings clients may make beyond those a test waits for. The more there are, the longer the final check takes;
+/// without a bound, clients would make more during that check than before it.
 const AHEAD: usize = 1_000;
 
-/// Everything of `tasks`, run at the same time.
+/// Runs all of `tasks` at the same time.
 pub async fn at_once<T: Send + 'static>(
     tasks: impl IntoIterator<Item = impl Future<Output = T> + Send + 'static>,
 ) -> Vec<T> {
@@ -36,18 +36,18 @@ pub async fn at_once<T: Send + 'static>(
     set.join_all().await
 }
 
-/// Where the nodes are called; a node that was started again has a new address.
+/// The addresses of the nodes; a restarted node has a new one.
 #[derive(Debug, Clone)]
 pub struct Addresses(Arc<Mutex<Vec<String>>>);
 
 impl Addresses {
-    /// Of these nodes.
+    /// The addresses of these nodes.
     pub fn of<S: Into<String>>(nodes: impl IntoIterator<Item = S>) -> Self {
         let nodes = nodes.into_iter().map(Into::into).collect();
         Self(Arc::new(Mutex::new(nodes)))
     }
 
-    /// A node has a new address.
+    /// Sets a node's new address.
     pub fn set(&self, node: usize, address: &str) {
         address.clone_into(&mut self.lock()[node]);
     }
@@ -62,25 +62,25 @@ impl Addresses {
     }
 }
 
-/// What the clients were answered.
+/// The answers that the clients got.
 #[derive(Debug, Clone, Default)]
 pub struct Confirmed {
-    /// Bookings answered 201, by the key they were asked for under.
+    /// Bookings answered with 201, by idempotency key.
     pub bookings: BTreeMap<String, String>,
     /// Bookings answered as protected.
     pub protected: BTreeSet<String>,
     /// Resolutions of bookings answered as canceled.
     pub canceled: BTreeMap<String, String>,
-    /// Answers that the service was unavailable.
+    /// How many answers said that the service was unavailable.
     pub unavailable: usize,
-    /// Requests whose connection broke before their answer.
+    /// How many requests lost their connection before the answer.
     pub broken: usize,
 }
 
-/// Clients at work.
+/// Running clients.
 pub struct Load {
     told: Arc<Mutex<Confirmed>>,
-    /// How many bookings are waited for.
+    /// How many bookings the test waits for.
     enough: Arc<AtomicUsize>,
     stop: Arc<AtomicBool>,
     clients: JoinSet<()>,
@@ -112,14 +112,14 @@ impl Load {
         }
     }
 
-    /// What has been answered so far.
+    /// The answers so far.
     pub fn told(&self) -> Confirmed {
         lock(&self.told).clone()
     }
 
     /// Waits until this many more bookings were answered.
     ///
-    /// Panics when that takes too long, or a client failed.
+    /// Panics if that takes too long, or a client failed.
     pub async fn answers(&mut self, more: usize) {
         let enough = self.told().bookings.len() + more;
         self.enough.store(enough, Ordering::Release);
@@ -133,7 +133,7 @@ impl Load {
         .await;
     }
 
-    /// Waits until this many more clients were told that the service is unavailable.
+    /// Waits until clients got this many more answers that the service is unavailable.
     pub async fn refusals(&self, more: usize) {
         let enough = self.told().unavailable + more;
         until_within(PATIENCE, "clients that are told", async || {
@@ -142,17 +142,18 @@ impl Load {
         .await;
     }
 
-    /// Lets every client get the answer it waits for, and ends.
+    /// Waits until every client has its answer, and stops them.
     pub async fn finish(self) -> Confirmed {
         self.stop.store(true, Ordering::Release);
-        // Panics when a client did.
+        // Panics if a client did.
         self.clients.join_all().await;
         lock(&self.told).clone()
     }
 }
 
 impl Confirmed {
-    /// Every booking that was answered is there, protected and canceled if that was answered; what is there now, by id.
+    /// Checks that every answered booking exists, and is protected and canceled if that was answered. Returns all bookings
+    /// that exist, by id.
     pub async fn check(&self, caller: &Caller) -> BTreeMap<String, Value> {
         let shown = all_bookings(caller).await;
         for (key, id) in &self.bookings {
@@ -171,7 +172,7 @@ impl Confirmed {
         shown
     }
 
-    /// [`Self::check`], and nothing else is there: what was asked for again and again happened once.
+    /// Like [`Self::check`], and checks that no other booking exists: every repeated request took effect once.
     pub async fn check_all(&self, caller: &Caller) -> BTreeMap<String, Value> {
         let shown = self.check(caller).await;
         let answered: BTreeSet<&String> = self.bookings.values().collect();
@@ -191,7 +192,7 @@ struct Client {
 }
 
 impl Client {
-    /// Records bookings, protects every other and cancels every third, until it is stopped.
+    /// Records bookings, protects every second one and cancels every third, until it is stopped.
     async fn work(self) {
         let mut count = 0;
         while !self.stop.load(Ordering::Acquire) {
@@ -223,7 +224,7 @@ impl Client {
         }
     }
 
-    /// Asks until there is an answer.
+    /// Repeats a request until it is answered.
     async fn persist(&self, path: &str, key: &str, body: &Value, status: u16) -> Reply {
         let end = Instant::now() + PATIENCE;
         for attempt in 0.. {
@@ -251,7 +252,7 @@ impl Client {
                     reply.text()
                 }
                 Err(error) => {
-                    // One that never left was not in flight.
+                    // A request that was never sent was not in flight.
                     lock(&self.told).broken += usize::from(!error.is_connect());
                     error.to_string()
                 }

@@ -1,7 +1,7 @@
-//! A mirror of the ledger, made as any C2SP tlog-tiles client would: checkpoint, hash tiles and entry bundles over
-//! HTTP, checked by the independent crate `tlog_tiles`.
+//! A mirror of the ledger, made as by any C2SP tlog-tiles client: it reads checkpoint, hash tiles and entry bundles over
+//! HTTP, and checks them with the independent crate `tlog_tiles`.
 //!
-//! Only the checkpoint's signature is checked by Bookguard's own code, under the key the caller pins.
+//! Bookguard's own code checks only the checkpoint's signature, under the key that the caller pins.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ pub use tlog_tiles::Hash;
 
 use crate::caller::Caller;
 
-/// Hashes of a tile are 2^8.
+/// A tile has 2^8 hashes.
 const HEIGHT: u8 = 8;
 const WIDTH: u64 = 256;
 
@@ -49,9 +49,9 @@ impl TileReader for Tiles {
 }
 
 impl Mirror {
-    /// Downloads the log up to its present checkpoint and verifies all of it.
+    /// Downloads the log up to its current checkpoint and verifies all of it.
     ///
-    /// Panics with what does not hold.
+    /// Panics with the first check that fails.
     pub async fn download(caller: &Caller, vkey: &str) -> Self {
         let note = text(caller, "/v1/ledger/checkpoint").await;
         let key: VerifierKey = vkey.trim().parse().expect("a verifier key");
@@ -72,7 +72,7 @@ impl Mirror {
     async fn fetch(&mut self, caller: &Caller) {
         for tile in Tile::new_tiles(HEIGHT, 0, self.size) {
             let path = tile.path();
-            // `tlog_tiles` writes the tile's height, which C2SP fixes and leaves out.
+            // `tlog_tiles` writes the tile's height into the path; C2SP fixes the height and leaves it out.
             let published = path.strip_prefix("tile/8/").expect("tiles of height 8");
             let bytes = bytes(caller, &format!("/v1/ledger/tile/{published}")).await;
             self.tiles.0.insert(path, bytes);
@@ -90,7 +90,7 @@ impl Mirror {
         }
     }
 
-    /// Root from tiles, every entry under its hash, every entry's proof.
+    /// Verifies the root against the tiles, every entry against its hash, and every entry's proof.
     fn verify(&self) {
         assert_eq!(self.entries.len() as u64, self.size, "entries of the log");
         if self.size == 0 {
@@ -112,7 +112,7 @@ impl Mirror {
         }
     }
 
-    /// Fails unless this log is `earlier` and more.
+    /// Panics unless this log extends `earlier`.
     pub fn extends(&self, earlier: &Self) {
         assert!(self.size >= earlier.size, "a log never shrinks");
         assert!(
@@ -126,7 +126,7 @@ impl Mirror {
         }
     }
 
-    /// Fails unless every booking's entries follow each other by number and by hash.
+    /// Panics unless every booking's entries are chained by number and by hash.
     pub fn chains(&self) {
         let mut streams: HashMap<String, (u64, String)> = HashMap::new();
         for entry in &self.entries {
@@ -145,7 +145,7 @@ impl Mirror {
         }
     }
 
-    /// Entries of the log.
+    /// The number of entries in the log.
     pub fn entries(&self) -> &[Vec<u8>] {
         &self.entries
     }
@@ -155,7 +155,7 @@ impl Mirror {
         hex(&self.root.0)
     }
 
-    /// The root when the log had so many entries.
+    /// The root of the log when it had this many entries.
     pub fn root_hex_at(&self, size: u64) -> String {
         let root = tree_hash(size, &self.reader()).expect("tiles of the whole tree");
         hex(&root.0)
@@ -185,7 +185,7 @@ async fn bytes(caller: &Caller, path: &str) -> Vec<u8> {
     reply.body
 }
 
-/// Each entry behind its length as two big-endian bytes (C2SP tlog-tiles, "Log entries").
+/// Splits a bundle: each entry follows its length in two big-endian bytes (C2SP tlog-tiles, "Log entries").
 fn unpack(mut bundle: &[u8]) -> Vec<Vec<u8>> {
     let mut entries = Vec::new();
     while let Some((length, rest)) = bundle.split_first_chunk::<2>() {

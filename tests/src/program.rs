@@ -1,7 +1,7 @@
-//! The `bookguard` binary: run for one command, or as a server of its own.
+//! The `bookguard` binary: run for one command, or as a server in its own process.
 //!
-//! Invariants: it is built from this workspace in the profile of the test that asks; nothing of the environment's own
-//! settings reaches it; a child ends with its handle.
+//! Invariants: it is built from this workspace in the profile of the running test; no setting from the environment reaches
+//! it; a child process ends when its handle is dropped.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -20,14 +20,14 @@ use crate::engine::TestDatabase;
 use crate::test_server::Partner;
 use crate::waiting::{BOUND, until};
 
-/// The binary, built when it is first asked for.
+/// The path of the binary, which is built on first use.
 pub fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(build)
 }
 
-/// Builds it where this test was built and with the same profile, so that next to nothing is left to build: naming a
-/// test beside it makes Cargo choose the dependencies' features as it does for the tests of the workspace.
+/// Builds the binary in this test's target folder and profile, so that almost nothing is left to build. A test is named
+/// beside it so that Cargo chooses the features of dependencies as for the tests of the workspace.
 fn build() -> PathBuf {
     let own = std::env::current_exe().expect("a test knows its own file");
     // <target>/<profile's folder>/deps/<test>
@@ -66,10 +66,10 @@ pub struct CommandLine {
     bound: Duration,
 }
 
-/// How a command ended.
+/// The result of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ran {
-    /// The exit code; `None` when it was killed.
+    /// The exit code; `None` if it was killed.
     pub code: Option<i32>,
     /// Standard output.
     pub stdout: String,
@@ -77,9 +77,9 @@ pub struct Ran {
     pub stderr: String,
 }
 
-/// The arguments of a command line: one by one, or as they are typed, where `'...'` keeps words together.
+/// The arguments of a command line: as a list, or as one text, in which `'...'` keeps words together.
 pub trait Arguments {
-    /// One by one.
+    /// The arguments as a list.
     fn one_by_one(self) -> Vec<OsString>;
 }
 
@@ -120,7 +120,7 @@ impl<const N: usize> Arguments for [&str; N] {
     }
 }
 
-/// `bookguard` with these arguments.
+/// A command line of `bookguard` with these arguments.
 pub fn bookguard(args: impl Arguments) -> CommandLine {
     CommandLine {
         program: program().to_owned(),
@@ -134,42 +134,42 @@ pub fn bookguard(args: impl Arguments) -> CommandLine {
 }
 
 impl CommandLine {
-    /// With further arguments.
+    /// Adds arguments.
     #[must_use]
     pub fn args(mut self, args: impl Arguments) -> Self {
         self.args.extend(args.one_by_one());
         self
     }
 
-    /// With one argument more.
+    /// Adds one argument.
     #[must_use]
     pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
         self.args.push(arg.into());
         self
     }
 
-    /// With this in the environment.
+    /// Sets a variable of its environment.
     #[must_use]
     pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.env.push((name.to_owned(), value.into()));
         self
     }
 
-    /// With this on standard input.
+    /// Sets its standard input.
     #[must_use]
     pub fn input(mut self, input: impl Into<Vec<u8>>) -> Self {
         self.input = input.into();
         self
     }
 
-    /// In this folder.
+    /// Sets its working folder.
     #[must_use]
     pub fn in_folder(mut self, folder: &Path) -> Self {
         self.folder = Some(folder.to_owned());
         self
     }
 
-    /// With no file allowed to grow beyond this, and a write beyond it failing rather than killing.
+    /// Limits the size of every file; a write beyond the limit fails and does not kill the process.
     #[must_use]
     pub fn limited_to_kib(mut self, kib: u32) -> Self {
         // The unit of ulimit is 512 bytes in POSIX, and in the shells that follow it.
@@ -180,7 +180,7 @@ impl CommandLine {
         self
     }
 
-    /// With this umask.
+    /// Sets its umask.
     #[must_use]
     pub fn with_umask(mut self, umask: &str) -> Self {
         let script = format!("umask {umask}; exec \"$0\" \"$@\"");
@@ -190,14 +190,14 @@ impl CommandLine {
         self
     }
 
-    /// With more time to end: what takes the longer the more a test has made.
+    /// Allows more time to finish, for work that grows with the data of the test.
     #[must_use]
     pub fn patiently(mut self) -> Self {
         self.bound = BOUND * 6;
         self
     }
 
-    /// As this user, from a copy of the binary that the user can reach. Only root can ask for it.
+    /// Runs it as this user, from a copy of the binary that the user can reach. Only root can do this.
     #[must_use]
     pub fn as_user(mut self, user: u32, program: &Path) -> Self {
         self.user = Some(user);
@@ -205,14 +205,14 @@ impl CommandLine {
         self
     }
 
-    /// Runs it to its end with nobody reading what it prints.
+    /// Runs it to its end while nobody reads its output.
     pub async fn run_unread(self) -> Ran {
         let mut child = self.spawn(Stdio::null());
         drop(child.stdout.take());
         self.end(child).await
     }
 
-    /// Kills it (SIGKILL) once a condition holds, unless it has ended by itself; whether it was killed.
+    /// Kills it (SIGKILL) as soon as a condition holds. Returns false if it ended by itself before.
     pub async fn killed_when(self, mut condition: impl FnMut() -> bool) -> bool {
         let mut child = self.spawn(Stdio::null());
         until("a moment to kill it, or its end", async || {
@@ -229,7 +229,7 @@ impl CommandLine {
         .await
     }
 
-    /// Starts it, to be read line by line until it is dropped.
+    /// Starts it, to read its output line by line until it is dropped.
     pub fn start(self) -> Printing {
         let mut child = self.spawn(Stdio::null());
         let stdout = child.stdout.take().expect("standard output is piped");
@@ -239,7 +239,7 @@ impl CommandLine {
         }
     }
 
-    /// Starts it, to be told lines and read line by line.
+    /// Starts it, to write lines to it and read lines from it.
     pub fn talk(self) -> Talking {
         let mut child = self.spawn(Stdio::piped());
         let input = child.stdin.take().expect("standard input is piped");
@@ -258,7 +258,7 @@ impl CommandLine {
         let bytes = self.input.clone();
         let feeding = tokio::spawn(async move {
             if let Some(mut pipe) = input {
-                // A command that does not read has no use for it.
+                // A command that does not read its input closes the pipe.
                 let _ = pipe.write_all(&bytes).await;
             }
         });
@@ -304,7 +304,7 @@ impl CommandLine {
 }
 
 impl Ran {
-    /// Asserts that it ended with this code and these words on standard error.
+    /// Asserts that it ended with this exit code and that standard error contains these words.
     #[track_caller]
     pub fn ended(&self, code: i32, words: &[&str]) -> &Self {
         assert_eq!(self.code, Some(code), "{self:?}");
@@ -314,14 +314,14 @@ impl Ran {
         self
     }
 
-    /// As [`Self::ended`], with nothing on standard output.
+    /// Like [`Self::ended`], and asserts that standard output is empty.
     #[track_caller]
     pub fn refused(&self, code: i32, words: &[&str]) -> &Self {
         assert_eq!(self.stdout, "", "{self:?}");
         self.ended(code, words)
     }
 
-    /// Asserts that it ended well and said these words, and nothing on standard error.
+    /// Asserts that it succeeded, that standard output contains these words, and that standard error is empty.
     #[track_caller]
     pub fn said(&self, words: &[&str]) -> &Self {
         assert_eq!((self.code, self.stderr.as_str()), (Some(0), ""), "{self:?}");
@@ -331,13 +331,13 @@ impl Ran {
         self
     }
 
-    /// Standard output as JSON, when it ended well.
+    /// Standard output as JSON, after asserting that it succeeded.
     pub fn json(&self) -> Value {
         assert_eq!(self.code, Some(0), "{self:?}");
         serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {self:?}"))
     }
 
-    /// A member of that JSON that is a string.
+    /// A string member of that JSON.
     pub fn string(&self, name: &str) -> String {
         let value = self.json();
         let text = value[name].as_str();
@@ -346,7 +346,7 @@ impl Ran {
     }
 }
 
-/// A command that goes on printing.
+/// A running command that prints lines.
 pub struct Printing {
     lines: Lines<BufReader<ChildStdout>>,
     _child: Child,
@@ -355,7 +355,7 @@ pub struct Printing {
 impl Printing {
     /// The next line it prints.
     ///
-    /// Panics after the bound, and when it ends first.
+    /// Panics after the bound, and if the command ends first.
     pub async fn line(&mut self) -> String {
         let line = timeout(BOUND, self.lines.next_line()).await;
         let line = line.expect("a line within the bound");
@@ -364,7 +364,7 @@ impl Printing {
     }
 }
 
-/// A command that is told lines and answers them.
+/// A running command that reads lines and answers them.
 pub struct Talking {
     child: Child,
     input: ChildStdin,
@@ -372,14 +372,14 @@ pub struct Talking {
 }
 
 impl Talking {
-    /// Tells it a line.
+    /// Writes a line to it.
     pub async fn tell(&mut self, line: impl AsRef<[u8]>) {
         let line = [line.as_ref(), b"\n"].concat();
         self.input.write_all(&line).await.expect("it reads");
         self.input.flush().await.expect("it reads");
     }
 
-    /// The next line it prints; `None` when it has ended.
+    /// The next line it prints; `None` if it has ended.
     ///
     /// Panics after the bound.
     pub async fn line(&mut self) -> Option<String> {
@@ -388,7 +388,7 @@ impl Talking {
         line.expect("its output can be read")
     }
 
-    /// Says that there is nothing more to tell, and waits for its end: what it still printed, and how it ended.
+    /// Closes its input and waits for its end. Returns the rest of its output, and how it ended.
     pub async fn end(self) -> Ran {
         let Self {
             child,
@@ -418,7 +418,7 @@ impl Talking {
     }
 }
 
-/// A server that is a process of its own.
+/// A server in its own process.
 pub struct Serving {
     child: Child,
     url: String,
@@ -427,7 +427,7 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// `bookguard serve` on this database and a free port, with these arguments besides.
+    /// Starts `bookguard serve` on this database and a free port, with these further arguments.
     pub async fn start(database: &TestDatabase, args: &[&str]) -> Self {
         let line = database
             .command(["serve", "--listen", "127.0.0.1:0"])
@@ -436,7 +436,7 @@ impl Serving {
         Self::of(line.args(args)).await
     }
 
-    /// Starts this command line, which must be one of `serve`, and waits until it says that it listens.
+    /// Starts this command line, which must be one of `serve`, and waits until it prints that it listens.
     pub async fn of(line: CommandLine) -> Self {
         let mut child = line.spawn(Stdio::null());
         let stderr = Arc::new(Mutex::new(String::new()));
@@ -472,17 +472,17 @@ impl Serving {
         }
     }
 
-    /// The address to call it at.
+    /// The server's address.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Somebody without a key.
+    /// A caller without a key.
     pub fn caller(&self) -> Caller {
         Caller::new(&self.url)
     }
 
-    /// What it has said on standard error so far.
+    /// Its standard error so far.
     pub fn stderr(&self) -> String {
         self.stderr
             .lock()
@@ -490,7 +490,7 @@ impl Serving {
             .clone()
     }
 
-    /// Kills it in the middle of whatever it does (SIGKILL).
+    /// Kills it at once (SIGKILL).
     pub async fn kill(mut self) {
         self.child.kill().await.expect("a child can be killed");
     }
@@ -511,14 +511,14 @@ impl Serving {
         Partner::register(&self.caller(), name).await
     }
 
-    /// Ends it in order (SIGTERM); what it said.
+    /// Stops it gracefully (SIGTERM) and returns its standard error.
     pub async fn stop(self) -> String {
         let (code, said) = self.terminate().await;
         assert_eq!(code, Some(0), "{said}");
         said
     }
 
-    /// Asks it to end (SIGTERM), and waits: its exit code and what it said on standard error.
+    /// Asks it to stop (SIGTERM) and waits. Returns its exit code and its standard error.
     pub async fn terminate(mut self) -> (Option<i32>, String) {
         self.signal("TERM").await;
         let ended = timeout(BOUND, self.child.wait()).await;

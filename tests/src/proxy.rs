@@ -1,7 +1,7 @@
-//! The network between a node and its PostgreSQL server, when it is not what it should be.
+//! A network between a node and its PostgreSQL server that fails on command.
 //!
-//! Knows of the protocol only the word COMMIT, which travels in the clear in both directions: what breaks there decides
-//! whether something happened that nobody was told of.
+//! Of the protocol it knows only the word COMMIT, which travels unencrypted in both directions: a failure there decides
+//! whether a commit happened that nobody was told about.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,29 +14,30 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
-/// The command and its confirmation, which both end a message; READ COMMITTED is something else.
+/// The command and its confirmation, each at the end of a message; READ COMMITTED does not match.
 const COMMIT: &[u8] = b"COMMIT\0";
 
-/// What happens to what is sent.
+/// What happens to the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// It arrives.
+    /// They arrive.
     Pass,
-    /// It arrives so much later, in both directions.
+    /// They arrive after this delay, in both directions.
     Late(Duration),
-    /// It does not arrive, and nobody is told, until there is another rule.
+    /// They do not arrive, and neither side is told, until there is another rule.
     Hold,
-    /// Connections are reset, and so are new ones.
+    /// All connections are reset, including new ones.
     Cut,
-    /// The next commit does not reach the server: the connection is reset. Then everything passes.
+    /// The next commit does not reach the server: its connection is reset. After that, everything passes.
     CutBeforeCommit,
-    /// The next commit reaches the server and is done; its answer is lost with the connection. Then everything passes.
+    /// The next commit reaches the server and is executed; its answer is lost with the connection. After that, everything
+    /// passes.
     CutAfterCommit,
-    /// The next commit is held on its way; every other connection is as good as ever.
+    /// The next commit is held back; all other connections work as usual.
     HoldCommit,
 }
 
-/// A proxy, until it is dropped.
+/// A running proxy, until it is dropped.
 pub struct Proxy {
     rule: Arc<watch::Sender<Rule>>,
     url: String,
@@ -44,7 +45,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// One that leads to the server of this URL.
+    /// A proxy for the server of this URL.
     pub async fn before(url: &str) -> Self {
         let mut url: Url = url.parse().expect("the URL of a test's database");
         let host = url.host_str().expect("it names a host").to_owned();
@@ -67,22 +68,22 @@ impl Proxy {
         }
     }
 
-    /// The same database, through the proxy.
+    /// The URL of the same database, through the proxy.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// What happens from now on, to connections that are there too.
+    /// Changes the rule, for existing connections too.
     pub fn set(&self, rule: Rule) {
         self.rule.send_replace(rule);
     }
 
-    /// What happens at present.
+    /// The current rule.
     pub fn rule(&self) -> Rule {
         *self.rule.borrow()
     }
 
-    /// Resets every connection there is; new ones are good.
+    /// Resets every existing connection; new ones work.
     pub fn cut(&self) {
         self.set(Rule::Cut);
         self.set(Rule::Pass);
@@ -95,7 +96,7 @@ impl Drop for Proxy {
     }
 }
 
-/// Dropping it ends every connection too.
+/// Dropping it also ends every connection.
 async fn accept(listener: TcpListener, target: (String, u16), rule: Arc<watch::Sender<Rule>>) {
     let mut connections = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
@@ -115,9 +116,9 @@ async fn connect(client: TcpStream, target: (String, u16), rule: Arc<watch::Send
     }
 }
 
-/// Until either side closes, or a rule ends it; then both sides are reset.
+/// Copies bytes until either side closes or a rule ends the connection; then resets both sides.
 async fn relay(mut client: TcpStream, mut server: TcpStream, rule: &watch::Sender<Rule>) {
-    // What the two directions tell each other: an answer that shall be lost is under way.
+    // Shared by the two directions: whether an answer that is to be lost is under way.
     let losing = watch::Sender::new(false);
     let (mut from_client, mut to_client) = client.split();
     let (mut from_server, mut to_server) = server.split();
@@ -153,7 +154,7 @@ async fn ask(
                     losing.send_replace(true);
                     now = Rule::Pass;
                 }
-                // This one is the last of its connection.
+                // This chunk is the last of its connection.
                 Rule::HoldCommit => std::future::pending::<()>().await,
                 _ => {}
             }
@@ -174,7 +175,7 @@ async fn answer(
     let mut chunks = Chunks::default();
     while let Some(committed) = chunks.next(from).await {
         if *losing.borrow() {
-            // What comes before the commit's own answer is lost with it.
+            // Anything that comes before the commit's own answer is lost with it.
             if committed {
                 return;
             }
@@ -187,7 +188,7 @@ async fn answer(
     }
 }
 
-/// What was read last, and the end of what was read before it: a word may be split.
+/// The chunk read last, and the end of the bytes before it, because a word may be split.
 #[derive(Default)]
 struct Chunks {
     tail: Vec<u8>,
@@ -195,7 +196,7 @@ struct Chunks {
 }
 
 impl Chunks {
-    /// Reads on: whether a commit is in it, or `None` at the end.
+    /// Reads the next chunk. Returns whether it contains a commit, or `None` at the end.
     async fn next(&mut self, from: &mut ReadHalf<'_>) -> Option<bool> {
         self.chunk.resize(64 * 1024, 0);
         let read = from
@@ -206,7 +207,7 @@ impl Chunks {
         self.chunk.truncate(read);
         self.tail.extend_from_slice(&self.chunk);
         let found = self.tail.windows(COMMIT.len()).any(|word| word == COMMIT);
-        // A word that was seen is not seen again.
+        // A word that was found is not found again.
         let keep = if found { 0 } else { COMMIT.len() - 1 };
         self.tail.drain(..self.tail.len().saturating_sub(keep));
         Some(found)

@@ -1,4 +1,4 @@
-//! Requests byte by byte: what no proper client would send, or send in that way.
+//! Requests sent byte by byte, which no proper client would send.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -13,11 +13,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A connection.
 pub struct Raw {
     stream: TcpStream,
-    /// Read and not yet taken.
+    /// Bytes read and not yet taken.
     left: Vec<u8>,
 }
 
-/// A response as it came.
+/// A response as it arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawReply {
     /// The status.
@@ -28,7 +28,7 @@ pub struct RawReply {
     pub body: Vec<u8>,
 }
 
-/// Sends bytes on a connection of their own and reads one response.
+/// Sends bytes on a new connection and reads one response.
 pub async fn exchange(addr: SocketAddr, request: impl AsRef<[u8]>) -> RawReply {
     let mut raw = Raw::connect(addr).await;
     raw.send(request).await;
@@ -63,17 +63,17 @@ impl Raw {
         }
     }
 
-    /// Sends bytes. A server that has closed already is not a fault: what it said before can still be read.
+    /// Sends bytes. If the server has already closed, that is no failure: its earlier answer can still be read.
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.stream.write_all(bytes.as_ref()).await;
     }
 
-    /// Says that nothing more will be sent.
+    /// Closes the sending side.
     pub async fn finish(&mut self) {
         let _ = self.stream.shutdown().await;
     }
 
-    /// Reads one response; `headless` when it answers a HEAD, which has no body whatever its headers say.
+    /// Reads one response; `headless` if it answers a HEAD, and so has no body whatever its headers say.
     pub async fn reply(&mut self, headless: bool) -> RawReply {
         let end = loop {
             if let Some(end) = find(&self.left, b"\r\n\r\n") {
@@ -144,11 +144,11 @@ impl Raw {
         self.left.drain(..length).collect()
     }
 
-    /// Reads on; `false` at the end.
+    /// Reads more; `false` at the end.
     async fn more(&mut self) -> bool {
         let mut buffer = [0; 16 * 1024];
         let read = timeout(PATIENCE, self.stream.read(&mut buffer)).await;
-        // A reset is an end too: the server closed while it was still being sent to.
+        // A reset is an end too: the server closed while bytes were still being sent to it.
         let read = read.expect("the server answers or closes").unwrap_or(0);
         self.left.extend_from_slice(&buffer[..read]);
         read > 0

@@ -1,6 +1,6 @@
-//! A webhook receiver: keeps what it is sent and answers as it is told.
+//! A webhook receiver that keeps the requests it gets and answers on command.
 //!
-//! Hand-written on TCP, because it must also misbehave. Whoever speaks TLS to it gets a plain answer and no handshake.
+//! Written by hand on TCP, because it must also misbehave. A TLS handshake gets a plain answer.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -25,40 +25,40 @@ pub enum Answer {
     Status(u16),
     /// With this status and these headers, a line each.
     Headed(u16, &'static str),
-    /// With this status, so much later.
+    /// With this status, after this delay.
     Late(Duration, u16),
     /// With 200, these headers, a line each, and this body.
     Body(&'static str, Arc<[u8]>),
-    /// With 200 and a body that comes a byte at a time and never to its end.
+    /// With 200 and a body that comes one byte at a time and never ends.
     Dripping,
-    /// With 200 and a body that has no end, as fast as it is taken.
+    /// With 200 and an endless body, as fast as it is read.
     Endless,
-    /// With interim answers, as fast as they are taken, and never with another.
+    /// With endless interim answers, as fast as they are read, and no final one.
     Interim,
-    /// Not at all, until the usual answer is another.
+    /// Not at all, until the usual answer changes.
     Silence,
     /// By closing the connection.
     Close,
     /// By resetting the connection.
     Reset,
-    /// With 200 and half a body, after which it says nothing more and goes on listening.
+    /// With 200 and half a body; then it sends nothing more and keeps listening.
     HalfClose,
 }
 
-/// A request as it came.
+/// A request as it arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received {
     /// The path.
     pub path: String,
     /// The headers, names in lower case.
     pub headers: BTreeMap<String, String>,
-    /// The body, to the byte.
+    /// The body, byte for byte.
     pub body: Vec<u8>,
-    /// When all of it was there.
+    /// When the request was complete.
     pub at: Instant,
 }
 
-/// A receiver, until it is dropped.
+/// A running receiver, until it is dropped.
 pub struct Receiver {
     addr: SocketAddr,
     state: Arc<State>,
@@ -79,7 +79,7 @@ struct Inbox {
 }
 
 impl Receiver {
-    /// One that answers 200.
+    /// A receiver that answers 200.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await;
         let listener = listener.expect("a port of this machine can be had");
@@ -99,51 +99,51 @@ impl Receiver {
         Self { addr, state, task }
     }
 
-    /// Where to post.
+    /// The address to post to.
     pub fn url(&self) -> String {
         format!("http://{}/hook", self.addr)
     }
 
-    /// Starts one that answers so.
+    /// Starts a receiver with this answer.
     pub async fn answering(answer: Answer) -> Self {
         let receiver = Self::start().await;
         receiver.answer(answer);
         receiver
     }
 
-    /// How requests are answered from now on; those that were left in silence too.
+    /// Changes the usual answer, also for requests that were left unanswered.
     pub fn answer(&self, usual: Answer) {
         self.state.inbox().usual = usual;
         self.state.changed.notify_waiters();
     }
 
-    /// How the next requests are answered, in turn, before it goes on as usual.
+    /// Sets the answers for the next requests, in turn; later requests get the usual answer.
     pub fn answer_next(&self, answers: impl IntoIterator<Item = Answer>) {
         self.state.inbox().next.extend(answers);
     }
 
-    /// How many have come so far.
+    /// How many requests have arrived so far.
     pub fn count(&self) -> usize {
         self.state.inbox().received.len()
     }
 
-    /// How many connections are open: when there are none, all that was sent has come.
+    /// How many connections are open. If there are none, every request has arrived.
     pub fn connections(&self) -> usize {
         self.state.connections.load(Ordering::SeqCst)
     }
 
-    /// What has come so far.
+    /// The requests that have arrived so far.
     pub fn received(&self) -> Vec<Received> {
         self.state.inbox().received.clone()
     }
 
-    /// Waits until this many have come, and gives all of them.
+    /// Waits until this many requests have arrived, and returns all of them.
     ///
     /// Panics after the bound.
     pub async fn wait_for(&self, count: usize) -> Vec<Received> {
         let arrived = timeout(BOUND, async {
             loop {
-                // Listened for before looking, so that nothing arrives in between.
+                // Registered before looking, so that no arrival is missed in between.
                 let changed = self.state.changed.notified();
                 if self.count() >= count {
                     return self.received();
@@ -174,7 +174,7 @@ impl Received {
         webhook::verify([secret], self.header("x-service-signature"), &self.body)
     }
 
-    /// Whether it was signed with this secret as the Standard Webhooks say, at this time.
+    /// Whether it was signed with this secret at this time, as Standard Webhooks defines it.
     pub fn verifies(
         &self,
         secret: &Secret,
@@ -189,7 +189,7 @@ impl Received {
         webhook::verify_standard([secret], headers, &self.body, now, tolerance)
     }
 
-    /// A header's value; empty when it is not there.
+    /// A header's value; empty if it is missing.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", String::as_str)
     }
@@ -199,13 +199,13 @@ impl Received {
         serde_json::from_slice(&self.body).expect("a webhook's body is JSON")
     }
 
-    /// A member of the body that is a string.
+    /// A string member of the body.
     pub fn string(&self, name: &str) -> String {
         self.json()[name].as_str().unwrap_or_default().to_owned()
     }
 }
 
-/// Dropping it ends every connection too.
+/// Dropping it also ends every connection.
 async fn accept(listener: TcpListener, state: Arc<State>) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
@@ -235,7 +235,7 @@ impl Drop for Open {
     }
 }
 
-/// Until the sender goes away, or the answer ends the connection.
+/// Serves a connection until the sender closes it, or an answer ends it.
 async fn serve(stream: TcpStream, state: Arc<State>) -> Option<()> {
     let mut stream = BufStream::new(stream);
     if stream.fill_buf().await.ok()?.first() == Some(&TLS_HANDSHAKE) {
@@ -251,7 +251,7 @@ async fn serve(stream: TcpStream, state: Arc<State>) -> Option<()> {
         };
         state.changed.notify_waiters();
         while answer == Answer::Silence {
-            // Listened for before looking, so that nothing is told in between.
+            // Registered before looking, so that no change is missed in between.
             let changed = state.changed.notified();
             answer = state.inbox().usual.clone();
             if answer == Answer::Silence {
@@ -262,12 +262,12 @@ async fn serve(stream: TcpStream, state: Arc<State>) -> Option<()> {
     }
 }
 
-/// The first byte of whoever begins a TLS handshake: RFC 8446, section 5.1.
+/// The first byte of a TLS handshake: RFC 8446, section 5.1.
 const TLS_HANDSHAKE: u8 = 22;
-/// Between two bytes of a body that drips.
+/// The pause between two bytes of a slow body.
 const DRIP: Duration = Duration::from_millis(50);
 
-/// Answers; `None` ends the connection.
+/// Sends an answer; `None` ends the connection.
 async fn give(stream: &mut BufStream<TcpStream>, answer: Answer) -> Option<()> {
     match answer {
         Answer::Status(status) => told(stream, status, "", b"ok").await,
@@ -310,7 +310,7 @@ async fn give(stream: &mut BufStream<TcpStream>, answer: Answer) -> Option<()> {
             )
             .await?;
             stream.shutdown().await.ok()?;
-            // Until the sender has had enough.
+            // Until the sender closes the connection.
             let _ = stream.read(&mut [0]).await;
             None
         }

@@ -12,7 +12,7 @@ pub fn partner(name: &str) -> Value {
     })
 }
 
-/// A policy as `PUT /v1/policies/{id}` takes it: all back until two weeks before, then this share, in basis points.
+/// A policy for `PUT /v1/policies/{id}`: a full refund until two weeks before, then this share, in basis points.
 pub fn policy(late_bps: u32) -> Value {
     json!({
         "organizer": {
@@ -22,7 +22,7 @@ pub fn policy(late_bps: u32) -> Value {
     })
 }
 
-/// A booking: USD 1,250.50 for a concert well in the future of every clock in these tests.
+/// A booking: USD 1,250.50 for a concert far in the future of every clock in these tests.
 pub fn booking() -> Value {
     json!({
         "talent": {"id": "tal-7", "name": "The Night Owls"},
@@ -34,12 +34,12 @@ pub fn booking() -> Value {
     })
 }
 
-/// Another date for the sample booking.
+/// A new date for the sample booking.
 pub fn new_date() -> Value {
     json!({"eventDate": "2031-10-20T19:00:00-04:00", "agreedBy": ["organizer", "talent"]})
 }
 
-/// An acceptance of the text with this hash, at the instant at which the clock of a server stands at first.
+/// An acceptance of the text with this hash, at the instant at which every server's clock begins.
 pub fn acceptance(disclosure_hash: &str) -> Value {
     json!({
         "party": "organizer", "method": "checkbox", "at": "2026-09-21T14:13:20Z", "ip": "203.0.113.7",
@@ -52,17 +52,17 @@ pub fn cancellation() -> Value {
     json!({"canceledBy": "organizer", "reason": "changed_plans"})
 }
 
-/// A cancellation that no machine can resolve under a policy of the library: nothing proves it.
+/// A cancellation that needs a person under any policy of the library, because it comes without evidence.
 pub fn open_cancellation() -> Value {
     json!({"canceledBy": "talent", "reason": "force_majeure", "note": "a storm"})
 }
 
-/// A decision about such a one, of the sample booking.
+/// A decision about that cancellation, for the sample booking.
 pub fn decision() -> Value {
     json!({"refund": 1000.25, "decidedBy": "disputes", "rationale": "There was a storm indeed."})
 }
 
-/// A booking with these members replaced; `null` removes one.
+/// The sample booking with these members replaced; `null` removes one.
 pub fn booking_with(members: Value) -> Value {
     let mut booking = booking();
     let fields = booking.as_object_mut().expect("a booking is an object");

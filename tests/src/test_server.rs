@@ -23,10 +23,10 @@ use crate::program::{Arguments, CommandLine, bookguard};
 use crate::samples;
 use crate::waiting::until;
 
-/// When every server begins: 2026-09-21T14:13:20Z.
+/// The time at which every server's clock begins: 2026-09-21T14:13:20Z.
 pub const START_MS: i64 = 1_790_000_000_000;
 
-/// A server and all it stands on.
+/// A running server with its database and clock.
 pub struct TestServer {
     server: Option<Server>,
     database: TestDatabase,
@@ -43,9 +43,9 @@ pub struct Partner {
     pub key_id: String,
     /// Its first key: all scopes.
     pub key: String,
-    /// What its webhooks are signed with.
+    /// The secret that signs its webhooks.
     pub secret: String,
-    /// Calls with that key.
+    /// A caller with that key.
     pub caller: Caller,
 }
 
@@ -55,19 +55,19 @@ impl TestServer {
         Self::with(engine, |config| config).await
     }
 
-    /// The same, and a registered partner.
+    /// The same server, and a registered partner.
     pub async fn with_partner(engine: Engine) -> (Self, Partner) {
         let server = Self::open(engine).await;
         let partner = server.partner("Acme").await;
         (server, partner)
     }
 
-    /// The same with some of it otherwise.
+    /// The same server with a changed configuration.
     pub async fn with(engine: Engine, adjust: impl FnOnce(Config) -> Config) -> Self {
         Self::on(TestDatabase::new(engine), adjust).await
     }
 
-    /// The same on a database that is there.
+    /// The same server on an existing database.
     pub async fn on(database: TestDatabase, adjust: impl FnOnce(Config) -> Config) -> Self {
         let clock = Arc::new(AtomicI64::new(START_MS));
         let config = adjust(Config {
@@ -75,7 +75,7 @@ impl TestServer {
             rate_limit_per_second: 0,
             registrations_per_minute: 0,
             webhooks: AddressRules::dev(),
-            // Tests of what failing receivers get would wait for their turn; verification has tests of its own.
+            // Otherwise tests with failing receivers would wait for their turn; verification has its own tests.
             verifies_endpoints: false,
             clock: Clock::Set(Arc::clone(&clock)),
             ledger_key: database.ledger_key().map(LedgerKeySource::File),
@@ -91,12 +91,12 @@ impl TestServer {
         }
     }
 
-    /// One more server on the same database, key and clock, where the engine takes more than one.
+    /// A second server on the same database, key and clock, if the engine allows it.
     pub async fn second_node(&self) -> Server {
         self.second_node_with(|config| config).await
     }
 
-    /// The same with some of it otherwise.
+    /// The same with a changed configuration.
     pub async fn second_node_with(&self, adjust: impl FnOnce(Config) -> Config) -> Server {
         let server = Server::start(adjust(self.config.clone())).await;
         server.unwrap_or_else(|why| panic!("{why}"))
@@ -109,7 +109,7 @@ impl TestServer {
             .expect("a test server runs except while it restarts")
     }
 
-    /// What the server was started with.
+    /// The configuration with which the server was started.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -119,12 +119,12 @@ impl TestServer {
         &self.database
     }
 
-    /// A place for files of the test's own.
+    /// A path for a file of the test.
     pub fn folder(&self) -> &Path {
         self.database.folder()
     }
 
-    /// Moves the clock on.
+    /// Moves the clock forward.
     pub fn advance(&self, ms: i64) {
         self.clock.fetch_add(ms, Ordering::AcqRel);
     }
@@ -140,17 +140,17 @@ impl TestServer {
         at.expect("instants are written so").ms() - self.now_ms()
     }
 
-    /// What the log signs with, for those who verify.
+    /// The log's verifier key.
     pub async fn vkey(&self) -> String {
         self.caller().get("/v1/ledger/key").await.text()
     }
 
-    /// Now.
+    /// The current time, in milliseconds.
     pub fn now_ms(&self) -> i64 {
         self.clock.load(Ordering::Acquire)
     }
 
-    /// Somebody without a key.
+    /// A caller without a key.
     pub fn caller(&self) -> Caller {
         Caller::new(self.running().url())
     }
@@ -160,7 +160,7 @@ impl TestServer {
         Partner::register(&self.caller(), name).await
     }
 
-    /// Stops the server in order and starts it again on the same database; callers made before are of no use then.
+    /// Stops the server gracefully and starts it again on the same database; callers made before no longer work.
     pub async fn restart(&mut self) {
         if let Some(server) = self.server.take() {
             server.stop().await;
@@ -169,7 +169,7 @@ impl TestServer {
         self.server = Some(server.unwrap_or_else(|why| panic!("{why}")));
     }
 
-    /// Stops the server in order and gives back what it stood on.
+    /// Stops the server gracefully and returns its database.
     pub async fn close(mut self) -> TestDatabase {
         if let Some(server) = self.server.take() {
             server.stop().await;
@@ -178,7 +178,7 @@ impl TestServer {
     }
 }
 
-/// A partner asks with its first key.
+/// A partner calls with its first key.
 impl Deref for Partner {
     type Target = Caller;
 
@@ -188,7 +188,7 @@ impl Deref for Partner {
 }
 
 impl Partner {
-    /// Registers where registration is open.
+    /// Registers a partner; registration must be open.
     pub async fn register(caller: &Caller, name: &str) -> Self {
         let body = samples::partner(name);
         let reply = caller.post("/v1/partners/register", &body).await;
@@ -203,7 +203,7 @@ impl Partner {
         }
     }
 
-    /// The same partner, at another server's address.
+    /// The same partner, calling another server.
     #[must_use]
     pub fn on(&self, url: &str) -> Self {
         Self {
@@ -212,44 +212,44 @@ impl Partner {
         }
     }
 
-    /// `bookguard` with these arguments, on the server that it calls and with its key.
+    /// `bookguard` with these arguments, on the partner's server and with its key.
     pub fn command(&self, args: impl Arguments) -> CommandLine {
         let line = bookguard(args).env("BOOKGUARD_URL", self.caller.base());
         line.env("BOOKGUARD_API_KEY", &self.key)
     }
 
-    /// What its webhooks are verified with.
+    /// The secret that verifies its webhooks.
     pub fn secret(&self) -> Secret {
         Secret::new(self.secret.clone())
     }
 
-    /// A caller with a further key of these scopes.
+    /// A caller with a new key of these scopes.
     pub async fn scoped(&self, scopes: &[&str]) -> Caller {
         let body = json!({"name": "scoped", "scopes": scopes});
         let made = self.post("/v1/api-keys", &body).await.ok(201);
         self.with_key(made.text("apiKey"))
     }
 
-    /// Records the sample booking; its id.
+    /// Records the sample booking and returns its id.
     pub async fn book(&self) -> String {
         self.book_with(json!({})).await
     }
 
-    /// Records the sample booking with these members; its id.
+    /// Records the sample booking with these members replaced and returns its id.
     pub async fn book_with(&self, members: Value) -> String {
         let body = samples::booking_with(members);
         let made = self.post("/v1/bookings", &body).await.ok(201);
         made.text("bookingId").to_owned()
     }
 
-    /// A booking as it is shown.
+    /// Reads a booking.
     pub async fn booking(&self, booking_id: &str) -> Value {
         self.get(&format!("/v1/bookings/{booking_id}"))
             .await
             .ok(200)
     }
 
-    /// What a booking's policy says, asked with this query.
+    /// Evaluates a booking's policy with this query.
     pub async fn evaluation(&self, booking_id: &str, query: &str) -> Value {
         let path = format!("/v1/bookings/{booking_id}/policy-evaluation?{query}");
         self.get(&path).await.ok(200)
@@ -261,7 +261,7 @@ impl Partner {
             .await
     }
 
-    /// The evidence packet of a booking, which must verify with the log's key and nothing else.
+    /// The evidence packet of a booking, after verifying it with nothing but the log's key.
     pub async fn verified_packet(&self, booking_id: &str) -> Value {
         let packet = self.packet(booking_id).await;
         let vkey = self.get("/v1/ledger/key").await.text();
@@ -270,13 +270,13 @@ impl Partner {
         packet.ok(200)
     }
 
-    /// Puts a policy; the version it has then.
+    /// Puts a policy and returns its version.
     pub async fn put_policy(&self, policy_id: &str, policy: &Value) -> u64 {
         let path = format!("/v1/policies/{policy_id}");
         self.put(&path, policy).await.ok(200).number("version")
     }
 
-    /// Changes what the partner decides for its bookings; the partner as it is then.
+    /// Changes the partner's decisions about bookings and returns the partner.
     pub async fn decide(&self, changes: Value) -> Value {
         self.patch("/v1/partners/me", &changes).await.ok(200)
     }
@@ -287,19 +287,19 @@ impl Partner {
         self.post_nothing(&path).await.ok(200)
     }
 
-    /// Asks for another date.
+    /// Moves the event to another date.
     pub async fn reschedule(&self, booking_id: &str, body: &Value) -> Reply {
         let path = format!("/v1/bookings/{booking_id}/reschedule");
         self.post(&path, body).await
     }
 
-    /// Cancels a booking; its resolution.
+    /// Cancels a booking and returns its resolution.
     pub async fn cancel(&self, booking_id: &str, body: &Value) -> Value {
         let path = format!("/v1/bookings/{booking_id}/cancel");
         self.post(&path, body).await.ok(201)
     }
 
-    /// Books and cancels so that a person has to decide; the resolution's id.
+    /// Records a booking and cancels it so that a person has to decide; returns the resolution's id.
     pub async fn leave_open(&self) -> String {
         let booking = self.book().await;
         let resolution = self.cancel(&booking, &samples::open_cancellation()).await;
@@ -307,7 +307,7 @@ impl Partner {
         resolution.text("resolutionId").to_owned()
     }
 
-    /// Adds a webhook endpoint for every type; its id.
+    /// Adds a webhook endpoint for every type and returns its id.
     pub async fn endpoint(&self, url: &str) -> String {
         let made = self.new_endpoint(json!({"url": url})).await;
         made.text("endpointId").to_owned()
@@ -318,19 +318,19 @@ impl Partner {
         self.post("/v1/webhook-endpoints", &body).await.ok(201)
     }
 
-    /// A webhook endpoint as it is shown.
+    /// Reads a webhook endpoint.
     pub async fn endpoint_shown(&self, endpoint_id: &str) -> Value {
         let path = format!("/v1/webhook-endpoints/{endpoint_id}");
         self.get(&path).await.ok(200)
     }
 
-    /// Changes a webhook endpoint; the endpoint as it is then.
+    /// Changes a webhook endpoint and returns it.
     pub async fn change_endpoint(&self, endpoint_id: &str, changes: Value) -> Value {
         let path = format!("/v1/webhook-endpoints/{endpoint_id}");
         self.patch(&path, &changes).await.ok(200)
     }
 
-    /// Deletes a webhook endpoint; the endpoint as it was.
+    /// Deletes a webhook endpoint and returns it as it was.
     pub async fn delete_endpoint(&self, endpoint_id: &str) -> Value {
         let path = format!("/v1/webhook-endpoints/{endpoint_id}");
         self.delete(&path).await.ok(200)
@@ -342,7 +342,7 @@ impl Partner {
         self.get(&path).await.ok(200).list("webhookEvents").clone()
     }
 
-    /// The first event of a booking, once its status is this.
+    /// Waits until the first event of a booking has this status, and returns it.
     pub async fn event_that_is(&self, booking_id: &str, status: &str) -> Value {
         until(&format!("an event that is {status}"), async || {
             let event = self.events(booking_id).await.remove(0);
@@ -351,13 +351,13 @@ impl Partner {
         .await
     }
 
-    /// An event by itself, with its attempts.
+    /// Reads an event, with its attempts.
     pub async fn event(&self, event: &Value) -> Value {
         let path = format!("/v1/webhook-events/{}", event.text("eventId"));
         self.get(&path).await.ok(200)
     }
 
-    /// Asks for another attempt at an event.
+    /// Retries an event.
     pub async fn retry(&self, event: &Value) -> Reply {
         let path = format!("/v1/webhook-events/{}/retry", event.text("eventId"));
         self.post_nothing(&path).await

@@ -1,21 +1,21 @@
-//! Conditions awaited with a bound: a test waits as long as it must, and says what it waited for when it must not.
+//! Waits for conditions, up to a bound; on failure a test says what it waited for.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-/// How long anything may take before a test gives up: far above what a loaded machine needs.
+/// How long anything may take before a test gives up: far more than a loaded machine needs.
 pub const BOUND: Duration = Duration::from_secs(20);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// Asks until the answer is there.
+/// Polls until there is an answer, and returns it.
 ///
 /// Panics with `what` after [`BOUND`].
 pub async fn until<T>(what: &str, ask: impl AsyncFnMut() -> Option<T>) -> T {
     until_within(BOUND, what, ask).await
 }
 
-/// As [`until`], where the product's own patience is longer than the bound.
+/// Like [`until`], for cases in which the product itself waits longer than the bound.
 pub async fn until_within<T>(
     bound: Duration,
     what: &str,

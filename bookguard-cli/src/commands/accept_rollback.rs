@@ -1,9 +1,9 @@
 //! `ledger accept-rollback`: shows which published entries the database lost, asks, and lets the log continue.
 //!
-//! The rule is the core's; this file shows the loss and asks. Invariant: nothing is accepted that was not shown.
+//! The rule is in the core; this file shows the loss and asks. Invariant: only a loss that was shown is accepted.
 
 use bookguard_core::Error;
-use bookguard_core::engine::command::Answer;
+use bookguard_core::engine::command::Written;
 use bookguard_core::evidence::Continuation;
 use bookguard_core::features;
 use bookguard_core::ledger::rollback::{PublishedHead, Rollback, RollbackCause};
@@ -11,7 +11,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
 
-use super::declare::{Call, Command, special};
+use super::declare::{Call, CliCommand, special};
 use crate::consent;
 use crate::failure::Failure;
 use crate::output::{Screen, say};
@@ -23,16 +23,16 @@ struct AcceptArgs {
     yes: bool,
 }
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let about = "After the database lost published entries: continue with the rest, as a new log that says so (on the database \
                  only)";
     special("accept-rollback", about, |call| Box::pin(run(call))).with::<AcceptArgs>()
 }
 
-/// Accepts the loss, when there is one and the administrator says so.
+/// Accepts the loss, if there is one and the administrator agrees.
 ///
 /// # Errors
-/// The core's `nothing_to_accept` and `rollback_changed`; [`Failure::Usage`] where nobody can be asked, and
+/// The core's `nothing_to_accept` and `rollback_changed`; [`Failure::Usage`] if nobody can be asked, and
 /// [`Failure::Unexpected`] after a no.
 async fn run(call: Call<'_>) -> Result<(), Failure> {
     let yes = call.args::<AcceptArgs>()?.yes;
@@ -55,14 +55,14 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     consent::ask(&loss, yes)?;
     let command = features::ledger::accept_rollback(service, rollback)?;
     match service.submit_patiently(command).await? {
-        Answer::Fresh(continuation) => show(&continuation, call.screen),
-        Answer::Replayed(_) => Err(Failure::Unexpected(
+        Written::Fresh(continuation) => show(&continuation, call.screen),
+        Written::Replayed(_) => Err(Failure::Unexpected(
             "the writer answered another request".to_owned(),
         )),
     }
 }
 
-/// Both heads, and what lies between them.
+/// Both heads, and the entries between them.
 fn described(rollback: &Rollback) -> String {
     let head = |what: &str, seen: &PublishedHead| {
         format!(

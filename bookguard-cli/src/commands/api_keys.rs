@@ -1,4 +1,4 @@
-//! `api-keys`: created, listed, ended.
+//! `api-keys`: creates, lists and revokes keys.
 
 use bookguard_core::features::api_keys::{CreateApiKey, ListApiKeys, NewApiKey, RevokeApiKey};
 use bookguard_core::model::{ApiKey, Page};
@@ -30,7 +30,7 @@ fn new_key(new: &NewApiKey, style: Style) -> String {
     record(style, &fields) + "\n\nKeep the key now: it is not shown again."
 }
 
-/// One key, without the key itself.
+/// Shows one key, without the key itself.
 fn key(key: &ApiKey, style: Style) -> String {
     let fields = fields! {
         "API key id" => key.api_key_id,

@@ -1,4 +1,4 @@
-//! `backup`: copies a database file into another file, while it stays in use.
+//! `backup`: copies a database file into another file while it stays in use.
 //!
 //! The store does it; this file asks for it and shows the result.
 
@@ -9,7 +9,7 @@ use bookguard_core::store::backup::{self, BackedUp, BackupError};
 use clap::Args;
 use serde_json::json;
 
-use super::declare::{Call, Command, alone};
+use super::declare::{Call, CliCommand, alone};
 use crate::failure::Failure;
 use crate::output::bar::Bar;
 use crate::output::table::grouped;
@@ -22,7 +22,7 @@ struct BackupArgs {
     file: PathBuf,
 }
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let about = "Copy a database into one file, even while a server runs on it";
     alone("backup", about, |call| Box::pin(async move { run(call) })).with::<BackupArgs>()
 }
@@ -30,7 +30,7 @@ pub(super) fn command() -> Command {
 /// Makes a backup.
 ///
 /// # Errors
-/// [`Failure::Usage`] on a server, [`Failure::Refused`] for a file that is there or a database that is none,
+/// [`Failure::Usage`] on a server, [`Failure::Refused`] for a file that exists or a database that cannot be copied,
 /// [`Failure::Unexpected`] for everything that failed.
 fn run(call: Call<'_>) -> Result<(), Failure> {
     let BackupArgs { file } = call.args()?;

@@ -1,4 +1,8 @@
-//! `bookings`: recorded, read and protected; everything else that happens to a booking has a file of its own.
+//! `bookings`: records, reads and protects bookings. Cancellations, acceptances, evaluations and reschedules have their own
+//! files.
+
+mod acceptances;
+mod reschedules;
 
 use bookguard_core::features::bookings::{
     BookingCreated, CreateBooking, GetBooking, ListBookings, ProtectBooking, Protected,
@@ -6,7 +10,7 @@ use bookguard_core::features::bookings::{
 use bookguard_core::model::{Booking, Page};
 
 use super::declare::{Declared, group, operation};
-use super::{acceptances, cancellations, evaluations, reschedules};
+use super::{cancellations, evaluations};
 use crate::output::table::{Style, fields, joined, leaf, money, page, record};
 
 pub(super) fn commands() -> Declared {
@@ -90,7 +94,7 @@ fn bookings(page: &Page<Booking>, style: Style) -> String {
 }
 
 fn value(booking: &Booking) -> String {
-    // A server that answers what is not an amount is shown as it is.
+    // A value that is not an amount is shown as the server sent it.
     let raw = || format!("{} {}", booking.currency, booking.booking_value);
     booking.value().map_or_else(raw, money)
 }

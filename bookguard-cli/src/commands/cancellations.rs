@@ -1,6 +1,6 @@
-//! `bookings cancel`: shows what will happen, asks, and cancels exactly that; and what is done with resolutions.
+//! `bookings cancel`: shows what will happen, asks, and cancels exactly that; and `resolutions`.
 //!
-//! What was shown travels with the request as what is expected, so that nobody agrees to one figure and gets another.
+//! The result that was shown is sent as `expected`, so that nobody agrees to one figure and gets another.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use bookguard_core::operation::Request;
 use bookguard_core::policy::{Evaluation, EvaluationStatus, EvidenceItem, Resolution};
 use clap::Args;
 
-use super::declare::{Call, Command, Declared, add, carried, group, operation, text};
+use super::declare::{Call, CliCommand, Declared, add, carried, group, operation, text};
 use super::evaluations::{alternatives, evaluation, policy_evaluation, sums};
 use crate::consent;
 use crate::failure::{ErrorBody, Failure};
@@ -34,7 +34,7 @@ struct CancelArgs {
     yes: bool,
 }
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let about = "Cancel a booking: shows the result first, and asks";
     let command = carried::<CancelBooking>("cancel", about, |call| Box::pin(cancel(call)));
     command.with::<CancelArgs>().flags(|flags| {
@@ -62,10 +62,10 @@ pub(super) fn resolutions() -> Declared {
     group("resolutions", about, [get.into(), decide.into()])
 }
 
-/// Cancels a booking, once whoever is at the terminal has seen what that comes to and agreed.
+/// Cancels a booking, after the user has seen the result and agreed.
 ///
 /// # Errors
-/// [`Failure::Usage`] for a file that cannot be read and where nobody can be asked; those of the call.
+/// [`Failure::Usage`] for a file that cannot be read and if nobody can be asked; those of the call.
 async fn cancel(call: Call<'_>) -> Result<(), Failure> {
     let (args, screen) = (call.args::<CancelArgs>()?, call.screen);
     if args.dry_run {
@@ -74,7 +74,7 @@ async fn cancel(call: Call<'_>) -> Result<(), Failure> {
     let evidence = args.evidence.iter().map(|text| item(text));
     let evidence = evidence.collect::<Result<Vec<_>, _>>()?;
     let mut shown: Option<Evaluation> = None;
-    // Else there is nothing to agree to: the service will say why.
+    // A canceled booking leaves nothing to agree to: the service will say why.
     if !args.yes && !is_canceled(call).await? {
         let evaluation = preview(call, &args).await?.output.evaluation;
         let open = !matches!(
@@ -103,21 +103,22 @@ async fn cancel(call: Call<'_>) -> Result<(), Failure> {
     }
 }
 
-/// What to ask about anew after a refusal: nothing where the command line itself says what is expected, which no consent
-/// changes, nor where the booking is canceled by now.
+/// The evaluation to ask about again after a refusal. `None` if the command line itself names the expected result, which no
+/// consent changes, or if the booking has been canceled in the meantime.
 fn to_agree_to(said: bool, refused: &ErrorBody) -> Option<&Evaluation> {
     let changed = refused.code == "quote_changed";
     let fresh = refused.evaluation.as_ref();
-    fresh.filter(|_| changed && !said && refused.resolution_id.is_none())
+    fresh.filter(|_| changed && !said && refused.obstacle.resolution_id.is_none())
 }
 
-/// Asked of the booking: what is recorded of one that waits for a decision evaluates as one that could still be canceled.
+/// Reads the booking's status. The evaluation does not tell: while a resolution waits for a decision, it evaluates like a
+/// booking that can still be canceled.
 async fn is_canceled(call: Call<'_>) -> Result<bool, Failure> {
     let booking = call.target().call::<GetBooking>(call.path()?).await?;
     Ok(booking.output.status == BookingStatus::Canceled)
 }
 
-/// What would happen.
+/// Evaluates the cancellation without recording it.
 async fn preview(call: Call<'_>, args: &CancelArgs) -> Result<Answer<PolicyEvaluation>, Failure> {
     let mut request = call.path()?;
     for (name, flag) in [
@@ -144,7 +145,7 @@ fn consent(shown: &Evaluation, style: Style) -> Result<(), Failure> {
     consent::ask(&question, false)
 }
 
-/// The cancellation as it was typed, with what was shown as what is expected.
+/// The cancellation as it was typed, with the result that was shown as `expected`.
 fn request(
     call: Call<'_>,
     evidence: &[EvidenceItem],
@@ -175,7 +176,7 @@ fn request(
     })
 }
 
-/// A piece of evidence from `KIND=FILE`.
+/// Reads a piece of evidence from `KIND=FILE`.
 fn item(text: &str) -> Result<EvidenceItem, Failure> {
     let Some((kind, file)) = text.split_once('=').filter(|(kind, _)| !kind.is_empty()) else {
         return Err(Failure::Usage(format!(
@@ -188,7 +189,7 @@ fn item(text: &str) -> Result<EvidenceItem, Failure> {
     Ok(EvidenceItem::of(kind, name.as_deref(), &bytes))
 }
 
-/// What a cancellation came to.
+/// The result of a cancellation.
 fn resolution(resolution: &Resolution, style: Style) -> String {
     let Resolution {
         evaluation,
@@ -222,6 +223,7 @@ fn resolution(resolution: &Resolution, style: Style) -> String {
 
 #[cfg(test)]
 mod tests {
+    use bookguard_core::error::Obstacle;
     use bookguard_core::model::{BookingId, Currency, ResolutionId, Timestamp};
     use bookguard_core::policy::{
         self, Actor, Booked, EventDate, MissingZone, Mode, Policy, PolicySource, Question,
@@ -230,7 +232,7 @@ mod tests {
 
     use super::*;
 
-    /// What an organizer's cancellation of a booking under the library's `firm` comes to.
+    /// The evaluation of an organizer's cancellation of a booking under the library's `firm`.
     fn evaluation() -> Evaluation {
         let at = |text| Timestamp::parse(text).unwrap();
         let booked = Booked {
@@ -269,15 +271,17 @@ mod tests {
             message: "Something else.".to_owned(),
             code: "quote_changed".to_owned(),
             details: Vec::new(),
-            resolution_id: None,
-            disclosure_hash: None,
+            obstacle: Obstacle::default(),
             evaluation: Some(evaluation()),
         };
         assert_eq!(to_agree_to(false, &changed), Some(&evaluation()));
-        // Asking again would only end in the same refusal, as often as somebody agrees.
+        // Asking again would only end in the same refusal, however often the user agrees.
         assert_eq!(to_agree_to(true, &changed), None);
         let canceled = ErrorBody {
-            resolution_id: Some(ResolutionId::from_bytes([7; 16])),
+            obstacle: Obstacle {
+                resolution_id: Some(ResolutionId::from_bytes([7; 16])),
+                ..Obstacle::default()
+            },
             ..changed.clone()
         };
         let other = ErrorBody {

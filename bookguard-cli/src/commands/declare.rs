@@ -1,7 +1,7 @@
-//! How a command is declared: its name, what can be typed after it, and what it does.
+//! How a command is declared: its name, its arguments, and what it does.
 //!
-//! A command that is an operation takes its arguments from the operation's own declaration (`flags`): a new one is a name, a
-//! sentence, and how its answer is shown. Any other says what it does with arguments of its own.
+//! A command that is an operation takes its arguments from the operation's own declaration (`flags`), so a new one only
+//! needs a name, a sentence, and a function that shows its answer. Any other command has its own arguments and code.
 
 mod flags;
 mod members;
@@ -23,68 +23,68 @@ pub(super) use members::{Members, text};
 
 /// A command, or several under one name.
 pub enum Declared {
-    One(Command),
+    One(CliCommand),
     Group(&'static str, &'static str, Vec<Declared>),
 }
 
 /// One command.
-pub struct Command {
+pub struct CliCommand {
     name: &'static str,
     about: &'static str,
-    /// Made where they are needed: of all commands one is typed.
+    /// Built on demand, because only one command is typed.
     flags: Box<dyn Fn() -> Flags>,
     shape: fn(clap::Command) -> clap::Command,
     alias: Option<&'static str>,
     purpose: Purpose,
-    /// Whether it needs no target, here and now.
+    /// Whether it needs no target, given these arguments.
     is_alone: fn(&GlobalArgs) -> bool,
     work: Box<dyn for<'a> Fn(Call<'a>) -> Running<'a>>,
 }
 
-/// A command on its way.
+/// A running command.
 pub(super) type Running<'a> = Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>>;
 
-/// What a command has to work with.
+/// The context of a running command.
 #[derive(Clone, Copy)]
 pub(super) struct Call<'a> {
     pub(super) place: &'a GlobalArgs,
     pub(super) screen: &'a Screen,
-    /// Where it works, unless it is alone.
+    /// Where it works; `None` if the command needs no target.
     pub(super) target: Option<&'a Target>,
-    command: &'a Command,
+    command: &'a CliCommand,
     matches: &'a ArgMatches,
 }
 
-/// An operation, whose answer is shown so.
+/// A command that calls an operation and shows its answer with `show`.
 pub(super) fn operation<O: Operation>(
     name: &'static str,
     about: &'static str,
     show: fn(&O::Output, Style) -> String,
-) -> Command {
+) -> CliCommand {
     carried::<O>(name, about, move |call| {
         Box::pin(async move { call.screen.show(&call.answer::<O>().await?, show) })
     })
 }
 
-/// An operation whose answer is more than shown.
+/// A command that does more with an operation than show its answer.
 pub(super) fn carried<O: Operation>(
     name: &'static str,
     about: &'static str,
     work: impl for<'a> Fn(Call<'a>) -> Running<'a> + 'static,
-) -> Command {
-    Command {
+) -> CliCommand {
+    CliCommand {
         flags: Box::new(|| Flags::of(&O::ROUTE)),
         ..special(name, about, work)
     }
 }
 
-/// A command that is no operation's alone.
+/// A command that is more than one operation, or none.
 pub(super) fn special(
     name: &'static str,
     about: &'static str,
     work: impl for<'a> Fn(Call<'a>) -> Running<'a> + 'static,
-) -> Command {
-    Command {
+) -> CliCommand {
+    CliCommand {
         name,
         about,
         flags: Box::new(Flags::default),
@@ -101,13 +101,13 @@ pub(super) fn alone(
     name: &'static str,
     about: &'static str,
     work: impl for<'a> Fn(Call<'a>) -> Running<'a> + 'static,
-) -> Command {
+) -> CliCommand {
     special(name, about, work).alone_if(|_| true)
 }
 
-/// What a declaration changes of a command.
-impl Command {
-    /// With arguments of its own.
+/// Changes to a declared command.
+impl CliCommand {
+    /// Adds arguments of its own.
     pub(super) fn with<A: Args>(self) -> Self {
         Self {
             shape: A::augment_args,
@@ -122,7 +122,7 @@ impl Command {
         }
     }
 
-    /// What a database is opened for.
+    /// Sets the purpose for which a database is opened.
     pub(super) fn purpose(self, purpose: Purpose) -> Self {
         Self { purpose, ..self }
     }
@@ -131,7 +131,7 @@ impl Command {
         Self { is_alone, ..self }
     }
 
-    /// With flags that are not just as the operation declares them.
+    /// Changes the flags that the operation declares.
     pub(super) fn flags(self, change: fn(&mut Flags)) -> Self {
         let flags = move || {
             let mut flags = (self.flags)();
@@ -150,7 +150,7 @@ impl Command {
             return shape.about(self.about);
         }
         let shape = (self.shape)((self.flags)().shape(shape));
-        // A doc comment of the arguments is not the command's.
+        // Otherwise clap takes the arguments' doc comment as the command's.
         shape.about(self.about).long_about(None)
     }
 
@@ -175,7 +175,7 @@ impl Command {
             target: Some(&target),
             ..call
         };
-        // Closed whatever came of it.
+        // Closed whether or not the work succeeded.
         let done = (self.work)(target_call).await;
         target.close().await;
         done
@@ -183,7 +183,7 @@ impl Command {
 }
 
 impl Declared {
-    /// As clap reads it; of a command that was not typed, only what lists show of it.
+    /// The clap command. If it was not typed, it has only what lists of commands show.
     pub(super) fn shape(&self, typed: &dyn Fn(&str) -> bool) -> clap::Command {
         match self {
             Self::One(command) => command.shape(typed),
@@ -203,7 +203,7 @@ impl Declared {
     }
 }
 
-/// Does what was typed.
+/// Runs the command that was typed.
 pub(super) async fn run(
     mut declared: &[Declared],
     place: &GlobalArgs,
@@ -220,13 +220,13 @@ pub(super) async fn run(
     unreachable!("clap matches only what was declared to it")
 }
 
-impl From<Command> for Declared {
-    fn from(command: Command) -> Self {
+impl From<CliCommand> for Declared {
+    fn from(command: CliCommand) -> Self {
         Self::One(command)
     }
 }
 
-/// Several commands under one name.
+/// Groups several commands under one name.
 pub(super) fn group<const N: usize>(
     name: &'static str,
     about: &'static str,
@@ -236,7 +236,7 @@ pub(super) fn group<const N: usize>(
 }
 
 impl<'a> Call<'a> {
-    /// Where it works.
+    /// The place where the command works.
     pub(super) fn target(&self) -> &'a Target {
         self.target
             .expect("a target is opened for every command that is not alone")
@@ -245,7 +245,7 @@ impl<'a> Call<'a> {
     /// Its own arguments, as they were typed.
     ///
     /// # Errors
-    /// None, as they are declared by the same type.
+    /// None in practice: the same type declared them.
     pub(super) fn args<A: Args>(&self) -> Result<A, Failure> {
         A::from_arg_matches(self.matches).map_err(|e| Failure::Usage(e.to_string()))
     }
@@ -266,7 +266,7 @@ impl<'a> Call<'a> {
         (self.command.flags)().members(self.matches)
     }
 
-    /// A request for what the path names, and nothing else.
+    /// A request with the ids from the path, and nothing else.
     ///
     /// # Errors
     /// As [`Self::request`].
@@ -278,12 +278,12 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// What was typed after a flag of the operation.
+    /// The value that was typed for a flag of the operation.
     pub(super) fn typed(&self, flag: &str) -> Option<String> {
         self.matches.get_one::<String>(flag).cloned()
     }
 
-    /// What the operation answers.
+    /// Calls the operation and returns its answer.
     ///
     /// # Errors
     /// Those of the call.

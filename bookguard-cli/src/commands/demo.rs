@@ -1,8 +1,8 @@
 //! `bookguard demo`: the whole product once, for real, on a temporary database.
 //!
-//! Everything goes the way a partner's own would: over HTTP, with a receiver that checks signatures and a packet that
-//! is verified after the server is gone. Invariant: every claim printed was checked; one that does not hold ends the
-//! demo with its exit code, and the temporary directory goes either way.
+//! The demo works as a partner would: over HTTP, with a receiver that checks signatures, and with a packet that is verified
+//! after the server has stopped. Invariant: every printed claim was checked. A claim that fails ends the demo with its exit
+//! code. The temporary directory is removed in any case.
 
 mod receiver;
 
@@ -29,7 +29,7 @@ use bookguard_server::courier::address::AddressRules;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::declare::{Command, alone};
+use super::declare::{CliCommand, alone};
 use super::evaluations::policy_evaluation;
 use super::verify::{CheckLine, lines};
 use crate::failure::Failure;
@@ -38,13 +38,13 @@ use crate::output::table::{Style, money, time};
 use crate::output::{print, say};
 use crate::target::remote::Remote;
 use crate::target::request;
-use receiver::Receiver;
+use receiver::DemoReceiver;
 
 /// How long a webhook may take to arrive and to be recorded.
 const PATIENCE: Duration = Duration::from_secs(10);
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let about = "Show everything once, end to end, on a temporary database";
     alone("demo", about, |call| Box::pin(run(call.screen.style)))
 }
@@ -52,7 +52,7 @@ pub(super) fn command() -> Command {
 /// Runs the demo.
 ///
 /// # Errors
-/// The first step's that does not do what it says.
+/// The failure of the first step that does not do what it says.
 async fn run(style: Style) -> Result<(), Failure> {
     let begun = Instant::now();
     let scratch = scratch()?;
@@ -70,7 +70,7 @@ async fn run(style: Style) -> Result<(), Failure> {
     ))
 }
 
-/// A temporary directory that only this user reads, and that goes when it is dropped.
+/// A temporary directory that only this user can read, removed when dropped.
 fn scratch() -> Result<TempDir, Failure> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("bookguard-demo-");
@@ -130,13 +130,13 @@ async fn start(folder: &Path) -> Result<Server, Failure> {
     Ok(Server::start(config).await?)
 }
 
-/// What is left once the server is gone.
+/// What is left once the server has stopped.
 struct Walked {
     packet: Vec<u8>,
     key: String,
 }
 
-/// Everything that needs the server.
+/// Runs everything that needs the server.
 async fn walk(server: &Server, step: &mut Steps) -> Result<Walked, Failure> {
     let partner = register(server, step).await?;
     let (Some(api_key), Some(secret)) = (partner.api_key, partner.signing_secret) else {
@@ -145,7 +145,7 @@ async fn walk(server: &Server, step: &mut Steps) -> Result<Walked, Failure> {
         ));
     };
     let remote = Remote::new(&server.url(), Some(api_key))?;
-    let mut receiver = Receiver::start(Secret::new(secret)).await?;
+    let mut receiver = DemoReceiver::start(Secret::new(secret)).await?;
     let endpoint = call::<CreateEndpoint>(&remote, &[], json!({ "url": receiver.url() }))
         .await?
         .output;
@@ -244,9 +244,9 @@ async fn record(remote: &Remote, step: &mut Steps) -> Result<BookingId, Failure>
     Ok(created.booking_id)
 }
 
-/// Waits for a webhook and insists that it is the one expected, and signed.
+/// Waits for a webhook and checks that it is the expected one, and signed.
 async fn received(
-    receiver: &mut Receiver,
+    receiver: &mut DemoReceiver,
     booking_id: BookingId,
     expected: EventType,
     step: &mut Steps,
@@ -270,7 +270,7 @@ async fn received(
     )
 }
 
-/// Waits until the service, too, has all three events as delivered.
+/// Waits until the service also shows all three events as delivered.
 async fn delivered(
     remote: &Remote,
     booking_id: BookingId,
@@ -327,7 +327,7 @@ async fn evaluate(
     Ok(answer.evaluation)
 }
 
-/// Cancels, expecting what was shown, and insists that this is what was recorded.
+/// Cancels with the shown result as `expected`, and checks that this result was recorded.
 async fn cancel(remote: &Remote, shown: &Evaluation, step: &mut Steps) -> Result<(), Failure> {
     let body = json!({
         "canceledBy": shown.canceled_by,
@@ -407,7 +407,7 @@ async fn call<O: Operation>(
     remote.call::<O>(request(path, &body)).await
 }
 
-/// The commands to go on by hand. They work as they stand, pasted one by one or all at once.
+/// The commands for continuing by hand. They work as printed, pasted one by one or all at once.
 fn go_on() -> String {
     let program = program();
     format!(
@@ -426,7 +426,7 @@ fn go_on() -> String {
     )
 }
 
-/// The program as a shell calls it.
+/// The program, as a shell calls it.
 fn program() -> String {
     let name = std::env::args_os().next().map_or_else(
         || "bookguard".to_owned(),

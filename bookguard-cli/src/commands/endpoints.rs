@@ -1,4 +1,4 @@
-//! `webhook-endpoints`: added, changed, tested, and their secrets replaced.
+//! `webhook-endpoints`: adds, changes and tests endpoints, and replaces their secrets.
 
 use bookguard_core::features::endpoints::secrets::{RotateEndpointSecret, RotatedSecret};
 use bookguard_core::features::endpoints::testing::TestEndpoint;
@@ -134,7 +134,7 @@ fn kept(kept: &EndpointKept, style: Style) -> String {
     record(style, &fields) + after
 }
 
-/// Another signing secret.
+/// A newly issued signing secret.
 pub(super) fn rotated_secret(rotated: &RotatedSecret, style: Style) -> String {
     let fields = fields! {
         "signing secret" => rotated.secret,

@@ -1,16 +1,16 @@
-//! `bookings evaluate`: what a cancellation would come to; and how that is shown wherever it matters.
+//! `bookings evaluate`: shows what a cancellation would cost. Other commands show evaluations with the same functions.
 
 use bookguard_core::features::evaluations::{EvaluatePolicy, PolicyEvaluation};
 use bookguard_core::model::{Amount, Timestamp};
 use bookguard_core::policy::{Evaluation, MatrixRow, Segment};
 
-use super::declare::{Command, operation};
+use super::declare::{CliCommand, operation};
 use crate::output::table::{Style, fields, money, record, rows, time};
 
-/// The step in which the instant that was asked about lies.
+/// The step that contains the instant in question.
 const HERE: &str = "->";
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let about = "Show what a cancellation would cost under the booking's policy, or did cost";
     let command = operation::<EvaluatePolicy>("evaluate", about, policy_evaluation);
     command.alias("policy").flags(|flags| {
@@ -21,7 +21,7 @@ pub(super) fn command() -> Command {
     })
 }
 
-/// An answer of the policy, with every actor beside each other where that was asked for.
+/// An evaluation, with all actors side by side if the request asked for them.
 pub(super) fn policy_evaluation(answer: &PolicyEvaluation, style: Style) -> String {
     let mut text = evaluation(&answer.evaluation, style);
     if let Some(rows) = &answer.matrix {
@@ -31,7 +31,7 @@ pub(super) fn policy_evaluation(answer: &PolicyEvaluation, style: Style) -> Stri
     text
 }
 
-/// What a policy says.
+/// The lines of one evaluation.
 pub(super) fn evaluation(evaluation: &Evaluation, style: Style) -> String {
     let change = evaluation.next_change.as_ref().map(|change| {
         let then = change.then_refund.map(money);
@@ -62,7 +62,7 @@ pub(super) fn evaluation(evaluation: &Evaluation, style: Style) -> String {
     text + &alternatives(evaluation, style)
 }
 
-/// The amounts of an evaluation, each with its name.
+/// The amounts of an evaluation, with their names.
 pub(super) fn sums(evaluation: &Evaluation) -> Vec<(&'static str, Option<String>)> {
     let more_than_nothing = |amount: Option<Amount>| amount.filter(|a| a.minor() > 0);
     fields! {
@@ -73,12 +73,12 @@ pub(super) fn sums(evaluation: &Evaluation) -> Vec<(&'static str, Option<String>
     }
 }
 
-/// An amount, or that a person decides.
+/// An amount, or the words that a person decides.
 pub(super) fn decided(amount: Option<Amount>) -> String {
     amount.map_or_else(|| "to be decided".to_owned(), money)
 }
 
-/// The organizer's schedule, its step at the instant in question marked.
+/// The organizer's schedule, with the step at the instant in question marked.
 pub(super) fn steps(schedule: &[Segment], at: Timestamp, style: Style) -> String {
     rows! { style, "steps", schedule, step =>
         "" => (step.from..=step.to).contains(&at).then_some(HERE),
@@ -90,7 +90,7 @@ pub(super) fn steps(schedule: &[Segment], at: Timestamp, style: Style) -> String
     }
 }
 
-/// What a person can choose from, if there is anything to choose.
+/// The alternatives a person can choose from, if there are any.
 pub(super) fn alternatives(evaluation: &Evaluation, style: Style) -> String {
     if evaluation.alternatives.is_empty() {
         return String::new();

@@ -1,4 +1,4 @@
-//! `webhook-events`: listed, read, retried; a retry that no endpoint accepts ends with a code of its own.
+//! `webhook-events`: lists, reads and retries events. A retry that no endpoint accepts ends with its own exit code.
 
 use bookguard_core::features::attempts::AttemptRecord;
 use bookguard_core::features::events::log::{EventLog, ListAllEvents, ListEvents};
@@ -6,7 +6,7 @@ use bookguard_core::features::events::{EventWithAttempts, GetEvent, RetryEvent, 
 use bookguard_core::model::{DeliveryStatus, Event, Page};
 use clap::Args;
 
-use super::declare::{Call, Command, Declared, add, carried, group, operation};
+use super::declare::{Call, CliCommand, Declared, add, carried, group, operation};
 use super::{prune, recoveries, tail};
 use crate::failure::Failure;
 use crate::output::table::{Style, fields, or_dash, page, record, rows, time};
@@ -39,12 +39,12 @@ pub(super) fn commands() -> Declared {
     )
 }
 
-/// What asks for a partner's log.
+/// A command that reads a partner's log.
 fn of_log(
     name: &'static str,
     about: &'static str,
     work: impl for<'a> Fn(Call<'a>) -> super::declare::Running<'a> + 'static,
-) -> Command {
+) -> CliCommand {
     carried::<ListEvents>(name, about, work).flags(|flags| {
         flags.name("bookingId", "booking");
     })
@@ -80,7 +80,7 @@ async fn retry(call: Call<'_>) -> Result<(), Failure> {
     }
 }
 
-/// A piece of the log.
+/// A page of the log.
 fn log(log: &EventLog, style: Style) -> String {
     let text = rows! { style, "events", log.data, event =>
         "NO" => event.seq,
@@ -112,7 +112,7 @@ fn of_all(page: &Page<Event>, style: Style) -> String {
     }
 }
 
-/// An event as it happens, on one line.
+/// An event on one line, as it happens.
 pub(super) fn happened(event: &Event, style: Style) -> String {
     format!(
         "{}  {}  {}  {}  {}",
@@ -172,7 +172,7 @@ fn event(answer: &EventWithAttempts, style: Style) -> String {
     text
 }
 
-/// What came of a test of an endpoint.
+/// The result of testing an endpoint.
 pub(super) fn tested(attempt: &AttemptRecord, style: Style) -> String {
     let answer = Some(&attempt.response_head);
     let fields = fields! {
@@ -195,7 +195,7 @@ fn outcome(attempt: &AttemptRecord) -> String {
     }
 }
 
-/// What a manual retry came to.
+/// The result of a manual retry.
 fn retried(result: &RetryResult, style: Style) -> String {
     let fields = fields! {
         "event" => result.event_id,

@@ -1,4 +1,4 @@
-//! `evidence`: a booking's packet, fetched and verified.
+//! `evidence`: fetches and verifies a booking's packet.
 
 use bookguard_core::evidence::Packet;
 use bookguard_core::features::evidence::GetEvidence;
@@ -29,9 +29,9 @@ async fn get(call: Call<'_>) -> Result<(), Failure> {
     call.screen.show(&answer, |_, style| shown(&packet, style))
 }
 
-/// What a packet says. Whether it is true is for `evidence verify`.
+/// The statements of a packet, unverified; `evidence verify` checks them.
 fn shown(packet: &Packet, style: Style) -> String {
-    // Sentences, of any length: a table would only be in their way.
+    // Sentences of any length do not fit a table.
     let timeline: String = (packet.summary.timeline.iter())
         .map(|moment| {
             format!(

@@ -1,4 +1,4 @@
-//! `ledger`: the log's texts; checking it and accepting a loss have files of their own.
+//! `ledger`: the log's texts. Verifying it and accepting a loss have their own files.
 
 use bookguard_core::Error;
 use bookguard_core::features::ledger::{checkpoint, vkey};
@@ -32,7 +32,7 @@ pub(super) fn commands() -> Declared {
     )
 }
 
-/// A document that is text, not JSON: as it is for people and files that asked for nothing else, in JSON for programs.
+/// A document that is text, not JSON. It is printed as text, unless the user asked for JSON.
 async fn text(
     call: Call<'_>,
     name: &str,

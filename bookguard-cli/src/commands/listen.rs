@@ -1,8 +1,8 @@
 //! `listen`: posts a partner's events, as they happen, to an address of the developer's own machine.
 //!
-//! The events are read from the log of the user's own server or database, so no tunnel and no third party is needed, and
-//! nothing is registered. They are signed as deliveries are, with a secret that stays the same. Invariants: an event is posted
-//! once, in the order of the log; what the receiver answers changes nothing at the service.
+//! The events are read from the log of the user's own server or database, so no tunnel and no third party is needed, and no
+//! endpoint is registered. They are signed like deliveries, with a secret that stays the same. Invariants: an event is
+//! posted once, in the order of the log; the receiver's answer changes nothing at the service.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use reqwest::{Client, Url};
 use serde::Serialize;
 use serde_json::json;
 
-use super::declare::{Call, Command, add, special};
+use super::declare::{Call, CliCommand, add, special};
 use super::events::happened;
 use super::tail::Following;
 use super::verify::given_secret;
@@ -28,25 +28,25 @@ use crate::output;
 use crate::output::table::Style;
 use crate::text::plain;
 
-/// As long as a delivery's receiver has.
+/// The time a receiver has, the same as for a delivery.
 const ATTEMPT: Duration = Duration::from_millis(bookguard_core::limits::ATTEMPT_MS);
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let about = "Post events to an address of this machine as they happen, signed, for development; until it is stopped";
     special("listen", about, |call| Box::pin(run(call))).with::<ListenArgs>()
 }
 
-/// Where a developer's events go.
+/// The arguments of `listen`.
 #[derive(Debug, Args)]
 struct ListenArgs {
     /// Where to post each event, such as http://127.0.0.1:3000/webhooks
     #[arg(long, value_name = "ADDRESS", required_unless_present = "print_secret")]
     forward_to: Option<String>,
     /// Only these types, between commas
-    #[arg(long, value_name = "TYPES", value_delimiter = ',')]
+    #[arg(long, value_delimiter = ',')]
     events: Vec<String>,
     /// Begin after the event with this number; 0 for all [default: latest]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long)]
     after: Option<String>,
     /// Keep each event's body as a file in this folder
     #[arg(long, value_name = "FOLDER")]
@@ -63,7 +63,7 @@ struct ListenArgs {
 /// Posts events until it is stopped.
 ///
 /// # Errors
-/// [`Failure::Usage`] for an address, a type or a folder that is none, and what ends [`Following::next`].
+/// [`Failure::Usage`] for an invalid address, type or folder, and the errors of [`Following::next`].
 async fn run(call: Call<'_>) -> Result<(), Failure> {
     let (target, args) = (call.target(), call.args::<ListenArgs>()?);
     let secret = match given_secret(args.secret_file.as_deref())? {
@@ -121,7 +121,7 @@ fn types(words: &[String]) -> Result<Vec<EventType>, Failure> {
     words.iter().map(read).collect()
 }
 
-/// What a delivery's body says, by the same names; `None` once that was deleted.
+/// The body of a delivery, from the event's members of the same names; `None` once it was deleted.
 fn body(event: &Event) -> Option<Vec<u8>> {
     if event.pruned_at.is_some() {
         return None;
@@ -138,7 +138,7 @@ fn body(event: &Event) -> Option<Vec<u8>> {
     Some(body.to_string().into_bytes())
 }
 
-/// Whole or not at all: a file that is there is one that was written to its end.
+/// Writes a file whole or not at all, so a file that exists is complete.
 fn save(folder: &Path, event: &Event, body: &[u8]) -> Result<(), Failure> {
     let name = format!("{:08}-{}.json", event.seq, event.event_type.word());
     let (path, partial) = (folder.join(&name), folder.join(format!(".{name}.partial")));
@@ -154,14 +154,14 @@ fn not_saved(path: &Path, error: &std::io::Error) -> Failure {
     Failure::Usage(format!("{} cannot be written: {error}", path.display()))
 }
 
-/// Posts to one address under one secret.
+/// Posts to one address and signs with one secret.
 struct Poster {
     url: Url,
     client: Client,
     secret: Secret,
 }
 
-/// What became of an event.
+/// The outcome of one event.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Posted {
@@ -234,7 +234,7 @@ fn cause(error: &reqwest::Error) -> String {
 }
 
 impl Posted {
-    /// Of an event that cannot be posted any more.
+    /// The outcome of an event that was pruned and cannot be posted.
     fn pruned(event: &Event) -> Self {
         Self {
             event_id: event.event_id.to_string(),

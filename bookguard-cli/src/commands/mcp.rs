@@ -2,9 +2,11 @@
 //! address.
 //!
 //! Each line is a message for the same endpoint that a server has: in this process on a database, over HTTP on a server. So
-//! there is one set of tools and nothing to keep alike. Invariants: nothing but answers is ever on standard output, one a
-//! line and each to its own request; no line ends it, only the end of the input, or of whoever reads the answers; calls that
-//! wait keep no other message waiting.
+//! there is only one set of tools. Invariants: standard output holds nothing but answers, one per line, each to its own
+//! request. No line ends the command: it ends only when the input ends or nobody reads the answers. Calls with `wait` hold
+//! up no other message.
+
+mod peek;
 
 use std::io::{self, BufRead, Read as _};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,36 +17,38 @@ use bookguard_server::mcp::local::LocalMcp;
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, Deserializer, IgnoredAny};
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{JoinError, JoinSet, block_in_place};
 
-use super::declare::{Command, special};
+use self::peek::MessagePeek;
+use super::declare::{CliCommand, special};
 use crate::args::Format;
 use crate::failure::Failure;
 use crate::output::{print, say};
 use crate::target::remote::Remote;
 use crate::target::{Purpose, Target};
 
-/// Bytes of a line: more than any message a server takes, so that the server's own words say so.
+/// The longest line in bytes. It is longer than any message a server takes, so that the server itself refuses messages that
+/// are too long.
 const LINE_BYTES: usize = 8 * 1024 * 1024;
-/// Messages being answered at a time; further lines wait to be read.
+/// Messages being answered at the same time; further lines wait to be read.
 const AT_ONCE: usize = 16;
-/// Those of them that are calls with `wait`, which may take half a minute each; further ones are refused.
+/// How many of them may be calls with `wait`, which can take half a minute each; further ones are refused.
 const WAITING: usize = 8;
-/// Bytes of a header's value: a text that is longer is not a tool's name, and the message itself has it.
+/// The longest header value in bytes. Longer text is not a tool's name, and the message itself has it.
 const HEADER_BYTES: usize = 1024;
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
-/// JSON-RPC 2.0: the request is not one.
+/// JSON-RPC 2.0: the message is not a valid request.
 const INVALID_REQUEST: i32 = -32600;
-/// JSON-RPC 2.0: it was one, and could not be answered.
+/// JSON-RPC 2.0: the request was valid and could not be answered.
 const INTERNAL_ERROR: i32 = -32603;
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let about = "Speak the Model Context Protocol on standard input and output, for programs that let a model choose";
     special("mcp", about, |call| Box::pin(run(call.target()))).purpose(Purpose::Wait)
 }
@@ -52,7 +56,7 @@ pub(super) fn command() -> Command {
 /// Answers until the input ends.
 ///
 /// # Errors
-/// [`Failure::Unexpected`] when threads cannot be started; [`Failure::Closed`] when nobody reads any more.
+/// [`Failure::Unexpected`] if threads cannot be started; [`Failure::Closed`] if nobody reads the answers any more.
 async fn run(target: &Target) -> Result<(), Failure> {
     let peer = match target {
         Target::Local(local) => {
@@ -67,7 +71,7 @@ async fn run(target: &Target) -> Result<(), Failure> {
         waiting: Semaphore::new(WAITING),
     });
     let (to, mut lines) = mpsc::channel(1);
-    // A thread of its own: reading from a terminal or a pipe cannot be taken back, and must not hold up the end.
+    // On its own thread, because a read from a terminal or a pipe cannot be canceled and must not delay the end.
     std::thread::spawn(move || read_lines(io::stdin().lock(), &to));
     let room = Arc::new(Semaphore::new(AT_ONCE));
     let mut answering = JoinSet::new();
@@ -102,10 +106,10 @@ fn ended(answered: Result<Result<(), Failure>, JoinError>) -> Result<(), Failure
     })
 }
 
-/// A line, or that it was too long to be kept.
+/// A line, or `None` if it was too long to be kept.
 type Line = Option<Vec<u8>>;
 
-/// Reads lines until there are none, or nobody wants them.
+/// Reads lines until the input ends or the receiver is gone.
 fn read_lines(mut input: impl BufRead, to: &mpsc::Sender<Line>) {
     loop {
         let mut line = Vec::new();
@@ -132,7 +136,7 @@ fn read_lines(mut input: impl BufRead, to: &mpsc::Sender<Line>) {
     }
 }
 
-/// Reads over the rest of a line; whether there can be more.
+/// Skips the rest of a line. Returns whether there can be more input.
 fn skip_line(input: &mut impl BufRead) -> bool {
     loop {
         let mut rest = Vec::new();
@@ -145,7 +149,7 @@ fn skip_line(input: &mut impl BufRead) -> bool {
     }
 }
 
-/// Who answers.
+/// The side that answers messages.
 enum Peer {
     Here(Box<LocalMcp>),
     There(Box<Remote>),
@@ -153,97 +157,13 @@ enum Peer {
 
 struct Bridge {
     peer: Peer,
-    /// The revision that was agreed on, which a server wants to be told with each request.
+    /// The negotiated protocol revision, which a server wants to see in each request.
     revision: Mutex<Option<HeaderValue>>,
     waiting: Semaphore,
 }
 
-/// What of a message matters on its way, each by itself: the rest is the server's to read.
-#[derive(Default)]
-struct Glance {
-    /// Its id, null included.
-    id: Option<Box<RawValue>>,
-    method: Option<String>,
-    params: Params,
-    /// Whether it answers a request, which nobody made.
-    is_answer: bool,
-}
-
-/// The members of a message.
-#[derive(Default, Deserialize)]
-struct Members {
-    #[serde(default, deserialize_with = "given")]
-    id: Option<Box<RawValue>>,
-    #[serde(default, deserialize_with = "given")]
-    method: Option<Box<RawValue>>,
-    #[serde(default, deserialize_with = "given")]
-    params: Option<Box<RawValue>>,
-    #[serde(default, deserialize_with = "given")]
-    result: Option<Box<RawValue>>,
-    #[serde(default, deserialize_with = "given")]
-    error: Option<Box<RawValue>>,
-}
-
-/// A member that is there, whatever it holds.
-fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
-    <Box<RawValue>>::deserialize(deserializer).map(Some)
-}
-
-impl Glance {
-    fn at(line: &[u8]) -> Self {
-        let members: Members = serde_json::from_slice(line).unwrap_or_default();
-        let answered = members.result.or(members.error).is_some();
-        Self {
-            is_answer: answered && members.method.is_none(),
-            method: read(members.method),
-            params: read(members.params).unwrap_or_default(),
-            id: members.id,
-        }
-    }
-
-    /// Whether nothing may be said to it (JSON-RPC 2.0, section 4.1; answers are not answered either).
-    fn wants_nothing(&self) -> bool {
-        self.is_answer || self.id.is_none() && self.method.is_some()
-    }
-
-    fn waits(&self) -> bool {
-        let arguments = self.params.arguments.as_ref();
-        self.method.as_deref() == Some("tools/call")
-            && arguments.is_some_and(|arguments| arguments.wait.is_some())
-    }
-}
-
-/// What a member holds, where it is what it should be.
-fn read<T: DeserializeOwned>(member: Option<Box<RawValue>>) -> Option<T> {
-    serde_json::from_str(member?.get()).ok()
-}
-
-#[derive(Default, Deserialize)]
-struct Params {
-    #[serde(default)]
-    name: Option<String>,
-    #[serde(default)]
-    uri: Option<String>,
-    #[serde(default, rename = "_meta")]
-    meta: Option<Meta>,
-    #[serde(default)]
-    arguments: Option<Arguments>,
-}
-
-#[derive(Deserialize)]
-struct Arguments {
-    #[serde(default)]
-    wait: Option<IgnoredAny>,
-}
-
-#[derive(Deserialize)]
-struct Meta {
-    #[serde(default, rename = "io.modelcontextprotocol/protocolVersion")]
-    revision: Option<String>,
-}
-
 impl Bridge {
-    /// The line that answers a line; `None` for what wants no answer.
+    /// The answer to a line; `None` if the line needs no answer.
     async fn answer(&self, line: Line) -> Option<String> {
         let Some(line) = line else {
             let message = format!("The line is longer than {LINE_BYTES} bytes.");
@@ -252,13 +172,13 @@ impl Bridge {
         if line.iter().all(u8::is_ascii_whitespace) {
             return None;
         }
-        // What cannot be read is passed on all the same: the server's own words say what is wrong.
-        let glance = Glance::at(&line);
-        if glance.is_answer {
+        // A line that cannot be parsed is passed on all the same: the server says what is wrong with it.
+        let peek = MessagePeek::at(&line);
+        if peek.is_answer {
             return None;
         }
-        let id = glance.id.as_deref();
-        let _waiting = match glance.waits().then(|| self.waiting.try_acquire()) {
+        let id = peek.id.as_deref();
+        let _waiting = match peek.waits().then(|| self.waiting.try_acquire()) {
             Some(Err(_)) => {
                 let message = format!(
                     "{WAITING} calls are already waiting. Call again when one of them is answered, or call without wait."
@@ -267,7 +187,7 @@ impl Bridge {
             }
             waiting => waiting,
         };
-        let headers = self.headers(&glance);
+        let headers = self.headers(&peek);
         let answered = match &self.peer {
             Peer::Here(mcp) => Ok(mcp.answer(headers, line).await),
             Peer::There(remote) => remote.message(headers, line).await,
@@ -278,7 +198,7 @@ impl Bridge {
             }
             Ok((status, body)) => match message(&body) {
                 Some((text, to)) if answers(&to, id) => {
-                    self.note(&glance, &text);
+                    self.note(&peek, &text);
                     text
                 }
                 Some(_) => {
@@ -292,24 +212,24 @@ impl Bridge {
                 fault(id, INTERNAL_ERROR, &why, None)
             }
         };
-        if !glance.wants_nothing() {
+        if !peek.wants_nothing() {
             return Some(text);
         }
-        // A notification is not answered, whatever became of it.
+        // A notification is never answered, whatever its outcome.
         say(&format!("bookguard: a notification was not taken: {text}"));
         None
     }
 
-    /// What the protocol says in headers where it goes over HTTP.
-    fn headers(&self, glance: &Glance) -> HeaderMap {
+    /// The protocol's headers for a message over HTTP.
+    fn headers(&self, peek: &MessagePeek) -> HeaderMap {
         let mut headers = HeaderMap::new();
         let mut add = |name: HeaderName, value: Option<HeaderValue>| {
             if let Some(value) = value {
                 headers.insert(name, value);
             }
         };
-        let method = glance.method.as_deref();
-        let params = &glance.params;
+        let method = peek.method.as_deref();
+        let params = &peek.params;
         let own = params
             .meta
             .as_ref()
@@ -324,9 +244,9 @@ impl Bridge {
         headers
     }
 
-    /// Remembers the revision that an answer agrees on.
-    fn note(&self, glance: &Glance, answer: &str) {
-        if glance.method.as_deref() == Some("initialize") {
+    /// Remembers the revision that an answer to `initialize` agrees on.
+    fn note(&self, peek: &MessagePeek, answer: &str) {
+        if peek.method.as_deref() == Some("initialize") {
             let answer: Value = serde_json::from_str(answer).unwrap_or_default();
             *self.agreed() = answer["result"]["protocolVersion"]
                 .as_str()
@@ -339,7 +259,7 @@ impl Bridge {
     }
 }
 
-/// A text as a header's value, in the protocol's own way where it is not plain (revision 2026-07-28, Value Encoding).
+/// A text as a header value, encoded as the protocol says if it is not plain (revision 2026-07-28, Value Encoding).
 fn header(text: &str) -> Option<HeaderValue> {
     if text.len() > HEADER_BYTES {
         return None;
@@ -353,7 +273,7 @@ fn header(text: &str) -> Option<HeaderValue> {
     }
 }
 
-/// The body as one line, and the id it answers, if it is an answer of the protocol.
+/// The body as one line and the id it answers, if it is an answer of the protocol.
 fn message(body: &[u8]) -> Option<(String, Value)> {
     #[derive(Deserialize)]
     struct Message {
@@ -365,12 +285,13 @@ fn message(body: &[u8]) -> Option<(String, Value)> {
     }
     let message: Message = serde_json::from_slice(body).ok()?;
     let text = std::str::from_utf8(body).ok()?;
-    // Outside of strings a line break is white space, and inside there can be none.
+    // A line break outside of strings is white space, and a string cannot hold one.
     let is_answer = message.jsonrpc == "2.0" && message.method.is_none();
     is_answer.then(|| (text.replace(['\n', '\r'], " "), message.id))
 }
 
-/// Whether an answer to `to` is one to the request `id`: the same, or none where that cannot be an id.
+/// Whether an answer with the id `to` belongs to the request `id`: it has the same id, or null if the request's id is
+/// invalid.
 fn answers(to: &Value, id: Option<&RawValue>) -> bool {
     let id = id.and_then(|id| serde_json::from_str::<Value>(id.get()).ok());
     match id.filter(|id| id.is_string() || id.is_i64()) {
@@ -379,7 +300,7 @@ fn answers(to: &Value, id: Option<&RawValue>) -> bool {
     }
 }
 
-/// What was answered by something that does not speak the protocol, or before it was spoken.
+/// The error for an answer that does not follow the protocol, or that was given before the protocol began.
 fn foreign(id: Option<&RawValue>, status: StatusCode, body: &[u8]) -> String {
     let body: Option<Value> = serde_json::from_slice(body).ok();
     let said = body.as_ref().and_then(|body| body["message"].as_str());
@@ -490,10 +411,10 @@ mod tests {
                 false,
             ),
         ] {
-            let glance = Glance::at(line.as_bytes());
-            let read = glance.id.as_deref().map(RawValue::get);
+            let peek = MessagePeek::at(line.as_bytes());
+            let read = peek.id.as_deref().map(RawValue::get);
             assert_eq!(
-                (read, glance.wants_nothing(), glance.waits()),
+                (read, peek.wants_nothing(), peek.waits()),
                 (id, nothing, waits),
                 "{line}"
             );

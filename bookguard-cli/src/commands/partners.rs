@@ -1,4 +1,4 @@
-//! `partners`: registered, let in, shown, and what is decided for and by them.
+//! `partners`: registers, approves and shows partners, and changes their settings and quotas.
 
 use bookguard_core::features::endpoints::secrets::RotatePartnerSecret;
 use bookguard_core::features::partners::{
@@ -30,6 +30,7 @@ pub(super) fn commands() -> Declared {
             .may_change_nothing()
             .read("bookings", "Bookings; 0 for no limit, \"default\" for the service's own limit, as with the others", number)
             .read("bytes", "Bytes of bookings, such as 10GiB", size)
+            .takes("bytes", "SIZE")
             .read("eventsPerDay", "Events a day (UTC) beyond which it may record no bookings", number)
             .read("endpoints", "Webhook endpoints, 20 at most", number);
     });
@@ -56,7 +57,7 @@ pub(super) fn commands() -> Declared {
 
 const DEFAULT_POLICY: &str = "The policy for an event type, such as concert=house; * is every other type; may be given several times";
 
-/// A part of a quota.
+/// One part of a quota.
 fn number(typed: &str) -> Result<String, String> {
     match (typed, typed.parse::<u64>()) {
         ("default", _) => Ok("null".to_owned()),
@@ -91,7 +92,7 @@ fn registration(new: &Registration, style: Style) -> String {
     record(style, &fields) + after
 }
 
-/// A partner, and what it has used of its quota.
+/// A partner, and its use of its quota.
 fn account(account: &PartnerAccount, style: Style) -> String {
     let PartnerAccount { partner, quota } = account;
     let used = |part: QuotaUse| match part.limit {

@@ -1,4 +1,4 @@
-//! `policies`: kept, read and checked. A command that needs no stored data needs neither a database nor a server.
+//! `policies`: stores, reads and checks policies. Commands that need no stored data need neither a database nor a server.
 
 use std::path::PathBuf;
 
@@ -72,7 +72,7 @@ fn names_no_server(place: &GlobalArgs) -> bool {
     )
 }
 
-/// Shows what a check said; one that found errors ends the command as their refusal would.
+/// Shows the findings of a check. If there are errors, the command ends as if the policy had been refused.
 async fn validate(call: Call<'_>) -> Result<(), Failure> {
     let body = files::bytes(&call.args::<DraftArgs>()?.json, REQUEST_BYTES)?;
     let answer = match call.target {
@@ -148,7 +148,7 @@ fn shown_library(page: &Page<PolicyTemplate>, style: Style) -> String {
     blocks.collect::<Vec<_>>().join("\n\n")
 }
 
-/// What a check of a policy said, but for its errors, which are told as a refusal's are.
+/// The findings of a check, except errors, which are reported like those of a refusal.
 fn check(check: &PolicyCheck, style: Style) -> String {
     let verdict = match check.valid {
         true => style.good("This policy can be used."),

@@ -1,8 +1,8 @@
 //! `webhook-events prune`: deletes payloads and attempts of old events now, or counts what would be deleted.
 //!
-//! The core says what may go; this file asks until nothing is left, and counts.
+//! The core decides which events may be pruned; this file calls it until none is left, and counts.
 
-use bookguard_core::engine::command::Answer;
+use bookguard_core::engine::command::Written;
 use bookguard_core::features::retention::{Begin, look, old_before};
 use bookguard_core::limits::RETENTION_DAYS_MAX;
 use bookguard_core::model::Timestamp;
@@ -11,7 +11,7 @@ use clap::Args;
 use serde::Serialize;
 use tokio::task::block_in_place;
 
-use super::declare::{Call, Command, special};
+use super::declare::{Call, CliCommand, special};
 use crate::failure::Failure;
 use crate::output::table::{grouped, time};
 use crate::text::plain;
@@ -21,16 +21,16 @@ use crate::text::plain;
 #[serde(rename_all = "camelCase")]
 struct Pruning {
     dry_run: bool,
-    /// Only events from before this.
+    /// Only events from before this moment.
     before: Timestamp,
     events: u64,
     attempts: u64,
     payload_bytes: u64,
-    /// Events as old that may still be sent.
+    /// Events of the same age that may still be sent.
     waiting: u64,
 }
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let about = "Delete payloads and attempts of old events with nothing left to deliver (on the database only)";
     special("prune", about, |call| Box::pin(run(call))).with::<PruneArgs>()
 }
@@ -45,11 +45,11 @@ struct PruneArgs {
     dry_run: bool,
 }
 
-/// Prunes events that are so old.
+/// Prunes the events of the given age.
 ///
 /// # Errors
-/// [`Failure::Usage`] for a number of days that is none, or where the service keeps events for ever and none is given;
-/// what the core answers.
+/// [`Failure::Usage`] for an invalid number of days, or if none is given and the service keeps events for ever; the errors
+/// of the core.
 async fn run(call: Call<'_>) -> Result<(), Failure> {
     let local = call.target().database("webhook-events prune")?;
     let PruneArgs {
@@ -89,8 +89,8 @@ async fn prune(service: &Service, days: u32, dry_run: bool) -> Result<Pruning, F
             pruning.events += found.events;
         } else if let Some(command) = found.command(service.clock().now()) {
             match service.submit_patiently(command).await? {
-                Answer::Fresh(events) => pruning.events += events,
-                Answer::Replayed(_) => {
+                Written::Fresh(events) => pruning.events += events,
+                Written::Replayed(_) => {
                     return Err(Failure::Unexpected(
                         "the writer answered another request".to_owned(),
                     ));

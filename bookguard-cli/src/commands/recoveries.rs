@@ -1,4 +1,4 @@
-//! `webhook-events recover` and `recoveries`: deliver again what was not received, and show the progress.
+//! `webhook-events recover` and `recoveries`: sends events again that were not received, and shows the progress.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use serde_json::Value;
 use tokio::task::block_in_place;
 use tokio::time::sleep;
 
-use super::declare::{Call, Command, Declared, carried, group, operation, text};
+use super::declare::{Call, CliCommand, Declared, carried, group, operation, text};
 use crate::failure::Failure;
 use crate::output::bar::Bar;
 use crate::output::table::{Style, fields, grouped, joined, page, record, word};
 use crate::output::{self, Answer};
 use crate::target::{Target, request};
 
-/// How soon a server is asked how far it is, and how late at most.
+/// The shortest and longest pause between two questions about the progress.
 const ASK_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let about = "Deliver again the events of a period that were not received";
     let command = carried::<RecoverEvents>("recover", about, |call| Box::pin(recover(call)));
     command.with::<WaitArgs>().flags(|flags| {
@@ -37,7 +37,7 @@ pub(super) fn command() -> Command {
     })
 }
 
-/// What can be asked about recoveries.
+/// The commands that read recoveries.
 pub(super) fn commands() -> Declared {
     let list = operation::<ListRecoveries>("list", "List recoveries, newest first", recoveries);
     let get = operation::<GetRecovery>("get", "Show how far a recovery has got", recovery);
@@ -57,7 +57,7 @@ struct WaitArgs {
 
 const SINCE: &str = "Events since then: how long ago, such as 90s, 30m, 2h or 7d, or an instant such as 2031-06-01T09:00:00Z";
 
-/// So long before now, or an instant as it stands, as JSON.
+/// The instant that was typed, as JSON: a duration before now, or an instant as it stands.
 fn instant(typed: &str) -> Result<String, String> {
     let ago = ago_ms(typed).map(|ms| Clock::System.now().plus_ms(-ms));
     let at = ago.or_else(|| Timestamp::parse(typed));
@@ -81,7 +81,7 @@ fn ago_ms(text: &str) -> Option<i64> {
     number.checked_mul(*ms)
 }
 
-/// Begins a recovery, and waits for its end if that is wanted.
+/// Begins a recovery, and waits for its end if asked to.
 async fn recover(call: Call<'_>) -> Result<(), Failure> {
     let target = call.target();
     let mut answer = call.answer::<RecoverEvents>().await?;
@@ -98,7 +98,7 @@ async fn recover(call: Call<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The recovery once it is finished. On a database it is taken further from here: no server need be there.
+/// Waits until the recovery is finished. On a database this process advances it, so no server need run.
 async fn end(target: &Target, begun: Answer<Recovery>) -> Result<Answer<Recovery>, Failure> {
     let (mut bar, mut pause) = (Bar::new(), ASK_AGAIN.0);
     let mut answer = begun;
@@ -158,7 +158,7 @@ fn recovery(recovery: &Recovery, style: Style) -> String {
     record(style, &fields)
 }
 
-/// Where it stands, and how far it is while it runs.
+/// The state of a recovery, with its progress while it runs.
 fn status(recovery: &Recovery) -> String {
     let kind = match recovery.dry_run {
         true => " (dry run)",

@@ -1,7 +1,7 @@
-//! `webhook-events tail`: a partner's events as they happen.
+//! `webhook-events tail`: shows a partner's events as they happen.
 //!
-//! Ends only when it is stopped, or refused for a reason that waiting does not mend. Invariant: no event is shown twice or
-//! left out while it runs, also when the server was away in between.
+//! It ends only when it is stopped, or refused for a reason that waiting does not cure. Invariant: while it runs, no event
+//! is shown twice or left out, even if the server was away in between.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::output;
 use crate::target::Target;
 use crate::text::plain;
 
-/// How soon a server that is away is asked again, and how late at most.
+/// The shortest and longest pause before a server that is away is asked again.
 const ASK_AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
 
 /// Shows events until it is stopped.
@@ -31,7 +31,7 @@ pub(super) async fn run(call: Call<'_>) -> Result<(), Failure> {
     }
 }
 
-/// A place in a partner's log that moves on.
+/// A position in a partner's log that moves forward.
 pub(super) struct Following<'t> {
     target: &'t Target,
     request: Request,
@@ -39,7 +39,7 @@ pub(super) struct Following<'t> {
 }
 
 impl<'t> Following<'t> {
-    /// From where the request says, else from now on.
+    /// Starts at the request's `after`, or else at the end of the log.
     pub(super) fn new(target: &'t Target, mut request: Request) -> Self {
         let after = request.query.iter().position(|(name, _)| name == "after");
         let after = after.map(|at| request.query.remove(at).1);
@@ -50,10 +50,10 @@ impl<'t> Following<'t> {
         }
     }
 
-    /// The next events, waited for; sometimes none.
+    /// Waits for the next events; the list may be empty.
     ///
     /// # Errors
-    /// What waiting does not mend.
+    /// Errors that waiting does not cure.
     pub(super) async fn next(&mut self) -> Result<Vec<Event>, Failure> {
         let mut pause = ASK_AGAIN.0;
         loop {

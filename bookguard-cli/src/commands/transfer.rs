@@ -1,6 +1,6 @@
 //! `transfer`: moves everything to another database, with a progress bar; and undoes a move that failed.
 //!
-//! The store knows what may be moved and how; this file asks for it and shows the result.
+//! The store decides what may be moved and how; this file calls it and shows the result.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
 
-use super::declare::{Call, Command, alone};
+use super::declare::{Call, CliCommand, alone};
 use crate::args::GlobalArgs;
 use crate::consent;
 use crate::failure::Failure;
@@ -22,12 +22,12 @@ use crate::output::bar::Bar;
 use crate::output::table::{Style, grouped};
 use crate::settings::{self, environment};
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let about = "Move everything to another database, from a file to PostgreSQL or back";
     alone("transfer", about, |call| Box::pin(async move { run(call) })).with::<TransferArgs>()
 }
 
-/// From where to where.
+/// The arguments of `transfer`.
 #[derive(Debug, Args)]
 struct TransferArgs {
     /// The database to move: a file, or postgres://…; from then on it only answers reads [env: BOOKGUARD_TRANSFER_FROM]
@@ -49,12 +49,11 @@ struct TransferArgs {
     risk_two_histories: bool,
 }
 
-/// Moves a database, or takes a move back.
+/// Moves a database, or undoes a move.
 ///
 /// # Errors
-/// [`Failure::Usage`]; [`Failure::Refused`] for databases with which it makes no sense;
-/// [`Failure::NotVerified`] for a source that is damaged or a copy that is not the same; [`Failure::Unexpected`] for
-/// everything that failed.
+/// [`Failure::Usage`]; [`Failure::Refused`] if these databases cannot be moved; [`Failure::NotVerified`] for a damaged
+/// source or a copy that differs; [`Failure::Unexpected`] for everything that failed.
 fn run(call: Call<'_>) -> Result<(), Failure> {
     let (place, screen) = (call.place, call.screen);
     let args = &call.args::<TransferArgs>()?;
@@ -71,7 +70,7 @@ fn run(call: Call<'_>) -> Result<(), Failure> {
     go(place, &from, &to, screen)
 }
 
-/// The database of a flag, or of the environment, where an address may hold a password.
+/// The database named by a flag or by the environment, where an address may hold a password.
 fn named(flag: &Option<Database>, name: &str, variable: &str) -> Result<Database, Failure> {
     let database = flag.clone();
     let database = database.or_else(|| environment(variable).map(Database::from));
@@ -206,7 +205,7 @@ fn reopen(database: &Database, args: &TransferArgs, screen: &Screen) -> Result<(
             args.yes,
         )?;
     }
-    // What was not moved is refused there, in the same words whether it was asked or not.
+    // If the ledger was not moved, the store refuses in the same words, whether or not the user was asked.
     let opened = block_in_place(|| transfer::reopen(database, to.as_ref(), unseen));
     let opened = opened.map_err(failure)?;
     let (database, place) = (database.to_string(), opened.moved_to);

@@ -1,6 +1,6 @@
 //! `trigger`: makes an event happen, for real, to a booking made for it.
 //!
-//! Nothing is simulated: the booking is recorded, protected or canceled as any other, and stays, marked as a trial by its
+//! Nothing is simulated: the booking is recorded, protected or canceled like any other, and stays, marked as a trial by its
 //! metadata. Its talent and organizer are made up.
 
 use bookguard_core::clock::Clock;
@@ -12,14 +12,14 @@ use bookguard_core::operation::Request;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::declare::{Call, Command, add, special};
+use super::declare::{Call, CliCommand, add, special};
 use super::events::happened;
 use crate::failure::Failure;
 use crate::target::{Target, request};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let about = "Make an event happen, for real, to a booking made for it";
     special("trigger", about, |call| Box::pin(run(call))).with::<TriggerArgs>()
 }
@@ -39,7 +39,7 @@ fn event_type(word: &str) -> Result<EventType, String> {
     })
 }
 
-/// Makes an event of this type and shows it.
+/// Makes an event of this type happen and shows it.
 async fn run(call: Call<'_>) -> Result<(), Failure> {
     let (target, event_type) = (call.target(), call.args::<TriggerArgs>()?.event_type);
     let body = json!({

@@ -1,6 +1,6 @@
-//! The commands that verify something from elsewhere: a packet offline, a webhook's signatures.
+//! The commands that verify something received: a packet offline, or a webhook's signatures.
 //!
-//! Each shows every check it made and ends with its own exit code when one failed.
+//! Each shows every check it made, and ends with its own exit code if one failed.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,14 +12,14 @@ use clap::{ArgGroup, Args};
 use serde::Serialize;
 use serde_json::json;
 
-use super::declare::{Call, Command, Declared, alone, group};
+use super::declare::{Call, CliCommand, Declared, alone, group};
 use crate::failure::Failure;
 use crate::files::{self, DOCUMENT_BYTES, SECRET_BYTES};
 use crate::output::table::Style;
 use crate::settings::environment;
 use crate::text::plain;
 
-/// One check, as both show it.
+/// One check, as both commands show it.
 #[derive(Serialize)]
 pub struct CheckLine {
     /// What was checked.
@@ -55,7 +55,7 @@ struct PacketArgs {
     key: String,
 }
 
-pub(super) fn packet_command() -> Command {
+pub(super) fn packet_command() -> CliCommand {
     let about = "Verify a packet, without server or network";
     alone("verify", about, |call| {
         Box::pin(async move { packet(call) })
@@ -136,7 +136,7 @@ fn webhook(call: Call<'_>) -> Result<(), Failure> {
         });
     };
     if let Some(header) = &args.header {
-        // The whole header line is what people copy.
+        // People often copy the whole header line.
         let value = header
             .strip_prefix("x-service-signature:")
             .unwrap_or(header)
@@ -173,7 +173,7 @@ fn webhook(call: Call<'_>) -> Result<(), Failure> {
 /// The first secret in the file, or in the environment; `None` when neither is there.
 ///
 /// # Errors
-/// [`Failure::Usage`] for a file that cannot be read or holds none.
+/// [`Failure::Usage`] for a file that cannot be read or holds no secret.
 pub fn given_secret(file: Option<&Path>) -> Result<Option<Secret>, Failure> {
     if file.is_none() && environment("BOOKGUARD_WEBHOOK_SECRET").is_none() {
         return Ok(None);
@@ -205,7 +205,7 @@ fn secrets(file: Option<&Path>) -> Result<Vec<Secret>, Failure> {
     Ok(secrets)
 }
 
-/// Every check on a line, and what they say together.
+/// Shows every check on a line, and the overall result.
 pub fn lines(checks: &[CheckLine], verified: bool, style: Style) -> String {
     let mut text: String = checks
         .iter()
@@ -231,7 +231,7 @@ pub fn lines(checks: &[CheckLine], verified: bool, style: Style) -> String {
     text
 }
 
-/// The end of a command that verified.
+/// The last line of a command that verified.
 pub fn conclude(verified: bool, why: &str) -> Result<(), Failure> {
     if verified {
         Ok(())

@@ -1,4 +1,4 @@
-//! `ledger verify`: the whole ledger and every row against it, with a bar for whoever watches and a rate at the end.
+//! `ledger verify`: verifies the whole ledger and every row against it, with a progress bar and a rate at the end.
 //!
 //! The store does the checking; this file shows the result.
 
@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 use tokio::task::block_in_place;
 
-use super::declare::{Call, Command, special};
+use super::declare::{Call, CliCommand, special};
 use super::verify::conclude;
 use crate::failure::Failure;
 use crate::output::bar::Bar;
@@ -21,7 +21,7 @@ struct VerifyArgs {
     backup: bool,
 }
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let about = "Check the whole ledger and every row against it (on the database only)";
     special("verify", about, |call| Box::pin(async move { run(call) })).with::<VerifyArgs>()
 }
@@ -29,7 +29,7 @@ pub(super) fn command() -> Command {
 /// Checks the ledger of a database.
 ///
 /// # Errors
-/// [`Failure::NotVerified`] after every finding was shown, and what kept the database from being read.
+/// [`Failure::NotVerified`] after all findings were shown, and the errors of reading the database.
 fn run(call: Call<'_>) -> Result<(), Failure> {
     let backup = call.args::<VerifyArgs>()?.backup;
     let service = call.target().database("ledger verify")?.service();

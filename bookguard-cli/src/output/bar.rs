@@ -1,10 +1,10 @@
-//! A progress bar on standard error, for work that takes minutes. `indicatif` would draw this one line with three more
+//! A progress bar on standard error, for work that takes minutes. `indicatif` would draw the same line and add three more
 //! packages.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
-/// Progress on a line of its own on standard error, if somebody watches.
+/// Progress on its own line of standard error, if it is a terminal.
 pub struct Bar {
     watched: bool,
     drawn: Option<Instant>,
@@ -13,7 +13,7 @@ pub struct Bar {
 impl Bar {
     const EVERY: Duration = Duration::from_millis(100);
 
-    /// Nothing is drawn yet, and nothing ever where nobody watches.
+    /// A new bar. It draws nothing yet, and never does if standard error is no terminal.
     pub fn new() -> Self {
         Self {
             watched: std::io::stderr().is_terminal(),
@@ -21,7 +21,7 @@ impl Bar {
         }
     }
 
-    /// Draws so much of the whole, ten times a second at most.
+    /// Draws the progress, ten times a second at most.
     pub fn draw(&mut self, done: u64, total: u64) {
         let fresh = self
             .drawn
@@ -30,11 +30,11 @@ impl Bar {
             return;
         }
         self.drawn = Some(Instant::now());
-        // Somebody who watches may have stopped watching; the work goes on.
+        // The reader may be gone; the work continues.
         let _ = write!(std::io::stderr(), "\r{} ", bar(done, total));
     }
 
-    /// Leaves the line empty.
+    /// Clears the line.
     pub fn clear(&self) {
         if self.drawn.is_some() {
             let _ = write!(std::io::stderr(), "\r\u{1b}[2K");

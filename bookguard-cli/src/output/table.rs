@@ -1,4 +1,4 @@
-//! The two shapes everything is shown in: a list with a line a row, a record with a line a field.
+//! The two shapes of all output: a list with one row per line, and a record with one field per line.
 //!
 //! Invariant: every cell is made plain here, so that no caller can forget it.
 
@@ -30,12 +30,12 @@ impl Style {
         self.paint(anstyle::Style::new().bold(), text)
     }
 
-    /// The text in green: well.
+    /// The text in green, for good news.
     pub fn good(self, text: &str) -> String {
         self.paint(AnsiColor::Green.on_default(), text)
     }
 
-    /// The text in red: not well.
+    /// The text in red, for bad news.
     pub fn bad(self, text: &str) -> String {
         self.paint(AnsiColor::Red.on_default(), text)
     }
@@ -49,7 +49,7 @@ impl Style {
     }
 }
 
-/// A list, a row a line; where the terminal is too narrow for that, a record a row, so that ids are never broken.
+/// A list, one row per line. If the terminal is too narrow for that, one record per row, so that ids are never broken.
 pub fn list<const N: usize>(
     style: Style,
     what: &str,
@@ -95,8 +95,8 @@ pub fn list<const N: usize>(
     lines.join("\n")
 }
 
-/// A record: names and values; fields without a value are left out. Values are never broken, so that keys and hashes
-/// can be copied.
+/// A record: names and values; fields without a value are left out. Values are never broken, so that keys and hashes can be
+/// copied.
 pub fn record(style: Style, fields: &[(&str, Option<String>)]) -> String {
     let width = fields
         .iter()
@@ -115,10 +115,10 @@ pub fn record(style: Style, fields: &[(&str, Option<String>)]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A record: `"name" => value`, a field a line; one without a value is left out.
+/// A record: `"name" => value`, one field per line; a field without a value is left out.
 macro_rules! fields {
     ($($name:expr => $value:expr,)*) => {
-        vec![$(($name, $crate::output::table::Cell::cell(&$value))),*]
+        vec![$(($name, $crate::output::table::AsCell::cell(&$value))),*]
     };
 }
 
@@ -129,12 +129,12 @@ macro_rules! rows {
             $style,
             $what,
             [$($header),*],
-            $rows.iter().map(|$row| [$($crate::output::table::Cell::cell(&$value).unwrap_or_default()),*]).collect(),
+            $rows.iter().map(|$row| [$($crate::output::table::AsCell::cell(&$value).unwrap_or_default()),*]).collect(),
         )
     };
 }
 
-/// A page of a list, and how the next one is asked for.
+/// A page of a list, and how to get the next one.
 macro_rules! page {
     ($style:expr, $what:expr, $page:expr, $($columns:tt)*) => {
         $crate::output::table::rows!($style, $what, $page.data, $($columns)*)
@@ -144,52 +144,52 @@ macro_rules! page {
 
 pub(crate) use {fields, page, rows};
 
-/// How a value stands in a table; `None` where there is none.
-pub trait Cell {
+/// A value's text in a table; `None` if there is none.
+pub trait AsCell {
     /// Its text.
     fn cell(&self) -> Option<String>;
 }
 
-impl<T: Cell + ?Sized> Cell for &T {
+impl<T: AsCell + ?Sized> AsCell for &T {
     fn cell(&self) -> Option<String> {
         (*self).cell()
     }
 }
 
-impl<T: Cell> Cell for Option<T> {
+impl<T: AsCell> AsCell for Option<T> {
     fn cell(&self) -> Option<String> {
         self.as_ref()?.cell()
     }
 }
 
-impl Cell for Timestamp {
+impl AsCell for Timestamp {
     fn cell(&self) -> Option<String> {
         Some(time(*self))
     }
 }
 
-impl Cell for Amount {
+impl AsCell for Amount {
     fn cell(&self) -> Option<String> {
         Some(money(*self))
     }
 }
 
-impl Cell for bool {
+impl AsCell for bool {
     fn cell(&self) -> Option<String> {
         Some(if *self { "yes" } else { "no" }.to_owned())
     }
 }
 
-impl<N: Noun> Cell for Id<N> {
+impl<N: Noun> AsCell for Id<N> {
     fn cell(&self) -> Option<String> {
         Some(self.to_string())
     }
 }
 
-/// Numbers and words, as they write themselves.
+/// Implements [`AsCell`] by `Display`, for numbers and words.
 macro_rules! as_they_are {
     ($($ty:ty)*) => {
-        $(impl Cell for $ty {
+        $(impl AsCell for $ty {
             fn cell(&self) -> Option<String> {
                 Some(self.to_string())
             }
@@ -200,10 +200,10 @@ macro_rules! as_they_are {
 as_they_are!(str String u16 u32 u64 usize Zone);
 as_they_are!(Actor Reason Rule EvaluationStatus ResolutionPath ResolutionStatus EvidenceGrade);
 
-/// Words of closed sets, as their JSON has them.
+/// Implements [`AsCell`] for closed sets of words, as in their JSON.
 macro_rules! by_their_words {
     ($($ty:ty)*) => {
-        $(impl Cell for $ty {
+        $(impl AsCell for $ty {
             fn cell(&self) -> Option<String> {
                 Some(word(self))
             }
@@ -213,7 +213,7 @@ macro_rules! by_their_words {
 
 by_their_words!(BookingStatus DeliveryStatus EndpointStatus EventType PartnerStatus);
 
-/// The word of a closed set, as its JSON has it.
+/// The word of a member of a closed set, as in its JSON.
 pub fn word<T: serde::Serialize>(value: &T) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,
@@ -221,27 +221,27 @@ pub fn word<T: serde::Serialize>(value: &T) -> String {
     }
 }
 
-/// Words one after the other, or nothing.
+/// The words with `between` between them; `None` if there are none.
 pub fn joined<T: ToString>(words: impl IntoIterator<Item = T>, between: &str) -> Option<String> {
     let words: Vec<String> = words.into_iter().map(|word| word.to_string()).collect();
     (!words.is_empty()).then(|| words.join(between))
 }
 
 /// A value, or a dash.
-pub fn or_dash(value: impl Cell) -> String {
+pub fn or_dash(value: impl AsCell) -> String {
     value.cell().unwrap_or_else(|| "-".to_owned())
 }
 
-/// What follows a page that is not the last.
+/// The line after a page that is not the last.
 pub fn more(next_cursor: Option<&str>) -> String {
     next_cursor.map_or_else(String::new, |cursor| {
         format!("\n\nThere are more: --cursor {}", plain(cursor))
     })
 }
 
-/// A time on a wall: `2026-11-05 10:00:00 UTC`.
+/// A time for people: `2026-11-05 10:00:00 UTC`.
 pub fn time(at: Timestamp) -> String {
-    // Years have four digits within Timestamp's range: the text has one length.
+    // Years have four digits within Timestamp's range, so the text has one length.
     let text = at.to_string();
     match (text.get(..10), text.get(11..19)) {
         (Some(day), Some(hour)) => format!("{day} {hour} UTC"),
@@ -262,7 +262,7 @@ pub fn money(amount: Amount) -> String {
     format!("{} {grouped}{fraction}", amount.currency())
 }
 
-/// A number with its thousands apart: `1,234,567`.
+/// A number with thousands separators: `1,234,567`.
 pub fn grouped(number: u64) -> String {
     thousands(&number.to_string())
 }
@@ -285,7 +285,7 @@ fn empty() -> Table {
     table
 }
 
-/// Where a fact stands in the log.
+/// The position of a fact in the log.
 pub fn leaf(receipt: &Receipt) -> String {
     format!("{} of {}", receipt.leaf_index, receipt.tree_size)
 }

@@ -1,15 +1,15 @@
 //! Operations on a database file, as its administrator, in this process.
 //!
-//! The service's own writer does the writing, under the database's write turn, so a server may run on the same file
-//! meanwhile. Invariant: no event is delivered from here. Where webhooks may go, and through which proxy, are the server's
-//! settings; what is due is left to the server that runs, or to the next one, and a retry waits for what that server settles.
-//! Only a test, of which nothing is recorded, is sent from here, and only where no server runs.
+//! The service's own writer writes, under the database's write turn, so a server may run on the same file meanwhile.
+//! Invariant: no event is delivered from here, because the server's settings decide where webhooks may go, and through
+//! which proxy. Due deliveries are left to the running server, or to the next one, and a retry waits for that server to
+//! settle it. Only a test, of which nothing is recorded, is sent from here, and only if no server runs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bookguard_core::engine::command::Answer as Written;
+use bookguard_core::engine::command::Written;
 use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::error::Error;
 use bookguard_core::features;
@@ -31,17 +31,17 @@ use crate::failure::Failure;
 use crate::output::Answer;
 use crate::output::say;
 
-/// How long a test that is still running may hold up the end of the command.
+/// How long a test that is still running may delay the end of the command.
 const LAST_ATTEMPT: Duration = Duration::from_secs(15);
 
 const UNSERVED: &str = "No server runs on this database, and only a server delivers webhooks. Start one (bookguard serve), and \
                         it sends what is due.";
 
-/// A database file that is worked on.
+/// An open database.
 pub struct Local {
     session: Session,
     closing: Closing,
-    /// The database, where it is a file.
+    /// The database's path, if it is a file.
     file: Option<PathBuf>,
     courier: Option<Arc<Courier>>,
     retention_days: u32,
@@ -49,10 +49,10 @@ pub struct Local {
 }
 
 impl Local {
-    /// Opens the database of `config`, acting for `partner_id` where one is needed.
+    /// Opens the database of `config`, acting for `partner_id` if one is needed.
     ///
     /// # Errors
-    /// [`Failure::Unexpected`] with what is wrong with the database or its key.
+    /// [`Failure::Unexpected`] that says what is wrong with the database or its key.
     pub fn open(
         config: Config,
         partner_id: Option<PartnerId>,
@@ -61,12 +61,12 @@ impl Local {
         let file = config.db.file().map(ToOwned::to_owned);
         let opening = service::ServiceConfig {
             create: purpose == Purpose::Begin,
-            // Whoever holds the database decides who registers.
+            // The administrator decides who registers.
             registration: match config.registration {
                 RegistrationMode::Closed => RegistrationMode::Open,
                 mode => mode,
             },
-            // Without an outbox, what is to be delivered is born in nobody's hands.
+            // Without an outbox, deliveries are inserted without a lease.
             ..config.service(&config.listen, None)
         };
         let (service, closing) = block_in_place(|| Service::open(opening))?;
@@ -75,7 +75,7 @@ impl Local {
         }
         let courier = match purpose {
             Purpose::Wait => {
-                // It is handed nothing and claims nothing; it waits for outcomes and sends tests.
+                // It gets no deliveries and claims none; it waits for outcomes and sends tests.
                 let (outbox, leased) = Outbox::new();
                 let settings = CourierConfig {
                     claims: false,
@@ -102,15 +102,15 @@ impl Local {
         })
     }
 
-    /// Whether it acts for no partner in particular.
+    /// Whether it acts for no specific partner.
     pub fn is_for_all(&self) -> bool {
         self.session.authority == Authority::Administrator { partner_id: None }
     }
 
-    /// Says so if no server runs on the database.
+    /// Prints a notice if no server runs on the database.
     ///
     /// # Errors
-    /// [`Failure::Refused`] when the database does not answer.
+    /// [`Failure::Refused`] if the database does not answer.
     pub fn say_if_unserved(&self) -> Result<(), Failure> {
         if !self.has_server()? {
             say(UNSERVED);
@@ -130,15 +130,15 @@ impl Local {
         &self.session.service
     }
 
-    /// For how many days events are kept whole; `None` is for ever.
+    /// For how many days events are kept whole; `None` means for ever.
     pub fn retention_days(&self) -> Option<u32> {
         (self.retention_days > 0).then_some(self.retention_days)
     }
 
-    /// The Model Context Protocol, on this database and for the partner it acts for. Give it back before [`Self::close`].
+    /// The Model Context Protocol on this database, for the partner it acts for. Drop it before [`Self::close`].
     ///
     /// # Errors
-    /// [`Failure::Unexpected`] when it was not opened to wait for outcomes, or there are no threads to be had.
+    /// [`Failure::Unexpected`] if the database was not opened to wait for outcomes, or threads cannot be started.
     pub fn mcp(&self) -> Result<LocalMcp, Failure> {
         let courier = self.courier.clone().ok_or_else(|| {
             Failure::Unexpected("the database was opened for something else".to_owned())
@@ -146,10 +146,10 @@ impl Local {
         LocalMcp::new(self.session.clone(), courier, self.report).map_err(Failure::Unexpected)
     }
 
-    /// What the deliveries of the partner it acts for are signed with.
+    /// The secrets that sign the deliveries of the partner it acts for.
     ///
     /// # Errors
-    /// [`Failure::Usage`] when it acts for none.
+    /// [`Failure::Usage`] if it acts for none.
     pub fn signing_secret(&self) -> Result<Secret, Failure> {
         let partner_id = self.session.partner_id()?;
         let service = &self.session.service;
@@ -165,14 +165,9 @@ impl Local {
 
     /// Calls an operation.
     pub async fn call<O: Operation>(&self, request: Request) -> Result<Answer<O::Output>, Failure> {
-        // The store blocks, and may have a runtime of its own.
+        // The store blocks, and may have its own runtime.
         let json = match block_in_place(|| operation::prepare::<O>(&self.session, &request))? {
-            Action::Read(run) | Action::Long(run) => {
-                operation::to_json(&block_in_place(|| run(&self.session))?)
-            }
-            Action::Stored { read, .. } => block_in_place(|| read(&self.session))?.body,
-            // Only whoever has kept an answer is told so.
-            Action::Unchanged(_) => Vec::new(),
+            Action::Read { read, .. } => block_in_place(|| read(&self.session))?.body,
             Action::Watch(reading) => {
                 let look = async || block_in_place(|| (reading.look)(&self.session));
                 operation::to_json(&watch(self.session.service.news(), &reading, look).await?)
@@ -207,7 +202,7 @@ impl Local {
         }
     }
 
-    /// What a manual retry or a test came to; the answer before it is known, if it stays unknown.
+    /// Waits for the outcome of a manual retry or a test; if it stays unknown, returns `pending`.
     async fn answer(
         &self,
         courier: &Courier,
@@ -226,7 +221,7 @@ impl Local {
         Ok(body)
     }
 
-    /// Lets what is being delivered end, and closes the database.
+    /// Waits for deliveries under way, and closes the database.
     pub async fn close(self) {
         if let Some(courier) = &self.courier {
             courier.stop(LAST_ATTEMPT).await;
@@ -242,7 +237,7 @@ impl Local {
     }
 }
 
-/// A test shows what becomes of a delivery: beside a server that is what the server's settings make of it, not those here.
+/// A test shows the outcome of a delivery. Beside a server, the server's settings decide it, not those here.
 fn may_send(awaits: &Awaits, served: bool) -> Result<(), Failure> {
     match awaits {
         Awaits::Outcome(_) => Ok(()),

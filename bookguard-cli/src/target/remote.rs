@@ -1,7 +1,7 @@
-//! One HTTP client for every operation: the route says where to send it, and the answer or its error is read.
+//! The HTTP client for every operation: the route says where to send the request; the answer or its error is parsed here.
 //!
-//! The key goes to the address that was named and nowhere else: redirects are not followed. Invariant: whatever
-//! answers (a proxy's page, half a body, no end of a body), the command ends with a sentence that says so.
+//! The key is sent only to the address that was named: redirects are not followed. Invariant: whatever answers (a proxy's
+//! page, half a body, an endless body), the command ends with a sentence that says so.
 
 use std::time::Duration;
 
@@ -20,9 +20,9 @@ use crate::files::DOCUMENT_BYTES;
 use crate::http;
 use crate::output::Answer;
 
-/// To be connected.
+/// The time to connect.
 const CONNECT: Duration = Duration::from_secs(10);
-/// To be answered in full. A manual retry waits ten seconds of it for its receiver.
+/// The time for a complete answer. Ten seconds of it are for a manual retry, which waits for its receiver.
 const ANSWER: Duration = Duration::from_secs(60);
 
 /// A server.
@@ -37,12 +37,12 @@ impl Remote {
     /// The server at `address`, called with `key`.
     ///
     /// # Errors
-    /// [`Failure::Usage`] for what is not an address.
+    /// [`Failure::Usage`] for an invalid address.
     pub fn new(address: &str, key: Option<String>) -> Result<Self, Failure> {
         let base = base_url(address)?;
         let client = http::client(|client| {
             let client = client.connect_timeout(CONNECT).timeout(ANSWER);
-            // A proxy of the environment cannot reach this machine's own addresses.
+            // A proxy from the environment cannot reach this machine's own addresses.
             if on_this_machine(&base) {
                 client.no_proxy()
             } else {
@@ -61,7 +61,7 @@ impl Remote {
         Ok(Self { base, key, client })
     }
 
-    /// A secret of the key's own, which tells nothing of the key.
+    /// A secret derived from the key, which reveals nothing about the key.
     ///
     /// # Errors
     /// [`Failure::NoKey`].
@@ -79,7 +79,7 @@ impl Remote {
             .map_err(|why| Failure::BadAnswer(format!("{url} did not answer as Bookguard does ({why}). Check the address, and that the server runs this version.")))
     }
 
-    /// The body of an operation's answer, and where it came from.
+    /// The body of an operation's answer, and the address it came from.
     async fn ask(&self, route: &Route, request: Request) -> Result<(Url, Vec<u8>), Failure> {
         if self.key.is_none() && route.access != Access::Open {
             return Err(Failure::NoKey);
@@ -112,7 +112,7 @@ impl Remote {
         Ok((url, body))
     }
 
-    /// A text that does not belong to an operation, such as the checkpoint.
+    /// Gets a text that is not an operation's answer, such as the checkpoint.
     pub async fn text(&self, path: &str) -> Result<String, Failure> {
         let url = self.address(path, &[], &[]).ok_or_else(unknown)?;
         let body = self.send(self.client.get(url.clone())).await?;
@@ -123,10 +123,10 @@ impl Remote {
         })
     }
 
-    /// A message of the Model Context Protocol: a status, and a body that may be empty.
+    /// Sends a message of the Model Context Protocol. Returns the status, and a body that may be empty.
     ///
     /// # Errors
-    /// [`Failure::Unreachable`], [`Failure::BadAnswer`], also where the address leads elsewhere.
+    /// [`Failure::Unreachable`], [`Failure::BadAnswer`], also if the address redirects.
     pub async fn message(
         &self,
         headers: HeaderMap,
@@ -143,7 +143,7 @@ impl Remote {
         Ok((status, self.body(response).await?))
     }
 
-    /// Fills a route's path; `None` when a parameter cannot be an id of Bookguard's, which could name another route.
+    /// Fills in a route's path; `None` if a parameter cannot be an id of Bookguard's, because it could name another route.
     fn address(&self, route: &str, path: &[String], query: &[(String, String)]) -> Option<Url> {
         let mut url = self.base.clone();
         let mut parameters = path.iter();
@@ -172,7 +172,7 @@ impl Remote {
         Some(url)
     }
 
-    /// Sends a request as this program, with the key.
+    /// Sends a request with this program's name and the key.
     async fn dispatch(&self, builder: RequestBuilder) -> Result<Response, Failure> {
         let mut headers = HeaderMap::new();
         headers.insert(
@@ -268,7 +268,7 @@ fn on_this_machine(url: &Url) -> bool {
     }
 }
 
-/// What cannot be an id is answered like an id that nobody has.
+/// Text that cannot be an id gets the same answer as an unknown id.
 fn unknown() -> Failure {
     bookguard_core::Error::not_found("resource").into()
 }

@@ -1,4 +1,4 @@
-//! Remembered answers, and the smallest write there is.
+//! Remembered answers, and a minimal write that tests the storage.
 
 use crate::engine::batch::BatchState;
 use crate::engine::change::Change;
@@ -7,7 +7,7 @@ use crate::engine::needs::Needs;
 use crate::limits;
 use crate::model::Timestamp;
 
-/// Replaces a remembered answer, once the outcome a retry waited for is known.
+/// Replaces a remembered answer once the outcome that a retry waited for is known.
 #[derive(Debug)]
 pub(crate) struct ReplaceAnswer {
     /// The remembered answer's key.
@@ -30,7 +30,7 @@ impl Command for ReplaceAnswer {
     }
 }
 
-/// Forgets answers whose time is over, a thousand at a time.
+/// Deletes expired answers, a thousand at a time.
 #[derive(Debug)]
 pub struct ForgetAnswers;
 

@@ -1,7 +1,7 @@
-//! The slice of state that a batch of commands can touch, loaded before the first is decided.
+//! The state that a batch of commands can touch, loaded before the first command is decided.
 //!
-//! [`BatchState::apply`] makes each change visible to the next command of the batch, so that deciding a batch gives
-//! what deciding its commands one after another would.
+//! [`BatchState::apply`] makes each change visible to the next command of the batch. So deciding a batch gives the same
+//! results as deciding its commands one after another.
 
 mod apply;
 
@@ -20,56 +20,59 @@ use crate::model::{
 use crate::policy::{PolicySetVersion, Terms};
 use crate::webhook::SecretTerm;
 
-/// What the commands of one batch can see.
+/// The state that the commands of one batch can see.
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 pub struct BatchState {
-    /// Partners named by commands.
+    /// The partners that commands name.
     pub partners: HashMap<PartnerId, PartnerState>,
-    /// Bookings named by commands.
+    /// The bookings that commands name.
     pub bookings: HashMap<BookingId, LoadedBooking>,
-    /// Where the chains of bookings stand to which a command may add, these and those of which a delivery is settled.
+    /// The ends of the chains that commands may extend: those of `bookings`, and those of bookings with a settled
+    /// delivery.
     pub chains: HashMap<BookingId, ChainState>,
-    /// Keys that commands name, and all live ones of partners whose commands add or revoke one.
+    /// The keys that commands name, and all live keys of partners whose commands add or revoke one.
     pub keys: HashMap<ApiKeyId, KeyState>,
-    /// Events named by commands.
+    /// The events that commands name.
     pub events: HashMap<EventId, EventState>,
-    /// Deliveries named by commands, or due.
+    /// The deliveries that commands name, and those that are due.
     pub deliveries: HashMap<(EventId, EndpointId), DeliveryState>,
-    /// Deliveries that are due and in nobody's hands, by endpoint, the longest due first.
+    /// Deliveries that are due and not leased, by endpoint, the longest due first.
     pub due: HashMap<EndpointId, Vec<EventId>>,
-    /// Deliveries that are held too long, or by who is gone.
+    /// Deliveries whose lease ended or whose node is gone.
     pub lapsed: BTreeSet<(EventId, EndpointId)>,
-    /// Endpoints that are deleted, of those for which old events wait.
+    /// The deleted endpoints for which old events wait.
     pub deleted: HashSet<EndpointId>,
-    /// How far the events were looked through, where that is asked; `None` before the first time.
+    /// How far the events were examined, if requested; `None` before the first time.
     pub sweep: Option<Sweep>,
-    /// Limits of the endpoints in `due`, if they have any.
+    /// The rate limits of the endpoints in `due`, if they have any.
     pub limits: HashMap<EndpointId, Option<u32>>,
-    /// The health of the endpoints whose deliveries are claimed or settled; deleted ones are left out.
+    /// The health of the endpoints whose deliveries are claimed or settled. Deleted endpoints are left out.
     pub health: HashMap<EndpointId, EndpointHealth>,
-    /// The terms of secrets that commands replace, in the order they were made, by owner.
+    /// The terms of secrets that commands replace, by owner, in the order in which they were made.
     pub secrets: HashMap<[u8; 16], Vec<SecretTerm>>,
-    /// Recoveries that commands take further, and those of partners who begin one that count for that; with their owners.
+    /// The recoveries that commands continue, and those that count when a partner begins one; with their owners.
     pub recoveries: HashMap<RecoveryId, (PartnerId, Recovery)>,
     /// The next events of recoveries, by their numbers.
     pub log: HashMap<(PartnerId, u64), LoggedEvent>,
     /// Answers remembered under the commands' keys.
-    pub prior: HashMap<[u8; 32], Prior>,
-    /// Leaves in the log, those of this batch included.
+    pub prior: HashMap<[u8; 32], RememberedAnswer>,
+    /// The number of leaves in the log, including this batch's.
     pub size: u64,
-    /// The time of the log's last entry, this batch included. No later one has an earlier time, whatever the clock says.
+    /// The time of the log's last entry, including this batch's. No later entry has an earlier time, whatever the clock
+    /// says.
     pub written: Timestamp,
     /// The log's name.
     pub origin: String,
-    /// The key the log verifies under, in note form.
+    /// The key that verifies the log, in note form.
     pub vkey: String,
-    /// How the database lacks what was published: then all that can be asked is to accept the loss.
+    /// What the database lacks of the published log, if it was rolled back. Then only accepting the loss is allowed.
     pub rollback: Option<Rollback>,
-    /// Whether the database's disk has less room than the operator keeps for what is there already.
+    /// Whether the database's disk has less room than the operator reserves for existing data.
     pub storage_low: bool,
-    /// The quota of partners that have none of their own.
+    /// The quota of partners without one of their own.
     pub quota: Quota,
-    /// Whether deliveries may be born in the courier's hands, by endpoint: how many more it will take.
+    /// How many more new deliveries the courier takes at once, by endpoint. Such deliveries are leased from the start.
     pub room: HashMap<EndpointId, usize>,
 }
 
@@ -78,54 +81,54 @@ pub struct BatchState {
 pub struct PartnerState {
     /// The partner.
     pub partner: Partner,
-    /// Events so far.
+    /// The number of events so far.
     pub events: u64,
-    /// What it has brought in so far.
+    /// Its usage so far.
     pub usage: Usage,
-    /// What the operator said it may have.
+    /// The quota that the operator gave it.
     pub quota: Quota,
-    /// Keys that are not revoked; counted only for commands that add or revoke one.
+    /// The number of keys that are not revoked, counted only for commands that add or revoke one.
     pub live_keys: usize,
-    /// Endpoints that are not deleted.
+    /// The endpoints that are not deleted.
     pub endpoints: Vec<Endpoint>,
-    /// How far it has come with its policies.
+    /// The version of its policy set.
     pub policy_set_version: PolicySetVersion,
-    /// The latest versions of its policies, by id; loaded only for commands that put one or choose among them.
+    /// The latest versions of its policies, by id, loaded only for commands that put one or choose among them.
     pub policies: BTreeMap<String, LatestPolicy>,
 }
 
 /// The latest version of a partner's policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LatestPolicy {
-    /// Its number.
+    /// The version's number.
     pub version: u32,
-    /// Its hash.
+    /// The hash of its text.
     pub hash: String,
     /// When it was put.
     pub made_at: Timestamp,
 }
 
-/// Where the chain of a booking's entries stands.
+/// The end of a booking's chain of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChainState {
     /// The booking's name in the ledger.
     pub stream: [u8; 16],
-    /// Entries in its chain.
+    /// The number of entries in its chain.
     pub entries: u64,
-    /// The leaf hash of the last.
+    /// The leaf hash of the last entry.
     pub tip: Hash,
 }
 
-/// A booking as it is kept, with its terms.
+/// A stored booking with its terms.
 #[derive(Debug, Clone)]
 pub struct LoadedBooking {
-    /// What its facts come to.
+    /// The state that follows from its facts.
     pub state: BookingState,
     /// The terms in force.
     pub terms: Terms,
-    /// The terms with which it was recorded, once its event was moved.
+    /// The terms with which it was recorded, if its event was rescheduled since.
     pub first_terms: Option<FrozenTerms>,
-    /// Its name in the ledger.
+    /// The booking's name in the ledger.
     pub stream: [u8; 16],
 }
 
@@ -140,33 +143,33 @@ impl Deref for LoadedBooking {
 /// A key and its owner.
 #[derive(Debug, Clone)]
 pub struct KeyState {
-    /// Whose.
+    /// The owner.
     pub partner_id: PartnerId,
     /// The key.
     pub key: ApiKey,
 }
 
-/// An event and where it goes.
+/// An event and its destinations.
 #[derive(Debug, Clone)]
 pub struct EventState {
-    /// Whose.
+    /// The partner it belongs to.
     pub partner_id: PartnerId,
-    /// Its number in the partner's sequence.
+    /// Its number in the partner's log.
     pub seq: u64,
-    /// Of which booking it tells.
+    /// The booking it is about.
     pub booking_id: BookingId,
-    /// Its type, for endpoints made since.
+    /// Its type. Endpoints made since then depend on it.
     pub event_type: EventType,
     /// Its body, or what is left of it.
     pub content: Content,
     /// Manual retries so far.
     pub retries: u32,
-    /// Its deliveries' endpoints.
+    /// The endpoints of its deliveries.
     pub endpoints: Vec<EndpointId>,
 }
 
 impl EventState {
-    /// The event with this id as it is kept; `None` once it is pruned.
+    /// The event with this id as stored; `None` if it is pruned.
     pub fn row(&self, event_id: EventId) -> Option<EventRow> {
         let body = self.content.body()?;
         Some(EventRow {
@@ -180,46 +183,46 @@ impl EventState {
     }
 }
 
-/// An event that a recovery comes by.
+/// An event that a recovery examines.
 #[derive(Debug, Clone)]
 pub struct LoggedEvent {
     /// Its id.
     pub event_id: EventId,
-    /// Its type, for endpoints made since.
+    /// Its type. Endpoints made since then depend on it.
     pub event_type: EventType,
-    /// Whether there is nothing left to send.
+    /// Whether it is pruned, so that there is nothing left to send.
     pub is_pruned: bool,
-    /// Its deliveries' endpoints, when the batch began.
+    /// The endpoints of its deliveries when the batch began.
     pub endpoints: Vec<EndpointId>,
 }
 
 /// An answer remembered under an Idempotency-Key.
 #[derive(Debug, Clone)]
-pub enum Prior {
+pub enum RememberedAnswer {
     /// From an earlier batch.
     Stored {
-        /// What was asked.
+        /// The request's digest.
         request: [u8; 32],
         /// The body that was sent.
         answer: Arc<[u8]>,
     },
     /// From an earlier command of this batch.
     Pending {
-        /// What was asked.
+        /// The request's digest.
         request: [u8; 32],
-        /// That command's index.
+        /// The index of that command.
         command: usize,
     },
 }
 
 impl BatchState {
-    /// What a partner may have, and has by `at`.
+    /// A partner's quota and its usage by `at`.
     pub fn quota_of(&self, state: &PartnerState, at: Timestamp) -> QuotaReport {
         let quota = state.quota.or(self.quota);
         QuotaReport::of(quota, &state.usage, state.endpoints.len() as u64, at)
     }
 
-    /// The partner's state, when it may act.
+    /// The partner's state, if the partner may act.
     pub fn active_partner(&self, partner_id: &PartnerId) -> Option<&PartnerState> {
         self.partners
             .get(partner_id)

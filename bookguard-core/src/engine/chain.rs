@@ -1,7 +1,8 @@
-//! A chain of ledger entries, a booking's or one of the log's own, continued by one command: each entry names the one before.
+//! Extends a chain of ledger entries, a booking's or the log's own, by one command. Each entry names the one before it.
 //!
-//! Invariant: no entry of the log has an earlier time than the one before it. A command's time was taken before its turn, and the
-//! clock may have been set back since; then the entry has the time of the one before it, and the fact in it says the clock's.
+//! Invariant: no entry of the log has an earlier time than the entry before it. A command's time is taken before its
+//! turn, and the clock may have been set back since. In that case the leaf has the time of the entry before it, and the
+//! fact in it has the command's time.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::evidence::facts::{Fact, LeafPlace, Logged, SealedFact};
 use crate::ledger::{Hash, Leaf, LeafKind, leaf_hash};
 use crate::model::{BookingId, Timestamp};
 
-/// Where an entry goes.
+/// The place of a new entry.
 #[derive(Clone, Copy)]
 struct Slot {
     booking_id: Option<BookingId>,
@@ -28,7 +29,7 @@ struct Slot {
 }
 
 impl Slot {
-    /// The first of a chain.
+    /// The first place of a chain.
     fn first(batch: &BatchState, booking_id: Option<BookingId>, stream: [u8; 16]) -> Self {
         Self {
             booking_id,
@@ -40,7 +41,7 @@ impl Slot {
         }
     }
 
-    /// The one behind the last entry of a booking.
+    /// The place after the last entry of a booking.
     fn after(batch: &BatchState, booking_id: BookingId) -> Result<Self, Error> {
         let chain = batch.chains.get(&booking_id).ok_or_else(|| {
             Error::internal(format!(
@@ -81,9 +82,9 @@ impl Slot {
     }
 }
 
-/// A booking with the facts that a command adds to it.
-pub(crate) struct Addition {
-    /// The booking, the added facts included.
+/// A booking and the facts that a command adds to it.
+pub(crate) struct AppendedFacts {
+    /// The booking, including the added facts.
     pub booking: LoadedBooking,
     next: Slot,
     at: Timestamp,
@@ -91,11 +92,11 @@ pub(crate) struct Addition {
     entries: Vec<Change>,
 }
 
-impl Addition {
-    /// Adds to a booking there is. The facts' seeds come from `seed`: rules roll no dice.
+impl AppendedFacts {
+    /// Adds facts to an existing booking. Their seeds come from `seed`, because rules use no randomness.
     ///
     /// # Errors
-    /// `internal`, when it is not known where the chain stands.
+    /// `internal` if the end of the chain is unknown.
     pub fn to(
         batch: &BatchState,
         booking: &LoadedBooking,
@@ -111,10 +112,10 @@ impl Addition {
         })
     }
 
-    /// Records a fact, and applies it.
+    /// Records a fact and applies it.
     ///
     /// # Errors
-    /// `internal`, for a value nothing can commit to, or a fact that cannot follow those before it.
+    /// `internal` for a value that nothing can commit to, or for a fact that cannot follow the earlier ones.
     pub fn record(&mut self, fact: impl Into<Fact>) -> Result<LeafPlace, Error> {
         let fact = fact.into();
         let mut seed = [0; 32];
@@ -135,7 +136,7 @@ impl Addition {
         Ok(place)
     }
 
-    /// What it changes: the entries, and the booking.
+    /// The resulting changes: the entries and the booking.
     pub fn changes(self) -> Vec<Change> {
         let mut changes = self.entries;
         changes.push(Change::BookingChanged(Box::new(self.booking)));
@@ -143,10 +144,10 @@ impl Addition {
     }
 }
 
-/// An entry of the log's own, in a chain that no booking has.
+/// An entry of the log's own, in a chain that belongs to no booking.
 ///
 /// # Errors
-/// `internal`, for a value nothing can commit to.
+/// `internal` for a value that nothing can commit to.
 pub(crate) fn of_the_log(
     batch: &BatchState,
     stream: [u8; 16],
@@ -161,7 +162,7 @@ pub(crate) fn of_the_log(
 /// The first entry of a new booking.
 ///
 /// # Errors
-/// `internal`, when its leaf cannot be written.
+/// `internal` if its leaf cannot be written.
 pub(crate) fn first(
     batch: &BatchState,
     booking_id: BookingId,
@@ -172,10 +173,10 @@ pub(crate) fn first(
     Slot::first(batch, Some(booking_id), stream).fill(at, Arc::clone(fact))
 }
 
-/// The next entry of a booking's chain, of a fact that was committed to already.
+/// The next entry of a booking's chain, for a fact that was committed to already.
 ///
 /// # Errors
-/// As [`first`]; and when it is not known where the chain stands.
+/// As [`first`], and if the end of the chain is unknown.
 pub(crate) fn next(
     batch: &BatchState,
     booking_id: BookingId,

@@ -1,5 +1,5 @@
-//! Everything a command can cause. The store writes changes; [`crate::engine::batch::BatchState`] makes them visible to the
-//! next command of the same batch.
+//! Every effect that a command can have. The store writes changes; [`crate::engine::batch::BatchState`] makes them
+//! visible to the next command of the same batch.
 
 use std::sync::Arc;
 
@@ -16,182 +16,182 @@ use crate::webhook::{Attempt, SecretTerm};
 /// One effect of an accepted command.
 #[derive(Debug, Clone)]
 pub enum Change {
-    /// A partner exists.
+    /// A partner was added.
     PartnerAdded {
         /// The partner.
         partner: Box<Partner>,
         /// Its sealed signing secret.
         secret: Vec<u8>,
     },
-    /// A partner moved on.
+    /// A partner's status changed.
     PartnerStatusChanged {
-        /// Which.
+        /// The partner.
         partner_id: PartnerId,
-        /// Where to.
+        /// The new status.
         status: PartnerStatus,
     },
-    /// A key exists.
+    /// A key was added.
     KeyAdded {
-        /// Whose.
+        /// Its owner.
         partner_id: PartnerId,
         /// The key.
         key: Box<NewKey>,
     },
-    /// A key ended.
+    /// A key was revoked.
     KeyRevoked {
-        /// Which.
+        /// The key.
         api_key_id: ApiKeyId,
         /// When.
         at: Timestamp,
     },
-    /// A version of a policy exists, and is its latest.
+    /// A version of a policy was added and is now its latest.
     PolicyAdded {
-        /// Whose.
+        /// The partner.
         partner_id: PartnerId,
         /// The version.
         kept: Box<KeptPolicy>,
-        /// Versions of all the partner's policies, now.
+        /// The number of versions of all the partner's policies, including this one.
         versions: u64,
     },
-    /// A partner decided otherwise.
+    /// A partner changed its settings.
     PartnerDecided {
-        /// Which.
+        /// The partner.
         partner_id: PartnerId,
-        /// What holds from now on.
+        /// The settings from now on.
         settings: Box<PartnerSettings>,
     },
     /// The operator gave a partner a quota of its own.
     QuotaSet {
-        /// Which.
+        /// The partner.
         partner_id: PartnerId,
-        /// What holds from now on.
+        /// The quota from now on.
         quota: Quota,
     },
-    /// A booking exists. Its first entry follows.
+    /// A booking was added. Its first entry follows.
     BookingAdded(Arc<NewBooking>),
-    /// A booking is otherwise than it was, by the entries before this.
+    /// A booking changed through the entries before this change.
     BookingChanged(Box<LoadedBooking>),
-    /// A leaf is appended to the log, and to its booking's chain.
+    /// A leaf was appended to the log and to its booking's chain.
     Entry(Box<Entry>),
-    /// The log goes on under a new name.
+    /// The log continues under a new name.
     LogRenamed {
         /// The name.
         origin: String,
         /// The key under that name, in note form.
         vkey: String,
     },
-    /// An event happened.
+    /// An event was added.
     EventAdded(Box<EventRow>),
-    /// An event goes to an endpoint.
+    /// A delivery of an event to an endpoint was added.
     DeliveryAdded {
-        /// Which event.
+        /// The event.
         event_id: EventId,
         /// The endpoint.
         endpoint_id: EndpointId,
         /// Its state.
         state: DeliveryState,
     },
-    /// A delivery's state.
+    /// A delivery's state changed.
     DeliveryUpdated {
-        /// Which event.
+        /// The event.
         event_id: EventId,
         /// The endpoint.
         endpoint_id: EndpointId,
-        /// Its state.
+        /// The delivery's new state.
         state: DeliveryState,
     },
-    /// A delivery's schedule begins anew while an attempt at it is under way, which is left to whoever makes it.
+    /// A delivery's schedule restarted during an attempt, which its holder finishes.
     DeliveryRenewed {
-        /// Which event.
+        /// The event.
         event_id: EventId,
         /// The endpoint.
         endpoint_id: EndpointId,
-        /// Its state, under the lease it was under.
+        /// Its state, still under the same lease.
         state: DeliveryState,
     },
-    /// One attempt of a delivery, append-only.
+    /// An attempt of a delivery was added. Attempts are never changed.
     AttemptAdded {
-        /// Which event.
+        /// The event.
         event_id: EventId,
         /// The endpoint.
         endpoint_id: EndpointId,
-        /// Its number, from 1.
+        /// The attempt's number, from 1.
         number: u32,
-        /// What happened.
+        /// The attempt.
         attempt: Box<Attempt>,
     },
     /// An event was retried by hand.
     EventRetried {
-        /// Which.
+        /// The event.
         event_id: EventId,
-        /// How often, now.
+        /// The number of manual retries, including this one.
         retries: u32,
     },
-    /// An old event's body is deleted, and every attempt to deliver it.
+    /// An old event's body was deleted, along with every attempt to deliver it.
     EventPruned {
-        /// Which.
+        /// The event.
         event_id: EventId,
         /// What is left of the body.
         pruned: Pruned,
     },
-    /// Events were looked through to here.
+    /// The search for old events came this far.
     Swept(Sweep),
-    /// An endpoint exists.
+    /// An endpoint was added.
     EndpointAdded {
-        /// Whose.
+        /// Its owner.
         partner_id: PartnerId,
         /// The endpoint.
         endpoint: Box<Endpoint>,
     },
-    /// An endpoint is otherwise than it was: its address, types, words, limit, or whose secret it uses.
+    /// An endpoint's address, types, description, limit or choice of secret changed.
     EndpointChanged {
-        /// As it is now.
+        /// The endpoint as it is now.
         endpoint: Box<Endpoint>,
-        /// Since when it takes what it takes now, if that is what changed.
+        /// Since when it takes what it takes now, if that changed.
         since: Option<Timestamp>,
     },
     /// An endpoint's health changed.
     EndpointHealthChanged {
-        /// Which.
+        /// The endpoint.
         endpoint_id: EndpointId,
         /// Its health now.
         health: EndpointHealth,
     },
-    /// A further secret signs.
+    /// A further signing secret was added.
     SecretAdded {
-        /// A partner's id or an endpoint's.
+        /// The id of the owner, a partner or an endpoint.
         owner: [u8; 16],
         /// When it was made, and from when on it signs alone.
         term: SecretTerm,
-        /// The secret.
+        /// The sealed secret.
         sealed: Vec<u8>,
     },
-    /// Secrets of one owner that sign nothing any more are forgotten.
+    /// Secrets of one owner that no longer sign anything were deleted.
     SecretsForgotten {
-        /// A partner's id or an endpoint's.
+        /// The id of the owner, a partner or an endpoint.
         owner: [u8; 16],
-        /// Those made before; all of them when not given.
+        /// Only those made before this; all of them if `None`.
         made_before: Option<Timestamp>,
     },
-    /// An endpoint was deleted, and with it what still waited for it is given up.
+    /// An endpoint was deleted, so its waiting deliveries are given up.
     EndpointDeleted {
-        /// Which.
+        /// The endpoint.
         endpoint_id: EndpointId,
         /// When.
         at: Timestamp,
     },
-    /// A recovery exists, perhaps finished already.
+    /// A recovery was added. It may have finished already.
     RecoveryAdded {
-        /// Whose.
+        /// The partner.
         partner_id: PartnerId,
         /// The recovery.
         recovery: Box<Recovery>,
     },
-    /// A recovery has come further.
+    /// A recovery made progress.
     RecoveryUpdated {
-        /// Whose.
+        /// The partner.
         partner_id: PartnerId,
-        /// As it is now.
+        /// The recovery as it is now.
         recovery: Box<Recovery>,
     },
     /// A remembered answer was replaced.
@@ -201,36 +201,36 @@ pub enum Change {
         /// The body that was sent.
         answer: Vec<u8>,
     },
-    /// Answers remembered before this instant are forgotten, a thousand at a time.
+    /// Answers remembered before an instant were deleted, a thousand at a time.
     AnswersForgotten {
         /// The instant.
         before: Timestamp,
     },
-    /// Something is written and deleted again.
+    /// Something was written and deleted again.
     WriteTried,
 }
 
-/// A leaf with what its commitment opens to.
+/// A leaf and what opens its commitment.
 #[derive(Debug, Clone)]
 pub struct Entry {
     /// Position in the log.
     pub index: u64,
-    /// Whose booking; of none when the fact is the log's own.
+    /// The booking, or `None` for an entry of the log's own.
     pub booking_id: Option<BookingId>,
     /// Position in the booking's chain.
     pub seq: u64,
-    /// The leaf's time: the command's, or the log's last where that is later.
+    /// The leaf's time: the command's, or the log's last if that is later.
     pub at: Timestamp,
     /// The exact leaf bytes.
     pub leaf: Vec<u8>,
-    /// Their RFC 6962 hash.
+    /// The leaf's RFC 6962 hash.
     pub hash: Hash,
     /// What the leaf commits to.
     pub fact: Arc<SealedFact>,
 }
 
 impl Entry {
-    /// Where it stands.
+    /// The entry's place in the log.
     pub fn place(&self) -> LeafPlace {
         LeafPlace {
             index: self.index,
@@ -240,34 +240,34 @@ impl Entry {
     }
 }
 
-/// An event as it is kept.
+/// An event as stored.
 #[derive(Debug, Clone)]
 pub struct EventRow {
     /// Its id.
     pub event_id: EventId,
-    /// Whose.
+    /// The partner it belongs to.
     pub partner_id: PartnerId,
-    /// Number in the partner's gapless sequence.
+    /// Its number in the partner's gapless log.
     pub seq: u64,
-    /// Which booking.
+    /// The booking it is about.
     pub booking_id: BookingId,
-    /// What happened.
+    /// Its type.
     pub event_type: EventType,
     /// The exact body of every delivery.
     pub body: Arc<[u8]>,
 }
 
-/// What the store has of an event's body.
+/// The stored part of an event's body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     /// The exact body of every delivery.
     Whole(Arc<[u8]>),
-    /// It was deleted.
+    /// The body was pruned.
     Pruned(Pruned),
 }
 
 impl Content {
-    /// The body, while there is one.
+    /// The body, unless it is pruned.
     pub fn body(&self) -> Option<&Arc<[u8]>> {
         match self {
             Self::Whole(body) => Some(body),
@@ -279,18 +279,18 @@ impl Content {
 /// What is left of a body that was deleted because its event was old.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pruned {
-    /// When.
+    /// When it was deleted.
     pub at: Timestamp,
-    /// Its SHA-256.
+    /// The body's SHA-256.
     pub digest: [u8; 32],
 }
 
-/// How far the events were looked through for old ones. Their ids are in the order of their time.
+/// How far the search for old events has come. Event ids are ordered by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sweep {
-    /// The first id that was not looked at.
+    /// The first id that was not examined.
     pub next: EventId,
-    /// The first event before that which was old and still waited to be delivered.
+    /// The first event before `next` that was old but still waited to be delivered.
     pub waiting: Option<EventId>,
 }
 
@@ -303,48 +303,48 @@ impl Default for Sweep {
     }
 }
 
-/// What is known of one delivery.
+/// The state of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeliveryState {
-    /// Where it stands.
+    /// Its phase.
     pub phase: DeliveryPhase,
-    /// Attempts made.
+    /// The number of attempts made.
     pub attempts: u32,
-    /// Of these, how many count for the schedule: faults of ours do not.
+    /// The number of those that count for the schedule. Faults of ours do not.
     pub counted_attempts: u32,
-    /// When somebody may next take it: the next attempt's time, or the lease's end. `None` when it is over.
+    /// When a courier may next take it: at the next attempt's time or the lease's end. `None` if it is over.
     pub due: Option<Timestamp>,
-    /// The lease under which it is being attempted, while it is.
+    /// The lease under which an attempt is under way.
     pub lease: Option<i64>,
-    /// The leaf that records how it ended, the latest if it was tried again after that.
+    /// The leaf that records how it ended, the latest one if it was tried again after that.
     pub settled_leaf: Option<u64>,
-    /// When its schedule began, where that was not when the event happened: it was recovered, or is of an endpoint that
-    /// came later.
+    /// When its schedule began, if not when the event happened: the event was recovered, or the endpoint was added
+    /// later.
     pub begun: Option<Timestamp>,
-    /// When `due` was reckoned: a clock that is set back after that says an earlier time. `None` when it is over.
+    /// When `due` was computed. If the clock shows an earlier time, it was set back. `None` if the delivery is over.
     pub since: Option<Timestamp>,
 }
 
 impl DeliveryState {
-    /// Since when the event, which names the instant by its id, is being delivered.
+    /// When the delivery's schedule began. By default, that is the instant in the event's id.
     pub fn begun_at(&self, event_id: &EventId) -> Timestamp {
         self.begun.unwrap_or(event_id.made_at())
     }
 }
 
-/// Where a delivery stands.
+/// The phase of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeliveryPhase {
     /// No attempt has ended.
     Pending = 0,
     /// The receiver answered 2xx.
     Delivered = 1,
-    /// The last attempt failed, or there is nobody to deliver to any more.
+    /// The last attempt failed, or the endpoint was deleted.
     Failed = 2,
 }
 
 impl DeliveryPhase {
-    /// From the number the store keeps.
+    /// Reads the number that the store keeps.
     pub fn from_number(n: i64) -> Option<Self> {
         [Self::Pending, Self::Delivered, Self::Failed]
             .into_iter()

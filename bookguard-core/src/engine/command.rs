@@ -1,7 +1,7 @@
 //! What can be asked of the writer. A command is a value that carries its own needs and its own decision.
 //!
-//! What does not depend on the batch (ids, salts, field digests, JSON) is prepared by the caller's own task
-//! and travels in the command, so that the writer's time per command stays small.
+//! Whatever does not depend on the batch (ids, salts, field digests, JSON) is prepared by the caller's own task and
+//! travels in the command, so that the writer spends little time on each command.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -20,38 +20,39 @@ use crate::model::{
 };
 use crate::policy::{Policy, PolicySet, Terms};
 
-/// What a command causes, and what its caller is answered; or why it is refused.
+/// The changes that a command causes and the reply to its caller, or why it is refused.
 pub type Decided<R> = Result<(Vec<Change>, R), Error>;
 
-/// One thing that can be asked of the writer.
+/// A request to the writer.
 ///
-/// A command says itself which rows it has to see and what follows from them. A refused one causes nothing, so it never
+/// A command says which rows it must see and what follows from them. A refused command causes nothing, so it never
 /// disturbs its neighbours in a batch.
 pub trait Command: Debug + Send + 'static {
-    /// What the caller is answered.
+    /// The reply to the caller.
     type Reply;
 
-    /// Names what [`decide`](Self::decide) looks at, so that it is loaded with the batch.
+    /// Names the rows that [`decide`](Self::decide) reads, so that they are loaded with the batch.
     fn needs(&self, needs: &mut Needs);
 
-    /// The rule: no clock, no dice, no I/O. `at` is when the command was received, the instant of every fact it causes.
+    /// Applies the rule, without clock, randomness or I/O. `at` is when the command was received, and is the instant of
+    /// every fact it causes.
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Self::Reply>;
 
     /// Adds to the reply what is known only once the batch's leaves are in the tree.
     fn complete(&self, _reply: &mut Self::Reply, _head: &Head) {}
 
-    /// Whether it brings in something new. What little room is left on a disk is kept for the bookings that are there (their
-    /// protection, changes, cancellations and deliveries), and for keys and secrets that have to be replaced.
+    /// Whether it adds something new. When disk space is low, the rest is reserved for existing bookings (their
+    /// protection, changes, cancellations and deliveries) and for keys and secrets that must be replaced.
     fn brings_new(&self) -> bool {
         false
     }
 
-    /// Whether it may be decided while the database lacks what was published.
+    /// Whether it may be decided while the database lacks published entries.
     fn mends_rollback(&self) -> bool {
         false
     }
 
-    /// Whether it only tries out whether writing works, so that nobody loses anything when it fails.
+    /// Whether it only tests that writing works, so that nobody loses anything if it fails.
     fn is_probe(&self) -> bool {
         false
     }
@@ -62,14 +63,14 @@ pub trait Command: Debug + Send + 'static {
 pub struct Envelope<R> {
     /// When it was received: the instant of every fact it causes.
     pub at: Timestamp,
-    /// What is asked.
+    /// The command.
     pub command: Box<dyn Command<Reply = R>>,
-    /// Present when the caller sent an Idempotency-Key.
+    /// Present if the caller sent an Idempotency-Key.
     pub remember: Option<Remember<R>>,
 }
 
 impl<R> Envelope<R> {
-    /// A command that was received at this instant, without an Idempotency-Key.
+    /// A command received at this instant, without an Idempotency-Key.
     pub fn new(at: Timestamp, command: impl Command<Reply = R>) -> Self {
         Self {
             at,
@@ -79,50 +80,51 @@ impl<R> Envelope<R> {
     }
 }
 
-/// How an answer is remembered under an Idempotency-Key.
+/// How to remember an answer under an Idempotency-Key.
 #[derive(Debug)]
 pub struct Remember<R> {
-    /// SHA-256 over the caller's scope and the key: keys of different callers never meet.
+    /// SHA-256 over the caller's scope and the key, so that keys of different callers never collide.
     pub key: [u8; 32],
-    /// SHA-256 over operation, path and body: the same key with another request is refused.
+    /// SHA-256 over operation, path and body. Another request under the same key is refused.
     pub request: [u8; 32],
-    /// Writes the answer's body exactly as it is sent.
+    /// Encodes the answer's body exactly as it is sent.
     pub encode: fn(&R) -> Vec<u8>,
 }
 
-/// What the writer hands back for one command.
+/// The writer's answer to one command.
 #[derive(Debug, Clone)]
-pub enum Answer<R> {
+pub enum Written<R> {
     /// Decided now.
     Fresh(R),
-    /// Decided before, under the same Idempotency-Key: the body that was sent then.
+    /// Decided before, under the same Idempotency-Key. Holds the body that was sent then.
     Replayed(Arc<[u8]>),
 }
 
 /// The outcome of one command.
-pub type CommandOutcome<R> = Result<Answer<R>, Error>;
+pub type CommandOutcome<R> = Result<Written<R>, Error>;
 
-/// A key as the store keeps it.
+/// A key as stored.
 #[derive(Debug, Clone)]
 pub struct NewKey {
-    /// What lists show.
+    /// The public part, which lists show.
     pub key: ApiKey,
     /// SHA-256 of the secret.
     pub hash: [u8; 32],
 }
 
-/// A booking with everything prepared that does not depend on its batch.
+/// A booking, with everything prepared that does not depend on its batch.
 #[derive(Debug)]
 pub struct NewBooking {
-    /// The record.
+    /// The booking.
     pub booking: Booking,
     /// The frozen policy and schedule.
     pub terms: Terms,
-    /// The remembered policy set they were made from, which must be the partner's still; none when it was read just now.
+    /// The remembered policy set from which the terms were made, which must still be the partner's. `None` if it was
+    /// just read.
     pub policy_set: Option<Arc<PolicySet>>,
     /// `booking` as GET shows it.
     pub body: String,
-    /// `terms` as the store keeps them.
+    /// `terms` as stored.
     pub terms_body: String,
     /// The booking's random name in the ledger.
     pub stream: [u8; 16],
@@ -133,29 +135,29 @@ pub struct NewBooking {
 }
 
 impl NewBooking {
-    /// What it counts for in its partner's quota: what is recorded of it, and its terms.
+    /// The bytes it adds to its partner's usage: its recorded facts and its terms.
     pub fn bytes(&self) -> u64 {
         (self.fact.members.len() + self.terms_body.len()) as u64
     }
 }
 
-/// An event before its partner's sequence number is known.
+/// An event without its sequence number, which is not known yet.
 #[derive(Debug)]
 pub struct NewEvent {
     /// Its id.
     pub event_id: EventId,
-    /// What happened.
+    /// Its type.
     pub event_type: EventType,
     /// The body without its last field and closing brace; the writer adds `"seq"`.
     pub head: String,
-    /// Names the leases its deliveries are born with.
+    /// The lease under which its deliveries are added.
     pub lease: i64,
 }
 
 /// A version of a partner's own policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptPolicy {
-    /// The policy, its version in it.
+    /// The policy, which contains its version.
     pub policy: Policy,
     /// When it was put.
     pub made_at: Timestamp,
@@ -179,39 +181,39 @@ pub struct Receipt {
     pub root_hash: String,
 }
 
-/// A delivery in a courier's hands.
+/// A delivery leased to a courier.
 #[derive(Debug, Clone)]
 pub struct LeasedDelivery {
-    /// Which event.
+    /// The event.
     pub event_id: EventId,
-    /// Whose.
+    /// The partner it belongs to.
     pub partner_id: PartnerId,
     /// The endpoint.
     pub endpoint_id: EndpointId,
-    /// Of which booking the event tells.
+    /// The booking that the event is about.
     pub booking_id: BookingId,
-    /// What it tells.
+    /// The event's type.
     pub event_type: EventType,
-    /// Its number in the partner's sequence.
+    /// The event's number in the partner's log.
     pub seq: u64,
     /// The exact bytes to send.
     pub body: Arc<[u8]>,
-    /// The lease under which the attempt is settled.
+    /// The lease, needed to settle the attempt.
     pub lease: i64,
-    /// When the lease ends and anybody may take the delivery.
+    /// When the lease ends and any courier may take the delivery.
     pub until: Timestamp,
-    /// Attempts made before this one.
+    /// The number of attempts made before this one.
     pub attempts: u32,
-    /// Deliveries to this endpoint that may begin per second, if that is limited.
+    /// The number of deliveries to this endpoint that may begin per second, if limited.
     pub per_second: Option<u32>,
-    /// Whether the last attempt at this endpoint that anybody settled had failed.
+    /// Whether the last settled attempt at this endpoint failed.
     pub failing: bool,
 }
 
-/// What names a delivery while it is in somebody's hands.
+/// The name of a leased delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeldDelivery {
-    /// Of which event.
+    /// The event.
     pub event_id: EventId,
     /// The endpoint.
     pub endpoint_id: EndpointId,
@@ -219,19 +221,19 @@ pub struct HeldDelivery {
     pub lease: i64,
 }
 
-/// Whose deliveries are taken back.
+/// Selects the deliveries that are taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reclaim {
-    /// Of everybody whose lease has ended by then: now, or later where all who held any are known to be gone.
+    /// Those whose lease ends by then. That is now, or later if all nodes that held any are known to be gone.
     EndedBy(Timestamp),
-    /// Of a node that is known to be gone, whenever its leases end.
+    /// Those of a node that is known to be gone, whenever its leases end.
     Gone(Node),
-    /// Of nobody: whatever waits for a time that was reckoned by a clock which was ahead. It waits as long as then, from now on.
+    /// Those whose wait was computed by a clock that was ahead. They wait as long as computed then, but from now on.
     Ahead,
 }
 
 impl Reclaim {
-    /// Whether a delivery held under this lease, which ends then, is one of them.
+    /// Whether a delivery with this lease, which ends at `end`, is selected.
     #[must_use]
     pub fn takes(self, lease: i64, end: Timestamp) -> bool {
         match self {
@@ -243,7 +245,7 @@ impl Reclaim {
 }
 
 impl LeasedDelivery {
-    /// Its name, to settle it or give it back.
+    /// The delivery's name, used to settle it or give it back.
     #[must_use]
     pub fn held(&self) -> HeldDelivery {
         HeldDelivery {
@@ -257,14 +259,14 @@ impl LeasedDelivery {
 /// The ledger's head after a batch, for receipts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
-    /// Number of leaves.
+    /// The number of leaves.
     pub size: u64,
     /// Root hash.
     pub root: Hash,
 }
 
 impl Receipt {
-    /// Where a leaf stands, but for the tree, which is known only once the batch is in it.
+    /// The place of a leaf, without the tree, which is known only once the batch is in it.
     pub(crate) fn of(log_origin: &str, leaf: &LeafPlace) -> Self {
         Self {
             log_origin: log_origin.to_owned(),

@@ -1,18 +1,19 @@
-//! Decides a command on the state of its batch: what it causes, or why it is refused. Pure: no clock, no randomness, no I/O.
+//! Decides a command on the state of its batch: the changes it causes, or why it is refused. Pure: no clock, no
+//! randomness, no I/O.
 //!
-//! A refused command yields no change at all, so it never disturbs its neighbours in a batch.
+//! A refused command yields no changes, so it never disturbs its neighbours in a batch.
 
 use std::sync::Arc;
 
-use crate::engine::batch::{BatchState, Prior};
+use crate::engine::batch::{BatchState, RememberedAnswer};
 use crate::engine::change::Change;
 use crate::engine::command::Envelope;
 use crate::error::{Error, Kind};
 
-/// What becomes of one accepted command.
+/// The decision on an accepted command.
 #[derive(Debug)]
 pub enum Decision<R> {
-    /// It causes changes (or none, when it asks for what is so already).
+    /// It causes changes, or none if the requested state holds already.
     Do {
         /// The changes, in order.
         changes: Vec<Change>,
@@ -28,11 +29,11 @@ pub enum Decision<R> {
 /// Decides a command on the state of its batch.
 ///
 /// # Errors
-/// Every refusal the command can meet, by its stable code, `idempotency_key_reused`, `storage_low`, and
+/// The stable code of every refusal of the command, and `idempotency_key_reused`, `storage_low` and
 /// `ledger_rolled_back`.
 pub fn decide<R: 'static>(batch: &BatchState, asked: &Envelope<R>) -> Result<Decision<R>, Error> {
     let command = &*asked.command;
-    // Not even a remembered answer: it may be one of those whose facts are lost.
+    // Not even a remembered answer is returned: its facts may be among those that are lost.
     if batch.rollback.is_some() && !command.mends_rollback() {
         return Err(Error::ledger_rolled_back());
     }
@@ -40,8 +41,10 @@ pub fn decide<R: 'static>(batch: &BatchState, asked: &Envelope<R>) -> Result<Dec
         && let Some(prior) = batch.prior.get(&remember.key)
     {
         let (request, decision) = match prior {
-            Prior::Stored { request, answer } => (request, Decision::Replay(answer.clone())),
-            Prior::Pending { request, command } => (request, Decision::Same(*command)),
+            RememberedAnswer::Stored { request, answer } => {
+                (request, Decision::Replay(answer.clone()))
+            }
+            RememberedAnswer::Pending { request, command } => (request, Decision::Same(*command)),
         };
         return if *request == remember.request {
             Ok(decision)

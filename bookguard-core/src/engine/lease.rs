@@ -1,25 +1,25 @@
-//! Names of leases. The name holds the node and a random number, so that the leases of a dead node are known, and a late
-//! result can be told from one that counts.
+//! Names of leases. A name holds the node and a random number. So the leases of a dead node can be found, and a late
+//! result can be told from a current one.
 
 use std::ops::RangeInclusive;
 
 use crate::entropy;
 
-/// Bits of a lease's name below those of its node.
+/// The number of random bits in a lease's name, below those of its node.
 const RANDOM_BITS: u32 = 32;
 
-/// A running node, by a number it drew when it started; never 0, and no two in a million years' restarts the same in practice.
+/// A running node, by a random number drawn at its start. It is never 0, and in practice unique.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Node(u32);
 
 impl Node {
-    /// A number nobody else has.
+    /// Draws a number that no other node has.
     pub fn draw() -> Self {
         let number = u32::from_le_bytes(entropy::bytes());
         Self((number >> 1).max(1))
     }
 
-    /// The node of this number; `None` for what is none.
+    /// The node with this number; `None` if it is not a node's number.
     pub fn of(number: i64) -> Option<Self> {
         let number = u32::try_from(number).ok()?;
         (1..=u32::MAX >> 1)
@@ -27,20 +27,20 @@ impl Node {
             .then_some(Self(number))
     }
 
-    /// Its number.
+    /// The node's number.
     pub fn number(self) -> u32 {
         self.0
     }
 
-    /// The names its leases have.
+    /// The range of its leases' names.
     pub fn leases(self) -> RangeInclusive<i64> {
         let first = i64::from(self.0) << RANDOM_BITS;
         first..=first | i64::from(u32::MAX)
     }
 }
 
-/// A new name for a lease that this node holds, or that a process holds which nobody would miss: then only the lease's end
-/// frees what it held.
+/// Draws a name for a new lease of this node. Without a node, the holder is a process whose end nobody would notice,
+/// and only the end of the lease frees what it held.
 pub fn draw(holder: Option<Node>) -> i64 {
     let random = i64::from(u32::from_le_bytes(entropy::bytes()));
     holder.map_or(0, |node| *node.leases().start()) | random

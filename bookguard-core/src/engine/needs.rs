@@ -1,20 +1,20 @@
-//! The rows that the commands of one batch need: plain values, which the store turns into statements.
+//! The rows that the commands of one batch need, as plain values that the store turns into statements.
 //!
-//! A command that needs another row says so here; the store knows no command.
+//! A command that needs another row says so here; the store knows no commands.
 
 use crate::engine::command::Reclaim;
 use crate::model::{ApiKeyId, BookingId, EndpointId, EventId, PartnerId, RecoveryId, Timestamp};
 
-/// The rows that a batch is loaded with. What is named twice is loaded once.
+/// The rows to load for a batch. A row that is named twice is loaded once.
 #[derive(Debug, Default)]
 pub struct Needs {
     /// The latest instant at which one of the commands was received.
     pub now: Timestamp,
-    /// Partners with their endpoints.
+    /// Partners, with their endpoints.
     pub partners: Vec<PartnerId>,
     /// Partners whose live keys are loaded.
     pub key_owners: Vec<PartnerId>,
-    /// Partners whose policies are put or chosen among.
+    /// Partners whose policies a command puts or chooses among.
     pub policy_owners: Vec<PartnerId>,
     /// Partners and endpoints whose secrets are replaced.
     pub secret_owners: Vec<[u8; 16]>,
@@ -22,7 +22,7 @@ pub struct Needs {
     pub keys: Vec<ApiKeyId>,
     /// Bookings with their terms, their last change of date and their resolution.
     pub bookings: Vec<BookingId>,
-    /// Of these bookings, those whose acceptances are needed.
+    /// Those of the bookings whose acceptances are needed.
     pub acceptances: Vec<BookingId>,
     /// Bookings of which only the end of the chain is needed.
     pub chains: Vec<BookingId>,
@@ -32,32 +32,32 @@ pub struct Needs {
     pub deliveries: Vec<EventId>,
     /// Endpoints whose health is needed.
     pub health: Vec<EndpointId>,
-    /// Events of which it is asked whether what waits of them waits for a deleted endpoint.
+    /// Events for which to find out whether their waiting deliveries are for a deleted endpoint.
     pub deleted: Vec<EventId>,
-    /// Recoveries that are taken further.
+    /// Recoveries that are continued.
     pub recoveries: Vec<RecoveryId>,
-    /// Partners who begin a recovery, and when: it depends on those they have.
+    /// Partners that begin a recovery, and when. Whether they may depends on their other recoveries.
     pub recovering: Vec<(PartnerId, Timestamp)>,
-    /// Partners whose next few events are needed, and after which number.
+    /// Partners whose next few events are needed, and the number after which these begin.
     pub log: Vec<(PartnerId, u64)>,
-    /// Whether it matters how far the events were looked through.
+    /// Whether the progress of the search for old events is needed.
     pub sweep: bool,
     /// Endpoints whose due deliveries are needed, and how many at most.
     pub due: Vec<(EndpointId, usize)>,
-    /// From whom deliveries are taken back.
+    /// The deliveries to take back.
     pub reclaims: Vec<Reclaim>,
     /// Idempotency keys under which an answer may be remembered.
     pub answers: Vec<[u8; 32]>,
 }
 
 impl Needs {
-    /// A booking with its partner, for a command that acts on it in the partner's name.
+    /// Names a booking and its partner, for a command that acts on the booking in the partner's name.
     pub(crate) fn booking_of(&mut self, partner_id: PartnerId, booking_id: BookingId) {
         self.partners.push(partner_id);
         self.bookings.push(booking_id);
     }
 
-    /// Names each row once, in order.
+    /// Removes duplicates and sorts each list.
     pub(crate) fn normalize(&mut self) {
         distinct(&mut self.partners);
         distinct(&mut self.key_owners);
@@ -66,7 +66,7 @@ impl Needs {
         distinct(&mut self.keys);
         distinct(&mut self.bookings);
         distinct(&mut self.acceptances);
-        // Where a booking's chain stands comes with the booking.
+        // The end of a booking's chain is loaded with the booking.
         let loaded = &self.bookings;
         self.chains.retain(|id| loaded.binary_search(id).is_err());
         distinct(&mut self.chains);

@@ -1,9 +1,11 @@
-//! Deliveries that the writer hands to the courier in memory, right after the commit that made them, and those handed back.
+//! Deliveries that the writer hands to the courier in memory right after the commit that made them, and deliveries
+//! handed back.
 //!
-//! Bounded per endpoint, per partner and in all; what finds no room stays in the store, due at once, and is claimed when there
-//! is. How much room an endpoint has depends on its health: healthy endpoints, new ones and troubled ones
-//! have a pool each, so that however many endpoints are dead, there is room for what is delivered at once. Within a pool, each
-//! partner has its share ([`partner_share`]). The room at a birth is that when its batch began.
+//! The number is bounded per endpoint, per partner and in all. A delivery that finds no room stays in the store, due at
+//! once, and is claimed when there is room. The room of an endpoint depends on its health: healthy, new and troubled
+//! endpoints have separate pools, so that dead endpoints, however many, leave room for deliveries that succeed at once.
+//! Within a pool, each partner has its share ([`partner_share`]). A new delivery gets the room there was when its batch
+//! began.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,46 +22,46 @@ use crate::model::{Endpoint, EndpointId, PartnerId};
 /// The recent health of an endpoint, as far as this node knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EndpointStanding {
-    /// It accepts what it gets, in good time.
+    /// It accepts deliveries promptly.
     Good,
-    /// Nobody knows yet.
+    /// Not known yet.
     New,
     /// It times out, is slow, or has refused everything for a while.
     Troubled,
 }
 
-/// How much is held for an endpoint.
+/// How many deliveries the courier may hold for an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EndpointAllowance {
-    /// From which pool.
+    /// The pool they come from.
     pub standing: EndpointStanding,
-    /// The most that is held for it alone.
+    /// The maximum for this endpoint alone.
     pub most: usize,
 }
 
-/// The writer's end.
+/// The writer's end of the hand-over.
 #[derive(Debug)]
 pub struct Outbox {
     deliveries: mpsc::UnboundedSender<Vec<LeasedDelivery>>,
     held: Mutex<Held>,
 }
 
-/// What the courier holds. Endpoints that have nothing here are as good as new.
+/// The number of deliveries the courier holds. Endpoints without an account count as new.
 #[derive(Debug, Default)]
 struct Held {
-    endpoints: HashMap<EndpointId, Account>,
+    endpoints: HashMap<EndpointId, EndpointLoad>,
     pools: HashMap<EndpointStanding, Pool>,
 }
 
-/// What is held for one endpoint, and the most there is to be.
+/// The number held for one endpoint, and its allowance.
 #[derive(Debug)]
-struct Account {
+struct EndpointLoad {
     partner_id: PartnerId,
     count: usize,
     terms: EndpointAllowance,
 }
 
-/// What is held for all endpoints of one standing.
+/// The number held for all endpoints of one standing.
 #[derive(Debug, Clone, Default)]
 struct Pool {
     count: usize,
@@ -69,30 +71,31 @@ struct Pool {
 /// What may be claimed now.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Claims {
-    /// From which endpoints, and at most how many of each: healthy ones first.
+    /// The endpoints to claim from, and the most from each; healthy ones first.
     pub open: Vec<(EndpointId, usize)>,
-    /// How many of these, from the first, are worth another look at once.
+    /// How many of these, from the first on, are worth another look at once.
     pub urgent: usize,
-    /// Endpoints that have no room of their own and are not in trouble: whoever frees it should say so.
+    /// Endpoints that are not troubled but have no room of their own. Whoever frees room for one should report it.
     pub full: Vec<EndpointId>,
 }
 
-/// What one partner may have of `size` places while `taken` of them are, its own included: half of what is free of the first half,
-/// and one in any case. So a partner alone has a sixth of all places, and however many were greedy before, half of them are left
-/// for those that have none.
+/// The most places of `size` that one partner may hold while `taken` are held, its own included: half of the free part
+/// of the first half, but at least one. So a single partner gets a sixth of all places, and however many greedy
+/// partners came before, half of the places are left for partners that hold none.
 #[must_use]
 pub fn partner_share(size: usize, taken: usize) -> usize {
     ((size / 2).saturating_sub(taken) / 2).max(1)
 }
 
-/// How many deliveries a claim should find room for, where so many are held at most: fewer, larger claims.
+/// The number of deliveries for which a claim should find room, given the most that may be held. Makes claims fewer and
+/// larger.
 #[must_use]
 pub fn whole_claim(most: usize) -> usize {
     CLAIMED_PER_ENDPOINT.min(most / 2).max(1)
 }
 
 impl EndpointStanding {
-    /// What is held for all endpoints of this standing at most.
+    /// The most that may be held for all endpoints of this standing.
     fn size(self) -> usize {
         match self {
             Self::Good => QUEUED,
@@ -103,18 +106,18 @@ impl EndpointStanding {
 }
 
 impl EndpointAllowance {
-    /// Those of an endpoint nobody knows.
+    /// The allowance of an unknown endpoint.
     pub const NEW: EndpointAllowance = EndpointAllowance {
         standing: EndpointStanding::New,
         most: QUEUED_PER_SLOW_ENDPOINT,
     };
-    /// Those of one in trouble.
+    /// The allowance of a troubled endpoint.
     pub const TROUBLED: EndpointAllowance = EndpointAllowance {
         standing: EndpointStanding::Troubled,
         most: QUEUED_PER_TROUBLED_ENDPOINT,
     };
 
-    /// Those of an endpoint that only the store knows, which may know that it fails.
+    /// The allowance of an endpoint that only the store knows. The store may know that it fails.
     #[must_use]
     pub fn of_unknown(failing: bool) -> EndpointAllowance {
         match failing {
@@ -125,7 +128,7 @@ impl EndpointAllowance {
 }
 
 impl Pool {
-    /// How many more this partner may have.
+    /// How many more this partner may hold.
     fn left(&self, size: usize, partner_id: PartnerId) -> usize {
         if self.count >= size {
             return 0;
@@ -153,7 +156,7 @@ impl Pool {
 }
 
 impl Held {
-    /// Its terms, and how much room it has of its own.
+    /// The endpoint's allowance, and how much room of its own is left.
     fn of(&self, endpoint_id: &EndpointId, failing: bool) -> (EndpointAllowance, usize) {
         let account = self.endpoints.get(endpoint_id);
         let unknown = || (EndpointAllowance::of_unknown(failing), 0);
@@ -169,7 +172,7 @@ impl Held {
 }
 
 impl Outbox {
-    /// An outbox and the courier's end of it.
+    /// Returns an outbox and the courier's end of it.
     pub fn new() -> (Self, mpsc::UnboundedReceiver<Vec<LeasedDelivery>>) {
         let (deliveries, received) = mpsc::unbounded_channel();
         (
@@ -185,15 +188,15 @@ impl Outbox {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many deliveries to this endpoint the courier holds.
+    /// The number of deliveries to this endpoint that the courier holds.
     pub fn count(&self, endpoint_id: &EndpointId) -> usize {
         let held = self.held();
         held.endpoints.get(endpoint_id).map_or(0, |of| of.count)
     }
 
-    /// Which deliveries a claim may take, of endpoints that have something due, with their health in the store: none of one endpoint until
-    /// there is room for a whole claim of it, and of the endpoints of one partner one after the other, in turn with those of
-    /// other partners. The order they come in decides the rest.
+    /// The deliveries that a claim may take from endpoints with something due, given the endpoints' health in the
+    /// store. An endpoint is skipped until it has room for a whole claim. Endpoints of one partner take turns with
+    /// those of other partners. Otherwise they keep their order.
     pub fn claims(&self, due: &[(EndpointId, PartnerId, bool)]) -> Claims {
         let held = self.held();
         let mut claims = Claims::default();
@@ -228,11 +231,11 @@ impl Outbox {
         claims
     }
 
-    /// From now on, and while nothing is held too, so much is held for this endpoint.
+    /// Sets an endpoint's allowance, which also lasts while nothing is held for it.
     pub fn set(&self, endpoint_id: EndpointId, partner_id: PartnerId, terms: EndpointAllowance) {
         let mut held = self.held();
         let Held { endpoints, pools } = &mut *held;
-        let account = endpoints.entry(endpoint_id).or_insert(Account {
+        let account = endpoints.entry(endpoint_id).or_insert(EndpointLoad {
             partner_id,
             count: 0,
             terms,
@@ -246,7 +249,7 @@ impl Outbox {
         }
     }
 
-    /// The courier has forgotten the health of this endpoint.
+    /// Forgets the endpoint's allowance, because the courier has forgotten its health.
     pub fn forget(&self, endpoint_id: &EndpointId) {
         let mut held = self.held();
         if held
@@ -258,10 +261,10 @@ impl Outbox {
         }
     }
 
-    /// How many more deliveries to each of a partner's endpoints may be born in the courier's hands.
+    /// How many new deliveries to each of a partner's endpoints may be leased to the courier from the start.
     ///
-    /// Less than there is room for by one claim: where events come faster than the endpoint takes them, the new ones
-    /// would else fill every place that becomes free, and those that wait in the store would wait for ever.
+    /// That is the room less one claim. Otherwise, if events came faster than the endpoint takes them, new deliveries
+    /// would fill every free place, and those waiting in the store would wait for ever.
     pub(crate) fn rooms_at_birth(
         &self,
         partner_id: PartnerId,
@@ -277,7 +280,7 @@ impl Outbox {
         endpoints.iter().map(room).collect()
     }
 
-    /// Hands over; a courier that is gone leaves them to their leases' end.
+    /// Hands deliveries to the courier. If the courier is gone, they wait for their leases to end.
     pub(crate) fn hand_over(&self, deliveries: Vec<LeasedDelivery>) {
         if deliveries.is_empty() {
             return;
@@ -286,11 +289,13 @@ impl Outbox {
             let mut held = self.held();
             let Held { endpoints, pools } = &mut *held;
             for delivery in &deliveries {
-                let account = endpoints.entry(delivery.endpoint_id).or_insert(Account {
-                    partner_id: delivery.partner_id,
-                    count: 0,
-                    terms: EndpointAllowance::of_unknown(delivery.failing),
-                });
+                let account = endpoints
+                    .entry(delivery.endpoint_id)
+                    .or_insert(EndpointLoad {
+                        partner_id: delivery.partner_id,
+                        count: 0,
+                        terms: EndpointAllowance::of_unknown(delivery.failing),
+                    });
                 account.count += 1;
                 let pool = pools.entry(account.terms.standing).or_default();
                 pool.put(account.partner_id, 1);
@@ -299,7 +304,7 @@ impl Outbox {
         let _ = self.deliveries.send(deliveries);
     }
 
-    /// The courier is done with one delivery to this endpoint.
+    /// Notes that the courier is done with one delivery to this endpoint.
     pub fn release(&self, endpoint_id: &EndpointId) {
         let mut held = self.held();
         let Held { endpoints, pools } = &mut *held;

@@ -1,8 +1,9 @@
-//! Which nodes are alive, so that others deliver what a dead node held within seconds, long before its leases end.
+//! Knows which nodes are alive, so that others deliver what a dead node held within seconds, long before its leases
+//! end.
 //!
-//! The database's server knows first, because a node's connection ends with it; an engine that has such a server keeps
-//! a [`NodeRegistry`]. Nothing is written for it. A node that is missed for [`GONE_AFTER`] counts as gone. A wrong guess costs a
-//! second delivery and nothing else: leases fence what a node does that was only out of reach.
+//! The database's server knows first, because a node's connection ends with the node. An engine with such a server
+//! keeps a [`NodeRegistry`], to which nothing is written. A node that is missed for [`GONE_AFTER`] counts as gone. A
+//! wrong guess costs only a duplicate delivery: leases fence off a node that was merely out of reach.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -11,18 +12,18 @@ use std::time::{Duration, Instant};
 use crate::engine::lease::Node;
 use crate::store::{NodeRegistry, StoreError};
 
-/// How long a node is missed before it counts as gone: after a failover everybody is missed until they are back.
+/// How long a node is missed before it counts as gone. After a failover every node is missed until it reconnects.
 const GONE_AFTER: Duration = Duration::from_secs(2);
-/// How long this node counts as there, as far as it knows, after it has answered to its name.
+/// How long this node may assume that others see it after its last call to the registry.
 const SURE: Duration = Duration::from_millis(1_500);
-/// How often to ask who holds leases while nobody is missed.
+/// How often to look for lease holders while no node is missed.
 const LOOK_ANYWAY: Duration = Duration::from_secs(10);
 
 /// This node among the others.
 pub(crate) struct Presence {
     own: Node,
-    /// When this node last answered to its name. Leases it takes while nobody could see it are in nobody's name, so that
-    /// others do not take them for those of a node that is gone.
+    /// When this node last called the registry. Leases taken while nobody could see this node name no holder, so that
+    /// others do not mistake them for the leases of a dead node.
     answered: Mutex<Option<Instant>>,
     looking: Mutex<Looking>,
 }
@@ -41,7 +42,7 @@ struct Watch {
 }
 
 impl Presence {
-    /// Not there yet. Without a roll it never will be: then leases are taken back when they end.
+    /// Starts as not present. Without a registry it stays so, and leases are taken back only when they end.
     pub(crate) fn new(registry: Option<Box<dyn NodeRegistry>>) -> Self {
         Self {
             own: Node::draw(),
@@ -53,7 +54,7 @@ impl Presence {
         }
     }
 
-    /// Who holds the leases that are taken from now on; `None` when nobody would notice that holder's end.
+    /// The holder of leases taken from now on; `None` if nobody would notice that this node ended.
     pub(crate) fn holder(&self) -> Option<Node> {
         let answered = *self.answered.lock().unwrap_or_else(PoisonError::into_inner);
         answered
@@ -61,15 +62,15 @@ impl Presence {
             .then_some(self.own)
     }
 
-    /// How many nodes are there, which need not include this one; `None` where there is no list of nodes.
+    /// The number of nodes present, which may not include this one; `None` without a registry.
     pub(crate) fn count(&self) -> Result<Option<usize>, StoreError> {
         let mut looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
         let present = looking.registry.as_mut().map(|registry| registry.present());
         Ok(present.transpose()?.map(|nodes| nodes.len()))
     }
 
-    /// Answers to this node's name, and says which nodes are gone that held leases; `holders` asks who holds any. `None`
-    /// where there is no list of nodes.
+    /// Registers this node and returns the nodes that are gone and held leases. `holders` returns the nodes that hold
+    /// leases. Returns `None` without a registry.
     pub(crate) fn look(
         &self,
         holders: impl FnOnce() -> Result<BTreeSet<Node>, StoreError>,
@@ -86,7 +87,7 @@ impl Presence {
         if !watch.wants_look(now, &present) {
             return Ok(Some(Vec::new()));
         }
-        // Asked after the call: whoever holds leases had answered before it took them.
+        // Read after the call: a node that holds leases was registered before it took them.
         Ok(Some(watch.note(now, present, &holders()?)))
     }
 }

@@ -1,7 +1,7 @@
 //! Tasks that wait for something to happen to a key, and how they are woken.
 //!
-//! An event nobody waits for costs one look at a counter. Invariant: nothing that is told after
-//! [`Waiting::on`] returned is missed by that waiter.
+//! If nobody waits, telling costs one look at a counter. Invariant: a waiter misses nothing that is told after
+//! [`Waiting::on`] returned.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// Everybody who waits, by what for.
+/// Everyone who waits, by key.
 #[derive(Debug)]
 pub struct Waiting<K> {
     count: AtomicUsize,
@@ -23,7 +23,7 @@ struct Waiters<K> {
     closed: bool,
 }
 
-/// One who waits; dropping it ends the wait.
+/// A single waiter. Dropping it ends the wait.
 #[derive(Debug)]
 pub struct Waiter<'w, K: Eq + Hash> {
     waiting: &'w Waiting<K>,
@@ -44,7 +44,7 @@ impl<K> Default for Waiting<K> {
 }
 
 impl<K: Eq + Hash + Copy> Waiting<K> {
-    /// Waits for `key` from now on.
+    /// Starts waiting for `key`.
     pub fn on(&self, key: K) -> Waiter<'_, K> {
         let told = Arc::new(Notify::new());
         let mut waiters = self.lock();
@@ -61,7 +61,7 @@ impl<K: Eq + Hash + Copy> Waiting<K> {
         }
     }
 
-    /// Something happened to `key`.
+    /// Wakes the waiters of `key`.
     pub fn tell(&self, key: &K) {
         if self.count.load(Ordering::SeqCst) == 0 {
             return;
@@ -71,7 +71,7 @@ impl<K: Eq + Hash + Copy> Waiting<K> {
         }
     }
 
-    /// Nobody shall wait any longer, nor from now on.
+    /// Wakes all waiters and ends waiting for good.
     pub fn close(&self) {
         let mut waiters = self.lock();
         waiters.closed = true;
@@ -80,7 +80,7 @@ impl<K: Eq + Hash + Copy> Waiting<K> {
         }
     }
 
-    /// Whether waiting is over for all.
+    /// Whether waiting has ended for good.
     pub fn is_closed(&self) -> bool {
         self.lock().closed
     }
@@ -93,7 +93,7 @@ impl<K> Waiting<K> {
 }
 
 impl<K: Eq + Hash> Waiter<'_, K> {
-    /// Returns once something happened since the last return.
+    /// Returns once something has happened to the key since it last returned.
     pub async fn told(&self) {
         self.told.notified().await;
     }

@@ -1,8 +1,8 @@
 //! The writer: drains its inbox, decides a batch of commands, and commits them as one transaction and one head.
 //!
-//! One commit carries every command that waited while the last one ran, so durable writes are as fast as the disk
-//! allows. An answer leaves only after COMMIT returned; when the outcome of a commit is not known, every waiter of
-//! the batch is told so, and the next batch starts from what the database says.
+//! One commit carries every command that arrived during the last one, so durable writes are as fast as the disk allows.
+//! An answer leaves only after COMMIT returned. If the outcome of a commit is unknown, every caller in the batch is
+//! told so, and the next batch starts from what the database says.
 
 mod pace;
 mod queue;
@@ -36,17 +36,17 @@ use crate::store::tree;
 use pace::Pace;
 use queue::{Queued, queued};
 
-/// Turns after which a writer that met nobody else counts as alone: until then its next turn fetches, in the same
-/// flight, what it needs should the tree have grown elsewhere.
+/// The number of turns after which a writer that met no other writer counts as alone. Until then, each turn also
+/// fetches what it needs if the tree grew elsewhere, in the same flight.
 const ALONE: u32 = 32;
 
-/// The way to the writer. Cheap to clone; the writer ends when the last is dropped.
+/// The sender of commands to the writer. Cheap to clone. The writer ends when the last clone is dropped.
 #[derive(Clone)]
 pub struct Inbox(mpsc::Sender<Box<dyn Queued>>);
 
 impl Inbox {
-    /// Hands over a command; the receiver yields its outcome once it is durable. Refuses with `busy` when the
-    /// inbox is full.
+    /// Hands over a command. The receiver yields its outcome once it is durable. Refuses with `busy` if the inbox is
+    /// full.
     pub fn submit<R: Send + 'static>(
         &self,
         asked: Envelope<R>,
@@ -61,12 +61,13 @@ impl Inbox {
         Ok(receiver)
     }
 
-    /// Whether there is a writer to hand commands to.
+    /// Whether the writer is running.
     pub fn is_open(&self) -> bool {
         !self.0.is_closed()
     }
 
-    /// As [`Self::submit`], but waits for room: for the courier, whose results must not be lost to a full inbox.
+    /// As [`Self::submit`], but waits for room. The courier uses it, because its results must not be lost to a full
+    /// inbox.
     pub async fn submit_patiently<R: Send + 'static>(
         &self,
         asked: Envelope<R>,
@@ -83,25 +84,25 @@ impl Inbox {
 /// Opens the writer's connection.
 pub(crate) type Connect = Box<dyn Fn() -> Result<Box<dyn Conn>, StoreError> + Send>;
 
-/// What the writer works with.
+/// The writer's dependencies.
 pub struct WriterDeps {
     /// Opens a connection that takes the write turn: at the start, and again after a failure.
     pub(crate) connect: Connect,
-    /// Signs checkpoints, and remembers what was published.
+    /// Signs checkpoints and remembers the published head.
     pub log: Arc<Log>,
     /// Seals remembered answers.
     pub seal: Seal,
-    /// Where born and claimed deliveries go; without one they wait in the store.
+    /// Receives new and claimed deliveries. Without an outbox, they wait in the store.
     pub outbox: Option<Arc<Outbox>>,
-    /// Who is told of partners' new events.
+    /// Tells waiters about partners' new events.
     pub news: Arc<Waiting<PartnerId>>,
-    /// Told how every batch ended.
+    /// Is told how every batch ended.
     pub storage: Arc<Storage>,
-    /// The quota of partners that have none of their own.
+    /// The quota of partners without one of their own.
     pub quota: Quota,
 }
 
-/// Starts the writer's thread. It ends when every [`Inbox`] is dropped; join it to know that the store is closed.
+/// Starts the writer's thread. It ends when every [`Inbox`] is dropped. Join it to know that the store is closed.
 pub fn start(deps: WriterDeps) -> Result<(Inbox, JoinHandle<()>), StoreError> {
     let (sender, jobs) = mpsc::channel(limits::INBOX);
     let conn = (deps.connect)()?;
@@ -122,15 +123,15 @@ pub fn start(deps: WriterDeps) -> Result<(Inbox, JoinHandle<()>), StoreError> {
 
 struct Writer {
     deps: WriterDeps,
-    /// Dropped after a failure, opened again for the next batch.
+    /// Dropped after a failure, and reopened for the next batch.
     conn: Option<Box<dyn Conn>>,
-    /// The tree as of the last head this writer saw.
+    /// The tree at the last head this writer saw.
     tree: Tree,
     /// The log's name at that head.
     origin: String,
-    /// Turns since another process last moved the head.
+    /// The number of turns since another process moved the head.
     alone: u32,
-    /// When the last checkpoint was kept for good, milliseconds.
+    /// When a checkpoint was last kept for good, in milliseconds.
     kept_at: i64,
 }
 
@@ -142,7 +143,7 @@ impl Writer {
             pace.gather(&mut jobs, &mut batch);
             let began = Instant::now();
             self.deps.storage.begins();
-            // A panic is a fault of ours in one batch; the writer, and everybody's next write, must outlive it.
+            // A panic is our fault in one batch. The writer, and with it every later write, must survive it.
             let executed = catch_unwind(AssertUnwindSafe(|| self.execute(&mut batch)));
             let executed = executed
                 .unwrap_or_else(|_| Err(StoreError::Failed("the writer panicked".to_owned())));
@@ -157,9 +158,9 @@ impl Writer {
         self.deps.log.guard().sync();
     }
 
-    /// Has the engine do what a commit left to be done, now that nobody waits for it.
+    /// Lets the engine do its deferred work after a commit, when no caller waits for it.
     fn keep_up(&mut self) {
-        // A disk that hangs keeps the next batch waiting here too.
+        // If the disk hangs here, the next batch waits too.
         self.deps.storage.begins();
         let kept = self.conn.as_mut().map(|conn| conn.keep_up());
         self.deps.storage.ends();
@@ -169,7 +170,7 @@ impl Writer {
         }
     }
 
-    /// Runs one batch to its end. Of one that fails nothing is kept.
+    /// Runs one batch to its end. If it fails, nothing of it is kept.
     fn execute(&mut self, batch: &mut [Box<dyn Queued>]) -> Result<(), StoreError> {
         let mut conn = self.conn.take().map_or_else(|| (self.deps.connect)(), Ok)?;
         let done = self.transact(&mut *conn, batch);
@@ -180,7 +181,7 @@ impl Writer {
         done
     }
 
-    /// What everybody of a batch is told that failed.
+    /// The error for every caller in a failed batch.
     fn refusal(&self, batch: &[Box<dyn Queued>], cause: &StoreError) -> Error {
         let asked_for = batch.iter().filter(|job| !job.is_probe());
         self.deps.storage.refused(cause, asked_for.count());
@@ -222,10 +223,10 @@ impl Writer {
             root: to.root,
         };
         if changes.is_empty() && answers.is_empty() {
-            // What is given again must be as safe as what is given the first time: an earlier commit that was seen here
-            // may still lack its standby, and this one waits for it.
+            // A replayed answer must be as durable as the first one. An earlier commit that is visible here may still
+            // wait for its standby, and this commit waits for it too.
             if batch.iter().any(|job| job.is_replayed()) {
-                // It writes nothing, so it says nothing about whether writing works.
+                // It writes nothing, so it does not show whether writing works.
                 conn.commit(&[])?;
             } else {
                 conn.rollback();
@@ -251,7 +252,8 @@ impl Writer {
         });
         commit(conn, &writes, &answers, append.as_ref())?;
         self.deps.storage.wrote();
-        // Before anybody is told: what an answer says was published, and is remembered whatever becomes of the database.
+        // Before anyone is told: what an answer says counts as published and is remembered, whatever becomes of the
+        // database.
         self.deps.log.note(seen.as_deref(), now_seen);
         if append.is_some_and(|append| append.keep) {
             self.kept_at = written;
@@ -269,8 +271,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Takes the write turn and loads what the batch can touch, and the tree anew when another process moved the head;
-    /// with the head last seen, of which the one loaded must be the continuation.
+    /// Takes the write turn and loads the rows that the batch can touch. Reloads the tree if another process moved the
+    /// head. Also returns the head last seen, which the loaded head must continue.
     fn begin(
         &mut self,
         conn: &mut dyn Conn,
@@ -294,7 +296,7 @@ impl Writer {
             self.alone = 0;
         }
         self.alone = self.alone.saturating_add(1);
-        // Whatever was seen was committed in an earlier turn, so it is in what was loaded in this one.
+        // Any head that was seen was committed in an earlier turn, so the head loaded in this turn includes it.
         let log = &self.deps.log;
         let seen = log.guard().latest();
         work.rollback = log.check(conn, Some(&self.tree), seen.as_deref(), &stored)?;
@@ -311,15 +313,15 @@ impl Writer {
         Ok((work, head, seen))
     }
 
-    /// The signed checkpoint of the new head, and whether it is one to keep: the first under a name, and one per second
-    /// in which the log grew.
+    /// Signs the checkpoint of the new head. Also returns whether to keep it: the first under a name is kept, and one
+    /// per second in which the log grew.
     fn sign(&self, signer: &Signer, from: Head, to: Head, written: i64) -> (String, bool) {
         let renamed = signer.name() != self.origin;
         let keep = from.size == 0 || renamed || written - self.kept_at >= 1_000;
         (Checkpoint::sign(signer, to.size, to.root), keep)
     }
 
-    /// Completes every reply with the head, and writes out those to be remembered.
+    /// Completes every reply with the head and returns the answers to remember.
     fn complete(&self, batch: &mut [Box<dyn Queued>], head: &Head) -> Vec<Answered> {
         let mut answers = Vec::new();
         for index in 0..batch.len() {
@@ -341,7 +343,7 @@ fn entries(changes: &[Change]) -> impl Iterator<Item = &Entry> {
     })
 }
 
-/// Every delivery that the batch put under a lease.
+/// Returns every delivery that the batch leased.
 fn deliveries(work: &BatchState, changes: &[Change]) -> Vec<LeasedDelivery> {
     let mut born: HashMap<EventId, &EventRow> = HashMap::new();
     let mut deliveries = Vec::new();

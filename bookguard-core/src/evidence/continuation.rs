@@ -1,7 +1,7 @@
-//! `log.continued`: the entry by which a log goes on under a new name after a loss was accepted.
+//! `log.continued`: the entry with which a log continues under a new name after an accepted loss.
 //!
-//! It belongs to no booking. It says what was found in the database and what had been seen before, so that whoever knew
-//! the old log learns from the new one itself what became of it. Invariant: what is read is exactly what was committed to.
+//! The entry belongs to no booking. It records what the database held and what had been seen before, so that a reader of
+//! the old log learns from the new one what became of it. Invariant: what is read is exactly what was committed to.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use crate::ledger::rollback::PublishedHead;
 use crate::ledger::{Leaf, LeafKind};
 use crate::model::Timestamp;
 
-/// The log that was found, and the key it was signed with.
+/// The log that was found, and its key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoundLog {
     /// Name, size and root.
@@ -21,7 +21,7 @@ pub struct FoundLog {
     pub vkey: String,
 }
 
-/// A log that goes on under a new name.
+/// A log that continues under a new name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Continuation {
@@ -29,9 +29,9 @@ pub struct Continuation {
     pub origin: String,
     /// The key its checkpoints verify under from now on: the same key under the new name.
     pub vkey: String,
-    /// What the database held.
+    /// The log that the database held.
     pub found: FoundLog,
-    /// What had been published or seen.
+    /// The head that had been published or seen.
     pub seen: PublishedHead,
     /// When the loss was accepted.
     #[serde(rename = "continuedAt")]
@@ -39,10 +39,10 @@ pub struct Continuation {
 }
 
 impl Continuation {
-    /// What an entry of this kind says.
+    /// Reads an entry of this kind.
     ///
     /// # Errors
-    /// Why it is none, or does not commit to the values stored with it.
+    /// Why it is not such an entry, or does not commit to the values stored with it.
     pub(crate) fn read(entry: &StoredEntry) -> Result<Self, String> {
         if entry.kind != LeafKind::LogContinued.as_str() {
             return Err(format!(

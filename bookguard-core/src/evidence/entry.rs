@@ -1,4 +1,4 @@
-//! An entry of the log as it is kept: the leaf, and what its commitment opens to.
+//! An entry of the log as stored: the leaf, and the values that open its commitment.
 
 use serde_json::{Map, Value};
 
@@ -7,18 +7,18 @@ use crate::ledger::event::{EventError, field_digest};
 use crate::ledger::{Disclosure, EventBody, Leaf, LeafKind, leaf_hash};
 use crate::model::{BookingId, Timestamp};
 
-/// An entry of the log with what its commitment opens to, all as stored.
+/// An entry of the log and the values that open its commitment, all as stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredEntry {
     /// Position in the log.
     pub index: u64,
-    /// Whose booking; of none when the fact is the log's own.
+    /// The entry's booking; absent if the fact is about the log itself.
     pub booking_id: Option<BookingId>,
     /// Position in the booking's chain.
     pub seq: u64,
     /// The exact leaf bytes.
     pub leaf: Vec<u8>,
-    /// What happened, in the words of a leaf's kind.
+    /// What happened: the name of the leaf's kind.
     pub kind: String,
     /// The commitment's salt.
     pub salt: [u8; 32],
@@ -27,10 +27,10 @@ pub struct StoredEntry {
 }
 
 impl StoredEntry {
-    /// The event body the leaf commits to, computed from the fact's members.
+    /// The event body that the leaf commits to, computed from the fact's members.
     ///
     /// # Errors
-    /// A value canonical JSON cannot keep.
+    /// A value that canonical JSON cannot represent.
     pub fn event_body(&self) -> Result<EventBody, EventError> {
         let digests = (self.disclosures.iter())
             .map(|d| Ok((d.name.clone(), field_digest(&d.name, &d.value, &d.salt)?)));
@@ -41,10 +41,10 @@ impl StoredEntry {
         })
     }
 
-    /// The fact that is kept, whether or not the leaf commits to it.
+    /// The stored fact, whether or not the leaf commits to it.
     ///
     /// # Errors
-    /// Why it cannot be read, in a sentence.
+    /// Why the fact cannot be read, in a sentence.
     pub fn fact(&self) -> Result<Logged<Fact>, String> {
         let leaf = Leaf::parse(&self.leaf).map_err(|e| e.to_string())?;
         let place = LeafPlace {

@@ -1,9 +1,9 @@
-//! The facts of a booking: one struct per leaf kind, whose members are what the leaf commits to, each under its own salt.
+//! The facts of a booking: one struct per leaf kind. The leaf commits to its members, each under its own salt.
 //!
-//! A struct says its members, when it happened and the sentence that tells it; [`BookingState::apply`](super::BookingState::apply)
-//! says what it does. What a fact before it says is not repeated: each leaf names the one before it, and with it all before.
-//! Invariant: a fact is read exactly. A member that this program does not know, lacks or spells otherwise is refused, never
-//! passed over.
+//! A struct defines its members, when it happened and the sentence that describes it;
+//! [`BookingState::apply`](super::BookingState::apply) defines its effect. A fact does not repeat earlier ones: each leaf
+//! names the one before it, and so commits to all before. Invariant: a fact is read exactly. A member that is unknown,
+//! missing or spelled differently is refused, never ignored.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use super::acceptance::Acceptance;
 use super::notification::Notification;
-use super::reschedule::Rescheduled;
+use super::reschedule::RescheduleFact;
 use crate::error::Error;
 use crate::ledger::event::{salts, seal};
 use crate::ledger::{Hash, LeafKind};
@@ -24,20 +24,20 @@ use crate::model::{
 };
 use crate::policy::{Cancellation, Resolution};
 
-/// A committed fact as the writer and the store handle it: text made once, by the caller's own task.
+/// A committed fact as the writer and the store handle it: text made once, by the caller's task.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SealedFact {
     /// What happened.
     pub kind: LeafKind,
     /// The fact as JSON, its members in order.
     pub members: String,
-    /// What the leaf holds.
+    /// The commitment that the leaf holds.
     pub commit: [u8; 32],
-    /// What opens it: the seed of its [`salts`].
+    /// The seed of its [`salts`], which opens the commitment.
     pub seed: [u8; 32],
 }
 
-/// Shows neither members nor seed, which open the commitment.
+/// Omits members and seed, which open the commitment.
 impl fmt::Debug for SealedFact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SealedFact")
@@ -48,10 +48,10 @@ impl fmt::Debug for SealedFact {
 }
 
 impl SealedFact {
-    /// Commits to the members of `fact`. `seed` is random, and no other fact's.
+    /// Commits to the members of `fact`. `seed` must be random and unique to this fact.
     ///
     /// # Errors
-    /// A value that canonical JSON cannot keep exactly (a number beyond 2^53).
+    /// A value that canonical JSON cannot represent exactly (a number beyond 2^53).
     pub fn of(kind: LeafKind, fact: &impl Serialize, seed: [u8; 32]) -> Result<Self, Error> {
         let fault = |e: &dyn fmt::Display| {
             Error::internal(format!("a {kind} fact cannot be committed to: {e}"))
@@ -69,10 +69,10 @@ impl SealedFact {
     }
 }
 
-/// Reads a fact that has no member this program does not know and none in another spelling.
+/// Reads a fact whose members are all known and canonically spelled.
 ///
 /// # Errors
-/// A sentence that says why it is none.
+/// Why it is not such a fact, in a sentence.
 pub fn exactly<T: DeserializeOwned + Serialize>(
     kind: LeafKind,
     members: Map<String, Value>,
@@ -90,7 +90,7 @@ pub fn exactly<T: DeserializeOwned + Serialize>(
     Ok(read)
 }
 
-/// Where the entry of a fact stands.
+/// The place of a fact's entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeafPlace {
     /// Position in the log.
@@ -110,15 +110,15 @@ pub struct Logged<T> {
     pub fact: T,
 }
 
-/// What every fact says of itself.
-trait Tell {
-    /// When it happened, by the clock of the service.
+/// What every fact type provides.
+pub(super) trait Tell {
+    /// When it happened, by the service's clock.
     fn happened_at(&self) -> Timestamp;
     /// What happened, in a sentence that names no person.
     fn told(&self) -> String;
 }
 
-/// The set of a booking's facts, each under the name of its leaf's kind.
+/// Declares a booking's facts, each under the name of its leaf's kind.
 macro_rules! facts {
     ($($kind:ident($fact:ty)),* $(,)?) => {
         /// A fact of a booking.
@@ -126,7 +126,7 @@ macro_rules! facts {
         pub enum Fact { $($kind(Box<$fact>)),* }
 
         impl Fact {
-            /// What kind of fact.
+            /// The kind of the fact.
             pub fn kind(&self) -> LeafKind {
                 match self { $(Self::$kind(_) => LeafKind::$kind),* }
             }
@@ -134,7 +134,7 @@ macro_rules! facts {
             /// Reads a fact exactly.
             ///
             /// # Errors
-            /// As [`exactly`]; and for a kind that no booking has.
+            /// Those of [`exactly`], and a kind that is not a booking's.
             pub fn read(kind: LeafKind, members: Map<String, Value>) -> Result<Self, String> {
                 match kind {
                     $(LeafKind::$kind => exactly(kind, members).map(|fact| Self::$kind(Box::new(fact))),)*
@@ -142,15 +142,15 @@ macro_rules! facts {
                 }
             }
 
-            /// Commits to it, as [`SealedFact::of`].
+            /// Commits to the fact; see [`SealedFact::of`].
             ///
             /// # Errors
-            /// As there.
+            /// Those of [`SealedFact::of`].
             pub fn seal(&self, seed: [u8; 32]) -> Result<SealedFact, Error> {
                 match self { $(Self::$kind(fact) => SealedFact::of(LeafKind::$kind, fact, seed)),* }
             }
 
-            /// When it happened, by the clock of the service. Its entry is never older.
+            /// When it happened, by the service's clock. Its entry is never older.
             pub fn happened_at(&self) -> Timestamp {
                 match self { $(Self::$kind(fact) => fact.happened_at()),* }
             }
@@ -170,24 +170,24 @@ macro_rules! facts {
 }
 
 facts! {
-    BookingCreated(Created),
-    BookingProtected(Protected),
-    BookingRescheduled(Rescheduled),
+    BookingCreated(CreationFact),
+    BookingProtected(ProtectionFact),
+    BookingRescheduled(RescheduleFact),
     TermsAccepted(Acceptance),
     BookingCanceled(Cancellation),
-    ResolutionCreated(Resolved),
-    WebhookSettled(Settled),
+    ResolutionCreated(ResolutionFact),
+    WebhookSettled(NotificationFact),
 }
 
-/// `booking.created`: everything the partner said, and the hash of the terms frozen for it, which hold the policy's.
+/// `booking.created`: everything the partner sent, and the hash of the frozen terms, which include the policy's hash.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Created {
+pub struct CreationFact {
     /// The booking's id.
     pub booking_id: BookingId,
     /// The partner that owns it.
     pub partner_id: PartnerId,
-    /// Who performs, or what is booked.
+    /// The performer, or whatever else is booked.
     pub talent: Party,
     /// Who books.
     pub organizer: Party,
@@ -195,12 +195,12 @@ pub struct Created {
     pub event_type: String,
     /// When the event starts.
     pub event_date: Timestamp,
-    /// The event's IANA time zone, when the partner named it.
+    /// The event's IANA time zone, if the partner gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
-    /// Total value, a decimal number of `currency`.
+    /// The total value, a decimal number of `currency`.
     pub booking_value: Decimal,
-    /// What had been paid, when the partner said so.
+    /// The amount already paid, if the partner gave it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amount_paid: Option<Decimal>,
     /// ISO 4217 code.
@@ -214,8 +214,8 @@ pub struct Created {
     pub terms_hash: String,
 }
 
-impl Created {
-    /// The fact that this booking was recorded, under terms with this hash.
+impl CreationFact {
+    /// The fact that this booking was recorded under terms with this hash.
     pub fn of(booking: &Booking, terms_hash: String) -> Self {
         let booking = booking.clone();
         Self {
@@ -235,7 +235,7 @@ impl Created {
         }
     }
 
-    /// The booking that was recorded. `policy` is what it shows of the policy that its terms name by hash.
+    /// The recorded booking. `policy` is its summary of the policy that its terms name by hash.
     pub fn booking(self, policy: Option<PolicySummary>) -> Booking {
         Booking {
             booking_id: self.booking_id,
@@ -261,7 +261,7 @@ impl Created {
     }
 }
 
-impl Tell for Created {
+impl Tell for CreationFact {
     fn happened_at(&self) -> Timestamp {
         self.created_at
     }
@@ -271,45 +271,24 @@ impl Tell for Created {
     }
 }
 
-/// `booking.protected`: which terms were locked, and when. Its leaf names the one before it, which is the head of the booking's
-/// chain, so it locks all that was recorded of the booking by then.
+/// `booking.protected`: which terms were locked, and when. Its leaf names the head of the booking's chain, so it locks
+/// everything recorded of the booking until then.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Protected {
+pub struct ProtectionFact {
     /// When it was protected.
     pub protected_at: Timestamp,
     /// The hash of the terms in force.
     pub terms_hash: String,
 }
 
-impl Tell for Protected {
+impl Tell for ProtectionFact {
     fn happened_at(&self) -> Timestamp {
         self.protected_at
     }
 
     fn told(&self) -> String {
         "The booking was protected: its terms were locked.".to_owned()
-    }
-}
-
-impl Tell for Rescheduled {
-    fn happened_at(&self) -> Timestamp {
-        self.rescheduled_at
-    }
-
-    fn told(&self) -> String {
-        "The event was moved to another date, as both sides agreed: the terms were fixed anew."
-            .to_owned()
-    }
-}
-
-impl Tell for Acceptance {
-    fn happened_at(&self) -> Timestamp {
-        self.accepted_at
-    }
-
-    fn told(&self) -> String {
-        "A party accepted the terms exactly as they were disclosed.".to_owned()
     }
 }
 
@@ -323,15 +302,15 @@ impl Tell for Cancellation {
     }
 }
 
-/// `resolution.created`. The resolution stands in the ledger and nowhere else.
+/// `resolution.created`. The ledger is the only place that stores the resolution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Resolved {
+pub struct ResolutionFact {
     /// The resolution.
     pub resolution: Resolution,
 }
 
-impl Tell for Resolved {
+impl Tell for ResolutionFact {
     fn happened_at(&self) -> Timestamp {
         self.resolution.made_at()
     }
@@ -341,15 +320,15 @@ impl Tell for Resolved {
     }
 }
 
-/// `webhook.settled`. All of it is one value: nothing in it is personal, and every delivery has such a fact.
+/// `webhook.settled`: a single value, because nothing in it is personal and every delivery has such a fact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Settled {
+pub struct NotificationFact {
     /// How the delivery ended.
     pub notification: Notification,
 }
 
-impl Tell for Settled {
+impl Tell for NotificationFact {
     fn happened_at(&self) -> Timestamp {
         self.notification.settled_at
     }

@@ -1,9 +1,10 @@
-//! A booking's frozen terms: only what neither the booking's own fields nor its policy's text say.
+//! A booking's frozen terms, without what the booking's own fields and the policy's text already hold.
 //!
-//! `booking.created` and `booking.protected` commit to the SHA-256 of this text, so that what was agreed is fixed from the first
-//! second; `booking.rescheduled` says the new terms themselves. The store keeps the text of the first terms, without the policy's
-//! hash, which has a column of its own. Rows that share a page are what makes writing cheap, so instants are whole seconds and amounts minor units.
-//! Invariant: the text is canonical JSON (RFC 8785) as it is written, because every created booking needs it.
+//! `booking.created` and `booking.protected` commit to the SHA-256 of this text, so that what was agreed is fixed from the
+//! first second; `booking.rescheduled` holds the new terms themselves. The store keeps the text of the first terms, without
+//! the policy's hash, which has its own column. Writing is cheap if many rows share a page, so instants are whole seconds
+//! and amounts minor units. Invariant: the text is written as canonical JSON (RFC 8785) directly, because every new booking
+//! needs it.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -16,32 +17,32 @@ use crate::policy::{
 /// Rule, first second, last second, refund, penalty.
 type Span = (Rule, i64, i64, Option<i64>, Option<i64>);
 
-/// Frozen terms; the policy is elsewhere, by its hash. Members stand in the order of canonical JSON.
+/// Frozen terms, which name the policy by its hash. Members are in the order of canonical JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FrozenTerms {
-    /// Hash of the policy; absent without one.
+    /// Hash of the policy; absent without a policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adopted: Option<String>,
-    /// What was taken for granted.
+    /// What was assumed because it was not given.
     pub assumed: Vec<Assumption>,
     /// The event's date as it was given.
     pub date: EventDate,
-    /// What the wall clock was ahead of UTC at the deadlines, as in [`Terms::offsets`].
+    /// Seconds by which the wall clock was ahead of UTC at the deadlines, as in [`Terms::offsets`].
     pub offsets: Vec<i32>,
     /// The organizer's schedule: rule, first second, last second, and refund and penalty in minor units, null where a
     /// person decides.
     pub schedule: Vec<Span>,
-    /// Where the policy came from; null without one.
+    /// Where the policy came from; null without a policy.
     pub source: Option<PolicySource>,
     /// The last second in which a cancellation may be claimed, seconds since 1970.
     pub until: i64,
-    /// The wall clock that counts.
+    /// The wall clock of the terms.
     pub zone: Zone,
 }
 
 impl FrozenTerms {
-    /// These terms, less what the booking says itself.
+    /// Freezes these terms, without what the booking itself holds.
     pub fn of(terms: &Terms) -> Self {
         let span = |s: &Segment| {
             let (from, to) = (s.from.unix_seconds(), s.to.unix_seconds());
@@ -77,10 +78,10 @@ impl FrozenTerms {
         format!("sha256:{}", hex::encode(Sha256::digest(self.text())))
     }
 
-    /// The terms of `booking`. `policy` is the one `adopted` is the hash of.
+    /// The terms of `booking`. `policy` is the policy whose hash is `adopted`.
     ///
     /// # Errors
-    /// A sentence when the three do not go together, or a figure is not an amount.
+    /// A sentence, if the three do not match or a figure is not an amount.
     pub fn thaw(self, booking: &Booking, policy: Option<Policy>) -> Result<Terms, String> {
         let fault = |what: &str| format!("booking {} has {what}", booking.booking_id);
         if !self.has_sound_offsets() {
@@ -124,7 +125,7 @@ impl FrozenTerms {
         })
     }
 
-    /// Whether there is an offset for each deadline in the one way to say it, and none no clock on earth has.
+    /// Whether there is an offset for each deadline, in canonical form, and each is one that a clock on earth can have.
     fn has_sound_offsets(&self) -> bool {
         let offsets = &self.offsets;
         if let Zone::Fixed(_) = self.zone {
@@ -139,11 +140,11 @@ impl FrozenTerms {
     }
 }
 
-/// As [`FrozenTerms::hash`], from the [`FrozenTerms::stored`] text and the policy's hash.
+/// Computes [`FrozenTerms::hash`] from the [`FrozenTerms::stored`] text and the policy's hash.
 pub fn hash_of(stored: &str, policy_hash: Option<&str>) -> String {
     let mut digest = Sha256::new();
     match policy_hash {
-        // Both texts are canonical, and "adopted" comes first of all members.
+        // Both texts are canonical, and "adopted" is the first member.
         Some(hash) => {
             digest.update(b"{\"adopted\":\"");
             digest.update(hash);
@@ -155,7 +156,7 @@ pub fn hash_of(stored: &str, policy_hash: Option<&str>) -> String {
     format!("sha256:{}", hex::encode(digest.finalize()))
 }
 
-/// What a booking shows of its policy.
+/// The summary of its policy that a booking shows.
 pub fn policy_summary(adopted: &Adopted) -> PolicySummary {
     let document = adopted.document.document();
     PolicySummary {

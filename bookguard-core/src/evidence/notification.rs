@@ -1,9 +1,9 @@
-//! How the delivery of an event to an endpoint ended, as the ledger records it: the value of `webhook.settled`.
+//! The ledger's record of how the delivery of an event to an endpoint ended: the value of `webhook.settled`.
 //!
-//! It names what was sent by the SHA-256 of its bytes, so that whoever received it can show that it is the same, and the
-//! endpoint by its id: an address may hold a token, and is the partner's to change. A delivery that is given up, tried again
-//! by hand and then accepted has two records; nothing else has more than one. Invariant: what cannot be true together, or
-//! is told before it happened, is refused.
+//! The record identifies what was sent by the SHA-256 of its bytes, so that a receiver can show that its copy is the same.
+//! It identifies the endpoint by its id, because an address may hold a token and the partner may change it. A delivery that
+//! is given up, retried by hand and then accepted has two records; no other delivery has more than one. Invariant: a record
+//! that contradicts itself, or is dated before what it records, is refused.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -19,7 +19,7 @@ use crate::webhook::{Attempt, FailureClass};
 pub enum NotificationOutcome {
     /// The receiver answered 2xx.
     Delivered,
-    /// No further automatic attempt was to come.
+    /// No further automatic attempt was planned.
     GivenUp,
 }
 
@@ -31,7 +31,7 @@ pub enum NotificationOutcome {
 pub struct Notification {
     /// The event.
     pub event_id: EventId,
-    /// What it told.
+    /// The event's type.
     #[serde(rename = "type")]
     #[cfg_attr(feature = "openapi", oai(rename = "type"))]
     pub event_type: EventType,
@@ -43,39 +43,39 @@ pub struct Notification {
     pub endpoint_id: EndpointId,
     /// How it ended.
     pub outcome: NotificationOutcome,
-    /// When that was recorded.
+    /// When the end was recorded.
     pub settled_at: Timestamp,
-    /// Attempts made by then; the members below are about the last one.
+    /// Attempts made by then; the members below describe the last one.
     pub attempts: u32,
     /// Why it failed; absent when the receiver accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub error: Option<String>,
-    /// The answer's status; absent when there was no answer.
+    /// The response's status; absent if there was no response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub status_code: Option<u16>,
-    /// Lower hex SHA-256 of the answer's body, as far as it was read; absent when there was no answer.
+    /// Lower hex SHA-256 of the response's body, as far as it was read; absent if there was no response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub response_sha256: Option<String>,
 }
 
-/// An event as its deliveries tell it.
+/// An event, as its deliveries carry it.
 #[derive(Debug, Clone, Copy)]
 pub struct Sent<'a> {
     /// Its id.
     pub event_id: EventId,
-    /// What it tells.
+    /// The event's type.
     pub event_type: EventType,
     /// Its number in the partner's sequence.
     pub seq: u64,
-    /// The exact bytes.
+    /// The exact bytes of the body.
     pub body: &'a [u8],
 }
 
 impl Notification {
-    /// What is to be recorded if this attempt, the one with this number, was the delivery's last.
+    /// The record of a delivery whose last attempt was this one, with this number.
     pub fn of(
         sent: &Sent<'_>,
         endpoint_id: EndpointId,
@@ -101,17 +101,17 @@ impl Notification {
         }
     }
 
-    /// Whether the receiver accepted.
+    /// Whether the receiver accepted the event.
     pub fn delivered(&self) -> bool {
         self.outcome == NotificationOutcome::Delivered
     }
 
-    /// Whether it tells of the same delivery.
+    /// Whether this is a record of the same delivery.
     pub fn is_of(&self, event_id: EventId, endpoint_id: EndpointId) -> bool {
         (self.event_id, self.endpoint_id) == (event_id, endpoint_id)
     }
 
-    /// What in it cannot be true together.
+    /// The contradiction within this record, if there is one.
     fn contradiction(&self) -> Option<&'static str> {
         let class = match &self.error {
             None => None,
@@ -136,29 +136,29 @@ impl Notification {
     }
 }
 
-/// Whether this is the lower hex of 32 bytes.
+/// Whether the text is the lower hex of 32 bytes.
 fn is_digest(hex: &str) -> bool {
     hex.len() == 64 && hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// What of a booking events can tell, and when each came to be.
+/// The causes of a booking's events, with their times.
 #[derive(Debug, Clone)]
 pub struct Causes {
-    /// When it was recorded.
+    /// When the booking was recorded.
     pub created_at: Timestamp,
-    /// When it was protected.
+    /// When the booking was protected.
     pub protected_at: Option<Timestamp>,
     /// When each of its resolutions was made, oldest first.
     pub resolved_at: Vec<Timestamp>,
 }
 
 impl Causes {
-    /// How many events there can be.
+    /// The maximum number of events.
     pub fn total(&self) -> usize {
         1 + usize::from(self.protected_at.is_some()) + self.resolved_at.len()
     }
 
-    /// How many events of this type there can be that were made at this instant.
+    /// The maximum number of events of this type made at this instant.
     pub fn count(&self, event_type: EventType, made_at: Timestamp) -> usize {
         match event_type {
             EventType::BookingCreated => usize::from(self.created_at == made_at),
@@ -170,11 +170,11 @@ impl Causes {
     }
 }
 
-/// Checks that `next` can be recorded after `before`, all of one booking. `causes` are those recorded before it: its event
-/// tells of one of them.
+/// Checks that `next` can be recorded after `before`, all of one booking. `causes` are those recorded before it; the event
+/// of `next` has one of them.
 ///
 /// # Errors
-/// What is wrong with it, in a sentence.
+/// The fault, in a sentence.
 pub fn follows<'a>(
     before: impl IntoIterator<Item = &'a Notification>,
     next: &Notification,
@@ -455,7 +455,8 @@ mod tests {
             follows(&[], &protected, &early).is_err(),
             "told before it happened"
         );
-        // A decision in the very millisecond of the cancellation makes a second event of that instant, and no third.
+        // A decision in the same millisecond as the cancellation makes a second event of that instant, but no third is
+        // possible.
         let resolved = |n: u8| Notification {
             event_id: EventId::new(at(7), [n; 10]),
             event_type: EventType::ResolutionCreated,

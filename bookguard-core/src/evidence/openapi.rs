@@ -54,7 +54,7 @@ noun_type!(FrozenTerms, component "FrozenTerms", |registry| {
     }
 });
 
-/// Documented as the packet whose text it is.
+/// Documented as a packet, because it holds the text of one.
 impl Type for SealedPacket {
     const IS_REQUIRED: bool = true;
     type RawValueType = Self;

@@ -1,9 +1,9 @@
-//! The evidence packet: everything about a booking in one signed document that is checked without asking anybody.
+//! The evidence packet: everything about a booking in one signed document that can be checked offline.
 //!
-//! Making it needs what the store holds, which the caller brings; checking it is `verify`'s. The document is canonical
-//! JSON (RFC 8785), signed as a whole by the ledger's key: a C2SP signed note over the SHA-256 of its text without the
-//! member `signature`. So every byte of it counts, those the ledger itself does not prove included. Invariant: a
-//! [`SealedPacket`] is text that is never spelled anew on its way to whoever keeps it.
+//! The caller brings the stored data to make a packet; `verify` checks it. The document is canonical JSON (RFC 8785),
+//! signed as a whole by the ledger's key: a C2SP signed note over the SHA-256 of its text without the member `signature`.
+//! So every byte is covered, including those that the ledger itself does not prove. Invariant: the text of a
+//! [`SealedPacket`] is never serialized again on its way to its recipient.
 
 use std::fmt;
 use std::sync::Arc;
@@ -51,34 +51,34 @@ pub struct Packet {
     pub created_at: Timestamp,
     /// The booking as `GET /v1/bookings/{bookingId}` shows it.
     pub booking: Booking,
-    /// The booking's random name in the ledger.
+    /// The booking's random stream id in the ledger.
     pub stream: String,
-    /// Which ledger; a hint, because verifiers pin its key themselves.
+    /// The ledger; only a hint, because verifiers pin its key themselves.
     pub log: LogHint,
     /// The booking's ledger entries, oldest first.
     pub entries: Vec<PacketEntry>,
-    /// The policy the booking is under.
+    /// The policy that applies to the booking.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub policy: Option<Policy>,
     /// `sha256:` and the hex digest of the policy's canonical text.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub policy_hash: Option<String>,
-    /// The terms the booking is under: frozen when it was recorded, or when its event was last moved.
+    /// The terms in force: frozen when the booking was recorded, or when its event was last moved.
     pub terms: FrozenTerms,
-    /// The terms it was under before its event was moved, oldest first; empty while it was not.
+    /// The terms before each move of the event, oldest first; empty if it was never moved.
     pub former_terms: Vec<FrozenTerms>,
-    /// The terms in words, as they were to be shown: before each change of date, then the ones in force.
+    /// The texts of the terms to show: before each change of date, then those of the terms in force.
     pub terms_disclosures: Vec<TermsDisclosure>,
-    /// Who accepted which of these texts, oldest first.
+    /// The acceptances of these texts, oldest first.
     pub acceptances: Vec<Acceptance>,
-    /// What a cancellation by the organizer at `createdAt` would come to, or what the recorded one came to.
+    /// The result of a cancellation by the organizer at `createdAt`, or of the recorded cancellation.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub evaluation: Option<Evaluation>,
-    /// How the booking was resolved; null while it is not canceled.
+    /// The booking's resolution; null if it is not canceled.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub resolution: Option<Resolution>,
-    /// What was sent to the partner. The ledger proves how each delivery ended; the rest, such as hosts and earlier attempts,
-    /// is the service's own statement.
+    /// What was sent to the partner. The ledger proves how each delivery ended; the rest, such as hosts and earlier
+    /// attempts, is only the service's statement.
     pub deliveries: Vec<PacketDelivery>,
     /// The packet in sentences.
     pub summary: Summary,
@@ -86,7 +86,7 @@ pub struct Packet {
     pub signature: String,
 }
 
-/// Which ledger a packet is proven by.
+/// The ledger that proves a packet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(deny_unknown_fields)]
@@ -97,7 +97,7 @@ pub struct LogHint {
     pub vkey: String,
 }
 
-/// A ledger entry with what its commitment opens to and its proof.
+/// A ledger entry with the values that open its commitment, and its proof.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(deny_unknown_fields)]
@@ -114,7 +114,7 @@ pub struct PacketEntry {
     pub proof: String,
 }
 
-/// One event on its way to one endpoint, or to none.
+/// The delivery of one event to one endpoint, or an event without a delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -122,22 +122,22 @@ pub struct PacketEntry {
 pub struct PacketDelivery {
     /// The event.
     pub event_id: EventId,
-    /// What it told.
+    /// The event's type.
     #[serde(rename = "type")]
     #[cfg_attr(feature = "openapi", oai(rename = "type"))]
     pub event_type: EventType,
-    /// The endpoint; null when none took the event.
+    /// The endpoint; null if the event has no delivery.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub endpoint_id: Option<EndpointId>,
-    /// Scheme and host of the endpoint's address. The rest may hold a token and stays with the partner.
+    /// Scheme and host of the endpoint's address. The rest may hold a token and is shown to the partner only.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub url: Option<String>,
-    /// Where the delivery stands.
+    /// The delivery's status.
     pub status: DeliveryStatus,
     /// Attempts made.
     pub attempts: u32,
-    /// How it ended, exactly as the ledger records it: empty while it is under way, two records when it was given up, tried
-    /// again by hand and accepted.
+    /// How it ended, exactly as the ledger records it: empty while it is open; two records if it was given up, retried by
+    /// hand and then accepted.
     pub recorded: Vec<Notification>,
     /// The latest attempts, oldest first, at most 20.
     pub history: Vec<PacketAttempt>,
@@ -151,16 +151,16 @@ pub struct PacketDelivery {
 pub struct PacketAttempt {
     /// When it began.
     pub started_at: Timestamp,
-    /// The answer's status; null when there was no answer.
+    /// The response's status; null if there was no response.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub status_code: Option<u16>,
-    /// Why it failed; null when the receiver accepted.
+    /// Why it failed; null if the receiver accepted.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub error: Option<String>,
 }
 
-/// What of an endpoint's address whoever gets a packet may see: scheme, host and port. User, path and query are where tokens
-/// stand; an address without a scheme shows nothing.
+/// The part of an endpoint's address that any reader of a packet may see: scheme, host and port. User, path and query may
+/// hold tokens. An address without a scheme shows nothing.
 pub fn shown_address(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         return String::new();
@@ -170,7 +170,7 @@ pub fn shown_address(url: &str) -> String {
     format!("{scheme}://{host}")
 }
 
-/// The question every packet answers: what if the organizer canceled when the packet was made?
+/// The question that every packet answers: what if the organizer canceled when the packet was made?
 pub fn question(created_at: Timestamp) -> Question {
     Question {
         mode: Mode::Evaluate,
@@ -183,7 +183,7 @@ pub fn question(created_at: Timestamp) -> Question {
     }
 }
 
-/// The answer, `None` when the terms give none.
+/// The answer to it; `None` if the terms give none.
 pub fn evaluate(state: &BookingState, terms: &Terms, created_at: Timestamp) -> Option<Evaluation> {
     let recorded = state.resolution().map(Resolution::recorded);
     let subject = state.subject(terms, recorded.as_ref());
@@ -191,10 +191,10 @@ pub fn evaluate(state: &BookingState, terms: &Terms, created_at: Timestamp) -> O
 }
 
 impl Packet {
-    /// Signs the packet; its `signature` is replaced.
+    /// Signs the packet and replaces its `signature`.
     ///
     /// # Errors
-    /// A number that canonical JSON cannot keep exactly.
+    /// A number that canonical JSON cannot represent exactly.
     pub fn seal(&self, signer: &Signer) -> Result<SealedPacket, Error> {
         let fault = |e: &dyn fmt::Display| {
             Error::internal(format!(
@@ -215,7 +215,7 @@ impl Packet {
     }
 }
 
-/// The text of the note over a packet, from which the signature is taken out.
+/// The text of the note over a packet. Removes the signature from the packet.
 pub(super) fn signed_text(packet: &mut Value) -> Result<String, jcs::NumberError> {
     if let Value::Object(members) = packet {
         members.remove(SIGNATURE);
@@ -228,7 +228,7 @@ pub(super) fn signed_text(packet: &mut Value) -> Result<String, jcs::NumberError
 #[derive(Debug, Clone)]
 pub struct SealedPacket {
     text: Arc<RawValue>,
-    /// What it tells of, apart from when it was made; known to whoever made it.
+    /// A digest of its contents, without the time it was made; only its maker knows it.
     tag: Option<Arc<str>>,
 }
 
@@ -242,12 +242,12 @@ impl From<Box<RawValue>> for SealedPacket {
 }
 
 impl SealedPacket {
-    /// The text to keep, to hand on and to verify.
+    /// The exact text: to keep, to pass on and to verify.
     pub fn text(&self) -> &str {
         self.text.get()
     }
 
-    /// The same, named by what it tells of.
+    /// Adds the tag of its contents.
     #[cfg(feature = "store")]
     pub(crate) fn tagged(self, tag: &str) -> Self {
         Self {
@@ -256,16 +256,16 @@ impl SealedPacket {
         }
     }
 
-    /// What it tells of, as the service names it that made it: packets with one tag differ in nothing but when they were
-    /// made, and against which state of the ledger. `None` for one that was received.
+    /// The tag that the service gave its contents: packets with the same tag differ only in when they were made, and
+    /// against which state of the ledger. `None` for a received packet.
     pub fn tag(&self) -> Option<&str> {
         self.tag.as_deref()
     }
 
-    /// What it says. Proves nothing: see [`verify`](super::verify()).
+    /// Parses the packet. This proves nothing: see [`verify`](super::verify()).
     ///
     /// # Errors
-    /// The parser's, when it is not a packet.
+    /// The parser's error, if this is not a packet.
     pub fn read(&self) -> serde_json::Result<Packet> {
         serde_json::from_str(self.text())
     }

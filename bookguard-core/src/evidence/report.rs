@@ -1,4 +1,4 @@
-//! The result of verifying a packet: every check, in words for somebody who decides a dispute and is not an engineer.
+//! The result of verifying a packet: every check, worded for a person who decides a dispute and is not an engineer.
 
 use std::fmt;
 
@@ -9,17 +9,17 @@ use crate::model::{BookingId, Timestamp};
 /// One check and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// What was checked; stable snake_case.
+    /// The name of the check; stable snake_case.
     pub name: &'static str,
-    /// Where in the packet: a JSON pointer, empty for the whole of it.
+    /// Where in the packet: a JSON pointer, empty for the whole packet.
     pub place: String,
-    /// Whether it held.
+    /// Whether the check passed.
     pub passed: bool,
-    /// What that means, in a sentence.
+    /// What the result means, in a sentence.
     pub detail: String,
 }
 
-/// The signed state of the ledger that the packet leads to.
+/// The signed state of the ledger that proves the packet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Witness {
@@ -35,24 +35,24 @@ pub struct Witness {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// The booking the packet says it is about; absent when the packet cannot be read.
+    /// The packet's booking; absent if the packet cannot be read.
     pub booking_id: Option<BookingId>,
-    /// When the packet says it was made.
+    /// When the packet was made, according to itself.
     pub created_at: Option<Timestamp>,
-    /// What the packet is proven against; absent when no proof holds.
+    /// The state of the ledger that proves the packet; absent if no proof holds.
     pub ledger: Option<Witness>,
-    /// Every check, in the order made. Checks that need what an earlier one refused are left out.
+    /// Every check, in the order made. Checks that depend on a failed one are left out.
     pub checks: Vec<Check>,
 }
 
 impl Report {
-    /// Whether the packet is genuine: there were checks, and all of them held.
+    /// Whether the packet is genuine: there were checks, and all of them passed.
     #[must_use]
     pub fn verified(&self) -> bool {
         !self.checks.is_empty() && self.checks.iter().all(|check| check.passed)
     }
 
-    /// The checks that did not hold.
+    /// The checks that failed.
     pub fn failures(&self) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(|check| !check.passed)
     }

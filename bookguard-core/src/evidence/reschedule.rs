@@ -1,43 +1,44 @@
 //! `booking.rescheduled`: a booking's event was moved to another date, and its terms were compiled anew.
 //!
-//! The fact says what applies from then on, and what was reached before. Former facts say what applied until then; none is
-//! taken back.
+//! The fact states what applies from then on, and what was reached before. Earlier facts state what applied until then;
+//! none is revoked.
 
 use serde::{Deserialize, Serialize};
 
+use super::facts::Tell;
 use super::frozen::FrozenTerms;
 use crate::model::{Booking, Timestamp};
 use crate::policy::{Actor, PastReschedule, Policy, Terms};
 
-/// A booking's event was moved to another date.
+/// A move of a booking's event to another date.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Rescheduled {
+pub struct RescheduleFact {
     /// When the change was received.
     pub rescheduled_at: Timestamp,
     /// When the event starts from now on.
     pub event_date: Timestamp,
-    /// The booking's IANA zone from now on; absent while nobody named one.
+    /// The booking's IANA zone from now on; absent if none was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
-    /// Who agreed, in the order of the vocabulary.
+    /// Who agreed, in the vocabulary's order.
     pub agreed_by: Vec<Actor>,
-    /// The instant it was agreed on, when that is not its receipt.
+    /// When it was agreed on, if not at receipt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
-    /// What had been reached under the terms until now.
+    /// What had been reached under the former terms.
     pub former: PastReschedule,
     /// The terms from now on.
     pub terms: FrozenTerms,
 }
 
-impl Rescheduled {
+impl RescheduleFact {
     /// When it was agreed on.
     pub fn agreed_at(&self) -> Timestamp {
         self.at.unwrap_or(self.rescheduled_at)
     }
 
-    /// What the booking is under from now on.
+    /// The version of the terms from now on.
     pub fn terms_version(&self) -> TermsVersion {
         TermsVersion {
             since: self.rescheduled_at,
@@ -48,24 +49,35 @@ impl Rescheduled {
     }
 }
 
-/// What a booking is under from its recording, or from a change of date, until the next.
+impl Tell for RescheduleFact {
+    fn happened_at(&self) -> Timestamp {
+        self.rescheduled_at
+    }
+
+    fn told(&self) -> String {
+        "The event was moved to another date, as both sides agreed: the terms were fixed anew."
+            .to_owned()
+    }
+}
+
+/// The terms in force from the booking's recording, or from a change of date, until the next change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TermsVersion {
-    /// Since when.
+    /// When they came into force.
     pub since: Timestamp,
     /// When the event starts.
     pub event_date: Timestamp,
-    /// The booking's IANA zone, when it was named.
+    /// The booking's IANA zone, if one was given.
     pub time_zone: Option<String>,
     /// The terms, with the hash of their policy.
     pub terms: FrozenTerms,
 }
 
 impl TermsVersion {
-    /// The terms in full, of a booking at any stage. `policy` is the one they name by hash.
+    /// The terms in full, of a booking in any state. `policy` is the one they name by hash.
     ///
     /// # Errors
-    /// As [`FrozenTerms::thaw`].
+    /// Those of [`FrozenTerms::thaw`].
     pub fn thaw(&self, booking: &Booking, policy: Option<Policy>) -> Result<Terms, String> {
         let booking = Booking {
             event_date: self.event_date,

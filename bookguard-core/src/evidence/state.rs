@@ -1,60 +1,61 @@
-//! What a booking's facts come to: the only place that knows what a fact does to a booking, and which can follow which.
+//! A booking's state, computed from its facts: the only place that defines what a fact does to a booking, and in which
+//! order facts may come.
 //!
 //! ```text
 //! created → (protected | rescheduled | accepted)* → (canceled → resolved → decided?)?
 //!            at most once
 //! ```
 //!
-//! How the delivery of an event ended may stand anywhere after the first, except between a cancellation and what it came to.
-//! The writer applies what it records, a verifier what a packet discloses, the check of a database what its entries say.
-//! The caller has checked that the values are the committed ones, and that the entries are one chain. Invariant: a fact that
-//! cannot stand where it does is refused, and never passed over.
+//! The record of a delivery's end may come anywhere after the first fact, except between a cancellation and its resolution.
+//! The writer applies the facts it records, a verifier those a packet discloses, the check of a database those its entries
+//! hold. The caller has checked that the values are the committed ones and that the entries form one chain. Invariant: a
+//! fact that is out of place is refused, never skipped.
 
 use super::acceptance::Acceptance;
-use super::facts::{Created, Fact, LeafPlace, Logged, Protected};
+use super::facts::{CreationFact, Fact, LeafPlace, Logged, ProtectionFact};
 use super::frozen::FrozenTerms;
 use super::notification::{Causes, Notification, follows};
-use super::reschedule::{Rescheduled, TermsVersion};
+use super::reschedule::{RescheduleFact, TermsVersion};
 use crate::model::{Booking, BookingStatus, PolicySummary, ResolutionId, Timestamp};
 use crate::policy::{
     self, Cancellation, PastReschedule, Resolution, ResolutionStatus, Standing, Subject, Terms,
 };
 
-/// A booking as its facts say.
+/// The state of a booking according to its facts.
 ///
-/// One that is not folded from its first fact on, but read from its row, has of its changes of date and its resolutions only
-/// the latest, as its first date the one that it has now, and neither its cancellation nor how deliveries ended: nothing that
-/// follows hangs on those.
+/// A state read from the booking's row, instead of folded from all its facts, is reduced: it has only the latest change of
+/// date and the latest resolution, its first date is the current one, and it has neither the cancellation nor the ends of
+/// deliveries. No later fact depends on these.
 #[derive(Debug, Clone)]
 pub struct BookingState {
-    /// The booking as it stands.
+    /// The booking in its current state.
     pub booking: Booking,
-    /// When the event was to start when the booking was recorded, and in which zone.
+    /// The event's start and zone when the booking was recorded.
     pub first_date: (Timestamp, Option<String>),
     /// Hash of the terms frozen when it was recorded.
     pub terms_hash: String,
-    /// Which entry protected it.
+    /// The entry that protected it.
     pub protected: Option<LeafPlace>,
     /// What was reached before each change of date, oldest first.
     pub moves: Vec<PastReschedule>,
     /// Its changes of date, oldest first.
-    pub reschedules: Vec<Logged<Rescheduled>>,
-    /// The acceptances of its terms, oldest first. That they accepted the text of these terms is for who has them to check.
+    pub reschedules: Vec<Logged<RescheduleFact>>,
+    /// The acceptances of its terms, oldest first. A caller that has the terms must check that their text is the accepted one.
     pub acceptances: Vec<Logged<Acceptance>>,
     /// How the deliveries of its events ended, in the order of the ledger.
     pub settled: Vec<Logged<Notification>>,
     /// Its cancellation.
     pub cancellation: Option<Cancellation>,
-    /// What that came to, and what a person decided where it was left open. That the evaluations in it are what the terms
-    /// give is for who has the terms to check.
+    /// The cancellation's resolution, and the decision that replaced it if it was left open. A caller that has the terms
+    /// must check that they give these evaluations.
     pub resolutions: Vec<Logged<Resolution>>,
 }
 
 impl BookingState {
-    /// What all facts of a booking come to, oldest first. `policy` is what the booking shows of the policy named by hash.
+    /// Folds all facts of a booking, oldest first. `policy` is the booking's summary of the policy named by hash.
     ///
     /// # Errors
-    /// The first fact that cannot stand where it does, or what is missing, in a sentence.
+    /// The first fact that is out of place, or what is missing, in a sentence.
     pub fn fold(
         facts: impl IntoIterator<Item = Logged<Fact>>,
         policy: Option<PolicySummary>,
@@ -80,13 +81,13 @@ impl BookingState {
         }
     }
 
-    /// A booking of which nothing is known but that it was recorded.
-    pub fn recorded(created: Created, policy: Option<PolicySummary>) -> Self {
+    /// The state of a booking right after it was recorded.
+    pub fn recorded(created: CreationFact, policy: Option<PolicySummary>) -> Self {
         let terms_hash = created.terms_hash.clone();
         Self::of(created.booking(policy), terms_hash)
     }
 
-    /// As [`Self::recorded`], from a booking and the hash of the terms with which it was recorded.
+    /// Does the same as [`Self::recorded`], from a booking and the hash of the terms with which it was recorded.
     pub fn of(booking: Booking, terms_hash: String) -> Self {
         Self {
             first_date: (booking.event_date, booking.time_zone.clone()),
@@ -105,7 +106,7 @@ impl BookingState {
     /// Adds the next fact.
     ///
     /// # Errors
-    /// Why it cannot follow, in a sentence; then nothing is changed.
+    /// Why the fact cannot follow, in a sentence; the state is then unchanged.
     pub fn apply(&mut self, logged: Logged<Fact>) -> Result<(), String> {
         not_ahead(&logged)?;
         let Logged { place, fact } = logged;
@@ -141,7 +142,7 @@ impl BookingState {
         }
     }
 
-    fn protect(&mut self, fact: &Protected, place: LeafPlace) -> Result<(), String> {
+    fn protect(&mut self, fact: &ProtectionFact, place: LeafPlace) -> Result<(), String> {
         if fact.terms_hash != self.terms_hash_in_force() {
             return Err(
                 "The terms locked by the protection are not the ones in force then.".to_owned(),
@@ -154,7 +155,7 @@ impl BookingState {
         Ok(())
     }
 
-    fn reschedule(&mut self, fact: Rescheduled, place: LeafPlace) -> Result<(), String> {
+    fn reschedule(&mut self, fact: RescheduleFact, place: LeafPlace) -> Result<(), String> {
         let at = PastReschedule::instant(fact.agreed_at(), self.booking.created_at, &self.moves);
         if fact.former.at != at {
             return Err(
@@ -167,15 +168,15 @@ impl BookingState {
         Ok(())
     }
 
-    /// Makes the booking one whose event was last moved by this fact.
-    pub(crate) fn move_to(&mut self, place: LeafPlace, fact: Rescheduled) {
+    /// Makes this fact the latest move of the booking's event.
+    pub(crate) fn move_to(&mut self, place: LeafPlace, fact: RescheduleFact) {
         self.booking.event_date = fact.event_date;
         self.booking.time_zone.clone_from(&fact.time_zone);
         self.booking.rescheduled_at = Some(fact.rescheduled_at);
         self.reschedules.push(Logged { place, fact });
     }
 
-    /// The first resolution is the cancellation's, the second decides what the first left open.
+    /// Adds a resolution: the first is the cancellation's, the second is the decision of what the first left open.
     fn resolve(&mut self, resolution: Resolution, place: LeafPlace) -> Result<(), String> {
         let (id, evaluation) = (resolution.resolution_id, resolution.evaluation.clone());
         let expected = match (self.resolutions.last(), &self.cancellation) {
@@ -210,7 +211,7 @@ impl BookingState {
         Ok(())
     }
 
-    /// Makes the booking one whose latest resolution is this.
+    /// Makes this fact the booking's latest resolution.
     pub(crate) fn resolve_as(&mut self, place: LeafPlace, fact: Resolution) {
         self.booking.resolution_id = Some(fact.resolution_id);
         self.resolutions.push(Logged { place, fact });
@@ -226,7 +227,7 @@ impl BookingState {
         }
     }
 
-    /// Whether it is canceled, and what that came to is still to come.
+    /// Whether it is canceled but has no resolution yet.
     fn is_unresolved(&self) -> bool {
         self.booking.status == BookingStatus::Canceled && self.resolutions.is_empty()
     }
@@ -238,12 +239,12 @@ impl BookingState {
         }
     }
 
-    /// The resolution that counts.
+    /// The resolution in force.
     pub fn resolution(&self) -> Option<&Resolution> {
         self.resolutions.last().map(|latest| &latest.fact)
     }
 
-    /// What a policy is asked about, under these terms. `recorded` is how it was resolved, where that counts.
+    /// The subject of an evaluation under these terms. `recorded` is the recorded cancellation, if it is to count.
     pub fn subject<'a>(
         &'a self,
         terms: &'a Terms,
@@ -257,13 +258,13 @@ impl BookingState {
         }
     }
 
-    /// How often the event had been moved before the entry at this place.
+    /// How often the event was moved before the entry at this place.
     pub fn moves_before(&self, place: &LeafPlace) -> usize {
-        let before = |moved: &&Logged<Rescheduled>| moved.place.index < place.index;
+        let before = |moved: &&Logged<RescheduleFact>| moved.place.index < place.index;
         self.reschedules.iter().filter(before).count()
     }
 
-    /// What events can tell of it by now.
+    /// The causes of its events so far.
     pub fn causes(&self) -> Causes {
         Causes {
             created_at: self.booking.created_at,
@@ -288,7 +289,7 @@ impl BookingState {
         }
     }
 
-    /// What it was under before each change of date, then what it is under. `first` are the terms with which it was recorded.
+    /// The terms before each change of date, then those in force. `first` are the terms with which it was recorded.
     pub fn terms_versions(&self, first: FrozenTerms) -> Vec<TermsVersion> {
         let (event_date, time_zone) = self.first_date.clone();
         let first = TermsVersion {
@@ -302,8 +303,8 @@ impl BookingState {
     }
 }
 
-/// That a fact's own time, which is the clock's, is not after that of its entry. It may be before it: entries never have an
-/// earlier time than the one before them, and the clock may have been ahead until then.
+/// Refuses a fact whose own time, from the clock, is after that of its entry. It may be earlier: an entry's time is never
+/// before that of the entry before it, and the clock may have been ahead until then.
 fn not_ahead(logged: &Logged<Fact>) -> Result<(), String> {
     match logged.fact.happened_at() > logged.place.at {
         true => Err(format!(

@@ -1,7 +1,6 @@
-//! The packet in sentences, for people.
+//! The summary of a packet in sentences, for people.
 //!
-//! A pure function of what the rest of the packet proves or states, so that a verifier recomputes it. It names no
-//! person.
+//! A pure function of what the rest of the packet proves or states, so that a verifier can recompute it. It names no person.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,38 +20,38 @@ pub struct Summary {
     pub timeline: Vec<Moment>,
 }
 
-/// One thing that happened.
+/// An item of the timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(deny_unknown_fields)]
 pub struct Moment {
-    /// When.
+    /// When it happened.
     pub at: Timestamp,
-    /// What, in a sentence.
+    /// What happened, in a sentence.
     pub text: String,
 }
 
-/// What a summary is made from.
+/// The material of a summary.
 #[derive(Debug, Clone, Copy)]
-pub struct Material<'a> {
+pub struct SummaryInput<'a> {
     /// The ledger's name.
     pub origin: &'a str,
-    /// When the packet is made.
+    /// When the packet was made.
     pub created_at: Timestamp,
     /// The booking.
     pub booking: &'a Booking,
     /// Its facts, oldest first.
     pub facts: &'a [Logged<Fact>],
-    /// What canceling now would come to, unless it is canceled.
+    /// The result of canceling now; absent if the booking is canceled.
     pub evaluation: Option<&'a Evaluation>,
-    /// How it was resolved, once canceled.
+    /// The resolution; absent if the booking is not canceled.
     pub resolution: Option<&'a Resolution>,
     /// What was sent to the partner.
     pub deliveries: &'a [PacketDelivery],
 }
 
-/// The packet in sentences.
-pub fn summarize(material: &Material<'_>) -> Summary {
+/// Summarizes the packet.
+pub fn summarize(material: &SummaryInput<'_>) -> Summary {
     let told = material.facts.iter().map(|Logged { place, fact }| Moment {
         at: place.at,
         text: format!(
@@ -64,7 +63,7 @@ pub fn summarize(material: &Material<'_>) -> Summary {
     });
     let mut timeline: Vec<Moment> = told.collect();
     timeline.extend(material.deliveries.iter().filter_map(under_way));
-    // Stable, so that what happened in one millisecond stays in the order of the ledger.
+    // A stable sort keeps what happened in the same millisecond in the order of the ledger.
     timeline.sort_by_key(|moment| moment.at);
     let at = material.created_at;
     timeline.extend(match (material.resolution, material.evaluation) {
@@ -97,7 +96,7 @@ fn headline(booking: &Booking) -> String {
     )
 }
 
-/// The state of a delivery that has not ended, or continues after it was given up.
+/// The state of a delivery that is still open, or goes on after it was given up.
 fn under_way(delivery: &PacketDelivery) -> Option<Moment> {
     let last = delivery.history.last()?;
     let ended = delivery.recorded.last();

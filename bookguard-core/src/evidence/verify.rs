@@ -1,8 +1,9 @@
 //! Offline verification of an evidence packet: its bytes and a public key go in, a [`Report`] comes out.
 //!
-//! Needs no server, no network and no clock, and trusts nothing in the packet: what it calls its own key is compared with
-//! the key given. Invariants: no input makes it panic; every byte of a packet is covered by a check, because the packet
-//! has one spelling only and the signature covers all of it; a check that could not be made does not count as passed.
+//! Verification needs no server, no network and no clock, and trusts nothing in the packet: the key named in the packet is
+//! compared with the given key. Invariants: no input causes a panic; every byte of a packet is covered by a check, because
+//! only one spelling is accepted and the signature covers all of it; a check that could not be made does not count as
+//! passed.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,7 +16,6 @@ use crate::input::{cut, shorten};
 use crate::ledger::{Checkpoint, VerifierKey, jcs};
 use crate::limits::PACKET_BYTES;
 
-mod acceptance;
 mod content;
 mod deliveries;
 mod entries;
@@ -25,9 +25,9 @@ mod terms;
 #[cfg(test)]
 pub(crate) mod tests;
 
-/// Verifies an evidence packet against the ledger's public key, `name+id+base64` as `GET /v1/ledger/key` gives it.
+/// Verifies an evidence packet against the ledger's public key, `name+id+base64` as `GET /v1/ledger/key` returns it.
 ///
-/// The key must come from somewhere else than the packet. A newline at the end of either is ignored.
+/// The key must come from somewhere other than the packet. A newline at the end of either is ignored.
 pub fn verify(packet: &[u8], vkey: &str) -> Report {
     let mut verification = Verification {
         report: Report {
@@ -41,16 +41,16 @@ pub fn verify(packet: &[u8], vkey: &str) -> Report {
     verification.report
 }
 
-/// A verification under way.
+/// A verification in progress.
 struct Verification {
     report: Report,
 }
 
-/// Characters of what is said of a check that failed: a few sentences.
+/// Characters of the detail of a failed check: a few sentences.
 const DETAIL_CHARS: usize = 1_000;
 
-/// What holds, in a sentence, or what does not.
-type Outcome = Result<String, String>;
+/// What was confirmed, in a sentence, or what is wrong.
+pub(super) type Outcome = Result<String, String>;
 
 impl Verification {
     fn run(&mut self, bytes: &[u8], vkey: &str) {
@@ -83,10 +83,10 @@ impl Verification {
         }
     }
 
-    /// Records a check; whether it held.
+    /// Records a check. Returns whether it passed.
     fn check(&mut self, name: &'static str, place: &str, outcome: Outcome) -> bool {
         let passed = outcome.is_ok();
-        // What is wrong with a packet may quote it, and a packet that is not a packet holds anything.
+        // The detail may quote the packet, and a forged packet may hold anything.
         let detail = outcome.unwrap_or_else(|why| cut(&why, DETAIL_CHARS));
         self.report.checks.push(Check {
             name,
@@ -106,7 +106,7 @@ impl Verification {
     }
 }
 
-/// Reads a packet in its one spelling.
+/// Reads a packet, in its canonical spelling only.
 fn read(bytes: &[u8]) -> Result<(Packet, Value), String> {
     if bytes.len() > PACKET_BYTES {
         return Err(format!(
@@ -160,7 +160,7 @@ fn signature(packet: &Packet, mut value: Value, key: &VerifierKey) -> Outcome {
             &"its content does not have the digest that was signed",
         ));
     }
-    // Lines of other keys are nobody's word here, so there must be none: text, empty line, one signature.
+    // Signatures of other keys prove nothing here, so there must be none: text, empty line, one signature.
     let line = packet
         .signature
         .get(expected.len() + 1..)
@@ -193,12 +193,12 @@ fn same_key(packet: &Packet, key: &VerifierKey) -> Outcome {
     ))
 }
 
-/// The bytes of a padded base64 text.
+/// Decodes padded base64.
 fn decode(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text).ok()
 }
 
-/// Where an entry's part stands.
+/// The JSON pointer to a part of an entry.
 fn place(entry: usize, part: &str) -> String {
     let slash = if part.is_empty() { "" } else { "/" };
     format!("/entries/{entry}{slash}{part}")

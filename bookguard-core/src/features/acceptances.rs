@@ -1,4 +1,4 @@
-//! The terms of a booking in words, and who accepted them.
+//! A booking's terms in words, and their acceptances.
 
 pub(crate) mod rule;
 
@@ -20,7 +20,7 @@ use crate::input::{self, Declaration, Draft, Form, Json, Value};
 use crate::limits;
 use crate::model::{BookingId, PartnerId, Scope, Timestamp};
 use crate::operation::{
-    Action, Body, Method, Operation, ReadFn, Request, Route, path_id, query, query_one, write,
+    Action, Body, Operation, Request, Route, path_id, query, query_one, read_long, write,
 };
 use crate::policy::{Actor, Segment, Terms, TermsDisclosure, disclose, effective_schedule};
 use crate::session::{Access, Session};
@@ -28,7 +28,7 @@ use crate::session::{Access, Session};
 /// `GET /v1/bookings/{bookingId}/disclosure`
 pub struct GetDisclosure;
 
-/// The terms of a booking in words, and those it was under before.
+/// The terms of a booking in words, and its former terms.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
@@ -36,15 +36,15 @@ pub struct GetDisclosure;
 pub struct BookingDisclosure {
     /// The booking.
     pub booking_id: BookingId,
-    /// The terms it is under now.
+    /// The terms now in force.
     #[serde(flatten)]
     #[cfg_attr(feature = "openapi", oai(flatten))]
     pub current: DisclosedTerms,
-    /// The terms it was under before each change of date, oldest first. An acceptance stays with the text that was accepted.
+    /// The terms before each change of date, oldest first. An acceptance stays with the text that was accepted.
     pub former: Vec<DisclosedTerms>,
 }
 
-/// Terms in words and figures, and who accepted them.
+/// Terms in words and figures, and their acceptances.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
@@ -52,7 +52,7 @@ pub struct BookingDisclosure {
 pub struct DisclosedTerms {
     /// `sha256:` and the hex digest of the text's UTF-8 bytes.
     pub disclosure_hash: String,
-    /// The version of the wording: within one version the same terms always give the same text.
+    /// The version of the wording. Within one version, the same terms always give the same text.
     pub version: String,
     /// The text to show, its lines separated by line feeds.
     pub text: String,
@@ -64,21 +64,17 @@ pub struct DisclosedTerms {
     pub until: Option<Timestamp>,
     /// When the event starts, or would have started.
     pub event_date: Timestamp,
-    /// The organizer's schedule, including the step reached before.
+    /// The organizer's schedule, including the step reached before a change of date.
     pub schedule: Vec<Segment>,
-    /// Who accepted exactly this text, oldest first.
+    /// The acceptances of exactly this text, oldest first.
     pub acceptances: Vec<Acceptance>,
 }
 
 impl Operation for GetDisclosure {
     const ROUTE: Route = Route {
         id: "getDisclosure",
-        method: Method::Get,
         path: "/v1/bookings/{bookingId}/disclosure",
         access: Access::Scope(Scope::BookingsRead),
-        status: 200,
-        body: Body::None,
-        query: &[],
         refusals: &[404],
         tag: "Bookings",
         summary: "The terms of a booking in words",
@@ -86,6 +82,7 @@ impl Operation for GetDisclosure {
                       accepted, and record that with its `disclosureHash`. The same frozen terms always give the same text and \
                       hash, so anybody can recreate them from the evidence packet. When the event is moved, the text changes; \
                       earlier texts stay in `former`, with their acceptances.",
+        ..Route::GET
     };
     type Output = BookingDisclosure;
 
@@ -94,7 +91,7 @@ impl Operation for GetDisclosure {
         let chain = query_one(session, |reader| reader.booking_chain(&booking_id))?
             .filter(|chain| session.may_see(&chain.owner))
             .ok_or_else(|| Error::not_found("booking"))?;
-        let tell: ReadFn<_> = Box::new(move |session| {
+        let tell = move |session: &Session| {
             let (state, entries) = query(session, |reader| {
                 reader.snapshot();
                 let state = reader.booking(&booking_id)?;
@@ -112,13 +109,10 @@ impl Operation for GetDisclosure {
                 current,
                 former: terms_versions,
             })
-        });
-        // Every entry is read for it.
-        Ok(if chain.entries > limits::ENTRIES_AT_ONCE {
-            Action::Long(tell)
-        } else {
-            Action::Read(tell)
-        })
+        };
+        // This reads every entry.
+        let is_long = chain.entries > limits::ENTRIES_AT_ONCE;
+        Ok(read_long::<Self>(is_long, tell))
     }
 }
 
@@ -137,13 +131,13 @@ pub struct AcceptTerms {
 pub struct AcceptanceRequest {
     /// Who accepts.
     pub party: Actor,
-    /// How, in the partner's words.
+    /// How, in the partner's own words.
     pub method: String,
     /// When.
     pub at: Timestamp,
-    /// From which network address.
+    /// The network address it was accepted from.
     pub ip: Option<String>,
-    /// With which program.
+    /// The program it was accepted with.
     pub user_agent: Option<String>,
     /// The hash of the text that was shown.
     pub disclosure_hash: String,
@@ -152,12 +146,10 @@ pub struct AcceptanceRequest {
 impl Operation for AcceptTerms {
     const ROUTE: Route = Route {
         id: "acceptTerms",
-        method: Method::Post,
         path: "/v1/bookings/{bookingId}/acceptances",
         access: Access::Scope(Scope::BookingsWrite),
         status: 201,
         body: Body::Required(&AcceptanceRequest::BODY),
-        query: &[],
         refusals: &[404, 409],
         tag: "Bookings",
         summary: "Record that a party accepted a booking's terms",
@@ -165,6 +157,7 @@ impl Operation for AcceptTerms {
                       which is part of every evidence packet from then on. A text other than the one in force is 409 \
                       `disclosure_changed`, with the `disclosureHash` in force; repeating the same party, method, instant and \
                       text returns what is recorded.",
+        ..Route::POST
     };
     type Output = Accepted;
 
@@ -182,7 +175,7 @@ impl Operation for AcceptTerms {
 }
 
 impl AcceptanceRequest {
-    /// Its declaration.
+    /// The body's declaration.
     pub const BODY: Declaration = Declaration {
         name: "NewAcceptance",
         about: "An acceptance of a booking's terms.",
@@ -234,7 +227,7 @@ impl AcceptanceRequest {
     }
 }
 
-/// An address of IPv4 or IPv6, in its one spelling.
+/// Reads an IPv4 or IPv6 address, in its canonical spelling.
 fn address(v: &mut Value<'_, '_>) -> Option<String> {
     let formats = |draft: &mut Draft| {
         let formats = ["ipv4", "ipv6"].map(|format| json!({"format": format}));
@@ -254,20 +247,20 @@ fn address(v: &mut Value<'_, '_>) -> Option<String> {
     }
 }
 
-/// What a booking's entries come to, and all the terms it was under.
+/// A booking's state and all the terms it has had.
 pub(super) struct TermsHistory {
     pub state: BookingState,
-    /// The terms before each change of date, then the ones in force, as they were frozen.
+    /// The frozen terms before each change of date, then the ones in force.
     pub versions: Vec<TermsVersion>,
-    /// The same in full.
+    /// The same terms in full.
     terms: Vec<Terms>,
 }
 
 impl TermsHistory {
-    /// From a booking and its facts, oldest first.
+    /// Reads the history from a booking and its facts, oldest first.
     ///
     /// # Errors
-    /// `internal` for facts that make no booking, or terms that cannot be read.
+    /// `internal` for facts that do not form a booking, or terms that cannot be read.
     pub fn of(
         booking: &LoadedBooking,
         facts: impl IntoIterator<Item = Logged<Fact>>,
@@ -288,17 +281,17 @@ impl TermsHistory {
         })
     }
 
-    /// The terms in words, in the same order.
+    /// The disclosures of the terms, in the same order.
     ///
     /// # Errors
-    /// `internal` for terms that give no words.
+    /// `internal` for terms that cannot be worded.
     pub fn in_words(&self) -> Result<Vec<TermsDisclosure>, Error> {
         let terms = self.terms.iter().enumerate();
         let told = terms.map(|(moves, terms)| disclose(terms, &self.state.moves[..moves]));
         told.collect()
     }
 
-    /// The same in words and figures, with who accepted them.
+    /// The terms in words and figures, with their acceptances.
     fn disclosed(&self) -> Result<Vec<DisclosedTerms>, Error> {
         let mut disclosed = Vec::with_capacity(self.terms.len());
         for (moves, (terms, words)) in self.terms.iter().zip(self.in_words()?).enumerate() {
@@ -319,10 +312,10 @@ impl TermsHistory {
     }
 }
 
-/// The facts that entries keep.
+/// Reads the facts of stored entries.
 ///
 /// # Errors
-/// `internal` for one that cannot be read.
+/// `internal` for a fact that cannot be read.
 pub(super) fn facts(entries: &[&StoredEntry]) -> Result<Vec<Logged<Fact>>, Error> {
     let read = |entry: &&StoredEntry| {
         entry
@@ -340,7 +333,7 @@ pub struct Accepted {
     #[serde(flatten)]
     #[cfg_attr(feature = "openapi", oai(flatten))]
     pub acceptance: Acceptance,
-    /// Where the record stands in the ledger.
+    /// Where the record is in the ledger.
     pub receipt: Receipt,
 }
 

@@ -1,4 +1,4 @@
-//! API keys: created, listed, revoked.
+//! Creating, listing and revoking API keys.
 
 pub(crate) mod rule;
 
@@ -12,8 +12,8 @@ use crate::input::{self, Declaration, Form, Value};
 use crate::limits;
 use crate::model::id::noun;
 use crate::operation::{
-    Action, Body, LIMIT, Method, Operation, Request, Route, ids_cursor, paging, path_id, query,
-    query_one, read, write,
+    Action, Body, LIMIT, Operation, Request, Route, ids_cursor, paging, path_id, query, query_one,
+    read, write,
 };
 use crate::session::{Access, Authority, Session};
 
@@ -35,16 +35,15 @@ pub struct KeyRequest {
 impl Operation for CreateApiKey {
     const ROUTE: Route = Route {
         id: "createApiKey",
-        method: Method::Post,
         path: "/v1/api-keys",
         access: Access::Scope(Scope::ApiKeysWrite),
         status: 201,
         body: Body::Optional(&KeyRequest::BODY),
-        query: &[],
         refusals: &[409],
         tag: "API keys",
         summary: "Create an API key",
         description: "The key is shown only once. A key can create only keys whose scopes it holds.",
+        ..Route::POST
     };
     type Output = NewApiKey;
 
@@ -96,7 +95,7 @@ impl Operation for CreateApiKey {
 }
 
 impl KeyRequest {
-    /// Its declaration.
+    /// The body's declaration.
     pub const BODY: Declaration = Declaration {
         name: "KeyRequest",
         about: "An API key to create.",
@@ -106,7 +105,7 @@ impl KeyRequest {
         },
     };
 
-    /// Reads the body of a key's creation; none asks for the defaults.
+    /// Reads the body of a key's creation; an empty body selects the defaults.
     pub fn read(body: &[u8]) -> Result<Self, Error> {
         input::read(input::or_empty(body), Self::form)
     }
@@ -155,23 +154,20 @@ pub struct ListApiKeys;
 impl Operation for ListApiKeys {
     const ROUTE: Route = Route {
         id: "listApiKeys",
-        method: Method::Get,
         path: "/v1/api-keys",
         access: Access::Scope(Scope::ApiKeysRead),
-        status: 200,
-        body: Body::None,
         query: &[LIMIT, ids_cursor::<noun::ApiKey>()],
-        refusals: &[],
         tag: "API keys",
         summary: "List API keys",
         description: "Newest first, revoked ones included. Never shows a key itself, only its last four characters.",
+        ..Route::GET
     };
     type Output = Page<ApiKey>;
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Page<ApiKey>>, Error> {
         let partner_id = session.partner_id()?;
         let page = paging(request)?;
-        Ok(read(move |session| {
+        Ok(read::<Self>(move |session| {
             let rows = query(session, |reader| {
                 reader.keys(&partner_id, page.before, page.limit + 1)
             })?;
@@ -185,19 +181,15 @@ impl Operation for ListApiKeys {
 pub struct RevokeApiKey {
     pub(crate) partner_id: PartnerId,
     pub(crate) api_key_id: ApiKeyId,
-    /// What the asking key may do; `None` for the administrator, who may end any key.
+    /// The scopes of the calling key; `None` for the administrator, who may revoke any key.
     pub(crate) by: Option<Scopes>,
 }
 
 impl Operation for RevokeApiKey {
     const ROUTE: Route = Route {
         id: "revokeApiKey",
-        method: Method::Delete,
         path: "/v1/api-keys/{apiKeyId}",
         access: Access::Scope(Scope::ApiKeysWrite),
-        status: 200,
-        body: Body::None,
-        query: &[],
         refusals: &[404, 409],
         tag: "API keys",
         summary: "Revoke an API key",
@@ -205,6 +197,7 @@ impl Operation for RevokeApiKey {
                       same. \
             A key can revoke only keys whose scopes it holds, itself included, and not the last active key with `api-keys:write`: \
             without one, the partner could not make another.",
+        ..Route::DELETE
     };
     type Output = ApiKey;
 
@@ -228,7 +221,7 @@ impl Operation for RevokeApiKey {
     }
 }
 
-/// Answer to a new key (spec: POST /v1/api-keys).
+/// A new key, shown once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
@@ -246,7 +239,7 @@ pub struct NewApiKey {
     pub created_at: Timestamp,
 }
 
-/// A key with fresh secret and id.
+/// Makes a key with a new secret and id.
 pub(super) fn new_key(at: Timestamp, name: &str, scopes: Scopes) -> (NewKey, ApiKeySecret) {
     let secret = ApiKeySecret::generate(|| entropy::bytes::<1>()[0]);
     let key = ApiKey {

@@ -1,4 +1,4 @@
-//! One attempt to deliver something, as it is shown.
+//! A delivery attempt as it is shown.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,13 +31,13 @@ pub struct AttemptRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub detail: Option<String>,
-    /// The answer's status.
+    /// The response's status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub status_code: Option<u16>,
-    /// The first 1,024 bytes of the answer's body, made printable.
+    /// The first 1,024 bytes of the response's body, made printable.
     pub response_head: String,
-    /// Bytes of the answer's body that were read.
+    /// Bytes of the response's body that were read.
     pub response_len: u32,
     /// SHA-256 of those bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]

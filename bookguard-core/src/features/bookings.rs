@@ -1,406 +1,34 @@
-//! Bookings: recorded, read, protected.
+//! Bookings: recorded (`create`), read, protected.
 
+mod create;
 pub(crate) mod rule;
 
-use crate::engine::command::{NewBooking, NewEvent, Receipt};
 use serde::{Deserialize, Serialize};
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use crate::engine::batch::LoadedBooking;
+use crate::engine::command::Receipt;
 use crate::entropy;
-use crate::error::{Error, FieldError, Kind};
-use crate::evidence::facts::{Created, Fact};
-use crate::evidence::frozen;
-use crate::input::{self, Declaration, Form, Value};
-use crate::limits;
-use crate::model::id::{Noun as _, id_pattern, noun};
-use crate::model::{
-    Amount, Booking, BookingId, BookingStatus, Currency, EventId, EventType, Page, PartnerId,
-    Party, Scope, Timestamp,
-};
+use crate::error::{Error, FieldError};
+use crate::model::id::noun;
+use crate::model::{Booking, BookingId, BookingStatus, EventId, Page, PartnerId, Scope, Timestamp};
 use crate::operation::{
-    Action, Body, Finished, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route,
-    ids_cursor, paging, path_id, query, query_choice, query_fault, query_one, query_value, to_json,
-    write,
-};
-use crate::policy::{
-    Booked, EventDate, MissingZone, POLICY_ID_PATTERN, POLICY_SCHEMA, Policy, PolicySet,
-    PolicySource, Terms,
+    Action, Finished, LIMIT, Operation, QueryForm, QueryParam, Request, Route, ids_cursor, paging,
+    path_id, query, query_choice, query_fault, query_one, query_value, read_stored, to_json, write,
 };
 use crate::session::{Access, Authority, Session};
 use crate::store::read::BookingFilter;
-use crate::store::{projection, terms};
-use crate::webhook;
+pub use create::{BookingCreated, BookingRequest, CreateBooking};
+pub(super) use create::{decimal, event_date};
 
-/// `POST /v1/bookings`
-#[derive(Debug)]
-pub struct CreateBooking(pub(crate) Arc<NewBooking>);
-
-/// Body of [`CreateBooking`], read and checked field by field.
-#[derive(Debug, Clone)]
-pub struct BookingRequest {
-    partner_id: Option<String>,
-    talent: Party,
-    organizer: Party,
-    event_type: String,
-    event_date: EventDate,
-    time_zone: Option<String>,
-    value: Amount,
-    paid: Option<Amount>,
-    policy: Option<(Policy, PolicySource)>,
-    metadata: BTreeMap<String, String>,
-}
-
-impl Operation for CreateBooking {
-    const ROUTE: Route = Route {
-        id: "createBooking",
-        method: Method::Post,
-        path: "/v1/bookings",
-        access: Access::Scope(Scope::BookingsWrite),
-        status: 201,
-        body: Body::Required(&BookingRequest::BODY),
-        query: &[],
-        refusals: &[409],
-        tag: "Bookings",
-        summary: "Record a booking",
-        description: "Freezes the cancellation policy, writes `booking.created` to the ledger and sends it to the webhook endpoints, all \
-                      in one transaction. Send an Idempotency-Key to repeat safely. A booking beyond the partner's quota is \
-                      refused with `quota_exceeded`.",
-    };
-    type Output = BookingCreated;
-
-    fn prepare(session: &Session, request: &Request) -> Result<Action<BookingCreated>, Error> {
-        let policy_set = match named_partner(session, &request.body) {
-            Some(partner_id) if request.from_memory => {
-                let remembered = session.service.remembered_policy_set(&partner_id);
-                Some(remembered.ok_or_else(Error::outdated)?)
-            }
-            Some(partner_id) => Some(session.service.policy_set(partner_id)?),
-            None => None,
-        };
-        let new = new_booking(
-            session,
-            &request.body,
-            &policy_set.clone().unwrap_or_default(),
-        );
-        let mut new = match new {
-            // What is remembered may lack what another node was told.
-            Err(_) if request.from_memory => return Err(Error::outdated()),
-            new => new?,
-        };
-        new.policy_set = policy_set.filter(|_| request.from_memory);
-        Ok(write(new.booking.created_at, Self(Arc::new(new))))
-    }
-
-    fn location(created: &BookingCreated) -> Option<String> {
-        Some(format!("/v1/bookings/{}", created.booking_id))
-    }
-}
-
-/// The partner whose policies a booking may be under: the caller, or whom the administrator's body names.
-fn named_partner(session: &Session, body: &[u8]) -> Option<PartnerId> {
-    #[derive(serde::Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Named {
-        partner_id: PartnerId,
-    }
-    session.partner_id().ok().or_else(|| {
-        // Whatever is wrong with the body is said when it is read.
-        let named: Named = serde_json::from_slice(body).ok()?;
-        Some(named.partner_id)
-    })
-}
-
-/// The partner a booking is for: the key's, which the body may repeat but not change.
-fn owner(session: &Session, said: Option<&str>) -> Result<PartnerId, Error> {
-    let said_id = said
-        .map(|text| PartnerId::parse(text).ok_or(()))
-        .transpose();
-    let acting = match (&session.authority, said_id) {
-        (Authority::Administrator { partner_id: None }, Ok(Some(partner_id))) => partner_id,
-        _ => session.partner_id()?,
-    };
-    match said_id {
-        Ok(None) => Ok(acting),
-        Ok(Some(partner_id)) if partner_id == acting => Ok(acting),
-        _ => Err(Error {
-            details: vec![FieldError::new(
-                "/partnerId",
-                "partner_mismatch",
-                "is not the partner of this key",
-                format!("Leave it out, or send \"{acting}\"."),
-            )],
-            ..Error::new(
-                Kind::Forbidden,
-                "partner_mismatch",
-                "partnerId is not the partner this key belongs to.",
-            )
-        }),
-    }
-}
-
-impl BookingRequest {
-    /// Its declaration.
-    pub const BODY: Declaration = Declaration {
-        name: "NewBooking",
-        about: "A booking to record.",
-        example: r#"{
-            "talent": {"id": "talent-7", "name": "The Night Owls"},
-            "organizer": {"id": "org-19", "name": "Riverside Hall"},
-            "eventType": "concert",
-            "eventDate": "2027-06-20T19:00:00-04:00",
-            "timeZone": "America/New_York",
-            "bookingValue": 1200.5,
-            "amountPaid": 600,
-            "currency": "USD",
-            "metadata": {"reference": "SH-2027-0619"}
-        }"#,
-        reader: |v| {
-            v.object(|form| Self::form(form, &PolicySet::default()));
-        },
-    };
-
-    /// Reads the body of a booking's creation, reporting every fault. `policy_set` holds the policies it may name.
-    pub fn read(body: &[u8], policy_set: &PolicySet) -> Result<Self, Error> {
-        input::read(body, |form| Self::form(form, policy_set))
-    }
-
-    fn form(form: &mut Form<'_, '_>, policy_set: &PolicySet) -> Option<Self> {
-        let partner_id = form
-            .about("Must be the partner the key belongs to; may be left out.")
-            .optional("partnerId", partner_id);
-        let talent = form
-            .about("Who performs, or what is booked.")
-            .required_object("talent", party);
-        let organizer = form.about("Who books.").required_object("organizer", party);
-        let event_type = form
-            .about("Free text, such as \"concert\".")
-            .required("eventType", |v| v.text(limits::NAME_CHARS));
-        let event_date = form
-            .about("When the event starts: RFC 3339 with an offset, or a local date-time or date together with `timeZone`.")
-            .required("eventDate", event_date);
-        let currency = form
-            .about("ISO 4217 code; USD when not given.")
-            .optional("currency", currency);
-        let currency = match form.has("currency") {
-            true => currency,
-            false => Some(Currency::USD),
-        };
-        let value = form
-            .about("Total value: not negative, at most the currency's decimals, at most 15 significant digits.")
-            .required("bookingValue", |v| amount(v, currency));
-        let paid = form
-            .about("What has been paid so far; the whole value when not given.")
-            .optional("amountPaid", |v| amount(v, currency));
-        let time_zone = form
-            .about("The event's IANA time zone, such as \"America/New_York\".")
-            .optional("timeZone", |v| v.text(limits::TIME_ZONE_CHARS));
-        let inline = form
-            .about("A cancellation policy for this booking; excludes `policyId`.")
-            .optional("policy", |v| {
-                v.known_as(POLICY_SCHEMA)?.object(Policy::read)
-            });
-        let named = form
-            .about("A policy of your own, in its latest version, or of the library, such as \"moderate\"; excludes `policy`.")
-            .optional("policyId", |v| named_policy(v, policy_set));
-        let metadata = form
-            .about("Your own key-value pairs.")
-            .optional("metadata", |v| {
-                v.text_map(
-                    limits::METADATA_PAIRS,
-                    limits::METADATA_KEY_CHARS,
-                    limits::METADATA_VALUE_CHARS,
-                )
-            });
-        form.not_both("policy", "policyId", "policy_ambiguous");
-        let policy = inline
-            .map(|policy| (policy, PolicySource::Booking))
-            .or(named.map(|policy| (policy, PolicySource::Named)));
-        Some(Self {
-            partner_id,
-            talent: talent?,
-            organizer: organizer?,
-            event_type: event_type?,
-            event_date: event_date?,
-            time_zone,
-            value: value?,
-            paid,
-            policy,
-            metadata: metadata.unwrap_or_default().into_iter().collect(),
-        })
-    }
-}
-
-fn partner_id(v: &mut Value<'_, '_>) -> Option<String> {
-    v.describe(|draft| draft.set("pattern", id_pattern(noun::Partner::PREFIX)))
-        .text(limits::PARTY_ID_CHARS)
-}
-
-fn party(form: &mut Form<'_, '_>) -> Option<Party> {
-    form.named("Party");
-    let id = form.required("id", |v| v.text(limits::PARTY_ID_CHARS));
-    let name = form.required("name", |v| v.text(limits::NAME_CHARS));
-    Some(Party {
-        id: id?,
-        name: name?,
-    })
-}
-
-/// What [`EventDate::parse`] reads, as far as a pattern can say it.
-const EVENT_DATE: &str = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])([Tt]([01][0-9]|2[0-3]):[0-5][0-9]\
-                          (:([0-5][0-9]|60)(\\.[0-9]{1,9})?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])?)?)?$";
-
-pub(super) fn event_date(v: &mut Value<'_, '_>) -> Option<EventDate> {
-    let text = v.pattern(EVENT_DATE).string()?;
-    EventDate::parse(&text).or_else(|| {
-        v.fault(
-            "invalid_date",
-            format!("\"{}\" is not a valid date-time", input::shorten(&text)),
-            "Send RFC 3339 with an offset (2031-06-20T19:00:00-04:00), or a local date-time or date together with \"timeZone\".",
-        )
-    })
-}
-
-fn currency(v: &mut Value<'_, '_>) -> Option<Currency> {
-    let text = v.known_as("Currency")?.string()?;
-    Currency::parse(&text)
-        .map_err(|e| {
-            v.fault::<()>(
-                e.code(),
-                format!("\"{}\" {e}", input::shorten(&text)),
-                "Send a code such as \"USD\" or \"EUR\".",
-            )
-        })
-        .ok()
-}
-
-/// The digits of an amount of money.
-pub(super) fn decimal<'a>(v: &mut Value<'a, '_>) -> Option<&'a str> {
-    v.example(1200.5)
-        .describe(|draft| {
-            draft.set("minimum", 0);
-            draft.set("maximum", limits::AMOUNT_MINOR_UNITS);
-        })
-        .number()
-}
-
-/// An amount, once its currency is known; the currency's own fault is enough otherwise.
-fn amount(v: &mut Value<'_, '_>, currency: Option<Currency>) -> Option<Amount> {
-    let digits = decimal(v)?;
-    let currency = currency?;
-    Amount::parse(digits, currency)
-        .map_err(|e| {
-            let fix = format!(
-                "Send a number from 0 with at most {} decimals ({currency}).",
-                currency.decimals()
-            );
-            v.fault::<()>(e.code(), format!("{} {e}", input::shorten(digits)), fix)
-        })
-        .ok()
-}
-
-fn named_policy(v: &mut Value<'_, '_>, policy_set: &PolicySet) -> Option<Policy> {
-    let text = v.pattern(POLICY_ID_PATTERN).string()?;
-    if let Some(policy) = policy_set.named(&text) {
-        return Some(policy.clone());
-    }
-    v.fault(
-        "policy_unknown",
-        format!("there is no policy \"{}\"", input::shorten(&text)),
-        policy_set.fix_for(&text),
-    )
-}
-
-/// Everything of a new booking that its batch does not decide.
-fn new_booking(
-    session: &Session,
-    body: &[u8],
-    policy_set: &PolicySet,
-) -> Result<NewBooking, Error> {
-    let wanted = BookingRequest::read(body, policy_set)?;
-    let partner_id = owner(session, wanted.partner_id.as_deref())?;
-    let at = session.service.clock().now();
-    let policy = match wanted.policy {
-        Some(chosen) => Some(chosen),
-        None => policy_set.default_for(&wanted.event_type, session.service.library_policies())?,
-    };
-    let booked = Booked {
-        event_date: wanted.event_date,
-        time_zone: wanted.time_zone.as_deref(),
-        partner_time_zone: policy_set.settings.time_zone.as_deref(),
-        value: wanted.value,
-        paid: wanted.paid,
-        created_at: at,
-    };
-    let terms = Terms::freeze(policy, &booked, MissingZone::Refuse).map_err(field_of)?;
-    let booking_id = BookingId::new(at, entropy::bytes());
-    let booking = Booking {
-        booking_id,
-        partner_id,
-        talent: wanted.talent,
-        organizer: wanted.organizer,
-        event_type: wanted.event_type,
-        event_date: terms.anchor,
-        time_zone: wanted.time_zone,
-        booking_value: wanted.value.json_number(),
-        amount_paid: wanted.paid.map(Amount::json_number),
-        currency: wanted.value.currency(),
-        status: BookingStatus::Created,
-        protected: false,
-        protected_at: None,
-        rescheduled_at: None,
-        canceled_at: None,
-        resolution_id: None,
-        policy: terms.policy.as_ref().map(frozen::policy_summary),
-        metadata: wanted.metadata,
-        created_at: at,
-    };
-    let terms_body = terms::write(&terms);
-    let terms_hash = frozen::hash_of(&terms_body, terms.policy_hash());
-    let fact = Fact::from(Created::of(&booking, terms_hash)).seal(entropy::bytes())?;
-    let event_id = EventId::new(at, entropy::bytes());
-    Ok(NewBooking {
-        body: projection::snapshot(&booking),
-        terms_body,
-        stream: entropy::bytes(),
-        fact: Arc::new(fact),
-        event: NewEvent {
-            event_id,
-            event_type: EventType::BookingCreated,
-            head: webhook::body::created(event_id, &booking),
-            lease: session.service.lease(),
-        },
-        booking,
-        terms,
-        policy_set: None,
-    })
-}
-
-/// The field that terms were refused for.
-fn field_of(refusal: Error) -> Error {
-    const CURRENCY: &str = "Use one currency in booking and policy.";
-    match &*refusal.code {
-        "time_zone_unknown" | "time_zone_required" => refusal.at_field(
-            "/timeZone",
-            "Send an IANA name such as \"America/New_York\".",
-        ),
-        "policy_currency_mismatch" => refusal.at_field("/currency", CURRENCY),
-        "currency_mismatch" => refusal.at_field("/amountPaid", CURRENCY),
-        _ => refusal,
-    }
-}
-
-/// The booking a path names, if this caller may see it.
+/// The booking named in the path, if this caller may see it.
 pub(super) fn visible(session: &Session, booking_id: &BookingId) -> Result<LoadedBooking, Error> {
     query_one(session, |reader| reader.booking(booking_id))?
         .filter(|state| session.may_see(&state.booking.partner_id))
         .ok_or_else(|| Error::not_found("booking"))
 }
 
-/// The partner in whose name a command about a booking acts. That the booking is that partner's is for the command to see,
-/// so that a partner's own key costs no look.
+/// The partner that a command about a booking acts for. The command itself checks that the booking belongs to it, so a
+/// partner's own key needs no read.
 pub(super) fn owner_of(session: &Session, booking_id: &BookingId) -> Result<PartnerId, Error> {
     match &session.authority {
         Authority::Partner { partner_id, .. } => Ok(*partner_id),
@@ -416,16 +44,13 @@ pub struct GetBooking;
 impl Operation for GetBooking {
     const ROUTE: Route = Route {
         id: "getBooking",
-        method: Method::Get,
         path: "/v1/bookings/{bookingId}",
         access: Access::Scope(Scope::BookingsRead),
-        status: 200,
-        body: Body::None,
-        query: &[],
         refusals: &[404],
         tag: "Bookings",
         summary: "One booking",
         description: "Carries an ETag; send it as If-None-Match to get 304 while nothing changed.",
+        ..Route::GET
     };
     type Output = Booking;
 
@@ -435,14 +60,11 @@ impl Operation for GetBooking {
             let (_, tip, text) = query_one(session, |reader| reader.booking_text(&booking_id))?
                 .filter(|(owner, ..)| session.may_see(owner))
                 .ok_or_else(|| Error::not_found("booking"))?;
-            // What is recorded of it makes all that it shows.
+            // The entries recorded for the booking determine everything it shows.
             let tag = hex::encode(&tip[..16]);
             Ok(Finished::stored(text.into_bytes(), Some(tag)))
         };
-        Ok(Action::Stored {
-            is_long: false,
-            read: Box::new(read),
-        })
+        Ok(read_stored(false, read))
     }
 }
 
@@ -452,11 +74,8 @@ pub struct ListBookings;
 impl Operation for ListBookings {
     const ROUTE: Route = Route {
         id: "listBookings",
-        method: Method::Get,
         path: "/v1/bookings",
         access: Access::Scope(Scope::BookingsRead),
-        status: 200,
-        body: Body::None,
         query: &[
             QueryParam {
                 name: "status",
@@ -476,11 +95,11 @@ impl Operation for ListBookings {
             LIMIT,
             ids_cursor::<noun::Booking>(),
         ],
-        refusals: &[],
         tag: "Bookings",
         summary: "List bookings",
         description: "Newest first. Pages stay stable while bookings are added. With a filter that matches little, a page may \
                       hold fewer rows than asked for, or none; continue while `hasMore` is true.",
+        ..Route::GET
     };
     type Output = Page<Booking>;
 
@@ -500,7 +119,7 @@ impl Operation for ListBookings {
         if !faults.is_empty() {
             return Err(Error::faults(faults));
         }
-        // One that matches little looks at thousands of rows.
+        // A filter that matches little examines thousands of rows.
         let is_long = !filter.is_open();
         let read = move |session: &Session| {
             let (data, next) = query(session, |reader| {
@@ -513,10 +132,7 @@ impl Operation for ListBookings {
             };
             Ok(Finished::stored(to_json(&page), None))
         };
-        Ok(Action::Stored {
-            is_long,
-            read: Box::new(read),
-        })
+        Ok(read_stored(is_long, read))
     }
 }
 
@@ -545,9 +161,9 @@ pub struct ProtectBooking {
     pub(crate) booking_id: BookingId,
     /// The id its event will have.
     pub(crate) event_id: EventId,
-    /// Names the leases of that event's deliveries.
+    /// The id of the leases of that event's deliveries.
     pub(crate) lease: i64,
-    /// Seed of the fact's seed.
+    /// The seed from which the fact's seed is derived.
     pub(crate) seed: [u8; 32],
     /// The evidence address for the event's payload.
     pub(crate) evidence_url: String,
@@ -556,17 +172,14 @@ pub struct ProtectBooking {
 impl Operation for ProtectBooking {
     const ROUTE: Route = Route {
         id: "protectBooking",
-        method: Method::Post,
         path: "/v1/bookings/{bookingId}/protect",
         access: Access::Scope(Scope::BookingsWrite),
-        status: 200,
-        body: Body::None,
-        query: &[],
         refusals: &[404, 409],
         tag: "Bookings",
         summary: "Protect a booking",
         description: "Writes the booking's frozen terms to the tamper-evident ledger. A second call changes nothing and \
                       returns the first `protectedAt`. The receipt says where the record stands in the log.",
+        ..Route::POST
     };
     type Output = Protected;
 
@@ -586,23 +199,7 @@ impl Operation for ProtectBooking {
     }
 }
 
-/// Answer to a new booking (spec: POST /v1/bookings).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
-#[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
-pub struct BookingCreated {
-    /// The booking's id.
-    pub booking_id: BookingId,
-    /// The partner that owns it.
-    pub partner_id: PartnerId,
-    /// Where it stands.
-    pub status: BookingStatus,
-    /// When it was recorded.
-    pub created_at: Timestamp,
-}
-
-/// Answer to a protection (spec: POST /v1/bookings/{bookingId}/protect).
+/// A protected booking, and where the record of its protection stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
@@ -614,11 +211,11 @@ pub struct Protected {
     pub protected: bool,
     /// When it was first protected.
     pub protected_at: Timestamp,
-    /// Where the record stands in the ledger.
+    /// Where the record is in the ledger.
     pub receipt: Receipt,
 }
 
-/// Where a booking's packet is fetched.
+/// The address of a booking's packet.
 pub(super) fn packet_url(session: &Session, booking_id: &BookingId) -> String {
     format!(
         "{}/v1/bookings/{booking_id}/evidence",

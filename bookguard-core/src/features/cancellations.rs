@@ -1,4 +1,4 @@
-//! Cancellations and their resolutions: made, read, decided.
+//! Cancellations and their resolutions.
 
 pub(crate) mod rule;
 
@@ -10,9 +10,7 @@ use crate::error::Error;
 use crate::input::{self, Declaration, Form, Value};
 use crate::limits;
 use crate::model::{BookingId, EventId, PartnerId, ResolutionId, Scope, Timestamp};
-use crate::operation::{
-    Action, Body, Method, Operation, Request, Route, path_id, query, read, write,
-};
+use crate::operation::{Action, Body, Operation, Request, Route, path_id, query, read, write};
 use crate::policy::{Actor, EvidenceItem, Reason, Resolution, ResolutionPath};
 use crate::session::{Access, Session};
 
@@ -22,7 +20,7 @@ pub struct CancelBooking {
     pub(crate) partner_id: PartnerId,
     pub(crate) booking_id: BookingId,
     pub(crate) asked: CancelRequest,
-    /// What is prepared for its resolution.
+    /// The prepared resolution.
     pub(crate) resolution: NewResolution,
 }
 
@@ -33,27 +31,25 @@ pub struct CancelRequest {
     pub canceled_by: Actor,
     /// Why.
     pub reason: Option<Reason>,
-    /// In somebody's own words.
+    /// A free-text note.
     pub note: Option<String>,
-    /// From when it is to count.
+    /// When the cancellation counts from.
     pub effective_at: Option<Timestamp>,
-    /// The agreed refund's digits; what they come to hangs on the booking's currency.
+    /// The agreed refund's digits; the amount depends on the booking's currency.
     pub agreed_refund: Option<String>,
-    /// What is said to prove it.
+    /// The evidence named for the cancellation.
     pub evidence: Vec<EvidenceItem>,
-    /// What it must come to.
+    /// The result the caller expects.
     pub expected: Expected,
 }
 
 impl Operation for CancelBooking {
     const ROUTE: Route = Route {
         id: "cancelBooking",
-        method: Method::Post,
         path: "/v1/bookings/{bookingId}/cancel",
         access: Access::Scope(Scope::BookingsWrite),
         status: 201,
         body: Body::Required(&CancelRequest::BODY),
-        query: &[],
         refusals: &[404, 409],
         tag: "Cancellation",
         summary: "Cancel a booking",
@@ -64,6 +60,7 @@ impl Operation for CancelBooking {
                       `effectiveAt` answers with the existing resolution; any other cancellation of a canceled booking is 409 \
                       `booking_already_canceled` with its `resolutionId`. If a person must decide, the booking is still \
                       canceled, with a resolution in status `pending_review`.",
+        ..Route::POST
     };
     type Output = Resolution;
 
@@ -92,23 +89,22 @@ pub struct GetResolution;
 impl Operation for GetResolution {
     const ROUTE: Route = Route {
         id: "getResolution",
-        method: Method::Get,
         path: "/v1/resolutions/{resolutionId}",
         access: Access::Scope(Scope::BookingsRead),
-        status: 200,
-        body: Body::None,
-        query: &[],
         refusals: &[404],
         tag: "Cancellation",
         summary: "One resolution",
         description: "The result of a cancellation, exactly as the ledger records it. `supersededBy` names the decision that \
                       replaced a resolution left to a person.",
+        ..Route::GET
     };
     type Output = Resolution;
 
     fn prepare(_: &Session, request: &Request) -> Result<Action<Resolution>, Error> {
         let resolution_id: ResolutionId = path_id(request, 0)?;
-        Ok(read(move |session| Ok(visible(session, &resolution_id)?.1)))
+        Ok(read::<Self>(move |session| {
+            Ok(visible(session, &resolution_id)?.1)
+        }))
     }
 }
 
@@ -116,12 +112,12 @@ impl Operation for GetResolution {
 #[derive(Debug)]
 pub struct DecideResolution {
     pub(crate) partner_id: PartnerId,
-    /// Which: the one the resolution is of, which never changes.
+    /// The resolution's booking, which never changes.
     pub(crate) booking_id: BookingId,
     /// The resolution that is pending.
     pub(crate) resolution_id: ResolutionId,
     pub(crate) asked: DecisionRequest,
-    /// What is prepared for the resolution in its place.
+    /// The prepared resolution that replaces the pending one.
     pub(crate) next: NewResolution,
 }
 
@@ -139,12 +135,10 @@ pub struct DecisionRequest {
 impl Operation for DecideResolution {
     const ROUTE: Route = Route {
         id: "decideResolution",
-        method: Method::Post,
         path: "/v1/resolutions/{resolutionId}/decide",
         access: Access::Scope(Scope::BookingsWrite),
         status: 201,
         body: Body::Required(&DecisionRequest::BODY),
-        query: &[],
         refusals: &[404, 409],
         tag: "Cancellation",
         summary: "Decide a resolution that was left to a person",
@@ -152,13 +146,14 @@ impl Operation for DecideResolution {
                       `supersedes` the pending one, with its own ledger entry and `resolution.created` event. A resolution is \
                       decided once: repeating the same decision returns what is recorded, a different one is 409 \
                       `resolution_already_decided`. A resolution that needed no decision is 409 `resolution_final`.",
+        ..Route::POST
     };
     type Output = Resolution;
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Resolution>, Error> {
         let resolution_id: ResolutionId = path_id(request, 0)?;
         let asked = DecisionRequest::read(&request.body)?;
-        // Which booking a resolution is of never changes, so it may be looked up before the turn to write.
+        // A resolution's booking never changes, so it can be looked up before the write turn.
         let (partner_id, pending) = visible(session, &resolution_id)?;
         let at = session.service.clock().now();
         let decide = Self {
@@ -180,7 +175,7 @@ fn address(resolution: &Resolution) -> String {
     format!("/v1/resolutions/{}", resolution.resolution_id)
 }
 
-/// The resolution a path names, and the booking's owner, if this caller may see it.
+/// The resolution named in the path and the booking's owner, if this caller may see them.
 fn visible(
     session: &Session,
     resolution_id: &ResolutionId,
@@ -201,7 +196,7 @@ fn new_resolution(session: &Session, at: Timestamp, booking_id: BookingId) -> Ne
 }
 
 impl CancelRequest {
-    /// Its declaration.
+    /// The body's declaration.
     pub const BODY: Declaration = Declaration {
         name: "NewCancellation",
         about: "A cancellation.",
@@ -291,7 +286,7 @@ impl CancelRequest {
 }
 
 impl DecisionRequest {
-    /// Its declaration.
+    /// The body's declaration.
     pub const BODY: Declaration = Declaration {
         name: "NewDecision",
         about: "A person's decision.",
@@ -387,10 +382,10 @@ pub(super) fn instant(v: &mut Value<'_, '_>) -> Option<Timestamp> {
     })
 }
 
-/// What [`digest`] reads (ECMA 262).
+/// The pattern (ECMA 262) of what [`digest`] reads.
 pub const SHA256: &str = "^sha256:[0-9a-f]{64}$";
 
-/// `sha256:` and 64 lower-case hex digits.
+/// Reads `sha256:` and 64 lower-case hex digits.
 pub(super) fn digest(v: &mut Value<'_, '_>) -> Option<String> {
     let text = v.pattern(SHA256).string()?;
     let is_digest = text.strip_prefix("sha256:").is_some_and(|digits| {
@@ -409,7 +404,7 @@ pub(super) fn digest(v: &mut Value<'_, '_>) -> Option<String> {
     )
 }
 
-/// What the caller was shown before it canceled; what is absent is not compared.
+/// What the caller was shown before canceling. Absent members are not compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expected {
     /// The refund in minor units.
@@ -420,14 +415,14 @@ pub struct Expected {
     pub policy_hash: Option<String>,
 }
 
-/// What a new resolution needs and `decide` itself cannot make: it rolls no dice.
+/// The ids and random values of a new resolution, which `decide` cannot make because it rolls no dice.
 #[derive(Debug, Clone)]
 pub struct NewResolution {
     /// The id it will have.
     pub resolution_id: ResolutionId,
     /// The id its event will have.
     pub event_id: EventId,
-    /// Names the leases of that event's deliveries.
+    /// The id of the leases of that event's deliveries.
     pub lease: i64,
     /// Seed of the facts' salts.
     pub seed: [u8; 32],

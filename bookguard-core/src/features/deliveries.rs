@@ -9,7 +9,7 @@ use crate::engine::command::{Command, Decided, HeldDelivery, LeasedDelivery, New
 use crate::engine::needs::Needs;
 use crate::entropy;
 use crate::error::Error;
-use crate::evidence::facts::{Fact, SealedFact, Settled};
+use crate::evidence::facts::{Fact, NotificationFact, SealedFact};
 use crate::evidence::notification::{Notification, Sent};
 use crate::features::endpoints::health;
 use crate::limits;
@@ -19,8 +19,8 @@ use crate::webhook::{Attempt, Schedule, body};
 
 /// Adds an event and one delivery per endpoint that takes its type.
 ///
-/// A delivery is born in the courier's hands when the courier has room for it, else due at once for whoever asks; what is
-/// for an endpoint that is suspended or not verified waits in nobody's hands.
+/// A delivery is leased to the courier at once if the courier has room for it. Otherwise it is due at once, without a
+/// lease, for any courier to claim. A delivery to a suspended or unverified endpoint also waits without a lease.
 pub(crate) fn emit(
     batch: &BatchState,
     partner: &PartnerState,
@@ -72,7 +72,7 @@ pub(crate) fn fresh_delivery(
     }
 }
 
-/// Into the courier's hands under `lease` where there is room for this endpoint, else due at once for whoever asks.
+/// Leases the delivery to the courier if it has room for this endpoint; otherwise the delivery is due at once, without a lease.
 pub(crate) fn hold(
     batch: &BatchState,
     at: Timestamp,
@@ -85,17 +85,17 @@ pub(crate) fn hold(
     }
 }
 
-/// Whether somebody is attempting the delivery: under a lease that has not ended.
+/// Whether the delivery is being attempted: its lease has not ended.
 pub(crate) fn in_flight(state: &DeliveryState, at: Timestamp) -> bool {
     state.lease.is_some() && state.due.is_some_and(|due| due > at)
 }
 
-/// Takes deliveries that are due and in nobody's hands, for the courier.
+/// Leases due deliveries to the courier, if no node holds them.
 #[derive(Debug)]
 pub struct ClaimDeliveries {
-    /// Names the leases taken.
+    /// The id of the leases taken.
     pub lease: i64,
-    /// From which endpoints, and at most how many of each.
+    /// The endpoints, each with the most deliveries to take.
     pub endpoints: Vec<(EndpointId, usize)>,
 }
 
@@ -149,11 +149,11 @@ impl Command for ClaimDeliveries {
     }
 }
 
-/// Gives back deliveries that were taken and will not be attempted: they are due at once. A lease that is no longer
+/// Gives up the leases of deliveries that will not be attempted, so that they are due at once. A lease that is no longer
 /// held changes nothing.
 #[derive(Debug)]
 pub struct ReleaseDeliveries {
-    /// Which.
+    /// The deliveries to release.
     pub held: Vec<HeldDelivery>,
 }
 
@@ -189,10 +189,10 @@ impl Command for ReleaseDeliveries {
     }
 }
 
-/// Takes deliveries, a few hundred at a time, from whoever has held them too long or is gone: they are due.
+/// Ends leases that lapsed or whose node is gone, a few hundred at a time. The deliveries are then due.
 #[derive(Debug)]
 pub struct ReclaimDeliveries {
-    /// From whom.
+    /// Whose leases to end.
     pub from: Reclaim,
 }
 
@@ -218,14 +218,14 @@ impl Command for ReclaimDeliveries {
     }
 }
 
-/// What waits for a time that was reckoned by a clock which was ahead: as long as it was to wait then, from now on. Were it due at
-/// once, a clock that is set back would send all of it together.
+/// Reschedules what waits for a time computed by a clock that was ahead: it waits as long as planned, counted from now.
+/// Were it due at once, setting a clock back would send everything together.
 fn reckoned_anew(batch: &BatchState, at: Timestamp) -> Vec<Change> {
     let latest = at.plus_ms(limits::LEASE_SKEW_MS);
     let deliveries = batch.lapsed.iter().filter_map(|(event_id, endpoint_id)| {
         let state = batch.deliveries.get(&(*event_id, *endpoint_id))?;
         let (due, since) = (state.due?, state.since.filter(|since| *since > latest)?);
-        // Whoever holds it goes on with it.
+        // A lease stays with its holder.
         Some(Change::DeliveryRenewed {
             event_id: *event_id,
             endpoint_id: *endpoint_id,
@@ -246,7 +246,7 @@ fn reckoned_anew(batch: &BatchState, at: Timestamp) -> Vec<Change> {
     deliveries.chain(endpoints).collect()
 }
 
-/// The delivery in nobody's hands, due for whoever asks.
+/// The delivery without a lease, due for any courier.
 fn freed(
     (event_id, endpoint_id): (EventId, EndpointId),
     state: DeliveryState,
@@ -265,11 +265,11 @@ fn freed(
     }
 }
 
-/// Records one attempt's outcome. A lease that is no longer held, or an attempt that is not the next, changes nothing. The
-/// reply is what it made of the endpoint, if that stands otherwise now.
+/// Records an attempt's outcome. A lease that is no longer held, or an attempt that is not the next one, changes nothing.
+/// The reply is the endpoint's new health if its status changed.
 #[derive(Debug, Clone)]
 pub struct SettleDelivery {
-    /// Of which event.
+    /// The event.
     pub(crate) event_id: EventId,
     /// The endpoint.
     pub(crate) endpoint_id: EndpointId,
@@ -281,18 +281,17 @@ pub struct SettleDelivery {
     pub(crate) attempt: Attempt,
     /// Random bits that spread the next attempt.
     pub(crate) jitter: u64,
-    /// The event's booking, which the fact is one of.
+    /// The event's booking, to whose chain the fact belongs.
     pub(crate) booking_id: BookingId,
-    /// The committed `webhook.settled`, for the case that this ends the delivery.
+    /// The committed `webhook.settled`, used if this attempt ends the delivery.
     pub(crate) fact: Arc<SealedFact>,
 }
 
 impl SettleDelivery {
-    /// The command that records what came of one attempt at a delivery, which ended at `at`; with all prepared that does not
-    /// depend on its batch.
+    /// The command that records an attempt that ended at `at`. Prepares everything that does not depend on the batch.
     ///
     /// # Errors
-    /// `internal`, for a value that nothing can commit to.
+    /// `internal` for a value that cannot be committed to.
     pub fn of(delivery: &LeasedDelivery, attempt: Attempt, at: Timestamp) -> Result<Self, Error> {
         let sent = Sent {
             event_id: delivery.event_id,
@@ -302,7 +301,7 @@ impl SettleDelivery {
         };
         let number = delivery.attempts + 1;
         let notification = Notification::of(&sent, delivery.endpoint_id, &attempt, number, at);
-        let fact = Fact::from(Settled { notification }).seal(entropy::bytes())?;
+        let fact = Fact::from(NotificationFact { notification }).seal(entropy::bytes())?;
         Ok(Self {
             event_id: delivery.event_id,
             endpoint_id: delivery.endpoint_id,
@@ -316,19 +315,19 @@ impl SettleDelivery {
     }
 }
 
-/// An endpoint that an outcome has moved.
+/// An endpoint whose status an outcome changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EndpointTurned {
-    /// Which.
+pub struct EndpointStatusChange {
+    /// The endpoint.
     pub endpoint_id: EndpointId,
-    /// Where it stood before.
+    /// Its status before.
     pub from: EndpointStatus,
     /// Its health now.
     pub health: EndpointHealth,
 }
 
 impl Command for SettleDelivery {
-    type Reply = Option<EndpointTurned>;
+    type Reply = Option<EndpointStatusChange>;
 
     fn needs(&self, needs: &mut Needs) {
         needs.deliveries.push(self.event_id);
@@ -336,7 +335,7 @@ impl Command for SettleDelivery {
         needs.chains.push(self.booking_id);
     }
 
-    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Option<EndpointTurned>> {
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Option<EndpointStatusChange>> {
         let name = (self.event_id, self.endpoint_id);
         let (event_id, endpoint_id) = name;
         let Some(state) = batch
@@ -395,8 +394,8 @@ impl Command for SettleDelivery {
     }
 }
 
-/// Whether the ledger is to record that a delivery ended so. That it was given up is recorded once, however often it is tried
-/// again by hand; that it was accepted always, and nothing comes after that.
+/// Whether the ledger records this end of a delivery. Giving up is recorded once, however often the delivery is retried by
+/// hand. An accepted delivery is always recorded, and nothing follows it.
 fn is_to_record(state: &DeliveryState, phase: DeliveryPhase, due: Option<Timestamp>) -> bool {
     match phase {
         DeliveryPhase::Delivered => true,
@@ -404,13 +403,13 @@ fn is_to_record(state: &DeliveryState, phase: DeliveryPhase, due: Option<Timesta
     }
 }
 
-/// The health of an endpoint after an attempt; for one that stays healthy nothing is written.
+/// The endpoint's health after an attempt, if it changed, and its turn, if its status changed.
 fn health_after(
     endpoint_id: EndpointId,
     before: EndpointHealth,
     at: Timestamp,
     attempt: &Attempt,
-) -> (Option<Change>, Option<EndpointTurned>) {
+) -> (Option<Change>, Option<EndpointStatusChange>) {
     let health = health::after(before, at, attempt);
     let health_change = (health != before).then_some(Change::EndpointHealthChanged {
         endpoint_id,
@@ -420,7 +419,7 @@ fn health_after(
         return (health_change, None);
     }
     let from = before.status;
-    let turned = EndpointTurned {
+    let turned = EndpointStatusChange {
         endpoint_id,
         from,
         health,
@@ -428,14 +427,14 @@ fn health_after(
     (health_change, Some(turned))
 }
 
-/// Whether a failure uses up nothing of the schedule: while the endpoint is suspended, and where it is ours, though not for
-/// ever.
+/// Whether a failure uses up no step of the schedule: the endpoint is suspended, or the fault is ours and the schedule
+/// began less than [`limits::OUR_FAULTS_FREE_MS`] ago.
 fn is_uncharged(at: Timestamp, begun: Timestamp, attempt: &Attempt, suspended: bool) -> bool {
     let young = at.ms() - begun.ms() <= limits::OUR_FAULTS_FREE_MS;
     !attempt.delivered() && (suspended || (attempt.is_ours() && young))
 }
 
-/// When the next automatic attempt of a schedule that began then is due.
+/// When the next automatic attempt is due, in a schedule that began at `begun`.
 fn next_attempt(
     at: Timestamp,
     begun: Timestamp,
@@ -448,16 +447,16 @@ fn next_attempt(
     if !(attempt.uncharged && attempt.is_ours()) {
         return Some(at.plus_ms(delay));
     }
-    // Ours to mend, and not at once: the longer the delivery has waited, the longer until the next try.
+    // The fault is ours: the longer the delivery has waited, the longer the pause before the next attempt.
     let waited = (at.ms() - begun.ms()).min(limits::OUR_FAULTS_FREE_MS);
     Some(at.plus_ms(delay.max(waited / 16)))
 }
 
-/// Takes back every delivery that is held, whenever its lease ends; for a process that knows itself to be the only one
-/// that delivers, before it holds any itself: whoever held them is gone. Blocks.
+/// Ends every lease, whenever it would lapse. Only for a process that knows it is the only one delivering, before it holds
+/// a lease itself: all other holders are gone. Blocks.
 ///
 /// # Errors
-/// `unavailable` when the store does not answer; the leases then end by themselves.
+/// `unavailable` when the store does not answer; the leases then lapse by themselves.
 pub fn reclaim_all(service: &Service) -> Result<(), Error> {
     let ended = Timestamp::from_ms(i64::MAX);
     let held = || {

@@ -17,8 +17,8 @@ use crate::input::{self, Declaration, Draft, Form, Value};
 use crate::limits;
 use crate::model::id::noun;
 use crate::operation::{
-    Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route, ids_cursor,
-    paging, path_id, query, query_choice, query_one, read, write,
+    Action, Body, LIMIT, Operation, QueryForm, QueryParam, Request, Route, ids_cursor, paging,
+    path_id, query, query_choice, query_one, read, write,
 };
 use crate::service::AddressRefused;
 use crate::session::{Access, Authority, Session};
@@ -30,7 +30,7 @@ use crate::webhook::Secret;
 pub struct CreateEndpoint {
     pub(crate) partner_id: PartnerId,
     pub(crate) endpoint: Endpoint,
-    /// Its own secret, if it has one.
+    /// The endpoint's own secret, if it has one.
     pub(crate) secret: Option<NewSecret>,
 }
 
@@ -47,12 +47,10 @@ pub struct NewEndpoint {
 impl Operation for CreateEndpoint {
     const ROUTE: Route = Route {
         id: "createWebhookEndpoint",
-        method: Method::Post,
         path: "/v1/webhook-endpoints",
         access: Access::Scope(Scope::WebhooksWrite),
         status: 201,
         body: Body::Required(&NewEndpoint::BODY),
-        query: &[],
         refusals: &[409],
         tag: "Webhooks",
         summary: "Add a webhook endpoint",
@@ -61,6 +59,7 @@ impl Operation for CreateEndpoint {
                       have it. Until its receiver has accepted a delivery, the endpoint gets one at a time, at most six a \
                       minute: see `unverifiedSince`. With `\"ownSecret\": true` the answer also holds the endpoint's own \
                       signing secret.",
+        ..Route::POST
     };
     type Output = EndpointKept;
 
@@ -104,7 +103,7 @@ impl Operation for CreateEndpoint {
 }
 
 impl NewEndpoint {
-    /// Its declaration.
+    /// The body's declaration.
     pub const BODY: Declaration = Declaration {
         name: "NewEndpoint",
         about: "A webhook endpoint to add.",
@@ -120,7 +119,7 @@ impl NewEndpoint {
         },
     };
 
-    fn form(form: &mut Form<'_, '_>, judge: Judge<'_>) -> Option<Self> {
+    fn form(form: &mut Form<'_, '_>, judge: AddressCheck<'_>) -> Option<Self> {
         let url = form
             .about("Where events are posted: an https address on the public internet, unless the operator allows others.")
             .required("url", |v| address(v, judge));
@@ -146,7 +145,7 @@ impl NewEndpoint {
     }
 }
 
-/// A fresh signing secret, sealed for its owner.
+/// Makes a signing secret, sealed for its owner.
 pub(super) fn new_secret(session: &Session, owner: &[u8; 16]) -> NewSecret {
     let secret = Secret::from_bytes(entropy::bytes());
     let sealed = session
@@ -156,13 +155,13 @@ pub(super) fn new_secret(session: &Session, owner: &[u8; 16]) -> NewSecret {
     NewSecret { secret, sealed }
 }
 
-/// Says where webhooks may go, as [`EndpointRule`](crate::service::EndpointRule).
-pub(super) type Judge<'j> = &'j dyn Fn(&str) -> Result<String, AddressRefused>;
+/// Decides where webhooks may go; see [`EndpointRule`](crate::service::EndpointRule).
+pub(super) type AddressCheck<'j> = &'j dyn Fn(&str) -> Result<String, AddressRefused>;
 
-/// For a body that is only described or checked for its form.
+/// Allows every address: for a body that is only described or only checked for its form.
 pub(super) const ANYWHERE: fn(&str) -> Result<String, AddressRefused> = |url| Ok(url.to_owned());
 
-pub(super) fn address(v: &mut Value<'_, '_>, judge: Judge<'_>) -> Option<String> {
+pub(super) fn address(v: &mut Value<'_, '_>, judge: AddressCheck<'_>) -> Option<String> {
     let pattern = |draft: &mut Draft| {
         draft.set("pattern", format!(r"^https?://[^\s@#{HIDDEN}]+$"));
     };
@@ -199,11 +198,8 @@ pub struct ListEndpoints;
 impl Operation for ListEndpoints {
     const ROUTE: Route = Route {
         id: "listWebhookEndpoints",
-        method: Method::Get,
         path: "/v1/webhook-endpoints",
         access: Access::Scope(Scope::WebhooksRead),
-        status: 200,
-        body: Body::None,
         query: &[
             QueryParam {
                 name: "status",
@@ -213,15 +209,15 @@ impl Operation for ListEndpoints {
             LIMIT,
             ids_cursor::<noun::Endpoint>(),
         ],
-        refusals: &[],
         tag: "Webhooks",
         summary: "List webhook endpoints",
         description: "Newest first.",
+        ..Route::GET
     };
     type Output = Page<Endpoint>;
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Page<Endpoint>>, Error> {
-        // Everybody's, for the administrator who acts for none.
+        // An administrator who acts for no partner sees the endpoints of all.
         let partner_id = match &session.authority {
             Authority::Administrator { partner_id } => *partner_id,
             _ => Some(session.partner_id()?),
@@ -232,7 +228,7 @@ impl Operation for ListEndpoints {
         if !faults.is_empty() {
             return Err(Error::faults(faults));
         }
-        Ok(read(move |session| {
+        Ok(read::<Self>(move |session| {
             let rows = query(session, |reader| {
                 reader.endpoints(partner_id.as_ref(), status, page.before, page.limit + 1)
             })?;
@@ -249,12 +245,8 @@ pub struct GetEndpoint;
 impl Operation for GetEndpoint {
     const ROUTE: Route = Route {
         id: "getWebhookEndpoint",
-        method: Method::Get,
         path: "/v1/webhook-endpoints/{endpointId}",
         access: Access::Scope(Scope::WebhooksRead),
-        status: 200,
-        body: Body::None,
-        query: &[],
         refusals: &[404],
         tag: "Webhooks",
         summary: "One webhook endpoint",
@@ -262,12 +254,13 @@ impl Operation for GetEndpoint {
                       `status` is `failing` after ten failures in a row, and `suspended` after five days of nothing but \
                       failures: then its deliveries wait, and from `nextProbeAt` on a single delivery tests whether it is \
                       back. The first one that succeeds, or `\"enabled\": true`, resumes it.",
+        ..Route::GET
     };
     type Output = Endpoint;
 
     fn prepare(_: &Session, request: &Request) -> Result<Action<Endpoint>, Error> {
         let endpoint_id: EndpointId = path_id(request, 0)?;
-        Ok(read(move |session| {
+        Ok(read::<Self>(move |session| {
             query_one(session, |reader| reader.endpoint(&endpoint_id))?
                 .filter(|(owner, _)| session.may_see(owner))
                 .map(|(_, endpoint)| endpoint)
@@ -286,16 +279,13 @@ pub struct DeleteEndpoint {
 impl Operation for DeleteEndpoint {
     const ROUTE: Route = Route {
         id: "deleteWebhookEndpoint",
-        method: Method::Delete,
         path: "/v1/webhook-endpoints/{endpointId}",
         access: Access::Scope(Scope::WebhooksWrite),
-        status: 200,
-        body: Body::None,
-        query: &[],
         refusals: &[404],
         tag: "Webhooks",
         summary: "Delete a webhook endpoint",
         description: "Its waiting deliveries are given up and show as failed. The answer is the endpoint as it was.",
+        ..Route::DELETE
     };
     type Output = Endpoint;
 
@@ -324,21 +314,21 @@ pub struct EndpointKept {
     #[serde(flatten)]
     #[cfg_attr(feature = "openapi", oai(flatten))]
     pub endpoint: Endpoint,
-    /// Its new secret of its own. Shown only once.
+    /// The endpoint's own new secret. Shown only once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub secret: Option<String>,
-    /// When that takes over from the partner's secret, where the partner's signed before.
+    /// When the endpoint's own secret takes over from the partner's, if the partner's signed before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub switches_at: Option<Timestamp>,
 }
 
-/// A signing secret that nobody has seen yet.
+/// A signing secret that was not shown yet.
 #[derive(Debug, Clone)]
 pub struct NewSecret {
     /// The secret, to be shown once.
     pub secret: Secret,
-    /// The same as the store keeps it.
+    /// The secret as the store keeps it.
     pub sealed: Vec<u8>,
 }

@@ -1,4 +1,4 @@
-//! What a cancellation would cost, before anybody cancels; and afterwards, what it did cost.
+//! What a cancellation would cost, or, once the booking is canceled, what it did cost.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,8 +8,8 @@ use crate::error::Error;
 use crate::limits;
 use crate::model::{Amount, BookingId, Currency, Scope, Timestamp};
 use crate::operation::{
-    Action, Body, Method, Operation, QueryForm, QueryParam, Request, Route, path_id, query_choice,
-    query_fault, query_value, read, whole_number,
+    Action, Operation, QueryForm, QueryParam, Request, Route, path_id, query_choice, query_fault,
+    query_value, read, whole_number,
 };
 use crate::policy::{self, Actor, Evaluation, MatrixRow, Mode, Question, Reason, Resolution};
 use crate::session::{Access, Session};
@@ -17,15 +17,15 @@ use crate::session::{Access, Session};
 /// `GET /v1/bookings/{bookingId}/policy-evaluation`
 pub struct EvaluatePolicy;
 
-/// What a cancellation would mean, or meant, and on request for every actor.
+/// The result of a cancellation, possible or recorded, and on request for every actor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 pub struct PolicyEvaluation {
-    /// The evaluation that was asked for, or the recorded one of a canceled booking.
+    /// The requested evaluation, or the recorded one of a canceled booking.
     #[serde(flatten)]
     #[cfg_attr(feature = "openapi", oai(flatten))]
     pub evaluation: Evaluation,
-    /// With `matrix=true`: the same for every actor. Absent once the booking is canceled.
+    /// The evaluation for every actor, with `matrix=true`. Absent once the booking is canceled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub matrix: Option<Vec<MatrixRow>>,
@@ -34,11 +34,8 @@ pub struct PolicyEvaluation {
 impl Operation for EvaluatePolicy {
     const ROUTE: Route = Route {
         id: "evaluatePolicy",
-        method: Method::Get,
         path: "/v1/bookings/{bookingId}/policy-evaluation",
         access: Access::Scope(Scope::BookingsRead),
-        status: 200,
-        body: Body::None,
         query: &[
             QueryParam {
                 name: "asOf",
@@ -77,13 +74,14 @@ impl Operation for EvaluatePolicy {
         description: "Computed from the policy frozen with the booking; changes nothing. `evaluationStatus` says how far to \
                       rely on it, `resolutionPath` what would happen to the money. A canceled booking always answers with what \
                       was recorded: `final`, or `review_required` while a person has to decide.",
+        ..Route::GET
     };
     type Output = PolicyEvaluation;
 
     fn prepare(_: &Session, request: &Request) -> Result<Action<PolicyEvaluation>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
-        let asked = Asked::read(request)?;
-        Ok(read(move |session| {
+        let asked = EvaluationQuery::read(request)?;
+        Ok(read::<Self>(move |session| {
             let state = visible(session, &booking_id)?;
             let question = asked.question(session.service.clock().now(), state.booking.currency)?;
             evaluation(&state, &question, asked.matrix)
@@ -91,8 +89,8 @@ impl Operation for EvaluatePolicy {
     }
 }
 
-/// What the query asks.
-struct Asked {
+/// The query's parameters.
+struct EvaluationQuery {
     at: Option<Timestamp>,
     actor: Actor,
     reason: Option<Reason>,
@@ -101,7 +99,7 @@ struct Asked {
     matrix: bool,
 }
 
-impl Asked {
+impl EvaluationQuery {
     fn read(request: &Request) -> Result<Self, Error> {
         let mut faults = Vec::new();
         let at = query_instant(request, "asOf", &mut faults);
@@ -188,7 +186,7 @@ fn evaluation(
     })
 }
 
-/// The policy's refusal with the parameter it is about.
+/// Adds the parameter to the policy's refusal.
 fn refused(refusal: Error) -> Error {
     let (name, fix) = match &*refusal.code {
         "effective_at_before_booking" => (

@@ -1,4 +1,4 @@
-//! Webhook events: what happened, where it was delivered, and retries by hand.
+//! Webhook events, their deliveries, and manual retries.
 
 pub mod log;
 pub(crate) mod rule;
@@ -13,8 +13,7 @@ use crate::engine::change::Content;
 use crate::engine::command::Envelope;
 use crate::error::Error;
 use crate::operation::{
-    Action, Awaits, Body, Method, Operation, Request, Route, path_id, query, query_one, read,
-    write_awaiting,
+    Action, Awaits, Operation, Request, Route, path_id, query, query_one, read, write_awaiting,
 };
 use crate::session::{Access, Session};
 use crate::store::events::{StoredDelivery, StoredEvent};
@@ -38,22 +37,19 @@ pub struct BookingEvents {
 impl Operation for ListBookingEvents {
     const ROUTE: Route = Route {
         id: "listBookingWebhookEvents",
-        method: Method::Get,
         path: "/v1/bookings/{bookingId}/webhook-events",
         access: Access::Scope(Scope::WebhooksRead),
-        status: 200,
-        body: Body::None,
-        query: &[],
         refusals: &[404],
         tag: "Webhooks",
         summary: "A booking's events and the state of their delivery",
         description: "Oldest first. `signature` is the x-service-signature of the delivered body under the partner's secret.",
+        ..Route::GET
     };
     type Output = BookingEvents;
 
     fn prepare(_: &Session, request: &Request) -> Result<Action<BookingEvents>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
-        Ok(read(move |session| {
+        Ok(read::<Self>(move |session| {
             let owner = query_one(session, |reader| reader.booking_owner(&booking_id))?
                 .filter(|owner| session.may_see(owner))
                 .ok_or_else(|| Error::not_found("booking"))?;
@@ -117,7 +113,7 @@ fn payload(event: &StoredEvent, body: &[u8]) -> Result<Value, Error> {
 
 fn delivery(stored: &StoredDelivery) -> Delivery {
     let last = stored.attempts.last();
-    // Under a lease the attempt is being made now; its end is not the next attempt's time.
+    // A lease means that the attempt is being made now; its end is not the next attempt's time.
     let next = stored.state.due.filter(|_| stored.state.lease.is_none());
     Delivery {
         endpoint_id: stored.endpoint_id,
@@ -143,19 +139,15 @@ pub struct EventWithAttempts {
     #[serde(flatten)]
     #[cfg_attr(feature = "openapi", oai(flatten))]
     pub event: Event,
-    /// Every attempt to deliver it, by endpoint and number; none once it was pruned.
+    /// Every attempt to deliver it, by endpoint and number; empty once it was pruned.
     pub attempts: Vec<AttemptRecord>,
 }
 
 impl Operation for GetEvent {
     const ROUTE: Route = Route {
         id: "getWebhookEvent",
-        method: Method::Get,
         path: "/v1/webhook-events/{eventId}",
         access: Access::Scope(Scope::WebhooksRead),
-        status: 200,
-        body: Body::None,
-        query: &[],
         refusals: &[404],
         tag: "Webhooks",
         summary: "One event with every attempt to deliver it",
@@ -163,12 +155,13 @@ impl Operation for GetEvent {
                       server's `retention_days` (90 by default) and none of its deliveries waits, its payload and attempts are \
                       deleted: `payload` is null and `signature` absent, `prunedAt` says since when, and `bodySha256` \
                       identifies the body.",
+        ..Route::GET
     };
     type Output = EventWithAttempts;
 
     fn prepare(_: &Session, request: &Request) -> Result<Action<EventWithAttempts>, Error> {
         let event_id: EventId = path_id(request, 0)?;
-        Ok(read(move |session| {
+        Ok(read::<Self>(move |session| {
             let event = owned(session, &event_id)?;
             let now = session.service.clock().now();
             let secret = query_one(session, |reader| reader.secret(&event.partner_id, now))?
@@ -206,19 +199,15 @@ fn owned(session: &Session, event_id: &EventId) -> Result<StoredEvent, Error> {
 pub struct RetryEvent {
     pub(crate) partner_id: PartnerId,
     pub(crate) event_id: EventId,
-    /// Names the leases of the deliveries taken.
+    /// The id of the leases of the deliveries taken.
     pub(crate) lease: i64,
 }
 
 impl Operation for RetryEvent {
     const ROUTE: Route = Route {
         id: "retryWebhookEvent",
-        method: Method::Post,
         path: "/v1/webhook-events/{eventId}/retry",
         access: Access::Scope(Scope::WebhooksWrite),
-        status: 200,
-        body: Body::None,
-        query: &[],
         refusals: &[404, 409],
         tag: "Webhooks",
         summary: "Deliver an event once more, now",
@@ -226,6 +215,7 @@ impl Operation for RetryEvent {
                       that it is not known yet. An endpoint that has not accepted anything yet gets one delivery at a time, ten \
                       seconds apart at least, those retried by hand included: until its turn comes, the answer is `pending`. If this attempt fails too, automatic attempts continue as scheduled. An event that had no endpoint is delivered to the current ones. An event whose payload was deleted because it was old (`prunedAt`) \
                       answers 409 `event_pruned`.",
+        ..Route::POST
     };
     type Output = RetryResult;
 
@@ -242,11 +232,11 @@ impl Operation for RetryEvent {
     }
 }
 
-/// What a manual retry has come to: `None` while one of the event's deliveries is still being attempted.
+/// The result of a manual retry; `None` while one of the event's deliveries is still being attempted.
 pub fn retry_outcome(session: &Session, event_id: &EventId) -> Result<Option<RetryResult>, Error> {
     let event = owned(session, event_id)?;
     let now = session.service.clock().now();
-    // Held by somebody, or due and about to be.
+    // Leased, or due and about to be.
     let in_flight = event.deliveries.iter().any(|delivery| {
         delivery.state.lease.is_some() || delivery.due.is_some_and(|due| due <= now)
     });
@@ -263,7 +253,7 @@ pub fn replace_answer(session: &Session, key: [u8; 32], body: &[u8]) -> Envelope
     Envelope::new(session.service.clock().now(), ReplaceAnswer { key, answer })
 }
 
-/// Answer to a manual retry (spec: Retry result).
+/// What came of a manual retry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]

@@ -1,5 +1,5 @@
-//! The evidence packet of a booking, made from one snapshot of the store, and reused while a new packet would say the same.
-//! Invariant: a packet shows every entry and every attempt that the store held when it was asked for.
+//! The evidence packet of a booking: made from one snapshot of the store, and reused while a new one would say the same.
+//! Invariant: a packet shows every entry and every attempt that the store held when it was requested.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,14 +15,16 @@ use crate::evidence::facts::Logged;
 use crate::evidence::packet::{
     LogHint, PACKET_TYPE, PacketAttempt, PacketDelivery, PacketEntry, evaluate, shown_address,
 };
-use crate::evidence::summary::{Material, summarize};
+use crate::evidence::summary::{SummaryInput, summarize};
 use crate::evidence::{FrozenTerms, Notification, Packet, SealedPacket};
 use crate::ledger::TlogProof;
 use crate::ledger::proof::prove_inclusion;
 use crate::ledger::tile::ReadError;
 use crate::limits::{ENTRIES_AT_ONCE, PACKET_ATTEMPTS};
 use crate::model::{BookingId, DeliveryStatus, Scope, Timestamp};
-use crate::operation::{Action, Body, Method, Operation, Request, Route, path_id, read, to_json};
+use crate::operation::{
+    Action, Finished, Operation, Request, Route, path_id, read, read_long, read_stored, to_json,
+};
 use crate::policy::{Evaluation, Explanation};
 use crate::service::Service;
 use crate::session::{Access, Session};
@@ -36,12 +38,8 @@ pub struct GetEvidence;
 impl Operation for GetEvidence {
     const ROUTE: Route = Route {
         id: "getEvidence",
-        method: Method::Get,
         path: "/v1/bookings/{bookingId}/evidence",
         access: Access::Scope(Scope::EvidenceRead),
-        status: 200,
-        body: Body::None,
-        query: &[],
         refusals: &[404],
         tag: "Evidence",
         summary: "The evidence packet of a booking",
@@ -49,22 +47,23 @@ impl Operation for GetEvidence {
                       with the ledger's public key. Keep its bytes unchanged: the signature covers every one of them. While \
                       nothing happens to the booking and its deliveries, the same packet is returned for up to a minute, and \
                       its `ETag` stays the same: ask with `If-None-Match`.",
+        ..Route::GET
     };
     type Output = SealedPacket;
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<SealedPacket>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
         Ok(match find(session, &booking_id, Some(request))? {
-            Found::Kept(tag) => Action::Unchanged(tag),
-            Found::Packet(packet) => read(move |_| Ok(packet)),
-            Found::Long => Action::Long(Box::new(move |session| {
+            PacketLookup::Kept(tag) => read_stored(false, move |_| Ok(Finished::unchanged(tag))),
+            PacketLookup::Packet(packet) => read::<Self>(move |_| Ok(packet)),
+            PacketLookup::Long => read_long::<Self>(true, move |session| {
                 match find(session, &booking_id, None)? {
-                    Found::Packet(packet) => Ok(packet),
-                    Found::Kept(_) | Found::Long => {
+                    PacketLookup::Packet(packet) => Ok(packet),
+                    PacketLookup::Kept(_) | PacketLookup::Long => {
                         Err(Error::internal("a packet is made when it is asked for"))
                     }
                 }
-            })),
+            }),
         })
     }
 
@@ -73,23 +72,23 @@ impl Operation for GetEvidence {
     }
 }
 
-/// What there is of a packet.
-enum Found {
-    /// The caller has kept one with this tag, which tells the same.
+/// The result of looking for a packet.
+enum PacketLookup {
+    /// The caller already has a packet with this tag, and it is still current.
     Kept(String),
-    /// It is here.
+    /// The packet.
     Packet(SealedPacket),
-    /// To make it takes long.
+    /// Making the packet takes long.
     Long,
 }
 
-/// The packet of a booking: the one that was made before, while it would tell nothing else now. `asked` holds what the caller
-/// has kept, and says that only what does not take long is to be made.
+/// Finds the packet of a booking, reusing the one made before while it is current, or makes it. With `asked`, it answers
+/// [`PacketLookup::Kept`] if the caller has a current packet, and [`PacketLookup::Long`] instead of making one that takes long.
 fn find(
     session: &Session,
     booking_id: &BookingId,
     asked: Option<&Request>,
-) -> Result<Found, Error> {
+) -> Result<PacketLookup, Error> {
     let service = &session.service;
     let mut reader = service.reader()?;
     reader.snapshot();
@@ -103,13 +102,13 @@ fn find(
     let standing = found.ok_or_else(|| Error::not_found("booking"))?;
     let tag = standing.tag(&chain, now);
     if asked.is_some_and(|request| request.knows(&tag)) {
-        return Ok(Found::Kept(tag));
+        return Ok(PacketLookup::Kept(tag));
     }
     if let Some(packet) = service.packets().get(booking_id, &tag, now) {
-        return Ok(Found::Packet(packet));
+        return Ok(PacketLookup::Packet(packet));
     }
     if asked.is_some() && chain.entries > ENTRIES_AT_ONCE {
-        return Ok(Found::Long);
+        return Ok(PacketLookup::Long);
     }
     let source = Source::read(&mut reader, booking_id, standing).map_err(|e| service.fault(&e))?;
     service.publish(&mut reader, &source.head)?;
@@ -119,10 +118,10 @@ fn find(
     service
         .packets()
         .keep(*booking_id, chain.owner, &packet, now);
-    Ok(Found::Packet(packet))
+    Ok(PacketLookup::Packet(packet))
 }
 
-/// All that a packet depends on but the entries, which the tip of their chain stands for, and the rest of the log.
+/// What a packet depends on, besides the entries (the tip of their chain stands for them) and the rest of the log.
 struct Standing {
     state: LoadedBooking,
     head: StoredHead,
@@ -141,9 +140,9 @@ impl Standing {
         }))
     }
 
-    /// A digest of what a packet made now tells: the chain, under which name of the log it is proven, how its events were
-    /// delivered, and what a cancellation would come to, which the clock alone can change. Two packets with one tag differ in when
-    /// they were made and in nothing that follows from anything else.
+    /// A digest of what a packet made now would say: the chain, the name of the log that proves it, how its events were
+    /// delivered, and what a cancellation would come to, which can change with the clock alone. Packets with the same tag
+    /// differ only in when they were made and what follows from that.
     fn tag(&self, chain: &StoredChain, now: Timestamp) -> String {
         let evaluation = evaluate(&self.state, &self.state.terms, now);
         let outcome = evaluation.map(|evaluation| Evaluation {
@@ -170,7 +169,7 @@ impl Standing {
     }
 }
 
-/// What a packet is made of, all of one moment.
+/// The contents of a packet, all read at one moment.
 struct Source {
     state: LoadedBooking,
     head: StoredHead,
@@ -218,7 +217,7 @@ impl Source {
         })
     }
 
-    /// The packet, not yet signed.
+    /// Builds the packet, unsigned.
     fn packet(self, service: &Service) -> Result<Packet, Error> {
         let stored: Vec<&StoredEntry> = self.entries.iter().map(|(entry, _)| entry).collect();
         let facts = facts(&stored)?;
@@ -227,7 +226,7 @@ impl Source {
         let mut created_at = service.clock().now();
         let mut entries = Vec::new();
         for ((stored, proof), fact) in self.entries.iter().zip(&facts) {
-            // A clock that was set back must not make the packet older than what it tells of.
+            // A packet must not be older than its contents, even if a clock was set back.
             created_at = created_at.max(fact.place.at);
             entries.push(shown(stored, proof)?);
         }
@@ -239,7 +238,7 @@ impl Source {
             .iter()
             .flat_map(|event| deliveries(event, settled))
             .collect();
-        let summary = summarize(&Material {
+        let summary = summarize(&SummaryInput {
             origin: &self.head.origin,
             created_at,
             booking,
@@ -294,7 +293,7 @@ fn shown(stored: &StoredEntry, proof: &TlogProof) -> Result<PacketEntry, Error> 
     })
 }
 
-/// An event's deliveries, or that it had none.
+/// The deliveries of an event, or a single record that it had none.
 fn deliveries(event: &StoredEvent, settled: &[Logged<Notification>]) -> Vec<PacketDelivery> {
     let nowhere = PacketDelivery {
         event_id: event.event_id,

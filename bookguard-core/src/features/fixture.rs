@@ -1,4 +1,4 @@
-//! What the tests of the rules share: state made by hand, and commands decided on it.
+//! Helpers for the tests of the rules: states made by hand, and commands decided on them.
 
 pub(crate) use std::collections::{BTreeMap, HashMap};
 pub(crate) use std::fmt::Debug;
@@ -7,20 +7,26 @@ pub(crate) use std::sync::Arc;
 pub(crate) use crate::engine::answers::{ForgetAnswers, ReplaceAnswer};
 use crate::engine::batch::LoadedBooking;
 pub(crate) use crate::engine::batch::{
-    BatchState, ChainState, EventState, KeyState, PartnerState, Prior,
+    BatchState, ChainState, EventState, KeyState, PartnerState, RememberedAnswer,
 };
 use crate::engine::change::Entry;
 pub(crate) use crate::engine::change::{Change, Content, DeliveryPhase, DeliveryState};
-pub(crate) use crate::engine::command::{Command, Envelope, LeasedDelivery, NewKey, Remember};
-pub(crate) use crate::engine::decide::{Decision, decide};
+pub(crate) use crate::engine::command::{
+    Command, Envelope, Head, LeasedDelivery, NewBooking, NewEvent, NewKey, Receipt, Reclaim,
+    Remember,
+};
+pub(crate) use crate::engine::decide::Decision;
+use crate::engine::needs::Needs;
+use crate::entropy;
 pub(crate) use crate::error::{Error, Kind};
+use crate::evidence::facts::{CreationFact, Fact, SealedFact};
 use crate::evidence::verify::tests::fixture;
 use crate::evidence::{BookingState, FrozenTerms};
 pub(crate) use crate::features::api_keys::{CreateApiKey, NewApiKey, RevokeApiKey};
-pub(crate) use crate::features::bookings::ProtectBooking;
+pub(crate) use crate::features::bookings::{BookingCreated, CreateBooking, ProtectBooking};
 use crate::features::cancellations::{CancelBooking, CancelRequest, Expected, NewResolution};
 pub(crate) use crate::features::deliveries::{
-    ClaimDeliveries, EndpointTurned, ReclaimDeliveries, ReleaseDeliveries, SettleDelivery,
+    ClaimDeliveries, EndpointStatusChange, ReclaimDeliveries, ReleaseDeliveries, SettleDelivery,
 };
 pub(crate) use crate::features::endpoints::update::{EndpointChanges, UpdateEndpoint};
 pub(crate) use crate::features::endpoints::{CreateEndpoint, DeleteEndpoint};
@@ -32,7 +38,8 @@ pub(crate) use crate::limits;
 pub(crate) use crate::model::*;
 pub(crate) use crate::policy::PolicySetVersion;
 use crate::policy::{
-    Actor, Booked, EventDate, MissingZone, Policy, PolicySource, Reason, Resolution, Terms,
+    Actor, Booked, EventDate, MissingZone, Policy, PolicySet, PolicySource, Reason, Resolution,
+    Terms,
 };
 pub(crate) use crate::webhook::{Attempt, FailureClass};
 
@@ -118,12 +125,101 @@ pub(crate) fn new_key(n: u8) -> NewKey {
     NewKey { key, hash: [n; 32] }
 }
 
-/// Makes what was caused visible to what comes next.
+/// The ledger's head after the batches of these tests.
+pub(crate) const HEAD: Head = Head {
+    size: 1_000,
+    root: Hash([8; 32]),
+};
+
+/// Decides as the writer does: on what the command names and on nothing else, and completes the reply.
+pub(crate) fn decide<R: 'static>(
+    work: &BatchState,
+    asked: &Envelope<R>,
+) -> Result<Decision<R>, Error> {
+    let mut needs = Needs::default();
+    asked.command.needs(&mut needs);
+    let mut decision = crate::engine::decide::decide(&loaded(work.clone(), &needs), asked)?;
+    if let Decision::Do { reply, .. } = &mut decision {
+        asked.command.complete(reply, &HEAD);
+    }
+    Ok(decision)
+}
+
+/// The tree that a receipt names.
+pub(crate) fn tree_of(receipt: &Receipt) -> Head {
+    Head {
+        size: receipt.tree_size,
+        root: receipt.root_hash.parse().unwrap(),
+    }
+}
+
+/// Whether it is refused while the disk has room only for what is there already.
+pub(crate) fn waits_for_room<R: Debug + 'static>(work: &BatchState, asked: &Envelope<R>) -> bool {
+    let low = BatchState {
+        storage_low: true,
+        ..work.clone()
+    };
+    decide(&low, asked).is_err_and(|refused| refused.code == "storage_low")
+}
+
+/// What the store loads of this state.
+fn loaded(mut work: BatchState, needs: &Needs) -> BatchState {
+    work.partners.retain(|id, _| needs.partners.contains(id));
+    for (id, partner) in &mut work.partners {
+        if !needs.key_owners.contains(id) {
+            partner.live_keys = 0;
+        }
+        if !needs.policy_owners.contains(id) {
+            partner.policies.clear();
+        }
+    }
+    work.keys.retain(|id, state| {
+        let is_live = state.key.revoked_at.is_none();
+        needs.keys.contains(id) || is_live && needs.key_owners.contains(&state.partner_id)
+    });
+    work.secrets
+        .retain(|owner, _| needs.secret_owners.contains(owner));
+    work.bookings.retain(|id, _| needs.bookings.contains(id));
+    work.chains
+        .retain(|id, _| needs.bookings.contains(id) || needs.chains.contains(id));
+    work.recoveries.retain(|id, (owner, _)| {
+        needs.recoveries.contains(id) || needs.recovering.iter().any(|(of, _)| of == owner)
+    });
+    work.log.retain(|(of, seq), _| {
+        let is_next = |after| (after + 1..=after + limits::RECOVERED as u64).contains(seq);
+        (needs.log.iter()).any(|(owner, after)| owner == of && is_next(*after))
+    });
+    work.deleted.retain(|endpoint_id| {
+        (needs.deleted.iter()).any(|id| work.deliveries.contains_key(&(*id, *endpoint_id)))
+    });
+    work.sweep = work.sweep.filter(|_| needs.sweep);
+    if needs.reclaims.is_empty() {
+        work.lapsed.clear();
+    }
+    let is_claimed = |endpoint_id: &EndpointId| needs.due.iter().any(|(id, _)| id == endpoint_id);
+    work.due.retain(|id, _| is_claimed(id));
+    let ahead = needs.reclaims.contains(&Reclaim::Ahead);
+    work.health
+        .retain(|id, _| ahead || needs.health.contains(id) || is_claimed(id));
+    let due: Vec<&EventId> = work.due.values().flatten().collect();
+    work.events
+        .retain(|id, _| needs.events.contains(id) || due.contains(&id));
+    work.deliveries.retain(|name, _| {
+        let (event_id, _) = name;
+        needs.deliveries.contains(event_id)
+            || due.contains(&event_id)
+            || work.lapsed.contains(name)
+            || work.log.values().any(|logged| logged.event_id == *event_id)
+    });
+    work
+}
+
+/// Applies changes, so that the next command sees them.
 pub(crate) fn apply_all(work: &mut BatchState, changes: &[Change]) {
     changes.iter().for_each(|change| work.apply(change));
 }
 
-/// Decides and applies; what changed and what was answered.
+/// Decides and applies. Returns the changes and the reply.
 pub(crate) fn done<R: Debug + 'static>(
     work: &mut BatchState,
     command: &Envelope<R>,
@@ -204,20 +300,20 @@ pub(crate) fn with_delivery(state: DeliveryState) -> BatchState {
     work
 }
 
-/// Where the chain of that event's booking stands.
+/// The state of the chain of that event's booking.
 pub(crate) const CHAIN: ChainState = ChainState {
     stream: [3; 16],
     entries: 1,
     tip: Hash([7; 32]),
 };
 
-/// The outcome of an attempt at that delivery, the one with this number.
+/// The outcome of the attempt with this number at that delivery.
 pub(crate) fn settle(
     at: Timestamp,
     lease: i64,
     number: u32,
     class: Option<FailureClass>,
-) -> Envelope<Option<EndpointTurned>> {
+) -> Envelope<Option<EndpointStatusChange>> {
     Envelope::new(at, settling(at, lease, number, class))
 }
 
@@ -251,7 +347,38 @@ pub(crate) fn at(text: &str) -> Timestamp {
     Timestamp::parse(text).unwrap()
 }
 
-/// The booking's id number.
+/// A booking of a hundred bytes.
+pub(crate) fn booking(at: Timestamp) -> Envelope<BookingCreated> {
+    booking_by(at, None)
+}
+
+/// The same, prepared with the partner's policies as they were remembered.
+pub(crate) fn booking_by(at: Timestamp, policy_set: Option<PolicySet>) -> Envelope<BookingCreated> {
+    let made = state(None, BookingStatus::Created);
+    let fact = Fact::from(CreationFact::of(&made.booking, made.terms_hash.clone()));
+    let fact = SealedFact {
+        members: "f".repeat(60),
+        ..fact.seal(entropy::bytes()).unwrap()
+    };
+    let new = NewBooking {
+        policy_set: policy_set.map(Arc::new),
+        body: String::new(),
+        terms_body: "t".repeat(40),
+        stream: entropy::bytes(),
+        fact: Arc::new(fact),
+        event: NewEvent {
+            event_id: EventId::new(at, entropy::bytes()),
+            event_type: EventType::BookingCreated,
+            head: "{".to_owned(),
+            lease: 5,
+        },
+        booking: made.state.booking,
+        terms: made.terms,
+    };
+    Envelope::new(at, CreateBooking(Arc::new(new)))
+}
+
+/// The number in the booking's id.
 const BOOKING: u8 = 1;
 
 pub(crate) fn booking_id() -> BookingId {
@@ -325,6 +452,17 @@ pub(crate) fn ask_to_cancel(by: Actor, reason: Option<Reason>) -> CancelRequest 
     }
 }
 
+pub(crate) fn protecting() -> ProtectBooking {
+    ProtectBooking {
+        partner_id: partner_id(),
+        booking_id: booking_id(),
+        event_id: id(40),
+        lease: 1,
+        seed: [1; 32],
+        evidence_url: String::new(),
+    }
+}
+
 pub(crate) fn canceling(asked: CancelRequest) -> CancelBooking {
     CancelBooking {
         partner_id: partner_id(),
@@ -334,7 +472,7 @@ pub(crate) fn canceling(asked: CancelRequest) -> CancelBooking {
     }
 }
 
-/// What a cancellation or a decision causes.
+/// The changes and the resolution of a cancellation or a decision.
 pub(crate) type Resolved = Result<(Vec<Change>, Resolution), Error>;
 
 pub(crate) fn asked(
@@ -348,7 +486,7 @@ pub(crate) fn asked(
     }
 }
 
-/// Asks, and makes what it causes visible.
+/// Decides a command and applies its changes.
 pub(crate) fn apply(
     work: &mut BatchState,
     when: &str,

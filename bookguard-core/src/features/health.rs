@@ -4,42 +4,39 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::model::Timestamp;
-use crate::operation::{Action, Body, Method, Operation, Request, Route, read};
+use crate::operation::{Action, Operation, Request, Route, read};
 use crate::session::{Access, Session};
 
-/// Whether the service can do its work: 200 only while the store answers and takes writes.
+/// Reports whether the service works: 200 only while the store answers and accepts writes.
 pub struct GetHealth;
 
-/// That the service can do its work.
+/// The answer while the service works.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 pub struct Health {
     /// `ok`.
     pub status: String,
-    /// Now.
+    /// The service's current time.
     pub timestamp: Timestamp,
 }
 
 impl Operation for GetHealth {
     const ROUTE: Route = Route {
         id: "getHealth",
-        method: Method::Get,
         path: "/v1/health",
         access: Access::Open,
-        status: 200,
-        body: Body::None,
-        query: &[],
         refusals: &[503],
         tag: "Service",
         summary: "Health and readiness",
         description: "Answers 200 while the store answers and takes writes, and 503 otherwise: `unavailable`, `ledger_moved`, \
                       `ledger_rolled_back`, `storage_full`, `storage_read_only`, `storage_failing`, or `checkpoints_failing` \
                       while writes are taken but the database file cannot be brought up to date with them.",
+        ..Route::GET
     };
     type Output = Health;
 
     fn prepare(_: &Session, _: &Request) -> Result<Action<Health>, Error> {
-        Ok(read(|session| {
+        Ok(read::<Self>(|session| {
             session.service.require_writer()?;
             let service = &session.service;
             let mut reader = service.reader()?;

@@ -1,6 +1,6 @@
-//! The log as anyone may mirror it: checkpoint, key and tiles, exactly as C2SP tlog-tiles lays them out.
+//! The log for mirrors: checkpoint, key and tiles, laid out as in C2SP tlog-tiles.
 //!
-//! These answer text and bytes, not JSON, so they are plain functions beside the operations.
+//! They return text and bytes, not JSON, so they are plain functions instead of operations.
 
 pub(crate) mod rule;
 
@@ -24,29 +24,29 @@ pub fn checkpoint(service: &Service) -> Result<String, Error> {
     Ok(head.checkpoint)
 }
 
-/// The key checkpoints verify under, in note form, with a line end.
+/// The key that checkpoints verify under, in note form, with a line end.
 pub fn vkey(service: &Service) -> Result<String, Error> {
     let signer = service.signer(&service.head()?.origin)?;
     Ok(format!("{}\n", signer.verifier()))
 }
 
-/// The administrator accepts that entries were lost: the log goes on under a new name.
+/// The administrator's acceptance that entries were lost: the log continues under a new name.
 #[derive(Debug)]
 pub(crate) struct ContinueLog {
-    /// The name, new to everybody.
+    /// The new name, never used before.
     pub(crate) origin: String,
     /// The log's key under that name, in note form.
     pub(crate) vkey: String,
-    /// The loss that is accepted: no other.
+    /// The accepted loss; any other is refused.
     pub(crate) accepted: Rollback,
-    /// The random name of the entry that says so.
+    /// The random stream id of the entry that records the continuation.
     pub(crate) stream: [u8; 16],
     /// Seed of the salts.
     pub(crate) seed: [u8; 32],
 }
 
-/// The command by which the administrator accepts this loss, and no other: the log goes on with what is left of it,
-/// under a name nobody has seen. Its errors: `nothing_to_accept`, `rollback_changed`.
+/// The command by which the administrator accepts exactly this loss. The log goes on with what is left of it, under a name
+/// never used before. Fails with `nothing_to_accept` or `rollback_changed`.
 pub fn accept_rollback(
     service: &Service,
     accepted: Rollback,
@@ -72,7 +72,7 @@ pub fn tile(service: &Service, path: &str) -> Result<Option<Vec<u8>>, Error> {
 }
 
 fn tile_bytes(reader: &mut Reader<'_>, path: &TilePath) -> Result<Option<Vec<u8>>, StoreError> {
-    // Only what the published checkpoint covers is served: a tile may have grown since.
+    // Serve only what the published checkpoint covers: a tile may have grown since.
     let size = reader.head()?.head.size;
     match path.kind() {
         TileKind::Hashes(level) => {
@@ -99,7 +99,7 @@ fn tile_bytes(reader: &mut Reader<'_>, path: &TilePath) -> Result<Option<Vec<u8>
     }
 }
 
-/// Whether a level of `count` hashes has this tile at this width. A partial tile may be asked for after it filled.
+/// Whether a level of `count` hashes has this tile at this width. A partial tile stays readable after it filled.
 fn covered(path: &TilePath, count: u64) -> bool {
     let first = path.index().saturating_mul(TILE_WIDTH as u64);
     count >= first && count - first >= path.width() as u64

@@ -1,14 +1,14 @@
-//! Partners: registration, approval, the partner's own record and what it decides for its bookings.
+//! Partners: registration, approval, the partner's record and its settings.
 
+mod contact;
 pub(crate) mod quota;
 pub(crate) mod rule;
 pub(crate) mod settings;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-
-use std::collections::BTreeMap;
-use std::net::Ipv6Addr;
 
 use super::api_keys::new_key;
 use crate::engine::command::NewKey;
@@ -22,8 +22,8 @@ use crate::model::{
     QuotaChanges, Scope, Scopes,
 };
 use crate::operation::{
-    Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route, ids_cursor,
-    paging, path_id, query, query_choice, query_one, read, write,
+    Action, Body, LIMIT, Operation, QueryForm, QueryParam, Request, Route, ids_cursor, paging,
+    path_id, query, query_choice, query_one, read, write,
 };
 use crate::policy::{
     EVERY_EVENT_TYPE, POLICY_ID_FIX, POLICY_ID_PATTERN, is_policy_id, normalise_event_type,
@@ -31,16 +31,16 @@ use crate::policy::{
 };
 use crate::service::RegistrationMode as Mode;
 use crate::session::{Access, Session};
-use crate::text::{HIDDEN, JOINING, is_invisible};
 use crate::webhook::Secret;
+use contact::{email, website};
 
 /// `POST /v1/partners/register`
 #[derive(Debug)]
 pub struct RegisterPartner {
     pub(crate) partner: Partner,
-    /// Its signing secret, sealed.
+    /// The partner's signing secret, sealed.
     pub(crate) secret: Vec<u8>,
-    /// Its first key, unless it must wait for approval.
+    /// The partner's first key, unless it must wait for approval.
     pub(crate) key: Option<NewKey>,
     pub(crate) reply: Registration,
 }
@@ -57,18 +57,17 @@ pub struct NewPartner {
 impl Operation for RegisterPartner {
     const ROUTE: Route = Route {
         id: "registerPartner",
-        method: Method::Post,
         path: "/v1/partners/register",
         access: Access::Open,
         status: 201,
         body: Body::Required(&NewPartner::BODY),
-        query: &[],
         refusals: &[403],
         tag: "Partners",
         summary: "Register a partner",
         description: "Creates a partner account. Where registration is open the answer also holds the first API key, with all \
                       scopes, and the secret that webhooks are signed with; both are shown only once. Where registration needs \
                       approval the status is `pending` and the administrator hands over the credentials.",
+        ..Route::POST
     };
     type Output = Registration;
 
@@ -125,7 +124,7 @@ impl Operation for RegisterPartner {
 }
 
 impl NewPartner {
-    /// Its declaration.
+    /// The body's declaration.
     pub const BODY: Declaration = Declaration {
         name: "NewPartner",
         about: "A partner to register.",
@@ -167,105 +166,11 @@ impl NewPartner {
     }
 }
 
-/// What [`email`] takes, as a pattern (ECMA 262).
-fn email_pattern() -> String {
-    let but = |also: &str| format!(r#"[^{also}\s@<>,;:"()\[\]\\{HIDDEN}{JOINING}]"#);
-    let (any, label, end) = (but(""), but("."), but("-."));
-    format!(r"^{any}{{1,64}}@{end}{label}*(\.{label}+)*\.{label}*{end}$")
-}
-
-/// One `@`, something before it, a name with a dot or a host after it, no spaces: what mail systems agree on.
-fn email(v: &mut Value<'_, '_>) -> Option<String> {
-    let text = v
-        .describe(|draft| draft.set("pattern", email_pattern()))
-        .text(limits::EMAIL_CHARS)?;
-    let plain = text
-        .chars()
-        .all(|c| !c.is_whitespace() && !is_invisible(c) && !"<>,;:\"()[]\\".contains(c));
-    let parts = text.split_once('@');
-    let good = plain
-        && parts.is_some_and(|(local, host)| {
-            !local.is_empty()
-                && local.len() <= 64
-                && !host.contains('@')
-                && !host.starts_with(['.', '-'])
-                && !host.ends_with(['.', '-'])
-                && !host.contains("..")
-                && host.contains('.')
-        });
-    if good {
-        Some(text)
-    } else {
-        v.fault(
-            "invalid_email",
-            "is not a mail address",
-            "Send one like name@example.com.",
-        )
-    }
-}
-
-/// What [`website`] takes, as far as a pattern can say it.
-const WEBSITE: &str = "^https?://(\\[[0-9A-Fa-f:.]+\\]|[-.]*[0-9A-Za-z][-.0-9A-Za-z]*)(:[0-9]{0,5})?\
-                       ([/?#]([-.0-9A-Z_a-z~:/?@!$&'()*+,;=#]|%[0-9A-Fa-f]{2})*)?$";
-
-fn website(v: &mut Value<'_, '_>) -> Option<String> {
-    let text = v.format("uri").pattern(WEBSITE).text(limits::URL_CHARS)?;
-    let rest = text
-        .strip_prefix("https://")
-        .or_else(|| text.strip_prefix("http://"));
-    let good = rest.is_some_and(|rest| {
-        let (place, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-        names_a_host(place) && is_uri_text(rest)
-    });
-    if good {
-        Some(text)
-    } else {
-        v.fault(
-            "invalid_uri",
-            "is not an http or https address",
-            "Send one like https://example.com; write letters other than ASCII as xn--… in its host and as %XX after it.",
-        )
-    }
-}
-
-/// A name or an address, and perhaps a port (RFC 3986 section 3.2, without user information).
-fn names_a_host(place: &str) -> bool {
-    let (is_host, port) = match place
-        .strip_prefix('[')
-        .and_then(|rest| rest.split_once(']'))
-    {
-        Some((address, port)) => (address.parse::<Ipv6Addr>().is_ok(), port),
-        None => {
-            let (name, port) = place.split_at(place.find(':').unwrap_or(place.len()));
-            let plain = |b: u8| b.is_ascii_alphanumeric() || b"-.".contains(&b);
-            let is_name =
-                name.bytes().all(plain) && name.bytes().any(|b| b.is_ascii_alphanumeric());
-            (is_name, port)
-        }
-    };
-    let digits = |port: &str| port.len() <= 5 && port.bytes().all(|b| b.is_ascii_digit());
-    is_host && (port.is_empty() || port.strip_prefix(':').is_some_and(digits))
-}
-
-/// Path, query and fragment (RFC 3986 sections 3.3 to 3.5).
-fn is_uri_text(text: &str) -> bool {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~:/?@!$&'()*+,;=#".contains(&b);
-    let mut parts = text.split('%');
-    let first = parts.next().unwrap_or_default();
-    let escaped = |part: &str| {
-        let digits = part.as_bytes().get(..2);
-        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
-    };
-    first.bytes().all(plain)
-        && parts.all(|part| escaped(part) && part.bytes().all(plain))
-        && text.matches('#').count() <= 1
-}
-
-/// `bookguard partners approve`: lets a pending partner in and makes its first key.
+/// `bookguard partners approve`: activates a pending partner and makes its first key.
 #[derive(Debug)]
 pub struct ApprovePartner {
     pub(crate) partner_id: PartnerId,
-    /// Its first key.
+    /// The partner's first key.
     pub(crate) key: NewKey,
     pub(crate) reply: Registration,
 }
@@ -273,16 +178,13 @@ pub struct ApprovePartner {
 impl Operation for ApprovePartner {
     const ROUTE: Route = Route {
         id: "approvePartner",
-        method: Method::Post,
         path: "/v1/partners/{partnerId}/approve",
         access: Access::Administrator,
-        status: 200,
-        body: Body::None,
-        query: &[],
         refusals: &[404, 409],
         tag: "Partners",
         summary: "Approve a partner",
         description: "Only for the administrator, on the database itself.",
+        ..Route::POST
     };
     type Output = Registration;
 
@@ -314,7 +216,7 @@ impl Operation for ApprovePartner {
     }
 }
 
-/// `bookguard partners quota`: what a partner may have, and has; changed by what the body names.
+/// `bookguard partners quota`: shows a partner's quota and usage, and changes the members that the body names.
 #[derive(Debug)]
 pub struct SetQuota {
     pub(crate) partner_id: PartnerId,
@@ -324,16 +226,14 @@ pub struct SetQuota {
 impl Operation for SetQuota {
     const ROUTE: Route = Route {
         id: "setQuota",
-        method: Method::Patch,
         path: "/v1/partners/{partnerId}/quota",
         access: Access::Administrator,
-        status: 200,
         body: Body::Required(&QUOTA_CHANGES),
-        query: &[],
         refusals: &[404],
         tag: "Partners",
         summary: "Give a partner a quota of its own",
         description: "Only for the administrator, on the database itself.",
+        ..Route::PATCH
     };
     type Output = PartnerAccount;
 
@@ -356,7 +256,7 @@ const QUOTA_CHANGES: Declaration = Declaration {
 };
 
 impl QuotaChanges {
-    /// Reads the body of [`SetQuota`]: a member that is left out stays as it is, null takes the service's default, 0 means no limit.
+    /// Reads the body of [`SetQuota`]: an absent member stays as it is, null selects the service's default, 0 means no limit.
     pub fn read(body: &[u8]) -> Result<Self, Error> {
         input::read(body, Self::form)
     }
@@ -383,23 +283,19 @@ pub struct GetPartner;
 impl Operation for GetPartner {
     const ROUTE: Route = Route {
         id: "getPartner",
-        method: Method::Get,
         path: "/v1/partners/me",
         access: Access::AnyKey,
-        status: 200,
-        body: Body::None,
-        query: &[],
-        refusals: &[],
         tag: "Partners",
         summary: "The partner this key belongs to",
         description: "Any valid key may ask. The answer includes the partner's quota and usage. Beyond the quota, new things \
                       are refused with `quota_exceeded`; existing bookings can always be protected and canceled.",
+        ..Route::GET
     };
     type Output = PartnerAccount;
 
     fn prepare(session: &Session, _: &Request) -> Result<Action<PartnerAccount>, Error> {
         let partner_id = session.partner_id()?;
-        Ok(read(move |session| {
+        Ok(read::<Self>(move |session| {
             let (given, at) = (session.service.quota(), session.service.clock().now());
             query_one(session, |reader| reader.account(&partner_id, given, at))?
                 .ok_or_else(|| Error::not_found("partner"))
@@ -417,17 +313,14 @@ pub struct UpdatePartner {
 impl Operation for UpdatePartner {
     const ROUTE: Route = Route {
         id: "updatePartner",
-        method: Method::Patch,
         path: "/v1/partners/me",
         access: Access::Scope(Scope::PoliciesWrite),
-        status: 200,
         body: Body::Required(&PartnerUpdate::BODY),
-        query: &[],
-        refusals: &[],
         tag: "Partners",
         summary: "Choose default policies and a time zone",
         description: "They apply to bookings recorded from now on that do not name their own; existing bookings keep their \
                       frozen terms. A field that is left out stays as it is; null removes it.",
+        ..Route::PATCH
     };
     type Output = PartnerAccount;
 
@@ -440,7 +333,7 @@ impl Operation for UpdatePartner {
 }
 
 impl PartnerUpdate {
-    /// Its declaration.
+    /// The body's declaration.
     pub const BODY: Declaration = Declaration {
         name: "PartnerChanges",
         about: "Changes for bookings recorded from now on; what is left out stays.",
@@ -490,7 +383,7 @@ fn default_policies(v: &mut Value<'_, '_>) -> Option<Vec<DefaultPolicy>> {
         })
 }
 
-/// An event type as defaults are kept by it: however it is spelled, it is there once.
+/// Reads an event type in the spelling under which defaults are kept, so that each occurs once.
 fn event_type(
     said: &str,
     seen: &mut BTreeMap<String, String>,
@@ -501,7 +394,7 @@ fn event_type(
         _ => normalise_event_type(said),
     };
     if said.is_empty() {
-        // A fault already, as any name without a character.
+        // Already a fault, as for any empty name.
         return None;
     }
     if kept.is_empty() {
@@ -512,7 +405,7 @@ fn event_type(
         );
     }
     match seen.insert(kept.clone(), said.to_owned()) {
-        // The same name twice is a fault already.
+        // The same name twice is already a fault.
         Some(before) if before != said => v.fault(
             "duplicate_key",
             format!("is the same event type as \"{}\"", input::shorten(&before)),
@@ -540,11 +433,8 @@ pub struct ListPartners;
 impl Operation for ListPartners {
     const ROUTE: Route = Route {
         id: "listPartners",
-        method: Method::Get,
         path: "/v1/partners",
         access: Access::Administrator,
-        status: 200,
-        body: Body::None,
         query: &[
             QueryParam {
                 name: "status",
@@ -554,10 +444,10 @@ impl Operation for ListPartners {
             LIMIT,
             ids_cursor::<noun::Partner>(),
         ],
-        refusals: &[],
         tag: "Partners",
         summary: "All partners",
         description: "Only for the administrator, on the database itself.",
+        ..Route::GET
     };
     type Output = Page<Partner>;
 
@@ -568,7 +458,7 @@ impl Operation for ListPartners {
         if !faults.is_empty() {
             return Err(Error::faults(faults));
         }
-        Ok(read(move |session| {
+        Ok(read::<Self>(move |session| {
             let rows = query(session, |reader| {
                 reader.partners(status, page.before, page.limit + 1)
             })?;
@@ -579,7 +469,7 @@ impl Operation for ListPartners {
     }
 }
 
-/// Answer to a registration (spec: POST /v1/partners/register) and to an approval.
+/// A partner just registered or approved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
@@ -589,7 +479,7 @@ pub struct Registration {
     pub partner_id: PartnerId,
     /// Its name.
     pub name: String,
-    /// Where it stands.
+    /// Its status.
     pub status: PartnerStatus,
     /// The first key's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -599,28 +489,28 @@ pub struct Registration {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub api_key: Option<String>,
-    /// What webhooks are signed with. Shown once.
+    /// The secret that signs its webhooks. Shown once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub signing_secret: Option<String>,
 }
 
-/// What of a partner's settings changes; what is not named stays.
+/// Changes of a partner's settings; absent members stay as they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PartnerUpdate {
-    /// Defaults set and removed.
+    /// Defaults to set and to remove.
     pub default_policies: Vec<DefaultPolicy>,
-    /// A zone's IANA name, or `Some(None)` to have none.
+    /// The zone's IANA name; `Some(None)` removes it.
     pub time_zone: Option<Option<String>>,
 }
 
-/// A default policy that is set or removed.
+/// A default policy to set or to remove.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefaultPolicy {
-    /// The event type as it was sent, for faults.
+    /// The event type as it was sent, for fault messages.
     pub said: String,
-    /// The event type as it is kept, or `*`.
+    /// The event type as it is stored, or `*`.
     pub event_type: String,
-    /// The policy's id; none removes.
+    /// The policy's id; `None` removes the default.
     pub policy_id: Option<String>,
 }

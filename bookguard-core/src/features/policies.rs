@@ -1,5 +1,4 @@
-//! A partner's own policies and their versions. The library, and the check of a policy before it is used, are in
-//! `policies/check.rs`.
+//! A partner's own policies and their versions. The library and the check of a policy are in `policies/check.rs`.
 
 mod check;
 pub(crate) mod rule;
@@ -11,8 +10,8 @@ use crate::error::{Error, FieldError};
 use crate::input::{self, Declaration};
 use crate::model::{Page, PartnerId, Scope, Timestamp};
 use crate::operation::{
-    Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route, cursor,
-    page_from, query_fault, query_one, query_value, read, whole_number, write,
+    Action, Body, LIMIT, Operation, QueryForm, QueryParam, Request, Route, cursor, page_from,
+    query_fault, query_one, query_value, read, whole_number, write,
 };
 use crate::policy::{POLICY_ID_FIX, Policy, is_policy_id};
 use crate::session::{Access, Session};
@@ -38,11 +37,11 @@ pub struct PolicyVersion {
     pub policy: Policy,
     /// The same in plain English, one sentence per rule.
     pub english: Vec<String>,
-    /// What its author may not have meant; a warning does not keep the policy from being used.
+    /// Likely mistakes of its author; a warning does not keep the policy from being used.
     pub warnings: Vec<FieldError>,
 }
 
-/// A version of a policy as lists show it.
+/// A version of a policy, as in lists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
@@ -63,7 +62,7 @@ pub struct PolicyListing {
 }
 
 impl PolicyVersion {
-    /// A version of which it was said already what there is to say.
+    /// A version, with its English text and warnings already worded.
     pub(crate) fn of(
         KeptPolicy { policy, made_at }: KeptPolicy,
         english: Vec<String>,
@@ -106,11 +105,11 @@ impl From<KeptPolicy> for PolicyListing {
 #[derive(Debug)]
 pub struct PutPolicy {
     pub(crate) partner_id: PartnerId,
-    /// Its version is what its author said, if that was said.
+    /// The policy. Its version is the author's, if the author gave one.
     pub(crate) policy: Policy,
-    /// Whether the author said a version.
+    /// Whether the author gave a version.
     pub(crate) version_said: bool,
-    /// What is said about it whichever version it becomes, worded outside the write turn.
+    /// The English text and the warnings, the same whichever version it becomes; worded outside the write turn.
     pub(crate) english: Vec<String>,
     pub(crate) warnings: Vec<FieldError>,
 }
@@ -120,19 +119,16 @@ const NEW_POLICY: Declaration = Declaration {
     about: "What a cancellation means: who gets what back until when. Shares are basis points of the booking's value: 10000 is all of \
             it. The id may be left out, as the address has it.",
     example: EXAMPLE,
-    // The policies' own schema says the rest.
+    // The policy's own schema describes the rest.
     reader: |_| {},
 };
 
 impl Operation for PutPolicy {
     const ROUTE: Route = Route {
         id: "putPolicy",
-        method: Method::Put,
         path: "/v1/policies/{policyId}",
         access: Access::Scope(Scope::PoliciesWrite),
-        status: 200,
         body: Body::Required(&NEW_POLICY),
-        query: &[],
         refusals: &[409],
         tag: "Policies",
         summary: "Store a policy of your own",
@@ -141,6 +137,7 @@ impl Operation for PutPolicy {
                       as the latest version, no version is created and the latest is returned. `policyId` and `version` may be \
                       left out; a `version` that is sent must be the latest (the one you changed) or the next, else 409 \
                       `policy_version_conflict`. The ids of the library are reserved: 409 `policy_id_reserved`.",
+        ..Route::PUT
     };
     type Output = PolicyVersion;
 
@@ -176,7 +173,7 @@ fn addressed(request: &Request) -> &str {
     request.path.first().map_or("", String::as_str)
 }
 
-/// The id in the path; anything that is none names nothing.
+/// The policy id in the path; an invalid one is not found.
 fn path_policy_id(request: &Request) -> Result<String, Error> {
     let id = addressed(request);
     match is_policy_id(id) {
@@ -185,10 +182,10 @@ fn path_policy_id(request: &Request) -> Result<String, Error> {
     }
 }
 
-/// What [`version`] reads.
+/// The form that [`version`] reads.
 const VERSION: QueryForm = QueryForm::Whole(1, u32::MAX as u64, None);
 
-/// A number of a version.
+/// Reads a version number.
 fn version(text: &str) -> Option<u32> {
     whole_number(text).filter(|n| *n > 0)
 }
@@ -199,11 +196,8 @@ pub struct GetPolicy;
 impl Operation for GetPolicy {
     const ROUTE: Route = Route {
         id: "getPolicy",
-        method: Method::Get,
         path: "/v1/policies/{policyId}",
         access: Access::Scope(Scope::PoliciesRead),
-        status: 200,
-        body: Body::None,
         query: &[QueryParam {
             name: "version",
             description: "That version; the latest when not given.",
@@ -213,6 +207,7 @@ impl Operation for GetPolicy {
         tag: "Policies",
         summary: "One policy of your own",
         description: "The latest version, or the one asked for. The library's are at `GET /v1/policy-templates`.",
+        ..Route::GET
     };
     type Output = PolicyVersion;
 
@@ -230,7 +225,7 @@ impl Operation for GetPolicy {
                 )])
             })?),
         };
-        Ok(read(move |session| {
+        Ok(read::<Self>(move |session| {
             query_one(session, |reader| {
                 reader.policy(&partner_id, &policy_id, wanted)
             })?
@@ -246,16 +241,13 @@ pub struct ListPolicies;
 impl Operation for ListPolicies {
     const ROUTE: Route = Route {
         id: "listPolicies",
-        method: Method::Get,
         path: "/v1/policies",
         access: Access::Scope(Scope::PoliciesRead),
-        status: 200,
-        body: Body::None,
         query: &[LIMIT, cursor(QueryForm::PolicyId)],
-        refusals: &[],
         tag: "Policies",
         summary: "List your own policies",
         description: "The latest version of each, in the order of their ids.",
+        ..Route::GET
     };
     type Output = Page<PolicyListing>;
 
@@ -263,7 +255,7 @@ impl Operation for ListPolicies {
         let own = |text: &str| is_policy_id(text).then(|| text.to_owned());
         let (limit, after) = page_from(request, own)?;
         let (partner_id, after) = (session.partner_id()?, after.unwrap_or_default());
-        Ok(read(move |session| {
+        Ok(read::<Self>(move |session| {
             let rows = query_one(session, |reader| {
                 reader.policies(&partner_id, &after, limit + 1)
             })?;
@@ -281,16 +273,14 @@ pub struct ListPolicyVersions;
 impl Operation for ListPolicyVersions {
     const ROUTE: Route = Route {
         id: "listPolicyVersions",
-        method: Method::Get,
         path: "/v1/policies/{policyId}/versions",
         access: Access::Scope(Scope::PoliciesRead),
-        status: 200,
-        body: Body::None,
         query: &[LIMIT, cursor(VERSION)],
         refusals: &[404],
         tag: "Policies",
         summary: "List the versions of a policy",
         description: "Newest first. Versions never change and are never removed.",
+        ..Route::GET
     };
     type Output = Page<PolicyListing>;
 
@@ -298,7 +288,7 @@ impl Operation for ListPolicyVersions {
         let policy_id = path_policy_id(request)?;
         let (limit, before) = page_from(request, version)?;
         let partner_id = session.partner_id()?;
-        Ok(read(move |session| {
+        Ok(read::<Self>(move |session| {
             let rows = query_one(session, |reader| {
                 reader.policy_versions(&partner_id, &policy_id, before, limit + 1)
             })?;

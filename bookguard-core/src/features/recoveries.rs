@@ -1,4 +1,4 @@
-//! Recoveries: deliver again what a receiver missed, without asking for each event.
+//! Recoveries: deliver what a receiver missed again, without a request for each event.
 
 pub(crate) mod rule;
 
@@ -14,8 +14,8 @@ use crate::model::{
     EndpointId, Page, PartnerId, Recovery, RecoveryId, RecoveryStatus, Scope, Timestamp, Unreceived,
 };
 use crate::operation::{
-    Action, Body, LIMIT, Method, Operation, Request, Route, ids_cursor, paging, path_id, query,
-    query_one, read, write,
+    Action, Body, LIMIT, Operation, Request, Route, ids_cursor, paging, path_id, query, query_one,
+    read, write,
 };
 use crate::service::Service;
 use crate::session::{Access, Session};
@@ -27,7 +27,7 @@ use crate::store::recoveries::Underway;
 #[derive(Debug)]
 pub struct RecoverEvents {
     pub(crate) partner_id: PartnerId,
-    /// What is asked for; through which event, the writer says.
+    /// The recovery asked for. The writer sets its last event.
     pub(crate) recovery: Recovery,
 }
 
@@ -37,19 +37,17 @@ const NEW_RECOVERY: Declaration = Declaration {
     about: "Which events to deliver again.",
     example: r#"{"since": "2026-11-20T00:00:00Z", "statuses": ["failed", "no_endpoints"], "dryRun": true}"#,
     reader: |v| {
-        v.object(|form| Asked::form(form, Timestamp::from_ms(i64::MAX)));
+        v.object(|form| RecoveryQuery::form(form, Timestamp::from_ms(i64::MAX)));
     },
 };
 
 impl Operation for RecoverEvents {
     const ROUTE: Route = Route {
         id: "recoverWebhookEvents",
-        method: Method::Post,
         path: "/v1/webhook-events/recover",
         access: Access::Scope(Scope::WebhooksWrite),
         status: 202,
         body: Body::Required(&NEW_RECOVERY),
-        query: &[],
         refusals: &[409],
         tag: "Webhooks",
         summary: "Deliver again the events of a period that were not received",
@@ -64,13 +62,14 @@ impl Operation for RecoverEvents {
                       shows its progress. Its deliveries are sent as the endpoints take them, oldest first. It does not count \
                       as a manual retry. With `\"dryRun\": true` nothing is delivered, and the numbers say what would be. Each \
                       partner can run one recovery at a time and begin 100 in 24 hours.",
+        ..Route::POST
     };
     type Output = Recovery;
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Recovery>, Error> {
         let partner_id = session.partner_id()?;
         let at = session.service.clock().now();
-        let asked = Asked::read(&request.body, at)?;
+        let asked = RecoveryQuery::read(&request.body, at)?;
         let after_seq = query_one(session, |reader| {
             reader.last_event_before(&partner_id, asked.since)
         })?;
@@ -107,9 +106,9 @@ impl Operation for RecoverEvents {
     }
 }
 
-/// What a recovery's request says, read and completed.
+/// The contents of a recovery's request, read and completed.
 #[derive(Debug, PartialEq, Eq)]
-struct Asked {
+struct RecoveryQuery {
     since: Timestamp,
     until: Timestamp,
     statuses: Vec<Unreceived>,
@@ -117,7 +116,7 @@ struct Asked {
     dry_run: bool,
 }
 
-impl Asked {
+impl RecoveryQuery {
     /// # Errors
     /// Those of [`input`], `invalid_range` and `endpoint_unknown`.
     fn read(body: &[u8], now: Timestamp) -> Result<Self, Error> {
@@ -130,7 +129,7 @@ impl Asked {
         })
     }
 
-    /// All but the endpoint, whose id is only given as it was said.
+    /// Reads everything; the endpoint's id is returned as text, not yet parsed.
     fn form(form: &mut Form<'_, '_>, now: Timestamp) -> Option<(Self, Option<String>)> {
         let since = form
             .about("Events that happened then or later.")
@@ -195,22 +194,19 @@ pub struct GetRecovery;
 impl Operation for GetRecovery {
     const ROUTE: Route = Route {
         id: "getWebhookRecovery",
-        method: Method::Get,
         path: "/v1/webhook-recoveries/{recoveryId}",
         access: Access::Scope(Scope::WebhooksRead),
-        status: 200,
-        body: Body::None,
-        query: &[],
         refusals: &[404],
         tag: "Webhooks",
         summary: "How far a recovery has got",
         description: "Poll it until `status` is `finished`. Its deliveries may still be under way then: see the events.",
+        ..Route::GET
     };
     type Output = Recovery;
 
     fn prepare(_: &Session, request: &Request) -> Result<Action<Recovery>, Error> {
         let recovery_id: RecoveryId = path_id(request, 0)?;
-        Ok(read(move |session| {
+        Ok(read::<Self>(move |session| {
             query_one(session, |reader| reader.recovery(&recovery_id))?
                 .filter(|(owner, _)| session.may_see(owner))
                 .map(|(_, recovery)| recovery)
@@ -225,23 +221,20 @@ pub struct ListRecoveries;
 impl Operation for ListRecoveries {
     const ROUTE: Route = Route {
         id: "listWebhookRecoveries",
-        method: Method::Get,
         path: "/v1/webhook-recoveries",
         access: Access::Scope(Scope::WebhooksRead),
-        status: 200,
-        body: Body::None,
         query: &[LIMIT, ids_cursor::<noun::Recovery>()],
-        refusals: &[],
         tag: "Webhooks",
         summary: "List recoveries",
         description: "Newest first, dry runs included.",
+        ..Route::GET
     };
     type Output = Page<Recovery>;
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Page<Recovery>>, Error> {
         let partner_id = session.partner_id()?;
         let page = paging(request)?;
-        Ok(read(move |session| {
+        Ok(read::<Self>(move |session| {
             let rows = query(session, |reader| {
                 reader.recoveries(&partner_id, page.before, page.limit + 1)
             })?;
@@ -252,20 +245,20 @@ impl Operation for ListRecoveries {
     }
 }
 
-/// Takes a recovery a step further. One that has meanwhile come further is left alone.
+/// Takes a recovery one step further. Does nothing if the recovery has already advanced.
 #[derive(Debug)]
 pub(crate) struct ContinueRecovery {
     pub(crate) partner_id: PartnerId,
     pub(crate) recovery_id: RecoveryId,
-    /// The number of the last event it has looked at.
+    /// The number of the last event examined.
     pub(crate) after: u64,
 }
 
-/// The next step of every recovery that is under way, of some when there are many: commands for whoever takes them further.
-/// Any process may, at any time.
+/// Commands that take each running recovery one step further; only some of them when there are many. Any process may run
+/// them at any time.
 ///
 /// # Errors
-/// When the store does not answer.
+/// `unavailable` when the store does not answer.
 pub fn next_steps(
     service: &Service,
     reader: &mut Reader<'_>,
@@ -284,7 +277,7 @@ pub fn next_steps(
     Ok(underway.into_iter().map(step).collect())
 }
 
-/// As [`next_steps`], on a reader of its own. Blocks.
+/// Does the same as [`next_steps`], with a reader of its own. Blocks.
 ///
 /// # Errors
 /// `unavailable`.
@@ -299,9 +292,9 @@ mod tests {
 
     const NOW: &str = "2027-01-02T00:00:00Z";
 
-    fn read(body: &str) -> Result<Asked, Vec<(String, String)>> {
+    fn read(body: &str) -> Result<RecoveryQuery, Vec<(String, String)>> {
         let now = Timestamp::parse(NOW).unwrap();
-        Asked::read(body.as_bytes(), now).map_err(|error| {
+        RecoveryQuery::read(body.as_bytes(), now).map_err(|error| {
             let details = error.details.into_iter();
             details.map(|d| (d.pointer, d.code)).collect()
         })
@@ -311,7 +304,7 @@ mod tests {
     fn omitted_members_of_a_recovery_have_their_defaults() {
         let since = Timestamp::parse("2027-01-01T00:00:00Z").unwrap();
         let now = Timestamp::parse(NOW).unwrap();
-        let least = Asked {
+        let least = RecoveryQuery {
             since,
             until: now,
             statuses: vec![Unreceived::Failed, Unreceived::NoEndpoints],
@@ -329,7 +322,7 @@ mod tests {
             Err(vec![("/since".to_owned(), "invalid_range".to_owned())]),
             "an offset counts"
         );
-        let all = Asked {
+        let all = RecoveryQuery {
             since,
             until: since.plus_ms(3_600_000),
             statuses: vec![Unreceived::NoEndpoints],
@@ -350,7 +343,7 @@ mod tests {
                 "endpoint_unknown".to_owned()
             )])
         );
-        // What is to come has not happened.
+        // A period cannot reach into the future.
         let later = r#"{"since":"2027-01-01T00:00:00Z","until":"2028-01-01T00:00:00Z"}"#;
         assert_eq!(read(later).unwrap().until, now);
     }

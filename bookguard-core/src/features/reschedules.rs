@@ -14,7 +14,7 @@ use crate::entropy;
 use crate::error::Error;
 use crate::input::{self, Declaration, Form, Json, Value};
 use crate::limits;
-use crate::operation::{Action, Body, Method, Operation, Request, Route, path_id, write};
+use crate::operation::{Action, Body, Operation, Request, Route, path_id, write};
 use crate::session::{Access, Session};
 
 /// `POST /v1/bookings/{bookingId}/reschedule`
@@ -30,27 +30,24 @@ pub struct RescheduleBooking {
 /// Body of [`RescheduleBooking`], read and checked field by field.
 #[derive(Debug, Clone)]
 pub struct RescheduleRequest {
-    /// The new date, as it was said.
+    /// The new date, as it was given.
     pub event_date: EventDate,
     /// The event's IANA zone from now on.
     pub time_zone: Option<String>,
-    /// Who agreed: each once, in the order of the vocabulary.
+    /// Who agreed: each side once, in the vocabulary's order.
     pub agreed_by: Vec<Actor>,
     /// When they did.
     pub at: Option<Timestamp>,
-    /// Whether only to say what it would come to.
+    /// Whether only to report the result, without moving the event.
     pub dry_run: bool,
 }
 
 impl Operation for RescheduleBooking {
     const ROUTE: Route = Route {
         id: "rescheduleBooking",
-        method: Method::Post,
         path: "/v1/bookings/{bookingId}/reschedule",
         access: Access::Scope(Scope::BookingsWrite),
-        status: 200,
         body: Body::Required(&RescheduleRequest::BODY),
-        query: &[],
         refusals: &[404, 409],
         tag: "Bookings",
         summary: "Move a booking's event to another date",
@@ -60,6 +57,7 @@ impl Operation for RescheduleBooking {
                       what it would have cost when the event was moved. Repeating the latest change answers with what is \
                       recorded; sending the date that the event already has is 409 `event_date_unchanged`. `dryRun` shows the \
                       result and changes nothing. No webhook event is sent.",
+        ..Route::POST
     };
     type Output = Rescheduled;
 
@@ -77,7 +75,7 @@ impl Operation for RescheduleBooking {
 }
 
 impl RescheduleRequest {
-    /// Its declaration.
+    /// The body's declaration.
     pub const BODY: Declaration = Declaration {
         name: "NewDate",
         about: "A change of an event's date.",
@@ -119,7 +117,7 @@ impl RescheduleRequest {
     }
 }
 
-/// Who can agree: all but both at once, who are named one by one.
+/// The sides that can agree: every actor except `mutual`, because each side is named by itself.
 pub(super) fn sides() -> &'static [(&'static str, Actor)] {
     let mutual = Actor::WORDS
         .iter()
@@ -127,10 +125,10 @@ pub(super) fn sides() -> &'static [(&'static str, Actor)] {
     &Actor::WORDS[..mutual.unwrap_or(Actor::WORDS.len())]
 }
 
-/// Who must agree.
+/// The sides that must agree.
 const BOTH: [Actor; 2] = [Actor::Organizer, Actor::Talent];
 
-/// Organizer and talent, and the partner where it agreed too.
+/// Reads who agreed: organizer and talent, and the partner if it agreed too.
 fn agreed_by(v: &mut Value<'_, '_>) -> Option<Vec<Actor>> {
     let named = v
         .at_least(BOTH.len())
@@ -174,32 +172,32 @@ pub struct Rescheduled {
     pub booking_id: BookingId,
     /// When the event starts from now on.
     pub event_date: Timestamp,
-    /// The booking's IANA time zone from now on, when it was named.
+    /// The booking's IANA time zone from now on, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub time_zone: Option<String>,
-    /// The date it had until then, as it was given.
+    /// The event's date before the change, as it was given.
     pub previous_event_date: String,
     /// When the change was received.
     pub rescheduled_at: Timestamp,
-    /// When it was agreed on: the instant whose step was reached, whole seconds.
+    /// When it was agreed on, in whole seconds. The step of the schedule reached at this instant is kept.
     pub at: Timestamp,
     /// Who agreed.
     pub agreed_by: Vec<Actor>,
     /// What the organizer's cancellation would have cost at that instant; null when a person would have decided. Under a
-    /// policy with `keep_reached_tier` it costs at least that from now on.
+    /// policy with `keep_reached_tier`, a cancellation costs at least this from now on.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub reached: Option<Amount>,
     /// The organizer's schedule from now on, including the step reached before.
     pub schedule: Vec<Segment>,
-    /// True when this is what would happen, and nothing was changed.
+    /// True for a dry run: nothing was changed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[cfg_attr(
         feature = "openapi",
         oai(default, skip_serializing_if = "std::ops::Not::not")
     )]
     pub dry_run: bool,
-    /// Where the record stands in the ledger; absent when nothing was done.
+    /// Where the record is in the ledger; absent for a dry run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub receipt: Option<Receipt>,

@@ -1,9 +1,9 @@
-//! Finding old events whose bodies and attempts need not be kept, a piece at a time.
+//! Finds old events whose bodies and attempts need not be kept, a page at a time.
 //!
-//! Looking takes no write turn; what was found is pruned by a command of its own, a few hundred events in each. Nothing is
-//! remembered but in the store: how far the looks have come is moved by the very commit that prunes, so whoever looks next, after
-//! a kill or on another node, goes on from there. Old events that still wait to be delivered are passed over; the first of them
-//! is remembered, and a look can begin there again. Invariant: a look costs a bounded number of rows, wherever it begins.
+//! A look takes no write turn. Another command prunes what it found, a few hundred events at a time. The position of the
+//! looks is kept only in the store and moves in the commit that prunes, so the next look continues there, even after a
+//! crash or on another node. Old events that still wait to be delivered are skipped; the first of them is remembered, and a
+//! look can begin there again. Invariant: a look reads a bounded number of rows, wherever it begins.
 
 pub(crate) mod rule;
 
@@ -18,32 +18,32 @@ use crate::store::retention::OldEvent;
 /// Where a look begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begin {
-    /// Where the last one ended, whoever's it was.
+    /// Where the last look of any process ended.
     Next,
-    /// At the first event that was passed over; at the next one where none was.
+    /// At the first event that was skipped, or as `Next` if there was none.
     Waiting,
-    /// Here.
+    /// At this event.
     At(EventId),
 }
 
-/// What a look found.
+/// The result of a look.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrunableEvents {
-    /// Events that wait for nothing.
+    /// Events with no delivery waiting.
     pub events: u64,
     /// Attempts to deliver them.
     pub attempts: u64,
     /// Bytes of their bodies.
     pub bytes: u64,
-    /// Events that are passed over: something of them may still be sent.
+    /// Events skipped because one of their deliveries may still be sent.
     pub waiting: u64,
-    /// Where the next look begins; `None` when there is no other old event.
+    /// Where the next look begins; `None` if there is no further old event.
     pub next: Option<EventId>,
     prune: PruneEvents,
 }
 
 impl PrunableEvents {
-    /// The command that prunes what was found and notes how far the looks have come; `None` when there is nothing to do.
+    /// The command that prunes what was found and moves the position; `None` if there is nothing to do.
     #[must_use]
     pub fn command(self, at: Timestamp) -> Option<Envelope<u64>> {
         let idle = self.prune.events.is_empty() && self.prune.from == self.prune.to;
@@ -51,27 +51,27 @@ impl PrunableEvents {
     }
 }
 
-/// Deletes the bodies and attempts of old events that wait for nothing, as they were found by whoever looked. The reply is how
-/// many were pruned.
+/// Deletes the bodies and attempts of old events that a look found to wait for nothing. The reply is the number of events
+/// pruned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PruneEvents {
     /// Only events made before this instant.
     pub(crate) before: Timestamp,
-    /// Which; those that are not as they were found are left as they are.
+    /// The events to prune; one that has changed since the look is left alone.
     pub(crate) events: Vec<EventId>,
-    /// How far the looks had come.
+    /// The position before this look.
     pub(crate) from: Sweep,
-    /// How far they have come with this one. It counts only if none came in between.
+    /// The position after this look; ignored if another look moved it in between.
     pub(crate) to: Sweep,
 }
 
-/// Before when events are old at `now` that are kept for so many days.
+/// The instant before which events count as old at `now`, if they are kept for so many days.
 #[must_use]
 pub fn old_before(now: Timestamp, days: u32) -> Timestamp {
     now.plus_ms(-i64::from(days) * 24 * 60 * 60 * 1000)
 }
 
-/// Looks at events made before `before`, the oldest first. Blocks.
+/// Looks at a page of the events made before `before`, oldest first. Blocks.
 ///
 /// # Errors
 /// `unavailable` when the store does not answer.
@@ -123,7 +123,7 @@ fn found(sweep: Sweep, from: EventId, before: Timestamp, seen: &[OldEvent]) -> P
     let all = seen.last().is_none_or(|last| last.event_id < next);
     let whole = all && seen.len() < limits::EVENTS_LOOKED_AT as usize;
     found.next = (!whole).then_some(next);
-    // A look that began elsewhere says nothing of what lies before it.
+    // A look that began elsewhere knows nothing about earlier events.
     if from == sweep.next {
         found.prune.to = Sweep {
             next,

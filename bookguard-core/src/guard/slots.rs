@@ -1,8 +1,9 @@
-//! The guard's file: two slots of text, written in turn, each with a digest of its own.
+//! The guard's file: two slots of text, written in turn, each with its own digest.
 //!
-//! A write that is torn leaves the other slot; a process that is killed loses nothing, because the system has the bytes.
-//! Several processes may share a file (a command line beside a server): who writes holds the file's lock for that
-//! moment and has read what the others wrote. Invariant: the slot of the highest turn is never the one written over.
+//! A torn write leaves the other slot intact. A killed process loses nothing, because the operating system has the
+//! bytes. Several processes may share a file, such as a command line beside a server: a writer holds the file's lock
+//! during its write, and has read what the others wrote. Invariant: the slot with the highest turn is never
+//! overwritten.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -17,27 +18,27 @@ use crate::ledger::Hash;
 use crate::ledger::rollback::PublishedHead;
 use crate::private;
 
-/// Bytes of a slot: a disk's sector, which is written whole or not at all.
+/// Bytes of a slot: one disk sector, which is written whole or not at all.
 const SLOT: usize = 512;
 /// Bytes of the file.
 pub(super) const FILE: usize = 2 * SLOT;
 /// The first word of a slot: format and version.
 const FORMAT: &str = "bookguard.seen/1";
-/// Characters of a slot's digest, the last thing in it.
+/// Characters of a slot's digest, which comes last.
 const DIGEST: usize = 32;
-/// How often to ask for the lock that another process holds for microseconds; one that was stopped while it held it
-/// must not stop this one too.
+/// How often to try for the lock, which another process holds for microseconds. A process that was stopped while it
+/// held the lock must not stop this one too.
 const LOCK_TRIES: u32 = 20;
-/// How long to wait between two tries.
+/// The wait between two tries.
 const LOCK_WAIT: Duration = Duration::from_micros(200);
 
 /// The bytes of the file.
-pub(super) type Bytes = [u8; FILE];
+pub(super) type GuardBytes = [u8; FILE];
 
-/// What a slot holds.
+/// The content of a slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Slot {
-    /// Which write this was, from 1.
+    /// The number of this write, from 1.
     pub turn: u64,
     /// The head that was seen.
     pub seen: PublishedHead,
@@ -49,7 +50,7 @@ impl Slot {
         let mut text = format!("{FORMAT} {} {size} {root} {origin} ", self.turn);
         text.push_str(&digest(&text));
         let mut bytes = text.into_bytes();
-        // Names have at most 255 bytes, so there is room.
+        // Names have at most 255 bytes, so the text fits.
         bytes.resize(SLOT - 1, b' ');
         bytes.push(b'\n');
         bytes
@@ -84,15 +85,15 @@ fn digest(text: &str) -> String {
     hex
 }
 
-/// The latest of the two slots, and where it stands; `None` when neither can be read.
-pub(super) fn latest(bytes: &Bytes) -> Option<(usize, Slot)> {
+/// The latest of the two slots and its place; `None` if neither can be read.
+pub(super) fn latest(bytes: &GuardBytes) -> Option<(usize, Slot)> {
     let slots = bytes.chunks_exact(SLOT).map(Slot::parse).enumerate();
     slots
         .filter_map(|(at, slot)| Some((at, slot?)))
         .max_by_key(|(_, slot)| slot.turn)
 }
 
-/// The file, open. Not every user who may read it may write it.
+/// Opens the file. A user who may read it need not be allowed to write it.
 pub(super) fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     match options.read(true).write(true).open(path) {
@@ -108,7 +109,7 @@ fn denied(error: &io::Error) -> bool {
     )
 }
 
-/// Makes the file with its first slot, whole or not at all, unless there is one; then opens it.
+/// Creates the file with its first slot, whole or not at all, unless it exists. Then opens it.
 pub(super) fn make(path: &Path, seen: &PublishedHead) -> io::Result<File> {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(format!(".{}", hex::encode(entropy::bytes::<6>())));
@@ -125,7 +126,7 @@ pub(super) fn make(path: &Path, seen: &PublishedHead) -> io::Result<File> {
         file.write_all(&bytes)?;
         file.sync_all()
     });
-    // A link, not a rename: another process may have made it in the same moment.
+    // A link rather than a rename, because another process may have created the file at the same moment.
     let placed = written.and_then(|()| fs::hard_link(&temporary, path));
     let _ = fs::remove_file(&temporary);
     match placed {
@@ -136,8 +137,8 @@ pub(super) fn make(path: &Path, seen: &PublishedHead) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open(path)
 }
 
-/// Reads the file; what is missing at its end reads as zeros.
-pub(super) fn read(file: &File) -> io::Result<Bytes> {
+/// Reads the file. Missing bytes at its end read as zeros.
+pub(super) fn read(file: &File) -> io::Result<GuardBytes> {
     let mut bytes = [0; FILE];
     let mut at = 0;
     while at < FILE {
@@ -151,13 +152,13 @@ pub(super) fn read(file: &File) -> io::Result<Bytes> {
     Ok(bytes)
 }
 
-/// Writes `slot` over the one that is not the latest, which stands at `latest`, in the file and in `bytes`, which are the
-/// file's; says where it stands now.
+/// Writes `slot` over the slot that is not the latest, both in the file and in `bytes`, which mirrors the file.
+/// `latest` is the place of the latest slot. Returns the place of the new one.
 pub(super) fn write(
     file: &File,
     latest: Option<usize>,
     slot: &Slot,
-    bytes: &mut Bytes,
+    bytes: &mut GuardBytes,
 ) -> io::Result<usize> {
     let at = usize::from(latest == Some(0));
     let written = slot.bytes();
@@ -167,11 +168,11 @@ pub(super) fn write(
 }
 
 /// Holds the file's lock until it is dropped.
-pub(super) struct Held<'a>(&'a File);
+pub(super) struct FileLock<'a>(&'a File);
 
-impl<'a> Held<'a> {
-    /// Waits for the lock a few milliseconds at most. Without it, where a file system has none or somebody keeps it,
-    /// the worst that can happen is that another process's write of the same moment is lost, until its next.
+impl<'a> FileLock<'a> {
+    /// Waits for the lock for at most a few milliseconds. Without the lock (the file system has none, or another
+    /// process keeps it), a write by another process at the same moment may be lost until that process writes again.
     pub fn take(file: &'a File) -> Option<Self> {
         for _ in 0..LOCK_TRIES {
             match file.try_lock() {
@@ -184,7 +185,7 @@ impl<'a> Held<'a> {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for FileLock<'_> {
     fn drop(&mut self) {
         let _ = self.0.unlock();
     }
@@ -275,7 +276,7 @@ mod tests {
             assert_eq!(bytes, known);
             let (now, newest) = latest(&bytes).unwrap();
             assert_eq!((now, newest), (1 - at, slot(turn, "log")));
-            // Torn anywhere, the slot just written is nothing, and the one before is what counts.
+            // If the slot just written is torn anywhere, it is invalid and the other slot counts.
             bytes[now * SLOT + 40..(now + 1) * SLOT].fill(0);
             assert_eq!(latest(&bytes).unwrap().1.turn, turn - 1);
         }

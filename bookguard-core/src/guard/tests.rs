@@ -1,4 +1,4 @@
-//! What the guard remembers, beside others that share its file, and when the file cannot be used.
+//! What the guard remembers, also when others share its file or the file cannot be used.
 
 use std::cell::RefCell;
 use std::fs;
@@ -67,7 +67,7 @@ fn a_head_that_was_noted_is_there_after_a_kill() {
     assert!(!place.file().exists(), "nothing was seen yet");
     for size in [0, 1, 5, 300] {
         guard.note(None, head("log", size));
-        // No flush, no end in order: another process reads what this one wrote.
+        // Neither flushed nor shut down in order: another process reads what this one wrote.
         assert_eq!(in_file(&place.file()), head("log", size));
     }
     assert!(guard.is_dirty());
@@ -110,7 +110,7 @@ fn processes_that_share_the_file_keep_the_greater_of_what_they_saw() {
     server.note(None, head("log", 10));
     assert_eq!(*command.latest().unwrap(), head("log", 10));
     command.note(None, head("log", 12));
-    // The one that commits first may be the one that writes last.
+    // The first to commit may be the last to write.
     server.note(None, head("log", 11));
     assert_eq!(in_file(&place.file()), head("log", 12));
     assert_eq!(*server.seen().unwrap(), head("log", 12));
@@ -123,7 +123,7 @@ fn processes_that_share_the_file_keep_the_greater_of_what_they_saw() {
         one.note(None, head("log", size));
         assert_eq!(*other.latest().unwrap(), head("log", size));
     }
-    // One accepts a loss; the other still works under the old name.
+    // One process accepts a loss. The other still works under the old name.
     command.note(Some(&head("log", 39)), head("next", 20));
     assert_eq!(said().len(), 1);
     server.note(None, head("log", 40));
@@ -206,7 +206,7 @@ fn an_unwritable_guard_file_is_reported_once() {
         assert!(lines[0].contains(word), "{word}: {lines:?}");
     }
     fs::create_dir(path.parent().unwrap()).unwrap();
-    // The head did not move, and is written all the same.
+    // The head did not move, but is written anyway.
     guard.note(None, head("log", 3));
     assert_eq!(in_file(&path), head("log", 3));
     assert_eq!(said(), [""; 0]);

@@ -1,15 +1,15 @@
-//! The other use of a reader: run without a value, it says what it would read, as JSON Schema 2020-12.
+//! The second use of a reader: run without a value, it describes what it would read, as JSON Schema 2020-12.
 //!
-//! A reader that binds every field before it builds visits all of them then, since each field gives `None`. So the one
-//! declaration that reads a body also describes it, and no limit, pattern or name stands anywhere else. Reading costs nothing
-//! more for it: what is only for the description is passed as constants, or made in closures that only a description calls.
+//! A reader that binds every field before it builds then visits all of them, because each field gives `None`. So the
+//! declaration that reads a body also describes it, and no limit, pattern or name is repeated elsewhere. Reading does not
+//! become slower: data for the description alone is passed as constants, or made in closures that only a description calls.
 
 use super::json::Json;
 use super::{Form, Path, Value};
 use crate::error::Error;
 use crate::text;
 
-/// Where schemas with a name stand in the interface document.
+/// The place of named schemas in the interface document.
 const COMPONENTS: &str = "#/components/schemas/";
 
 /// A request's body, declared once.
@@ -17,16 +17,16 @@ const COMPONENTS: &str = "#/components/schemas/";
 pub struct Declaration {
     /// Its name in the interface document.
     pub name: &'static str,
-    /// What it is.
+    /// The description of the body.
     pub about: &'static str,
-    /// Such a body, as JSON.
+    /// An example body, as JSON.
     pub example: &'static str,
     /// Its reader.
     pub reader: fn(&mut Value<'_, '_>),
 }
 
 impl Declaration {
-    /// Reads a body as the operation would that knows nothing of its caller.
+    /// Reads a body as an operation would that knows nothing about its caller.
     ///
     /// # Errors
     /// Those of [`input::read`](super::read).
@@ -37,7 +37,7 @@ impl Declaration {
         })
     }
 
-    /// The body's schema with its name, then those of what is in it and has a name of its own.
+    /// The body's schema with its name, followed by the named schemas within it.
     pub fn schemas(&self) -> Vec<(String, Json)> {
         let mut draft = Draft::default();
         draft.run(|v| {
@@ -50,15 +50,15 @@ impl Declaration {
     }
 }
 
-/// A schema in the making.
+/// A schema under construction.
 #[derive(Default)]
 pub struct Draft {
     words: Vec<(String, Json)>,
     /// The fields of an object.
     fields: Option<Fields>,
-    /// What is said of the next field, or of what is about to get a name.
+    /// The description of the next field, or of the schema about to be named.
     about: Option<&'static str>,
-    /// The name under which it is put among the named ones, and what is said of it there.
+    /// The name of the schema among the named ones, and its description there.
     name: Option<(&'static str, Option<&'static str>)>,
     named: Vec<(String, Json)>,
 }
@@ -70,7 +70,7 @@ struct Fields {
 }
 
 impl Draft {
-    /// Adds a word of JSON Schema, or says it anew.
+    /// Sets a keyword of JSON Schema, replacing an earlier value.
     pub fn set(&mut self, word: &str, value: impl Into<Json>) {
         let value = value.into();
         match self.words.iter_mut().find(|(known, _)| known == word) {
@@ -79,12 +79,12 @@ impl Draft {
         }
     }
 
-    /// Of which type the value is.
+    /// Sets the type of the value.
     pub(super) fn kind(&mut self, kind: &str) {
         self.set("type", kind);
     }
 
-    /// Text for people, or of the pattern that was said.
+    /// Describes text for people, or text of the pattern set before.
     pub(super) fn text(&mut self, max: usize) {
         self.kind("string");
         self.set("maxLength", max);
@@ -94,7 +94,7 @@ impl Draft {
         }
     }
 
-    /// Stands for what is described under this name in the interface document.
+    /// Refers to the schema of this name in the interface document.
     fn refer(&mut self, name: &str) {
         self.set("$ref", format!("{COMPONENTS}{name}"));
     }
@@ -115,7 +115,7 @@ impl Draft {
         self.kind("object");
     }
 
-    /// Describes a field of the object. Always `None`, as there is no value.
+    /// Describes a field of the object. Always `None`, because there is no value.
     pub(super) fn field<'a, T>(
         &mut self,
         name: &'static str,
@@ -158,7 +158,7 @@ impl Draft {
         });
     }
 
-    /// The schema, in the order in which people read one.
+    /// The finished schema, with its keywords in a readable order.
     fn node(mut self, about: Option<&str>) -> Json {
         let is_first = |(word, _): &(String, Json)| word == "type" || word == "$ref";
         let (mut words, rest): (Vec<_>, Vec<_>) = self.words.drain(..).partition(is_first);
@@ -179,7 +179,7 @@ impl Draft {
 }
 
 impl Value<'_, '_> {
-    /// Says more of the value than its reader does, where it is described.
+    /// Adds to the description of the value, when it is being described.
     pub fn describe(&mut self, describe: impl FnOnce(&mut Draft)) -> &mut Self {
         if let Some(draft) = &mut self.draft {
             describe(draft);
@@ -187,27 +187,27 @@ impl Value<'_, '_> {
         self
     }
 
-    /// Text of this form (ECMA 262), which whoever reads it holds it to.
+    /// Describes text of this pattern (ECMA 262). The reader must check it.
     pub fn pattern(&mut self, pattern: &'static str) -> &mut Self {
         self.describe(|draft| draft.set("pattern", pattern))
     }
 
-    /// Text in one of JSON Schema's formats, which whoever reads it holds it to.
+    /// Describes text in one of JSON Schema's formats. The reader must check it.
     pub fn format(&mut self, format: &'static str) -> &mut Self {
         self.describe(|draft| draft.set("format", format))
     }
 
-    /// Such a value.
+    /// Adds an example.
     pub fn example(&mut self, example: impl Into<Json>) -> &mut Self {
         self.describe(|draft| draft.set("examples", Json::array([example])))
     }
 
-    /// A list of so many items at least, which whoever reads it holds it to.
+    /// Describes a list of at least this many items. The reader must check it.
     pub fn at_least(&mut self, items: usize) -> &mut Self {
         self.describe(|draft| draft.set("minItems", items))
     }
 
-    /// What stands under this name in the interface document, where it is described by others: `None` then.
+    /// Refers to a schema of this name that is defined elsewhere in the interface document. Returns `None` while describing.
     pub fn known_as(&mut self, name: &str) -> Option<&mut Self> {
         self.describe(|draft| draft.refer(name));
         match self.draft {
@@ -216,14 +216,14 @@ impl Value<'_, '_> {
         }
     }
 
-    /// Gives what is described here a name in the interface document.
+    /// Names this schema in the interface document.
     pub fn named(&mut self, name: &'static str) -> &mut Self {
         self.describe(|draft| draft.name = Some((name, None)))
     }
 }
 
 impl Form<'_, '_> {
-    /// Says what the next field is for; before [`Form::named`], what the object is.
+    /// Describes the next field; before [`Form::named`], the object itself.
     pub fn about(&mut self, about: &'static str) -> &mut Self {
         if let Some(draft) = &mut self.draft {
             draft.about = Some(about);
@@ -231,22 +231,22 @@ impl Form<'_, '_> {
         self
     }
 
-    /// Gives the object a name in the interface document, and what was said last as its description. Without one, a type of
-    /// the same name among the answers has it.
+    /// Names the object in the interface document, with the last description as its own. If there was none, a response type
+    /// of the same name provides it.
     pub fn named(&mut self, name: &'static str) {
         if let Some(draft) = &mut self.draft {
             draft.name = Some((name, draft.about.take()));
         }
     }
 
-    /// Says more of the object, where it is described: what is between its fields.
+    /// Adds to the description of the object, when it is being described: the relations between its fields.
     pub fn describe(&mut self, describe: impl FnOnce(&mut Draft)) {
         if let Some(draft) = &mut self.draft {
             describe(draft);
         }
     }
 
-    /// At most one of two fields may be there; the fault `code` is the second's.
+    /// Allows at most one of two fields; the fault `code` is reported at the second.
     pub fn not_both(&mut self, one: &'static str, other: &'static str, code: &str) {
         if self.has(one) && self.has(other) {
             let message = format!("stands beside \"{one}\"");

@@ -20,7 +20,7 @@ pub struct Form<'a, 'f> {
     fields: Fields<'a>,
     known: Vec<&'static str>,
     faults: &'f mut Vec<FieldError>,
-    /// As a value's.
+    /// See [`Value`].
     pub(super) draft: Option<&'f mut Draft>,
 }
 
@@ -35,7 +35,7 @@ impl<'a, 'f> Form<'a, 'f> {
         }
     }
 
-    /// The value at a path within the object, or at the object's own.
+    /// The value at a path within the object, or at the object's own path.
     fn value<'s>(&'s mut self, path: &'s Path<'s>, raw: &'a str) -> Value<'a, 's> {
         Value {
             raw,
@@ -45,7 +45,7 @@ impl<'a, 'f> Form<'a, 'f> {
         }
     }
 
-    /// A field that must be there. `None` means a fault was recorded.
+    /// Reads a required field. `None` means that a fault was recorded.
     pub fn required<T>(
         &mut self,
         name: &'static str,
@@ -67,7 +67,7 @@ impl<'a, 'f> Form<'a, 'f> {
         self.optional(name, read)
     }
 
-    /// A field that may be left out. `None` means it was, or a fault was recorded. `null` is a fault.
+    /// Reads an optional field. `None` means that it was absent, or a fault was recorded. `null` is a fault.
     pub fn optional<T>(
         &mut self,
         name: &'static str,
@@ -80,7 +80,7 @@ impl<'a, 'f> Form<'a, 'f> {
         self.take(name, read)
     }
 
-    /// A field that may be left out, and that may be null: then `Some(None)`.
+    /// Reads an optional field that may also be null, which gives `Some(None)`.
     pub fn nullable<T>(
         &mut self,
         name: &'static str,
@@ -93,7 +93,7 @@ impl<'a, 'f> Form<'a, 'f> {
         self.take_as_it_is(name, |v| v.or_null(read))
     }
 
-    /// Reads a field by any name, without offering the name as one that is known.
+    /// Reads a field of any name, without adding the name to the known ones.
     fn take<T>(
         &mut self,
         name: &str,
@@ -109,14 +109,14 @@ impl<'a, 'f> Form<'a, 'f> {
         })
     }
 
-    /// As [`Self::take`], null included.
+    /// Does the same as [`Self::take`], null included.
     pub(super) fn take_as_it_is<T>(
         &mut self,
         name: &str,
         read: impl FnOnce(&mut Value<'a, '_>) -> Option<T>,
     ) -> Option<T> {
         let mut first = None;
-        // A name that is there twice is a fault of its own; its first value is the one read.
+        // A name that occurs twice is a fault of its own; its first value is read.
         for field in self.fields.0.iter_mut().filter(|field| field.name == name) {
             field.taken = true;
             first = first.or(Some(field.raw));
@@ -125,7 +125,7 @@ impl<'a, 'f> Form<'a, 'f> {
         read(&mut self.value(&Path::Field(self.path, name), raw))
     }
 
-    /// A field that must be there and is an object.
+    /// Reads a required field that is an object.
     pub fn required_object<T>(
         &mut self,
         name: &'static str,
@@ -134,7 +134,7 @@ impl<'a, 'f> Form<'a, 'f> {
         self.required(name, |v| v.object(read))
     }
 
-    /// A field that may be left out and is an object.
+    /// Reads an optional field that is an object.
     pub fn optional_object<T>(
         &mut self,
         name: &'static str,
@@ -175,7 +175,7 @@ impl<'a, 'f> Form<'a, 'f> {
         names.collect()
     }
 
-    /// Reads none of the fields.
+    /// Drops all fields unread.
     pub(super) fn clear(&mut self) {
         self.fields.0.clear();
     }
@@ -195,7 +195,7 @@ impl<'a, 'f> Form<'a, 'f> {
     }
 
     pub(super) fn refuse_unknown(&mut self) {
-        // A repeated name is a fault already; its first field stands for all.
+        // A repeated name is already a fault; its first field stands for all.
         let unknown: BTreeSet<String> = self
             .fields
             .0
@@ -221,11 +221,11 @@ struct Field<'a> {
     taken: bool,
 }
 
-/// The fields of an object in order, repeated names and all.
+/// The fields of an object in order, including repeated names.
 #[derive(Default)]
 pub(super) struct Fields<'a>(Vec<Field<'a>>);
 
-/// A field name, borrowed from the body unless it holds escapes.
+/// A field name, borrowed from the body unless it contains escapes.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);

@@ -1,4 +1,4 @@
-//! JSON whose members keep their order, as people read a schema.
+//! JSON that keeps the order of members, so that people can read a schema.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ impl Json {
         Self::Array(items.into_iter().map(Into::into).collect())
     }
 
-    /// Reads text of this program.
+    /// Parses a text embedded in this program.
     pub fn parse(text: &str) -> Self {
         serde_json::from_str(text).expect("a test reads every embedded text as JSON")
     }
@@ -41,7 +41,7 @@ impl Json {
             .map(|(_, node)| node)
     }
 
-    /// The members of an object; none of anything else.
+    /// The members of an object; empty for anything else.
     pub fn members(&self) -> &[(String, Json)] {
         match self {
             Self::Object(members) => members,
@@ -49,7 +49,7 @@ impl Json {
         }
     }
 
-    /// Puts a member in its place, or at the end.
+    /// Replaces a member in its place, or adds it at the end.
     pub fn set(&mut self, name: &str, node: Json) {
         if let Self::Object(members) = self {
             match members.iter_mut().find(|(known, _)| known == name) {
@@ -59,7 +59,7 @@ impl Json {
         }
     }
 
-    /// Changes it as a JSON merge patch says (RFC 7386).
+    /// Applies a JSON merge patch (RFC 7386).
     pub fn patch(&mut self, patch: &Json) {
         for (name, change) in patch.members() {
             match change {
@@ -77,7 +77,7 @@ impl Json {
         }
     }
 
-    /// Takes a member away.
+    /// Removes a member.
     pub fn remove(&mut self, name: &str) {
         if let Self::Object(members) = self {
             members.retain(|(known, _)| known != name);
@@ -93,7 +93,7 @@ impl Json {
     }
 }
 
-/// On one line.
+/// Formats on one line.
 impl fmt::Display for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! One JSON value, and what it can be read as.
+//! One JSON value, and the types it can be read as.
 
 use serde_json::value::RawValue;
 
@@ -15,7 +15,7 @@ pub struct Value<'a, 'f> {
     pub(super) raw: &'a str,
     pub(super) path: &'f Path<'f>,
     pub(super) faults: &'f mut Vec<FieldError>,
-    /// Where to say what would be read, when there is nothing to read.
+    /// The description to fill in, if there is no value to read.
     pub(super) draft: Option<&'f mut Draft>,
 }
 
@@ -40,7 +40,7 @@ impl<'a> Value<'a, '_> {
         self.raw
     }
 
-    /// What the value is, in the words of JSON.
+    /// The value's type, in JSON's terms.
     pub fn type_name(&self) -> &'static str {
         match self.raw.as_bytes().first() {
             Some(b'{') => "an object",
@@ -61,7 +61,7 @@ impl<'a> Value<'a, '_> {
         )
     }
 
-    /// A string, exactly as sent, with no rule on its content.
+    /// Reads a string exactly as sent, with no rule on its content.
     pub fn string(&mut self) -> Option<String> {
         if let Some(draft) = &mut self.draft {
             draft.kind("string");
@@ -80,7 +80,7 @@ impl<'a> Value<'a, '_> {
         }
     }
 
-    /// Text for people: 1 to `max` characters, something to see among them, and none without a place in it
+    /// Reads text for people: 1 to `max` characters, at least one of them visible, and none that is refused
     /// ([`text::misplaced`](crate::text::misplaced)).
     pub fn text(&mut self, max: usize) -> Option<String> {
         if let Some(draft) = &mut self.draft {
@@ -122,7 +122,7 @@ impl<'a> Value<'a, '_> {
         }
     }
 
-    /// One of a closed set of words.
+    /// Reads one of a closed set of words.
     pub fn choice<T: Copy>(&mut self, choices: &[(&str, T)]) -> Option<T> {
         self.describe(|draft| {
             draft.set("enum", Json::array(choices.iter().map(|(word, _)| *word)));
@@ -143,7 +143,7 @@ impl<'a> Value<'a, '_> {
         )
     }
 
-    /// `true` or `false`.
+    /// Reads `true` or `false`.
     pub fn boolean(&mut self) -> Option<bool> {
         if let Some(draft) = &mut self.draft {
             draft.kind("boolean");
@@ -156,7 +156,7 @@ impl<'a> Value<'a, '_> {
         }
     }
 
-    /// The digits of a number as they were written.
+    /// Reads the digits of a number as they were written.
     pub fn number(&mut self) -> Option<&'a str> {
         if let Some(draft) = &mut self.draft {
             draft.kind("number");
@@ -169,7 +169,7 @@ impl<'a> Value<'a, '_> {
         }
     }
 
-    /// A whole number from `min` to `max`.
+    /// Reads a whole number from `min` to `max`.
     pub fn integer(&mut self, min: i64, max: i64) -> Option<i64> {
         if let Some(draft) = &mut self.draft {
             draft.kind("integer");
@@ -192,7 +192,7 @@ impl<'a> Value<'a, '_> {
         }
     }
 
-    /// An object, read by `read`; unknown and repeated fields are faults.
+    /// Reads an object with `read`; unknown and repeated fields are faults.
     pub fn object<T>(&mut self, read: impl FnOnce(&mut Form<'a, '_>) -> Option<T>) -> Option<T> {
         if let Some(draft) = &mut self.draft {
             draft.object();
@@ -216,7 +216,7 @@ impl<'a> Value<'a, '_> {
         read.filter(|_| self.faults.len() == before)
     }
 
-    /// An array of at most `max` items, each read by `read`.
+    /// Reads an array of at most `max` items, each with `read`.
     pub fn array<T>(
         &mut self,
         max: usize,
@@ -242,7 +242,7 @@ impl<'a> Value<'a, '_> {
         }
         let mut out = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
-            // Every item is read, for its faults.
+            // Every item is read, to report its faults.
             out.push(read(&mut Value {
                 raw: item.get(),
                 path: &Path::Item(self.path, index),
@@ -253,7 +253,7 @@ impl<'a> Value<'a, '_> {
         out.into_iter().collect()
     }
 
-    /// An object of at most `max` pairs of text, as metadata is.
+    /// Reads an object of at most `max` pairs of text, such as metadata.
     pub fn text_map(
         &mut self,
         max: usize,
@@ -268,7 +268,7 @@ impl<'a> Value<'a, '_> {
         })
     }
 
-    /// An object of at most `max` pairs whose names are free, each read by `read` with its name, null included.
+    /// Reads an object of at most `max` pairs with free names; `read` gets each value with its name, null included.
     pub fn pairs<T>(
         &mut self,
         max: usize,
@@ -291,7 +291,7 @@ impl<'a> Value<'a, '_> {
         self.object(|form| {
             let names = form.names();
             if names.len() > max {
-                // Said once for all of them, not again for each as a field nobody knows.
+                // One fault for all of them, instead of an unknown field each.
                 form.clear();
                 return form.fault_here(
                     "too_many",
@@ -317,7 +317,7 @@ impl<'a> Value<'a, '_> {
         })
     }
 
-    /// What `read` gives, or `Some(None)` for null.
+    /// Reads null as `Some(None)`, and anything else with `read`.
     pub fn or_null<T>(
         &mut self,
         read: impl FnOnce(&mut Value<'a, '_>) -> Option<T>,

@@ -1,10 +1,10 @@
 //! Whole numbers as JSON writes them: `5000`, and also `5000.0` and `5e3`, which are the same number (RFC 8259 section 6)
-//! and what a program that counts in floating point sends. Nothing is rounded.
+//! and are sent by programs that count in floating point. Nothing is rounded.
 
-/// Digits more than any `i64` has.
+/// More digits than any `i64` has.
 const DIGITS: usize = 20;
 
-/// The whole number a JSON number is, if it is one that fits; `digits` is the number's text.
+/// The whole number that a JSON number equals, if it is whole and fits; `digits` is the number's text.
 pub(super) fn whole(digits: &str) -> Option<i64> {
     let (mantissa, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
     let (head, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -14,7 +14,7 @@ pub(super) fn whole(digits: &str) -> Option<i64> {
     if trimmed.trim_start_matches(['-', '0']).is_empty() {
         return Some(0);
     }
-    // The number is `trimmed` and so many zeros. A sum or an exponent beyond an `i64` is far from any that fits.
+    // The number is `trimmed` and this many zeros. A sum or an exponent beyond an `i64` is far from any that fits.
     let zeros = i64::try_from(significant.len() - trimmed.len()).ok()?;
     let point = i64::try_from(fraction.len()).ok()?;
     let zeros = exponent

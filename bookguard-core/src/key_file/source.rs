@@ -1,6 +1,6 @@
-//! Where a node gets the ledger key from: a file, or the key's own text, as container platforms hand out secrets.
+//! Where a node gets the ledger key: from a file, or from the key's own text, as container platforms provide secrets.
 //!
-//! Invariant: the text of a key is shown by nothing here, not even in part, and neither is what merely looks like one.
+//! Invariant: nothing here shows the text of a key, not even in part, or text that looks like one.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -9,25 +9,25 @@ use std::path::{Path, PathBuf};
 /// Where the ledger key comes from.
 #[derive(Clone, PartialEq, Eq)]
 pub enum LedgerKeySource {
-    /// A file, made with a new log when it is not there.
+    /// A file, made with a new log if it does not exist.
     File(PathBuf),
     /// The key itself, from the environment. It is never written to a file.
     Text(KeyText),
 }
 
-/// The text of a ledger key, or what was meant to be one; never shown.
+/// The text of a ledger key, or what was meant to be one. Never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeyText(String);
 
-/// The text of a key stands where the name of a file belongs.
+/// The error for the text of a key in place of a file name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyNotFile;
 
 impl LedgerKeySource {
-    /// The setting of an environment variable: the key itself, or else the path of its file.
+    /// Reads an environment variable: the key itself, or the path of its file.
     ///
-    /// What holds a key in another form than its own (in quotes, say, or without its beginning) is taken for the key
-    /// and refused later, because a path would be shown in messages.
+    /// A value that contains a key in a wrong form (in quotes, say, or without its beginning) counts as the key and is
+    /// refused later, because a path would be shown in messages.
     #[must_use]
     pub fn from_variable(value: OsString) -> Self {
         let Some(text) = value.to_str().filter(|text| looks_like_key(text)) else {
@@ -36,7 +36,7 @@ impl LedgerKeySource {
         Self::Text(KeyText(text.trim().to_owned()))
     }
 
-    /// The path of a key's file, from a place that others can read and that must therefore not hold the key itself.
+    /// Reads the path of a key's file from a place that others can read, and that therefore must not hold the key itself.
     ///
     /// # Errors
     /// [`KeyNotFile`].
@@ -47,7 +47,7 @@ impl LedgerKeySource {
         Ok(Self::File(path))
     }
 
-    /// The file, when it is one.
+    /// The file's path, if the source is a file.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
@@ -58,13 +58,13 @@ impl LedgerKeySource {
 }
 
 impl KeyText {
-    /// The text, to be read as a key.
+    /// The text, for parsing it as a key.
     pub(super) fn reveal(&self) -> &str {
         &self.0
     }
 }
 
-/// Whether it has the beginning of a key, or its id: 8 hex digits between plus signs.
+/// Whether the text has the beginning of a key, or a key's id: 8 hex digits between plus signs.
 fn looks_like_key(text: &str) -> bool {
     text.to_ascii_uppercase().contains("PRIVATE+KEY")
         || text.as_bytes().windows(10).any(|part| {
@@ -107,7 +107,7 @@ impl fmt::Display for KeyNotFile {
 impl std::error::Error for KeyNotFile {}
 
 impl<'de> serde::Deserialize<'de> for LedgerKeySource {
-    /// From a configuration file, which may name a file only.
+    /// Reads from a configuration file, which may only name a file.
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let path = PathBuf::deserialize(deserializer)?;
         Self::file(path).map_err(serde::de::Error::custom)
@@ -129,7 +129,7 @@ mod tests {
             ("c++/12345678.key", false),
             (&key, true),
             (&format!("{key}\n"), true),
-            // What cannot be a key but holds one.
+            // Not a key, but contains one.
             (&format!("\"{key}\""), true),
             (rest, true),
             (&key.to_lowercase(), true),

@@ -1,17 +1,17 @@
 //! C2SP tlog-checkpoint: the signed head of a log.
 //!
-//! Signing and checking of the envelope is `note`'s. Invariant: a checkpoint that was opened is a statement of the
-//! pinned key about the log of that key's name, and nothing else.
+//! `note` signs and checks the envelope. Invariant: an opened checkpoint is a statement of the pinned key about the log
+//! with that key's name, and nothing else.
 
 use std::fmt;
 
 use super::hash::{EMPTY_ROOT, Hash};
 use super::note::{NoteError, Signer, VerifierKey};
 
-/// What a log says about itself: so many entries, this root.
+/// A log's statement about itself: its number of entries and its root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// The log's name, which is also its key's.
+    /// The log's name, which is also its key's name.
     pub origin: String,
     /// Entries in the log.
     pub size: u64,
@@ -36,11 +36,11 @@ impl Checkpoint {
             .expect("a key name has no control characters, and the text ends in a newline")
     }
 
-    /// Checks a signed head against the pinned key and reads it. Extension lines are allowed and ignored, as are
-    /// signatures of other keys.
+    /// Checks a signed head against the pinned key and reads it. Extension lines and signatures of other keys are allowed
+    /// and ignored.
     ///
     /// # Errors
-    /// [`CheckpointError::Note`] as the signature fails; otherwise what the signed text breaks.
+    /// [`CheckpointError::Note`] if the signature fails; otherwise the rule that the signed text breaks.
     pub fn open(note: &str, key: &VerifierKey) -> Result<Self, CheckpointError> {
         let checkpoint = Self::parse(key.open(note).map_err(CheckpointError::Note)?)?;
         if checkpoint.origin != key.name() {
@@ -52,10 +52,10 @@ impl Checkpoint {
         Ok(checkpoint)
     }
 
-    /// Reads the text of a checkpoint. Says nothing about who signed it: use [`Checkpoint::open`] for that.
+    /// Reads the text of a checkpoint. It does not check who signed it: use [`Checkpoint::open`] for that.
     ///
     /// # Errors
-    /// [`CheckpointError::Text`] with the rule it breaks.
+    /// [`CheckpointError::Text`] with the broken rule.
     pub fn parse(text: &str) -> Result<Self, CheckpointError> {
         let lines = text.strip_suffix('\n').map(|text| text.split('\n'));
         let mut lines = lines.ok_or(CheckpointError::Text("its last line is cut"))?;
@@ -97,16 +97,16 @@ pub(super) fn decimal(text: &str) -> Option<u64> {
 /// Why a checkpoint is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CheckpointError {
-    /// It is not a note the pinned key signed.
+    /// It is not a note signed by the pinned key.
     Note(NoteError),
-    /// It is about another log than the pinned key's.
+    /// It is about a log other than the pinned key's.
     Origin {
-        /// Origin it names.
+        /// The origin in it.
         found: String,
-        /// Name of the pinned key.
+        /// The name of the pinned key.
         expected: String,
     },
-    /// Its text is not that of a checkpoint, and the rule it breaks.
+    /// Its text breaks this rule of checkpoints.
     Text(&'static str),
 }
 

@@ -1,8 +1,8 @@
-//! `bookguard.event/1`: what happened, committed to by a leaf and disclosed field by field.
+//! `bookguard.event/1`: a fact that a leaf commits to, disclosed field by field.
 //!
-//! A body holds one digest per field instead of the field; a [`Disclosure`] is a field with the salt of its digest.
-//! Which fields an event has, and where salts and disclosures are kept, is the caller's. Invariant: with the 32-byte random
-//! salts gone, nothing here can be guessed back; with them there, nothing can be shown that was not committed to.
+//! A body holds a digest of each field instead of the field; a [`Disclosure`] is a field with the salt of its digest. The
+//! caller decides which fields an event has, and where salts and disclosures are stored. Invariant: once the 32-byte random
+//! salts are deleted, no field can be guessed; while they exist, only what was committed to can be shown.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,12 +24,12 @@ pub const EVENT_VERSION: &str = "bookguard.event/1";
 /// Bytes in a salt, a digest and a commitment.
 pub const SALT_BYTES: usize = 32;
 
-/// What kind of fact a leaf records. The set is closed: a leaf of one kind never stands for another.
+/// The kind of fact that a leaf records. The set is closed: a leaf of one kind never stands for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LeafKind {
     /// A booking was created.
     BookingCreated,
-    /// A booking was protected: what was recorded of it, and its terms, are locked.
+    /// A booking was protected: everything recorded of it, and its terms, are locked.
     BookingProtected,
     /// A booking's event was moved to another date: its new frozen terms.
     BookingRescheduled,
@@ -41,7 +41,7 @@ pub enum LeafKind {
     ResolutionCreated,
     /// A webhook delivery reached its end.
     WebhookSettled,
-    /// The log itself goes on under a new name, after entries of it were lost. Belongs to no booking.
+    /// The log itself continues under a new name after a loss of entries. Belongs to no booking.
     LogContinued,
 }
 
@@ -58,7 +58,7 @@ impl LeafKind {
         Self::LogContinued,
     ];
 
-    /// The kind as it stands in the body.
+    /// The kind's name in the body.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -89,10 +89,10 @@ impl FromStr for LeafKind {
     }
 }
 
-/// The body a leaf commits to. As JSON: `{"kind","sd","v"}`, digests in unpadded base64url.
+/// The body that a leaf commits to. As JSON: `{"kind","sd","v"}`, with digests in unpadded base64url.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventBody {
-    /// What kind of fact it is; [`LeafKind`] for those this program knows.
+    /// The name of the fact's kind; [`LeafKind`] for those this program knows.
     pub kind: String,
     /// By field name: HMAC-SHA256(field salt, JCS(`[name, value]`)).
     pub sd: BTreeMap<String, [u8; 32]>,
@@ -136,7 +136,7 @@ impl EventBody {
 pub struct Disclosure {
     /// The field's name.
     pub name: String,
-    /// The salt; whoever has it can prove the value, whoever lacks it cannot even guess it.
+    /// The salt. With it the value can be proven; without it the value cannot even be guessed.
     #[serde(with = "wire::salt")]
     pub salt: [u8; SALT_BYTES],
     /// The field's value. Numbers lie within ±(2^53-1).
@@ -144,7 +144,7 @@ pub struct Disclosure {
     pub value: Value,
 }
 
-/// Shows the name only: values are personal data, and salts are all that keeps them from being guessed.
+/// Shows the name only: values are personal data, and only the salts keep them from being guessed.
 impl fmt::Debug for Disclosure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Disclosure")
@@ -153,10 +153,10 @@ impl fmt::Debug for Disclosure {
     }
 }
 
-/// A commitment to an event, and what opens it beside the fields themselves.
+/// A commitment to an event, and the salts that open it together with the fields.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sealed {
-    /// What the leaf holds.
+    /// The commitment that the leaf holds.
     pub commit: [u8; 32],
     /// Salt of the commitment.
     pub salt: [u8; SALT_BYTES],
@@ -164,7 +164,7 @@ pub struct Sealed {
     pub salts: Vec<u8>,
 }
 
-/// Shows the commitment only: salts are all that keeps the fields from being guessed.
+/// Shows the commitment only: only the salts keep the fields from being guessed.
 impl fmt::Debug for Sealed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sealed")
@@ -202,11 +202,11 @@ pub fn seal(
     })
 }
 
-/// The salts of an event that is kept by one seed instead of by each of them: the n-th, counted from 0, is SHA-256(seed, n as four
-/// bytes, the highest first). The fields come first, in their order, then the body.
+/// The salts of an event that is stored as one seed instead of as single salts: the n-th, counted from 0, is SHA-256(seed,
+/// n as four bytes, big-endian). The fields come first, in their order, then the body.
 ///
-/// A salt that is disclosed says nothing of the seed or of another salt. To forget one field alone, the other salts are kept
-/// one by one and the seed is forgotten.
+/// A disclosed salt reveals nothing about the seed or other salts. To make a single field unprovable, store the other salts
+/// one by one and delete the seed.
 pub fn salts(seed: &[u8; SALT_BYTES]) -> impl FnMut() -> [u8; SALT_BYTES] + use<> {
     let seeded = Sha256::new_with_prefix(seed);
     let mut n = 0_u32;
@@ -217,10 +217,10 @@ pub fn salts(seed: &[u8; SALT_BYTES]) -> impl FnMut() -> [u8; SALT_BYTES] + use<
     }
 }
 
-/// The digest of one field, as an event's body holds it.
+/// The digest of a field, as in an event's body.
 ///
 /// # Errors
-/// [`EventError::Number`] for a value nothing can commit to.
+/// [`EventError::Number`] for a value that cannot be committed to.
 pub fn field_digest(
     name: &str,
     value: &Value,
@@ -233,7 +233,7 @@ pub fn field_digest(
 ///
 /// # Errors
 /// [`EventError::Unknown`] for a name the event does not have, [`EventError::Disclosure`] for another value or salt,
-/// [`EventError::Number`] for a value nothing can commit to.
+/// [`EventError::Number`] for a value that cannot be committed to.
 pub fn verify_disclosure(body: &EventBody, disclosure: &Disclosure) -> Result<(), EventError> {
     let Disclosure { name, salt, value } = disclosure;
     let committed = body
@@ -294,10 +294,10 @@ fn hmac(key: &[u8; SALT_BYTES], message: &[u8]) -> [u8; 32] {
     mac.chain_update(message).finalize().into_bytes().into()
 }
 
-/// Why an event, its commitment or a disclosure does not hold.
+/// Why an event, its commitment or a disclosure is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EventError {
-    /// A body of this other version.
+    /// A body of this unknown version.
     Version(String),
     /// A kind this program does not know.
     Kind(String),

@@ -1,7 +1,7 @@
 //! RFC 6962 hashing and the text forms of a hash.
 //!
-//! Which bytes form a leaf, and how hashes stand together in a tree, is for the other modules. Invariant: a
-//! [`struct@Hash`] has 32 bytes and one spelling in each text form; every parser here refuses all others.
+//! Other modules define which bytes form a leaf and how hashes form a tree. Invariant: a [`struct@Hash`] has 32 bytes and
+//! one spelling in each text form; every parser here refuses all others.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,12 +19,12 @@ pub const EMPTY_ROOT: Hash = Hash([
     0x27, 0xae, 0x41, 0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
 ]);
 
-/// A SHA-256 hash of a leaf, a node or a tree. Shown and parsed as 64 lower-case hex digits.
+/// A SHA-256 hash of a leaf, a node or a tree. Displayed and parsed as 64 lower-case hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hash(pub [u8; HASH_BYTES]);
 
 impl Hash {
-    /// Thirty-two zero bytes: what a first leaf names as its predecessor.
+    /// Thirty-two zero bytes: the predecessor of a first leaf.
     pub const ZERO: Self = Self([0; HASH_BYTES]);
 
     /// The raw bytes.
@@ -33,18 +33,18 @@ impl Hash {
         &self.0
     }
 
-    /// Standard base64 with padding, 44 characters: the form of checkpoints and proofs.
+    /// Standard base64 with padding, 44 characters: the form in checkpoints and proofs.
     #[must_use]
     pub fn to_base64(&self) -> String {
         STANDARD.encode(self.0)
     }
 
-    /// Reads the form [`Hash::to_base64`] writes, and only that.
+    /// Reads the form that [`Hash::to_base64`] writes, and only that.
     ///
     /// # Errors
     /// [`HashError::Base64`] for anything else: other alphabets, missing padding, stray bits, another length.
     pub fn from_base64(text: &str) -> Result<Self, HashError> {
-        // Longer than this cannot be 32 bytes; refusing first spares decoding a hostile megabyte.
+        // A longer text cannot be 32 bytes; refusing it first avoids decoding a hostile megabyte.
         if text.len() != 44 {
             return Err(HashError::Base64);
         }
@@ -103,14 +103,14 @@ impl TryFrom<&[u8]> for Hash {
     }
 }
 
-/// Why something is not a hash.
+/// Why a value is not a hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HashError {
     /// Not exactly 64 lower-case hex digits.
     Hex,
     /// Not the padded standard base64 of exactly 32 bytes.
     Base64,
-    /// Not 32 bytes but this many.
+    /// Not 32 bytes but this number.
     Length(usize),
 }
 
@@ -128,7 +128,7 @@ impl fmt::Display for HashError {
 
 impl std::error::Error for HashError {}
 
-/// The hash under which an entry stands in the tree: SHA-256(0x00 ‖ entry), RFC 6962 §2.1.
+/// The hash of an entry in the tree: SHA-256(0x00 ‖ entry), RFC 6962 §2.1.
 #[must_use]
 pub fn leaf_hash(entry: &[u8]) -> Hash {
     let digest = Sha256::new().chain_update([0x00]).chain_update(entry);

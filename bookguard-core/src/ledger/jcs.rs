@@ -1,9 +1,9 @@
-//! RFC 8785 canonical JSON, the bytes that are hashed, and JSON read without tolerance.
+//! RFC 8785 canonical JSON, the bytes that are hashed, and a strict JSON reader.
 //!
-//! Strings, integers, arrays and objects are written directly, because each created booking writes dozens; floating
-//! point numbers go through `serde_json_canonicalizer`, and tests hold everything else to what it writes. Invariant:
-//! two different values never have the same canonical bytes. RFC 8785 alone does not give that: it writes every
-//! number as a double, so integers beyond 2^53 would collapse into each other. They are refused instead.
+//! Strings, integers, arrays and objects are written directly, because each created booking writes dozens. Floating point
+//! numbers go through `serde_json_canonicalizer`, and tests compare everything else with its output. Invariant: two
+//! different values never have the same canonical bytes. RFC 8785 alone does not guarantee that: it writes every number as
+//! a double, so integers beyond 2^53 would collapse into each other. They are refused instead.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -15,7 +15,7 @@ use serde_json::{Map, Number, Value};
 /// The largest magnitude a number may have: integers up to here are exact in a double (RFC 7493 §2.2).
 pub const MAX_NUMBER: u64 = (1 << 53) - 1;
 
-/// A number whose canonical form could be another number's too.
+/// A number whose canonical form could also be another number's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NumberError;
 
@@ -33,7 +33,7 @@ impl std::error::Error for NumberError {}
 /// The canonical form of a value.
 ///
 /// # Errors
-/// [`NumberError`] when it contains a number beyond [`MAX_NUMBER`].
+/// [`NumberError`] if it contains a number beyond [`MAX_NUMBER`].
 pub fn to_canonical(value: &Value) -> Result<String, NumberError> {
     let mut out = Vec::with_capacity(128);
     write_value(&mut out, value)?;
@@ -136,17 +136,17 @@ fn write_number(out: &mut Vec<u8>, number: &Number) -> Result<(), NumberError> {
     }
 }
 
-/// The most a text may weigh ([`weight`]). The largest packet that can be, with all ends of deliveries to as many endpoints as an
-/// event can go to, weighs a third of it.
+/// Maximum [`weight`] of a text. The largest possible packet, with all ends of deliveries to the most endpoints that an
+/// event can go to, has a third of it.
 pub(crate) const MAX_WEIGHT: usize = 500_000;
-/// What an object weighs: it has room for eleven members even when it holds one.
+/// The weight of an object: it reserves room for eleven members even if it holds one.
 const OBJECT_WEIGHT: usize = 16;
 
-/// Reads a JSON value, refusing what `serde_json` tolerates: a name given twice in one object, and a text of a few megabytes
-/// that would become gigabytes.
+/// Reads a JSON value. Refuses two things that `serde_json` tolerates: a name that occurs twice in one object, and a text
+/// of a few megabytes that would take gigabytes of memory.
 ///
 /// # Errors
-/// The parser's, which names line and column; or that the text holds too many values.
+/// The parser's error, with line and column, or that the text holds too many values.
 pub fn parse(text: &str) -> serde_json::Result<Value> {
     if weight(text) > MAX_WEIGHT {
         return Err(serde_json::Error::custom(
@@ -156,7 +156,7 @@ pub fn parse(text: &str) -> serde_json::Result<Value> {
     serde_json::from_str::<Strict>(text).map(|strict| strict.0)
 }
 
-/// How much memory a JSON text takes once it is read, beside its strings, in units of about 40 bytes; never too little.
+/// An upper bound of the memory that a parsed JSON text takes, without its strings, in units of about 40 bytes.
 pub(crate) fn weight(text: &str) -> usize {
     let (mut weight, mut quoted, mut escaped) = (1, false, false);
     for byte in text.bytes() {
@@ -172,7 +172,7 @@ pub(crate) fn weight(text: &str) -> usize {
     weight
 }
 
-/// For `#[serde(deserialize_with)]` on a [`Value`]: as [`parse`].
+/// For `#[serde(deserialize_with)]` on a [`Value`]; as strict as [`parse`].
 ///
 /// # Errors
 /// The deserializer's.
@@ -249,7 +249,7 @@ impl<'de> Visitor<'de> for StrictVisitor {
     }
 }
 
-/// Every member in which `shown` differs from `said`: its name and both values, null where there is none.
+/// Every member in which `shown` differs from `said`: its name and both values, null for an absent one.
 pub(crate) fn differences(
     said: Map<String, Value>,
     mut shown: Map<String, Value>,
@@ -297,8 +297,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// Any value whose numbers are within bounds, with strings that need escapes and names that sort differently
-    /// in UTF-8 and UTF-16.
+    /// Any value whose numbers are within bounds, with strings that need escapes and names that sort differently in UTF-8
+    /// and UTF-16.
     pub(crate) fn any_value() -> impl Strategy<Value = Value> {
         let text = prop_oneof![
             any::<String>(),
@@ -311,7 +311,7 @@ pub(crate) mod tests {
             any::<bool>().prop_map(Value::from),
             (-limit..=limit).prop_map(Value::from),
             (-1000..1000i64).prop_map(Value::from),
-            // Too large a number stands in for its reciprocal, which is small and as long.
+            // A number that is too large is replaced by its reciprocal, which is small and as long.
             prop::num::f64::NORMAL.prop_map(move |f| match f.abs() <= limit as f64 {
                 true => Value::from(f),
                 false => Value::from(f.recip()),

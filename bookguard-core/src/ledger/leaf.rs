@@ -1,8 +1,8 @@
 //! `bookguard.leaf/1`: the bytes of one ledger entry.
 //!
-//! A leaf holds no personal data: what happened stands behind its commitment (`event`), which booking it happened to
-//! behind a random stream. Time, randomness and the place in the chain are the caller's. Invariant: a leaf has one
-//! spelling in bytes, and it never changes meaning; another shape is another version.
+//! A leaf holds no personal data: its commitment hides what happened (`event`), and a random stream id hides which booking
+//! it happened to. The caller provides the time, the random values and the place in the chain. Invariant: a leaf has one
+//! byte form, and it never changes meaning; another form is another version.
 
 use std::fmt;
 
@@ -16,12 +16,12 @@ use crate::model::Timestamp;
 
 /// The version in the `v` of every leaf this module reads and writes.
 pub const LEAF_VERSION: &str = "bookguard.leaf/1";
-/// Bytes in a stream name.
+/// Bytes in a stream id.
 pub const STREAM_BYTES: usize = 16;
-/// The longest leaf that is read, in bytes. A leaf of this version has under 300; another version's is read as far
-/// as needed to name the version.
+/// The longest leaf that is read, in bytes. A leaf of this version has under 300; one of another version is only read to
+/// report the version.
 pub const MAX_LEAF_BYTES: usize = 4096;
-/// The last millisecond of the year 9999, after which the time would need a fifth digit.
+/// The last millisecond of the year 9999, after which the year would need a fifth digit.
 const MAX_TIME: i64 = 253_402_300_799_999;
 
 /// One entry of the ledger.
@@ -29,11 +29,11 @@ const MAX_TIME: i64 = 253_402_300_799_999;
 pub struct Leaf {
     /// HMAC over the event's body; see `event`.
     pub commit: [u8; 32],
-    /// Leaf hash of the entry before it in the same stream; [`Hash::ZERO`] for the first.
+    /// Leaf hash of the previous entry of the stream; [`Hash::ZERO`] for the first.
     pub prev: Hash,
     /// Position in the stream, from 0.
     pub seq: u64,
-    /// Random name of the booking's stream.
+    /// Random id of the booking's stream.
     pub stream: [u8; STREAM_BYTES],
     /// When the entry was written, in milliseconds since 1970 UTC.
     pub t: i64,
@@ -43,8 +43,8 @@ impl Leaf {
     /// The exact bytes that enter the log: canonical JSON (RFC 8785).
     ///
     /// # Errors
-    /// [`LeafError::Time`] outside 1970 to 9999, [`LeafError::Seq`] beyond 2^53-1, [`LeafError::Chain`] when `prev`
-    /// is zero anywhere but at the start.
+    /// [`LeafError::Time`] outside 1970 to 9999, [`LeafError::Seq`] beyond 2^53-1, [`LeafError::Chain`] if `prev` is zero
+    /// for any but the first leaf, or not zero for the first.
     pub fn encode(&self) -> Result<Vec<u8>, LeafError> {
         self.check()?;
         let (commit, stream) = (
@@ -52,7 +52,7 @@ impl Leaf {
             URL_SAFE_NO_PAD.encode(self.stream),
         );
         let (prev, seq, time) = (self.prev, self.seq, Timestamp::from_ms(self.t));
-        // Already canonical: names in order, and no value has a character that needs an escape.
+        // Already canonical: names are in order, and no value has a character that needs an escape.
         let text = format!(
             "{{\"commit\":\"{commit}\",\"prev\":\"{prev}\",\"seq\":{seq},\"stream\":\"{stream}\",\
              \"t\":\"{time}\",\"v\":\"{LEAF_VERSION}\"}}"
@@ -60,11 +60,11 @@ impl Leaf {
         Ok(text.into_bytes())
     }
 
-    /// Reads a leaf; the version before anything else.
+    /// Reads a leaf, beginning with its version.
     ///
     /// # Errors
-    /// [`LeafError::Version`] for another version, [`LeafError::Json`] for what is not a leaf,
-    /// [`LeafError::Canonical`] for one that [`Leaf::encode`] would spell differently, or as that refuses.
+    /// [`LeafError::Version`] for another version, [`LeafError::Json`] for text that is not a leaf,
+    /// [`LeafError::Canonical`] for one that [`Leaf::encode`] would write differently, and the errors of [`Leaf::encode`].
     pub fn parse(bytes: &[u8]) -> Result<Self, LeafError> {
         if bytes.len() > MAX_LEAF_BYTES {
             return Err(LeafError::TooLong(bytes.len()));
@@ -72,7 +72,7 @@ impl Leaf {
         let wire: Wire = match serde_json::from_slice(bytes) {
             Ok(wire) => wire,
             Err(error) => {
-                // Of another version it may hold anything, and its version is what is wrong with it.
+                // A leaf of another version may hold anything: report the version.
                 let Versioned { v } = serde_json::from_slice(bytes).map_err(json)?;
                 return Err(match v == LEAF_VERSION {
                     true => json(error),
@@ -96,8 +96,8 @@ impl Leaf {
         Ok(leaf)
     }
 
-    /// When a leaf was written, from its bytes alone: for walks over millions of leaves that are read in full elsewhere.
-    /// `None` for what does not end as a leaf does.
+    /// When a leaf was written, from its bytes alone: for scans of millions of leaves that are read in full elsewhere.
+    /// `None` for bytes that do not end like a leaf.
     #[cfg(feature = "store")]
     pub(crate) fn written_at(bytes: &[u8]) -> Option<i64> {
         let rest = bytes.strip_suffix(b"\",\"v\":\"bookguard.leaf/1\"}")?;
@@ -105,10 +105,10 @@ impl Leaf {
         Timestamp::parse(std::str::from_utf8(time).ok()?).map(Timestamp::ms)
     }
 
-    /// The hash of the encoded leaf: what the next leaf of the stream names in `prev`, and what the tree is built of.
+    /// The hash of the encoded leaf, which the next leaf of the stream holds in `prev`, and from which the tree is built.
     ///
     /// # Errors
-    /// As [`Leaf::encode`].
+    /// Those of [`Leaf::encode`].
     pub fn hash(&self) -> Result<Hash, LeafError> {
         self.encode().map(|bytes| leaf_hash(&bytes))
     }
@@ -128,7 +128,7 @@ impl Leaf {
     }
 }
 
-/// Any JSON object with a version, whatever else it holds.
+/// Any JSON object with a version, whatever else it contains.
 #[derive(Deserialize)]
 pub(super) struct Versioned {
     pub(super) v: String,
@@ -147,7 +147,7 @@ struct Wire<'a> {
 
 /// Reads unpadded base64url of exactly `N` bytes.
 pub(crate) fn bytes_of<const N: usize>(text: &str) -> Option<[u8; N]> {
-    // Bounded before decoding, as the text may be anyone's.
+    // Checked before decoding, because the text may come from anyone.
     if text.len() != (N * 8).div_ceil(6) {
         return None;
     }
@@ -158,24 +158,24 @@ fn json(error: serde_json::Error) -> LeafError {
     LeafError::Json(error.to_string())
 }
 
-/// Why bytes are not a leaf, or a leaf has no bytes.
+/// Why bytes are not a leaf, or a leaf cannot be encoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeafError {
-    /// A leaf of this other version.
+    /// A leaf of this unknown version.
     Version(String),
     /// Longer than [`MAX_LEAF_BYTES`].
     TooLong(usize),
-    /// Not the JSON of a leaf; the parser's words.
+    /// Not the JSON of a leaf; the parser's message.
     Json(String),
-    /// This field has not the form it must have.
+    /// This field has the wrong form.
     Field(&'static str),
-    /// The right content in another spelling.
+    /// The right content, written differently.
     Canonical,
     /// The time is outside the years 1970 to 9999.
     Time,
     /// The position exceeds 2^53-1.
     Seq,
-    /// `prev` is zero although leaves stand before this one, or not zero although none does.
+    /// `prev` is zero although leaves precede this one, or not zero although none does.
     Chain {
         /// Position in the stream.
         seq: u64,

@@ -1,7 +1,7 @@
-//! C2SP signed-note: a text with Ed25519 signatures under it, and the keys that make and check them.
+//! C2SP signed-note: a text with Ed25519 signatures, and the keys that make and check them.
 //!
-//! What the text says is for `checkpoint` to read; where the seed is kept is for the caller. Invariant: no text
-//! leaves this module unverified, and no secret leaves a [`Signer`].
+//! `checkpoint` reads the text; the caller keeps the seed. Invariant: no text leaves this module unverified, and no secret
+//! leaves a [`Signer`].
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,19 +11,19 @@ use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use sha2::{Digest as _, Sha256};
 
-/// The longest note that is read, in bytes. Sixteen post-quantum signatures of witnesses, the most a verifier must
-/// accept, are about 110 kB in base64.
+/// The longest note that is read, in bytes. Sixteen post-quantum signatures of witnesses, the number that a verifier must
+/// accept, take about 110 kB in base64.
 pub const MAX_NOTE_BYTES: usize = 256 * 1024;
-/// The most signature lines that are read; the format demands at least 16.
+/// Maximum signature lines that are read; the format demands at least 16.
 pub const MAX_SIGNATURES: usize = 100;
-/// The longest key name, in bytes: what witnesses accept as an origin.
+/// The longest key name, in bytes: the maximum that witnesses accept as an origin.
 pub const MAX_NAME_BYTES: usize = 255;
 
 /// The signature type byte of plain Ed25519.
 const ED25519: u8 = 0x01;
 const ID_BYTES: usize = 4;
 
-/// A public key by which notes are checked. Shown and parsed as `name+id+key`, the form in which it is published.
+/// A public key that checks notes. Displayed and parsed as `name+id+key`, the form in which it is published.
 #[derive(Clone, PartialEq, Eq)]
 pub struct VerifierKey {
     name: String,
@@ -42,7 +42,8 @@ impl VerifierKey {
     ///
     /// # Errors
     /// [`NoteError::TooLong`], [`NoteError::TooManySignatures`] and [`NoteError::Malformed`] before any cryptography;
-    /// [`NoteError::Unsigned`] when this key signed nothing; [`NoteError::Signature`] when it did not sign this.
+    /// [`NoteError::Unsigned`] if the note has no signature of this key; [`NoteError::Signature`] if that signature is
+    /// wrong.
     pub fn open<'a>(&self, note: &'a str) -> Result<&'a str, NoteError> {
         let (text, signatures) = split(note)?;
         let mut own = None;
@@ -90,7 +91,7 @@ impl FromStr for VerifierKey {
     type Err = KeyError;
 
     fn from_str(text: &str) -> Result<Self, KeyError> {
-        // The base64 may contain plus signs too, the name may not: the first two are the separators.
+        // The base64 may contain plus signs, but the name cannot: the first two are the separators.
         let mut parts = text.splitn(3, '+');
         let (Some(name), Some(id), Some(key)) = (parts.next(), parts.next(), parts.next()) else {
             return Err(KeyError::Form);
@@ -131,7 +132,7 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// The signer of that name whose Ed25519 seed (RFC 8032 §5.1.5) this is.
+    /// The signer of that name with this Ed25519 seed (RFC 8032 §5.1.5).
     ///
     /// # Errors
     /// [`KeyError::Name`].
@@ -147,22 +148,22 @@ impl Signer {
         Ok(Self { public, secret })
     }
 
-    /// The key by which others check this signer's notes.
+    /// The key that checks this signer's notes.
     #[must_use]
     pub fn verifier(&self) -> &VerifierKey {
         &self.public
     }
 
-    /// The name notes are signed under; a log's origin.
+    /// The name that notes are signed under; a log's origin.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.public.name
     }
 
-    /// The note of this text with this one signature.
+    /// The note of this text with this single signature.
     ///
     /// # Errors
-    /// [`NoteError::Malformed`] for a text no note can carry: without a final newline, or with control characters.
+    /// [`NoteError::Malformed`] for a text that no note can hold: without a final newline, or with control characters.
     pub fn sign(&self, text: &str) -> Result<String, NoteError> {
         check_text(text)?;
         let mut line = self.public.id.to_vec();
@@ -180,7 +181,7 @@ impl fmt::Debug for Signer {
     }
 }
 
-/// One `— name base64(id ‖ signature)` line, not yet checked against any key.
+/// A `— name base64(id ‖ signature)` line, not yet checked against any key.
 struct SignatureLine<'a> {
     name: &'a str,
     bytes: Vec<u8>,
@@ -210,7 +211,7 @@ impl<'a> SignatureLine<'a> {
     }
 }
 
-/// The text and the signature lines of a note: they part at its last empty line.
+/// Splits a note at its last empty line into the text and the signature lines.
 fn split(note: &str) -> Result<(&str, &str), NoteError> {
     if note.len() > MAX_NOTE_BYTES {
         return Err(NoteError::TooLong);
@@ -261,11 +262,11 @@ pub enum KeyError {
     Form,
     /// The name is empty, longer than 255 bytes, or contains a space, plus or control character.
     Name,
-    /// Another signature type than Ed25519.
+    /// A signature type other than Ed25519.
     Kind(u8),
     /// The bytes are not a usable Ed25519 public key.
     Point,
-    /// The id is not the one of this name and key.
+    /// The id does not match this name and key.
     Id,
 }
 
@@ -301,14 +302,14 @@ pub enum NoteError {
     TooLong,
     /// More than [`MAX_SIGNATURES`] signature lines.
     TooManySignatures,
-    /// Not a note, and the rule it breaks.
+    /// Not a note: it breaks this rule.
     Malformed(&'static str),
     /// The expected key has not signed it.
     Unsigned {
         /// Name of the expected key.
         name: String,
     },
-    /// The signature under the expected key's name does not fit the text.
+    /// The signature under the expected key's name does not match the text.
     Signature {
         /// Name of the expected key.
         name: String,

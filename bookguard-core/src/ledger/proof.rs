@@ -1,7 +1,7 @@
 //! Inclusion and consistency proofs (RFC 6962 §2.1.1 and §2.1.2): made from stored tiles, checked against roots.
 //!
-//! The text form of an inclusion proof is `tlog_proof`'s; whether a root is to be trusted is `checkpoint`'s.
-//! Invariant: for given positions exactly one number of hashes is right, and any other is refused.
+//! `tlog_proof` has the text form of an inclusion proof; `checkpoint` decides whether a root can be trusted. Invariant:
+//! given the positions, exactly one number of hashes is right, and any other is refused.
 
 use std::fmt;
 
@@ -11,12 +11,12 @@ use super::tile::{Nodes, ReadError};
 /// The longest inclusion proof, in hashes: the height of a tree of 2^64 leaves.
 pub const MAX_PATH: usize = 64;
 
-/// The hashes that lead from leaf `index` to the root of the tree of `size` leaves, the leaf's sibling first.
+/// The hashes from leaf `index` to the root of the tree of `size` leaves, the leaf's sibling first.
 ///
-/// `read(level, index)` gives a stored tile as far as it has grown, which may be further than `size`.
+/// `read(level, index)` returns a stored tile as far as it has grown, which may be further than `size`.
 ///
 /// # Errors
-/// [`ReadError::OutOfRange`] when the tree has no such leaf, otherwise as the tiles fail.
+/// [`ReadError::OutOfRange`] if the tree has no such leaf, otherwise the errors of reading tiles.
 pub fn prove_inclusion<E>(
     index: u64,
     size: u64,
@@ -43,11 +43,11 @@ pub fn prove_inclusion<E>(
     Ok(path)
 }
 
-/// The hashes that show the tree of `from` leaves to be the beginning of the tree of `to` leaves. Empty for `from`
-/// = 0 and `from` = `to`. `read` as in [`prove_inclusion`].
+/// The hashes that prove the tree of `from` leaves to be the beginning of the tree of `to` leaves. Empty for `from` = 0 and
+/// `from` = `to`. `read` is as in [`prove_inclusion`].
 ///
 /// # Errors
-/// [`ReadError::OutOfRange`] when `from` exceeds `to`, otherwise as the tiles fail.
+/// [`ReadError::OutOfRange`] if `from` exceeds `to`, otherwise the errors of reading tiles.
 pub fn prove_consistency<E>(
     from: u64,
     to: u64,
@@ -76,7 +76,7 @@ pub fn prove_consistency<E>(
             low = middle;
         }
     }
-    // Only when the walk never turned right is the subtree at its end the old tree itself, which verifiers know.
+    // If the walk never turned right, the subtree at its end is the old tree itself, which verifiers know.
     if low > 0 {
         path.push(nodes.range(low, high)?);
     }
@@ -169,13 +169,13 @@ pub fn verify_consistency(
     Ok(())
 }
 
-/// On which side of the current node its sibling stands.
+/// The side of the current node on which its sibling is.
 enum Side {
     Left,
     Right,
 }
 
-/// The way from a node to the root: its index and the index of the last node, both at the current height.
+/// The path from a node to the root: its index and the index of the last node, both at the current height.
 struct Climb {
     node: u64,
     last: u64,
@@ -202,7 +202,7 @@ impl Climb {
             return None;
         }
         let side = if self.node & 1 == 1 || self.node == self.last {
-            // Without a right neighbour the node rises unchanged until it is itself a right child.
+            // Without a right neighbour, the node rises unchanged until it is itself a right child.
             let rises = self.node.trailing_zeros();
             self.node >>= rises;
             self.last >>= rises;
@@ -220,12 +220,12 @@ impl Climb {
     }
 }
 
-/// The largest power of two smaller than `count`, where RFC 6962 divides a range of at least 2.
+/// The largest power of two smaller than `count`, at which RFC 6962 splits a range of at least 2.
 fn split(count: u64) -> u64 {
     1 << (count - 1).ilog2()
 }
 
-/// Why a proof does not hold.
+/// Why a proof is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProofError {
     /// The claimed position or older size is not within the tree.
@@ -237,9 +237,9 @@ pub enum ProofError {
     },
     /// The proof has too few or too many hashes for its positions.
     Length,
-    /// The proof leads to another root than the older tree's.
+    /// The proof leads to a root other than the older tree's.
     OldRoot,
-    /// The proof leads to another root than the tree's.
+    /// The proof leads to a root other than the tree's.
     Root,
 }
 

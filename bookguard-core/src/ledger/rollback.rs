@@ -1,4 +1,4 @@
-//! The head of a log that was published or seen, and how a database can fail to go on from it.
+//! The head of a log that was published or seen, and the ways a database can fail to continue it.
 
 use std::fmt;
 
@@ -11,31 +11,31 @@ use super::Hash;
 pub struct PublishedHead {
     /// The log's name.
     pub origin: String,
-    /// Entries in it.
+    /// Number of entries.
     pub size: u64,
-    /// The root over them.
+    /// The root of their tree.
     pub root: Hash,
 }
 
-/// Why the head a database has is not one that the head last seen is part of.
+/// Why a database's head does not continue the head last seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RollbackCause {
     /// It has fewer entries.
     Behind,
-    /// It has as many or more, and among the first others.
+    /// It has as many entries or more, but different ones among the first.
     Forked,
-    /// It is of another log, which does not go on from the one seen.
+    /// It belongs to another log, which does not continue the one seen.
     OtherLog,
 }
 
-/// A database that does not hold what was published.
+/// A database that lacks what was published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rollback {
     /// The head found in the database.
     pub found: PublishedHead,
     /// The head last seen.
     pub seen: PublishedHead,
-    /// Why the two do not go together.
+    /// How the two conflict.
     pub cause: RollbackCause,
 }
 

@@ -1,8 +1,8 @@
-//! C2SP tlog-tiles: how the tree and its entries are cut into pieces, what the pieces are called, how one is read.
+//! C2SP tlog-tiles: how the tree and its entries are divided into tiles, how tiles are named, and how one is read.
 //!
-//! A tile holds up to 256 consecutive hashes of one height (0, 8, 16, …). Tiles are stored under (level, index) and
-//! only ever grow, so every narrower partial tile is a prefix of what is stored. Where they are stored is the
-//! caller's business. Invariant: a path has one spelling, and a read never looks past the hashes it needs.
+//! A tile holds up to 256 consecutive hashes of one height (0, 8, 16, …). Tiles are stored under (level, index) and only
+//! ever grow, so every narrower partial tile is a prefix of the stored one. The caller decides where they are stored.
+//! Invariant: a path has one spelling, and a read never looks past the hashes it needs.
 
 use std::fmt;
 
@@ -40,19 +40,19 @@ impl Tile {
     }
 }
 
-/// Why stored tiles do not answer. `E` is the error of whoever reads them.
+/// Why stored tiles cannot be used. `E` is the reader's error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadError<E> {
     /// The reader itself failed; the tiles may be fine.
     Read(E),
-    /// A tile the tree of this size must have is not stored.
+    /// A tile that the tree of this size must have is not stored.
     Missing {
         /// Level of the tile.
         level: u8,
         /// Index of the tile in its level.
         index: u64,
     },
-    /// A stored tile is shorter than the tree needs, longer than a tile can be, or cuts a hash in two.
+    /// A stored tile is shorter than the tree needs, longer than a tile can be, or ends within a hash.
     Size {
         /// Level of the tile.
         level: u8,
@@ -60,12 +60,12 @@ pub enum ReadError<E> {
         index: u64,
         /// Bytes stored.
         found: usize,
-        /// Bytes the tree needs at least.
+        /// Minimum bytes that the tree needs.
         needed: usize,
     },
-    /// The proof asked for does not exist in a tree of this size.
+    /// The requested proof does not exist in a tree of this size.
     OutOfRange {
-        /// Leaf index or older size asked for.
+        /// The requested leaf index or older size.
         asked: u64,
         /// Size of the tree.
         size: u64,
@@ -105,7 +105,7 @@ impl<E: std::error::Error + 'static> std::error::Error for ReadError<E> {
     }
 }
 
-/// Tree nodes looked up in stored tiles, each tile read once.
+/// Looks up tree nodes in stored tiles and reads each tile once.
 pub(super) struct Nodes<R> {
     read: R,
     tiles: Vec<Tile>,
@@ -122,7 +122,7 @@ where
         }
     }
 
-    /// The root of the perfect subtree of 2^height leaves that is `index`-th among those of its height.
+    /// The root of the perfect subtree of 2^height leaves with this `index` among those of its height.
     pub(super) fn subtree(&mut self, height: u32, index: u64) -> Result<Hash, ReadError<E>> {
         let level = u8::try_from(height / TILE_HEIGHT).expect("a tree of u64 leaves has height 63");
         let inner = height % TILE_HEIGHT;
@@ -133,8 +133,8 @@ where
         Ok(fold_perfect(&bytes[first * HASH_BYTES..]))
     }
 
-    /// The root of the leaves `low..high`. `low` is a multiple of the largest power of two within the range, as
-    /// all ranges are that RFC 6962's splitting produces.
+    /// The root of the leaves `low..high`. `low` must be a multiple of the largest power of two within the range, as in all
+    /// ranges that RFC 6962's splitting produces.
     pub(super) fn range(&mut self, mut low: u64, high: u64) -> Result<Hash, ReadError<E>> {
         let mut parts = Vec::new();
         while low < high {
@@ -187,7 +187,7 @@ where
     }
 }
 
-/// Hashes perfect subtrees, biggest and leftmost first, into the root above them all; the empty root for none.
+/// Hashes perfect subtrees, largest and leftmost first, into their common root; the empty root for none.
 pub(super) fn fold_right(parts: &[Hash]) -> Hash {
     let mut from_right = parts.iter().rev();
     let Some(last) = from_right.next() else {
@@ -196,7 +196,7 @@ pub(super) fn fold_right(parts: &[Hash]) -> Hash {
     from_right.fold(*last, |right, left| node_hash(left, &right))
 }
 
-/// The root above a power of two of hashes laid end to end.
+/// The root of concatenated hashes whose number is a power of two.
 fn fold_perfect(bytes: &[u8]) -> Hash {
     let mut row: Vec<Hash> = hashes(bytes).collect();
     while row.len() > 1 {
@@ -208,7 +208,7 @@ fn fold_perfect(bytes: &[u8]) -> Hash {
     row[0]
 }
 
-/// The hashes laid end to end in a tile.
+/// The concatenated hashes of a tile.
 pub(super) fn hashes(bytes: &[u8]) -> impl Iterator<Item = Hash> + '_ {
     bytes
         .chunks_exact(HASH_BYTES)

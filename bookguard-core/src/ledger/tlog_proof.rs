@@ -1,7 +1,7 @@
-//! C2SP tlog-proof: one text that shows an entry to be in a log, without asking the log.
+//! C2SP tlog-proof: a text that proves an entry to be in a log, without asking the log.
 //!
-//! The mathematics is `proof`'s, the signature `checkpoint`'s. Invariant: [`TlogProof::parse`] accepts exactly what
-//! `Display` writes. The extra data is not covered by any signature; nothing may be concluded from it.
+//! `proof` does the mathematics, `checkpoint` the signature. Invariant: [`TlogProof::parse`] accepts exactly what `Display`
+//! writes. No signature covers the extra data, so nothing may be concluded from it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ use super::proof::{MAX_PATH, ProofError, verify_inclusion};
 
 /// The first line: format and version.
 const HEADER: &str = "c2sp.org/tlog-proof@v1";
-/// The most extra data that is read, in bytes.
+/// Maximum extra data that is read, in bytes.
 pub const MAX_EXTRA_BYTES: usize = 64 * 1024;
 /// The longest proof that is read, in bytes: header, index and path are under 4 kB.
 const MAX_PROOF_BYTES: usize = 4096 + MAX_EXTRA_BYTES / 3 * 4 + MAX_NOTE_BYTES;
@@ -24,7 +24,7 @@ const MAX_PROOF_BYTES: usize = 4096 + MAX_EXTRA_BYTES / 3 * 4 + MAX_NOTE_BYTES;
 /// An inclusion proof with the signed head it leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlogProof {
-    /// Unauthenticated data of the application; ours carry none.
+    /// Unauthenticated data of the application; this program's proofs have none.
     pub extra: Option<Vec<u8>>,
     /// Position of the entry in the log, from 0.
     pub index: u64,
@@ -35,10 +35,10 @@ pub struct TlogProof {
 }
 
 impl TlogProof {
-    /// Reads the text form. Proves nothing yet: see [`TlogProof::verify`].
+    /// Reads the text form. This proves nothing yet: see [`TlogProof::verify`].
     ///
     /// # Errors
-    /// [`TlogProofError::Form`] with the rule the text breaks.
+    /// [`TlogProofError::Form`] with the broken rule.
     pub fn parse(text: &str) -> Result<Self, TlogProofError> {
         use TlogProofError::Form;
         if text.len() > MAX_PROOF_BYTES {
@@ -87,11 +87,11 @@ impl TlogProof {
         })
     }
 
-    /// Checks that exactly these bytes are entry [`TlogProof::index`] of the log whose key this is, and returns the
-    /// head that says so. Ignores the extra data.
+    /// Checks that exactly these bytes are entry [`TlogProof::index`] of the log with this key, and returns the head that
+    /// proves it. Ignores the extra data.
     ///
     /// # Errors
-    /// [`TlogProofError::Checkpoint`] when the head is not the key's, [`TlogProofError::Inclusion`] when the entry is
+    /// [`TlogProofError::Checkpoint`] if the head is not signed by the key, [`TlogProofError::Inclusion`] if the entry is
     /// not under it.
     pub fn verify(&self, entry: &[u8], key: &VerifierKey) -> Result<Checkpoint, TlogProofError> {
         let head = Checkpoint::open(&self.checkpoint, key).map_err(TlogProofError::Checkpoint)?;
@@ -124,7 +124,7 @@ impl FromStr for TlogProof {
     }
 }
 
-/// The next line without its newline, and what follows it.
+/// The next line without its newline, and the rest.
 fn line(text: &str) -> Result<(&str, &str), TlogProofError> {
     text.split_once('\n')
         .ok_or(TlogProofError::Form("it ends within a line"))
@@ -133,7 +133,7 @@ fn line(text: &str) -> Result<(&str, &str), TlogProofError> {
 /// Why a proof is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TlogProofError {
-    /// Not the text of a proof, and the rule it breaks.
+    /// Not the text of a proof: it breaks this rule.
     Form(&'static str),
     /// The head in it does not verify.
     Checkpoint(CheckpointError),

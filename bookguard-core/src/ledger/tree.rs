@@ -1,16 +1,16 @@
-//! The growing tree, kept in memory by its right edge.
+//! The growing tree, kept in memory as its right edge.
 //!
-//! [`Frontier`] is the least that appends and has a root; [`Tree`] adds the unfinished tile of each level, so that
-//! one batch yields each tile it touched exactly once. Storing the tiles and moving the head atomically is for the
-//! caller: append to a clone, keep the clone when the transaction committed. Invariant: both are functions of the
-//! sequence of leaf hashes alone; how it was cut into batches leaves no trace.
+//! [`Frontier`] is the minimum that can append and has a root. [`Tree`] adds the unfinished tile of each level, so that a
+//! batch yields each changed tile exactly once. The caller stores the tiles and moves the head atomically: append to a
+//! clone, and keep the clone once the transaction has committed. Invariant: both depend only on the sequence of leaf
+//! hashes, not on its division into batches.
 
 use super::hash::{HASH_BYTES, Hash, node_hash};
 use super::tile::{
     Nodes, ReadError, TILE_BYTES, TILE_HEIGHT, TILE_WIDTH, Tile, fold_right, hashes,
 };
 
-/// A tree reduced to the roots of its perfect subtrees, biggest and leftmost first: one per 1-bit of its size.
+/// A tree reduced to the roots of its perfect subtrees, largest and leftmost first: one per 1-bit of its size.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Frontier {
     size: u64,
@@ -24,12 +24,12 @@ impl Frontier {
         Self::default()
     }
 
-    /// The tree of `size` leaves from stored tiles. `read(level, index)` gives a tile's bytes as far as it has
+    /// Loads the tree of `size` leaves from stored tiles. `read(level, index)` returns a tile's bytes as far as it has
     /// grown, which may be further than `size`. Reads at most one tile per level.
     ///
     /// # Errors
-    /// [`ReadError`] when the reader fails or a tile is missing or misshapen. That the root is the signed one is
-    /// for the caller to compare.
+    /// [`ReadError`] if the reader fails or a tile is missing or has the wrong size. The caller must compare the root with
+    /// the signed one.
     pub fn load<E>(
         size: u64,
         read: impl FnMut(u8, u64) -> Result<Option<Vec<u8>>, E>,
@@ -54,8 +54,8 @@ impl Frontier {
         self.grow(leaf, |_, _| ());
     }
 
-    /// Adds the next leaf and reports every perfect subtree it completes as (height, root), lowest first,
-    /// beginning with the leaf itself at height 0.
+    /// Adds the next leaf and reports every perfect subtree it completes as (height, root), lowest first, beginning with
+    /// the leaf itself at height 0.
     fn grow(&mut self, leaf: Hash, mut completed: impl FnMut(u32, Hash)) {
         let merges = self.size.trailing_ones();
         let mut root = leaf;
@@ -77,7 +77,7 @@ impl Frontier {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tree {
     frontier: Frontier,
-    /// By level: the hashes of the rightmost tile, fewer than 256.
+    /// The hashes of the rightmost tile of each level, fewer than 256.
     unfinished: Vec<Vec<u8>>,
 }
 
@@ -88,10 +88,10 @@ impl Tree {
         Self::default()
     }
 
-    /// The tree of `size` leaves from stored tiles; see [`Frontier::load`].
+    /// Loads the tree of `size` leaves from stored tiles; see [`Frontier::load`].
     ///
     /// # Errors
-    /// As [`Frontier::load`].
+    /// Those of [`Frontier::load`].
     pub fn load<E>(
         size: u64,
         read: impl FnMut(u8, u64) -> Result<Option<Vec<u8>>, E>,
@@ -103,7 +103,7 @@ impl Tree {
         while count > 0 {
             let width = usize::try_from(count % TILE_WIDTH as u64)
                 .expect("a remainder of 256 fits every usize");
-            // A level that has just filled up keeps no unfinished tile, and none may be read for it.
+            // A level that has just filled up has no unfinished tile, and none may be read for it.
             let bytes = match width {
                 0 => Vec::new(),
                 _ => nodes.prefix(level, count >> TILE_HEIGHT, width)?.to_vec(),
@@ -119,7 +119,7 @@ impl Tree {
         })
     }
 
-    /// Level and index of the tiles [`Self::load`] reads: those that are not full in a tree of `size` leaves.
+    /// Level and index of the tiles that [`Self::load`] reads: those that are not full in a tree of `size` leaves.
     #[must_use]
     pub fn unfinished_tiles(size: u64) -> Vec<(u8, u64)> {
         let mut addresses = Vec::new();
@@ -147,7 +147,8 @@ impl Tree {
         self.frontier.root()
     }
 
-    /// The root the tree had at an earlier size, as far as its unfinished tiles tell: `None` once a tile was filled since.
+    /// The root that the tree had at an earlier size, if its unfinished tiles still show it: `None` once a tile was filled
+    /// since.
     #[must_use]
     pub fn root_at(&self, size: u64) -> Option<Hash> {
         if size > self.size() {
@@ -167,14 +168,14 @@ impl Tree {
         Some(fold_right(&perfect_parts(&narrowed)))
     }
 
-    /// The tree without its tiles.
+    /// The tree's right edge, without its tiles.
     #[must_use]
     pub fn frontier(&self) -> &Frontier {
         &self.frontier
     }
 
-    /// Adds leaves by their hashes and returns every tile that changed, once and as it stands now, ordered by level
-    /// and index: what the store upserts in the batch's transaction.
+    /// Adds leaves by their hashes. Returns every changed tile once, in its final state, ordered by level and index: the
+    /// tiles that the store upserts in the batch's transaction.
     pub fn append(&mut self, leaves: impl IntoIterator<Item = Hash>) -> Vec<Tile> {
         let mut full = Vec::new();
         let before = self.frontier.size;
@@ -207,7 +208,7 @@ impl Tree {
     }
 }
 
-/// Adds a hash to its level's unfinished tile and moves the tile to `full` when that was its last.
+/// Adds a hash to its level's unfinished tile. Moves the tile to `full` once it is complete.
 fn extend(
     unfinished: &mut Vec<Vec<u8>>,
     full: &mut Vec<Tile>,
@@ -230,12 +231,12 @@ fn extend(
     }
 }
 
-/// The index of the tile, in the level of that height, above the given leaf.
+/// The index of the tile above the given leaf, in the level of that height.
 fn tile_index(leaf: u64, height: u32) -> u64 {
     leaf.checked_shr(height + TILE_HEIGHT).unwrap_or(0)
 }
 
-/// The roots of the perfect subtrees, biggest first, within the unfinished tiles: each 1-bit of the size lies in one.
+/// The roots of the perfect subtrees, largest first, from the unfinished tiles: each 1-bit of the size is in one.
 fn perfect_parts(unfinished: &[Vec<u8>]) -> Vec<Hash> {
     let mut parts = Vec::new();
     for bytes in unfinished.iter().rev() {

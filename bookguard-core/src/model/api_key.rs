@@ -1,8 +1,8 @@
 //! API keys and their scopes.
 //!
-//! A key is `bgk_` + 30 base62 characters (178 random bits) + 6 base62 characters of their CRC-32, so that a
-//! mistyped or cut key is told from a revoked one without asking the store, and leaked keys can be found by
-//! scanners. Only its SHA-256 is kept: 178 bits need no slow hash.
+//! A key is `bgk_` + 30 base62 characters (178 random bits) + 6 base62 characters of their CRC-32. So a mistyped or
+//! truncated key can be told from a revoked one without reading the store, and scanners can find leaked keys. Only its
+//! SHA-256 is stored: 178 bits need no slow hash.
 
 use std::fmt;
 
@@ -36,7 +36,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// All scopes with their words.
+    /// All scopes with their names.
     pub const ALL: [(Self, &'static str); 9] = [
         (Self::BookingsRead, "bookings:read"),
         (Self::BookingsWrite, "bookings:write"),
@@ -49,7 +49,7 @@ impl Scope {
         (Self::ApiKeysWrite, "api-keys:write"),
     ];
 
-    /// The scope's word.
+    /// The scope's name.
     pub fn word(self) -> &'static str {
         Self::ALL[self as usize].1
     }
@@ -59,7 +59,7 @@ impl Scope {
     }
 }
 
-/// A set of scopes, kept in the words it was given in (`bookings:*` stays that).
+/// A set of scopes, kept in the words it was given in (`bookings:*` stays `bookings:*`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scopes {
     words: Vec<String>,
@@ -75,7 +75,7 @@ impl Scopes {
         }
     }
 
-    /// From words; `Err` names the first word that is not a scope.
+    /// Parses words; `Err` holds the first word that is not a scope.
     pub fn parse<S: AsRef<str>>(words: &[S]) -> Result<Self, String> {
         let mut scopes = Self {
             words: Vec::with_capacity(words.len()),
@@ -106,7 +106,7 @@ impl Scopes {
         (bits != 0).then_some(bits)
     }
 
-    /// Every word a scope may be written in, for messages.
+    /// Every accepted word, for messages.
     pub fn vocabulary() -> Vec<&'static str> {
         let mut words: Vec<&str> = Scope::ALL.iter().map(|(_, word)| *word).collect();
         words.extend([
@@ -125,7 +125,7 @@ impl Scopes {
         self.bits & scope.bit() != 0
     }
 
-    /// The words of what `other` holds and this set lacks.
+    /// The names of the scopes that `other` has and this set lacks.
     pub fn lacks(&self, other: &Self) -> Vec<&'static str> {
         Scope::ALL
             .iter()
@@ -164,7 +164,7 @@ pub struct ApiKey {
     pub api_key_id: ApiKeyId,
     /// The name it was given.
     pub name: String,
-    /// What it may do.
+    /// The scopes of the key.
     pub scopes: Scopes,
     /// The last four characters of the secret, to tell keys apart.
     pub hint: String,
@@ -201,7 +201,7 @@ impl ApiKeySecret {
         Self(text)
     }
 
-    /// Reads a key; `None` when its form or its check is wrong, so that it cannot be one of ours.
+    /// Reads a key; `None` if its form or its checksum is wrong, so that it cannot be one of ours.
     pub fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix(PREFIX)?;
         if rest.len() != RANDOM_CHARS + CHECK_CHARS
@@ -213,7 +213,7 @@ impl ApiKeySecret {
         (check_of(random) == check).then(|| Self(text.to_owned()))
     }
 
-    /// What the store keeps: SHA-256 of the text.
+    /// The hash that the store keeps: SHA-256 of the text.
     pub fn hash(&self) -> [u8; 32] {
         Sha256::digest(self.0.as_bytes()).into()
     }
@@ -223,7 +223,7 @@ impl ApiKeySecret {
         self.0[self.0.len() - 4..].to_owned()
     }
 
-    /// The text itself, to be shown once.
+    /// The text itself, to show once.
     pub fn reveal(&self) -> &str {
         &self.0
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Amount, BookingId, Currency, Decimal, PartnerId, ResolutionId, Timestamp};
 
-/// Where a booking stands: `created → protected → canceled` or `created → canceled`.
+/// The status of a booking: `created → protected → canceled` or `created → canceled`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
 #[serde(rename_all = "lowercase")]
@@ -21,20 +21,20 @@ pub enum BookingStatus {
 }
 
 impl BookingStatus {
-    /// All statuses with their words.
+    /// All statuses with their names.
     pub const WORDS: [(&'static str, Self); 3] = [
         ("created", Self::Created),
         ("protected", Self::Protected),
         ("canceled", Self::Canceled),
     ];
 
-    /// The status's word.
+    /// The status's name.
     pub fn word(self) -> &'static str {
         Self::WORDS[self as usize].0
     }
 }
 
-/// The talent or the organizer, by the partner's own id.
+/// The talent or the organizer, identified by the partner's own id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 pub struct Party {
@@ -44,7 +44,7 @@ pub struct Party {
     pub name: String,
 }
 
-/// Which policy a booking is under.
+/// The policy that applies to a booking.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
@@ -70,7 +70,7 @@ pub struct Booking {
     pub booking_id: BookingId,
     /// The partner that owns it.
     pub partner_id: PartnerId,
-    /// Who performs, or what is booked.
+    /// The performer, or whatever else is booked.
     pub talent: Party,
     /// Who books.
     pub organizer: Party,
@@ -78,21 +78,21 @@ pub struct Booking {
     pub event_type: String,
     /// When the event starts.
     pub event_date: Timestamp,
-    /// The event's IANA time zone, when the partner named it.
+    /// The event's IANA time zone, if the partner gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub time_zone: Option<String>,
-    /// Total value, a decimal number of `currency`.
+    /// The total value, a decimal number of `currency`.
     pub booking_value: Decimal,
-    /// What has been paid so far, when the partner said; else the whole value counts as paid.
+    /// The amount paid so far, if the partner gave it; otherwise the whole value counts as paid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub amount_paid: Option<Decimal>,
     /// ISO 4217 code.
     pub currency: Currency,
-    /// Where it stands.
+    /// The booking's status.
     pub status: BookingStatus,
-    /// True once protected, and ever after.
+    /// True once the booking was protected, also after a cancellation.
     pub protected: bool,
     /// When it was protected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,11 +106,11 @@ pub struct Booking {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub canceled_at: Option<Timestamp>,
-    /// How it was resolved: the latest resolution, once canceled.
+    /// The latest resolution, once the booking is canceled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub resolution_id: Option<ResolutionId>,
-    /// The policy it is under.
+    /// The policy that applies to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub policy: Option<PolicySummary>,
@@ -123,7 +123,7 @@ pub struct Booking {
 }
 
 impl Booking {
-    /// The value as money.
+    /// The value as an amount.
     pub fn value(&self) -> Option<Amount> {
         Amount::parse(&self.booking_value.to_string(), self.currency).ok()
     }

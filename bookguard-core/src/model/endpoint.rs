@@ -5,26 +5,26 @@ use serde::{Deserialize, Serialize};
 use super::{EndpointId, EventType, PartnerId, Timestamp};
 use crate::limits::MOVED_MS;
 
-/// Where an endpoint stands.
+/// The status of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", oai(rename_all = "snake_case"))]
 pub enum EndpointStatus {
-    /// Events go there.
+    /// It receives events.
     Active,
-    /// Events go there, and ten attempts or more have failed in a row.
+    /// It receives events, but ten or more attempts have failed in a row.
     Failing,
-    /// Nothing but failure for five days: what is for it waits, and now and then one delivery tries whether it is back.
+    /// All attempts have failed for five days: its deliveries wait, and now and then one probes whether it is back.
     Suspended,
-    /// The partner disabled it: nothing new goes there, and what waits goes on waiting.
+    /// The partner disabled it: it gets no new events, and its waiting deliveries keep waiting.
     Disabled,
-    /// Its receiver answered 410 Gone; as disabled.
+    /// Its receiver answered 410 Gone; it is treated as disabled.
     Gone,
 }
 
 impl EndpointStatus {
-    /// All statuses with their words.
+    /// All statuses with their names.
     pub const WORDS: [(&'static str, Self); 5] = [
         ("active", Self::Active),
         ("failing", Self::Failing),
@@ -33,7 +33,7 @@ impl EndpointStatus {
         ("gone", Self::Gone),
     ];
 
-    /// Whether events that happen now are for it.
+    /// Whether new events are delivered to it.
     pub fn takes_events(self) -> bool {
         match self {
             Self::Active | Self::Failing | Self::Suspended => true,
@@ -42,23 +42,23 @@ impl EndpointStatus {
     }
 }
 
-/// The health of an endpoint: what its deliveries change.
+/// The health of an endpoint: the state that its deliveries change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EndpointHealth {
-    /// Where it stands.
+    /// The endpoint's status.
     pub status: EndpointStatus,
     /// Attempts in a row that failed.
     pub failures: u32,
     /// When the first of them was made.
     pub failing_since: Option<Timestamp>,
-    /// From when on one delivery may be tried, while it is suspended or not verified.
+    /// When the next single delivery may be tried, while it is suspended or unverified.
     pub probe_at: Option<Timestamp>,
-    /// Since when deliveries go to its address of which none has been accepted; `None` once it is verified.
+    /// Since when deliveries go to its address without one having been accepted; `None` once it is verified.
     pub unverified_since: Option<Timestamp>,
 }
 
 impl EndpointHealth {
-    /// Of a verified endpoint that stands there and has not failed lately.
+    /// The health of a verified endpoint with this status and no recent failures.
     pub fn of(status: EndpointStatus) -> Self {
         Self {
             status,
@@ -69,7 +69,7 @@ impl EndpointHealth {
         }
     }
 
-    /// Whether it gets one delivery at a time, each taken from the store when it may be tried.
+    /// Whether it gets one delivery at a time, each claimed from the store when it may be tried.
     pub fn is_on_probation(&self) -> bool {
         self.status == EndpointStatus::Suspended || self.unverified_since.is_some()
     }
@@ -83,40 +83,41 @@ impl EndpointHealth {
 pub struct Endpoint {
     /// The endpoint's id.
     pub endpoint_id: EndpointId,
-    /// Whose it is, where the administrator lists what all partners have.
+    /// The partner that owns it, when the administrator lists the endpoints of all partners.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip))]
     pub partner_id: Option<PartnerId>,
-    /// Where events are posted.
+    /// The address to which events are posted.
     pub url: String,
-    /// The types it receives; all of them when empty.
+    /// The event types it receives; empty means all.
     pub events: Vec<EventType>,
-    /// The partner's own words.
+    /// The partner's description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub description: Option<String>,
-    /// Deliveries begun per second at most, on each node; unlimited when absent.
+    /// Maximum deliveries begun per second, on each node; unlimited if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub rate_limit_per_second: Option<u32>,
-    /// Whether it has a signing secret of its own; else deliveries are signed with the partner's.
+    /// Whether it has its own signing secret; otherwise, the partner's secret signs its deliveries.
     pub own_secret: bool,
-    /// Whether new events go there: false after it was disabled or its receiver answered 410 Gone.
+    /// Whether it gets new events: false after it was disabled or its receiver answered 410 Gone.
     pub enabled: bool,
-    /// Where it stands, and why it is disabled if it is.
+    /// The status, including why it is disabled if it is.
     pub status: EndpointStatus,
-    /// Attempts in a row that failed; 0 when the last one did not, and while it is disabled.
+    /// Attempts that failed in a row; 0 if the last one succeeded, and while the endpoint is disabled.
     pub failures: u32,
     /// When the first of them was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub failing_since: Option<Timestamp>,
-    /// When a single delivery is tried again at an endpoint that is suspended, or that is unverified and failed.
+    /// When a single delivery is tried again at a suspended endpoint, or at an unverified one that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub next_probe_at: Option<Timestamp>,
-    /// When deliveries to this address began, while none has been accepted; after a change of address, when every node knows
-    /// it. Until one is accepted, the endpoint gets one at a time, at most six a minute. Absent once it is verified.
+    /// When deliveries to this address began, while none has been accepted; after a change of address, when every node
+    /// knows it. Until one is accepted, the endpoint gets one delivery at a time, at most six a minute. Absent once it is
+    /// verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub unverified_since: Option<Timestamp>,
@@ -130,12 +131,12 @@ impl Endpoint {
         self.enabled && self.subscribes(event_type)
     }
 
-    /// Whether it wants events of this type, enabled or not.
+    /// Whether it subscribes to events of this type, enabled or not.
     pub fn subscribes(&self, event_type: EventType) -> bool {
         self.events.is_empty() || self.events.contains(&event_type)
     }
 
-    /// Whether it has another address than when a delivery was leased at `leased`, where nobody has accepted anything yet.
+    /// Whether its address changed after a delivery was leased at `leased`, and nothing has been accepted there yet.
     pub fn has_moved_since(&self, leased: Timestamp) -> bool {
         self.unverified_since
             .is_some_and(|since| leased.ms() < since.ms() - MOVED_MS)

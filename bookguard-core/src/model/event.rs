@@ -23,20 +23,20 @@ pub enum EventType {
 }
 
 impl EventType {
-    /// All types with their words.
+    /// All types with their names.
     pub const WORDS: [(&'static str, Self); 3] = [
         ("booking.created", Self::BookingCreated),
         ("booking.protected", Self::BookingProtected),
         ("resolution.created", Self::ResolutionCreated),
     ];
 
-    /// The type's word.
+    /// The type's name.
     pub fn word(self) -> &'static str {
         Self::WORDS[self as usize].0
     }
 }
 
-/// Where a delivery, or an event over all its deliveries, stands.
+/// The status of a delivery, or of an event over all its deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
 #[serde(rename_all = "snake_case")]
@@ -46,14 +46,14 @@ pub enum DeliveryStatus {
     Pending,
     /// The receiver answered 2xx.
     Delivered,
-    /// The last attempt failed; `nextAttemptAt` is there while automatic attempts remain.
+    /// The last attempt failed; `nextAttemptAt` is present while automatic attempts remain.
     Failed,
     /// No endpoint took the event when it happened.
     NoEndpoints,
 }
 
 impl DeliveryStatus {
-    /// The status of an event over its deliveries (spec: Webhook event).
+    /// The status of an event over all its deliveries.
     pub fn of_event(deliveries: impl IntoIterator<Item = Self>) -> Self {
         let mut status = Self::NoEndpoints;
         for delivery in deliveries {
@@ -66,7 +66,7 @@ impl DeliveryStatus {
         status
     }
 
-    /// All statuses with their words.
+    /// All statuses with their names.
     pub const WORDS: [(&'static str, Self); 4] = [
         ("pending", Self::Pending),
         ("delivered", Self::Delivered),
@@ -74,23 +74,23 @@ impl DeliveryStatus {
         ("no_endpoints", Self::NoEndpoints),
     ];
 
-    /// The status's word.
+    /// The status's name.
     pub const fn word(self) -> &'static str {
         Self::WORDS[self as usize].0
     }
 }
 
-/// One event on its way to one endpoint.
+/// The delivery of one event to one endpoint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct Delivery {
-    /// Where it goes.
+    /// The endpoint.
     pub endpoint_id: EndpointId,
     /// The endpoint's address.
     pub url: String,
-    /// Where it stands.
+    /// The delivery's status.
     pub status: DeliveryStatus,
     /// Attempts made.
     pub attempts: u32,
@@ -98,7 +98,7 @@ pub struct Delivery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub next_attempt_at: Option<Timestamp>,
-    /// Status code of the last attempt's answer, when there was one.
+    /// Status code of the last attempt's response, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub last_status_code: Option<u16>,
@@ -108,7 +108,7 @@ pub struct Delivery {
     pub last_error: Option<String>,
 }
 
-/// An event as listings show it: the delivered envelope, and what became of it.
+/// An event as listings show it: the delivered envelope, and the state of its deliveries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
@@ -116,11 +116,11 @@ pub struct Delivery {
 pub struct Event {
     /// The event's id; receivers deduplicate by it.
     pub event_id: EventId,
-    /// Whose it is, where the administrator lists what all partners have.
+    /// The partner that owns it, when the administrator lists the events of all partners.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip))]
     pub partner_id: Option<PartnerId>,
-    /// What happened.
+    /// The event's type.
     #[serde(rename = "type")]
     #[cfg_attr(feature = "openapi", oai(rename = "type"))]
     pub event_type: EventType,
@@ -128,9 +128,9 @@ pub struct Event {
     pub booking_id: BookingId,
     /// When it happened.
     pub timestamp: Timestamp,
-    /// Where its delivery stands.
+    /// The status over all its deliveries.
     pub status: DeliveryStatus,
-    /// What the event says; null once the event was pruned.
+    /// The event's content; null once the event was pruned.
     pub payload: serde_json::Value,
     /// Number in the partner's own gapless sequence of events.
     pub seq: u64,
@@ -144,8 +144,8 @@ pub struct Event {
         )
     )]
     pub signature: Option<String>,
-    /// When its payload and its attempts were deleted, because it was old. It can no longer be delivered; the booking's
-    /// evidence packet still holds what happened.
+    /// When its payload and its attempts were deleted because of their age. It can no longer be delivered; the booking's
+    /// evidence packet still shows what happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub pruned_at: Option<Timestamp>,
@@ -155,11 +155,11 @@ pub struct Event {
     pub body_sha256: Option<String>,
     /// Manual retries so far.
     pub retry_count: u32,
-    /// The earliest automatic attempt still to come.
+    /// The earliest automatic attempt that is planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub next_attempt_at: Option<Timestamp>,
-    /// One per endpoint the event goes to.
+    /// One delivery per endpoint that the event goes to.
     pub deliveries: Vec<Delivery>,
 }
 

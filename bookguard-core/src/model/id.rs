@@ -1,7 +1,7 @@
-//! Ids: a prefix that says what is named, and a UUIDv7 as 32 lower-case hex digits.
+//! Ids: a prefix that names the kind of object, and a UUIDv7 as 32 lower-case hex digits.
 //!
-//! UUIDv7 (RFC 9562) begins with the millisecond, so ids sort in the order things were made: pages need no
-//! second column, and new rows land at the end of every index.
+//! UUIDv7 (RFC 9562) begins with the millisecond, so ids sort by creation: pages need no second column, and new rows go to
+//! the end of every index.
 
 use std::fmt;
 use std::hash::Hash;
@@ -11,20 +11,20 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Timestamp;
 
-/// What a kind of id names.
+/// The kind of object that an id names.
 pub trait Noun: Copy + Eq + Ord + Hash + fmt::Debug + Send + Sync + 'static {
     /// The letters before the underscore.
     const PREFIX: &'static str;
-    /// The word for people.
+    /// The name of the kind, for people.
     const NAME: &'static str;
 }
 
-/// What ids with this prefix look like, as a pattern (ECMA 262).
+/// The pattern (ECMA 262) of ids with this prefix.
 pub fn id_pattern(prefix: &str) -> String {
     format!("^{prefix}_[0-9a-f]{{32}}$")
 }
 
-/// An id of one kind of thing.
+/// An id of one kind of object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id<N: Noun>([u8; 16], PhantomData<N>);
 
@@ -48,7 +48,7 @@ impl<N: Noun> Id<N> {
         Timestamp::from_ms(ms)
     }
 
-    /// What no id made at `at` or later is below, and every one made before is.
+    /// A lower bound: every id made before `at` is below it, and none made at `at` or later.
     pub fn earliest(at: Timestamp) -> Self {
         let ms = u64::try_from(at.ms()).unwrap_or(0) << 16;
         let mut bytes = [0; 16];
@@ -56,23 +56,23 @@ impl<N: Noun> Id<N> {
         Self::from_bytes(bytes)
     }
 
-    /// The next greater one; of the greatest, itself.
+    /// The next greater id; the greatest id returns itself.
     pub fn successor(&self) -> Self {
         let next = u128::from_be_bytes(self.0).saturating_add(1);
         Self::from_bytes(next.to_be_bytes())
     }
 
-    /// The 16 bytes the store keeps.
+    /// The 16 bytes that the store keeps.
     pub fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }
 
-    /// From the 16 bytes the store keeps.
+    /// Makes an id from the 16 bytes that the store keeps.
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes, PhantomData)
     }
 
-    /// Reads the text form; anything else names nothing.
+    /// Reads the text form; `None` for anything else.
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix(N::PREFIX)?.strip_prefix('_')?;
         if digits.len() != 32
@@ -89,7 +89,7 @@ impl<N: Noun> Id<N> {
 }
 
 impl<N: Noun> Id<N> {
-    /// The text, without a heap: three letters, an underscore, 32 digits.
+    /// The text, without allocation: three letters, an underscore, 32 digits.
     fn text(&self) -> [u8; 36] {
         const { assert!(N::PREFIX.len() == 3) };
         let mut text = [b'_'; 36];
@@ -165,7 +165,7 @@ pub mod noun {
         const NAME: &'static str = "webhook endpoint";
     }
 
-    /// How a canceled booking was resolved.
+    /// The resolution of a canceled booking.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub struct Resolution;
     impl Noun for Resolution {

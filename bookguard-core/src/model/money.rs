@@ -1,4 +1,4 @@
-//! Money: whole minor units of an ISO 4217 currency. Never a float on the way in, never rounded.
+//! Money: whole minor units of an ISO 4217 currency. Never read as a float, never rounded.
 
 use std::fmt;
 
@@ -60,7 +60,7 @@ impl<'de> Deserialize<'de> for Currency {
 /// Why a number is not an amount of a currency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AmountError {
-    /// Not a number as JSON writes one.
+    /// Not a number in JSON's notation.
     NotANumber,
     /// Below zero.
     Negative,
@@ -68,9 +68,9 @@ pub enum AmountError {
     Precision,
     /// More than 15 significant digits of minor units.
     TooLarge,
-    /// Not a code of ISO 4217.
+    /// Not an ISO 4217 code.
     CurrencyUnknown,
-    /// A code without a minor unit (XAU and the like).
+    /// A code without a minor unit, such as XAU.
     CurrencyHasNoMinorUnit,
 }
 
@@ -113,7 +113,7 @@ pub struct Amount {
 }
 
 impl Amount {
-    /// From minor units.
+    /// Makes an amount of minor units.
     pub fn from_minor(minor: i64, currency: Currency) -> Result<Self, AmountError> {
         match minor {
             ..0 => Err(AmountError::Negative),
@@ -122,7 +122,7 @@ impl Amount {
         }
     }
 
-    /// Reads a decimal as JSON writes numbers (`12`, `12.50`, `1e3`), exactly. Trailing zeros are not precision.
+    /// Reads a decimal in JSON's number notation (`12`, `12.50`, `1e3`), exactly. Trailing zeros do not count as precision.
     pub fn parse(text: &str, currency: Currency) -> Result<Self, AmountError> {
         let (negative, unsigned) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -190,8 +190,8 @@ impl Amount {
         )
     }
 
-    /// The amount as a JSON number: whole amounts without a fraction, the shortest form otherwise, which is also
-    /// how RFC 8785 writes it. Exact, because 15 significant digits survive a double.
+    /// The amount as a JSON number: without a fraction if it is whole, otherwise in the shortest form, which is also how
+    /// RFC 8785 writes it. Exact, because 15 significant digits survive a double.
     pub fn json_number(self) -> Decimal {
         let unit = 10_i64.pow(self.currency.decimals());
         if self.minor % unit == 0 {
@@ -202,7 +202,7 @@ impl Amount {
     }
 }
 
-/// A decimal number as JSON carries it.
+/// A decimal number as it appears in JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Decimal(serde_json::Number);
@@ -213,7 +213,7 @@ impl fmt::Display for Decimal {
     }
 }
 
-/// How an amount stands in JSON: `{"amount":"617.25","minorUnits":61725,"currency":"USD"}`.
+/// The JSON form of an amount: `{"amount":"617.25","minorUnits":61725,"currency":"USD"}`.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct AmountJson<'a> {
@@ -234,7 +234,7 @@ impl Serialize for Amount {
 }
 
 impl<'de> Deserialize<'de> for Amount {
-    /// Refuses an object whose text and minor units are not the same amount.
+    /// Refuses an object whose text and minor units are different amounts.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = AmountJson::deserialize(deserializer)?;
         let amount = Self::from_minor(json.minor_units, json.currency)

@@ -16,8 +16,8 @@ pub(crate) fn from_serde<T: serde::de::DeserializeOwned + Type>(
     serde_json::from_value(value.unwrap_or_default()).map_err(ParseError::custom)
 }
 
-/// Spells out the parts of [`Type`] that are the same for every such noun: one whose schema stands where it is used, or
-/// (`component`) once among the components.
+/// Implements the parts of [`Type`] that are the same for every such noun. The schema is inline, or with `component` one of
+/// the components.
 macro_rules! noun_type {
     ($noun:ty, component $name:literal, $schema:expr) => {
         noun_type!(@ $noun, $name, poem_openapi::registry::MetaSchemaRef::Reference($name.to_owned()), |registry: &mut poem_openapi::registry::Registry| {
@@ -91,7 +91,7 @@ noun_type!(Currency, component "Currency", |_| MetaSchema {
     example: Some("USD".into()),
     ..MetaSchema::new("string")
 });
-/// Documented as what it is made of.
+/// Documented as the list it serializes to.
 impl Type for Scopes {
     const IS_REQUIRED: bool = true;
     type RawValueType = Self;
@@ -161,7 +161,7 @@ noun_type!(Amount, component "Amount", |registry| {
         ..MetaSchema::new("object")
     }
 });
-/// Every code the reader takes.
+/// Every code that the reader accepts.
 fn currencies() -> Vec<Value> {
     let letters = || (b'A'..=b'Z').map(char::from);
     let codes = letters().flat_map(move |a| {

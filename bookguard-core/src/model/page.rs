@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A page: rows newest first, and where the next page begins.
+/// A page: rows, newest first, and the start of the next page.
 ///
 /// Stable under inserts: a cursor names the last row seen, so rows added later neither repeat nor shift others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,12 +12,12 @@ pub struct Page<T> {
     pub data: Vec<T>,
     /// Whether there are more.
     pub has_more: bool,
-    /// Pass as `?cursor=` to go on; null on the last page.
+    /// The `cursor` parameter for the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
 impl<T> Page<T> {
-    /// A page from up to `limit + 1` rows: the extra row only tells that there are more.
+    /// Makes a page of up to `limit + 1` rows: the extra row only shows that there are more.
     pub fn of(mut rows: Vec<T>, limit: u32, cursor: impl Fn(&T) -> String) -> Self {
         let has_more = rows.len() > limit as usize;
         rows.truncate(limit as usize);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{PartnerId, Timestamp};
 
-/// Where a partner stands (spec: Partner).
+/// Whether a partner may use the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
 #[serde(rename_all = "lowercase")]
@@ -21,7 +21,7 @@ pub enum PartnerStatus {
 }
 
 impl PartnerStatus {
-    /// All statuses with their words.
+    /// All statuses with their names.
     pub const WORDS: [(&'static str, Self); 3] = [
         ("pending", Self::Pending),
         ("approved", Self::Approved),
@@ -47,28 +47,28 @@ pub struct Partner {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub website: Option<String>,
-    /// Where the partner stands.
+    /// The partner's status.
     pub status: PartnerStatus,
     /// When it registered.
     pub created_at: Timestamp,
-    /// What it decided for its bookings.
+    /// The partner's settings for its bookings.
     #[serde(flatten)]
     #[cfg_attr(feature = "openapi", oai(flatten))]
     pub settings: PartnerSettings,
 }
 
-/// What a partner decides for bookings that do not say it themselves.
+/// A partner's settings for bookings that do not specify them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct PartnerSettings {
-    /// The policy of a booking that chooses none: event type → policy id. Event types in lower case, their words joined
-    /// by `_`; `*` is for all others.
+    /// The policy of a booking that chooses none: event type → policy id. Event types are in lower case, with words joined
+    /// by `_`; `*` stands for all others.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_empty, default))]
     pub default_policies: BTreeMap<String, String>,
-    /// The IANA time zone of events where neither the booking nor its policy names one.
+    /// The IANA time zone of events if neither the booking nor its policy names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub time_zone: Option<String>,

@@ -1,6 +1,6 @@
-//! How much a partner may bring in, and how much it has.
+//! How much a partner may store, and how much it has stored.
 //!
-//! Only new things are ever refused. The counts are in the partner's row, which the writer has loaded anyway, and can be
+//! Only additions are ever refused. The counts are in the partner's row, which the writer loads anyway, and can be
 //! recounted from the rows they count.
 
 use serde::{Deserialize, Serialize};
@@ -10,17 +10,17 @@ use crate::limits::{
     DAY_MS, ENDPOINTS_PER_PARTNER, QUOTA_BOOKINGS, QUOTA_BYTES, QUOTA_EVENTS_PER_DAY,
 };
 
-/// What a partner may have, as the operator says it: 0 is no limit, and what is left out is somebody else's to say.
+/// A partner's quota as an operator sets it: 0 means no limit, and an absent member is left to another quota.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Quota {
     /// Bookings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bookings: Option<u64>,
-    /// Bytes of its bookings: record and terms, as they are kept.
+    /// Bytes of its bookings: record and terms, as stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// Events in a day (UTC).
+    /// Events per day (UTC).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events_per_day: Option<u64>,
     /// Webhook endpoints, up to [`ENDPOINTS_PER_PARTNER`].
@@ -29,7 +29,7 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// What holds where an operator says nothing.
+    /// The default where an operator sets nothing.
     pub const GENEROUS: Self = Self {
         bookings: Some(QUOTA_BOOKINGS),
         bytes: Some(QUOTA_BYTES),
@@ -37,7 +37,7 @@ impl Quota {
         endpoints: Some(ENDPOINTS_PER_PARTNER as u64),
     };
 
-    /// This quota, and what it leaves open from another.
+    /// This quota, with its absent members taken from `other`.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -49,21 +49,21 @@ impl Quota {
     }
 }
 
-/// What changes of a partner's own quota. What is not named stays; `Some(None)` is what the service gives everybody.
+/// Changes of a partner's own quota. Absent members stay; `Some(None)` restores the service's default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct QuotaChanges {
     /// Bookings.
     pub bookings: Option<Option<u64>>,
     /// Bytes of its bookings.
     pub bytes: Option<Option<u64>>,
-    /// Events in a day.
+    /// Events per day.
     pub events_per_day: Option<Option<u64>>,
     /// Webhook endpoints.
     pub endpoints: Option<Option<u64>>,
 }
 
 impl QuotaChanges {
-    /// The quota once they are made.
+    /// The quota after these changes.
     #[must_use]
     pub fn applied_to(&self, quota: Quota) -> Quota {
         Quota {
@@ -75,15 +75,15 @@ impl QuotaChanges {
     }
 }
 
-/// What a partner has brought in so far.
+/// What a partner has stored so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Bookings.
     pub bookings: u64,
     /// Bytes of their records and terms.
     pub bytes: u64,
-    /// The day its events were last counted on, in days since the epoch. It never goes back: an event whose node's clock is
-    /// behind counts on the day that has begun.
+    /// The day on which its events were last counted, in days since the epoch. It never goes back: an event from a node
+    /// whose clock is behind counts on the current day.
     pub day: u64,
     /// Events on that day.
     pub day_events: u64,
@@ -100,7 +100,7 @@ impl Usage {
         self.day_events += 1;
     }
 
-    /// Events on the day of `at`, and when that day is over.
+    /// Events on the day of `at`, and when that day ends.
     #[must_use]
     pub fn events_on_day(&self, at: Timestamp) -> (u64, Timestamp) {
         let today = day(at).max(self.day);
@@ -134,11 +134,11 @@ pub struct PartnerAccount {
     #[serde(flatten)]
     #[cfg_attr(feature = "openapi", oai(flatten))]
     pub partner: Partner,
-    /// Its quota, and how much of it is used.
+    /// The partner's quota and usage.
     pub quota: QuotaReport,
 }
 
-/// A partner's quota and usage. Beyond the quota only new things are refused: existing bookings can always be protected and
+/// A partner's quota and usage. Beyond the quota, only additions are refused: existing bookings can always be protected and
 /// canceled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
@@ -147,7 +147,7 @@ pub struct PartnerAccount {
 pub struct QuotaReport {
     /// Bookings recorded.
     pub bookings: QuotaUse,
-    /// Bytes of these bookings: record and terms, as they are kept.
+    /// Bytes of these bookings: record and terms, as stored.
     pub bytes: QuotaUse,
     /// Events since the day began, in UTC.
     pub events_per_day: QuotaUse,
@@ -168,7 +168,7 @@ pub struct QuotaUse {
 }
 
 impl QuotaUse {
-    /// Whether so much more would be too much.
+    /// Whether this much more would exceed the limit.
     #[must_use]
     pub fn refuses(&self, more: u64) -> bool {
         self.limit
@@ -177,14 +177,14 @@ impl QuotaUse {
 }
 
 impl QuotaReport {
-    /// What a partner may have under `quota`, and has by `at`.
+    /// A partner's limits under `quota`, and its usage at `at`.
     #[must_use]
     pub fn of(quota: Quota, usage: &Usage, endpoints: u64, at: Timestamp) -> Self {
         let part = |used, said: Option<u64>| QuotaUse {
             used,
             limit: said.filter(|limit| *limit > 0),
         };
-        // More endpoints than that, nothing else is made for.
+        // The rest of the service is not built for more endpoints than that.
         let most = ENDPOINTS_PER_PARTNER as u64;
         let said = quota.endpoints.filter(|limit| (1..most).contains(limit));
         Self {

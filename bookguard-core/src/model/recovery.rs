@@ -1,13 +1,14 @@
-//! Recoveries: events of a period that are delivered again, and how far that is.
+//! Recoveries: events of a period that are delivered again, and the progress of that.
 //!
-//! The rule in `features/recoveries` decides what to do about each event. Invariant: what was asked for never changes, and numbers only grow.
+//! The rule in `features/recoveries` decides what to do about each event. Invariant: the request never changes, and counts
+//! only grow.
 
 use serde::{Deserialize, Serialize};
 
 use super::{DeliveryStatus, EndpointId, EventId, RecoveryId, Timestamp};
 use crate::limits::EVENT_ORDER_MS;
 
-/// The statuses in which an event can be recovered: what was delivered has arrived, and what is pending is under way.
+/// The statuses in which an event can be recovered. A delivered event has arrived, and a pending one is still being delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
 #[serde(rename_all = "snake_case")]
@@ -15,18 +16,18 @@ use crate::limits::EVENT_ORDER_MS;
 pub enum Unreceived {
     /// A delivery's last attempt failed, whether or not automatic attempts remain.
     Failed,
-    /// No endpoint took it when it happened.
+    /// No endpoint took the event when it happened.
     NoEndpoints,
 }
 
 impl Unreceived {
-    /// All of them with their words.
+    /// All statuses with their names.
     pub const WORDS: [(&'static str, Self); 2] = [
         (DeliveryStatus::Failed.word(), Self::Failed),
         (DeliveryStatus::NoEndpoints.word(), Self::NoEndpoints),
     ];
 
-    /// The status, if events can be recovered in it.
+    /// The status, if events with it can be recovered.
     pub fn of(status: DeliveryStatus) -> Option<Self> {
         match status {
             DeliveryStatus::Failed => Some(Self::Failed),
@@ -36,19 +37,19 @@ impl Unreceived {
     }
 }
 
-/// Where a recovery stands.
+/// The status of a recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", oai(rename_all = "snake_case"))]
 pub enum RecoveryStatus {
-    /// There are events it has not looked at.
+    /// Some events are not examined yet.
     Running,
-    /// It has looked at all; what it made due is being delivered, or was.
+    /// All events are examined; their deliveries are made or still in progress.
     Finished,
 }
 
-/// A recovery of events: what was asked for, and how far it has come.
+/// A recovery of events: the request, and its progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
@@ -56,9 +57,9 @@ pub enum RecoveryStatus {
 pub struct Recovery {
     /// The recovery's id.
     pub recovery_id: RecoveryId,
-    /// Where it stands.
+    /// The recovery's status.
     pub status: RecoveryStatus,
-    /// True when it only counts what it would do.
+    /// True if it only counts and delivers nothing.
     pub dry_run: bool,
     /// Events that happened then or later.
     pub since: Timestamp,
@@ -70,32 +71,32 @@ pub struct Recovery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub endpoint_id: Option<EndpointId>,
-    /// It examines events with a greater `seq` than this.
+    /// Only events with a greater `seq` are examined.
     pub after_seq: u64,
-    /// And up to this one: the partner's latest when the recovery was requested.
+    /// The last `seq` to examine: the partner's latest when the recovery was requested.
     pub through_seq: u64,
-    /// The `seq` of the last event it has examined.
+    /// The `seq` of the last event examined.
     pub reached_seq: u64,
-    /// Events of the period that it has examined, in any status.
+    /// Events of the period that were examined, in any status.
     pub examined: u64,
     /// How many of these are delivered again.
     pub recovered: u64,
     /// Deliveries of these events, over all endpoints.
     pub deliveries: u64,
-    /// Events in one of the statuses that no endpoint takes now, or that already went to as many endpoints as an event may.
+    /// Events in one of the statuses that no endpoint takes now, or that already went to the maximum number of endpoints.
     pub no_endpoints: u64,
     /// Events in one of the statuses whose payload was deleted because they are old: there is nothing left to send.
     pub expired: u64,
     /// When it was requested.
     pub created_at: Timestamp,
-    /// When it had examined everything.
+    /// When everything was examined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub finished_at: Option<Timestamp>,
 }
 
 impl Recovery {
-    /// The same before it looked at anything.
+    /// The same recovery before it examined anything.
     #[must_use]
     pub fn unbegun(self) -> Self {
         Self {
@@ -111,7 +112,7 @@ impl Recovery {
         }
     }
 
-    /// The same, over since `at`.
+    /// The same recovery, finished at `at`.
     #[must_use]
     pub fn finished(self, at: Timestamp) -> Self {
         Self {
@@ -121,12 +122,12 @@ impl Recovery {
         }
     }
 
-    /// Whether the event is of the time that was asked for.
+    /// Whether the event happened in the requested period.
     pub fn covers(&self, event_id: &EventId) -> bool {
         (self.since..=self.until).contains(&event_id.made_at())
     }
 
-    /// Whether neither this event nor any after it can be of that time.
+    /// Whether neither this event nor any later one can be in the period.
     pub fn is_past(&self, event_id: &EventId) -> bool {
         event_id.made_at() > self.until.plus_ms(EVENT_ORDER_MS)
     }

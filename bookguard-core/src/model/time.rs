@@ -11,14 +11,14 @@ pub struct Timestamp(i64);
 
 /// 0001-01-01T00:00:00.000Z.
 const FIRST_MS: i64 = -62_135_596_800_000;
-/// 9999-12-31T23:59:59.999Z: the last instant four year digits can write.
+/// 9999-12-31T23:59:59.999Z: the last instant that a four-digit year can express.
 const LAST_MS: i64 = 253_402_300_799_999;
 
 impl Timestamp {
     /// 1970-01-01T00:00:00.000Z.
     pub const EPOCH: Self = Self(0);
 
-    /// From milliseconds since the epoch, held within the years 0001 to 9999.
+    /// Makes an instant from milliseconds since the epoch, clamped to the years 0001 to 9999.
     pub fn from_ms(ms: i64) -> Self {
         Self(ms.clamp(FIRST_MS, LAST_MS))
     }
@@ -38,7 +38,7 @@ impl Timestamp {
         Self(self.unix_seconds() * 1000)
     }
 
-    /// Later (or, negative, earlier) by `ms` milliseconds.
+    /// This instant plus `ms` milliseconds, which may be negative.
     pub fn plus_ms(self, ms: i64) -> Self {
         Self::from_ms(self.0.saturating_add(ms))
     }
@@ -62,7 +62,7 @@ impl Timestamp {
 }
 
 impl Timestamp {
-    /// The text, without a heap or a format string: every booking writes a dozen of these.
+    /// The text, without allocation or a format string: every booking writes a dozen of these.
     fn text(self) -> [u8; 24] {
         let utc = self.to_utc();
         let mut text = *b"0000-00-00T00:00:00.000Z";

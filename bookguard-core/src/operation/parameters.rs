@@ -1,6 +1,6 @@
-//! The query parameters of operations, as they are declared: what one is for and which values it takes.
+//! The declarations of operations' query parameters: purpose and accepted values.
 //!
-//! The operations read the values; that they take what is declared here is tested over HTTP.
+//! The operations read the values; a test over HTTP checks that they accept what is declared here.
 
 use crate::limits;
 use crate::model::id::Noun;
@@ -12,14 +12,14 @@ pub struct QueryParam {
     pub name: &'static str,
     /// What it does.
     pub description: &'static str,
-    /// Which values it takes.
+    /// The values it accepts.
     pub form: QueryForm,
 }
 
-/// The values a query parameter takes.
+/// The values a query parameter accepts.
 #[derive(Debug, Clone, Copy)]
 pub enum QueryForm {
-    /// A whole number in digits, from the first to the second; the last counts where none is sent.
+    /// A whole number in digits, from the first to the second; the last is the default.
     Whole(u64, u64, Option<u64>),
     /// A decimal number from 0.
     Decimal,
@@ -47,7 +47,7 @@ pub(crate) const LIMIT: QueryParam = QueryParam {
     ),
 };
 
-/// Where a page begins; `form` is what the list's own `nextCursor` looks like.
+/// The parameter for the beginning of a page; `form` is that of the list's own `nextCursor`.
 pub(crate) const fn cursor(form: QueryForm) -> QueryParam {
     QueryParam {
         name: "cursor",
@@ -56,7 +56,7 @@ pub(crate) const fn cursor(form: QueryForm) -> QueryParam {
     }
 }
 
-/// As [`cursor`], of a list in the order of its ids.
+/// Does the same as [`cursor`] for a list in the order of its ids.
 pub(crate) const fn ids_cursor<N: Noun>() -> QueryParam {
     cursor(QueryForm::Id(N::PREFIX))
 }

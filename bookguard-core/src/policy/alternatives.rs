@@ -8,7 +8,7 @@ use super::settlement::{Settled, Settlement};
 use super::words::{ResolutionPath, ReviewReason};
 
 impl Inquiry<'_> {
-    /// One way to end a review per thing that is not known.
+    /// One possible ending of the review for each answer to what is unknown.
     pub(super) fn alternatives(
         &self,
         rule: Rule,
@@ -74,7 +74,7 @@ struct Alternatives<'i, 'a> {
 }
 
 impl Alternatives<'_, '_> {
-    /// What a rule would come to, or that none would apply.
+    /// Adds the result of a rule, or the case that none applies.
     fn add(&mut self, condition: String, rule: Option<Rule>) {
         let settled = rule.and_then(|rule| Some((rule, self.inquiry.settle(rule, self.reached)?)));
         if let Some((rule, Settled::Sums(sums))) = settled {

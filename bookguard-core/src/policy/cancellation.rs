@@ -1,4 +1,4 @@
-//! A cancellation as it was asked for: what the ledger records of it and what its evaluation is computed from.
+//! A cancellation request: what the ledger records of it and what its evaluation is computed from.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -7,11 +7,11 @@ use super::question::{Mode, Question};
 use super::words::{Actor, Reason};
 use crate::model::{Amount, BookingId, Timestamp};
 
-/// Somebody canceled a booking.
+/// A booking's cancellation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Cancellation {
-    /// Which booking.
+    /// The booking.
     pub booking_id: BookingId,
     /// When the cancellation was received.
     pub canceled_at: Timestamp,
@@ -20,16 +20,16 @@ pub struct Cancellation {
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
-    /// In somebody's own words; the one member that may hold personal data.
+    /// A free-text note; the only member that may hold personal data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The instant from which it is to count, when that is not its receipt.
+    /// The instant from which the cancellation counts, if not its receipt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effective_at: Option<Timestamp>,
     /// The refund both sides agreed on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreed_refund: Option<Amount>,
-    /// What is said to prove it.
+    /// The evidence named for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<EvidenceItem>,
 }
@@ -51,7 +51,7 @@ pub struct EvidenceItem {
 }
 
 impl EvidenceItem {
-    /// The item of a document with these bytes.
+    /// Makes the item of a document with these bytes.
     pub fn of(kind: &str, name: Option<&str>, bytes: &[u8]) -> Self {
         Self {
             kind: kind.to_owned(),
@@ -63,7 +63,7 @@ impl EvidenceItem {
 }
 
 impl Cancellation {
-    /// What the policy is asked.
+    /// The question to the policy.
     pub fn question(&self) -> Question {
         Question {
             mode: Mode::Cancel,

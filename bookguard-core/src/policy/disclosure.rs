@@ -1,8 +1,8 @@
-//! The terms of a booking in words, to be shown to whoever is to accept them, and the hash of these words.
+//! The terms of a booking in words, to be shown to those who accept them, and the hash of this text.
 //!
-//! A pure function of frozen terms and of what was reached before the event was moved: no clock, no table of time zones, and
-//! no sentence of another module. Invariant: the same terms give the same text, byte for byte, for ever. What is worded
-//! otherwise one day is another [`DISCLOSURE_VERSION`], and this one stays, because texts under it were accepted.
+//! A pure function of frozen terms and of what was reached before the event was moved: it uses no clock, no time zone
+//! tables and no sentences of other modules. Invariant: the same terms give the same text forever, byte for byte. A new
+//! wording needs a new [`DISCLOSURE_VERSION`], and this one stays, because texts under it were accepted.
 
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
@@ -35,9 +35,9 @@ pub struct TermsDisclosure {
     pub text: String,
 }
 
-/// Says terms in words.
+/// Puts the terms into words.
 ///
-/// Refusals: those of the policy's currency, and `terms_inconsistent`, which no frozen terms meet.
+/// Refusals: those of the policy's currency, and `terms_inconsistent`, neither of which frozen terms cause.
 pub fn disclose(terms: &Terms, reschedules: &[PastReschedule]) -> Result<TermsDisclosure, Error> {
     let mut lines = vec![
         "Cancellation terms of this booking".to_owned(),
@@ -100,11 +100,11 @@ fn name(policy: &Adopted) -> String {
     }
 }
 
-/// What the rules are told from.
+/// The facts from which the rules are worded.
 struct Wording<'a> {
     terms: &'a Terms,
     stakes: Stakes<'a>,
-    /// What was reached before the event was moved, minor units; `None` when a person has to say.
+    /// What was reached before the event was moved, in minor units; `None` if a person has to decide that.
     reached: Option<i64>,
 }
 
@@ -113,7 +113,7 @@ impl Wording<'_> {
         self.stakes.document
     }
 
-    /// A line per rule, the organizer's in the order of time.
+    /// Adds a line per rule, the organizer's in chronological order.
     fn rules(&self, lines: &mut Vec<String>) -> Result<(), Error> {
         lines.extend([String::new(), "If the organizer cancels:".to_owned()]);
         let terms = self.terms;
@@ -151,7 +151,7 @@ impl Wording<'_> {
         Ok(())
     }
 
-    /// When a step of the organizer's schedule applies.
+    /// The period in which a step of the organizer's schedule applies.
     fn period(&self, step: usize, segment: &Segment) -> String {
         let until = clocks(self.terms, segment.to, step);
         let after = if step == 0 { "" } else { "after that, " };
@@ -182,7 +182,7 @@ impl Wording<'_> {
         })
     }
 
-    /// What becomes of all this when the event is moved, and what became of it.
+    /// What happens to the terms when the event is moved, and what happened at each move.
     fn moves(&self, reschedules: &[PastReschedule], lines: &mut Vec<String>) {
         lines.push(String::new());
         lines.push(match self.document().reschedule.floor {
@@ -235,7 +235,7 @@ fn money(sums: &Settlement<'_>) -> String {
     text + "."
 }
 
-/// `2026-06-13 19:00 America/New_York (2026-06-13T23:00:00Z)`, by the clock as it was when the terms were frozen.
+/// `2026-06-13 19:00 America/New_York (2026-06-13T23:00:00Z)`, by the clock's offsets when the terms were frozen.
 fn clocks(terms: &Terms, instant: Timestamp, step: usize) -> String {
     let local = instant.to_utc().naive_utc() + TimeDelta::seconds(terms.offset(step).into());
     let local = local.format("%Y-%m-%d %H:%M:%S").to_string();

@@ -1,6 +1,6 @@
 //! A policy: the normalised document, its canonical text and its hash.
 //!
-//! Normalised means that every default is written out, so equal rules have equal hashes whatever their author left out.
+//! Normalised means that every default is written out, so equal rules have equal hashes, even if an author leaves defaults out.
 //! Invariant: a [`Policy`] exists only after every rule on its text was checked, and it never changes.
 
 use std::sync::{Arc, OnceLock};
@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::input::{self, Form};
 use crate::model::Currency;
 
-/// A cancellation policy. Cloning one costs a counter.
+/// A cancellation policy. A clone shares the document.
 #[derive(Debug, Clone)]
 pub struct Policy(Arc<Inner>);
 
@@ -27,14 +27,14 @@ struct Inner {
     identity: OnceLock<Identity>,
 }
 
-/// What names a policy's content; computed when first asked for.
+/// The canonical text and the hash; computed when first needed.
 #[derive(Debug)]
 struct Identity {
     canonical: String,
     hash: String,
 }
 
-/// What a policy says, defaults included. The JSON of it is the normalised form.
+/// The contents of a policy, with all defaults. Its JSON is the normalised form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Document {
@@ -54,7 +54,7 @@ pub struct Document {
     pub rounding: Rounding,
     /// How long after the event's start a cancellation may still be claimed.
     pub claim_window: Duration,
-    /// How far `effectiveAt` may lie before receipt without another look; elapsed time only.
+    /// How far `effectiveAt` may lie before receipt without a comparison of the rules at both instants; elapsed time only.
     pub backdate_tolerance: Duration,
     /// The grace period after booking.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,16 +68,16 @@ pub struct Document {
     pub talent: TalentRules,
     /// The platform's rule.
     pub partner: PartnerRules,
-    /// What nobody could prevent.
+    /// The rule for force majeure.
     pub force_majeure: ForceMajeure,
-    /// What a change of date does.
+    /// What a change of date does to a step already reached.
     pub reschedule: Reschedule,
     /// The currency of the fixed amounts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<Currency>,
 }
 
-/// A time after booking in which canceling is free.
+/// A period after booking in which canceling is free.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Grace {
@@ -95,7 +95,7 @@ pub struct Deposit {
     /// How much.
     #[serde(flatten)]
     pub size: DepositSize,
-    /// Whether no rule of the organizer's gives it back.
+    /// Whether it is kept under each of the organizer's own rules.
     pub non_refundable: bool,
 }
 
@@ -109,7 +109,7 @@ pub enum DepositSize {
     Amount(FixedAmount),
 }
 
-/// The rules for the one who booked.
+/// The rules for the organizer, who booked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OrganizerRules {
@@ -127,14 +127,14 @@ pub struct OrganizerRules {
 pub struct Tier {
     /// How far ahead of the event its deadline lies.
     pub before: Duration,
-    /// The deadline's local time on that day, when it is not the event's own.
+    /// The deadline's local time on that day, if it differs from the event's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cutoff_time: Option<TimeOfDay>,
     /// What it costs up to the deadline.
     pub outcome: Outcome,
 }
 
-/// The rules for the one who is booked.
+/// The rules for the talent, who is booked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TalentRules {
@@ -151,20 +151,20 @@ pub struct PartnerRules {
     pub cancel: Outcome,
 }
 
-/// The rule for what nobody could prevent.
+/// The rule for force majeure: events that nobody could prevent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ForceMajeure {
-    /// What it costs, whoever cancels.
+    /// What it costs, no matter who cancels.
     pub outcome: Outcome,
-    /// Whether a claim without evidence needs a person.
+    /// Whether a person decides a claim without evidence.
     pub requires_evidence: bool,
 }
 
 /// What a change of date does to a step already reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Reschedule {
-    /// Whether it stays.
+    /// Whether the step stays.
     pub floor: Floor,
 }
 
@@ -172,14 +172,14 @@ pub struct Reschedule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Floor {
-    /// The penalty reached is the least there will be.
+    /// The penalty reached is the minimum from then on.
     KeepReachedTier,
-    /// The new date starts anew.
+    /// The new date starts without it.
     Reset,
 }
 
 impl Document {
-    /// The outcome of a rule; `None` for an agreement, and for a tier there is not. Grace is a full refund.
+    /// The outcome of a rule; `None` for an agreement and for a tier that does not exist. Grace is a full refund.
     pub fn outcome(&self, rule: Rule) -> Option<&Outcome> {
         match rule {
             Rule::Grace => self.grace.as_ref().map(|_| &Outcome::FULL_REFUND),
@@ -198,7 +198,7 @@ impl Document {
         }
     }
 
-    /// What shares of `value` minor units are taken of.
+    /// The basis of shares of `value` minor units.
     pub fn basis(&self, value: i64) -> Basis {
         let deposit = self
             .deposit
@@ -214,7 +214,7 @@ impl Document {
         }
     }
 
-    /// Whether any amount is fixed, and so the policy good for its own currency only.
+    /// Whether any amount is fixed, so that the policy works for its own currency only.
     pub fn has_fixed_amounts(&self) -> bool {
         let deposit = self.deposit.as_ref().map(|deposit| &deposit.size);
         let organizer = &self.organizer;
@@ -253,7 +253,7 @@ impl Policy {
         super::read::document(form, None).map(Self::new)
     }
 
-    /// As [`Policy::read`], for a policy whose id is known: the text may leave it out, and must not say another.
+    /// Does the same as [`Policy::read`] for a policy whose id is known: the text may leave the id out, but not give another.
     ///
     /// Further faults: `policy_id_mismatch`.
     pub(crate) fn read_as(form: &mut Form<'_, '_>, policy_id: &str) -> Option<Self> {
@@ -281,7 +281,7 @@ impl Policy {
         input::read(text.as_bytes(), Self::read)
     }
 
-    /// What it says.
+    /// The contents of the policy.
     pub fn document(&self) -> &Document {
         &self.0.document
     }
@@ -321,7 +321,7 @@ impl Serialize for Policy {
 }
 
 impl<'de> Deserialize<'de> for Policy {
-    /// Goes through `Policy::read`: stored and disclosed policies obey the same rules as new ones.
+    /// Uses `Policy::read`, so stored and disclosed policies obey the same rules as new ones.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = serde_json::Value::deserialize(deserializer)?;
         if let Some(policy) = templates::known(&value) {

@@ -1,7 +1,7 @@
 //! Durations and times of day as a policy writes them.
 //!
-//! Weeks and days are calendar steps on the event's wall clock, hours and minutes are elapsed time; what that means at
-//! an instant is the zone's business. Invariant: the text a policy was written with is kept, because it is hashed.
+//! Weeks and days are calendar steps on the event's wall clock, hours and minutes are elapsed time; the zone turns them
+//! into instants. Invariant: the text a policy was written with is kept, because it is hashed.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub struct Duration {
 }
 
 impl Duration {
-    /// Reads the text; `None` when it is not of the form above. There are no months, years or seconds.
+    /// Reads the text; `None` if it does not have the form above. There are no months, years or seconds.
     pub fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix('P')?;
         if !rest.starts_with(|c: char| c.is_ascii_digit() || c == 'T') {
@@ -50,17 +50,17 @@ impl Duration {
         self.minutes
     }
 
-    /// Whether it is written without calendar steps (`PT…`) and so lasts the same everywhere.
+    /// Whether it is written without calendar steps (`PT…`), so that it is equally long everywhere.
     pub fn is_exact(&self) -> bool {
         self.text.starts_with("PT")
     }
 
-    /// The length with every day counted as 24 hours, in minutes. For comparing two durations, never for deadlines.
+    /// The length in minutes with every day counted as 24 hours. Only for comparing two durations, never for deadlines.
     pub fn nominal_minutes(&self) -> u32 {
         self.days * 1440 + self.minutes
     }
 
-    /// For people: `30 days`, `1 day 12 hours`.
+    /// Formats the duration for people: `30 days`, `1 day 12 hours`.
     pub fn in_english(&self) -> String {
         let parts = [
             (self.days, "day"),
@@ -84,7 +84,7 @@ pub(super) fn plural(n: u64, unit: &str) -> String {
     format!("{n} {unit}{}", if n == 1 { "" } else { "s" })
 }
 
-/// Takes `1..=digits` digits and their unit from the front; zero and the whole text when they are not there.
+/// Takes `1..=digits` digits and their unit from the front. Without them, returns zero and the whole text.
 fn count(text: &str, digits: usize, unit: char) -> (u32, &str) {
     let length = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, rest) = text.split_at(length);

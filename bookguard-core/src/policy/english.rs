@@ -1,4 +1,4 @@
-//! A policy in plain English, for the people who are bound by it.
+//! Puts a policy into plain English, for the people who are bound by it.
 
 use super::document::{DepositSize, Document, Floor, Policy, Tier};
 use super::explain::percent;
@@ -21,7 +21,7 @@ impl Policy {
     }
 }
 
-/// The rules that have no deadline of their own.
+/// The rules without a deadline of their own.
 fn rules(document: &Document) -> impl Iterator<Item = String> {
     let force_majeure = &document.force_majeure;
     let evidence = match force_majeure.requires_evidence {
@@ -48,7 +48,7 @@ fn rules(document: &Document) -> impl Iterator<Item = String> {
     rules.into_iter().map(line)
 }
 
-/// What holds for all of them.
+/// The provisions that hold for all rules.
 fn manner(document: &Document) -> impl Iterator<Item = String> {
     let moved = match document.reschedule.floor {
         Floor::KeepReachedTier => "a step already reached still counts",

@@ -1,24 +1,24 @@
 //! Evaluates frozen terms: the result of a cancellation by someone, for some reason, at some instant.
 //!
-//! A pure function of its arguments. It leaves to its caller the clock, the parsing of amounts and what follows from
-//! the answer. Invariant: if a person must decide, the answer is `review_required` with the alternatives, never a
-//! guess. The steps, by number in the comments:
+//! A pure function of its arguments. The caller reads the clock, parses amounts and acts on the answer. Invariant: if a
+//! person must decide, the answer is `review_required` with the alternatives, never a guess. The steps, by number in the
+//! comments:
 //!
-//! 1. Value and paid are amounts of one currency already: [`Terms::freeze`] saw to that.
+//! 1. Value and paid amount have one currency: [`Terms::freeze`] ensured that.
 //! 2. A canceled booking answers with its resolution; the same cancellation repeats it, another is refused.
-//! 3. Without a policy there is nothing to evaluate, and nothing to cancel by.
+//! 3. Without a policy there is nothing to evaluate, and a cancellation is refused.
 //! 4. Fixed amounts must be in the booking's currency.
-//! 5. The instant that is judged: whole seconds, not before the booking, not in the future when canceling, not before
-//!    the event for a no-show; after the claim window all is closed.
+//! 5. The judged instant: whole seconds, not before the booking, not in the future when canceling, not before
+//!    the event for a no-show; after the claim window, everything is closed.
 //! 6. The rule, by actor, reason and the frozen schedule.
-//! 7. The zone was only assumed and another one gives another rule: a person decides.
-//! 8. Backdated without evidence, and receipt gives another rule: a person decides.
+//! 7. The zone was only assumed, and another zone gives another rule: a person decides.
+//! 8. Backdated without evidence, and the instant of receipt gives another rule: a person decides.
 //! 9. The penalty of the rule; for the organizer at least a non-refundable deposit and the step reached before a move.
 //! 10. Refund, balance due and compensation follow from the penalty and what was paid.
 //! 11. The name of the result.
 
 use super::evaluation::{EvaluatedPolicy, Evaluation, Explanation, NextChange};
-use super::explain::{self, Story};
+use super::explain::{self, ExplanationInput};
 use super::question::{Mode, Question, Recorded, Standing, Subject};
 use super::reschedule;
 use super::rule::Rule;
@@ -31,7 +31,7 @@ use crate::error::Error;
 use crate::limits::CLOCK_SKEW_MS;
 use crate::model::{Amount, Timestamp};
 
-/// The version of these rules; it changes when the same question can get another answer.
+/// The version of these rules. It changes when the same question can get another answer.
 pub const ENGINE_VERSION: &str = "bookguard-policy-1";
 
 /// Evaluates `question` about `booking`.
@@ -55,7 +55,7 @@ pub fn evaluate(booking: &Subject<'_>, question: &Question) -> Result<Evaluation
         stakes,
         at,
         received_at: match question.mode {
-            // To ask about another instant is to imagine being there.
+            // A question about another instant is judged as if asked at that instant.
             Mode::Evaluate => at,
             Mode::Cancel => question.received_at.floor_to_second(),
         },
@@ -68,7 +68,7 @@ pub fn evaluate(booking: &Subject<'_>, question: &Question) -> Result<Evaluation
 
 /// Step 2: a canceled booking keeps its resolution.
 fn replay(recorded: &Recorded, question: &Question) -> Result<Evaluation, Error> {
-    // Another figure is another agreement, and must not be taken for the one recorded.
+    // Another figure is another agreement, not a repeat of the recorded one.
     let agreed = recorded.evaluation.matched_rule != Some(Rule::Mutual)
         || question.agreed_refund.is_none()
         || question.agreed_refund == recorded.evaluation.refund;
@@ -110,12 +110,12 @@ fn without_policy(booking: &Subject<'_>, question: &Question) -> Result<Evaluati
     Ok(evaluation)
 }
 
-/// Step 5: the instant that is judged.
+/// Step 5: the judged instant.
 fn moment(terms: &Terms, question: &Question) -> Result<Timestamp, Error> {
     let received = question.received_at.floor_to_second();
     let at = match question.at {
         Some(at) => named(terms, question, at.floor_to_second(), received)?,
-        // What was received came after the booking, also where two clocks say otherwise.
+        // Receipt comes after the booking, even if two clocks disagree.
         None => received.max(terms.created_at),
     };
     if question.reason == Some(Reason::NoShow) && at < terms.anchor {
@@ -131,7 +131,7 @@ fn moment(terms: &Terms, question: &Question) -> Result<Timestamp, Error> {
     Ok(at)
 }
 
-/// An instant that the question names.
+/// Checks an instant given in the question.
 fn named(
     terms: &Terms,
     question: &Question,
@@ -211,7 +211,7 @@ fn blank(
     }
 }
 
-/// A question that has an instant and a policy.
+/// A question with an instant and a policy.
 pub(super) struct Inquiry<'a> {
     pub(super) booking: &'a Subject<'a>,
     pub(super) question: &'a Question,
@@ -256,7 +256,7 @@ impl<'a> Inquiry<'a> {
         };
         let reviews = self.reviews(rule, &settled, reached.is_none());
         let deadline = self.deadline(rule);
-        let explanation = explain::explain(&Story {
+        let explanation = explain::explain(&ExplanationInput {
             terms: self.terms(),
             question: self.question,
             at: self.at,
@@ -316,7 +316,7 @@ impl<'a> Inquiry<'a> {
         }
     }
 
-    /// Whether time alone decides between rules.
+    /// Whether the rule depends on time alone.
     fn is_timed(&self) -> bool {
         match (self.question.actor, self.question.reason) {
             (_, Some(Reason::ForceMajeure)) | (Actor::Mutual, _) => false,
@@ -395,7 +395,7 @@ impl<'a> Inquiry<'a> {
         reviews
     }
 
-    /// Step 7: the rules under the outermost clocks on earth, when the zone was only assumed.
+    /// Step 7: the rules under the outermost clocks on earth, if the zone was only assumed.
     pub(super) fn other_zones(&self) -> impl Iterator<Item = (Zone, Option<Rule>)> + '_ {
         let terms = self.terms();
         let unknown =
@@ -410,7 +410,7 @@ impl<'a> Inquiry<'a> {
         })
     }
 
-    /// Step 8.
+    /// Step 8: whether the instant lies before receipt by more than the policy tolerates.
     fn is_backdated(&self) -> bool {
         let tolerance = &self.policy.document.document().backdate_tolerance;
         self.received_at.ms() - self.at.ms() > i64::from(tolerance.minutes()) * 60_000
@@ -420,10 +420,9 @@ impl<'a> Inquiry<'a> {
         if self.question.mode == Mode::Cancel || !self.is_timed() {
             return None;
         }
-        let now = segment_at(schedule, self.at)?.refund;
-        let next = schedule
-            .iter()
-            .find(|segment| segment.from > self.at && segment.refund != now)?;
+        let mut rest = schedule.iter().skip_while(|step| step.to < self.at);
+        let now = rest.next()?.refund;
+        let next = rest.find(|step| step.refund != now)?;
         Some(NextChange {
             at: next.from,
             then_refund: next.refund,

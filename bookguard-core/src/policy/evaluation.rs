@@ -14,10 +14,10 @@ use super::words::{
 };
 use crate::model::{Amount, BookingId, Timestamp};
 
-/// Characters of a summary at most: it travels in every `resolution.created` event.
+/// Maximum characters of a summary, which every `resolution.created` event contains.
 const SUMMARY_CHARS: usize = 300;
 
-/// What a cancellation would mean, or meant.
+/// The result of a cancellation, possible or recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
@@ -25,13 +25,13 @@ const SUMMARY_CHARS: usize = 300;
 pub struct Evaluation {
     /// The booking.
     pub booking_id: BookingId,
-    /// How far this can be relied on.
+    /// How reliable the result is.
     pub evaluation_status: EvaluationStatus,
-    /// What would happen to the money.
+    /// What happens to the money.
     pub resolution_path: ResolutionPath,
-    /// When the question was asked, or the cancellation received.
+    /// When the question was asked or the cancellation received.
     pub evaluated_at: Timestamp,
-    /// The instant that was judged, whole seconds.
+    /// The judged instant, in whole seconds.
     pub as_of: Timestamp,
     /// Who cancels.
     pub canceled_by: Actor,
@@ -39,7 +39,7 @@ pub struct Evaluation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub reason: Option<Reason>,
-    /// Whether the question was about another instant than the present.
+    /// Whether the question was about an instant other than the present.
     pub simulated: bool,
     /// Whether a recorded cancellation was repeated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -48,7 +48,7 @@ pub struct Evaluation {
         oai(default, skip_serializing_if = "std::ops::Not::not")
     )]
     pub replayed: bool,
-    /// What goes back of what was paid; null when undecided.
+    /// What is returned of the amount paid; null when undecided.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub refund: Option<Amount>,
     /// What is kept of the value, or owed; null when undecided.
@@ -60,11 +60,11 @@ pub struct Evaluation {
     /// What the organizer is owed on top of the refund; null when undecided.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub compensation: Option<Amount>,
-    /// The rule that decides.
+    /// The rule that applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub matched_rule: Option<Rule>,
-    /// Why, for machines and for people.
+    /// The explanation, for machines and for people.
     pub explanation: Explanation,
     /// The event's start.
     pub anchor_utc: Timestamp,
@@ -78,17 +78,17 @@ pub struct Evaluation {
     pub next_change: Option<NextChange>,
     /// The organizer's whole schedule.
     pub schedule: Vec<Segment>,
-    /// What was taken for granted.
+    /// What was assumed because it was not given.
     pub assumptions: Vec<Assumption>,
     /// Why a person has to decide; empty unless the status is `review_required`.
     pub review_reasons: Vec<ReviewReason>,
-    /// What a person can choose from; empty unless the status is `review_required`.
+    /// The results a person can choose from; empty unless the status is `review_required`.
     pub alternatives: Vec<Alternative>,
     /// The policy; absent when there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub policy: Option<EvaluatedPolicy>,
-    /// The version of the rules of evaluation.
+    /// The version of the evaluation rules.
     pub engine_version: String,
 }
 
@@ -96,11 +96,11 @@ pub struct Evaluation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 pub struct Explanation {
-    /// Stable, upper case: `TIER`, `LATE`, `GRACE`, …
+    /// The stable code, in upper case: `TIER`, `LATE`, `GRACE`, …
     pub code: String,
     /// The parts of the text, by name.
     pub params: BTreeMap<String, String>,
-    /// For people.
+    /// The text for people.
     pub text: String,
 }
 
@@ -123,23 +123,23 @@ pub struct NextChange {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct Alternative {
-    /// When this ending is right, for people.
+    /// The condition under which the review ends this way, for people.
     pub condition: String,
-    /// The rule that would decide; absent when none would.
+    /// The rule that would apply; absent if none would.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub rule_id: Option<Rule>,
-    /// What would happen.
+    /// What would happen to the money.
     pub resolution_path: ResolutionPath,
-    /// What would go back; null when that rule does not say.
+    /// What would be returned; null if the rule does not determine it.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub refund: Option<Amount>,
-    /// What would be kept or owed; null when that rule does not say.
+    /// What would be kept or owed; null if the rule does not determine it.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub penalty: Option<Amount>,
 }
 
-/// The policy an evaluation was made under.
+/// The policy of an evaluation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
@@ -166,7 +166,7 @@ impl Evaluation {
         if line.len() <= SUMMARY_CHARS {
             return line;
         }
-        // The longest ids do not fit beside the largest amounts; the hash names the policy all the same.
+        // The longest ids do not fit beside the largest amounts; the hash still identifies the policy.
         self.summary_with(None)
     }
 
@@ -183,7 +183,7 @@ impl Evaluation {
         }
         sources.extend(match self.matched_rule {
             Some(rule) => Some(rule.to_string()),
-            // A canceled booking has a rule unless a person took its place.
+            // A canceled booking has a rule unless a person decided instead.
             None if self.evaluation_status == EvaluationStatus::Final => {
                 Some("decided after review".to_owned())
             }

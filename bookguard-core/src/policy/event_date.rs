@@ -1,4 +1,4 @@
-//! When an event starts, as precisely as the partner said it.
+//! When an event starts, as precisely as the partner gave it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -49,7 +49,7 @@ impl EventDate {
         }
     }
 
-    /// The event's start, whole seconds. The zone does not matter to an instant, the time only to a bare date.
+    /// The event's start, in whole seconds. An instant ignores the zone, and only a bare date uses the time.
     pub fn anchor(self, zone: Zone, anchor_time: TimeOfDay) -> Timestamp {
         match self {
             Self::Instant { at, .. } => at.floor_to_second(),
@@ -59,7 +59,7 @@ impl EventDate {
     }
 }
 
-/// The local date-time in `text`, whose part from the tenth character on is `time`; a fraction of a second is dropped.
+/// Reads the local date-time in `text`, whose part from the tenth character on is `time`; drops a fraction of a second.
 fn local(text: &str, time: &str) -> Option<NaiveDateTime> {
     let (whole, fraction) = time.split_once('.').unwrap_or((time, "0"));
     let digits = (1..=9).contains(&fraction.len()) && fraction.bytes().all(|b| b.is_ascii_digit());
@@ -75,7 +75,7 @@ fn local(text: &str, time: &str) -> Option<NaiveDateTime> {
     local.parse().ok()
 }
 
-/// Whether `text` has the form of `shape`, in which `d` stands for any digit.
+/// Whether `text` has the form `shape`, in which `d` stands for any digit.
 fn follows(text: &str, shape: &str) -> bool {
     text.len() == shape.len()
         && text.bytes().zip(shape.bytes()).all(|(b, s)| match s {
@@ -91,7 +91,7 @@ impl fmt::Display for EventDate {
                 let local = at.to_utc().with_timezone(offset);
                 f.write_str(&local.to_rfc3339_opts(SecondsFormat::AutoSi, false))
             }
-            // By hand: chrono's format strings are read anew each time, and this is written for every booking.
+            // Written by hand: chrono parses its format strings each time, and every booking needs this.
             Self::Local(local) => {
                 let (hour, minute, second) = (local.hour(), local.minute(), local.second());
                 write!(

@@ -1,7 +1,7 @@
-//! Says in English why an evaluation came out as it did.
+//! Explains in English why an evaluation came out as it did.
 //!
-//! Words only: every number was computed elsewhere. Invariant: the code is stable and the text is built from the
-//! parameters beside it, so a partner can say the same in another language.
+//! Words only: every number is computed elsewhere. Invariant: the code is stable and the text is built from the parameters
+//! beside it, so a partner can word it in another language.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +18,8 @@ use super::words::{Actor, Reason, ReviewReason};
 use super::zone::Zone;
 use crate::model::{Amount, Timestamp};
 
-/// What there is to tell.
-pub(super) struct Story<'a> {
+/// The facts to explain.
+pub(super) struct ExplanationInput<'a> {
     pub terms: &'a Terms,
     pub question: &'a Question,
     pub at: Timestamp,
@@ -30,7 +30,7 @@ pub(super) struct Story<'a> {
 }
 
 /// The explanation of a rule that matched.
-pub(super) fn explain(story: &Story<'_>) -> Explanation {
+pub(super) fn explain(story: &ExplanationInput<'_>) -> Explanation {
     let mut params = BTreeMap::new();
     let mut say = |name: &str, value: String| {
         params.insert(name.to_owned(), value);
@@ -99,7 +99,7 @@ pub(super) fn closed(terms: &Terms) -> Explanation {
     }
 }
 
-fn code(story: &Story<'_>) -> &'static str {
+fn code(story: &ExplanationInput<'_>) -> &'static str {
     if story.reviews.contains(&ReviewReason::EvidenceMissing) {
         return "EVIDENCE_MISSING";
     }
@@ -122,7 +122,7 @@ fn code(story: &Story<'_>) -> &'static str {
     }
 }
 
-fn headline(story: &Story<'_>) -> String {
+fn headline(story: &ExplanationInput<'_>) -> String {
     let who = match story.question.actor {
         Actor::Organizer => "Organizer",
         Actor::Talent => "Talent",
@@ -146,8 +146,8 @@ fn headline(story: &Story<'_>) -> String {
     )
 }
 
-/// Why this rule: its deadline on the wall clock and in UTC, or what it hangs on instead.
-fn because(story: &Story<'_>) -> String {
+/// Why this rule applies: its deadline on the wall clock and in UTC, or what it depends on instead.
+fn because(story: &ExplanationInput<'_>) -> String {
     let deadline = story.deadline.unwrap_or(story.terms.anchor);
     let clocks = both_clocks(deadline, story.terms.time_zone);
     let tense = if story.question.mode == Mode::Cancel {
@@ -224,7 +224,7 @@ fn money(share: Option<String>, sums: &Settlement<'_>) -> String {
     text + "."
 }
 
-/// What stays of what was paid.
+/// What is kept of the amount paid.
 fn kept(sums: &Settlement<'_>) -> Amount {
     let minor = sums
         .penalty

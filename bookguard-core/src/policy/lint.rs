@@ -1,6 +1,6 @@
-//! Warnings about a policy that may still be used, such as the order of its tiers.
+//! Warnings about a policy that can still be used, for example about the order of its tiers.
 //!
-//! Errors are faults of reading; here is only what needs the whole document. Nothing here changes an evaluation.
+//! Reading reports errors; this module checks only what needs the whole document. It never changes an evaluation.
 
 use super::document::{DepositSize, Document, Policy, Tier};
 use super::outcome::{Outcome, Split};
@@ -8,17 +8,17 @@ use crate::error::FieldError;
 
 const DAY_MINUTES: i64 = 1440;
 
-/// Whether the deadline of `next` lies later than that of `tier` for at least one starting time of the event.
+/// Whether the deadline of `next` is later than that of `tier` for at least one starting time of the event.
 pub(super) fn may_follow(tier: &Tier, next: &Tier) -> bool {
     starting_times(tier, next).any(|start| ahead(tier, start) > ahead(next, start))
 }
 
-/// Whether it does so for every starting time.
+/// Whether it is later for every starting time.
 fn must_follow(tier: &Tier, next: &Tier) -> bool {
     starting_times(tier, next).all(|start| ahead(tier, start) > ahead(next, start))
 }
 
-/// The minutes of the day worth asking about: without a cutoff the start does not matter.
+/// The starting minutes to compare. Without a cutoff, one is enough.
 fn starting_times(tier: &Tier, next: &Tier) -> std::ops::Range<i64> {
     if tier.cutoff_time.is_none() && next.cutoff_time.is_none() {
         0..1
@@ -27,7 +27,7 @@ fn starting_times(tier: &Tier, next: &Tier) -> std::ops::Range<i64> {
     }
 }
 
-/// Minutes between the deadline and an event that starts at minute `start` of its day, every day having 24 hours.
+/// Minutes from the deadline to an event that starts at minute `start` of its day, if every day has 24 hours.
 fn ahead(tier: &Tier, start: i64) -> i64 {
     let before = i64::from(tier.before.nominal_minutes());
     match tier.cutoff_time {
@@ -37,8 +37,8 @@ fn ahead(tier: &Tier, start: i64) -> i64 {
 }
 
 impl Policy {
-    /// What its author may not have meant, by JSON pointer: `refund_rises`, `no_grace`, `deposit_over_half`,
-    /// `tier_unreachable`, `deposit_missing`. None of these keeps a policy from being used.
+    /// Likely mistakes of the author, by JSON pointer: `refund_rises`, `no_grace`, `deposit_over_half`, `tier_unreachable`,
+    /// `deposit_missing`. The policy can be used all the same.
     pub fn warnings(&self) -> Vec<FieldError> {
         let document = self.document();
         let mut found = Vec::new();
@@ -101,8 +101,8 @@ fn order(document: &Document, found: &mut Vec<FieldError>) {
     }
 }
 
-/// Compares the organizer's steps in money, on values from small to large: which of a fixed amount and a share is more
-/// depends on the value. What a person decides is compared with nothing.
+/// Compares the organizer's steps in money, on values from small to large: whether a fixed amount or a share is more
+/// depends on the value. A step that a person decides is not compared.
 fn rising(document: &Document, found: &mut Vec<FieldError>) {
     let values = values(document);
     let keeps = document.deposit.as_ref();
@@ -129,7 +129,8 @@ fn rising(document: &Document, found: &mut Vec<FieldError>) {
     }
 }
 
-/// Values to compare steps on, in minor units: small, large, and around every fixed amount. No share of them has a fraction.
+/// The values on which steps are compared, in minor units: small, large, and around every fixed amount. No share of them
+/// has a fraction.
 fn values(document: &Document) -> Vec<i64> {
     const WHOLE: i64 = 10_000;
     let deposit = document.deposit.as_ref().map(|deposit| &deposit.size);
@@ -152,7 +153,7 @@ fn values(document: &Document) -> Vec<i64> {
         .collect()
 }
 
-/// The organizer's outcomes in the order of time.
+/// The organizer's outcomes in chronological order.
 fn outcomes(document: &Document) -> Vec<(String, &Outcome)> {
     let organizer = &document.organizer;
     let tiers = organizer.tiers.iter().enumerate();
@@ -205,12 +206,12 @@ mod tests {
                 r#"{"policyId":"p","currency":"USD","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P9D","outcome":{"penaltyAmount":"150.00"}}],"late":{"refundBps":5000},"noShow":{"refundBps":0}}}"#,
                 vec![("refund_rises", "/organizer/late")],
             ),
-            // What a person decides hides no rise.
+            // A step that a person decides does not hide a rise.
             (
                 r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P9D","outcome":{"refundBps":1000}},{"before":"P8D","outcome":{"manual":true}}],"late":{"refundBps":2000},"noShow":{"manual":true}}}"#,
                 vec![("refund_rises", "/organizer/late")],
             ),
-            // A deposit that is kept anyway is no less later, and a fixed one is all of a small value.
+            // A deposit that is always kept is no rise, and a fixed deposit is all of a small value.
             (
                 r#"{"policyId":"p","grace":{"within":"PT1H"},"deposit":{"bps":2500,"nonRefundable":true},"organizer":{"tiers":[{"before":"P9D","outcome":{"keepDeposit":true}}],"late":{"refundBps":10000},"noShow":{"refundBps":7500}}}"#,
                 vec![],

@@ -1,4 +1,4 @@
-//! The same question asked of every actor at once, side by side.
+//! Asks the same question for every actor, side by side.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::words::{Actor, EvaluationStatus, ResolutionPath, ReviewReason};
 use crate::error::Error;
 use crate::model::Amount;
 
-/// What a cancellation by one actor would mean.
+/// The result of a cancellation by one actor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
@@ -20,35 +20,35 @@ use crate::model::Amount;
 pub struct MatrixRow {
     /// Who cancels.
     pub canceled_by: Actor,
-    /// How far this can be relied on.
+    /// How reliable the result is.
     pub evaluation_status: EvaluationStatus,
     /// What would happen to the money.
     pub resolution_path: ResolutionPath,
-    /// What would go back; null when undecided, or to be agreed on.
+    /// What would be returned; null when undecided, or still to be agreed on.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub refund: Option<Amount>,
-    /// What would be kept of the value, or owed; null when the refund is.
+    /// What would be kept of the value, or owed; null if the refund is null.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub penalty: Option<Amount>,
-    /// What the organizer would still owe; null when the refund is.
+    /// What the organizer would still owe; null if the refund is null.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub balance_due: Option<Amount>,
-    /// What the organizer would be owed on top; null when the refund is.
+    /// What the organizer would be owed on top; null if the refund is null.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub compensation: Option<Amount>,
-    /// The rule that would decide.
+    /// The rule that would apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub matched_rule: Option<Rule>,
     /// Why a person would have to decide.
     pub review_reasons: Vec<ReviewReason>,
-    /// Why, for machines and for people.
+    /// The explanation, for machines and for people.
     pub explanation: Explanation,
 }
 
-/// A row per actor, in the order of the vocabulary.
+/// One row per actor, in the vocabulary's order.
 ///
-/// Refusals: those of [`evaluate`] that do not hang on the actor.
+/// Refusals: those of [`evaluate`] that do not depend on the actor.
 pub fn matrix(booking: &Subject<'_>, question: &Question) -> Result<Vec<MatrixRow>, Error> {
     let mut rows = Vec::with_capacity(Actor::WORDS.len());
     for (_, actor) in Actor::WORDS {
@@ -86,7 +86,7 @@ impl From<Evaluation> for MatrixRow {
     }
 }
 
-/// The row of both sides while nobody named a figure.
+/// The row for both sides together while no figure was given.
 fn to_be_agreed(booking: &Subject<'_>) -> MatrixRow {
     let paid = booking.terms.paid.to_string();
     MatrixRow {

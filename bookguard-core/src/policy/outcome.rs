@@ -1,6 +1,6 @@
 //! What a rule costs: outcomes as a policy writes them, and the arithmetic of shares.
 //!
-//! Whole minor units, 128 bits inside. Invariant: what is refunded and what is kept of a value add up to it.
+//! Whole minor units, computed in 128 bits. Invariant: the refund and the kept part of a value add up to it.
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -47,7 +47,7 @@ impl FixedAmount {
         self.minor
     }
 
-    /// As the policy writes it.
+    /// The text the policy was written with.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -62,16 +62,16 @@ impl Serialize for FixedAmount {
 /// One way to divide the value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Split {
-    /// A share goes back; on top of it the other side may owe compensation. Both in basis points of the value.
+    /// A share is returned; in addition, the other side may owe compensation. Both in basis points of the value.
     Refund {
         /// 0 to 10,000.
         bps: u16,
-        /// 0 to 10,000, when written.
+        /// 0 to 10,000, if given.
         compensation_bps: Option<u16>,
     },
     /// A fixed penalty, at most the value.
     Penalty(FixedAmount),
-    /// The deposit is kept, the rest goes back.
+    /// The deposit is kept, the rest is returned.
     KeepDeposit,
 }
 
@@ -80,15 +80,15 @@ pub enum Split {
 pub enum Outcome {
     /// One way to divide the value.
     Plain(Split),
-    /// The split with the smallest penalty; the first of equals.
+    /// The split with the smallest penalty; the first of equal ones.
     LesserOf(Vec<Split>),
-    /// The split with the largest penalty; the first of equals.
+    /// The split with the largest penalty; the first of equal ones.
     GreaterOf(Vec<Split>),
     /// A person decides.
     Manual,
 }
 
-/// What shares are taken of, in minor units of one currency.
+/// What shares are computed from, in minor units of one currency.
 #[derive(Debug, Clone, Copy)]
 pub struct Basis {
     /// The booking's value.
@@ -133,7 +133,7 @@ impl Split {
 }
 
 impl Outcome {
-    /// All of the value goes back.
+    /// The whole value is returned.
     pub const FULL_REFUND: Self = Self::Plain(Split::Refund {
         bps: 10_000,
         compensation_bps: None,
@@ -160,7 +160,7 @@ impl Outcome {
         }
     }
 
-    /// The splits it chooses from; none when a person decides.
+    /// The splits to choose from; empty if a person decides.
     pub fn splits(&self) -> &[Split] {
         match self {
             Self::Plain(split) => std::slice::from_ref(split),

@@ -1,4 +1,4 @@
-//! A partner's policy set: its policies and settings as of one moment; and which policy a booking takes.
+//! A partner's policy set (its policies and settings at one moment), and the choice of a booking's policy.
 //!
 //! Invariant: versions are immutable and permanent, so a policy from an outdated set is still one of the partner's.
 
@@ -12,8 +12,8 @@ use crate::error::Error;
 use crate::input::{nearest, shorten};
 use crate::model::{PartnerSettings, Timestamp};
 
-/// How far a partner has come with its policies. At the same version it has the same ones, also where a database was put back,
-/// lost versions and gave their numbers to others: those were put at another time.
+/// The version of a partner's policies. Equal versions mean equal policies, even if a database was restored, lost versions
+/// and numbered others the same: the time of the last put differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PolicySetVersion {
     /// Versions put so far, all policies together.
@@ -31,19 +31,19 @@ impl Default for PolicySetVersion {
     }
 }
 
-/// A partner's policies and decisions as of one moment.
+/// A partner's policies and settings at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PolicySet {
-    /// Which policies these are.
+    /// The version of these policies.
     pub policy_set_version: PolicySetVersion,
-    /// What it had decided.
+    /// The partner's settings.
     pub settings: PartnerSettings,
     /// The latest version of each of its policies, by id.
     pub policies: BTreeMap<String, Policy>,
 }
 
 impl PolicySet {
-    /// Whether nothing changed since, for a partner that is at this version and decided this.
+    /// Whether the set is still current for a partner with this version and these settings.
     pub fn is_current(
         &self,
         policy_set_version: PolicySetVersion,
@@ -52,22 +52,22 @@ impl PolicySet {
         self.policy_set_version == policy_set_version && self.settings == *settings
     }
 
-    /// The policy with this id: the latest version of the partner's own, else the library's.
+    /// The policy with this id: the latest version of the partner's own, otherwise the library's.
     pub fn named(&self, policy_id: &str) -> Option<&Policy> {
         self.policies
             .get(policy_id)
             .or_else(|| Policy::template(policy_id))
     }
 
-    /// What to do about an id that names nothing.
+    /// The fix for an id that names no policy.
     pub fn fix_for(&self, policy_id: &str) -> String {
         fix_for(policy_id, self.policies.keys().map(String::as_str))
     }
 
-    /// The policy of a booking that chooses none: the partner's default for the event type, the partner's default, and,
-    /// where the operator allows it, the library's for the event type, which is `firm` for types it does not know.
+    /// The policy of a booking that chooses none: the partner's default for the event type, then the partner's default,
+    /// then, if the operator allows it, the library's default for the event type, which is `firm` for unknown types.
     ///
-    /// Refusals: `policy_unknown` for a default that names nothing.
+    /// Refusals: `policy_unknown` for a default that names no policy.
     pub fn default_for(
         &self,
         event_type: &str,
@@ -98,7 +98,7 @@ impl PolicySet {
     }
 }
 
-/// What to do about an id that is none of these and none of the library's.
+/// The fix for an id that is neither one of these nor in the library.
 pub(crate) fn fix_for<'a>(policy_id: &str, own: impl Iterator<Item = &'a str>) -> String {
     let library: Vec<&str> = Policy::template_ids().collect();
     let known: Vec<&str> = own.chain(library.iter().copied()).collect();
@@ -190,7 +190,7 @@ mod tests {
                 .fix_for("nothing-like-it")
                 .contains("case_by_case")
         );
-        // A library that grows later does not take a partner's name away.
+        // A template added to the library later does not replace a partner's policy of that name.
         policy_set.policies.extend([own("firm", 9)]);
         assert_eq!(policy_set.named("firm").unwrap().document().version, 9);
     }

@@ -1,4 +1,4 @@
-//! The question for an evaluation: which booking, by whom, for what reason, at which instant.
+//! The question of an evaluation: which booking, who cancels, why and when.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,32 +8,32 @@ use super::terms::Terms;
 use super::words::{Actor, Reason};
 use crate::model::{Amount, BookingId, Timestamp};
 
-/// A booking as far as evaluation cares.
+/// A booking as evaluation sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
     /// Its id.
     pub booking_id: BookingId,
     /// Its frozen terms.
     pub terms: &'a Terms,
-    /// Where it stands.
+    /// Its state.
     pub standing: Standing<'a>,
     /// Its changes of date, oldest first; the terms hold the current date.
     pub reschedules: &'a [PastReschedule],
 }
 
-/// Where a booking stands.
+/// The state of a booking.
 #[derive(Debug, Clone, Copy)]
 pub enum Standing<'a> {
     /// Recorded, not protected.
     Created,
     /// Its terms are in the ledger.
     Protected,
-    /// Canceled, with what was recorded.
+    /// Canceled, with the recorded cancellation.
     Canceled(&'a Recorded),
 }
 
 impl<'a> Standing<'a> {
-    /// Where a booking stands that is or is not protected, with its recorded cancellation if there is one.
+    /// The state of a booking, from its protection and its recorded cancellation, if there is one.
     pub fn of(protected: bool, recorded: Option<&'a Recorded>) -> Self {
         match (recorded, protected) {
             (Some(recorded), _) => Self::Canceled(recorded),
@@ -59,27 +59,27 @@ pub struct Recorded {
     pub evaluation: Evaluation,
 }
 
-/// Whether a question is asked or a booking canceled.
+/// Whether the caller only asks or cancels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// What would be if: changes nothing, any instant from the booking's creation on.
+    /// A hypothetical question: changes nothing; any instant from the booking's creation on.
     Evaluate,
     /// The cancellation itself.
     Cancel,
 }
 
-/// What is asked.
+/// The question.
 #[derive(Debug, Clone, Copy)]
 pub struct Question {
-    /// Asked or done.
+    /// Whether the caller asks or cancels.
     pub mode: Mode,
     /// Who cancels.
     pub actor: Actor,
     /// Why, when it is known.
     pub reason: Option<Reason>,
-    /// The instant to judge (`asOf` or `effectiveAt`); the instant of receipt when not said.
+    /// The instant to judge (`asOf` or `effectiveAt`); the instant of receipt if absent.
     pub at: Option<Timestamp>,
-    /// The present instant.
+    /// The current instant.
     pub received_at: Timestamp,
     /// How many pieces of evidence come with it.
     pub evidence: usize,

@@ -1,7 +1,7 @@
-//! Reads a policy as an author writes it and writes its defaults out.
+//! Reads a policy as an author writes it and fills in its defaults.
 //!
-//! Every fault is reported by JSON pointer with a fix; what crosses fields (currency, order of tiers) is checked here
-//! too, so that a document which exists is one that can be evaluated.
+//! Every fault is reported by JSON pointer with a fix. Rules across fields (currency, order of tiers) are checked here too,
+//! so that every existing document can be evaluated.
 
 use std::cell::Cell;
 
@@ -17,11 +17,11 @@ use crate::input::{Draft, Form, Value, shorten};
 use crate::limits::{POLICY_NAME_CHARS, POLICY_SPLITS, POLICY_TIERS, TIME_ZONE_CHARS};
 use crate::model::{Amount, Currency};
 
-/// Reads the whole policy; `known_id` is the id it must have, when that is known from elsewhere.
+/// Reads the whole policy; `known_id` is the id it must have, if that is known from elsewhere.
 pub(super) fn document(form: &mut Form<'_, '_>, known_id: Option<&str>) -> Option<Document> {
     let policy_id = match known_id {
         Some(id) if !form.has("policyId") => {
-            // Offered as a field there is, all the same.
+            // Bound even so, so that the form knows and describes the field.
             form.optional("policyId", policy_id);
             Some(id.to_owned())
         }
@@ -100,7 +100,7 @@ const FLOORS: [(&str, Floor); 2] = [
     ("reset", Floor::Reset),
 ];
 
-/// What fixed amounts need to know, and whether there were any.
+/// The currency of fixed amounts, and whether there were any.
 struct Money {
     currency: Option<Currency>,
     currency_is_there: bool,
@@ -198,7 +198,7 @@ fn force_majeure(form: &mut Form<'_, '_>, money: &Money) -> Option<ForceMajeure>
     })
 }
 
-/// Exactly one of the six kinds of outcome.
+/// Reads exactly one of the six kinds of outcome.
 fn outcome(form: &mut Form<'_, '_>, money: &Money) -> Option<Outcome> {
     let lesser = form.optional("lesserOf", |v| splits(v, money));
     let greater = form.optional("greaterOf", |v| splits(v, money));
@@ -225,7 +225,7 @@ fn splits(value: &mut Value<'_, '_>, money: &Money) -> Option<Vec<Split>> {
     Some(splits)
 }
 
-/// A split, or `Some(None)` when the object is one of the `other` kinds. Faults unless there is exactly one kind.
+/// Reads a split; `Some(None)` if the object is one of the `other` kinds. It is a fault unless there is exactly one kind.
 fn split(form: &mut Form<'_, '_>, money: &Money, other: &[&str]) -> Option<Option<Split>> {
     let refund = form.optional("refundBps", basis_points);
     let compensation_bps = form.optional("compensationBps", basis_points);
@@ -274,7 +274,7 @@ impl Money {
                 "Send digits as text, like \"150.00\": no sign, no leading zero, at most four decimals.",
             );
         }
-        // Without a currency there is a fault already, and no minor unit to count in.
+        // A missing currency is already a fault, and there is no minor unit to count in.
         let Some(currency) = self.currency else {
             return Some(FixedAmount {
                 text: text.into(),
@@ -303,10 +303,10 @@ pub fn is_policy_id(text: &str) -> bool {
     whole && text.bytes().next().is_some_and(word)
 }
 
-/// What [`is_policy_id`] takes, as a pattern (ECMA 262).
+/// The pattern (ECMA 262) of what [`is_policy_id`] accepts.
 pub const POLICY_ID_PATTERN: &str = "^[a-z0-9][a-z0-9_-]{0,63}$";
 
-/// What is right where [`is_policy_id`] says no.
+/// The fix for a text that [`is_policy_id`] refuses.
 pub(crate) const POLICY_ID_FIX: &str =
     "Send 1 to 64 lower-case letters, digits, \"_\" and \"-\", beginning with a letter or digit.";
 
@@ -334,7 +334,7 @@ fn same_id(value: &mut Value<'_, '_>, id: &str) -> Option<String> {
     )
 }
 
-/// What names of IANA zones are made of.
+/// The pattern of IANA zone names.
 const TIME_ZONE_PATTERN: &str = "^[A-Za-z][A-Za-z0-9_+/-]*$";
 
 /// Reads the name of an IANA zone; its fault is `time_zone_unknown`.

@@ -1,7 +1,7 @@
-//! Reschedules, and what they leave behind: the step reached before the event was moved.
+//! Reschedules, and the step reached before the event was moved, which they leave behind.
 //!
-//! Invariant: the step reached is read from the schedule that was in force and disclosed then, never recomputed, so that
-//! neither the new date nor a later edition of the time-zone tables changes it.
+//! Invariant: the step reached is read from the schedule that was in force and disclosed at the time, never recomputed, so
+//! neither the new date nor a later edition of the time zone tables changes it.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,16 +18,16 @@ use crate::model::{Amount, Timestamp};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PastReschedule {
-    /// When it was changed, whole seconds.
+    /// When it was changed, in whole seconds.
     pub at: Timestamp,
-    /// The date it had until then, as it was given.
+    /// The date before the change, as it was given.
     pub previous_event_date: EventDate,
     /// What the organizer's cancellation would have cost at that instant; null when a person would have decided.
     pub reached: Option<Amount>,
 }
 
 impl PastReschedule {
-    /// The change at `at`, after those `before`, of a booking that was under `former` terms until then.
+    /// The change at `at`, after the changes `before`, of a booking whose terms were `former`.
     pub fn of(former: &Terms, before: &[Self], at: Timestamp) -> Self {
         let at = Self::instant(at, former.created_at, before);
         Self {
@@ -39,19 +39,19 @@ impl PastReschedule {
 }
 
 impl PastReschedule {
-    /// The instant that counts, whole seconds: never before the booking or the change before, whatever two clocks say.
+    /// The instant that counts, in whole seconds: never before the booking or the previous change, even if clocks differ.
     pub(crate) fn instant(at: Timestamp, created_at: Timestamp, before: &[Self]) -> Timestamp {
         let earliest = before.last().map_or(created_at, |last| last.at);
         at.max(earliest).max(created_at).floor_to_second()
     }
 }
 
-/// The organizer's penalty at an instant under terms that no change of date went before.
+/// The organizer's penalty at an instant under these terms, ignoring any earlier change of date.
 fn reached_under(terms: &Terms, at: Timestamp) -> Option<Amount> {
     if let Some(segment) = segment_at(&terms.schedule, at) {
         return segment.penalty;
     }
-    // Without a policy nothing is ever reached; after the claim window the last step was.
+    // Without a policy, nothing is ever reached; after the claim window, the last step is.
     let Some(stakes) = terms.stakes().ok()? else {
         return Amount::from_minor(0, terms.value.currency()).ok();
     };
@@ -61,9 +61,9 @@ fn reached_under(terms: &Terms, at: Timestamp) -> Option<Amount> {
     }
 }
 
-/// The organizer's schedule with what was reached before the event was moved; null where a person decides.
+/// The organizer's schedule including what was reached before the event was moved; null where a person decides.
 ///
-/// Refusals: those of the policy's currency, which no frozen terms meet.
+/// Refusals: those of the policy's currency, which frozen terms never cause.
 pub fn effective_schedule(
     terms: &Terms,
     reschedules: &[PastReschedule],
@@ -75,7 +75,8 @@ pub fn effective_schedule(
     Ok(raised(&terms.schedule, &stakes, reached))
 }
 
-/// A schedule with a floor under every rule that has one; a floor that only a person can say leaves those rules to one.
+/// A schedule with the floor applied to every rule that has one. If only a person can determine the floor, a person decides
+/// those rules.
 pub(super) fn raised(
     schedule: &[Segment],
     stakes: &Stakes<'_>,
@@ -104,7 +105,7 @@ pub(super) fn raised(
     schedule.iter().map(raise).collect()
 }
 
-/// The largest penalty reached at a change of date, minor units; `None` when a person would have had to say.
+/// The largest penalty reached at a change of date, in minor units; `None` if a person would have had to decide.
 pub(super) fn reached(document: &Document, reschedules: &[PastReschedule]) -> Option<i64> {
     if document.reschedule.floor == Floor::Reset {
         return Some(0);
@@ -154,7 +155,7 @@ mod tests {
             assert_eq!(reschedule.reached.map(Amount::minor), reached, "{at}");
             assert_eq!(reschedule.previous_event_date, firm.event_date);
         }
-        // A clock that is behind the one the booking was recorded by does not undo the step that held from the first second.
+        // A clock behind the one that recorded the booking does not undo the step in force from the first second.
         let strict = terms(Some(
             r#"{"policyId":"p","organizer":{"late":{"refundBps":0}}}"#,
         ));
@@ -162,7 +163,7 @@ mod tests {
         assert_eq!(early.reached.map(Amount::minor), Some(100_000));
         let bare = PastReschedule::of(&terms(None), &[], firm.claim_until);
         assert_eq!(bare.reached.map(Amount::minor), Some(0));
-        // A clock that is behind puts nothing before what was recorded by another.
+        // A clock that is behind dates nothing before what another clock recorded.
         let again = PastReschedule::of(&firm, &[bare], firm.created_at);
         assert_eq!(
             (again.at, again.reached.map(Amount::minor)),

@@ -1,7 +1,7 @@
 //! A resolution: the final result of a cancellation, or what a person still has to decide.
 //!
-//! A pure function of cancellation and evaluation, and later of a decision, so that a verifier makes it anew. Serde on it is
-//! the HTTP JSON; the ledger records the same, and the ledger alone keeps it.
+//! A pure function of cancellation and evaluation, and later of a decision, so that a verifier can recompute it. Serde on
+//! it is the HTTP JSON; the ledger records the same value and is the only place that keeps it.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub struct Resolution {
     pub partner_id: PartnerId,
     /// How far the booking is settled.
     pub status: ResolutionStatus,
-    /// What evidence stands behind it.
+    /// How well the ledger backs the resolution.
     pub evidence_grade: EvidenceGrade,
     /// Who canceled.
     pub canceled_by: Actor,
@@ -47,7 +47,7 @@ pub struct Resolution {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub supersedes: Option<ResolutionId>,
-    /// The decided resolution that replaces it; never in the ledger, which only grows.
+    /// The decided resolution that replaces this one; never in the ledger, which is append-only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub superseded_by: Option<ResolutionId>,
@@ -57,7 +57,7 @@ pub struct Resolution {
     pub decision: Option<ResolutionDecision>,
     /// The resolution in one line of at most 300 characters, without personal data.
     pub summary: String,
-    /// The computed result, and how it came about; `final`, or `review_required` while a person has to decide.
+    /// The computed result and its explanation; `final`, or `review_required` while a person has to decide.
     pub evaluation: Evaluation,
 }
 
@@ -67,9 +67,9 @@ pub struct Resolution {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct ResolutionDecision {
-    /// What goes back of what was paid; the rest is kept.
+    /// How much of what was paid is returned; the rest is kept.
     pub refund: Amount,
-    /// Who decided, in the partner's words: a name of an office or an id says enough.
+    /// Who decided, in the partner's words. The name of an office or an id is enough.
     pub decided_by: String,
     /// Why.
     pub rationale: String,
@@ -111,7 +111,7 @@ impl Resolution {
         }
     }
 
-    /// The resolution in this one's place, once a person decided under the booking's terms.
+    /// The resolution that replaces this one once a person decided under the booking's terms.
     ///
     /// Refusals: `refund_exceeds_paid`, `currency_mismatch`.
     pub fn decided(
@@ -124,7 +124,7 @@ impl Resolution {
         Ok(self.decided_as(decision, resolution_id, evaluation))
     }
 
-    /// As [`Self::decided`], with the evaluation at hand.
+    /// Does the same as [`Self::decided`] with an evaluation already computed.
     pub(crate) fn decided_as(
         &self,
         decision: ResolutionDecision,
@@ -150,7 +150,7 @@ impl Resolution {
             .map_or(self.canceled_at, |decision| decision.decided_at)
     }
 
-    /// What evaluation knows of it.
+    /// The part of it that evaluation uses.
     pub fn recorded(&self) -> Recorded {
         Recorded {
             canceled_by: self.canceled_by,
@@ -161,7 +161,7 @@ impl Resolution {
     }
 }
 
-/// The evaluation of a review that a person ended: that much goes back, the rest of what was paid is kept.
+/// The evaluation of a review that a person ended: `refund` is returned, the rest of what was paid is kept.
 fn decide(reviewed: &Evaluation, terms: &Terms, refund: Amount) -> Result<Evaluation, Error> {
     let paid = terms.paid;
     if refund.currency() != paid.currency() {

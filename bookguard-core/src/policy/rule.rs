@@ -1,4 +1,4 @@
-//! The name of the rule that decides: `organizer.tiers[0]`, `talent.cancel`, …
+//! The name of the rule that applies: `organizer.tiers[0]`, `talent.cancel`, …
 
 use std::borrow::Cow;
 use std::fmt;
@@ -25,7 +25,7 @@ pub enum Rule {
     PartnerCancel,
     /// `forceMajeure`.
     ForceMajeure,
-    /// An agreement of both sides; the one rule no policy holds.
+    /// An agreement of both sides; the only rule that is not in a policy.
     Mutual,
 }
 
@@ -42,7 +42,7 @@ impl Rule {
         ("mutual", Self::Mutual),
     ];
 
-    /// Whether a non-refundable deposit and a reached step are floors of this rule: the organizer's own rules.
+    /// Whether a non-refundable deposit and a reached step are minimums for this rule: true for the organizer's own rules.
     pub fn has_floors(self) -> bool {
         matches!(self, Self::Tier(_) | Self::Late | Self::OrganizerNoShow)
     }
@@ -70,7 +70,7 @@ impl FromStr for Rule {
             .and_then(|rest| rest.strip_suffix(']'))
             .ok_or(())?;
         let rule = Self::Tier(digits.parse().map_err(|_| ())?);
-        // One spelling only: `[+1]` and `[01]` are numbers too.
+        // Only one spelling is valid: `[+1]` and `[01]` would parse as numbers too.
         (rule.to_string() == text).then_some(rule).ok_or(())
     }
 }

@@ -1,4 +1,4 @@
-//! Compiles a policy into the organizer's schedule: who may still get what, until when, in UTC.
+//! Compiles a policy into the organizer's schedule: how much is returned until when, in UTC.
 //!
 //! Compiled once, when a booking is created, and disclosed; a later edition of the time-zone database changes nothing.
 //! Invariant: the segments follow each other without gap or overlap, to the second, from the booking's creation to the
@@ -12,7 +12,7 @@ use super::settlement::{Settled, Stakes};
 use super::zone::Zone;
 use crate::model::{Amount, Timestamp};
 
-/// One stretch of time in which one rule decides over the organizer's cancellation.
+/// A period in which one rule applies to the organizer's cancellation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
@@ -24,7 +24,7 @@ pub struct Segment {
     pub from: Timestamp,
     /// Its last second: the deadline, inclusive.
     pub to: Timestamp,
-    /// What goes back; null when a person decides.
+    /// What is returned; null when a person decides.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub refund: Option<Amount>,
     /// What is kept of the value, or owed; null when a person decides.
@@ -32,7 +32,7 @@ pub struct Segment {
     pub penalty: Option<Amount>,
 }
 
-/// The instants a schedule hangs on, whole seconds.
+/// The instants a schedule depends on, in whole seconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frame {
     pub zone: Zone,
@@ -46,7 +46,7 @@ impl Frame {
         self.zone.after(self.anchor, &document.claim_window)
     }
 
-    /// The schedule; empty when the booking was created after the claim window. `reached` as in [`Stakes::settle`].
+    /// The schedule; empty if the booking was created after the claim window. `reached` is as in [`Stakes::settle`].
     pub fn compile(&self, stakes: &Stakes<'_>, reached: i64) -> Vec<Segment> {
         let document = stakes.document;
         let claim_until = self.claim_until(document);
@@ -73,7 +73,7 @@ impl Frame {
         segments
     }
 
-    /// The organizer's rules with their last seconds, in the order in which they are asked.
+    /// The organizer's rules with their last seconds, in the order in which they apply.
     fn deadlines<'a>(
         &'a self,
         document: &'a Document,
@@ -97,7 +97,8 @@ impl Frame {
         }
     }
 
-    /// The last second of grace: within the time after booking and before the event; `None` when booked too late for it.
+    /// The last second of grace: within the time after booking and before the event; `None` if the booking was made too
+    /// late for it.
     fn grace_until(&self, document: &Document) -> Option<Timestamp> {
         let grace = document.grace.as_ref()?;
         let early_enough = match &grace.min_notice {
@@ -110,7 +111,7 @@ impl Frame {
     }
 }
 
-/// The segment an instant lies in.
+/// The segment that contains an instant.
 pub(super) fn segment_at(schedule: &[Segment], at: Timestamp) -> Option<&Segment> {
     schedule
         .iter()

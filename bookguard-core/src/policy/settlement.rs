@@ -1,7 +1,7 @@
 //! From a rule to money: penalty with its floors, refund, balance due, compensation, and the name of the result.
 //!
-//! Invariants: refund and balance due are never both above zero; when everything was paid, refund and penalty add up to
-//! the value.
+//! Invariants: refund and balance due are never both above zero; if everything was paid, refund and penalty add up to the
+//! value.
 
 use super::document::{Deposit, Document};
 use super::outcome::{Basis, Split};
@@ -9,7 +9,7 @@ use super::rule::Rule;
 use super::words::ResolutionPath;
 use crate::model::{Amount, Currency};
 
-/// What was promised and what was paid, under one policy.
+/// The amounts promised and paid, under one policy.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stakes<'p> {
     pub document: &'p Document,
@@ -18,16 +18,16 @@ pub(super) struct Stakes<'p> {
     pub paid: Amount,
 }
 
-/// What a rule comes to.
+/// The result of a rule.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Settled<'p> {
     /// A person decides.
     Manual,
-    /// Money.
+    /// Amounts of money.
     Sums(Settlement<'p>),
 }
 
-/// What a rule comes to in money.
+/// The result of a rule in money.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Settlement<'p> {
     pub penalty: Amount,
@@ -36,7 +36,7 @@ pub(super) struct Settlement<'p> {
     pub compensation: Amount,
     /// The split that set the penalty; `None` for an agreed figure and for a bound of a person's decision.
     pub split: Option<&'p Split>,
-    /// What set the penalty in the end.
+    /// What set the final penalty.
     pub bound: Bound,
 }
 
@@ -45,9 +45,9 @@ pub(super) struct Settlement<'p> {
 pub(super) enum Bound {
     /// The rule's own outcome.
     Outcome,
-    /// The non-refundable deposit is more than that.
+    /// The non-refundable deposit, which is more than the outcome.
     Deposit,
-    /// A step reached before a change of date is more than that.
+    /// A step reached before a change of date, which is more than the outcome.
     Reschedule,
 }
 
@@ -61,8 +61,8 @@ impl<'p> Stakes<'p> {
         }
     }
 
-    /// Settles by a rule of the policy. `reached` is the penalty of a step reached before a change of date, in minor
-    /// units. `None` when the policy has no such rule.
+    /// Settles by a rule of the policy. `reached` is the penalty of a step reached before a change of date, in minor units.
+    /// Returns `None` if the policy has no such rule.
     pub fn settle(&self, rule: Rule, reached: i64) -> Option<Settled<'p>> {
         let Some(charge) = self.document.outcome(rule)?.charge(self.basis) else {
             return Some(Settled::Manual);
@@ -89,7 +89,7 @@ impl<'p> Stakes<'p> {
         }))
     }
 
-    /// Settles by a figure both sides agreed on: that much goes back and nothing more is owed.
+    /// Settles by a figure both sides agreed on: that much is returned, and nothing more is owed.
     pub fn settle_agreed(&self, refund: Amount) -> Settlement<'p> {
         self.divide(self.paid.minor().saturating_sub(refund.minor()), 0)
     }
@@ -123,7 +123,7 @@ impl Settlement<'_> {
         self.path_of_sums()
     }
 
-    /// The name of the result, whoever or whatever set it. The first that fits wins.
+    /// The name of the result, independent of what set it. The first match wins.
     pub fn path_of_sums(&self) -> ResolutionPath {
         let zero = |amount: Amount| amount.minor() == 0;
         if !zero(self.compensation) {

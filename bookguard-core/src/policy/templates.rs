@@ -1,6 +1,6 @@
-//! The library of ready policies, and which of them an event type takes when nobody chose.
+//! The library of ready-made policies, and the default policy for each event type.
 //!
-//! Invariant: every template is read by the same rules as a partner's own policy, once per process.
+//! Invariant: every template is read by the same rules as a partner's own policy, and only once per process.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::document::Policy;
 
-/// The event type that stands for all others where defaults are chosen.
+/// The event type that stands for all others in a list of defaults.
 pub const EVERY_EVENT_TYPE: &str = "*";
 
 const LIBRARY_JSON: &str = include_str!("templates.json");
@@ -76,7 +76,7 @@ impl Policy {
             .map(|policy| policy.document().policy_id.as_str())
     }
 
-    /// The event types a template is the library's default for, in order; `*` is for all others.
+    /// The event types for which a template is the library's default, in order; `*` stands for all others.
     pub fn template_event_types(id: &str) -> Vec<&'static str> {
         let library = &*LIBRARY;
         let is = |index: usize| library.policies[index].document().policy_id == id;
@@ -91,7 +91,7 @@ impl Policy {
         types
     }
 
-    /// The library's default for a free-text event type: case, spaces and hyphens do not matter; `firm` when unknown.
+    /// The library's default for a free-text event type: case, spaces and hyphens do not matter; `firm` for unknown types.
     pub fn template_for_event_type(event_type: &str) -> &'static Policy {
         let library = &*LIBRARY;
         let index = library.by_event_type.get(&normalise_event_type(event_type));
@@ -99,15 +99,15 @@ impl Policy {
     }
 }
 
-/// The template that is this normalised document, if one is. Most stored terms hold a template; this spares reading
-/// and hashing it anew for every one of them.
+/// The template equal to this normalised document, if there is one. Most stored terms hold a template; this saves reading
+/// and hashing it each time.
 pub(super) fn known(document: &Value) -> Option<&'static Policy> {
     let library = &*LIBRARY;
     let index = library.documents.iter().position(|own| own == document)?;
     library.policies.get(index)
 }
 
-/// Lower case, with runs of anything that is not a letter or digit as one underscore: "Live Music" and "live-music" agree.
+/// Lower case, with each run of other characters than letters and digits as one underscore: "Live Music" equals "live-music".
 pub fn normalise_event_type(event_type: &str) -> String {
     let mut out = String::with_capacity(event_type.len());
     for c in event_type.chars() {

@@ -1,7 +1,7 @@
-//! Terms: everything that is fixed about a cancellation when the booking is created.
+//! Terms: everything about a cancellation that is fixed when the booking is created.
 //!
 //! The store keeps them as JSON, `protect` commits them to the ledger, the evidence packet discloses them, and every
-//! evaluation is computed from them alone. Invariant: nothing published or changed later reaches them.
+//! evaluation is computed from them alone. Invariant: nothing published or changed later affects them.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,34 +20,34 @@ use crate::model::{Amount, Currency, Timestamp};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Terms {
-    /// The policy; none when nobody chose one and the library's defaults are switched off.
+    /// The policy; absent if none was chosen and the library's defaults are switched off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<Adopted>,
     /// The event's date as it was given.
     pub event_date: EventDate,
-    /// The wall clock that counts: an IANA zone or a fixed offset.
+    /// The wall clock of the terms: an IANA zone or a fixed offset.
     pub time_zone: Zone,
     /// The event's start, whole seconds.
     pub anchor: Timestamp,
     /// The booking's value.
     pub value: Amount,
-    /// What counts as paid.
+    /// The amount that counts as paid.
     pub paid: Amount,
     /// When the booking was created, whole seconds.
     pub created_at: Timestamp,
     /// The last second in which a cancellation may be claimed.
     pub claim_until: Timestamp,
-    /// What was taken for granted.
+    /// What was assumed because it was not given.
     pub assumptions: Vec<Assumption>,
-    /// The organizer's schedule; empty without a policy and when created after the claim window.
+    /// The organizer's schedule; empty without a policy, or if the booking was created after the claim window.
     pub schedule: Vec<Segment>,
     /// Seconds by which the wall clock is ahead of UTC at the end of each step of the schedule, then at the event's start;
-    /// what repeats at the end is left out. Frozen, so that the local times that were disclosed can be told for ever; empty
-    /// on a clock with a fixed offset, which says so itself.
+    /// repeated values at the end are left out. Frozen, so that the disclosed local times can be reproduced forever. Empty
+    /// for a fixed offset, which needs none.
     pub offsets: Vec<i32>,
 }
 
-/// The policy a booking is under.
+/// The policy that applies to a booking.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Adopted {
@@ -59,7 +59,7 @@ pub struct Adopted {
     pub policy_source: PolicySource,
 }
 
-/// The facts of a booking that terms are made from.
+/// The facts of a booking from which its terms are made.
 #[derive(Debug, Clone, Copy)]
 pub struct Booked<'a> {
     /// When the event starts.
@@ -70,26 +70,26 @@ pub struct Booked<'a> {
     pub partner_time_zone: Option<&'a str>,
     /// The booking's value.
     pub value: Amount,
-    /// What was paid so far; the whole value when not said.
+    /// The amount paid so far; the whole value if absent.
     pub paid: Option<Amount>,
     /// When the booking is created.
     pub created_at: Timestamp,
 }
 
-/// What to do with a date that is not an instant when nobody named a zone.
+/// What to do with a date that is not an instant when there is no zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingZone {
     /// Refuse it with `time_zone_required`.
     Refuse,
-    /// Read it as UTC and say so.
+    /// Read it as UTC and record that as an assumption.
     AssumeUtc,
 }
 
 impl Terms {
     /// Freezes the terms of a booking.
     ///
-    /// Refusals: `time_zone_unknown`, `time_zone_required`, `policy_currency_mismatch`, `currency_mismatch` (paid in
-    /// another currency than the value's).
+    /// Refusals: `time_zone_unknown`, `time_zone_required`, `policy_currency_mismatch`, `currency_mismatch` (value and paid
+    /// amount have different currencies).
     pub fn freeze(
         policy: Option<(Policy, PolicySource)>,
         booked: &Booked<'_>,
@@ -146,10 +146,10 @@ impl Terms {
         Ok(terms)
     }
 
-    /// The terms of the same booking on another date: the same policy and sums, the schedule compiled anew.
+    /// The terms of the same booking on another date: the same policy and amounts, with a newly compiled schedule.
     ///
-    /// `time_zone` is the booking's own zone from now on. Without one, a zone that the policy or the partner gave stays;
-    /// the offset of the former date does not, because clocks change.
+    /// `time_zone` is the booking's own zone from now on. Without one, a zone given by the policy or the partner stays; the
+    /// offset of the former date does not, because clocks change.
     ///
     /// Refusals: those of [`Self::freeze`].
     pub fn rescheduled(
@@ -165,7 +165,7 @@ impl Terms {
         let booked = Booked {
             event_date,
             time_zone,
-            // The one place a zone can come from that is neither the booking, nor the policy, nor the date.
+            // The only remaining source of a zone: not the booking, the policy or the date.
             partner_time_zone: given,
             value: self.value,
             paid: Some(self.paid),
@@ -180,16 +180,16 @@ impl Terms {
         Self::freeze(policy, &booked, missing_zone)
     }
 
-    /// The policy's hash, when there is a policy.
+    /// The policy's hash, if there is a policy.
     pub fn policy_hash(&self) -> Option<&str> {
         self.policy
             .as_ref()
             .map(|policy| policy.policy_hash.as_str())
     }
 
-    /// Checks terms from outside against themselves: the hash is the policy's, and anchor, claim window and schedule
-    /// are what the policy gives for these facts. A newer time-zone database can change the latter for events that were
-    /// far ahead; only the hash is beyond doubt.
+    /// Checks terms from outside for consistency: the hash is the policy's, and anchor, claim window and schedule are what
+    /// the policy gives for these facts. A newer time zone database can change the latter for events that were far ahead;
+    /// only the hash is certain.
     ///
     /// Refusals: `terms_policy_hash`, `terms_schedule`, and those of the policy's currency.
     pub fn verify(&self) -> Result<(), Error> {
@@ -228,8 +228,8 @@ impl Terms {
         Ok(())
     }
 
-    /// Seconds by which the wall clock was ahead of UTC, when the terms were frozen, at the end of a step of the schedule,
-    /// or, with the number of its steps, at the event's start.
+    /// Seconds by which the wall clock was ahead of UTC, when the terms were frozen, at the end of a step of the schedule.
+    /// With the number of steps as `step`, at the event's start.
     pub fn offset(&self, step: usize) -> i32 {
         match self.time_zone {
             Zone::Fixed(offset) => offset.local_minus_utc(),
@@ -240,7 +240,7 @@ impl Terms {
         }
     }
 
-    /// The instants the schedule hangs on.
+    /// The instants the schedule depends on.
     pub(super) fn frame(&self) -> Frame {
         Frame {
             zone: self.time_zone,
@@ -249,7 +249,7 @@ impl Terms {
         }
     }
 
-    /// The same booking on another date, in another zone.
+    /// The same instants for another date and zone.
     pub(super) fn frame_for(&self, event_date: EventDate, zone: Zone) -> Frame {
         Frame {
             zone,
@@ -258,7 +258,7 @@ impl Terms {
         }
     }
 
-    /// What is divided under the policy, if there is one. Refusals: `policy_currency_mismatch`, `currency_mismatch`.
+    /// The amounts that the policy divides, if there is one. Refusals: `policy_currency_mismatch`, `currency_mismatch`.
     pub(super) fn stakes(&self) -> Result<Option<Stakes<'_>>, Error> {
         let currency = self.value.currency();
         same_currency(currency, self.paid.currency())?;
@@ -311,7 +311,7 @@ fn same_currency(value: Currency, paid: Currency) -> Result<(), Error> {
     ))
 }
 
-/// The first zone there is: the booking's, the policy's, the partner's, the offset of the date.
+/// The first available zone: the booking's, the policy's, the partner's, the offset of the date.
 fn zone(policy: Option<&Adopted>, booked: &Booked<'_>) -> Result<Option<Zone>, Error> {
     if let Some(name) = booked.time_zone {
         return named(name, "The booking's").map(Some);

@@ -1,10 +1,11 @@
-//! Freezing and evaluating: the cases that need words.
+//! Freezing and evaluating: the cases that need explanation.
 
 use serde_json::{Value, json};
 
 mod clocks;
 mod disclosures;
 mod endings;
+mod moments;
 mod properties;
 
 use super::*;
@@ -47,7 +48,7 @@ fn firm() -> Terms {
     terms_of("firm", &booked("2026-06-20T19:00:00Z"))
 }
 
-/// The same at 19:00 in New York.
+/// The terms of `firm` for 19:00 in New York.
 fn firm_in_new_york() -> Terms {
     terms_of("firm", &booked_in_new_york())
 }
@@ -59,7 +60,7 @@ fn booked_in_new_york() -> Booked<'static> {
     }
 }
 
-/// The terms of a policy of the booking's own, for the same event in UTC.
+/// The terms of a booking's own policy, for the same event in UTC.
 fn own(policy: &str) -> Terms {
     let policy = Policy::from_json(policy).unwrap();
     let policy = Some((policy, PolicySource::Booking));
@@ -70,7 +71,7 @@ fn evaluated(terms: &Terms, question: &Question) -> Evaluation {
     evaluate(&protected(terms), question).unwrap()
 }
 
-/// The code with which the question is refused.
+/// The code of the question's refusal.
 fn refused(terms: &Terms, question: &Question) -> String {
     let error = evaluate(&protected(terms), question).unwrap_err();
     error.code.into_owned()
@@ -294,12 +295,13 @@ fn an_explanation_names_the_deadline_on_both_clocks_and_both_amounts() {
 fn the_next_change_is_the_first_second_of_another_refund() {
     let terms = firm_in_new_york();
     // Grace and the first tier both return everything: the change is the end of the tier.
-    let evaluation = evaluated(&terms, &ask("2026-01-10T16:00:00Z"));
-    let next = evaluation.next_change.unwrap();
-    assert_eq!(
-        (next.at, next.then_refund),
-        (at("2026-05-21T23:00:01Z"), Some(usd("500")))
-    );
+    for received in ["2026-01-10T16:00:00Z", "2026-05-21T23:00:00Z"] {
+        let next = evaluated(&terms, &ask(received)).next_change.unwrap();
+        assert_eq!(
+            (next.at, next.then_refund),
+            (at("2026-05-21T23:00:01Z"), Some(usd("500")))
+        );
+    }
     let last = evaluated(&terms, &ask("2026-06-20T00:00:00Z"));
     assert_eq!(
         last.next_change, None,
@@ -401,6 +403,7 @@ fn an_agreement_is_what_both_sides_say_and_nothing_more_is_owed() {
         ),
         (Some(usd("100")), Some(usd("200")), Some(usd("0")))
     );
+    assert!(agreed(Some(usd("300"))).is_ok(), "all that was paid");
     assert_eq!(agreed(None).unwrap_err().code, "agreed_refund_required");
     assert_eq!(
         agreed(Some(usd("300.01"))).unwrap_err().code,
@@ -456,7 +459,7 @@ fn terms_that_were_changed_are_found_out() {
         let changed: Terms = serde_json::from_value(json).unwrap();
         assert_eq!(changed.verify().unwrap_err().code, code);
     }
-    // A rule the policy does not have is refused, not looked up.
+    // A rule that the policy does not have is refused, not looked up.
     let mut json = sound;
     json["schedule"][1]["ruleId"] = json!("organizer.tiers[9]");
     let changed: Terms = serde_json::from_value(json).unwrap();

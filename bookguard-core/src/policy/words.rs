@@ -1,4 +1,4 @@
-//! The closed vocabularies of policies, evaluations and resolutions: each enum and its words exist here and only here.
+//! The closed vocabularies of policies, evaluations and resolutions. Each enum and its words are defined only here.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ macro_rules! vocabulary {
         }
 
         impl $name {
-            /// All of them with their words, in the order of declaration.
+            /// All values with their words, in the order of declaration.
             pub const WORDS: &'static [(&'static str, Self)] = &[$(($word, Self::$variant)),+];
 
             /// The word.
@@ -33,13 +33,13 @@ macro_rules! vocabulary {
 }
 
 vocabulary! {
-    /// How far an evaluation can be relied on.
+    /// How reliable an evaluation is.
     EvaluationStatus {
-        /// The booking is not protected yet; the numbers are what they would be.
+        /// The booking is not protected yet; the numbers are those it would have if it were.
         Provisional = "provisional",
         /// The policy is anchored in the ledger.
         Evaluated = "evaluated",
-        /// A machine cannot know; the alternatives are shown.
+        /// The facts do not determine the result; the alternatives are shown.
         ReviewRequired = "review_required",
         /// Canceled and recorded.
         Final = "final",
@@ -57,19 +57,19 @@ vocabulary! {
         MutualAgreement = "mutual_agreement",
         /// A refund and, on top of it, compensation.
         RefundWithCompensation = "refund_with_compensation",
-        /// Less was paid than is kept: the rest is owed.
+        /// Less was paid than is kept: the difference is owed.
         BalanceDue = "balance_due",
         /// Nothing was paid and nothing is owed.
         NoMoneyDue = "no_money_due",
-        /// All that was paid goes back.
+        /// Everything that was paid is returned.
         FullRefund = "full_refund",
-        /// All that was paid is kept.
+        /// Everything that was paid is kept.
         NoRefund = "no_refund",
-        /// A part goes back.
+        /// A part is returned.
         PartialRefund = "partial_refund",
         /// A person decides.
         ManualReview = "manual_review",
-        /// Nothing: closed, or not evaluable.
+        /// Nothing happens: the claim window has passed, or there is no policy.
         None = "none",
     }
 }
@@ -77,9 +77,9 @@ vocabulary! {
 vocabulary! {
     /// Who cancels.
     Actor {
-        /// The one who booked.
+        /// The side that booked.
         Organizer = "organizer",
-        /// The one who is booked.
+        /// The side that is booked.
         Talent = "talent",
         /// The platform.
         Partner = "partner",
@@ -99,13 +99,13 @@ vocabulary! {
         Illness = "illness",
         /// The venue cannot be used.
         VenueUnavailable = "venue_unavailable",
-        /// The weather, short of force majeure.
+        /// The weather, if it is not force majeure.
         Weather = "weather",
-        /// What nobody could prevent; has a rule of its own.
+        /// An event that nobody could prevent; has its own rule.
         ForceMajeure = "force_majeure",
-        /// Someone did not come; only from the event's start on.
+        /// Someone did not come; possible only from the event's start on.
         NoShow = "no_show",
-        /// The organizer did not pay; judged as the organizer's cancellation, whoever calls.
+        /// The organizer did not pay; judged as the organizer's cancellation, no matter who calls.
         NonPayment = "non_payment",
         /// Safety.
         Safety = "safety",
@@ -115,7 +115,7 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// Where a booking's policy comes from; the first one there is applies.
+    /// Where a booking's policy comes from; the first available source applies.
     PolicySource {
         /// Written on the booking itself.
         Booking = "booking",
@@ -131,11 +131,11 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// What an evaluation takes for granted because nobody said it.
+    /// What an evaluation assumes because it was not given.
     Assumption {
-        /// Nobody chose a policy; the library's default was taken.
+        /// No policy was chosen; the library's default was used.
         PolicyAssumedFromLibrary = "policy_assumed_from_library",
-        /// A local date without any time zone was read as UTC.
+        /// A local date without a time zone was read as UTC.
         TimeZoneAssumedUtc = "time_zone_assumed_utc",
         /// The cancellation counts from before it was received.
         Backdated = "backdated",
@@ -145,11 +145,11 @@ vocabulary! {
 vocabulary! {
     /// Why a person has to decide.
     ReviewReason {
-        /// The policy asks for evidence and there is none.
+        /// The policy requires evidence, and none was given.
         EvidenceMissing = "evidence_missing",
-        /// The time zone is not known and another one gives another rule.
+        /// The time zone is unknown, and another one would give another rule.
         TimeZoneAmbiguous = "time_zone_ambiguous",
-        /// Counted from the instant of receipt another rule would apply, and nothing proves the earlier notice.
+        /// Another rule would apply at the instant of receipt, and no evidence supports the earlier notice.
         BackdatedAcrossDeadline = "backdated_across_deadline",
         /// The policy itself leaves this case to people.
         ManualRule = "manual_rule",
@@ -169,11 +169,11 @@ vocabulary! {
 }
 
 vocabulary! {
-    /// What stands behind a resolution.
+    /// How well the ledger backs a resolution.
     EvidenceGrade {
-        /// The booking was recorded; its terms were fixed by their hash only.
+        /// The booking was only recorded; its terms were fixed by their hash alone.
         RecordOnly = "record_only",
-        /// The booking was protected: its terms themselves were in the ledger before it was canceled.
+        /// The booking was protected: its terms were in the ledger before it was canceled.
         LedgerAnchored = "ledger_anchored",
     }
 }

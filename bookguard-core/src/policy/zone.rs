@@ -1,7 +1,7 @@
-//! Wall clocks: from local time to instants and back, and calendar steps.
+//! Wall clocks: conversion between local times and instants, and calendar steps.
 //!
-//! Invariant: every local time has exactly one instant. One that does not exist moves forward by the gap, one that
-//! exists twice is the earlier of the two. Instants that come from here are whole seconds.
+//! Invariant: every local time has exactly one instant. A local time that does not exist moves forward by the gap; one that
+//! exists twice means the earlier of the two. Instants computed here are whole seconds.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -34,7 +34,7 @@ impl Zone {
         name.parse().ok().map(Self::Named)
     }
 
-    /// The IANA name a person most likely meant, for an error's fix.
+    /// The IANA name closest to what was typed, for an error's fix.
     pub fn nearest_iana(typed: &str) -> Option<&'static str> {
         let names: Vec<&'static str> = chrono_tz::TZ_VARIANTS.iter().map(|tz| tz.name()).collect();
         nearest(typed, &names)
@@ -88,7 +88,7 @@ impl Zone {
         self.step(from, 1, duration)
     }
 
-    /// The deadline at a local time on the day that is `before` ahead of `from`.
+    /// The deadline at a local time on the day `before` ahead of `from`.
     pub fn cutoff(self, from: Timestamp, before: &Duration, time: TimeOfDay) -> Timestamp {
         let day = if before.minutes() == 0 {
             (self.to_local(from) - TimeDelta::days(i64::from(before.days()))).date()
@@ -98,14 +98,14 @@ impl Zone {
         self.at(day, time)
     }
 
-    /// A time of day on a date.
+    /// The instant of a time of day on a date.
     pub fn at(self, day: NaiveDate, time: TimeOfDay) -> Timestamp {
         let minutes = TimeDelta::minutes(i64::from(time.minutes()));
         self.to_instant(day.and_time(NaiveTime::MIN) + minutes)
     }
 
     fn step(self, from: Timestamp, sign: i64, duration: &Duration) -> Timestamp {
-        // Without a calendar step the instant must not go through the wall clock, which shows some hours twice.
+        // Without a calendar step, the instant must not pass through the wall clock, which shows some hours twice.
         let stepped = if duration.days() == 0 {
             from
         } else {
@@ -120,11 +120,11 @@ impl Zone {
 
 fn instant(local: NaiveDateTime, offset: FixedOffset) -> Timestamp {
     let seconds = i64::from(offset.local_minus_utc());
-    // Floored, because the last instant there is, to which later ones are held, is not a whole second.
+    // Floored, because the last possible instant, to which later ones are clamped, is not a whole second.
     Timestamp::from_ms(local.and_utc().timestamp_millis() - seconds * 1000).floor_to_second()
 }
 
-/// The offset in force just before the gap `local` lies in. No gap is longer than a day and a half.
+/// The offset in force just before the gap that contains `local`. No gap is longer than a day and a half.
 fn offset_before_gap(tz: Tz, local: NaiveDateTime) -> FixedOffset {
     (1..=144)
         .find_map(|quarters| {
@@ -179,7 +179,7 @@ mod tests {
                 "2026-06-20T19:00:00",
                 "2026-06-20T23:00:00Z",
             ),
-            // Skipped in spring: forward by the gap. Repeated in autumn: the earlier.
+            // Skipped in spring: forward by the gap. Repeated in autumn: the earlier one.
             (
                 "America/New_York",
                 "2026-03-08T02:30:00",
@@ -234,7 +234,7 @@ mod tests {
                 Timestamp::parse(expected)
             );
         }
-        // The second 01:30 of the autumn night stays the second one when nothing is stepped.
+        // The second 01:30 of the autumn night stays the second one if there is no step.
         let second = Timestamp::parse("2026-11-01T06:30:00Z").unwrap();
         assert_eq!(
             york.before(second, &Duration::parse("P0D").unwrap()),

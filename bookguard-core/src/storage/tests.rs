@@ -1,4 +1,4 @@
-//! When a state begins, what is tried meanwhile, and what is told of it.
+//! When a state begins, what is probed meanwhile, and what is reported about it.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn an_outage_is_reported_once_per_reason_and_once_when_it_is_over() {
     assert!(!failed(&mut outage, &StoreError::Full, began + 2 * S));
     assert_eq!(Outage::lasts(outage.as_ref()), Some(Reason::Full));
     assert!(Outage::ended(&mut outage, began + 9 * S).is_none());
-    // A small write finds a gap; the next large one does not.
+    // A small write still fits; the next large one does not.
     outage.as_mut().unwrap().over = Some(began + 3 * S);
     assert_eq!(Outage::lasts(outage.as_ref()), None);
     assert!(Outage::ended(&mut outage, began + 3 * S).is_none());
@@ -43,7 +43,7 @@ fn what_nobody_knows_is_tried_and_nothing_else() {
     let moved = StoreError::Moved(String::new());
     let room = Some(10 * DISK_RESERVE);
     let none = Some(DISK_RESERVE - 1);
-    // Asked about, written so long ago, free, refused with, upkeep fails: tried.
+    // Somebody asked, time since the last write, free bytes, reason of refusals, upkeep fails: probed.
     for (asked, written, free, writes, upkeep, tried) in [
         (false, None, room, None, false, false),
         (true, None, room, None, false, true),
@@ -82,7 +82,7 @@ fn health_says_why_and_that_it_is_over() {
         (StoreError::ReadOnly, Some("storage_read_only")),
         (StoreError::Busy, Some("storage_failing")),
         (StoreError::Corrupt(String::new()), Some("storage_failing")),
-        // The head says that.
+        // The head itself says it.
         (StoreError::Moved(String::new()), None),
     ] {
         storage.refused(&error, 1);

@@ -1,7 +1,7 @@
-//! A copy of a database file in one file, made while others read and write it: what `bookguard backup` does.
+//! Backs up a database file into one file while others read and write it, for `bookguard backup`.
 //!
-//! The engine knows what to copy and how; this module looks after the file. Invariants: the file appears under its name whole,
-//! durable and readable by nobody but its owner, or not at all; nothing that is there is written over.
+//! The engine knows what to copy and how; this module handles the file. Invariants: under its name, the file appears
+//! whole, durable and readable only by its owner, or not at all. Nothing that exists is overwritten.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::ledger::Hash;
 use crate::private;
 
-/// A backup that was made.
+/// A finished backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackedUp {
     /// Bytes of the file.
@@ -24,26 +24,26 @@ pub struct BackedUp {
     pub origin: String,
     /// Entries of the log.
     pub size: u64,
-    /// Its root.
+    /// The log's root.
     pub root: Hash,
-    /// How long it took.
+    /// How long the backup took.
     pub elapsed: Duration,
 }
 
-/// Why there is no backup. Nothing is left of it.
+/// Why there is no backup. Nothing of it is left behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BackupError {
-    /// What was asked makes no sense: `file_exists`, `not_a_file`, `no_ledger`.
+    /// The request makes no sense: `file_exists`, `not_a_file`, `no_ledger`.
     Refused(Error),
-    /// Something failed, in a sentence that names it.
+    /// Something failed; the sentence names it.
     Failed(String),
 }
 
-/// Copies the database into `to`, which must not be there. It holds one moment: everything that was committed before, and
-/// nothing of what came later. The ledger's key is not in it. `progress` is told how many of how many pages are copied.
+/// Copies the database into `to`, which must not exist. The copy holds one moment: everything committed before it and
+/// nothing that came later. It does not contain the ledger's key. `progress` receives the pages copied and the total.
 ///
 /// # Errors
-/// As [`BackupError`] says.
+/// As [`BackupError`] lists.
 pub fn backup(
     database: &Database,
     to: &Path,
@@ -143,7 +143,7 @@ fn full(to: &Path) -> String {
     )
 }
 
-/// The file while it is made, beside where it will be; removed unless it is published.
+/// The file while it is being made, beside its final place. It is removed unless it is published.
 struct Draft(PathBuf);
 
 impl Draft {
@@ -158,12 +158,12 @@ impl Draft {
         Ok(Self(path))
     }
 
-    /// Gives the file its name, never in place of another, and makes the name durable.
+    /// Gives the file its name, without replacing another file, and makes the name durable.
     fn publish(self, to: &Path) -> io::Result<()> {
         match fs::hard_link(&self.0, to) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
-            // Not every file system has links.
+            // Some file systems have no hard links.
             Err(_) if to.symlink_metadata().is_err() => fs::rename(&self.0, to)?,
             Err(_) => return Err(io::ErrorKind::AlreadyExists.into()),
         }
@@ -173,7 +173,7 @@ impl Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        // Gone already where it was renamed.
+        // Gone already if it was renamed.
         let _ = fs::remove_file(&self.0);
     }
 }

@@ -1,8 +1,9 @@
-//! Writes what a batch caused: one multi-row statement per table, the tiles, and the head last.
+//! Writes a batch's changes: one multi-row statement per table, the tiles, and the head last.
 
 use std::collections::HashMap;
 
 use super::conn::{Arg, Conn, Statement, StoreError, insert, select_in, update};
+use super::terms::hash_bytes;
 use super::{endpoints, keys, policies, projection, recoveries, retention};
 use crate::engine::batch::PartnerState;
 use crate::engine::change::{Change, DeliveryState, Entry, EventRow, Pruned};
@@ -19,7 +20,7 @@ use crate::policy::Resolution;
 use crate::seal::Seal;
 use crate::webhook::Attempt;
 
-/// A key that no request has: others are digests.
+/// A key that no request can have: real keys are digests.
 const TRIED: &[u8; 32] = &[0; 32];
 
 /// The ledger's part of a batch.
@@ -30,17 +31,17 @@ pub(crate) struct Append<'a> {
     pub to: Head,
     /// The log's name and key after the batch.
     pub log: (&'a str, &'a str),
-    /// Every tile the batch touched, as it stands now.
+    /// Every tile the batch touched, in its new state.
     pub tiles: &'a [Tile],
     /// The signed checkpoint of `to`.
     pub checkpoint: &'a str,
     /// The time of the last entry.
     pub written: i64,
-    /// Whether the checkpoint is one to keep for good.
+    /// Whether the checkpoint is kept for good.
     pub keep: bool,
 }
 
-/// An answer to be remembered: its key, the request's digest, and the sealed body.
+/// An answer to remember: its key, the request's digest, and the sealed body.
 pub(crate) struct Answered {
     pub key: [u8; 32],
     pub request: [u8; 32],
@@ -56,31 +57,31 @@ pub(crate) struct Writes<'a> {
     policies: Vec<(PartnerId, &'a KeptPolicy)>,
     bookings: Vec<(&'a NewBooking, &'a Entry)>,
     entries: Vec<&'a Entry>,
-    /// The last entries of bookings that were there before.
+    /// The last new entry of each existing booking whose other columns did not change.
     chains: Vec<(BookingId, &'a Entry)>,
-    /// The same of those that are otherwise than they were.
+    /// The same for existing bookings that did change.
     changed: Vec<(&'a BookingState, &'a Entry)>,
-    /// Resolutions that were not there before.
+    /// Resolutions made by this batch.
     resolutions: Vec<&'a Logged<Resolution>>,
     events: Vec<&'a EventRow>,
-    /// What is counted of each partner that had an event.
+    /// The new counters of each partner with an event in this batch.
     counts: Vec<(PartnerId, u64, Usage)>,
     deliveries: Vec<(EventId, EndpointId, DeliveryState)>,
-    /// Where deliveries stand that were there before, each once.
+    /// The new states of existing deliveries, each delivery once.
     updated: Vec<(EventId, EndpointId, DeliveryState)>,
     attempts: Vec<(EventId, EndpointId, u32, String)>,
-    /// The changed health of endpoints, each once.
+    /// The changed health of endpoints, each endpoint once.
     health: Vec<(EndpointId, EndpointHealth)>,
-    /// What is left of the bodies of old events.
+    /// What replaces the bodies of pruned events.
     pruned: Vec<(EventId, Pruned)>,
-    /// The same events, whose attempts go.
+    /// Pruned events, whose attempts are deleted.
     unattempted: Vec<EventId>,
-    /// What does not come in groups.
+    /// Statements that are not grouped.
     single: Vec<Statement<'a>>,
 }
 
 impl<'a> Writes<'a> {
-    /// Sorts the changes of a batch by table. `partners` say what their counts come to.
+    /// Sorts the changes of a batch by table. `partners` has their new counters.
     pub fn collect(
         changes: &'a [Change],
         partners: &HashMap<PartnerId, PartnerState>,
@@ -136,7 +137,7 @@ impl<'a> Writes<'a> {
 
     fn add(&mut self, change: &'a Change, seal: &Seal) {
         match change {
-            // The head's own columns are written with it.
+            // Written with the rows of the booking, its entries, or the head.
             Change::BookingAdded(_)
             | Change::Entry(_)
             | Change::BookingChanged(_)
@@ -204,7 +205,8 @@ impl<'a> Writes<'a> {
                 "DELETE FROM answer WHERE key IN (SELECT key FROM answer WHERE at_ms < $1 LIMIT 1000)",
                 vec![before.ms().into()],
             )),
-            // SQLite writes nothing where a row is set to what it is. This leaves nothing behind, and pages to be written.
+            // SQLite skips the write if an UPDATE changes nothing. Inserting and deleting a row leaves no trace but
+            // writes pages.
             Change::WriteTried => self.single.extend([
                 Statement::new(
                     "INSERT INTO answer (key, at_ms, request, body) VALUES ($1, 0, $1, $1)",
@@ -226,7 +228,7 @@ pub(crate) fn commit(
     let mut statements = rows(writes);
     insert(
         &mut statements,
-        // A key whose 24 hours are over but that housekeeping has not reached is simply taken over.
+        // Replaces an answer whose 24 hours are over and which housekeeping has not deleted yet.
         "INSERT INTO answer (key, at_ms, request, body) VALUES {} \
          ON CONFLICT (key) DO UPDATE SET at_ms = excluded.at_ms, request = excluded.request, body = excluded.body",
         answers,
@@ -245,7 +247,7 @@ pub(crate) fn commit(
     conn.commit(&statements).map(drop)
 }
 
-/// Adds the ledger's statements, the head's last.
+/// Adds the ledger's statements, ending with the head's.
 fn push_append<'a>(statements: &mut Vec<Statement<'a>>, append: &'a Append<'a>) {
     insert(
         statements,
@@ -265,8 +267,8 @@ fn push_append<'a>(statements: &mut Vec<Statement<'a>>, append: &'a Append<'a>) 
             vec![int(append.to.size), append.written.into(), append.checkpoint.into()],
         ));
     }
-    // A head that stands elsewhere makes the size null, which its column refuses: the engine itself undoes the batch,
-    // and nobody has to look at a result before the commit that travels with it.
+    // If the stored head differs, the size becomes null. The column refuses that, so the engine itself undoes the
+    // batch, and the COMMIT can travel in the same flight without anyone looking at a result first.
     statements.push(Statement::new(
         "UPDATE head SET size = CASE WHEN size = $1 AND root = $2 THEN CAST($3 AS BIGINT) END, root = $4, checkpoint = $5, \
          origin = $6, vkey = $7, written_ms = $8 WHERE id = 1",
@@ -332,7 +334,7 @@ fn rows<'a>(writes: &'a Writes<'a>) -> Vec<Statement<'a>> {
     statements
 }
 
-/// Policies and bookings: the rows that name a policy by its hash.
+/// Adds policies and bookings. Bookings name a policy by its hash.
 fn push_bookings<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) {
     let adopted = writes
         .bookings
@@ -348,7 +350,7 @@ fn push_bookings<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>
     for (hash, body) in texts {
         statements.push(Statement::new(
             "INSERT INTO policy (hash, body) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING",
-            vec![hash.into(), body.into()],
+            vec![hash_bytes(hash), body.into()],
         ));
     }
     for (partner_id, kept) in &writes.policies {
@@ -368,7 +370,7 @@ fn push_bookings<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>
                 (&new.stream).into(),
                 Arg::Int(1),
                 entry.hash.as_bytes().into(),
-                new.terms.policy_hash().map_or(Arg::Null, Arg::from),
+                new.terms.policy_hash().map_or(Arg::Null, hash_bytes),
                 new.body.as_str().into(),
                 new.terms_body.as_str().into(),
             ]);
@@ -457,7 +459,7 @@ fn push_events<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) 
         &writes.deliveries,
         push_delivery,
     );
-    // They are there: so one statement moves many.
+    // The rows exist, so this always updates. As an INSERT, one statement updates many rows.
     insert(
         statements,
         "INSERT INTO delivery (event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms, since_ms) VALUES {} \
@@ -490,7 +492,7 @@ fn push_events<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) 
             args.extend(projection::pruned(pruned));
         },
     );
-    // After those that this batch adds: the last may have ended in it.
+    // After this batch's own attempts: a delivery may have ended in this batch.
     for events in writes.unattempted.chunks(PRUNED) {
         statements.extend(select_in(
             "DELETE FROM attempt WHERE event_id IN ({})",
@@ -506,14 +508,14 @@ fn push_delivery<'a>(
     args.extend(projection::delivery(event_id, endpoint_id, state));
 }
 
-/// Of the rows with the same key the last, in the order of the keys: no statement may meet a row twice.
+/// Keeps the last row of each key, in key order, because a statement must not meet a row twice.
 fn keep_last<T, K: Ord>(rows: &mut Vec<T>, key: impl Fn(&T) -> K) {
     rows.reverse();
     rows.sort_by_key(&key);
     rows.dedup_by_key(|row| key(row));
 }
 
-/// A count as the store keeps it. Counts are of rows, far below 2^63.
+/// Converts a count for the store. Counts are of rows, far below 2^63.
 pub(super) fn int(n: u64) -> Arg<'static> {
     Arg::Int(i64::try_from(n).unwrap_or(i64::MAX))
 }

@@ -1,8 +1,8 @@
 //! The seam between the store and a database engine: a list of statements goes in, a list of results comes out.
 //!
-//! A list, because a networked engine sends it in one flight; for the same reason a transaction begins with a list and
-//! ends with one. All SQL is the store's and is written once, in the dialect both engines share; an engine only runs
-//! it. This is also where tests inject faults.
+//! It takes a list because a networked engine sends the list in one flight. A transaction begins and ends with a list
+//! for the same reason. All SQL belongs to the store and is written once, in the dialect that both engines share; an
+//! engine only runs it. Tests inject faults here.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,18 +14,18 @@ use crate::model::id::Noun;
 
 /// One connection to a database.
 pub(crate) trait Conn: Send {
-    /// Runs the statements in order; the first failure ends the list.
+    /// Runs the statements in order and stops at the first failure.
     fn run(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError>;
-    /// Begins a transaction and runs the statements in it; on the writer's connection, takes the write turn before
-    /// the first, so that they see everything that was written in earlier turns. After an error none is begun.
+    /// Begins a transaction and runs the statements in it. The writer's connection takes the write turn before the
+    /// first statement, so that they see everything written in earlier turns. After an error no transaction is open.
     fn begin(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError>;
-    /// Runs the statements and makes the transaction durable, unless none was begun, or one of them fails or an earlier
-    /// one did: then nothing of it is kept. After any other error the outcome is unknown.
+    /// Runs the statements and makes the transaction durable. If no transaction was begun, or if any of its statements
+    /// failed, nothing is kept. After any other error the outcome is unknown.
     fn commit(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError>;
-    /// Undoes the transaction; the connection is usable afterwards, or dropped by its owner.
+    /// Undoes the transaction. Afterwards the connection is usable, or its owner drops it.
     fn rollback(&mut self);
-    /// Does what the engine leaves to be done after a commit, when it is time for it; whether nothing is left that has been
-    /// waiting for too long. Its failure takes nothing back that was committed.
+    /// Does the work that the engine defers after commits, if it is due. Returns `false` if some of it has been waiting
+    /// for too long. A failure does not affect what was committed.
     fn keep_up(&mut self) -> Result<bool, StoreError> {
         Ok(false)
     }
@@ -37,7 +37,7 @@ pub(crate) trait Conn: Send {
     }
 }
 
-/// One statement with its arguments `$1…$n`, first uses ascending.
+/// One statement with its arguments `$1…$n`, whose first uses must ascend.
 #[derive(Debug, Clone)]
 pub(crate) struct Statement<'a> {
     pub sql: &'static str,
@@ -68,7 +68,7 @@ fn arguments_ascend(sql: &str, count: usize) -> bool {
     highest == count
 }
 
-/// A value given to a statement.
+/// An argument of a statement.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Arg<'a> {
     Null,
@@ -78,7 +78,7 @@ pub(crate) enum Arg<'a> {
 }
 
 impl Arg<'_> {
-    /// The same value, holding on to nothing.
+    /// The same value without borrows.
     pub fn into_owned(self) -> Arg<'static> {
         match self {
             Self::Null => Arg::Null,
@@ -154,7 +154,7 @@ impl<'a, N: Noun> From<&'a Id<N>> for Arg<'a> {
     }
 }
 
-/// A value that came back.
+/// A value of a result.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Cell {
     Null,
@@ -163,7 +163,7 @@ pub(crate) enum Cell {
     Blob(Vec<u8>),
 }
 
-/// One row; asked for a column of another type than it holds, it says that the store is damaged.
+/// A row of a result. Reading a column as a type other than its own returns [`StoreError::Corrupt`].
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row(pub Vec<Cell>);
 
@@ -206,7 +206,7 @@ impl Row {
         }
     }
 
-    /// As [`text`](Self::text), out of the row.
+    /// As [`text`](Self::text), but moves the text out of the row.
     pub fn take_text(&mut self, column: usize) -> Result<String, StoreError> {
         match self.0.get_mut(column) {
             Some(Cell::Text(text)) => Ok(std::mem::take(text)),
@@ -264,40 +264,41 @@ fn unexpected(column: usize, wanted: &str, found: Option<&Cell>) -> StoreError {
     ))
 }
 
-/// What a database can refuse with.
+/// Why a database refuses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreError {
-    /// Another process keeps the write turn.
+    /// Another process holds the write turn.
     Busy,
-    /// No space left.
+    /// No space is left.
     Full,
-    /// The file or the file system does not allow writing.
+    /// The file or the file system does not allow writes.
     ReadOnly,
-    /// The engine cannot make sense of its file: the disk failed, or the file is damaged. It does not say which.
+    /// The engine cannot make sense of its file. Either the disk failed or the file is damaged; the engine does not say
+    /// which.
     Unreadable(String),
-    /// What is stored is not what the program wrote.
+    /// The stored data is not what the program wrote.
     Corrupt(String),
-    /// The database is another program's.
+    /// The database belongs to another program.
     Foreign,
     /// The database was written by a newer program.
     Newer {
-        /// The schema found.
+        /// The schema that was found.
         found: i64,
-        /// The newest this program knows.
+        /// The newest schema this program knows.
         known: i64,
     },
-    /// The log was moved to this database and goes on there.
+    /// The log was moved to this database and continues there.
     Moved(String),
-    /// The database's server does not answer, or takes nobody in at present.
+    /// The database's server does not answer, or accepts no connections at present.
     Unreachable(String),
-    /// The head moved under us: another writer without the write turn.
+    /// The head changed under us: somebody wrote without the write turn.
     HeadMoved,
     /// Anything else, in the engine's words.
     Failed(String),
 }
 
 impl StoreError {
-    /// There is no transaction to commit.
+    /// The error of a commit without a transaction.
     pub(super) fn not_begun() -> Self {
         Self::Failed("a commit came without its transaction; nothing was written".to_owned())
     }
@@ -334,8 +335,8 @@ impl fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
-/// Rows of one statement. A few sizes keep the cache of statements small. SQLite gains nothing from groups beyond 16, a
-/// server saves a message for each.
+/// The numbers of rows that one statement may have. A few fixed sizes keep the statement cache small. SQLite gains
+/// nothing from more than 16 rows; a server saves a message for each statement.
 const GROUPS: [usize; 6] = [64, 16, 8, 4, 2, 1];
 
 /// Splits `rows` into INSERTs of a few fixed sizes. `sql` ends in `VALUES {}`, optionally followed by a conflict clause.
@@ -350,8 +351,8 @@ pub(crate) fn insert<'a, T>(
     });
 }
 
-/// Splits new values of `columns` of rows, each named once, into UPDATEs of a few fixed sizes. `sql` is `UPDATE t SET {}
-/// WHERE id IN ({})`, and `args` gives the id and a value for each column.
+/// Splits new values of `columns` into UPDATEs of a few fixed sizes. `sql` is `UPDATE t SET {} WHERE id IN ({})`.
+/// `args` gives the id of a row and a value for each column. Each row occurs once.
 pub(crate) fn update<'a, T>(
     statements: &mut Vec<Statement<'a>>,
     sql: &'static str,
@@ -360,7 +361,8 @@ pub(crate) fn update<'a, T>(
     args: impl FnMut(&'a T, &mut Vec<Arg<'a>>),
 ) {
     grouped(rows, args, |group, width, list| {
-        // As the text first uses them: ids and values of the first column, values of the others.
+        // In the order in which the text first uses them: ids and values of the first column, then values of the
+        // others.
         let mut values: Vec<_> = columns
             .iter()
             .map(|_| Vec::with_capacity(2 * group))
@@ -373,7 +375,7 @@ pub(crate) fn update<'a, T>(
     });
 }
 
-/// Calls `each` with the rows, columns and arguments of one group after the other.
+/// Calls `each` with the rows, columns and arguments of each group in turn.
 fn grouped<'a, T>(
     rows: &'a [T],
     mut args: impl FnMut(&'a T, &mut Vec<Arg<'a>>),
@@ -393,8 +395,8 @@ fn grouped<'a, T>(
     }
 }
 
-/// A SELECT by a list of keys, for which `sql` has `IN ({})`. The list is padded to a power of two with its last
-/// key, so that few texts of each statement exist.
+/// A SELECT by a list of keys; `sql` has `IN ({})`. The list is padded with its last key to a power of two, so that
+/// each statement has only a few texts.
 pub(crate) fn select_in<'a, K>(sql: &'static str, keys: &'a [K]) -> Option<Statement<'a>>
 where
     &'a K: Into<Arg<'a>>,
@@ -407,12 +409,12 @@ where
     Some(Statement::new(expanded(sql, 0, size), args))
 }
 
-/// Statement texts by their pattern, rows, arguments of a row and, where they are named, columns.
+/// Statement texts by pattern, number of rows, arguments per row and, if named, columns.
 type Texts = HashMap<(&'static str, usize, usize, Columns), &'static str>;
 
 type Columns = &'static [&'static str];
 
-/// The text of a statement for so many rows (0: a bare list) of so many arguments.
+/// The text of a statement for `rows` rows (0: a bare list) of `columns` arguments each.
 fn expanded(sql: &'static str, rows: usize, columns: usize) -> &'static str {
     text(sql, rows, columns, &[], || {
         let group = |row: usize| {
@@ -432,7 +434,7 @@ fn expanded(sql: &'static str, rows: usize, columns: usize) -> &'static str {
     })
 }
 
-/// The text of an UPDATE of so many rows by id.
+/// The text of an UPDATE of `rows` rows by id.
 fn cases(sql: &'static str, rows: usize, columns: Columns) -> &'static str {
     text(sql, rows, columns.len(), columns, || {
         let ids: Vec<String> = (0..rows).map(|row| format!("${}", row * 2 + 1)).collect();
@@ -443,7 +445,7 @@ fn cases(sql: &'static str, rows: usize, columns: Columns) -> &'static str {
             };
             let case = |(row, id): (usize, &String)| format!(" WHEN {id} THEN ${}", value(row));
             let cases: String = ids.iter().enumerate().map(case).collect();
-            // No row comes to the last case. It says which type the others have.
+            // No row reaches the ELSE. It tells the engine the type of the other values.
             format!("{column} = CASE id{cases} ELSE {column} END")
         });
         let set: Vec<String> = set.collect();
@@ -452,7 +454,7 @@ fn cases(sql: &'static str, rows: usize, columns: Columns) -> &'static str {
     })
 }
 
-/// A text of so many rows and arguments each. There are a few dozen of them in the program's life, each made once.
+/// Returns a cached statement text. A program makes a few dozen of them, each once.
 fn text(
     sql: &'static str,
     rows: usize,
@@ -518,7 +520,7 @@ mod tests {
         assert_eq!(given.collect::<Vec<_>>(), [1, 10, 2, 20, -1, -2]);
         assert_eq!(statements.len(), 2);
 
-        // As many columns of the same table, and others.
+        // The same number of columns of the same table, but other columns.
         update(
             &mut statements,
             "UPDATE t SET {} WHERE id IN ({})",

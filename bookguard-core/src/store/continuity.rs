@@ -1,8 +1,8 @@
-//! Whether what a database holds goes on from what was published.
+//! Checks that the head in a database continues the head that was last published.
 //!
-//! A rolled back database is read and not written until it is whole again, or until the loss is accepted: then the same
-//! tree goes on under a new name, and its first entry under that name says so ([`Continuation`]). Invariant: a head is
-//! noted by the guard only when the head last seen is part of it.
+//! A database that was rolled back is read but not written until it is whole again or until the loss is accepted. In
+//! the second case the same tree continues under a new name, and its first entry under that name says so
+//! ([`Continuation`]). Invariant: the guard notes a head only if the head last seen is part of it.
 
 use super::StoredHead;
 use super::conn::{Conn, StoreError};
@@ -16,8 +16,9 @@ use crate::ledger::{Checkpoint, Hash, Tree, leaf_hash};
 use crate::log::Log;
 
 impl Log {
-    /// Whether the head that a database has goes on from the one last `seen`; if not, how. `tree` is the stored one, where
-    /// it is at hand. Costs a comparison while the two are the same, and at most one flight when the log has grown.
+    /// Checks whether the stored head continues the head last `seen`, and if not, says why. `tree` is the stored tree,
+    /// where it is at hand. Costs a comparison while both heads are the same, and at most one flight once the log has
+    /// grown.
     pub(crate) fn check(
         &self,
         conn: &mut dyn Conn,
@@ -54,8 +55,8 @@ impl Log {
         }))
     }
 
-    /// Checks a head that is about to be shown, says when that begins or ends to be amiss, and notes it if it is not.
-    /// `seen` was asked for before the database was.
+    /// Checks a head that is about to be shown, reports when a rollback begins or ends, and notes the head if it is
+    /// sound. `seen` was read before the database was.
     pub(crate) fn publish(
         &self,
         conn: &mut dyn Conn,
@@ -70,15 +71,15 @@ impl Log {
         Ok(rollback)
     }
 
-    /// Notes a head that was found to go on from `seen`.
+    /// Notes a head that was found to continue `seen`.
     pub(crate) fn note(&self, seen: Option<&PublishedHead>, head: PublishedHead) {
         if seen != Some(&head) {
             self.guard().note(seen, head);
         }
     }
 
-    /// Whether the log under its present name goes on from the one `seen`, as its own entries say: the head is signed by
-    /// this key, every entry on the way is in its tree and opens, and one of them names the log seen.
+    /// Whether the log's own entries prove that it continues the log `seen` under another name: this key signed the
+    /// head, every continuation on the way is in its tree and can be opened, and one of them names the log seen.
     fn leads(
         &self,
         conn: &mut dyn Conn,

@@ -1,15 +1,15 @@
 //! Where a database is: a SQLite file, or a PostgreSQL server's address.
 //!
-//! Only says where; opening is the engines'. Invariant: neither form of it that can be printed shows a password.
+//! Only names the place; the engines open it. Invariant: neither the `Display` nor the `Debug` form shows a password.
 
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The address of a database of Bookguard.
+/// The address of a Bookguard database.
 ///
-/// A text that begins with `postgres://` or `postgresql://` is a server's address, anything else a file's path, which may
-/// have `sqlite:` or `sqlite://` before it; a file that is really called so is named with `./` before it.
+/// A text that begins with `postgres://` or `postgresql://` is a server's address. Anything else is a file's path, with
+/// an optional prefix `sqlite:` or `sqlite://`. To name a file that really begins like that, put `./` before it.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Database {
     /// A SQLite file.
@@ -18,12 +18,12 @@ pub enum Database {
     Postgres(PostgresUrl),
 }
 
-/// A connection URI as PostgreSQL's own programs take it; it may hold a password, which is never shown.
+/// A connection URI as PostgreSQL's own programs take it. It may hold a password, which is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PostgresUrl(String);
 
 impl Database {
-    /// The file, when it is one.
+    /// The file's path, if it is a file.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match self {
@@ -34,7 +34,7 @@ impl Database {
 }
 
 impl PostgresUrl {
-    /// The whole address with what is secret in it.
+    /// The whole address, including its secrets.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -42,13 +42,13 @@ impl PostgresUrl {
 }
 
 impl fmt::Display for PostgresUrl {
-    /// Servers and database: no user's password, no parameters, which can hold one too.
+    /// Shows user name, servers and database. Leaves out the password and the parameters, which may hold one too.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scheme, rest) = self.0.split_once("://").unwrap_or(("postgres", &self.0));
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
         if path.contains('@') {
-            // A password with "/" or "?" in it, unescaped against the rule: where it ends is anybody's guess.
+            // A password with an unescaped "/" or "?", which the rules forbid: nobody can tell where it ends.
             return write!(f, "{scheme}://…");
         }
         let path = path.split(['?', '#']).next().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Endpoints and signing secrets in the store: what is written, loaded for a batch, and asked.
+//! Endpoints and signing secrets in the store: how they are written, loaded for a batch, and queried.
 //!
-//! An endpoint's document is as it was born but for what its partner changed; where it stands has a column of its own.
-//! Secrets are sealed, each for its owner.
+//! An endpoint's document changes only when its partner changes it; the endpoint's health is in columns of its own.
+//! Each secret is sealed for its owner.
 
 use std::ops::RangeInclusive;
 
@@ -16,23 +16,23 @@ use crate::limits::{
 use crate::model::{Endpoint, EndpointHealth, EndpointId, EndpointStatus, PartnerId, Timestamp};
 use crate::webhook::{DatedSecret, Keyring, Secret, SecretTerm};
 
-/// The endpoints of some partners.
+/// The endpoints of several partners.
 pub(super) const OF_PARTNERS: &str = "SELECT partner_id, status, failures, failing_ms, probe_ms, unverified_ms, body FROM endpoint \
      WHERE partner_id IN ({}) AND deleted_ms IS NULL";
 
-/// The health of some endpoints.
+/// The health of several endpoints.
 pub(super) const HEALTH: &str = "SELECT id, status, failures, failing_ms, probe_ms, unverified_ms FROM endpoint WHERE id IN ({}) AND deleted_ms IS NULL";
 
-/// When the secrets of some owners were made and take over.
+/// When the secrets of several owners were made and when each takes over.
 pub(super) const TERMS: &str = "SELECT owner, made_ms, from_ms FROM secret WHERE owner IN ({})";
 
-/// The health of endpoints that are to be tried at a moment further away than any pause there is: that of a suspended one, which grows
-/// with the time for which it has failed, or of one that is not verified.
+/// The health of endpoints whose next probe is further away than any pause. The pause of a suspended endpoint grows
+/// with the time for which it has failed. Endpoints that are not verified count too.
 const AHEAD: &str = "SELECT id, status, failures, failing_ms, probe_ms, unverified_ms FROM endpoint \
      WHERE probe_ms IS NOT NULL AND probe_ms > $1 AND deleted_ms IS NULL AND (status = 1 OR probe_ms > $2 \
      AND ((probe_ms - $3) * $4 > $5 - failing_ms OR probe_ms > $6)) ORDER BY probe_ms LIMIT $7";
 
-/// The health of endpoints whose address is new since a moment in the future.
+/// The health of endpoints whose address is marked unverified since a time in the future.
 const UNVERIFIED_AHEAD: &str = "SELECT id, status, failures, failing_ms, probe_ms, unverified_ms FROM endpoint \
      WHERE unverified_ms IS NOT NULL AND unverified_ms > $1 AND deleted_ms IS NULL ORDER BY unverified_ms LIMIT $2";
 
@@ -45,7 +45,7 @@ const PAGE_OF_ALL: &str = "SELECT partner_id, status, failures, failing_ms, prob
      WHERE id < $1 AND status >= $2 AND status <= $3 AND failures >= $4 AND failures <= $5 AND deleted_ms IS NULL \
      ORDER BY id DESC LIMIT $6";
 
-/// Every place an endpoint can stand in, with its number in the store. Whether it is failing, its failures say.
+/// Every stored status with its number. `Failing` is not stored: the number of failures says it.
 const STATUSES: [(i64, EndpointStatus); 4] = [
     (0, EndpointStatus::Disabled),
     (1, EndpointStatus::Active),
@@ -62,7 +62,7 @@ fn number(status: EndpointStatus) -> i64 {
     place.expect("the table has every status but Failing").0
 }
 
-/// The numbers and failures that an endpoint in this status has; in any, without one.
+/// The ranges of stored status and failures that `status` stands for; every value for `None`.
 fn stands(status: Option<EndpointStatus>) -> (RangeInclusive<i64>, RangeInclusive<i64>) {
     let warned = i64::from(WARNING_FAILURES);
     let failures = match status {
@@ -76,7 +76,7 @@ fn stands(status: Option<EndpointStatus>) -> (RangeInclusive<i64>, RangeInclusiv
     )
 }
 
-/// The health of an endpoint, from its columns status, failures, failing, probe and unverified, which begin at `from`.
+/// The health of an endpoint, from the columns status, failures, failing, probe and unverified, which begin at `from`.
 pub(crate) fn health(row: &Row, from: usize) -> Result<EndpointHealth, StoreError> {
     let found = row.int(from)?;
     let place = STATUSES.iter().find(|(number, _)| *number == found);
@@ -97,13 +97,13 @@ pub(crate) fn health(row: &Row, from: usize) -> Result<EndpointHealth, StoreErro
     })
 }
 
-/// An endpoint whose columns status, failures, failing, probe, unverified and body begin at `from`.
+/// An endpoint, from the columns status, failures, failing, probe, unverified and body, which begin at `from`.
 pub(crate) fn read(row: &Row, from: usize) -> Result<Endpoint, StoreError> {
     let endpoint: Endpoint = row.json(from + 5)?;
     Ok(endpoint.with_health(health(row, from)?))
 }
 
-/// Asks for endpoints whose next try was reckoned by a clock that was ahead of `now`, with [`read_health`].
+/// Asks for endpoints whose next probe was computed by a clock that was ahead of `now`. [`read_health`] reads the rows.
 pub(super) fn ahead(now: i64, most: i64) -> Statement<'static> {
     let after = |pause: i64| Arg::from(now.saturating_add(LEASE_SKEW_MS + pause));
     let args = vec![
@@ -118,7 +118,7 @@ pub(super) fn ahead(now: i64, most: i64) -> Statement<'static> {
     Statement::new(AHEAD, args)
 }
 
-/// As [`ahead`], for endpoints whose address is too new.
+/// As [`ahead`], for endpoints whose address is marked unverified since a time in the future.
 pub(super) fn unverified_ahead(now: i64, most: i64) -> Statement<'static> {
     let latest = now.saturating_add(LEASE_SKEW_MS + MOVED_MS);
     Statement::new(UNVERIFIED_AHEAD, vec![latest.into(), most.into()])
@@ -144,7 +144,7 @@ pub(super) fn read_of_partner(
     Ok(())
 }
 
-/// A term whose columns made and from begin at `from`.
+/// The term of a secret, from the columns made and from, which begin at `from`.
 pub(crate) fn term(row: &Row, from: usize) -> Result<SecretTerm, StoreError> {
     Ok(SecretTerm {
         made: Timestamp::from_ms(row.int(from)?),
@@ -163,7 +163,7 @@ pub(super) fn read_term(
     Ok(())
 }
 
-/// The document of an endpoint: where it stands is not in it.
+/// The stored document of an endpoint, which leaves out its health.
 fn document(endpoint: &Endpoint) -> String {
     let born = EndpointHealth::of(EndpointStatus::Active);
     let endpoint = endpoint.clone().with_health(born);
@@ -184,7 +184,7 @@ pub(super) fn added<'a>(partner_id: &'a PartnerId, endpoint: &'a Endpoint) -> St
     )
 }
 
-/// Writes an endpoint's document anew, and with `since` since when it takes what it takes.
+/// Rewrites an endpoint's document and, given `since`, the time since when it takes what it takes now.
 pub(super) fn changed(endpoint: &Endpoint, since: Option<Timestamp>) -> Statement<'_> {
     let id = &endpoint.endpoint_id;
     match since {
@@ -214,7 +214,8 @@ pub(super) fn set_health(endpoint_id: &EndpointId, health: EndpointHealth) -> St
     )
 }
 
-/// Ends an endpoint. What still waited for it is judged given up when it is read: there may be any number of such rows.
+/// Marks an endpoint deleted. Deliveries that wait for it count as given up when they are read, because there may be
+/// any number of such rows.
 pub(super) fn deleted(endpoint_id: &EndpointId, at: Timestamp) -> Statement<'_> {
     Statement::new(
         "UPDATE endpoint SET deleted_ms = $1, status = $2, failures = 0, failing_ms = NULL, probe_ms = NULL WHERE id = $3",
@@ -243,7 +244,7 @@ pub(super) fn secret_added<'a>(
     )
 }
 
-/// Forgets secrets.
+/// Deletes the secrets of an owner, or only those made before `made_before`.
 pub(super) fn secrets_forgotten(owner: &[u8; 16], made_before: Option<Timestamp>) -> Statement<'_> {
     let before = made_before.map_or(i64::MAX, Timestamp::ms);
     Statement::new(
@@ -253,7 +254,7 @@ pub(super) fn secrets_forgotten(owner: &[u8; 16], made_before: Option<Timestamp>
 }
 
 impl Reader<'_> {
-    /// A partner's endpoints, or everybody's and then each with whose it is; newest first, from below `before`.
+    /// The endpoints of one partner, or of all partners and then with their owners, newest first, below `before`.
     pub fn endpoints(
         &mut self,
         partner_id: Option<&PartnerId>,
@@ -287,7 +288,7 @@ impl Reader<'_> {
         shown.collect()
     }
 
-    /// One endpoint and its owner, unless it is deleted.
+    /// One endpoint and its owner, unless the endpoint is deleted.
     pub fn endpoint(&mut self, endpoint_id: &EndpointId) -> Read<Option<(PartnerId, Endpoint)>> {
         let row = self.first(
             "SELECT partner_id, status, failures, failing_ms, probe_ms, unverified_ms, body FROM endpoint \
@@ -297,13 +298,14 @@ impl Reader<'_> {
         row.map(|row| Ok((row.id(0)?, read(&row, 1)?))).transpose()
     }
 
-    /// The secret that webhooks of this partner are signed with at `at`.
+    /// The secret that signs this partner's webhooks at `at`.
     pub fn secret(&mut self, partner_id: &PartnerId, at: Timestamp) -> Read<Option<Secret>> {
         let keyring = self.keyring(partner_id, None)?;
         Ok(keyring.signing(at).first().map(|secret| (*secret).clone()))
     }
 
-    /// Every secret that signs, or will, what goes to this endpoint of the partner's; without one, the partner's alone.
+    /// Every secret that signs, now or later, what is sent to this endpoint of the partner. Without an endpoint, only
+    /// the partner's own secrets.
     pub fn keyring(
         &mut self,
         partner_id: &PartnerId,

@@ -1,7 +1,7 @@
-//! Events as they are asked for: one, a booking's, and a partner's log of them in the order of their numbers.
+//! Reads events: one event, the events of a booking, and a partner's log in the order of its numbers.
 //!
-//! Invariant: an event's deliveries and attempts are shown as of the same moment as the event, and the log has no gap: a
-//! number is seen only when all before it are.
+//! Invariants: an event is shown with its deliveries and attempts as of the same moment. The log has no gap: a number
+//! is visible only if all smaller numbers are.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -34,27 +34,27 @@ const STANDINGS: &str = "SELECT e.id, e.pruned_ms, d.endpoint_id, d.phase, d.att
      FROM event e LEFT JOIN delivery d ON d.event_id = e.id WHERE e.booking_id = $1";
 const ENDPOINTS: &str = "SELECT id, deleted_ms, body FROM endpoint WHERE id IN ({})";
 
-/// Events examined at a time when not all are shown.
+/// The number of events examined at a time if not all of them are shown.
 const PIECE: u32 = 128;
 
 /// An event as stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredEvent {
-    /// Its id.
+    /// The event's id.
     pub event_id: EventId,
-    /// Whose.
+    /// The partner it belongs to.
     pub partner_id: PartnerId,
-    /// Number in the partner's sequence.
+    /// Its number in the partner's log.
     pub seq: u64,
-    /// Which booking.
+    /// The booking it is about.
     pub booking_id: BookingId,
-    /// What happened.
+    /// Its type.
     pub event_type: EventType,
     /// Manual retries so far.
     pub retries: u32,
     /// Its body, or what is left of it.
     pub content: Content,
-    /// Where it goes.
+    /// Its deliveries.
     pub deliveries: Vec<StoredDelivery>,
 }
 
@@ -63,42 +63,43 @@ pub struct StoredEvent {
 pub struct StoredDelivery {
     /// The endpoint.
     pub endpoint_id: EndpointId,
-    /// Its address.
+    /// The endpoint's address.
     pub url: String,
-    /// Where it stands.
+    /// The state of the delivery.
     pub state: DeliveryState,
-    /// When it is due by itself: where nothing was accepted yet it then waits for its turn, and is sent later.
+    /// When the delivery itself is due. If the endpoint has not accepted anything yet, the delivery then waits for its
+    /// turn and is sent later.
     pub due: Option<Timestamp>,
     /// Its attempts, oldest first.
     pub attempts: Vec<Attempt>,
 }
 
-/// Which of a partner's events its log shows.
+/// Selects which of a partner's events a page shows.
 #[derive(Debug, Clone)]
 pub struct EventFilter {
-    /// Whose.
+    /// The partner.
     pub partner_id: PartnerId,
-    /// Only this booking's, which must be the partner's.
+    /// Only events of this booking, which must belong to the partner.
     pub booking_id: Option<BookingId>,
-    /// Only of this type.
+    /// Only events of this type.
     pub event_type: Option<EventType>,
-    /// Only in this status.
+    /// Only events in this status.
     pub status: Option<DeliveryStatus>,
 }
 
 /// A page of a partner's log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventPage {
-    /// The events, by number.
+    /// The events, ordered by number.
     pub events: Vec<StoredEvent>,
     /// The number up to which the log was examined.
     pub through: u64,
-    /// Whether there may be more behind it.
+    /// Whether more events may follow.
     pub has_more: bool,
 }
 
 impl StoredEvent {
-    /// Its status over all deliveries.
+    /// The status of the event over all its deliveries.
     pub fn status(&self) -> DeliveryStatus {
         let deliveries = self.deliveries.iter();
         DeliveryStatus::of_event(deliveries.map(|delivery| delivery.state.phase.into()))
@@ -114,8 +115,8 @@ impl Reader<'_> {
         self.whole(events)
     }
 
-    /// Where the deliveries of a booking's events stand: a digest that is another whenever something else is told of them. Each
-    /// attempt counts in its delivery, so no attempt is read for it.
+    /// A digest of the state of the deliveries of a booking's events. It changes whenever their description changes.
+    /// The delivery counts its attempts, so no attempts are read.
     pub fn standing_of(&mut self, booking_id: &BookingId) -> Read<[u8; 32]> {
         let rows = self.all(STANDINGS, vec![booking_id.into()])?;
         let mut endpoints = BTreeSet::new();
@@ -162,8 +163,8 @@ impl Reader<'_> {
 
     /// A partner's events after number `after`, oldest first.
     ///
-    /// They are examined a piece at a time and at most [`EVENTS_EXAMINED`] for a page, so a filter that matches little
-    /// costs as much as one that matches all, and its pages come up short.
+    /// Events are examined in pieces, and at most [`EVENTS_EXAMINED`] per page. So a filter that matches little costs
+    /// as much as one that matches everything, but its pages may be short.
     pub fn event_log(&mut self, filter: &EventFilter, after: u64, limit: u32) -> Read<EventPage> {
         let open = filter.event_type.is_none() && filter.status.is_none();
         let piece = if open { limit + 1 } else { PIECE };
@@ -195,8 +196,8 @@ impl Reader<'_> {
         Ok(page)
     }
 
-    /// Everybody's events of a type and in a status, newest first, from below `before`, and where the next page begins if there
-    /// may be one. Examined as [`Self::event_log`] does.
+    /// All partners' events of a type and in a status, newest first, below `before`, and where the next page begins if
+    /// there may be one. Events are examined as in [`Self::event_log`].
     pub fn all_events(
         &mut self,
         event_type: Option<EventType>,
@@ -232,7 +233,7 @@ impl Reader<'_> {
         Ok((self.whole(found)?, next))
     }
 
-    /// The number of a partner's latest event; 0 when it has none.
+    /// The number of a partner's latest event; 0 if it has none.
     pub fn last_event(&mut self, partner_id: &PartnerId) -> Read<u64> {
         let row = self.first(
             "SELECT events FROM partner WHERE id = $1",
@@ -251,7 +252,7 @@ impl Reader<'_> {
         rows.iter().map(event).collect()
     }
 
-    /// With deliveries, and these with their attempts.
+    /// Adds deliveries, with their attempts.
     fn whole(&mut self, events: Vec<StoredEvent>) -> Read<Vec<StoredEvent>> {
         let mut events = self.with_deliveries(events)?;
         let keys = keys(&events);
@@ -274,7 +275,7 @@ impl Reader<'_> {
         Ok(events)
     }
 
-    /// With deliveries in place of those they have, without attempts.
+    /// Replaces the deliveries of the events, without attempts.
     fn with_deliveries(&mut self, mut events: Vec<StoredEvent>) -> Read<Vec<StoredEvent>> {
         let keys = keys(&events);
         let Some(statement) = select_in(DELIVERIES, &keys) else {
@@ -317,7 +318,7 @@ fn stored_delivery(row: &Row) -> Result<StoredDelivery, StoreError> {
     let mut state = delivery(row, 3)?;
     let own = state.due.filter(|_| endpoint.unverified_since.is_some());
     if row.maybe_int(2)?.is_some() && state.phase != DeliveryPhase::Delivered {
-        // Nobody is there to deliver to any more.
+        // The endpoint is deleted, so nobody is left to deliver to.
         state = DeliveryState {
             phase: DeliveryPhase::Failed,
             due: None,
@@ -325,10 +326,10 @@ fn stored_delivery(row: &Row) -> Result<StoredDelivery, StoreError> {
             ..state
         };
     } else if !endpoint.enabled && state.lease.is_none() {
-        // It waits until the endpoint is brought back, and is not due until then.
+        // The endpoint is disabled. The delivery waits until it is enabled, and is not due until then.
         state.due = None;
     } else if state.lease.is_none() {
-        // What waits for a suspended one is not tried before that is.
+        // A delivery to a suspended endpoint is not tried before the endpoint's next probe.
         state.due = state.due.max(state.due.and(endpoint.next_probe_at));
     }
     Ok(StoredDelivery {

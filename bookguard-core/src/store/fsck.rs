@@ -1,9 +1,10 @@
-//! Checks a whole database against its ledger: what `bookguard ledger verify` reports.
+//! Checks a whole database against its ledger, for `bookguard ledger verify`.
 //!
-//! Everything the ledger's entries imply is computed anew, from the entries alone, and compared with what is stored: hashes,
-//! tiles, heads, chains, commitments, every booking's row, every event's bytes. What no entry speaks of is held to the
-//! rules that wrote it. Invariants: nothing is written; everything is read from one snapshot, in pages, so that memory does
-//! not grow with the database; damage becomes a finding and never ends the check early, except that of the file itself.
+//! The check recomputes everything that the ledger's entries imply, from the entries alone, and compares it with the
+//! stored data: hashes, tiles, heads, chains, commitments, every booking's row, every event's bytes. Rows that no entry
+//! describes are checked against the rules that wrote them. Invariants: nothing is written. Everything is read from one
+//! snapshot, in pages, so that memory does not grow with the database. Damage becomes a finding and never ends the
+//! check early, except damage to the file itself.
 
 mod booking;
 mod continued;
@@ -42,36 +43,36 @@ use crate::model::{
     BookingStatus, DeliveryStatus, EndpointId, EventId, EventType, PartnerId, Timestamp,
 };
 use crate::seal::Seal;
-use page::Brought;
+use page::PartnerTotals;
 
-/// How far two clocks of the service, or two readings of one that is set, may lie apart, milliseconds.
+/// The most that two clocks of the service, or one clock before and after it is set, may differ, in milliseconds.
 const CLOCK_SLACK_MS: i64 = 5 * 60 * 1000;
-/// Findings that are kept; more of them are only counted.
+/// The number of findings that are kept; further ones are only counted.
 const KEPT_FINDINGS: usize = 1_000;
-/// Rows of one page.
+/// The rows of one page.
 const PAGE: i64 = 1_000;
 
-/// Something in the database that is not as its ledger says.
+/// A discrepancy between the database and its ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What kind of thing, one word: `booking`, `entry`, `tile`, `event`, …
+    /// The kind of thing, in one word: `booking`, `entry`, `tile`, `event`, …
     pub what: &'static str,
-    /// Which one, and which part of it: `booking bkg_… field bookingValue`.
+    /// The thing, and which part of it: `booking bkg_… field bookingValue`.
     pub place: String,
-    /// What is wrong with it.
+    /// What is wrong.
     pub detail: String,
 }
 
-/// The database beside what was last published of its ledger.
+/// How the database relates to the head last published.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Guarded {
-    /// The file that remembers it.
+    /// The guard's file, which remembers that head.
     pub file: PathBuf,
-    /// The head it remembers; `None` without such a file.
+    /// The head it remembers; `None` if there is no such file.
     pub seen: Option<Arc<PublishedHead>>,
-    /// How the database lacks what was published, which is among the findings too.
+    /// What the database lacks of the published log. It is among the findings too.
     pub rollback: Option<Rollback>,
-    /// The same of a backup, which may lack what came after it.
+    /// The same for a backup, which may lack later entries. It is no finding.
     pub behind: Option<Rollback>,
 }
 
@@ -115,33 +116,33 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What came of checking a database.
+/// The result of checking a database.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LedgerReport {
-    /// Entries of the ledger that were checked.
+    /// The number of entries checked.
     pub entries: u64,
-    /// Bookings that were rebuilt and compared.
+    /// The number of bookings rebuilt and compared.
     pub bookings: u64,
-    /// Events that were compared.
+    /// The number of events compared.
     pub events: u64,
-    /// What is wrong, in the order found; at most the first thousand.
+    /// What is wrong, in the order found; at most the first thousand findings.
     pub findings: Vec<Finding>,
-    /// Findings beyond those.
+    /// The number of further findings.
     pub more: u64,
-    /// What does not fit together in time, which a clock that was wrong can cause; at most the first thousand.
+    /// Times that contradict each other, which a wrong clock can cause; at most the first thousand.
     pub warnings: Vec<Finding>,
-    /// Warnings beyond those.
+    /// The number of further warnings.
     pub more_warnings: u64,
-    /// What was last published of it.
+    /// How the database relates to the head last published.
     pub guard: Guarded,
-    /// How long it took.
+    /// How long the check took.
     #[serde(skip)]
     pub elapsed: Duration,
 }
 
 impl LedgerReport {
-    /// Whether nothing is wrong.
+    /// Whether there are no findings.
     #[must_use]
     pub fn clean(&self) -> bool {
         self.findings.is_empty()
@@ -155,10 +156,11 @@ impl LedgerReport {
     }
 }
 
-/// Checks the whole database; of a `backup` it is no finding that it lacks what came after it. `progress` is told how many of how many steps are done, a few times a second at most.
+/// Checks the whole database. A `backup` may lack what was written after it. `progress` receives the steps done and the
+/// total, at most a few times a second.
 ///
 /// # Errors
-/// When the database cannot be read at all; damage of any other kind is in the report.
+/// If the database cannot be read at all. Any other damage is in the report.
 pub(crate) fn verify(
     store: &Store,
     seal: &Seal,
@@ -167,7 +169,7 @@ pub(crate) fn verify(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<LedgerReport, StoreError> {
     let began = Instant::now();
-    // Asked before the snapshot is taken: whatever was published by then is in it, if all is well.
+    // Read before the snapshot is taken, so that a sound snapshot contains everything published by then.
     let guard = Guarded {
         file: log.guard().path().to_owned(),
         seen: log.guard().latest(),
@@ -210,7 +212,7 @@ pub(crate) fn verify(
     })
 }
 
-/// A check under way.
+/// A check in progress.
 struct Check<'a> {
     conn: &'a mut dyn Conn,
     seal: &'a Seal,
@@ -223,17 +225,17 @@ struct Check<'a> {
     findings: Findings,
     progress: Progress<'a>,
     counts: Counts,
-    /// Endpoints of which an attempt said 410 Gone, and when the last of them ended, milliseconds.
+    /// Endpoints at which an attempt received 410 Gone, and when the last such attempt ended, in milliseconds.
     gone: HashMap<EndpointId, i64>,
-    /// Endpoints of which an attempt may have said so that was pruned with its event.
+    /// Endpoints that may have answered 410 Gone in an attempt that was pruned with its event.
     forgotten: HashSet<EndpointId>,
-    /// What the bookings of each partner come to.
-    brought: HashMap<PartnerId, Brought>,
+    /// The usage by each partner's bookings.
+    brought: HashMap<PartnerId, PartnerTotals>,
     /// As [`Findings::absent`], over all pages.
     absent: HashMap<EndpointId, EventId>,
 }
 
-/// Rows that belong somewhere.
+/// The number of rows found by way of what they belong to.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     entries: u64,
@@ -270,7 +272,7 @@ impl Progress<'_> {
 
 impl Check<'_> {
     fn run(&mut self, store: &Store) -> Result<(), StoreError> {
-        // The engine looks at its file meanwhile, on a connection of its own.
+        // Meanwhile the engine checks its file on another connection.
         let (checked, faults) = thread::scope(|scope| {
             let engine = scope.spawn(|| store.faults());
             let checked = self.check_all();
@@ -303,7 +305,7 @@ impl Check<'_> {
         self.guard("the tables", rows)
     }
 
-    /// Damage that ends one part of the check is a finding, and the next part goes on.
+    /// Damage that ends one part of the check becomes a finding, and the next part continues.
     fn guard(&mut self, place: &str, part: Result<(), StoreError>) -> Result<(), StoreError> {
         if let Err(StoreError::Corrupt(what)) = part {
             let detail = format!("the rest cannot be read: {what}");
@@ -314,13 +316,13 @@ impl Check<'_> {
     }
 
     fn begin(&mut self) -> Result<(), StoreError> {
-        // Every entry is met twice: in the order of the log, and in that of its booking.
+        // Every entry is visited twice: in the order of the log and in the order of its booking.
         self.progress.total = self.count("SELECT COUNT(*) FROM entry")?.saturating_mul(2);
         self.progress.step(0);
         Ok(())
     }
 
-    /// Rows that were not met from any booking belong to none.
+    /// Reports rows that no booking led to: they belong to none.
     fn all_rows_met(&mut self) -> Result<(), StoreError> {
         let counts = self.counts;
         for (table, met, sql) in [
@@ -361,7 +363,7 @@ impl Check<'_> {
     }
 }
 
-/// A value as people read it.
+/// A value in readable form.
 fn word(column: &str, value: &Arg<'_>) -> String {
     let known = |n: i64| match column {
         "status" => Some(BookingStatus::WORDS.get(usize::try_from(n).ok()?)?.0),
@@ -380,7 +382,7 @@ fn word(column: &str, value: &Arg<'_>) -> String {
     }
 }
 
-/// The members of a document.
+/// The members of a JSON document.
 fn document(value: &Arg<'_>) -> Option<Map<String, Value>> {
     match value {
         Arg::Text(text) => serde_json::from_str(text).ok(),
@@ -389,20 +391,20 @@ fn document(value: &Arg<'_>) -> Option<Map<String, Value>> {
     }
 }
 
-/// Whether a column holds a document exactly as the program writes it.
+/// Whether a column holds the document exactly as the program writes it.
 fn spelled<T: Serialize>(row: &Row, column: usize, document: &T) -> bool {
     let text = serde_json::to_string(document);
     text.is_ok_and(|text| row.text(column) == Ok(text.as_str()))
 }
 
-/// What is wrong so far.
+/// The findings and warnings so far.
 #[derive(Debug, Default)]
 struct Findings {
     kept: Vec<Finding>,
     more: u64,
     warnings: Vec<Finding>,
     more_warnings: u64,
-    /// Deleted endpoints with the first event that should have gone there, unless they were gone already.
+    /// Deleted endpoints, each with the first event that should have gone there unless the endpoint was gone by then.
     absent: HashMap<EndpointId, EventId>,
 }
 
@@ -419,7 +421,7 @@ impl Findings {
         });
     }
 
-    /// Something that does not fit together in time: a clock that was wrong can cause it, so it is a warning.
+    /// Adds a warning about times that contradict each other, which a wrong clock can cause.
     fn doubt(&mut self, what: &'static str, place: impl Into<String>, detail: impl fmt::Display) {
         if self.warnings.len() == KEPT_FINDINGS {
             self.more_warnings += 1;
@@ -432,7 +434,7 @@ impl Findings {
         });
     }
 
-    /// A finding unless the two are equal.
+    /// Adds a finding if the stored value differs from the ledger's.
     fn same<T: PartialEq + fmt::Display>(
         &mut self,
         what: &'static str,
@@ -449,7 +451,7 @@ impl Findings {
         }
     }
 
-    /// A finding for each column of a row that is not as the facts have it.
+    /// Adds a finding for each column of a row that differs from the facts.
     fn compare(
         &mut self,
         what: &'static str,
@@ -483,7 +485,7 @@ impl Findings {
         }
     }
 
-    /// What is said of one thing.
+    /// Returns the collector of findings about one thing.
     fn of(&mut self, what: &'static str, place: String) -> Notes<'_> {
         Notes {
             findings: self,
@@ -504,7 +506,7 @@ impl Findings {
     }
 }
 
-/// What is said of one thing.
+/// The collector of findings about one thing.
 struct Notes<'a> {
     findings: &'a mut Findings,
     what: &'static str,
@@ -512,12 +514,12 @@ struct Notes<'a> {
 }
 
 impl Notes<'_> {
-    /// It is not as it must be.
+    /// Adds a finding.
     fn fault(&mut self, detail: impl Into<String>) {
         self.findings.add(self.what, self.place.clone(), detail);
     }
 
-    /// As [`Findings::doubt`].
+    /// Adds a warning, as [`Findings::doubt`] does.
     fn doubt(&mut self, detail: impl fmt::Display) {
         self.findings.doubt(self.what, self.place.clone(), detail);
     }

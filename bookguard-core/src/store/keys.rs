@@ -1,9 +1,9 @@
-//! Rows of API keys: what is written of them, and which of them are genuine.
+//! Rows of API keys: how they are written, and which of them are genuine.
 //!
-//! A key opens what its row says, so a row carries two codes under the sealing key: `mac` is over all that the key was made
-//! with, `standing` over whether it was revoked and when. Invariant: a row that somebody else than Bookguard wrote or changed
-//! counts nowhere; it is as if it were not there, and the check of a database names it. A whole row put back as it once was
-//! is genuine: against that stands no code, only the care for old copies.
+//! A row decides what its key may access, so it carries two codes made with the sealing key. `mac` covers everything
+//! the key was made with; `standing` covers whether and when it was revoked. Invariant: a row that was written or
+//! changed by anyone but Bookguard counts nowhere, as if it did not exist, and `fsck` reports it. A whole row that is
+//! put back in an earlier state is genuine. No code protects against that; only care for old copies does.
 
 use super::commit::json;
 use super::conn::{Row, Statement, StoreError};
@@ -11,7 +11,7 @@ use crate::engine::command::NewKey;
 use crate::model::{ApiKey, ApiKeyId, PartnerId, Timestamp};
 use crate::seal::Seal;
 
-/// Asks for rows of keys in the columns that [`read`] takes; what follows the table's name is to be added.
+/// A query for key rows with the columns that [`read`] takes. The argument follows the table's name.
 macro_rules! keys_where {
     ($rest:literal) => {
         concat!(
@@ -22,14 +22,14 @@ macro_rules! keys_where {
 }
 pub(super) use keys_where;
 
-/// Writes new keys.
+/// Inserts new keys.
 pub(super) const INSERT: &str =
     "INSERT INTO api_key (id, partner_id, hash, body, mac, standing) VALUES {}";
 
-/// What a key was made with, in the order the code is over it.
-type Born<'a> = (&'a [u8], &'a [u8], &'a [u8], &'a str);
+/// What a key was made with, in the order in which the code covers it.
+type KeyOrigin<'a> = (&'a [u8], &'a [u8], &'a [u8], &'a str);
 
-fn mac(seal: &Seal, (id, partner_id, hash, body): Born<'_>) -> [u8; 32] {
+fn mac(seal: &Seal, (id, partner_id, hash, body): KeyOrigin<'_>) -> [u8; 32] {
     seal.code(&[b"api_key", id, partner_id, hash, body.as_bytes()])
 }
 
@@ -39,7 +39,7 @@ fn standing(seal: &Seal, id: &[u8], revoked_ms: Option<i64>) -> [u8; 32] {
     seal.code(&[b"api_key standing", id, revoked])
 }
 
-/// The text and the codes of a new key.
+/// The stored text and the codes of a new key.
 pub(super) fn born(seal: &Seal, partner_id: &PartnerId, key: &NewKey) -> (String, [[u8; 32]; 2]) {
     let (id, body) = (key.key.api_key_id, json(&key.key));
     let made_with = (
@@ -52,7 +52,7 @@ pub(super) fn born(seal: &Seal, partner_id: &PartnerId, key: &NewKey) -> (String
     (body, codes)
 }
 
-/// Revokes a key, genuine or not.
+/// Revokes a key, whether its row is genuine or not.
 pub(super) fn revoked(seal: &Seal, api_key_id: &ApiKeyId, at: Timestamp) -> Statement<'static> {
     let code = standing(seal, api_key_id.as_bytes(), Some(at.ms()));
     Statement::new(
@@ -65,7 +65,7 @@ pub(super) fn revoked(seal: &Seal, api_key_id: &ApiKeyId, at: Timestamp) -> Stat
     )
 }
 
-/// What of a row is not as Bookguard wrote it; the row's columns as [`keys_where`] asks for them.
+/// The part of a row that Bookguard did not write, if any. The row has the columns of [`keys_where`].
 pub(super) fn forgery(row: &Row, seal: &Seal) -> Result<Option<&'static str>, StoreError> {
     let (id, revoked_ms) = (row.blob(0)?, row.maybe_int(3)?);
     let made_with = (id, row.blob(1)?, row.blob(2)?, row.text(4)?);
@@ -78,7 +78,7 @@ pub(super) fn forgery(row: &Row, seal: &Seal) -> Result<Option<&'static str>, St
     })
 }
 
-/// The key of a row and whose it is; `None` when the row is not genuine.
+/// The key of a row and its owner; `None` if the row is not genuine.
 pub(super) fn read(row: &Row, seal: &Seal) -> Result<Option<(PartnerId, ApiKey)>, StoreError> {
     if !matches!(forgery(row, seal), Ok(None)) {
         return Ok(None);
@@ -86,7 +86,7 @@ pub(super) fn read(row: &Row, seal: &Seal) -> Result<Option<(PartnerId, ApiKey)>
     Ok(Some((row.id(1)?, document(row)?)))
 }
 
-/// What a row says of its key, genuine or not.
+/// The key as its row describes it, whether the row is genuine or not.
 pub(super) fn document(row: &Row) -> Result<ApiKey, StoreError> {
     let mut key: ApiKey = row.json(4)?;
     key.revoked_at = row.maybe_int(3)?.map(Timestamp::from_ms);

@@ -10,20 +10,20 @@ use super::{
     StoredHead, endpoints, head_statement, policies, read_head, recoveries, retention, terms, tree,
 };
 use crate::engine::batch::{
-    BatchState, ChainState, EventState, KeyState, LoadedBooking, PartnerState, Prior,
+    BatchState, ChainState, EventState, KeyState, LoadedBooking, PartnerState, RememberedAnswer,
 };
 use crate::engine::change::{Content, DeliveryPhase, DeliveryState, Pruned};
 use crate::engine::command::Reclaim;
 use crate::engine::needs::Needs;
-use crate::evidence::facts::{LeafPlace, Logged, Resolved};
-use crate::evidence::{BookingState, Rescheduled};
+use crate::evidence::facts::{LeafPlace, Logged, ResolutionFact};
+use crate::evidence::{BookingState, RescheduleFact};
 use crate::ledger::{Hash, Leaf, leaf_hash};
 use crate::limits::{IDEMPOTENCY_TTL_MS, LEASE_MS, LEASE_SKEW_MS, RECLAIMED, RECOVERIES_MS};
 use crate::model::{EndpointId, EventId, EventType, Partner, PartnerStatus, Timestamp, Usage};
 use crate::seal::Seal;
 
-/// Takes the write turn with a transaction and loads the head and everything the batch needs, in one flight; with
-/// `growing`, also the answer to [`tree::growing`].
+/// Takes the write turn, and loads the head and everything the batch needs in one flight. If `growing` is set, also
+/// loads the answer to [`tree::growing`].
 pub(crate) fn begin(
     conn: &mut dyn Conn,
     seal: &Seal,
@@ -65,7 +65,8 @@ pub(crate) fn begin(
     Ok((head, growing, work))
 }
 
-/// The questions that fetch what is needed, each with who reads its answers, in the order that they build on.
+/// Asks the queries that fetch what is needed, each with the function that reads its rows. Later readers build on
+/// earlier ones, so the order matters.
 fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, Reader)) {
     ask(
         keys_in(
@@ -175,7 +176,7 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
     );
 }
 
-/// The recoveries, and the events that their next steps come by.
+/// Asks for the recoveries and for the events of their next steps.
 fn ask_recoveries(needs: &Needs, ask: &mut impl FnMut(Option<Statement<'static>>, Reader)) {
     ask(
         keys_in(recoveries::SOME, &needs.recoveries),
@@ -201,7 +202,7 @@ fn no_head() -> StoreError {
     StoreError::Corrupt("the log's head is missing".to_owned())
 }
 
-/// What reading a row may need besides the row.
+/// What a row reader may need besides the row.
 pub(super) struct Loading<'a> {
     seal: &'a Seal,
     now: i64,
@@ -209,7 +210,7 @@ pub(super) struct Loading<'a> {
 
 pub(super) type Reader = fn(&mut BatchState, &Loading<'_>, &Row) -> Result<(), StoreError>;
 
-/// A booking, its policy and how it was resolved. Shared with the readers.
+/// A booking, its policy and its resolution. Readers use it too.
 pub(crate) const BOOKINGS: &str = "SELECT b.id, b.stream, b.entries, b.tip, b.body, b.terms, b.policy_hash, p.body, b.protected_leaf, e.leaf, \
      b.resolution_leaf, r.leaf, r.facts, b.rescheduled_leaf, m.leaf, m.facts, b.moves \
      FROM booking b LEFT JOIN policy p ON p.hash = b.policy_hash LEFT JOIN entry e ON e.idx = b.protected_leaf \
@@ -224,15 +225,15 @@ const ENDED: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due
 const OF_NODE: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms, since_ms FROM delivery \
      WHERE lease IS NOT NULL AND lease >= $1 AND lease <= $2 ORDER BY due_ms LIMIT $3";
 
-/// What waits since a moment that is yet to come.
+/// Waiting deliveries whose wait was computed at a time that lies in the future.
 const AHEAD: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms, since_ms FROM delivery \
      WHERE lease IS NULL AND due_ms IS NOT NULL AND since_ms > $1 ORDER BY since_ms LIMIT $2";
-/// What is held for longer than leases last.
+/// Deliveries held for longer than a lease lasts.
 const HELD_AHEAD: &str = "SELECT event_id, endpoint_id, phase, attempts, charged, due_ms, lease, settled_leaf, begun_ms, since_ms FROM delivery \
      WHERE lease IS NOT NULL AND due_ms > $1 ORDER BY due_ms LIMIT $2";
 
-/// Asks for deliveries and endpoints whose times a clock reckoned that was ahead of `now` by more than clocks of nodes may be, some of
-/// each.
+/// Asks for up to `most` each of the deliveries and endpoints whose times come from a clock that was ahead of `now` by
+/// more than the clocks of two nodes may differ.
 pub(super) fn ahead(now: i64, most: i64) -> [(Statement<'static>, Reader); 4] {
     let latest = now.saturating_add(LEASE_SKEW_MS);
     let held = latest.saturating_add(LEASE_MS);
@@ -275,7 +276,7 @@ impl<const N: usize> AsKey for [u8; N] {
     }
 }
 
-/// A partner from its columns status, settings and body.
+/// A partner, from its columns status, settings and body.
 pub(crate) fn partner(
     row: &Row,
     status: usize,
@@ -298,7 +299,7 @@ pub(crate) fn partner(
     Ok(partner)
 }
 
-/// What a partner has brought in, from its columns bookings, bytes, day and day_events, of which the first is at `from`.
+/// A partner's usage, from the columns bookings, bytes, day and day_events, which begin at `from`.
 pub(crate) fn usage(row: &Row, from: usize) -> Result<Usage, StoreError> {
     Ok(Usage {
         bookings: row.size(from)?,
@@ -356,13 +357,13 @@ pub(crate) fn booking(row: &Row) -> Result<LoadedBooking, StoreError> {
     }
     if !row.is_null(10) {
         let place = place(row, 10, 11)?;
-        state.resolve_as(place, row.json::<Resolved>(12)?.resolution);
+        state.resolve_as(place, row.json::<ResolutionFact>(12)?.resolution);
     }
     let mut frozen = first.clone();
     let mut first_terms = None;
     if !row.is_null(13) {
         let place = place(row, 13, 14)?;
-        let fact: Rescheduled = row.json(15)?;
+        let fact: RescheduleFact = row.json(15)?;
         frozen = fact.terms.clone();
         first_terms = Some(first);
         state.moves = row.json(16)?;
@@ -376,7 +377,7 @@ pub(crate) fn booking(row: &Row) -> Result<LoadedBooking, StoreError> {
     })
 }
 
-/// Where an entry stands, from its number and its leaf.
+/// The place of an entry, from the columns of its index and its leaf.
 fn place(row: &Row, index: usize, leaf: usize) -> Result<LeafPlace, StoreError> {
     let leaf = row.blob(leaf)?;
     Ok(LeafPlace {
@@ -391,7 +392,7 @@ fn read_booking(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(),
     read_chain(work, row, 1)
 }
 
-/// Where a booking's chain stands, in the columns stream, entries and tip from `from` on.
+/// Reads the state of a booking's chain, from the columns stream, entries and tip, which begin at `from`.
 fn read_chain(work: &mut BatchState, row: &Row, from: usize) -> Result<(), StoreError> {
     let chain = ChainState {
         stream: row.bytes(from)?,
@@ -402,7 +403,7 @@ fn read_chain(work: &mut BatchState, row: &Row, from: usize) -> Result<(), Store
     Ok(())
 }
 
-/// An acceptance of a booking that was read before.
+/// Reads an acceptance of a booking that was read before.
 fn read_acceptance(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
     if let Some(booking) = work.bookings.get_mut(&row.id(0)?) {
         let known = &mut booking.state.acceptances;
@@ -431,7 +432,8 @@ fn read_deleted(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(),
     Ok(())
 }
 
-/// An event whose columns partner, type, retries, those of its body, number and booking begin at `from`.
+/// Adds an event, from the columns partner, type, retries, body, pruned, digest, number and booking, which begin at
+/// `from`.
 fn add_event(
     work: &mut BatchState,
     event_id: EventId,
@@ -451,7 +453,7 @@ fn add_event(
     Ok(())
 }
 
-/// A body, or what is left of it, whose columns body, pruned and digest begin at `from`.
+/// An event's body or what is left of it, from the columns body, pruned and digest, which begin at `from`.
 pub(crate) fn content(row: &Row, from: usize) -> Result<Content, StoreError> {
     let pruned = row.maybe_int(from + 1)?;
     match pruned.map(Timestamp::from_ms) {
@@ -466,7 +468,8 @@ pub(crate) fn content(row: &Row, from: usize) -> Result<Content, StoreError> {
     }
 }
 
-/// A delivery whose columns phase, attempts, charged, due, lease, settled_leaf, begun and since begin at `from`.
+/// A delivery, from the columns phase, attempts, charged, due, lease, settled_leaf, begun and since, which begin at
+/// `from`.
 pub(crate) fn delivery(row: &Row, from: usize) -> Result<DeliveryState, StoreError> {
     let phase = row.int(from)?;
     Ok(DeliveryState {
@@ -517,7 +520,7 @@ fn read_lapsed(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), 
 }
 
 fn read_answer(work: &mut BatchState, loading: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
-    // Its time may be over though housekeeping has not come by.
+    // It may have expired even though housekeeping has not deleted it yet.
     if row.int(3)? < loading.now - IDEMPOTENCY_TTL_MS {
         return Ok(());
     }
@@ -527,7 +530,7 @@ fn read_answer(work: &mut BatchState, loading: &Loading<'_>, row: &Row) -> Resul
     })?;
     work.prior.insert(
         key,
-        Prior::Stored {
+        RememberedAnswer::Stored {
             request: row.bytes(1)?,
             answer: Arc::from(answer),
         },

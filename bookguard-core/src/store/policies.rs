@@ -1,17 +1,18 @@
-//! Partners' own policies in the store: what is written, loaded for a batch, and asked.
+//! Partners' own policies in the store: how they are written, loaded for a batch, and queried.
 //!
-//! A version's text stands once per hash in `policy`; `policy_version` says whose it is, under which number, since when.
+//! The text of a version is stored once per hash in `policy`. `policy_version` says which partner put it, when, and
+//! under which number.
 
 use super::conn::{Row, Statement, StoreError};
 use super::load::Loading;
 use super::read::{Read, Reader};
-use super::terms::known_policy;
+use super::terms::{hash_bytes, known_policy, policy_hash};
 use crate::engine::batch::{BatchState, LatestPolicy};
 use crate::engine::command::KeptPolicy;
 use crate::model::{PartnerId, Timestamp};
 use crate::policy::{Policy, PolicySet, PolicySetVersion};
 
-/// The latest version of every policy of some partners.
+/// The latest version of every policy of several partners.
 pub(super) const LATEST: &str = "SELECT partner_id, policy_id, version, made_ms, hash FROM policy_version \
      WHERE partner_id IN ({}) AND latest = 1";
 
@@ -23,7 +24,7 @@ pub(super) fn read_latest(
     let latest = LatestPolicy {
         version: number(row, 2)?,
         made_at: Timestamp::from_ms(row.int(3)?),
-        hash: row.text(4)?.to_owned(),
+        hash: policy_hash(row, 4)?,
     };
     if let Some(state) = work.partners.get_mut(&row.id(0)?) {
         state.policies.insert(row.text(1)?.to_owned(), latest);
@@ -36,7 +37,7 @@ fn number(row: &Row, column: usize) -> Result<u32, StoreError> {
     u32::try_from(n).map_err(|_| StoreError::Corrupt(format!("a policy has version {n}")))
 }
 
-/// Adds a version that becomes its policy's latest; its text is written elsewhere.
+/// Adds a version, which becomes its policy's latest. The text is written elsewhere.
 pub(super) fn push<'a>(
     statements: &mut Vec<Statement<'a>>,
     partner_id: &'a PartnerId,
@@ -55,12 +56,12 @@ pub(super) fn push<'a>(
             policy_id.into(),
             i64::from(document.version).into(),
             kept.made_at.ms().into(),
-            kept.policy.hash().into(),
+            hash_bytes(kept.policy.hash()),
         ],
     ));
 }
 
-/// The version of a partner's policy set from its columns policies and put_ms.
+/// The version of a partner's policy set, from its columns policies and put_ms.
 pub(super) fn policy_set_version(
     row: &Row,
     policies: usize,
@@ -72,7 +73,7 @@ pub(super) fn policy_set_version(
     })
 }
 
-/// Notes how many versions a partner has put, and when the last.
+/// Stores how many versions a partner has put, and when it put the last.
 pub(super) fn counted(partner_id: &PartnerId, versions: u64, put_at: Timestamp) -> Statement<'_> {
     Statement::new(
         "UPDATE partner SET policies = $1, put_ms = $2 WHERE id = $3",
@@ -85,9 +86,9 @@ pub(super) fn counted(partner_id: &PartnerId, versions: u64, put_at: Timestamp) 
 }
 
 impl Reader<'_> {
-    /// A partner's policies and decisions, all of one moment; an empty policy set for nobody.
+    /// A partner's policies and decisions as of one moment. The policy set of an unknown partner is empty.
     pub fn policy_set(&mut self, partner_id: &PartnerId) -> Read<PolicySet> {
-        // One question, and so one moment.
+        // One query sees one moment.
         let rows = self.all(
             "SELECT n.policies, n.put_ms, n.settings, v.policy_id, p.body FROM partner n \
              LEFT JOIN policy_version v ON v.partner_id = n.id AND v.latest = 1 \
@@ -111,7 +112,7 @@ impl Reader<'_> {
         Ok(policy_set)
     }
 
-    /// One version of a partner's policy: the latest unless one is named.
+    /// One version of a partner's policy; the latest if no version is given.
     pub fn policy(
         &mut self,
         partner_id: &PartnerId,
@@ -137,7 +138,7 @@ impl Reader<'_> {
         row.as_ref().map(kept).transpose()
     }
 
-    /// The latest versions of a partner's policies in the order of their ids, from behind `after`.
+    /// The latest versions of a partner's policies after `after`, ordered by policy id.
     pub fn policies(
         &mut self,
         partner_id: &PartnerId,
@@ -152,7 +153,7 @@ impl Reader<'_> {
         rows.iter().map(kept).collect()
     }
 
-    /// The versions of a partner's policy, newest first, from below `before`.
+    /// The versions of a partner's policy, newest first, below `before`.
     pub fn policy_versions(
         &mut self,
         partner_id: &PartnerId,

@@ -1,13 +1,14 @@
 //! The PostgreSQL engine: any number of nodes on one server, each writing in its turn.
 //!
-//! The write turn is a lock on the head's row, taken by the transaction's first statement and given back by its end,
-//! whatever ends it: a commit, a lost connection, a killed server. A list of statements goes out in one flight. The
-//! client is the asynchronous one on a small runtime of each connection's own: its blocking sibling is the same client
-//! on the same kind of runtime, but asks one thing at a time.
+//! The write turn is a lock on the head's row. The transaction's first statement takes it, and the end of the
+//! transaction releases it, whether that is a commit, a lost connection or a killed server. A list of statements goes
+//! out in one flight. The client is the asynchronous one, on a small runtime for each connection. The blocking client
+//! wraps the same client and the same kind of runtime, but asks one thing at a time.
 //!
-//! `address` reads where the server is, `session` opens a connection and looks whether it may be relied on, `flight` puts
-//! a list on the wire, `registry` says which nodes are there, `values`, `words` and `faults` translate. Invariants: a commit that was answered with a warning
-//! counts as unknown; no flight waits for ever; nothing here is called on an asynchronous thread.
+//! `address` parses where the server is, `session` opens a connection and checks whether the server is reliable,
+//! `flight` puts a list on the wire, `registry` knows which nodes are live, and `values`, `words` and `faults`
+//! translate. Invariants: a commit that was answered with a warning counts as unknown; no flight waits for ever;
+//! nothing here is called on an asynchronous thread.
 
 mod address;
 mod faults;
@@ -28,33 +29,34 @@ use super::database::PostgresUrl;
 use super::{Engine, NodeRegistry, migrate, schema_version};
 use address::Address;
 use faults::Fault;
-use flight::{Leg, command, in_order, place, query};
+use flight::{PendingStatement, command, in_order, place, query};
 use session::Session;
 use words::in_own_words;
 
-/// Readers of one node: a read takes a fraction of a millisecond, and the server has other nodes' to keep.
+/// The number of readers of one node. A read takes a fraction of a millisecond, and the server also has other nodes'.
 const READERS: u32 = 8;
 /// How long a read waits for one of them.
 const READER_TIME: Duration = Duration::from_secs(5);
 
 /// What a connection is for.
 struct Role {
-    /// Begins a transaction.
+    /// The command that begins a transaction.
     begin: &'static str,
-    /// Settings of its sessions.
+    /// The settings of its sessions.
     settings: &'static str,
     /// How long one flight may take before the connection is given up.
     patience: Duration,
-    /// Whether a lost connection may be replaced and the list run again: nothing it does leaves a trace.
+    /// Whether the list may be run again on a new connection if the connection is lost, because nothing it does leaves
+    /// a trace.
     repeats: bool,
 }
 
-// The plans of writer and readers are made once and go by an index, as there is one for every question they have: the
-// server neither plans each list anew nor lets what it last counted in a table decide.
+// Writers and readers use generic plans over indexes, of which there is one for every query. The server then neither
+// plans each list anew nor lets its table statistics decide.
 
-/// The write turn waits for other nodes for 10 s. A node that vanished without a word in the middle of its turn is
-/// thrown out after 5 s, also where the server is still waiting for it to take an answer. Statements have no time of
-/// their own: one that ended while a commit waits for its standby would let the commit pass for done.
+/// Waits up to 10 s for other nodes' write turns. A node that vanished in the middle of its turn is thrown out after 5
+/// s, even while the server still waits for it to take an answer. There is no statement timeout: if one ended a commit
+/// that waits for its standby, the commit would look done.
 const WRITER: Role = Role {
     begin: "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT id FROM head WHERE id = 1 FOR UPDATE",
     settings: "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '5s'; SET tcp_user_timeout = '5s'; \
@@ -63,7 +65,7 @@ const WRITER: Role = Role {
     repeats: false,
 };
 
-/// Holds the turn for minutes, with pauses while the other end of a move works.
+/// Holds the turn for minutes, and pauses while the other end of a move works.
 const MOVER: Role = Role {
     begin: "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT id FROM head WHERE id = 1 FOR UPDATE",
     settings: "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = 0; SET statement_timeout = 0",
@@ -80,7 +82,7 @@ const READER: Role = Role {
     repeats: true,
 };
 
-/// Reads in pages for minutes, on one snapshot; a page may be a large one.
+/// Reads pages for minutes on one snapshot. A page may be large.
 const CHECKER: Role = Role {
     begin: READER.begin,
     settings: "SET default_transaction_read_only = on; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0",
@@ -88,7 +90,7 @@ const CHECKER: Role = Role {
     repeats: false,
 };
 
-/// Brings the schema up to date; the lock is for nodes that start in the same moment.
+/// Brings the schema up to date. The lock is for nodes that start at the same moment.
 const MIGRATOR: Role = Role {
     begin: "BEGIN; SELECT pg_advisory_xact_lock(7882842413417721)",
     settings: "SET lock_timeout = '30s'; SET statement_timeout = 0",
@@ -97,7 +99,7 @@ const MIGRATOR: Role = Role {
 };
 
 /// # Errors
-/// What is wrong with an address, before anybody is asked.
+/// What is wrong with the address, before any server is contacted.
 pub(super) fn check(url: &PostgresUrl) -> Result<(), StoreError> {
     Address::parse(url).map(drop)
 }
@@ -109,12 +111,12 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Opens the database, brings its schema up to date, and makes its tables when `create` says so.
+    /// Opens the database and brings its schema up to date. Creates its tables first if `create` is set.
     pub(super) fn open(url: &PostgresUrl, create: bool) -> Result<Self, StoreError> {
         let address = Arc::new(Address::parse(url)?);
         let mut conn = Postgres::new(Arc::clone(&address), &MIGRATOR);
         let known = i64::try_from(super::MIGRATIONS.len()).unwrap_or(i64::MAX);
-        // A node may have no right to make tables, where they are made already.
+        // A node may lack the right to create tables if they exist already.
         if existing_schema(&mut conn, create, &address)? < known {
             conn.begin(&[])?;
             migrate(&mut conn, |conn, script| conn.script(&in_own_words(script)))?;
@@ -130,7 +132,7 @@ impl Server {
     }
 }
 
-/// The schema's number; 0 for a database with nothing in it, when one is to be made.
+/// Returns the schema version; 0 for an empty database if one is to be created.
 fn existing_schema(
     conn: &mut Postgres,
     create: bool,
@@ -197,13 +199,13 @@ impl Engine for Server {
         Some(registry::open(Arc::clone(&self.address)))
     }
 
-    /// What refers to nothing. The server keeps its own checksums; its indexes are `pg_amcheck`'s to look at.
+    /// The references to missing rows. The server keeps its own checksums, and `pg_amcheck` checks its indexes.
     fn faults(&self) -> Result<Vec<String>, StoreError> {
         words::missing(&mut *self.checker()?)
     }
 }
 
-/// Makes connections for the pool, which bounds them; each opens when it is first used, and again after it was lost.
+/// Makes connections for the pool, which limits their number. Each opens at its first use, and again after it was lost.
 struct Readers(Arc<Address>);
 
 impl r2d2::ManageConnection for Readers {
@@ -246,15 +248,15 @@ struct Postgres {
     address: Arc<Address>,
     role: &'static Role,
     session: Option<Session>,
-    /// Statements the session knows, by place and length of their text, which lives as long as the program.
+    /// The session's prepared statements, by address and length of their text, which lives as long as the program.
     prepared: HashMap<(usize, usize), Prepared>,
     /// Whether a transaction is open.
     begun: bool,
 }
 
-/// What goes before or after a list in the same flight.
+/// Commands that go before or after a list in the same flight.
 #[derive(Clone, Copy, Default)]
-struct Around {
+struct SurroundingStatements {
     before: Option<&'static str>,
     after: Option<&'static str>,
 }
@@ -272,7 +274,7 @@ impl Postgres {
 
     /// The session, opened if there is none or the server has closed it. A transaction does not outlive its session.
     fn session(&mut self) -> Result<&mut Session, StoreError> {
-        // Where a list is run again if its session was lost, that is soon enough to find out.
+        // A list that may be run again finds a lost session when it runs, which is soon enough.
         let found_out = self.begun || self.role.repeats;
         let open = |session: &mut Session| found_out || session.is_open();
         let open = self.session.as_mut().is_some_and(open);
@@ -299,11 +301,11 @@ impl Postgres {
         ran.map_err(|fault| self.failed(fault))
     }
 
-    /// One flight. A session that is lost takes its transaction with it.
+    /// Sends one flight. If the session is lost, its transaction is lost with it.
     fn fly(
         &mut self,
         statements: &[Statement<'_>],
-        around: Around,
+        around: SurroundingStatements,
     ) -> Result<Vec<Rows>, StoreError> {
         let fault = match self.fly_once(statements, around) {
             Ok(results) => return Ok(results),
@@ -321,7 +323,7 @@ impl Postgres {
     fn fly_once(
         &mut self,
         statements: &[Statement<'_>],
-        around: Around,
+        around: SurroundingStatements,
     ) -> Result<Vec<Rows>, Fault> {
         let patience = self.role.patience;
         self.session().map_err(Fault::Reported)?;
@@ -332,7 +334,8 @@ impl Postgres {
         let prepared = &self.prepared;
         session
             .wait(patience, |client| {
-                let mut lane: Vec<Leg<'_, Rows>> = Vec::with_capacity(statements.len() + 2);
+                let mut lane: Vec<PendingStatement<'_, Rows>> =
+                    Vec::with_capacity(statements.len() + 2);
                 if let Some(sql) = around.before {
                     lane.push(Box::pin(command(client, sql)));
                 }
@@ -357,7 +360,8 @@ impl Postgres {
             })
     }
 
-    /// The store's error for a fault. A session that failed otherwise than by the server's own word is not used again.
+    /// Converts a fault into the store's error. A session that failed in any way but by the server's own error is not
+    /// reused.
     fn failed(&mut self, fault: Fault) -> StoreError {
         if !fault.leaves_session() {
             self.close();
@@ -371,19 +375,19 @@ impl Conn for Postgres {
         if statements.is_empty() {
             return Ok(Vec::new());
         }
-        self.fly(statements, Around::default())
+        self.fly(statements, SurroundingStatements::default())
     }
 
     fn begin(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
         let before = Some(self.role.begin);
         let results = self.fly(
             statements,
-            Around {
+            SurroundingStatements {
                 before,
                 after: None,
             },
         );
-        // Open also when a statement after BEGIN failed; a session that was lost has none.
+        // The transaction is also open if a statement after BEGIN failed. A lost session has none.
         self.begun = self.session.is_some();
         if results.is_err() {
             self.rollback();
@@ -392,21 +396,22 @@ impl Conn for Postgres {
     }
 
     fn commit(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
-        // Outside of a transaction every statement would be kept alone.
+        // Without a transaction every statement would be kept on its own.
         if !self.begun {
             return Err(StoreError::not_begun());
         }
         if let Some(session) = &mut self.session {
             session.forget_warnings();
         }
-        // After a failure COMMIT undoes everything and calls that done; any other statement says what is the matter.
+        // After a failed statement, COMMIT undoes everything and reports success. Any other statement reports the
+        // failure.
         let after = Some(match statements {
             [] => "SELECT 1; COMMIT",
             _ => "COMMIT",
         });
         let results = self.fly(
             statements,
-            Around {
+            SurroundingStatements {
                 before: None,
                 after,
             },
@@ -414,7 +419,7 @@ impl Conn for Postgres {
         self.begun = false;
         let warning = self.session.as_mut().and_then(Session::warning);
         match warning {
-            // A standby that was to have it may not have it: whoever is told "done" must be able to rely on it.
+            // A standby may lack the commit. A caller that is told "done" must be able to rely on it.
             Some(warning) => Err(self.failed(Fault::Lost(format!(
                 "the commit was confirmed with a warning: {warning}"
             )))),

@@ -1,5 +1,5 @@
-//! How a booking, what it came to, its events and their deliveries are stored: the only place that knows. The writer writes
-//! these columns, and the check of the database compares them with those that are there.
+//! The columns of bookings, resolutions, events and deliveries: this module alone knows how they are stored. The writer
+//! writes these columns, and `fsck` compares them with the stored ones.
 
 use super::commit::{int, json};
 use super::conn::Arg;
@@ -15,7 +15,7 @@ pub(crate) fn snapshot(booking: &Booking) -> String {
     json(booking)
 }
 
-/// The columns of `booking` that facts say: those that never change, then [`CHANGED`].
+/// The columns of `booking` that follow from facts: those that never change, then [`CHANGED`].
 pub(super) const BOOKING: [&str; 12] = [
     "id",
     "partner_id",
@@ -31,7 +31,7 @@ pub(super) const BOOKING: [&str; 12] = [
     "resolution_leaf",
 ];
 
-/// What stands in them.
+/// The values of [`BOOKING`].
 pub(super) fn booking<'a>(
     state: &'a BookingState,
     stream: &'a [u8; 16],
@@ -50,10 +50,10 @@ pub(super) fn booking<'a>(
         .collect()
 }
 
-/// The columns of `booking` that its facts change.
+/// The columns of `booking` that later facts change.
 pub(super) const CHANGED: &[&str] = BOOKING.split_at(3).1;
 
-/// What stands in them; the chain has so many entries, the last with this hash.
+/// The values of [`CHANGED`]. The chain has `entries` entries, and `tip` is the hash of the last.
 pub(super) fn changed(state: &BookingState, entries: u64, tip: &Hash) -> [Arg<'static>; 9] {
     let booking = &state.booking;
     let leaf = |place: Option<&LeafPlace>| place.map_or(Arg::Null, |place| int(place.index));
@@ -74,7 +74,7 @@ pub(super) fn changed(state: &BookingState, entries: u64, tip: &Hash) -> [Arg<'s
 /// The columns of `resolution`.
 pub(super) const RESOLUTION: [&str; 3] = ["id", "booking_id", "leaf_idx"];
 
-/// What stands in them.
+/// The values of [`RESOLUTION`].
 pub(super) fn resolution(resolution: &Logged<Resolution>) -> [Arg<'_>; 3] {
     let Logged { place, fact } = resolution;
     [
@@ -84,7 +84,7 @@ pub(super) fn resolution(resolution: &Logged<Resolution>) -> [Arg<'_>; 3] {
     ]
 }
 
-/// The columns of `event`, but how often it was retried: those it is born with, then [`PRUNED`].
+/// The columns of `event` except the number of retries: those set when it is added, then [`PRUNED`].
 pub(super) const EVENT: [&str; 8] = [
     "id",
     "partner_id",
@@ -96,7 +96,7 @@ pub(super) const EVENT: [&str; 8] = [
     "digest",
 ];
 
-/// What stands in those it is born with.
+/// The values of the columns set when an event is added.
 pub(super) fn event(event: &EventRow) -> [Arg<'_>; 6] {
     [
         (&event.event_id).into(),
@@ -108,10 +108,10 @@ pub(super) fn event(event: &EventRow) -> [Arg<'_>; 6] {
     ]
 }
 
-/// The columns of `event` that tell of its body when there is none any more.
+/// The columns of `event` that describe a pruned body.
 pub(super) const PRUNED: &[&str] = EVENT.split_at(6).1;
 
-/// What stands in them.
+/// The values of [`PRUNED`].
 pub(super) fn pruned(pruned: &Pruned) -> [Arg<'_>; 2] {
     [pruned.at.ms().into(), (&pruned.digest).into()]
 }
@@ -130,7 +130,7 @@ pub(super) const DELIVERY: [&str; 10] = [
     "since_ms",
 ];
 
-/// What stands in them.
+/// The values of [`DELIVERY`].
 pub(super) fn delivery<'a>(
     event_id: &'a EventId,
     endpoint_id: &'a EndpointId,

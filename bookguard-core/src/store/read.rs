@@ -1,4 +1,4 @@
-//! Answers questions. Every list is a keyset page over an index.
+//! Answers queries. Every list is a keyset page over an index.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::{StoredHead, head_statement, read_head};
 use crate::engine::batch::LoadedBooking;
 use crate::engine::lease::Node;
 use crate::evidence::StoredEntry;
-use crate::evidence::facts::Resolved;
+use crate::evidence::facts::ResolutionFact;
 use crate::ledger::Disclosure;
 use crate::ledger::event::salts;
 use crate::ledger::rollback::{PublishedHead, Rollback};
@@ -27,62 +27,62 @@ use crate::policy::Resolution;
 use crate::seal::Seal;
 use crate::store::tree::{tile_bytes, tile_statement};
 
-/// A connection that reads.
+/// A connection for reading.
 pub struct Reader<'a> {
     conn: Box<dyn Conn>,
-    /// Whether the next question begins the snapshot: it travels with it.
+    /// Whether the next query begins the snapshot. BEGIN travels with that query.
     to_begin: bool,
     seal: &'a Seal,
     seen: Option<Arc<PublishedHead>>,
 }
 
-/// An endpoint that has something due, whose it is, and whether the last attempt at it failed.
+/// An endpoint with something due, its partner, and whether the last attempt at it failed.
 pub type Due = (EndpointId, PartnerId, bool);
 
-/// Which bookings a list shows.
+/// Selects the bookings that a list shows.
 #[derive(Debug, Clone, Default)]
 pub struct BookingFilter {
-    /// Only these; all partners' for the administrator.
+    /// Only bookings of this partner; all partners' if `None`, for the administrator.
     pub partner_id: Option<PartnerId>,
-    /// Only in this status.
+    /// Only bookings in this status.
     pub status: Option<BookingStatus>,
-    /// Only events at or after.
+    /// Only bookings whose event is at this time or later.
     pub event_from: Option<Timestamp>,
-    /// Only events before.
+    /// Only bookings whose event is before this time.
     pub event_to: Option<Timestamp>,
 }
 
 /// A booking's owner and chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredChain {
-    /// Whose.
+    /// The owner.
     pub owner: PartnerId,
-    /// How many entries it has.
+    /// The number of entries.
     pub entries: u64,
-    /// The hash of the last one.
+    /// The hash of the last entry.
     pub tip: [u8; 32],
 }
 
-/// What the store knows of a key, by the key's hash.
+/// The result of looking up a key by its hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyFound {
-    /// A key, not revoked.
+    /// A key that is not revoked.
     Owned {
-        /// Whose.
+        /// Its owner.
         partner_id: PartnerId,
         /// The key.
         key: ApiKey,
     },
-    /// None, or a revoked one.
+    /// There is no such key, or it is revoked.
     Unknown,
-    /// A row that Bookguard did not write so: it opens nothing.
+    /// The row was not written by Bookguard, so the key gives no access.
     Forged(ApiKeyId),
 }
 
 pub(super) type Read<T> = Result<T, StoreError>;
 
 impl<'a> Reader<'a> {
-    /// `seen` is what was seen of the log before this connection asks for anything.
+    /// `seen` is the head that was last seen before this connection's first query.
     pub(crate) fn new(
         conn: Box<dyn Conn>,
         seal: &'a Seal,
@@ -96,17 +96,17 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// As [`Log::publish`], for a head that this reader read.
+    /// As [`Log::publish`], for a head that was read with this reader.
     pub(crate) fn publish(&mut self, log: &Log, head: &StoredHead) -> Read<Option<Rollback>> {
         log.publish(&mut *self.conn, self.seen.as_deref(), head)
     }
 
-    /// Everything read from here on is of one moment, until the reader is dropped.
+    /// Makes all later reads see one moment, until the reader is dropped.
     pub fn snapshot(&mut self) {
         self.to_begin = true;
     }
 
-    /// Opens what is sealed.
+    /// The seal that opens sealed values.
     pub(super) fn seal(&self) -> &'a Seal {
         self.seal
     }
@@ -133,7 +133,7 @@ impl<'a> Reader<'a> {
             .ok_or_else(|| StoreError::Corrupt("the log's head is missing".to_owned()))
     }
 
-    /// The key with this hash, unless it is revoked.
+    /// Looks up the key with this hash. A revoked key counts as unknown.
     pub fn key_by_hash(&mut self, hash: &[u8; 32]) -> Read<KeyFound> {
         let row = self.first(
             keys_where!("hash = $1 AND revoked_ms IS NULL"),
@@ -157,8 +157,7 @@ impl<'a> Reader<'a> {
         row.map(|row| load::partner(&row, 0, 1, 2)).transpose()
     }
 
-    /// One partner, with what it has used of its quota by `at`, where `given` is what a partner may have that has no quota of
-    /// its own.
+    /// One partner, with its usage of its quota by `at`. `given` is the quota of partners without one of their own.
     pub fn account(
         &mut self,
         partner_id: &PartnerId,
@@ -180,7 +179,7 @@ impl<'a> Reader<'a> {
         .transpose()
     }
 
-    /// Partners, newest first, from below `before`.
+    /// Partners, newest first, below `before`.
     pub fn partners(
         &mut self,
         status: Option<PartnerStatus>,
@@ -196,7 +195,7 @@ impl<'a> Reader<'a> {
         rows.iter().map(|row| load::partner(row, 0, 1, 2)).collect()
     }
 
-    /// A partner's keys, newest first, from below `before`; rows that are not genuine are left out.
+    /// A partner's keys, newest first, below `before`. Rows that are not genuine are left out.
     pub fn keys(
         &mut self,
         partner_id: &PartnerId,
@@ -241,7 +240,7 @@ impl<'a> Reader<'a> {
         rows.rows.first().map(load::booking).transpose()
     }
 
-    /// A booking as GET shows it, after its owner and the tip of its chain.
+    /// A booking as GET shows it, preceded by its owner and the tip of its chain.
     pub fn booking_text(
         &mut self,
         booking_id: &BookingId,
@@ -254,7 +253,7 @@ impl<'a> Reader<'a> {
             .transpose()
     }
 
-    /// Whose a booking is, and where its chain stands.
+    /// The owner of a booking, and the end of its chain.
     pub fn booking_chain(&mut self, booking_id: &BookingId) -> Read<Option<StoredChain>> {
         let row = self.first(
             "SELECT partner_id, entries, tip FROM booking WHERE id = $1",
@@ -279,10 +278,10 @@ impl<'a> Reader<'a> {
         row.map(|row| row.id(0)).transpose()
     }
 
-    /// Bookings as GET shows them, newest first, from below `before`, and where the next page begins if there may be one.
+    /// Bookings as GET shows them, newest first, below `before`, and where the next page begins if there may be one.
     ///
-    /// Rows are examined a piece at a time and at most [`BOOKINGS_EXAMINED`] for a page, so a filter that matches
-    /// little costs as much as one that matches all, and its pages come up short.
+    /// Rows are examined in pieces, and at most [`BOOKINGS_EXAMINED`] per page. So a filter that matches little costs
+    /// as much as one that matches everything, but its pages may be short.
     pub fn bookings(
         &mut self,
         filter: &BookingFilter,
@@ -338,7 +337,7 @@ impl<'a> Reader<'a> {
         Ok((texts, next))
     }
 
-    /// A resolution with its booking's owner; it says what stands in its place, if anything does.
+    /// A resolution, after its booking's owner. It names the resolution that supersedes it, if there is one.
     pub fn resolution(
         &mut self,
         resolution_id: &ResolutionId,
@@ -350,7 +349,7 @@ impl<'a> Reader<'a> {
             vec![resolution_id.into()],
         )?;
         let Some(row) = row else { return Ok(None) };
-        let mut resolution = row.json::<Resolved>(1)?.resolution;
+        let mut resolution = row.json::<ResolutionFact>(1)?.resolution;
         resolution.superseded_by = match row.0.get(2) {
             None | Some(Cell::Null) => None,
             Some(_) => Some(row.id(2)?),
@@ -358,12 +357,12 @@ impl<'a> Reader<'a> {
         Ok(Some((row.id(0)?, resolution)))
     }
 
-    /// Enabled endpoints beyond `after` that have a delivery due at `now` which is in nobody's hands, and where to go on:
-    /// [`ENDPOINTS_EXAMINED`] are looked at.
+    /// Enabled endpoints with an id after `after` that have a delivery due at `now` and not leased, and where to
+    /// continue. At most [`ENDPOINTS_EXAMINED`] endpoints are examined.
     ///
-    /// Asked by every node several times a second, so it costs two steps in an index per endpoint for which something
-    /// waits, due or not, and nothing for all the others and for what is under way: from one endpoint in the index to
-    /// the next, instead of from all endpoints.
+    /// Every node asks this several times a second. It steps through the index from one endpoint to the next instead of
+    /// visiting all endpoints. So it costs two index steps per endpoint with a waiting delivery, due or not, and
+    /// nothing for other endpoints and for leased deliveries.
     pub fn endpoints_with_due(
         &mut self,
         now: Timestamp,
@@ -401,7 +400,7 @@ impl<'a> Reader<'a> {
         Ok((due, is_full.then_some(last)))
     }
 
-    /// Whether a delivery is held beyond the end of its lease at `now`.
+    /// Whether a delivery is still leased after the end of its lease at `now`.
     pub fn has_lapsed_leases(&mut self, now: Timestamp) -> Read<bool> {
         let row = self.first(
             "SELECT due_ms FROM delivery WHERE lease IS NOT NULL AND due_ms <= $1 ORDER BY due_ms LIMIT 1",
@@ -410,7 +409,7 @@ impl<'a> Reader<'a> {
         Ok(row.is_some())
     }
 
-    /// Whether something waits for a time that a clock reckoned which was far ahead of `now`.
+    /// Whether something waits for a time computed by a clock that was far ahead of `now`.
     pub fn has_ahead(&mut self, now: Timestamp) -> Read<bool> {
         for (statement, _) in load::ahead(now.ms(), 1) {
             if !self.ask(statement)?.rows.is_empty() {
@@ -420,7 +419,7 @@ impl<'a> Reader<'a> {
         Ok(false)
     }
 
-    /// The nodes under whose leases deliveries are held; those held by nobody in particular are left out.
+    /// The nodes that hold leases. Leases without a named holder are left out.
     pub fn holders(&mut self) -> Read<BTreeSet<Node>> {
         let rows = self.all(
             "SELECT DISTINCT lease >> 32 FROM delivery WHERE lease IS NOT NULL",
@@ -432,7 +431,7 @@ impl<'a> Reader<'a> {
             .collect()
     }
 
-    /// Whether answers are remembered whose time is over at `now`.
+    /// Whether remembered answers have expired at `now`.
     pub fn has_expired_answers(&mut self, now: Timestamp) -> Read<bool> {
         let before = now.plus_ms(-crate::limits::IDEMPOTENCY_TTL_MS);
         let row = self.first(
@@ -451,7 +450,7 @@ impl<'a> Reader<'a> {
         rows.iter().map(entry).collect()
     }
 
-    /// Leaves from index `first` on, at most `count`.
+    /// At most `count` leaves from index `first` on.
     pub fn leaves(&mut self, first: u64, count: u32) -> Read<Vec<Vec<u8>>> {
         let Ok(first) = i64::try_from(first) else {
             return Ok(Vec::new());
@@ -463,7 +462,7 @@ impl<'a> Reader<'a> {
         rows.iter().map(|row| Ok(row.blob(0)?.to_vec())).collect()
     }
 
-    /// A tile's bytes as far as it has grown.
+    /// The bytes of a tile as far as it has grown.
     pub fn tile(&mut self, level: u8, index: u64) -> Read<Option<Vec<u8>>> {
         tile_bytes(&self.ask(tile_statement(level, index))?)
     }
@@ -481,7 +480,7 @@ const BOOKINGS_OF_ALL: &str =
     "SELECT id, status, event_ms FROM booking WHERE id < $1 ORDER BY id DESC LIMIT $2";
 
 impl BookingFilter {
-    /// Whether every booking passes.
+    /// Whether the filter passes every booking.
     pub fn is_open(&self) -> bool {
         self.status.is_none() && self.event_from.is_none() && self.event_to.is_none()
     }
@@ -493,18 +492,18 @@ impl BookingFilter {
     }
 }
 
-/// The log's own entries, oldest first: how it went on after losses. At most [`CONTINUATIONS`].
+/// The log's own entries, oldest first, which record how it continued after losses. At most [`CONTINUATIONS`].
 pub(crate) fn continuations(conn: &mut dyn Conn) -> Read<Vec<StoredEntry>> {
     own_entries(conn)?.iter().map(entry).collect()
 }
 
-/// As [`continuations`], not yet read.
+/// The rows of [`continuations`].
 pub(crate) fn own_entries(conn: &mut dyn Conn) -> Read<Vec<Row>> {
     let mut rows = conn.one(Statement::new(
         "SELECT idx, booking_id, seq, leaf, kind, seed, facts FROM entry WHERE booking_id IS NULL LIMIT $1",
         vec![CONTINUATIONS.into()],
     ))?;
-    // They are few, and no index has them in this order.
+    // There are few, and no index has them in this order.
     rows.rows.sort_by_key(|row| row.int(0).unwrap_or(i64::MAX));
     Ok(rows.rows)
 }
@@ -571,9 +570,11 @@ mod tests {
                 .unwrap();
             for row in rows.rows {
                 let step = row.text(3).unwrap();
-                // What steps through an index one key at a time begins at its first row and keeps the keys it has met.
+                // A query that steps through an index key by key starts at its first row and keeps the keys it has
+                // visited.
                 let met = step == "SCAN w" || step == "SCAN delivery USING INDEX delivery_waiting";
-                // Under leases is only what nodes have in memory, and of their names there are as many as nodes.
+                // Leases exist only for what nodes hold in memory, and they name only as many holders as there are
+                // nodes.
                 let held = step == "SCAN delivery USING INDEX delivery_leased";
                 assert!(
                     !step.starts_with("SCAN") || met || held || step.contains("CONSTANT"),
@@ -587,7 +588,7 @@ mod tests {
         assert!(seen >= 25, "only {seen} statements were found");
     }
 
-    /// With everything forbidden that can be avoided, what is left is what a statement needs.
+    /// Everything avoidable is forbidden, so the remaining plan shows what a query needs.
     #[test]
     #[cfg(feature = "postgres")]
     fn no_question_scans_or_sorts_a_whole_table_on_postgresql() {
@@ -643,7 +644,7 @@ mod tests {
         postgres.drop_database(&url);
     }
 
-    /// The string literals of a source text that begin with SELECT or WITH, continued lines joined.
+    /// The string literals of a source text that begin with SELECT or WITH, with continued lines joined.
     fn select_texts(source: &'static str) -> impl Iterator<Item = String> {
         source
             .split('"')

@@ -1,6 +1,6 @@
-//! Recoveries in the store: what is written, loaded for a batch, and asked.
+//! Recoveries in the store: how they are written, loaded for a batch, and queried.
 //!
-//! A recovery's document is as it was asked for; how far it has come has columns of its own.
+//! A recovery's document keeps the request; its progress is in columns of its own.
 
 use super::conn::{Arg, Row, Statement, StoreError};
 use super::load::{Loading, delivery, event_type};
@@ -9,23 +9,23 @@ use crate::engine::batch::{BatchState, LoggedEvent};
 use crate::limits::{EVENT_ORDER_MS, RECOVERED};
 use crate::model::{EventId, PartnerId, Recovery, RecoveryId, Timestamp};
 
-/// Some recoveries.
+/// Several recoveries.
 pub(super) const SOME: &str = "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, expired, finished_ms FROM recovery \
      WHERE id IN ({})";
 
-/// Of one partner, those under way.
+/// The running recoveries of one partner.
 pub(super) const RUNNING: &str = "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, expired, finished_ms FROM recovery \
      WHERE partner_id = $1 AND finished_ms IS NULL";
 
-/// Of one partner, those begun since.
+/// The recoveries of one partner with an id from a given one on.
 pub(super) const SINCE: &str = "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, expired, finished_ms FROM recovery \
      WHERE partner_id = $1 AND id >= $2";
 
-/// All of them, in pages by id.
+/// All recoveries, in pages by id.
 pub(super) const ALL: &str = "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, expired, finished_ms FROM recovery \
      WHERE id > $1 ORDER BY id LIMIT $2";
 
-/// Of one partner, all.
+/// All recoveries of one partner.
 pub(super) const OF_PARTNER: &str = "SELECT id, partner_id, body, reached, examined, recovered, deliveries, unclaimed, expired, finished_ms FROM recovery \
      WHERE partner_id = $1";
 
@@ -34,8 +34,8 @@ const LOG: &str = "SELECT partner_id, seq, id, type, pruned_ms FROM event WHERE 
 const DELIVERIES: &str = "SELECT e.partner_id, e.seq, d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms, d.since_ms \
      FROM event e JOIN delivery d ON d.event_id = e.id WHERE e.partner_id = $1 AND e.seq > $2 AND e.seq <= $3";
 
-/// The events of one step of a recovery that has come so far, and their deliveries, to be read with [`read_logged`] and
-/// [`read_delivery`].
+/// Asks for the events after `after` that one step of a recovery examines, and for their deliveries. [`read_logged`]
+/// and [`read_delivery`] read the rows.
 pub(super) fn step(partner_id: &PartnerId, after: u64) -> [Statement<'static>; 2] {
     let after = i64::try_from(after).unwrap_or(i64::MAX);
     let through = after.saturating_add(i64::try_from(RECOVERED).unwrap_or(i64::MAX));
@@ -45,7 +45,7 @@ pub(super) fn step(partner_id: &PartnerId, after: u64) -> [Statement<'static>; 2
     })
 }
 
-/// The least id that is made at or after an instant.
+/// The least id of a recovery made at or after an instant.
 pub(super) fn first_id(at: Timestamp) -> RecoveryId {
     RecoveryId::new(at, [0; 10])
 }
@@ -136,7 +136,7 @@ pub(super) fn added<'a>(partner_id: &'a PartnerId, recovery: &'a Recovery) -> St
     )
 }
 
-/// Takes a recovery further.
+/// Stores a recovery's progress.
 pub(super) fn updated(recovery: &Recovery) -> Statement<'_> {
     Statement::new(
         "UPDATE recovery SET reached = $1, examined = $2, recovered = $3, deliveries = $4, unclaimed = $5, expired = $6, finished_ms = $7 \
@@ -154,19 +154,19 @@ pub(super) fn updated(recovery: &Recovery) -> Statement<'_> {
     )
 }
 
-/// A recovery that is under way, as far as it has come.
+/// A running recovery and its progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Underway {
-    /// Whose.
+    /// The partner.
     pub partner_id: PartnerId,
-    /// Which.
+    /// The recovery.
     pub recovery_id: RecoveryId,
-    /// The number of the last event it has looked at.
+    /// The number of the last event it has examined.
     pub reached: u64,
 }
 
 impl Reader<'_> {
-    /// A partner's recoveries, newest first, from below `before`.
+    /// A partner's recoveries, newest first, below `before`.
     pub fn recoveries(
         &mut self,
         partner_id: &PartnerId,
@@ -189,7 +189,7 @@ impl Reader<'_> {
         row.map(|row| Ok((row.id(1)?, read(&row)?))).transpose()
     }
 
-    /// Recoveries under way, of partners with a greater id than `after`, in the order of these.
+    /// Running recoveries of partners with an id greater than `after`, ordered by partner.
     pub fn recoveries_under_way(&mut self, after: &PartnerId, rows: u32) -> Read<Vec<Underway>> {
         let rows = self.all(
             "SELECT partner_id, id, reached FROM recovery WHERE finished_ms IS NULL AND partner_id > $1 ORDER BY partner_id LIMIT $2",
@@ -205,8 +205,9 @@ impl Reader<'_> {
         rows.iter().map(read).collect()
     }
 
-    /// A number of the partner's log to which every event happened before `at`, as long as none of them happened more than
-    /// [`EVENT_ORDER_MS`] after one with a greater number; and no event of so long before `at` has a greater one.
+    /// A number in the partner's log up to which every event happened before `at`, provided that no event happened more
+    /// than [`EVENT_ORDER_MS`] after an event with a greater number. Every event that happened at least that long
+    /// before `at` has a number up to it.
     pub fn last_event_before(&mut self, partner_id: &PartnerId, at: Timestamp) -> Read<u64> {
         let at = at.plus_ms(-EVENT_ORDER_MS);
         let last = self.last_event(partner_id)?;
@@ -221,8 +222,8 @@ impl Reader<'_> {
     }
 }
 
-/// The last number of 1 to `last` that is before something, 0 if none is, where those before come first: twenty questions for
-/// a million.
+/// The last number from 1 to `last` for which `is_before` holds, 0 if there is none. The numbers for which it holds
+/// must come first. Takes twenty queries for a million numbers.
 fn halved(last: u64, mut is_before: impl FnMut(u64) -> Read<bool>) -> Read<u64> {
     let (mut before, mut rest) = (0, last);
     while before < rest {
@@ -258,7 +259,8 @@ mod tests {
 
     #[test]
     fn times_that_are_out_of_order_by_less_than_the_slack_hide_no_event() {
-        // Minutes to and fro, nine at most, over an hour: whatever is asked for, no event of it or later is passed over.
+        // The minutes are out of order by at most nine. Wherever the search begins, it must skip no event at that time
+        // or later.
         let minutes: Vec<i64> = (0..60).map(|n| n + [0, 5, -4, 3][n as usize % 4]).collect();
         for since in -20..80 {
             let from = since - EVENT_ORDER_MS / 60_000;

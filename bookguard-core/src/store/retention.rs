@@ -1,7 +1,7 @@
-//! Which events are old, and how far they were looked through.
+//! Finds old events, and remembers how far they were examined.
 //!
-//! Ids are in the order of their time, so a look goes on where the one before ended and never meets what it has left behind.
-//! What is found is judged by the rule (`features::retention::rule`) under the write turn.
+//! Ids are ordered by time, so a search continues where the last one ended and never meets what it has left behind. The
+//! rule (`features::retention::rule`) judges what is found, under the write turn.
 
 use super::conn::{Arg, Row, Statement, StoreError};
 use super::load::Loading;
@@ -10,7 +10,7 @@ use crate::engine::batch::BatchState;
 use crate::engine::change::Sweep;
 use crate::model::EventId;
 
-/// How far the events were looked through.
+/// How far the events were examined.
 pub(super) const SWEEP: &str = "SELECT next, waiting FROM sweep WHERE id = 1";
 
 const LOOK: &str = "SELECT e.id, e.pruned_ms, LENGTH(e.body), \
@@ -19,27 +19,27 @@ const LOOK: &str = "SELECT e.id, e.pruned_ms, LENGTH(e.body), \
      CASE WHEN e.pruned_ms IS NULL THEN (SELECT COUNT(*) FROM attempt a WHERE a.event_id = e.id) ELSE 0 END \
      FROM event e WHERE e.id >= $1 AND e.id < $2 ORDER BY e.id LIMIT $3";
 
-/// An event as a look finds it.
+/// An event as the search finds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OldEvent {
-    /// Which.
+    /// The event.
     pub event_id: EventId,
-    /// Bytes of its body; `None` when it is pruned.
+    /// Bytes of the body; `None` if it is pruned.
     pub bytes: Option<u64>,
-    /// Deliveries of it that may still be sent.
+    /// The number of its deliveries that may still be sent.
     pub waiting: u64,
-    /// Attempts that are kept of it.
+    /// The number of its stored attempts.
     pub attempts: u64,
 }
 
 impl Reader<'_> {
-    /// How far the events were looked through.
+    /// How far the events were examined.
     pub fn sweep(&mut self) -> Read<Sweep> {
         let row = self.first(SWEEP, vec![])?;
         row.map_or(Ok(Sweep::default()), |row| sweep(&row))
     }
 
-    /// Events from `from` on, but not `to`, in the order of their ids.
+    /// The events from `from` up to but not including `to`, ordered by id.
     pub fn old_events(&mut self, from: &EventId, to: &EventId, rows: u32) -> Read<Vec<OldEvent>> {
         let args = vec![from.into(), to.into(), i64::from(rows).into()];
         let rows = self.all(LOOK, args)?;
@@ -79,7 +79,7 @@ pub(super) fn read_sweep(
     Ok(())
 }
 
-/// Notes how far the events were looked through.
+/// Stores how far the events were examined.
 pub(super) fn swept(sweep: &Sweep) -> Statement<'_> {
     Statement::new(
         "INSERT INTO sweep (id, next, waiting) VALUES (1, $1, $2) \

@@ -1,12 +1,12 @@
-//! A connection whose commits take longer: what a slower disk would cost.
+//! A connection with slower commits, to measure what a slower disk would cost.
 //!
-//! For measurements only. Everything but the wait is the connection's own.
+//! Everything except the wait is the inner connection's.
 
 use std::time::Duration;
 
 use super::conn::{Conn, Rows, Statement, StoreError};
 
-/// `conn`, waiting `delay` before every commit; `conn` itself when there is nothing to wait.
+/// Wraps `conn` so that it waits `delay` before every commit. Returns `conn` itself if `delay` is zero.
 pub(crate) fn slowed(conn: Box<dyn Conn>, delay: Duration) -> Box<dyn Conn> {
     if delay.is_zero() {
         conn
@@ -30,7 +30,7 @@ impl Conn for Slow {
     }
 
     fn commit(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
-        // Inside the transaction, where a disk would take its time.
+        // Inside the transaction, where a slow disk would also wait.
         std::thread::sleep(self.delay);
         self.conn.commit(statements)
     }

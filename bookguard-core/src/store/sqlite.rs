@@ -17,45 +17,45 @@ use super::{Engine, MIGRATIONS, migrate, schema_version};
 use crate::private;
 pub(super) use copy::{CopyError, copy_into};
 
-/// How long a writer waits for the write turn while another process on the file holds it.
+/// How long the writer waits for the write turn while another process holds it.
 const TURN_MS: u64 = 10_000;
-/// Frames of the write-ahead log, a page each, from which they are brought into the database file.
+/// The number of frames (one page each) in the write-ahead log from which they are copied into the database file.
 const CHECKPOINT: i64 = 1_000;
-/// How long to wait before that is tried again after it failed, or a reader held it back.
+/// The wait before the next checkpoint after one that failed or that a reader held back.
 const CHECKPOINT_AGAIN: Duration = Duration::from_secs(1);
-/// Bytes to which the write-ahead log's file is cut once it is in the database: twice what it grows to while all is well.
+/// The size in bytes to which the write-ahead log's file is cut after a checkpoint: twice what it normally grows to.
 const LOG_BYTES: u64 = 16 * 1024 * 1024;
-/// Statement texts kept prepared on each connection; the store has fewer.
+/// The number of statements kept prepared on each connection. The store has fewer texts.
 const PREPARED: usize = 128;
-/// Faults of a file that are told one by one.
+/// The maximum number of a file's faults that are listed one by one.
 const FAULTS: usize = 200;
-/// Readers of one process: reads are short and the machine has few cores.
+/// The number of readers of one process. Reads are short, and the machine has few cores.
 const READERS: u32 = 8;
 
-/// A connection of either kind.
+/// A connection that writes or only reads.
 struct Sqlite<C> {
     connection: C,
     begin: &'static str,
     inserts: Inserts,
-    /// When the write-ahead log was last not brought into the database, though it was time.
+    /// When a due checkpoint last left frames in the write-ahead log.
     held_up: Option<Instant>,
 }
 
 /// The connection that writes.
 type Writer = Sqlite<Box<Connection>>;
-/// The readers.
+/// The pool of readers.
 type Pool = r2d2::Pool<SqliteConnectionManager>;
 
 /// A database file.
 pub(super) struct File {
     path: PathBuf,
-    /// What those who only read open: the file, or the file as one that nobody writes.
+    /// The name readers open: the file's path, or its immutable form.
     reading: PathBuf,
     readers: Pool,
 }
 
 impl File {
-    /// Opens the database file, brings its schema up to date and makes it when `create` says so.
+    /// Opens the database file and brings its schema up to date. Creates it first if `create` is set.
     pub(super) fn open(path: &Path, create: bool) -> Result<Self, StoreError> {
         if !create && !path.exists() {
             return Err(StoreError::Failed(format!(
@@ -68,7 +68,8 @@ impl File {
             return Self::sealed(path);
         }
         let mut writer = open_writer(path, create)?;
-        // Who comes to write is told now, not by the first write; who comes to look may.
+        // A caller that will write learns this now rather than at its first write. A caller that only looks may
+        // continue.
         if create && writer.connection.is_readonly(rusqlite::MAIN_DB)? {
             return Err(StoreError::ReadOnly);
         }
@@ -86,7 +87,7 @@ impl File {
         })
     }
 
-    /// Opens a file that nobody can write, such as a backup on a disk that is read-only, without the files that SQLite would
+    /// Opens a file that nobody can write, such as a backup on a read-only disk, without the files that SQLite would
     /// keep beside it.
     fn sealed(path: &Path) -> Result<Self, StoreError> {
         let reading = immutable(path);
@@ -109,7 +110,8 @@ impl File {
     }
 }
 
-/// Whether this process cannot write the file, and nobody has it open who does: then there would be files beside it.
+/// Whether this process cannot write the file and no other process has it open for writing. If one had, SQLite's files
+/// would be beside it.
 fn is_sealed(path: &Path) -> bool {
     let denied = |e: io::Error| {
         matches!(
@@ -124,14 +126,14 @@ fn is_sealed(path: &Path) -> bool {
             .any(|end| beside(path, end).exists())
 }
 
-/// The file that SQLite keeps beside a database.
+/// The path of a file that SQLite keeps beside a database.
 fn beside(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
     PathBuf::from(name)
 }
 
-/// The name under which SQLite takes a file for one that nobody changes.
+/// The URI under which SQLite opens a file as one that nobody changes.
 fn immutable(path: &Path) -> PathBuf {
     let mut name = String::from("file:");
     for byte in path.as_os_str().as_encoded_bytes() {
@@ -148,7 +150,7 @@ fn immutable(path: &Path) -> PathBuf {
 impl Engine for File {
     fn writer(&self) -> Result<Box<dyn Conn>, StoreError> {
         if self.is_sealed() {
-            // It reads, and its writes are refused.
+            // It reads, and refuses writes.
             return self.checker();
         }
         Ok(Box::new(open_writer(&self.path, false)?))
@@ -190,10 +192,11 @@ impl Engine for File {
     }
 }
 
-/// Opens the connection that writes; makes the file when `create` says so.
+/// Opens the connection that writes. Creates the file if `create` is set.
 fn open_writer(path: &Path, create: bool) -> Result<Writer, StoreError> {
     if create && !path.exists() {
-        // Its owner's alone, and so its write-ahead log. What is wrong with the place SQLite says below.
+        // Only its owner can read the file, and so its write-ahead log. If the place is unusable, SQLite reports that
+        // below.
         let _ = private::options().create(true).append(true).open(path);
     }
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -203,10 +206,11 @@ fn open_writer(path: &Path, create: bool) -> Result<Writer, StoreError> {
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(Duration::from_millis(TURN_MS))?;
     connection.set_prepared_statement_cache_capacity(PREPARED);
-    // Both before anything else: the size is a new file's, for good. Larger pages hold rows of a kilobyte with less
-    // waste and take fewer system calls to write. In memory: the journals SQLite keeps to undo a single statement.
+    // Both come before anything else, because a new file keeps its page size for good. Larger pages hold rows of a
+    // kilobyte with less waste and take fewer system calls to write. The temporary store in memory holds the journals
+    // that SQLite keeps to undo a single statement.
     connection.execute_batch("PRAGMA page_size = 8192; PRAGMA temp_store = MEMORY;")?;
-    // Before anything is written: another program's file stays as it is.
+    // Before anything is written, so that another program's file stays as it is.
     if is_foreign(&connection)? {
         return Err(StoreError::Foreign);
     }
@@ -216,7 +220,7 @@ fn open_writer(path: &Path, create: bool) -> Result<Writer, StoreError> {
             "the file system cannot keep SQLite's write-ahead log (journal mode stays {mode}); use a local disk"
         )));
     }
-    // The writer brings its log into the database itself (`keep_up`); commits do that for who has no time for it.
+    // The writer checkpoints by itself (`keep_up`). Commits do it only for a writer that has no time for that.
     connection.execute_batch(&format!(
         "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -16000; \
          PRAGMA wal_autocheckpoint = {}; PRAGMA journal_size_limit = {LOG_BYTES}",
@@ -230,10 +234,10 @@ fn open_writer(path: &Path, create: bool) -> Result<Writer, StoreError> {
     })
 }
 
-/// Turns the write-ahead log on; the mode that came of it.
+/// Turns the write-ahead log on and returns the resulting mode.
 ///
-/// While a new file goes over to it, SQLite tells others that come in that moment to come back, instead of having them
-/// wait as for any other turn.
+/// While a new file is switched over, SQLite answers other connections with an error instead of making them wait as for
+/// any other turn.
 fn write_ahead(connection: &Connection) -> Result<String, StoreError> {
     let until = Instant::now() + Duration::from_millis(TURN_MS);
     loop {
@@ -247,7 +251,7 @@ fn write_ahead(connection: &Connection) -> Result<String, StoreError> {
     }
 }
 
-/// Whether there is something in the database, and it is not a database of Bookguard.
+/// Whether the database contains something that is not a Bookguard database.
 fn is_foreign(connection: &Connection) -> Result<bool, StoreError> {
     let (tables, own): (i64, i64) = connection.query_row(
         "SELECT COUNT(*), COUNT(*) FILTER (WHERE name IN ('schema_version', 'entry')) \
@@ -258,12 +262,12 @@ fn is_foreign(connection: &Connection) -> Result<bool, StoreError> {
     Ok(tables > 0 && own < 2)
 }
 
-/// How those who only read open a file, or what [`immutable`] calls it.
+/// How readers open a file or its [`immutable`] form.
 const READING: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY
     .union(OpenFlags::SQLITE_OPEN_NO_MUTEX)
     .union(OpenFlags::SQLITE_OPEN_URI);
 
-/// Opens the readers. They cannot write whatever they are asked.
+/// Opens the readers, whose connections can never write.
 fn open_readers(path: &Path) -> Result<Pool, StoreError> {
     let manager = SqliteConnectionManager::file(path)
         .with_flags(READING)
@@ -275,14 +279,15 @@ fn open_readers(path: &Path) -> Result<Pool, StoreError> {
     r2d2::Pool::builder()
         .max_size(READERS)
         .min_idle(Some(1))
-        // A connection to a file does not go stale, and asking it each time is 4 % of a read.
+        // A connection to a file does not go stale, and testing it each time is 4 % of a read.
         .test_on_check_out(false)
         .connection_timeout(Duration::from_secs(5))
         .build(manager)
         .map_err(|e| StoreError::Failed(e.to_string()))
 }
 
-/// A reader of its own for what takes minutes, so that the pool's stay free. It meets every page, most of them in order.
+/// Opens a dedicated reader for long work, so that the pool's readers stay free. It visits every page, most of them in
+/// order.
 fn open_checker(path: &Path) -> Result<Sqlite<Box<Connection>>, StoreError> {
     let connection = Connection::open_with_flags(path, READING)?;
     connection.busy_timeout(Duration::from_millis(TURN_MS))?;
@@ -313,7 +318,7 @@ impl<C: Deref<Target = Connection> + Send> Conn for Sqlite<C> {
     }
 
     fn commit(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
-        // Outside of a transaction, and after one that the engine ended, every statement would be kept alone.
+        // Without a transaction, or after one that the engine ended, every statement would be kept on its own.
         if self.connection.is_autocommit() {
             return Err(StoreError::not_begun());
         }
@@ -324,12 +329,13 @@ impl<C: Deref<Target = Connection> + Send> Conn for Sqlite<C> {
 
     fn rollback(&mut self) {
         if !self.connection.is_autocommit() {
-            // A failed rollback leaves the transaction to the connection's end, which its owner brings about.
+            // If the rollback fails, the transaction ends with the connection, which its owner closes.
             let _ = self.execute("ROLLBACK");
         }
     }
 
-    /// Brings the write-ahead log into the database file. A commit would do that by itself, and keep to itself that it failed.
+    /// Copies the write-ahead log into the database file. A commit would do that by itself, but would not report a
+    /// failure.
     fn keep_up(&mut self) -> Result<bool, StoreError> {
         match self.held_up {
             Some(at) if at.elapsed() < CHECKPOINT_AGAIN => return Ok(false),
@@ -340,7 +346,7 @@ impl<C: Deref<Target = Connection> + Send> Conn for Sqlite<C> {
         }
         self.held_up = Some(Instant::now());
         if self.behind("PRAGMA wal_checkpoint(PASSIVE)")? > 0 {
-            // Somebody still reads of it, such as a backup.
+            // A reader still uses it, such as a backup.
             return Ok(false);
         }
         self.held_up = None;
@@ -350,14 +356,14 @@ impl<C: Deref<Target = Connection> + Send> Conn for Sqlite<C> {
 }
 
 impl<C: Deref<Target = Connection>> Sqlite<C> {
-    /// How many frames of the write-ahead log are not in the database after a checkpoint of this kind.
+    /// Runs a checkpoint of this kind and returns the number of frames that it left in the write-ahead log.
     fn behind(&self, checkpoint: &'static str) -> Result<i64, StoreError> {
         let mut prepared = self.connection.prepare_cached(checkpoint)?;
         let behind = |row: &rusqlite::Row<'_>| Ok(row.get::<_, i64>(1)? - row.get::<_, i64>(2)?);
         Ok(prepared.query_row([], behind)?)
     }
 
-    /// Gives back the room that a write-ahead log took which had to grow. Who reads of it is not waited for: then the next
+    /// Shrinks a write-ahead log that had to grow. It does not wait for readers of the log: if there are any, the next
     /// commit but one cuts it.
     fn shorten(&self) -> Result<(), StoreError> {
         let Some(file) = self.connection.path() else {
@@ -401,7 +407,7 @@ impl<C: Deref<Target = Connection>> Sqlite<C> {
         Ok(Rows { rows })
     }
 
-    /// What SQLite finds wrong: pages, indexes, constraints, and references to rows that are not there.
+    /// The faults that SQLite finds: pages, indexes, constraints, and references to missing rows.
     fn faults(&self) -> Result<Vec<String>, StoreError> {
         let mut faults = Vec::new();
         let mut integrity = self.connection.prepare("PRAGMA integrity_check(100)")?;
@@ -428,11 +434,11 @@ impl<C: Deref<Target = Connection>> Sqlite<C> {
     }
 }
 
-/// The store's INSERTs in SQLite's own words, by place and length of their text, which lives as long as the program:
-/// hashing a thousand characters again and again would cost more than it saves.
+/// The store's INSERTs in SQLite's own dialect, by address and length of their text, which lives as long as the
+/// program. Hashing a thousand characters again and again would cost more than it saves.
 ///
-/// A failed statement ends its batch, so it need not be undone alone. Said so, SQLite spares itself a copy of every
-/// page that a statement of many rows touches.
+/// A failed statement ends its batch, so it need not be undone alone. Told so, SQLite does not copy every page that a
+/// multi-row statement touches.
 #[derive(Default)]
 struct Inserts(HashMap<(usize, usize), String>);
 
@@ -463,9 +469,9 @@ fn cell(value: ValueRef<'_>) -> Cell {
     match value {
         ValueRef::Null => Cell::Null,
         ValueRef::Integer(n) => Cell::Int(n),
-        // STRICT tables hold no reals; one that appears is shown as what it is, and read as damage.
+        // STRICT tables hold no reals. One that appears is shown as it is and read as damage.
         ValueRef::Real(x) => Cell::Text(x.to_string()),
-        // Checking first is many times quicker than looking for what to replace.
+        // Validating first is many times faster than searching for bytes to replace.
         ValueRef::Text(text) => Cell::Text(match std::str::from_utf8(text) {
             Ok(text) => text.to_owned(),
             Err(_) => String::from_utf8_lossy(text).into_owned(),
@@ -483,12 +489,12 @@ impl From<rusqlite::Error> for StoreError {
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy,
             ErrorCode::DiskFull => Self::Full,
             ErrorCode::ReadOnly => Self::ReadOnly,
-            // Also what it makes of a read that the disk failed.
+            // SQLite also reports this if the disk failed a read.
             ErrorCode::DatabaseCorrupt => Self::Unreadable(message.clone().unwrap_or_default()),
             ErrorCode::NotADatabase => {
                 Self::Corrupt("the file is not a SQLite database".to_owned())
             }
-            // The head's size becomes null when it is moved from where it does not stand.
+            // Moving the head from where it does not stand makes its size null.
             ErrorCode::ConstraintViolation
                 if message.as_deref() == Some("NOT NULL constraint failed: head.size") =>
             {

@@ -1,32 +1,32 @@
-//! A booking's frozen terms in the store: their text beside the booking, their policy's once per policy.
+//! A booking's frozen terms in the store: their text is with the booking, the text of their policy once per policy.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use super::conn::{Row, StoreError};
+use super::conn::{Arg, Row, StoreError};
 use crate::evidence::FrozenTerms;
 use crate::evidence::frozen;
 use crate::model::Booking;
 use crate::policy::{Policy, PolicySource, Terms};
 
-/// Policies remembered: some kilobytes each.
+/// The number of parsed policies to remember. Each takes some kilobytes.
 const KNOWN_POLICIES: usize = 256;
 
-/// The terms as they are kept beside their booking.
+/// The terms as stored with their booking.
 pub(crate) fn write(terms: &Terms) -> String {
     FrozenTerms::of(terms).stored()
 }
 
-/// The terms with which a booking was recorded, from columns `terms` and `hash`.
+/// The terms with which a booking was recorded, from the columns `terms` and `hash`.
 pub(crate) fn recorded(row: &Row, terms: usize, hash: usize) -> Result<FrozenTerms, StoreError> {
     let mut frozen: FrozenTerms = row.json(terms)?;
     if frozen.source.is_some() {
-        frozen.adopted = Some(row.text(hash)?.to_owned());
+        frozen.adopted = Some(policy_hash(row, hash)?);
     }
     Ok(frozen)
 }
 
-/// Where the policy of those terms came from, if they have one, without reading the rest of them.
+/// The source of the policy in the terms, if they have a policy. Reads nothing else of the terms.
 pub(crate) fn source(row: &Row, terms: usize) -> Result<Option<PolicySource>, StoreError> {
     #[derive(serde::Deserialize)]
     struct Source {
@@ -35,12 +35,33 @@ pub(crate) fn source(row: &Row, terms: usize) -> Result<Option<PolicySource>, St
     Ok(row.json::<Source>(terms)?.source)
 }
 
-/// The hash by which facts name those terms.
+/// The hash by which facts name the terms.
 pub(crate) fn hash(row: &Row, terms: usize, hash: usize) -> Result<String, StoreError> {
-    Ok(frozen::hash_of(row.text(terms)?, row.maybe_text(hash)?))
+    let policy_hash = match row.is_null(hash) {
+        true => None,
+        false => Some(policy_hash(row, hash)?),
+    };
+    Ok(frozen::hash_of(row.text(terms)?, policy_hash.as_deref()))
 }
 
-/// The terms `booking` is under, with their policy from column `policy`.
+/// The prefix of a policy's hash, which hex digits follow.
+const HASH: &str = "sha256:";
+
+/// A policy's hash as stored: its bytes.
+pub(super) fn hash_bytes(policy_hash: &str) -> Arg<'static> {
+    let digits = policy_hash.strip_prefix(HASH);
+    let bytes = digits.and_then(|digits| hex::decode(digits).ok());
+    // The engine refuses null in a column that needs a hash.
+    bytes.map_or(Arg::Null, Arg::from)
+}
+
+/// A policy's hash in its public form, from its column.
+pub(super) fn policy_hash(row: &Row, column: usize) -> Result<String, StoreError> {
+    let bytes: [u8; 32] = row.bytes(column)?;
+    Ok(format!("{HASH}{}", hex::encode(bytes)))
+}
+
+/// The terms that `booking` is under, with their policy from the column `policy`.
 pub(crate) fn thaw(
     frozen: FrozenTerms,
     row: &Row,
@@ -54,9 +75,9 @@ pub(crate) fn thaw(
     frozen.thaw(booking, policy).map_err(StoreError::Corrupt)
 }
 
-/// A policy from its text, which thousands of bookings share: read once while it is remembered.
+/// Parses a policy's text, which thousands of bookings may share, or returns the remembered result.
 ///
-/// Remembered by the text itself, not by its hash: what was changed behind our back is another text.
+/// The cache key is the text itself, not its hash: text that was changed behind our back is other text.
 pub(super) fn known_policy(text: &str) -> Result<Policy, StoreError> {
     static KNOWN: LazyLock<Mutex<HashMap<String, Policy>>> = LazyLock::new(Mutex::default);
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What both engines must do alike, and what a database may not look like.
+//! Behaviour that both engines share, and databases that must be refused.
 
 #![cfg(all(feature = "sqlite", feature = "postgres"))]
 
@@ -10,7 +10,7 @@ use bookguard_test_postgres::Postgres;
 use super::conn::{Arg, Cell, Row, Rows};
 use super::*;
 
-/// Runs a test on an empty database of every engine there is.
+/// Runs a test on an empty database of every available engine.
 fn on_every_engine(test: impl Fn(&Database)) {
     let folder = tempfile::tempdir().unwrap();
     test(&folder.path().join("b.db").into());
@@ -58,7 +58,7 @@ fn values_come_back_as_they_went() {
         for (n, text) in (0..).zip(texts) {
             conn.run(&[Statement::new(
                 "INSERT INTO policy (hash, body) VALUES ($1, $2)",
-                vec![n.to_string().into(), text.into()],
+                vec![n.to_string().into_bytes().into(), text.into()],
             )])
             .unwrap();
         }
@@ -106,18 +106,23 @@ fn text_sorts_by_its_bytes() {
     on_every_store(|store| {
         let mut conn = store.writer().unwrap();
         let sorted = ["", "A", "B", "_", "a", "a b", "ab", "b", "z", "ä"];
-        let insert = |hash: &&'static str| {
+        let insert = |(size, note): (i64, &&'static str)| {
             Statement::new(
-                "INSERT INTO policy (hash, body) VALUES ($1, $2)",
-                vec![(*hash).into(), "".into()],
+                "INSERT INTO checkpoint (size, at_ms, note) VALUES ($1, 0, $2)",
+                vec![size.into(), (*note).into()],
             )
         };
         conn.begin(&[]).unwrap();
-        conn.commit(&sorted.iter().rev().map(insert).collect::<Vec<_>>())
-            .unwrap();
+        conn.commit(
+            &(0..)
+                .zip(sorted.iter().rev())
+                .map(insert)
+                .collect::<Vec<_>>(),
+        )
+        .unwrap();
         let rows = conn
             .one(Statement::new(
-                "SELECT hash FROM policy ORDER BY hash",
+                "SELECT note FROM checkpoint ORDER BY note",
                 vec![],
             ))
             .unwrap();
@@ -155,7 +160,7 @@ fn a_transaction_that_fails_leaves_nothing_and_the_connection_goes_on() {
         conn.commit(&[secret(b"1", b""), secret(b"2", b"")])
             .unwrap();
         assert_eq!(secrets(&mut *conn), 2);
-        // Not begun: nothing to undo, and nothing to make durable but the statement itself.
+        // No transaction is open, so there is nothing to undo.
         conn.rollback();
         assert_eq!(secrets(&mut *conn), 2);
     });
@@ -163,7 +168,7 @@ fn a_transaction_that_fails_leaves_nothing_and_the_connection_goes_on() {
 
 #[test]
 fn a_commit_that_fails_as_such_leaves_nothing() {
-    // Only a file checks references, and that when everything is written.
+    // Only SQLite checks references, and only once everything is written.
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&folder.path().join("b.db").into(), true).unwrap();
     let mut conn = store.writer().unwrap();
@@ -295,7 +300,7 @@ fn several_that_open_in_the_same_moment_all_do() {
     });
 }
 
-/// Which endpoints are loaded is said in SQL, and what becomes of them in a rule: both mean the same ones.
+/// SQL selects the endpoints to load, and a rule decides what to do with them. Both must mean the same endpoints.
 #[test]
 fn only_endpoints_postponed_by_a_fast_clock_are_repaired() {
     use crate::engine::command::{Envelope, Reclaim};
@@ -306,7 +311,7 @@ fn only_endpoints_postponed_by_a_fast_clock_are_repaired() {
 
     let now = Timestamp::from_ms(1_790_000_000_000);
     let day = 24 * 3_600_000;
-    // (status, failing for, to be tried in, new for, by how much sooner that is from now on)
+    // (status, failing for, next probe in, unverified for, whether a clock that was ahead postponed it)
     let (held, skew) = (2 * LEASE_MS, LEASE_SKEW_MS);
     let cases = [
         (1, None, Some(held + skew), Some(0), false),
@@ -365,7 +370,7 @@ fn only_endpoints_postponed_by_a_fast_clock_are_repaired() {
             work.health.extend(found(&mut *conn));
             let told = format!("{status} {failing:?} {probe:?} {new:?}");
             assert_eq!(!work.health.is_empty(), ahead, "{told}");
-            // The rule alone, whatever was found.
+            // The rule alone, whatever the query found.
             let sql = "SELECT status, failures, failing_ms, probe_ms, unverified_ms FROM endpoint";
             let row = conn
                 .one(Statement::new(sql, vec![]))

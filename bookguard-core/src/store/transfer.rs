@@ -1,12 +1,12 @@
-//! Moves a whole database to another place, from either engine to either: what `bookguard transfer` does.
+//! Moves a whole database to another place, between any two engines, for `bookguard transfer`.
 //!
-//! The write turns of both are held from the first row to the last, so that nothing changes meanwhile. Everything is one
-//! transaction of the target: until that is committed, nothing is there, and a transfer that fails or is killed is simply
-//! begun again. The one thing that must never happen is that two databases go on with the same log. So the source is marked
-//! as moved, durably, before the target is committed; between the two there is a moment in which neither can be written,
-//! and none in which both can. If that commit fails and certainly nothing is there, the mark is taken away again. A source
-//! left marked by a transfer that was killed is read by the next one to the same place; for anything else the mark is taken
-//! away by an operator's word, and only if nothing was written in the other place ([`reopen`]).
+//! A transfer holds the write turns of both databases from the first row to the last, so that nothing changes
+//! meanwhile. Everything is one transaction of the target: until it commits, the target is empty, and a transfer that
+//! failed or was killed can be started again. Two databases must never continue the same log. So the source is durably
+//! marked as moved before the target commits. Between the two there is a moment in which neither database can be
+//! written, and never one in which both can. If the commit fails and the target is certainly empty, the mark is removed
+//! again. If a killed transfer left the source marked, the next transfer to the same place accepts the mark. Otherwise
+//! an operator removes it ([`reopen`]), which is possible only if nothing was written in the other place.
 
 mod back;
 mod copy;
@@ -28,25 +28,25 @@ use crate::log::Log;
 pub use back::{Reopened, reopen};
 use table::TABLES;
 
-/// What was moved. The log goes on in its new place under the same name and key.
+/// A finished transfer. The log continues in its new place under the same name and key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transferred {
     /// The log's name.
     pub origin: String,
     /// Entries of the log.
     pub size: u64,
-    /// Its root.
+    /// The log's root.
     pub root: Hash,
-    /// The rows of every table, the same in both databases.
+    /// The number of rows of every table, the same in both databases.
     pub tables: Vec<(&'static str, u64)>,
-    /// Whether an earlier transfer to the same place had come as far as marking the source.
+    /// Whether an earlier transfer to the same place had already marked the source.
     pub again: bool,
-    /// How long it took.
+    /// How long the transfer took.
     pub elapsed: Duration,
 }
 
 impl Transferred {
-    /// Rows of all tables.
+    /// The number of rows of all tables.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.tables.iter().map(|(_, rows)| rows).sum()
@@ -60,63 +60,63 @@ impl Transferred {
     }
 }
 
-/// Why nothing was moved. Unless it says otherwise, both databases are as they were.
+/// Why nothing was moved. Unless the error says otherwise, both databases are unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransferError {
-    /// What was asked makes no sense with these two databases: `same_database`, `nothing_to_move`, `wrong_ledger_key`,
+    /// The request makes no sense for these two databases: `same_database`, `nothing_to_move`, `wrong_ledger_key`,
     /// `ledger_moved`, `ledger_rolled_back`, `not_moved`, `other_target`, `target_not_empty`, `target_not_seen`,
     /// `target_written`.
     Refused(Error),
-    /// The source is damaged, or the copy is not what the source is.
+    /// The source is damaged, or the copy differs from the source.
     NotVerified(String),
-    /// A database failed, in a sentence that names it.
+    /// A database failed; the sentence names it.
     Failed(String),
 }
 
-/// What two connections carried over.
+/// What was copied over two connections.
 #[derive(Debug)]
-struct Carried {
+struct CopiedTables {
     stored: StoredHead,
-    /// What was last seen of the log, which this head goes on from.
+    /// The head last seen of the log, which the copied head continues.
     seen: Option<Arc<PublishedHead>>,
     tables: Vec<(&'static str, u64)>,
 }
 
-/// What both ends of a transfer have in common.
-struct Errand<'a> {
+/// What both ends of a transfer need.
+struct TransferJob<'a> {
     log: &'a Log,
-    /// What the target is called in the source's mark.
+    /// What the source's mark calls the target.
     place: &'a str,
 }
 
-/// As [`TransferError`], as far as it is known where two connections are all that is known.
+/// A [`TransferError`] where only the two connections are known, not the databases' addresses.
 #[derive(Debug)]
 enum Trouble {
     Source(StoreError),
     Target(StoreError),
-    /// The target holds something.
+    /// The target is not empty.
     NotEmpty(String),
-    /// The source was moved there while its turn was waited for.
+    /// The source was moved there while this transfer waited for its write turn.
     Moved(String),
-    /// The source lost what was published.
+    /// The source has lost entries that were published.
     RolledBack(Box<Rollback>),
     /// The source contradicts itself.
     Damaged(String),
-    /// The copy is not the source.
+    /// The copy differs from the source.
     Differs(String),
-    /// The source may be marked as moved.
+    /// The source may or may not be marked as moved.
     Marking(StoreError),
-    /// The source is marked, and whether the target has everything or nothing is not known.
+    /// The source is marked, and it is unknown whether the target has everything or nothing.
     Committing(StoreError),
 }
 
-/// Moves everything from `from` to `to`, which must be empty; both may be in use, and whoever wants to write waits and is
-/// told that the database is busy. `log` is the log, which goes on under its key, and what this node saw of it; neither is
-/// stored in a database. `progress` is told how many of how many rows are done, each counted when it is copied and when it is
-/// compared.
+/// Moves everything from `from` to `to`, which must be empty. Both may be in use: anyone who wants to write waits and
+/// is told that the database is busy. `log` holds the log's key and what this node saw of the log; neither is stored in
+/// a database. `progress` receives the rows done and the total; each row counts once when it is copied and once when it
+/// is compared.
 ///
 /// # Errors
-/// As [`TransferError`] says.
+/// As [`TransferError`] lists.
 pub fn transfer(
     from: &Database,
     to: &Database,
@@ -133,11 +133,11 @@ pub fn transfer(
     let source = Store::open(from, false).map_err(|e| failed(from, &e))?;
     let place = place(to);
     let stored = source.head().map_err(|e| failed(from, &e))?;
-    let errand = Errand { log, place: &place };
+    let errand = TransferJob { log, place: &place };
     let again = may_go(stored.as_ref(), from, &errand)?;
     let target = Store::open(to, true).map_err(|e| failed(to, &e))?;
     let explained = |trouble| explain(trouble, from, to);
-    // Before anything waits for a turn: the common mistake is told at once.
+    // Before any wait for a turn, so that the common mistake is reported at once.
     let looked = target.reader().map_err(Trouble::Target);
     looked
         .and_then(|mut conn| require_empty(&mut *conn))
@@ -145,12 +145,12 @@ pub fn transfer(
     let mut source = source.mover().map_err(|e| failed(from, &e))?;
     let mut target = target.mover().map_err(|e| failed(to, &e))?;
     let carried = carry(&mut *source, &mut *target, &errand, progress);
-    let Carried {
+    let CopiedTables {
         stored,
         seen,
         tables,
     } = carried.map_err(explained)?;
-    // Whatever is restored in the new place some day is held to this.
+    // A database restored in the new place later is checked against this.
     log.note(seen.as_deref(), stored.seen());
     log.guard().sync();
     Ok(Transferred {
@@ -163,7 +163,7 @@ pub fn transfer(
     })
 }
 
-/// Where a database's log was moved to; `None` when it is in use here.
+/// The place that a database's log was moved to; `None` if the log is in use here.
 ///
 /// # Errors
 /// [`TransferError::Failed`].
@@ -173,11 +173,11 @@ pub fn moved_to(database: &Database) -> Result<Option<String>, TransferError> {
     Ok(stored.and_then(|head| head.moved_to))
 }
 
-/// Whether the log of `from` may be moved to `place` with this key; and whether that was tried before.
+/// Checks whether the log of `from` may be moved to `place` with this key. Returns whether that was tried before.
 fn may_go(
     stored: Option<&StoredHead>,
     from: &Database,
-    errand: &Errand<'_>,
+    errand: &TransferJob<'_>,
 ) -> Result<bool, TransferError> {
     let Some(stored) = stored else {
         return Err(refused(
@@ -216,13 +216,13 @@ fn moved_elsewhere(from: &Database, before: &str) -> TransferError {
     )
 }
 
-/// Everything from one connection to the other, both transactions from their beginning to their end.
+/// Copies everything from one connection to the other, from the beginning of both transactions to their end.
 fn carry(
     source: &mut dyn Conn,
     target: &mut dyn Conn,
-    errand: &Errand<'_>,
+    errand: &TransferJob<'_>,
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<Carried, Trouble> {
+) -> Result<CopiedTables, Trouble> {
     let carried = copied(source, target, errand, progress).and_then(|carried| {
         source
             .commit(&[mark(Some(errand.place))])
@@ -239,14 +239,14 @@ fn carry(
     carried
 }
 
-/// Finds out what a commit of the target that failed came to. If certainly nothing is there, the mark is taken away again.
+/// Finds out what became of a failed commit of the target. If the target is certainly empty, the mark is removed again.
 fn settle(
     source: &mut dyn Conn,
     target: &mut dyn Conn,
-    errand: &Errand<'_>,
+    errand: &TransferJob<'_>,
     error: StoreError,
-    carried: Carried,
-) -> Result<Carried, Trouble> {
+    carried: CopiedTables,
+) -> Result<CopiedTables, Trouble> {
     target.rollback();
     match arrived(target, &carried.stored) {
         Ok(true) => Ok(carried),
@@ -258,12 +258,12 @@ fn settle(
     }
 }
 
-/// Takes this errand's mark away; says whether. Somebody else may have moved the log meanwhile: under the source's turn
-/// nobody can any more, so what is found then holds.
+/// Removes this transfer's mark and returns whether it did. Another transfer may have moved the log meanwhile. Under
+/// the source's write turn none can any more, so what is found then holds.
 fn unmark(
     source: &mut dyn Conn,
     target: &mut dyn Conn,
-    errand: &Errand<'_>,
+    errand: &TransferJob<'_>,
     stored: &StoredHead,
 ) -> Result<bool, StoreError> {
     source.begin(&[])?;
@@ -275,8 +275,8 @@ fn unmark(
     source.commit(&[mark(None)]).map(|_| true)
 }
 
-/// Whether the head is there. A transaction that was lost from sight, and may yet be committed, has written it: a second one
-/// that writes it waits for the end of the first, and goes through only if nothing came of it.
+/// Whether the head has arrived. A transaction that was lost from sight, and may still commit, has written the head. A
+/// second insert of the head waits for the first transaction to end, and succeeds only if that one was undone.
 fn arrived(target: &mut dyn Conn, stored: &StoredHead) -> Result<bool, StoreError> {
     let mut found = look(target)?;
     if found.is_none() {
@@ -289,7 +289,7 @@ fn arrived(target: &mut dyn Conn, stored: &StoredHead) -> Result<bool, StoreErro
         let Err(error) = written else {
             return Ok(false);
         };
-        // Most likely the first was committed meanwhile.
+        // Most likely the first transaction was committed meanwhile.
         found = look(target)?;
         if found.is_none() {
             return Err(error);
@@ -311,13 +311,13 @@ fn look(conn: &mut dyn Conn) -> Result<Option<StoredHead>, StoreError> {
     found
 }
 
-/// Takes both turns, copies and compares.
+/// Takes both write turns, copies and compares.
 fn copied(
     source: &mut dyn Conn,
     target: &mut dyn Conn,
-    errand: &Errand<'_>,
+    errand: &TransferJob<'_>,
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<Carried, Trouble> {
+) -> Result<CopiedTables, Trouble> {
     let log = errand.log;
     let seen = log.guard().latest();
     source.begin(&[]).map_err(Trouble::Source)?;
@@ -333,7 +333,7 @@ fn copied(
     target.begin(&[]).map_err(Trouble::Target)?;
     require_empty(target)?;
     let tables = copy::copy(source, target, stored.head, progress)?;
-    Ok(Carried {
+    Ok(CopiedTables {
         stored,
         seen,
         tables,
@@ -358,7 +358,7 @@ fn require_empty(conn: &mut dyn Conn) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Says in the head that the log went there, or that it is here.
+/// Marks the head as moved to a place, or with `None` as in use here.
 fn mark(place: Option<&str>) -> Statement<'_> {
     Statement::new(
         "UPDATE head SET moved_to = $1 WHERE id = 1",
@@ -366,7 +366,7 @@ fn mark(place: Option<&str>) -> Statement<'_> {
     )
 }
 
-/// What a database is called in the mark: the same wherever the program is started, and without a password.
+/// The name of a database in the mark: the same wherever the program is started, and without a password.
 fn place(database: &Database) -> String {
     match database.file() {
         Some(path) => resolved(path).display().to_string(),
@@ -387,7 +387,7 @@ fn resolved(path: &Path) -> PathBuf {
     if let Ok(resolved) = whole.canonicalize() {
         return resolved;
     }
-    // The file is yet to be made.
+    // The file does not exist yet.
     match (whole.parent().map(Path::canonicalize), whole.file_name()) {
         (Some(Ok(folder)), Some(name)) => folder.join(name),
         _ => whole,

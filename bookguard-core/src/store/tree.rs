@@ -1,15 +1,15 @@
-//! The log's tree out of its stored tiles.
+//! Loads the log's tree from its stored tiles.
 //!
-//! Only the tiles that still grow are needed, one for each level. Invariant: a tree that comes from here has the size
-//! and the root of the head it was asked for.
+//! It needs only the tiles that still grow, one per level. Invariant: a tree returned from here has the size and root
+//! of the head it was requested for.
 
 use super::conn::{Conn, Rows, Statement, StoreError};
 use crate::engine::command::Head;
 use crate::ledger::tile::ReadError;
 use crate::ledger::{Hash, Tree};
 
-/// The tiles that grow, whatever size the tree has: asked together with the head, they are its tree. No tree has more
-/// than eight levels of 256.
+/// The tiles that still grow, whatever the tree's size. Queried together with the head, they form its tree. No tree has
+/// more than eight levels of 256.
 const GROWING: &str = "SELECT level, idx, hashes FROM tile WHERE level = 0 AND idx = (SELECT size / 256 FROM head WHERE id = 1) \
      UNION ALL SELECT level, idx, hashes FROM tile WHERE level = 1 AND idx = (SELECT size / 65536 FROM head WHERE id = 1) \
      UNION ALL SELECT level, idx, hashes FROM tile WHERE level = 2 AND idx = (SELECT size / 16777216 FROM head WHERE id = 1) \
@@ -19,12 +19,12 @@ const GROWING: &str = "SELECT level, idx, hashes FROM tile WHERE level = 0 AND i
      UNION ALL SELECT level, idx, hashes FROM tile WHERE level = 6 AND idx = (SELECT size / 72057594037927936 FROM head WHERE id = 1) \
      UNION ALL SELECT level, idx, hashes FROM tile WHERE level = 7 AND idx = 0";
 
-/// Asks for the tiles that grow.
+/// Asks for the tiles that still grow.
 pub(crate) fn growing() -> Statement<'static> {
     Statement::new(GROWING, vec![])
 }
 
-/// The tree from the answer to [`growing`], checked against the head that was read in the same transaction.
+/// Builds the tree from the answer to [`growing`] and checks it against the head read in the same transaction.
 pub(crate) fn grown(growing: &Rows, head: Head) -> Result<Tree, StoreError> {
     let mut tiles = Vec::with_capacity(growing.rows.len());
     for row in &growing.rows {
@@ -38,17 +38,17 @@ pub(crate) fn grown(growing: &Rows, head: Head) -> Result<Tree, StoreError> {
     checked(tree, head)
 }
 
-/// The tree of any head the log ever had, in one flight.
+/// Loads the tree of any head the log ever had, in one flight.
 pub(crate) fn load(conn: &mut dyn Conn, head: Head) -> Result<Tree, StoreError> {
     checked(at(conn, head.size)?, head)
 }
 
-/// The root that the tree had when it was of this size, which it has reached.
+/// The root that the tree had at this size, which it must have reached.
 pub(crate) fn root_at(conn: &mut dyn Conn, size: u64) -> Result<Hash, StoreError> {
     at(conn, size).map(|tree| tree.root())
 }
 
-/// The first `size` leaves' tree.
+/// The tree of the first `size` leaves.
 fn at(conn: &mut dyn Conn, size: u64) -> Result<Tree, StoreError> {
     let addresses = Tree::unfinished_tiles(size);
     let statements: Vec<_> = addresses
@@ -97,7 +97,7 @@ pub(crate) fn tile_statement(level: u8, index: u64) -> Statement<'static> {
     )
 }
 
-/// A tile's bytes as far as it has grown.
+/// The bytes of a tile as far as it has grown.
 pub(crate) fn read_tile(
     conn: &mut dyn Conn,
     level: u8,
@@ -106,7 +106,7 @@ pub(crate) fn read_tile(
     tile_bytes(&conn.one(tile_statement(level, index))?)
 }
 
-/// A tile's bytes as far as it has grown, from the answer to [`tile_statement`].
+/// The bytes of a tile as far as it has grown, from the answer to [`tile_statement`].
 pub(crate) fn tile_bytes(rows: &Rows) -> Result<Option<Vec<u8>>, StoreError> {
     rows.rows
         .first()
@@ -155,7 +155,7 @@ mod tests {
             for loaded in trees {
                 let mut loaded = loaded.unwrap();
                 assert_eq!((loaded.size(), loaded.root()), (size, head.root));
-                // It goes on as the one that never left memory.
+                // It continues exactly as the tree that never left memory.
                 let next = [Hash([7; 32]), Hash([8; 32])];
                 assert_eq!(loaded.append(next), tree.clone().append(next), "{size}");
                 assert_ne!(loaded.root(), head.root);

@@ -1,7 +1,7 @@
 //! The record of one attempt to deliver an event to an endpoint.
 //!
-//! Pure data: the courier fills it, the store keeps it, the schedule reads it, the API shows it. Invariant: text that
-//! came from the receiver is bounded and printable before it gets in here.
+//! Pure data: the courier fills it, the store keeps it, the schedule reads it, the API shows it. Invariant: text from the
+//! receiver is bounded and printable before it is stored here.
 
 use std::fmt;
 
@@ -9,39 +9,39 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::RESPONSE_HEAD_BYTES;
 
-/// What happened when an event was sent to an endpoint once.
+/// One attempt to send an event to an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Attempt {
     /// When it began: milliseconds since the epoch.
     pub started_at: i64,
-    /// How long it took, in milliseconds, answer included.
+    /// How long it took, in milliseconds, including the response.
     pub duration_ms: u64,
-    /// How far it came: [`Phase::Body`] once an answer was read, else where it broke.
+    /// How far it got: [`Phase::Body`] once a response was read, otherwise the step that failed.
     pub phase: Phase,
     /// Why it failed; `None` means delivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<FailureClass>,
-    /// One sentence for people where the status does not say it all; names no internal address.
+    /// A sentence for people if the status is not enough; names no internal address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// The HTTP status answered, if an answer began.
+    /// The HTTP status, if a response began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_code: Option<u16>,
-    /// The first 1,024 bytes of the answer's body, made printable; empty if there was none.
+    /// The first 1,024 bytes of the response's body, made printable; empty if there was none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub response_head: String,
-    /// How many bytes of the answer's body were read: all of it, or what the reading limit let in.
+    /// How many bytes of the response's body were read: all of it, or up to the limit.
     #[serde(default)]
     pub response_len: u32,
-    /// Lower hex SHA-256 of those `response_len` bytes, if an answer began.
+    /// Lower hex SHA-256 of those `response_len` bytes, if a response began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_sha256: Option<String>,
     /// How long the receiver asked us to wait (`Retry-After` of a 429 or 503), in milliseconds, at most 24 h.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
-    /// Whether its failure uses up nothing of the schedule, which the rules say when it is settled: a fault of ours, or made
-    /// while the endpoint was suspended.
+    /// Whether its failure uses up no step of the schedule, because the fault was ours or the endpoint was suspended. The
+    /// rules decide that when the attempt is settled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub uncharged: bool,
 }
@@ -60,9 +60,9 @@ pub enum Phase {
     Tls,
     /// Writing the request.
     Send,
-    /// Waiting for the status and headers of the answer.
+    /// Waiting for the status and headers of the response.
     Headers,
-    /// Reading the answer's body, and everything after it.
+    /// Reading the response's body, and everything after it.
     Body,
 }
 
@@ -72,21 +72,21 @@ pub enum Phase {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", oai(rename_all = "snake_case"))]
 pub enum FailureClass {
-    /// The name does not resolve, or not to an address webhooks may go to: which of the two, only the operator is told.
+    /// The name does not resolve, or not to an allowed address; only the operator is told which of the two.
     DnsError,
-    /// The endpoint's own address, by number, scheme or name, is one webhooks may not go to.
+    /// The endpoint's own address, by number, scheme or name, is not allowed for webhooks.
     BlockedAddress,
     /// No connection could be made.
     ConnectionRefused,
-    /// The connection ended before the answer was complete.
+    /// The connection ended before the response was complete.
     ConnectionReset,
     /// The total deadline passed.
     Timeout,
     /// The TLS handshake failed: certificate, name, or a peer that does not speak TLS.
     TlsError,
-    /// The answer points elsewhere (3xx); redirects are never followed.
+    /// The response is a redirect (3xx), and redirects are never followed.
     RedirectRefused,
-    /// 4xx, other than the three below.
+    /// 4xx, except 410, 413 and 429 below.
     #[serde(rename = "http_4xx")]
     #[cfg_attr(feature = "openapi", oai(rename = "http_4xx"))]
     Http4xx,
@@ -94,20 +94,20 @@ pub enum FailureClass {
     #[serde(rename = "http_5xx")]
     #[cfg_attr(feature = "openapi", oai(rename = "http_5xx"))]
     Http5xx,
-    /// 410: the receiver wants no more; its endpoint is to be disabled.
+    /// 410: the receiver wants no more events; its endpoint is disabled.
     Gone,
-    /// 413: the same bytes will never fit.
+    /// 413: the receiver will never accept these bytes.
     PayloadTooLarge,
     /// 429.
     Throttled,
-    /// What came is not HTTP/1.1, broke its rules, or switches to another protocol (101).
+    /// The response is not HTTP/1.1, breaks its rules, or switches to another protocol (101).
     ProtocolError,
-    /// The head of the answer has too many bytes or fields.
+    /// The head of the response has too many bytes or fields.
     HeadersTooLarge,
-    /// More was sent than an attempt reads before the answer began: interim answers (1xx) without end, or an answer in thousands of
-    /// pieces.
+    /// The receiver sent more than an attempt reads before the response began: endless interim responses (1xx), or a
+    /// response in thousands of pieces.
     ExcessiveAnswer,
-    /// The sending side failed (out of sockets, memory, …); never charged to the endpoint.
+    /// The sending side failed (out of sockets, memory, …); never counted against the endpoint.
     OurFault,
 }
 
@@ -117,7 +117,7 @@ impl Attempt {
         self.class.is_none()
     }
 
-    /// Whether the sending side failed: that is not held against the endpoint.
+    /// Whether the sending side failed, which does not count against the endpoint.
     pub fn is_ours(&self) -> bool {
         self.class == Some(FailureClass::OurFault)
     }
@@ -138,7 +138,7 @@ impl Phase {
 }
 
 impl FailureClass {
-    /// Every class, in the order of the declaration.
+    /// Every class, in the order of declaration.
     pub const ALL: [FailureClass; 16] = [
         FailureClass::DnsError,
         FailureClass::BlockedAddress,
@@ -180,7 +180,7 @@ impl FailureClass {
         }
     }
 
-    /// What an HTTP status means for a delivery; `None` is delivered (2xx).
+    /// The failure class of an HTTP status; `None` means delivered (2xx).
     pub fn of_status(status: u16) -> Option<FailureClass> {
         match status {
             200..=299 => None,
@@ -207,10 +207,10 @@ impl fmt::Display for FailureClass {
     }
 }
 
-/// The beginning of an answer as text that is safe to store, print and show: at most [`RESPONSE_HEAD_BYTES`] of it,
-/// what is not UTF-8 replaced by U+FFFD, control and direction-changing characters escaped (`\n`, `\u{1b}`).
+/// The beginning of a response as text that is safe to store, print and show: at most [`RESPONSE_HEAD_BYTES`] of it, with
+/// invalid UTF-8 replaced by U+FFFD, and control and direction-changing characters escaped (`\n`, `\u{1b}`).
 ///
-/// A character cut in two by the limit is left out.
+/// A character that the limit cuts in two is left out.
 pub fn printable_head(response: &[u8]) -> String {
     let cut = response.len() > RESPONSE_HEAD_BYTES;
     let head = &response[..response.len().min(RESPONSE_HEAD_BYTES)];
@@ -233,7 +233,7 @@ pub fn printable_head(response: &[u8]) -> String {
     text
 }
 
-/// Whether these bytes could have become a character had there been more of them.
+/// Whether these bytes are the beginning of a character.
 fn is_unfinished(invalid: &[u8]) -> bool {
     matches!(std::str::from_utf8(invalid), Err(error) if error.error_len().is_none())
 }

@@ -1,7 +1,7 @@
 //! The body of an event: the specification's envelope, with `seq` as its last field.
 //!
-//! The bytes are made once and are the same on every attempt and to every endpoint. The partner's sequence number
-//! is known only to the writer, so the body is made in two steps: a head, and its end.
+//! The bytes are made once and are the same on every attempt and for every endpoint. Only the writer knows the partner's
+//! sequence number, so the body is made in two steps: a head, and its end.
 
 use std::fmt::Write as _;
 
@@ -67,7 +67,7 @@ pub fn resolved(event_id: EventId, resolution: &Resolution, packet_url: &str) ->
     )
 }
 
-/// The whole body of a test: it is about no booking, and none of the partner's numbered events.
+/// The whole body of a test event, which belongs to no booking and has no number.
 pub fn test(
     event_id: EventId,
     partner_id: PartnerId,
@@ -79,7 +79,7 @@ pub fn test(
     )
 }
 
-/// Everything but the sequence number. `payload` is JSON text; the other fields need no escaping.
+/// The body up to the sequence number. `payload` is JSON text; the other fields need no escaping.
 fn head(
     event_id: EventId,
     event_type: EventType,
@@ -93,7 +93,7 @@ fn head(
     )
 }
 
-/// The whole body.
+/// The whole body: the head and the sequence number.
 pub fn finish(head: &str, seq: u64) -> String {
     let mut body = String::with_capacity(head.len() + 32);
     body.push_str(head);

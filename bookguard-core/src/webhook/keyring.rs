@@ -1,22 +1,22 @@
-//! Which of several secrets sign, and when: one secret takes over from another without a moment in which a receiver
-//! that knows only one of them refuses what is sent.
+//! Which of several secrets sign, and when. A secret takes over from another so that a receiver that knows only one of them
+//! never refuses a delivery.
 //!
-//! Pure: the caller brings the clock. Invariant: from the first secret on there is never a moment without one.
+//! Pure: the caller brings the clock. Invariant: from the first secret on, there is always one in force.
 
 use super::Secret;
 use crate::model::Timestamp;
 
-/// When a secret was made, and from when on it signs alone.
+/// When a secret was made, and when it takes over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SecretTerm {
-    /// When it was made; from then on its signature is in `webhook-signature`. Of one owner no two are the same.
+    /// When it was made; from then on its signature is in `webhook-signature`. Unique among the secrets of one owner.
     pub made: Timestamp,
-    /// When it takes over. Not after `made` means at once, whatever another node's clock says.
+    /// When it takes over. A time not after `made` means at once, even if another node's clock differs.
     pub from: Timestamp,
 }
 
 impl SecretTerm {
-    /// Of a secret that has no predecessor, or replaces it at once.
+    /// The term of a secret that has no predecessor, or replaces it at once.
     pub fn at_once(made: Timestamp) -> Self {
         Self { made, from: made }
     }
@@ -36,8 +36,8 @@ pub struct DatedSecret {
     pub secret: Secret,
 }
 
-/// Where in `terms`, in the order they were made, those begin that sign at `at`: the last that has taken over, and after it
-/// those that are still to do so. `None` when none has taken over.
+/// The index of the first secret that signs at `at`, in `terms` ordered by when they were made: the last that has taken
+/// over. Those after it sign too, and take over later. `None` if none has taken over.
 pub fn first_valid(terms: &[SecretTerm], at: Timestamp) -> Option<usize> {
     terms.iter().rposition(|term| term.is_in_force(at))
 }
@@ -50,7 +50,7 @@ pub struct Keyring {
 }
 
 impl Keyring {
-    /// A keyring. An endpoint that has no secrets of its own uses its partner's.
+    /// Makes a keyring. An endpoint without secrets of its own uses its partner's.
     pub fn new(mut partners: Vec<DatedSecret>, mut endpoints: Vec<DatedSecret>) -> Self {
         partners.sort_by_key(|dated| dated.term);
         endpoints.sort_by_key(|dated| dated.term);
@@ -60,11 +60,12 @@ impl Keyring {
         }
     }
 
-    /// What signs at `at`: first the secret in force, which alone makes `x-service-signature`, then those that will take over.
+    /// The secrets that sign at `at`: first the one in force, which alone makes `x-service-signature`, then those that will
+    /// take over.
     pub fn signing(&self, at: Timestamp) -> Vec<&Secret> {
         let signing: Vec<&DatedSecret> = match valid(&self.endpoints, at) {
             Some(first) => self.endpoints[first..].iter().collect(),
-            // The partner's, until the endpoint's first takes over.
+            // The partner's secrets, until the endpoint's first one takes over.
             None => {
                 let first = valid(&self.partners, at).unwrap_or(0);
                 self.partners[first..]

@@ -1,7 +1,7 @@
 //! When a failed delivery is tried again.
 //!
-//! Decides from what happened; the caller brings the clock, the dice and the count. Invariant: the number of automatic
-//! attempts charged to an endpoint never exceeds the number of delays of the schedule.
+//! Decides from what happened; the caller brings the clock, the random number and the count. Invariant: the number of
+//! automatic attempts charged to an endpoint never exceeds the number of delays in the schedule.
 
 use std::time::UNIX_EPOCH;
 
@@ -32,17 +32,17 @@ impl Default for Schedule {
 }
 
 impl Schedule {
-    /// How many automatic attempts there are, the first one included.
+    /// The number of automatic attempts, including the first.
     pub fn attempts(&self) -> usize {
         self.delays_ms.len()
     }
 
-    /// The wait after `last` until the next automatic attempt, in milliseconds; `None` when there is none.
+    /// The wait after `last` until the next automatic attempt, in milliseconds; `None` if there is none.
     ///
-    /// `attempts_made` counts the attempts charged so far, `last` included if it [is](Attempt::uncharged);
-    /// `random` is any uniformly distributed number. A wait the receiver asked for is kept in full, and never
-    /// shortens the schedule's own. What was not charged because the endpoint is suspended is due at once, for whoever
-    /// may try it next. A delivered event, a 410 and a 413 have no next attempt.
+    /// `attempts_made` counts the attempts charged so far, `last` included unless it is [uncharged](Attempt::uncharged);
+    /// `random` is any uniformly distributed number. A wait that the receiver asked for is respected in full, but never
+    /// shortens the schedule's own. An attempt that was not charged because the endpoint is suspended is due at once, for the
+    /// endpoint's next probe. A delivered event, a 410 and a 413 have no next attempt.
     pub fn next_delay(&self, attempts_made: usize, last: &Attempt, random: u64) -> Option<u64> {
         match last.class? {
             FailureClass::Gone | FailureClass::PayloadTooLarge => None,
@@ -65,14 +65,14 @@ impl Schedule {
     }
 }
 
-/// The wait a `Retry-After` value asks for, in milliseconds, at most [`RETRY_AFTER_MS`]; `None` if it is neither
-/// seconds nor an HTTP date. `now_ms` is milliseconds since the epoch; a date gone by asks for no wait.
+/// The wait that a `Retry-After` value asks for, in milliseconds, at most [`RETRY_AFTER_MS`]; `None` if it is neither
+/// seconds nor an HTTP date. `now_ms` is milliseconds since the epoch; a date in the past asks for no wait.
 ///
 /// Source: RFC 9110, sections 10.2.3 and 5.6.7 (all three forms of a date).
 pub fn retry_after_ms(value: &str, now_ms: i64) -> Option<u64> {
     let value = value.trim_matches([' ', '\t']);
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
-        // Too many digits to parse is a very long wait, not a malformed one.
+        // Too many digits to parse mean a very long wait, not a malformed one.
         let seconds: u64 = value.parse().unwrap_or(u64::MAX);
         return Some(seconds.saturating_mul(SECOND).min(RETRY_AFTER_MS));
     }
@@ -82,7 +82,7 @@ pub fn retry_after_ms(value: &str, now_ms: i64) -> Option<u64> {
     Some(u64::try_from(wait.max(0)).ok()?.min(RETRY_AFTER_MS))
 }
 
-/// `delay_ms` moved by up to a fifth in either direction, evenly over `random`.
+/// `delay_ms` moved by up to a fifth in either direction, uniformly over `random`.
 fn spread(delay_ms: u64, random: u64) -> u64 {
     let fifth = delay_ms / 5;
     // The high half of the product maps all of u64 onto 0..=2*fifth without the bias of a remainder.
@@ -98,9 +98,9 @@ mod tests {
     use super::super::attempt::Phase;
     use super::*;
 
-    /// The middle of the dice: a delay exactly as the schedule says.
+    /// The middle of the range: exactly the schedule's delay.
     const EVEN: u64 = u64::MAX / 2;
-    /// 1994-11-06T08:49:37Z, the date of every RFC example.
+    /// 1994-11-06T08:49:37Z, the date in every RFC example.
     const RFC_MS: i64 = 784_111_777_000;
 
     fn failed(
@@ -147,7 +147,7 @@ mod tests {
             let next = schedule.next_delay(1, &failed(class, None, None), EVEN);
             let expected = match class {
                 FailureClass::Gone | FailureClass::PayloadTooLarge => None,
-                // Charged, as one is of an event that is too old for more patience.
+                // Charged, like the failure of an event that is too old for further free attempts.
                 _ => Some(5000),
             };
             assert_eq!(next, expected, "{class}");

@@ -1,7 +1,7 @@
-//! The secret a partner and Bookguard share to sign webhooks.
+//! The secret that a partner and Bookguard share to sign webhooks.
 //!
-//! Holds the text and knows its two readings as a key; what is signed with it is `signature`'s, where it is sealed
-//! at rest is the store's. Invariant: no formatting of a [`Secret`] shows it; only [`Secret::reveal`] does.
+//! Holds the text and its two interpretations as a key; `signature` signs with it, and the store seals it at rest.
+//! Invariant: no formatting of a [`Secret`] shows it; only [`Secret::reveal`] does.
 
 use std::fmt;
 
@@ -10,32 +10,32 @@ use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use subtle::ConstantTimeEq;
 
-/// What every secret made by Bookguard begins with (Standard Webhooks 1.0, "Signature scheme").
+/// The prefix of every secret made by Bookguard (Standard Webhooks 1.0, "Signature scheme").
 pub const SECRET_PREFIX: &str = "whsec_";
 
-/// Standard alphabet; padding is written, and read whether or not it is there.
+/// Standard alphabet; padding is written, and optional when reading.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// A signing secret: any text; those Bookguard makes are `whsec_` + base64 of 32 random bytes.
+/// A signing secret: any text. Those made by Bookguard are `whsec_` + base64 of 32 random bytes.
 ///
-/// `x-service-signature` is keyed with the bytes of the text itself, the Standard Webhooks signature with the bytes
-/// the base64 stands for. Comparison takes the same time wherever two secrets of one length differ.
+/// The bytes of the text itself are the key of `x-service-signature`; the bytes that the base64 encodes are the key of the
+/// Standard Webhooks signature. Comparing two secrets of one length takes the same time wherever they differ.
 #[derive(Clone)]
 pub struct Secret {
     text: String,
-    /// What the text stands for under Standard Webhooks; `None` when it is not base64 or stands for nothing.
+    /// The key under Standard Webhooks; `None` if the text is not base64 or encodes nothing.
     standard: Option<Vec<u8>>,
 }
 
-/// The secret's text is not `whsec_` + base64 of at least one byte, so it cannot key a Standard Webhooks signature.
+/// The secret's text is not `whsec_` + base64 of at least one byte, so it is no key for a Standard Webhooks signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotStandardSecret;
 
 impl Secret {
-    /// Takes a secret as it was handed out, whole, `whsec_` included. Any text will do.
+    /// Takes a secret as it was handed out, whole, including `whsec_`. Any text is accepted.
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
         let encoded = text.strip_prefix(SECRET_PREFIX).unwrap_or(&text);
@@ -67,7 +67,7 @@ impl Secret {
     }
 }
 
-/// One secret stands where several may: `verify(&secret, …)` and `verify(&[old, new], …)` both read well.
+/// Lets a single secret stand for several: `verify(&secret, …)` and `verify(&[old, new], …)` both work.
 impl<'a> IntoIterator for &'a Secret {
     type Item = &'a Secret;
     type IntoIter = std::iter::Once<&'a Secret>;

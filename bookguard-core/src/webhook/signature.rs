@@ -1,12 +1,12 @@
-//! The two signatures every delivery carries: making and checking them.
+//! The two signatures of every delivery: making and checking them.
 //!
 //! | header | value | key |
 //! |---|---|---|
 //! | `x-service-signature` | `sha256=` + lower hex HMAC-SHA256 of the body | the bytes of the secret's text |
 //! | `webhook-signature` | `v1,` + base64 HMAC-SHA256 of `id.timestamp.body`, a list while a secret is being replaced | the decoded bytes |
 //!
-//! Which secrets are valid when is left to the caller. Invariants: checking a signature takes the same time wherever
-//! it differs and whichever secret fits, and no input makes it panic.
+//! The caller knows which secrets are valid when. Invariants: checking a signature takes the same time wherever it differs
+//! and whichever secret matches, and no input causes a panic.
 
 use std::fmt;
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub struct StandardHeaders<'a> {
     pub id: &'a str,
     /// `webhook-timestamp`: unix seconds of the attempt, in decimal digits.
     pub timestamp: &'a str,
-    /// `webhook-signature`: one or more signatures between spaces.
+    /// `webhook-signature`: one or more signatures, separated by spaces.
     pub signature: &'a str,
 }
 
@@ -53,7 +53,7 @@ pub enum VerifyError {
     },
     /// What follows `sha256=` is not hexadecimal.
     NotHex,
-    /// The signature is well formed and was not made with any of the secrets for this content.
+    /// The signature is well formed but was not made with any of the secrets for this content.
     Mismatch,
     /// `webhook-id` is empty or holds a full stop, which would make the signed text ambiguous.
     InvalidId,
@@ -71,7 +71,7 @@ pub enum VerifyError {
     },
     /// `webhook-signature` lists no signature of version `v1`.
     NoV1Signature,
-    /// None of the signatures fits and a secret could not be used, because it is not base64.
+    /// None of the signatures matches, and a secret could not be used because it is not base64.
     SecretNotBase64,
 }
 
@@ -88,7 +88,7 @@ pub fn sign_body(secret: &Secret, body: impl AsRef<[u8]>) -> String {
     String::from_utf8(header).expect("a prefix and hex digits are ASCII")
 }
 
-/// One signature of `webhook-signature`: `v1,` + base64; join several with a space while two secrets are valid.
+/// One signature of `webhook-signature`: `v1,` + base64. Join several with a space while two secrets are valid.
 ///
 /// `id` is the event's id, `timestamp` unix seconds of the attempt. Source: Standard Webhooks 1.0.
 ///
@@ -140,13 +140,13 @@ pub fn verify<'a>(
     }
 }
 
-/// Accepts `body` if the `webhook-*` headers were made with one of `secrets` and lately.
+/// Accepts `body` if the `webhook-*` headers were made recently with one of `secrets`.
 ///
 /// `now` is the receiver's clock in unix seconds; `tolerance` is how far the timestamp may be from it in either
 /// direction, [`TOLERANCE`] if `None`. Signatures of unknown versions are ignored.
 ///
 /// # Errors
-/// Every [`VerifyError`] but the three about the form of `x-service-signature`.
+/// Every [`VerifyError`] except the three about the form of `x-service-signature`.
 pub fn verify_standard<'a>(
     secrets: impl IntoIterator<Item = &'a Secret>,
     headers: StandardHeaders<'_>,
@@ -203,7 +203,7 @@ fn read_body_signature(header: &[u8]) -> Result<[u8; DIGEST_LEN], VerifyError> {
 }
 
 fn check_timestamp(header: &str, now: i64, tolerance: Duration) -> Result<(), VerifyError> {
-    // `parse` alone would take a sign, and two spellings of one number would be two signed texts.
+    // `parse` alone would accept a sign, and two spellings of one number would be two signed texts.
     if !header.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(VerifyError::TimestampNotANumber);
     }
@@ -220,7 +220,7 @@ fn check_timestamp(header: &str, now: i64, tolerance: Duration) -> Result<(), Ve
     }
 }
 
-/// Whether the base64 text stands for `digest`. Whatever is not base64 of 32 bytes is a signature that does not fit.
+/// Whether the base64 text encodes `digest`. Text that is not base64 of 32 bytes does not match.
 fn same_digest(signature: &str, digest: &[u8; DIGEST_LEN]) -> Choice {
     let mut claimed = [0; DIGEST_LEN + 4];
     match STANDARD.decode_slice(signature, &mut claimed) {
@@ -245,7 +245,7 @@ fn digest(key: &[u8], parts: &[&[u8]]) -> [u8; DIGEST_LEN] {
 }
 
 impl VerifyError {
-    /// The stable name of the failed check, to branch on or to log.
+    /// The stable name of the failed check, for branching or logging.
     pub fn code(&self) -> &'static str {
         match self {
             VerifyError::NoSecret => "no_secret",

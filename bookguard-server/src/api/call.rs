@@ -1,7 +1,7 @@
-//! One operation called with its input, whoever read that: from an HTTP request, or from a tool's arguments.
+//! Calls an operation with its input, from an HTTP request or from a tool's arguments.
 //!
-//! This is the path of every request, so it blocks nothing: reads run where blocking is allowed, writes are handed to the
-//! writer and awaited. Invariant: no rule of the product is decided here.
+//! Every request passes here, so nothing here blocks: reads run where blocking is allowed, writes are handed to the writer and
+//! awaited. Invariant: no rule of the product is decided here.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,33 +19,33 @@ use bookguard_core::service::Service;
 use bookguard_core::session::Session;
 use poem::http::header::HeaderMap;
 
-use crate::app::{App, Tab};
+use crate::app::{App, RequestCost};
 use crate::readers::ReadClass;
 use crate::watch;
 
-/// How long the answer to a manual retry waits for its outcome.
+/// How long the answer to a manual retry waits for the outcome.
 const RETRY_WAIT: Duration = Duration::from_millis(limits::RETRY_WAIT_MS);
 
 /// [`call`] for one operation.
-pub(crate) type Call = for<'a> fn(Caller<'a>, Request) -> Calling<'a>;
-/// An answer on its way.
+pub(crate) type CallFn = for<'a> fn(Caller<'a>, Request) -> Calling<'a>;
+/// The future of an answer.
 type Calling<'a> = Pin<Box<dyn Future<Output = Result<Finished, Error>> + Send + 'a>>;
 
-/// Who calls.
+/// The caller of an operation.
 pub(crate) struct Caller<'a> {
     pub(crate) app: &'a App,
-    /// As whom it was let in.
+    /// The session it was admitted with.
     pub(crate) session: Session,
-    /// Who is charged.
-    pub(crate) tab: &'a Arc<Tab>,
-    /// What holds the key.
+    /// Where its processor time is added up.
+    pub(crate) cost: &'a Arc<RequestCost>,
+    /// The headers, which hold its key.
     pub(crate) headers: &'a HeaderMap,
 }
 
-/// How far a request came before anything is waited for.
+/// What is left to do once a request is prepared.
 enum Step<T> {
     Done(Finished),
-    Long(Session, ReadFn<Finished>),
+    Long(Session, ReadFn),
     Watch(Session, Watch<T>),
     Write(Session, Writing<T>),
 }
@@ -76,29 +76,29 @@ impl Caller<'_> {
         Ok(finished)
     }
 
-    /// Does what is asked; from memory, without leaving this task before the writer is needed.
+    /// Performs the request. From memory, it stays on this task until the writer is needed.
     async fn attempt<O: Operation>(&self, input: Arc<Request>) -> Result<Finished, Error> {
-        // What is larger than other bodies takes its time from the first byte on.
+        // A request larger than an ordinary body is long work, parsing included.
         let class = match input.body.len() {
             0..=limits::BODY_BYTES => ReadClass::Short,
             _ => ReadClass::Long,
         };
         let session = self.session.clone();
         let step = if input.from_memory {
-            self.tab.at_once(|| step::<O>(session, &input))?
+            self.cost.at_once(|| step::<O>(session, &input))?
         } else {
             let read = move || step::<O>(session, &input);
-            self.app.read(self.tab, class, read).await?
+            self.app.read(self.cost, class, read).await?
         };
         match step {
             Step::Done(finished) => Ok(finished),
             Step::Long(session, read) => {
                 let read = move || read(&session);
-                self.app.read(self.tab, ReadClass::Long, read).await
+                self.app.read(self.cost, ReadClass::Long, read).await
             }
             Step::Watch(session, watch) => {
                 let found = self.watch::<O>(session, watch).await?;
-                // The key may have been revoked meanwhile.
+                // The key may have been revoked during the wait.
                 self.app.identify(self.headers).await?;
                 Ok(found)
             }
@@ -117,7 +117,7 @@ impl Caller<'_> {
         };
         let look = || {
             let (session, look) = (session.clone(), Arc::clone(&watch.look));
-            self.app.read(self.tab, class, move || look(&session))
+            self.app.read(self.cost, class, move || look(&session))
         };
         let found = watch::watch(session.service.news(), &watch, look).await?;
         Ok(operation::finish::<O>(&found))
@@ -143,7 +143,7 @@ impl Caller<'_> {
         {
             finished.body = body;
             if let Some(key) = remembered {
-                // Before it leaves: a repetition must find what was sent.
+                // Store the answer before it is sent: a repeated request must find the same answer.
                 let replacement = events::replace_answer(session, key, &finished.body);
                 session.service.submit_patiently(replacement).await?;
             }
@@ -152,19 +152,13 @@ impl Caller<'_> {
     }
 }
 
-/// Reads the request, and the store too when that is all there is to do.
+/// Prepares the request; a short read is done right here.
 fn step<O: Operation>(session: Session, input: &Request) -> Result<Step<O::Output>, Error> {
     match operation::prepare::<O>(&session, input)? {
-        Action::Read(read) => Ok(Step::Done(operation::finish::<O>(&read(&session)?))),
-        Action::Long(read) => {
-            let read = move |session: &Session| Ok(operation::finish::<O>(&read(session)?));
-            Ok(Step::Long(session, Box::new(read)))
-        }
-        Action::Stored { is_long, read } => match is_long {
+        Action::Read { is_long, read } => match is_long {
             true => Ok(Step::Long(session, read)),
             false => Ok(Step::Done(read(&session)?)),
         },
-        Action::Unchanged(tag) => Ok(Step::Done(Finished::unchanged(tag))),
         Action::Watch(watch) => Ok(Step::Watch(session, watch)),
         Action::Write(writing) => Ok(Step::Write(session, writing)),
     }

@@ -1,8 +1,8 @@
-//! How the table of operations reads as OpenAPI 3.1. Everything said here comes from the operations' own routes and
-//! types; what they do not say is written down.
+//! Writes the table of operations as OpenAPI 3.1. The content comes from the operations' routes and types; what they do not
+//! express is in `written`.
 //!
-//! What many operations share stands once, among the components. Invariant: the text is the same on every machine and
-//! for every configuration, so that the document that is checked in is the one that is served.
+//! What many operations share is written once, among the components. Invariant: the text is the same on every machine and for
+//! every configuration, so the document that is checked in is the one that is served.
 
 mod answers;
 mod examples;
@@ -18,10 +18,10 @@ use bookguard_core::operation::{Body, Method, Route};
 use bookguard_core::session::Access;
 use serde_json::json;
 
-use super::Offered;
+use super::OperationEntry;
 use bookguard_core::input::Json;
 
-/// The version of the interface (spec: Versioning), which is not the program's.
+/// The version of the interface, which is not the program's.
 pub(crate) const INTERFACE_VERSION: &str = "0.1.0";
 const DESCRIPTION: &str = "Evidence and protection for bookings: record a booking, lock it into a tamper-evident ledger, receive signed \
     webhooks, and know what a cancellation would mean. Amounts are exact decimals; times are UTC.";
@@ -29,7 +29,7 @@ const SECURITY: &str = "ApiKey";
 const JSON: &str = "application/json";
 
 /// The interface document.
-pub(crate) fn document(table: &[Offered]) -> String {
+pub(crate) fn document(table: &[OperationEntry]) -> String {
     let info = json!({
         "title": "Bookguard",
         "version": INTERFACE_VERSION,
@@ -37,7 +37,7 @@ pub(crate) fn document(table: &[Offered]) -> String {
         "contact": {"name": "The operator of the service"},
         "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
     });
-    // Relative to where the document came from, so that it is the same wherever the service runs.
+    // Relative to the document's own address, so that it is the same wherever the service runs.
     let servers = json!([{"url": "/", "description": "The service this document came from."}]);
     let document = Json::object([
         ("openapi", "3.1.0".into()),
@@ -51,7 +51,7 @@ pub(crate) fn document(table: &[Offered]) -> String {
     layout::text(&document)
 }
 
-fn paths(table: &[Offered]) -> Json {
+fn paths(table: &[OperationEntry]) -> Json {
     let mut paths: Vec<(String, Json)> = Vec::new();
     for entry in table {
         let path = entry.route.path;
@@ -66,7 +66,7 @@ fn paths(table: &[Offered]) -> Json {
     Json::Object(paths)
 }
 
-fn components(table: &[Offered]) -> Json {
+fn components(table: &[OperationEntry]) -> Json {
     let security = json!({SECURITY: {
         "type": "apiKey",
         "in": "header",
@@ -82,7 +82,7 @@ fn components(table: &[Offered]) -> Json {
     ])
 }
 
-fn operation(entry: &Offered) -> Json {
+fn operation(entry: &OperationEntry) -> Json {
     let route = &entry.route;
     let mut operation = Json::object([
         ("operationId", route.id.into()),

@@ -1,4 +1,4 @@
-//! One endpoint for every operation: who is calling, the input out of the request, the operation called, response out.
+//! The endpoint for every operation: identifies the caller, reads the input, calls the operation, writes the response.
 //!
 //! Invariant: no rule of the product is decided here.
 
@@ -14,8 +14,8 @@ use poem::http::header::{
 use poem::{Endpoint, Request, Response};
 use sha2::{Digest as _, Sha256};
 
-use super::call::{Call, Caller};
-use crate::app::{Admitted, App, Turned};
+use super::call::{CallFn, Caller};
+use crate::app::{Admitted, App, NotAdmitted};
 use crate::incoming;
 use crate::payer::Payer;
 use crate::refusal::Refusal;
@@ -23,25 +23,25 @@ use crate::refusal::Refusal;
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// Serves one operation.
-pub(crate) struct Served {
+pub(crate) struct OperationEndpoint {
     pub(super) app: Arc<App>,
     pub(super) route: Route,
     /// Whether answers carry an ETag.
     pub(super) tagged: bool,
-    /// Whether it is tried without the store.
+    /// Whether to try the operation without the store first.
     pub(super) from_memory: bool,
-    pub(super) call: Call,
+    pub(super) call: CallFn,
 }
 
-impl Served {
+impl OperationEndpoint {
     async fn answer(&self, session: Session, request: &mut Request) -> Result<Response, Refusal> {
-        let tab = self.app.tab(Payer::of(&session.authority));
+        let cost = self.app.cost(Payer::of(&session.authority));
         let input = self.input(request).await?;
         let headers = request.headers();
         let caller = Caller {
             app: &self.app,
             session,
-            tab: &tab,
+            cost: &cost,
             headers,
         };
         let finished = (self.call)(caller, input).await?;
@@ -69,7 +69,7 @@ impl Served {
     }
 }
 
-impl Endpoint for Served {
+impl Endpoint for OperationEndpoint {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
@@ -81,7 +81,7 @@ impl Endpoint for Served {
                 let answer = self.answer(session, &mut request).await;
                 (answer.unwrap_or_else(Refusal::respond), limit)
             }
-            Err(Turned { error, limit }) => {
+            Err(NotAdmitted { error, limit }) => {
                 let body = request.take_body();
                 incoming::discard(request.headers(), body).await;
                 (Refusal::from(error).respond(), limit)
@@ -94,7 +94,7 @@ impl Endpoint for Served {
     }
 }
 
-/// Makes an answer a response; `tagged` holds the request's headers when it carries an ETag.
+/// Converts an answer to a response. `tagged` holds the request's headers if answers carry an ETag.
 fn respond(status: u16, finished: Finished, tagged: Option<&HeaderMap>) -> Response {
     let etag = tagged.map(|_| match &finished.tag {
         Some(tag) => weak_tag(tag),
@@ -141,12 +141,13 @@ pub(crate) fn entity_tag(body: &[u8]) -> HeaderValue {
     HeaderValue::try_from(format!("\"{digest}\"")).expect("quoted hex digits are visible ASCII")
 }
 
-/// The tag of what an answer says: made anew it differs in its bytes, as a packet does that is signed at another time.
+/// A weak entity tag of an answer's content. Such an answer has other bytes each time it is made, like a packet that is signed
+/// at another time.
 fn weak_tag(tag: &str) -> HeaderValue {
     HeaderValue::try_from(format!("W/\"{tag}\"")).expect("the core's tags are hex digits")
 }
 
-/// The tags in If-None-Match, without quotation marks and weakness; `*` for whatever there is.
+/// The tags in If-None-Match, without quotation marks and `W/`; `*` stands for any.
 fn known_tags(headers: &HeaderMap) -> Vec<String> {
     let values = headers.get_all(IF_NONE_MATCH).iter();
     let texts = values.filter_map(|value| value.to_str().ok());

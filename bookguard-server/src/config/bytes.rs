@@ -1,11 +1,11 @@
-//! A size as people write it: a number of bytes, or of KiB, MiB, GiB or TiB.
+//! A size as people write it: a number of bytes, KiB, MiB, GiB or TiB.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::de::{Deserializer, Visitor};
 
-/// So many bytes.
+/// A size in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bytes(pub u64);
 
@@ -31,7 +31,7 @@ impl FromStr for Bytes {
     }
 }
 
-/// In the greatest unit of which it is a whole number.
+/// Writes the size in the largest unit that gives a whole number.
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (mut number, mut place) = (self.0, 0);

@@ -1,31 +1,31 @@
-//! What `security.txt` is to say (RFC 9116): the settings, and the rules their values keep.
+//! The contents of `security.txt` (RFC 9116): the settings, and the rules for their values.
 //!
-//! Invariant: a [`SecurityTxt`] has a contact, and no value of it can begin another line of the file.
+//! Invariant: a [`SecurityTxt`] has a contact, and none of its values can start another line of the file.
 
 use url::Url;
 
-/// Values of one field; more is no help to anybody.
+/// The most values of one field; more would help no reader.
 const VALUES: usize = 10;
-/// Characters of one value.
+/// The most characters of one value.
 const CHARS: usize = 500;
 
-/// What the operator wants said to who finds a vulnerability.
+/// What the operator tells a person who finds a vulnerability.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecurityTxt {
     /// Where to report it, the preferred place first: `mailto:`, `https:` or `tel:` addresses.
     pub contacts: Vec<String>,
-    /// Where the rules of reporting are.
+    /// The address of the disclosure policy.
     pub policy: Option<String>,
-    /// Where the key is that reports may be encrypted with.
+    /// The address of the key for encrypting reports.
     pub encryption: Option<String>,
-    /// Languages that are understood, as RFC 5646 tags.
+    /// Languages that reports may be in, as RFC 5646 tags.
     pub languages: Vec<String>,
 }
 
 impl SecurityTxt {
-    /// It, if the settings said anything.
+    /// Checks the values; returns `None` if no setting is given.
     ///
-    /// Errors are one sentence that names the setting, the rule and what to write.
+    /// An error is one sentence that names the setting, the rule and what to write.
     pub(super) fn checked(self) -> Result<Option<Self>, String> {
         let said = self;
         let others = [
@@ -71,7 +71,7 @@ impl SecurityTxt {
     }
 }
 
-/// An absolute address of one of these schemes (RFC 9116 sections 2.5.3, 2.5.4 and 2.5.7: a web address is an https one).
+/// Checks an absolute address with one of these schemes (RFC 9116 sections 2.5.3, 2.5.4 and 2.5.7: web addresses use https).
 fn address(name: &str, text: &str, schemes: &[&str]) -> Result<(), String> {
     let wrong = |why: String| {
         let schemes: Vec<String> = schemes.iter().map(|scheme| format!("{scheme}:")).collect();
@@ -103,7 +103,7 @@ fn address(name: &str, text: &str, schemes: &[&str]) -> Result<(), String> {
     }
 }
 
-/// A language tag's form (RFC 5646 section 2.1), not its meaning.
+/// Checks the syntax of a language tag (RFC 5646 section 2.1), not whether the language exists.
 fn language(tag: &str) -> Result<(), String> {
     let mut parts = tag.split('-');
     let first = parts.next().unwrap_or_default();

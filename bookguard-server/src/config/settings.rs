@@ -1,7 +1,7 @@
-//! The settings, each declared once: its name, what it holds, what it is without, and one sentence about it.
+//! The settings, each declared once: its name, its type, its default and one sentence about it.
 //!
-//! From this table come the configuration file's keys, the environment's variables, the flags of the command line, the limits
-//! and the reference page. Invariant: a text that is wrong is never repeated where it may hold a secret.
+//! This table defines the keys of the configuration file, the environment variables, the flags of the command line, the limits
+//! and the reference page. Invariant: an error never repeats the value of a setting that may hold a secret.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -21,38 +21,38 @@ use super::bytes::Bytes;
 use super::{DATABASE_WAIT_MAX, DB, RATE_LIMIT_BURST, RATE_MAX};
 use crate::courier::proxy::Proxy;
 
-/// A setting as it is declared.
+/// The declaration of a setting.
 #[derive(Clone, Copy)]
 pub struct Setting {
     /// Its key in the configuration file.
     pub name: &'static str,
-    /// What stands for its value in help texts; nothing for a flag that is there or not.
+    /// The placeholder for its value in help texts; empty for a flag without a value.
     pub value: &'static str,
-    /// Whether it has several values.
+    /// Whether it takes several values.
     pub is_list: bool,
-    /// Whether its flag may stand without a value, which is `true` then.
+    /// Whether its flag may be given without a value, which then means `true`.
     pub is_switch: bool,
-    /// Whether its flag is one of every command that works on a database, not of `serve` alone.
+    /// Whether every command that works on a database has its flag, not only `serve`.
     pub everywhere: bool,
-    /// What its variable may do and nothing else, such as hold a secret.
+    /// What only its environment variable may do, such as hold a secret.
     pub variable_may: Option<&'static str>,
     about: &'static str,
-    /// The flag, where it is not the name: a list's names one of its values.
+    /// The flag, if it differs from the name: a list's flag names one of its values.
     flag: Option<&'static str>,
     default: Option<&'static (dyn Display + Sync)>,
-    /// What holds without it, where that is not one value.
+    /// What applies if it is not set and the default is not a single value.
     unset: Option<&'static str>,
     most: Option<u64>,
-    /// What 0 does.
+    /// What the value 0 means.
     zero: Option<&'static str>,
 }
 
-/// Where a text of a setting comes from.
+/// The source of a setting's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// A command line, which others can read.
+    /// A command-line flag, which other users can read.
     Flag,
-    /// The environment.
+    /// An environment variable.
     Variable,
 }
 
@@ -83,7 +83,7 @@ impl Setting {
         format!("BOOKGUARD_{}", self.name.to_uppercase())
     }
 
-    /// What it is about, without a full stop.
+    /// The sentence about it, without a full stop.
     pub fn about(&self) -> String {
         let mut about = self.about.to_owned();
         let several = self.is_list.then_some("may be given several times");
@@ -93,13 +93,13 @@ impl Setting {
         about
     }
 
-    /// What holds without it, in words; nothing if that is nothing.
+    /// What applies if it is not set, in words; `None` if nothing does.
     pub fn without(&self) -> Option<String> {
         let default = self.default.map(ToString::to_string);
         default.or_else(|| self.unset.map(str::to_owned))
     }
 
-    /// Where it was said.
+    /// The flag or variable, as the operator writes it.
     fn place(&self, source: Source) -> String {
         match source {
             Source::Flag => format!("--{}", self.flag()),
@@ -124,10 +124,10 @@ impl Setting {
     }
 }
 
-/// Declares the settings: name, type, what stands for the value, the sentence, and whatever else is to be said.
+/// Declares the settings: name, type, placeholder, sentence, and further fields of [`Setting`].
 macro_rules! settings {
     ($($name:ident: $type:ty, $value:literal, $about:literal $(, $word:ident = $said:expr)*;)*) => {
-        /// What one source of configuration says. The names are the configuration file's keys.
+        /// The settings of one source of configuration. The names are the keys of the configuration file.
         #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct Settings {
@@ -148,13 +148,13 @@ macro_rules! settings {
                 },)*
             ];
 
-            /// These settings, and what they leave open from a weaker source.
+            /// Returns these settings, with gaps filled from a weaker source.
             #[must_use]
             pub fn merge(self, weaker: Self) -> Self {
                 Self { $($name: self.$name.or(weaker.$name),)* }
             }
 
-            /// What a source of texts says; `text` finds that of a setting.
+            /// Reads the settings of one source. `text` returns the text of a setting, if the source has one.
             ///
             /// # Errors
             /// One sentence that names the flag or the variable, the rule and what to write.
@@ -225,10 +225,10 @@ settings! {
 }
 
 impl Settings {
-    /// What holds where nobody says anything.
+    /// The default settings.
     ///
     /// # Errors
-    /// None, unless a default is not of its setting's type, which a test would see.
+    /// Only if a default does not parse as its setting's type, which a test would catch.
     pub(super) fn defaults() -> Result<Self, String> {
         Self::read(Source::Variable, |setting| {
             setting.default.map(|default| default.to_string().into())
@@ -238,7 +238,7 @@ impl Settings {
     /// Reads a configuration file (TOML).
     ///
     /// # Errors
-    /// One sentence that names the file and, where it is a value's fault, its line and key.
+    /// One sentence that names the file and, if a value is at fault, its line and key.
     pub fn load(file: &Path) -> Result<Self, String> {
         let text = fs::read_to_string(file).map_err(|e| {
             format!(
@@ -268,23 +268,23 @@ impl Settings {
     }
 }
 
-/// What a setting can hold.
+/// A type that a setting can have.
 trait Value: Sized {
-    /// Whether there are several.
+    /// Whether it is a list.
     const IS_LIST: bool = false;
-    /// Whether it is true or false.
+    /// Whether it is a switch.
     const IS_SWITCH: bool = false;
 
-    /// From a flag or a variable, whose name `at` is.
+    /// Reads the text of a flag or variable named `at`.
     fn read(text: OsString, at: &str, source: Source) -> Result<Self, String>;
 
-    /// As a number that has a limit.
+    /// The value as a number to check against the setting's limit.
     fn number(&self) -> Option<u64> {
         None
     }
 }
 
-/// How a text is read as each type, and what else there is to say of it.
+/// Implements [`Value`] for each type: how a text is read, and further items.
 macro_rules! values {
     ($($type:ty: |$text:ident, $at:pat_param, $source:pat_param| $read:expr $(, $more:item)*;)*) => {
         $(impl Value for $type {

@@ -1,4 +1,4 @@
-//! Settings, their sources and their faults.
+//! Settings, their sources and their errors.
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! A stream that ends a connection whose client takes too long.
 //!
-//! It knows nothing of HTTP: the first byte that arrives after bytes were sent begins a request, and the next bytes
-//! sent end it. One timer per connection is armed lazily, so a fast request never touches it.
+//! It does not parse HTTP: the first byte received after bytes were sent begins a request, and the next bytes sent end it. Each
+//! connection has one timer, reset lazily, so a fast request never touches it.
 
 use std::future::Future as _;
 use std::io;
@@ -23,7 +23,7 @@ pub(super) struct DeadlineStream<S> {
 
 impl<S> DeadlineStream<S> {
     pub(super) fn new(stream: S) -> Self {
-        // A client that connects has come to ask.
+        // The time for the first request starts with the connection.
         let deadline = Instant::now() + REQUEST;
         Self {
             stream,
@@ -33,13 +33,13 @@ impl<S> DeadlineStream<S> {
         }
     }
 
-    /// Fails when the deadline has passed; otherwise sees to it that the task wakes when it does.
+    /// Fails if the deadline has passed; otherwise makes sure that the task wakes at the deadline.
     fn check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         while self.timer.as_mut().poll(cx).is_ready() {
             if Instant::now() >= self.deadline {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            // Armed for an earlier deadline.
+            // The timer was set for an earlier deadline.
             self.timer.as_mut().reset(self.deadline);
         }
         Ok(())
@@ -59,7 +59,7 @@ impl<S> DeadlineStream<S> {
 
     fn expect_by(&mut self, deadline: Instant) {
         self.deadline = deadline;
-        // A timer that would ring too late is set earlier; one that rings too early is set anew when it does.
+        // A timer set too late is moved forward now; one set too early is reset when it fires.
         if self.timer.deadline() > deadline {
             self.timer.as_mut().reset(deadline);
         }
@@ -141,7 +141,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads one byte; the error's kind otherwise.
+    /// Reads one byte, or returns the kind of the error.
     async fn read<S: AsyncRead + Unpin>(stream: &mut S) -> Result<u8, io::ErrorKind> {
         stream.read_u8().await.map_err(|e| e.kind())
     }

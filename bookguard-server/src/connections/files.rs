@@ -1,19 +1,18 @@
-//! How many connections the process's limit of open files allows.
+//! Derives the limits on connections from the process's limit of open files.
 //!
-//! A connection is an open file, and so are the database's files and sessions and the webhooks on their way. A server
-//! that took connections until the limit would lose those. So the soft limit is raised as far as needed, and what it
-//! comes to is divided.
+//! Connections, the database's files and sessions, and webhooks in flight all need open files. If connections could use up the
+//! limit, the others would fail. So the soft limit is raised as far as needed and then divided.
 
 use crate::config::Connections;
 
-/// Connections at a time, where the system allows as many files.
+/// The most connections, if the system allows enough files.
 const CONNECTIONS: usize = 8_192;
-/// Connections beyond them, so that the health check is answered on a full server too.
+/// Connections beyond [`CONNECTIONS`], so that the health check is answered on a full server too.
 const RESERVE: usize = 64;
-/// Files for everything else: the 1,792 webhooks in flight, connections of others that are kept open, the database, the log.
+/// Files for everything else: 1,792 webhooks in flight, idle connections kept open to receivers, the database, the log.
 const OTHERS: usize = 3_072;
 
-/// The limits of this process, its soft limit of open files raised first. Tells the operator of a low one.
+/// Raises the soft limit of open files and returns the limits on connections. Reports to the operator if the limit is low.
 pub(super) fn limits(report: fn(&str)) -> Connections {
     let wanted = CONNECTIONS + RESERVE + OTHERS;
     let files = raise(wanted).unwrap_or(wanted);
@@ -28,7 +27,7 @@ pub(super) fn limits(report: fn(&str)) -> Connections {
     limits
 }
 
-/// What `files` open files are used for. One address gets a quarter of the connections.
+/// Divides `files` open files. One address gets a quarter of the connections.
 fn divide(files: usize) -> Connections {
     let others = OTHERS.min(files / 2);
     let reserve = RESERVE.min(files / 8).max(1);
@@ -40,7 +39,8 @@ fn divide(files: usize) -> Connections {
     }
 }
 
-/// Raises the soft limit to `wanted`, or as far as the hard limit goes; what it is then, `None` where there is none.
+/// Raises the soft limit to `wanted`, or as far as the hard limit allows. Returns the limit then in force, or `None` if there
+/// is none.
 #[cfg(unix)]
 fn raise(wanted: usize) -> Option<usize> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -1,10 +1,11 @@
-//! The open connections, and which of them makes room when the server is full.
+//! The open connections, and which of them are closed when the server is full.
 //!
-//! A connection waits between two requests, and before its first: nothing is lost when it ends then, and HTTP clients
-//! expect it. So a full server ends those that have waited longest. One address has only a share of the room, and beyond
-//! it makes room for itself. Where everybody is busy there is the reserve, in which only the health check is answered.
-//! Invariants: a connection with a request in progress is never ended here; there are never more connections than the
-//! room and the reserve hold, but for those that were told to leave and are about to.
+//! A connection is idle between two requests and before its first one. Closing it then loses nothing, and HTTP clients expect
+//! it. So a full server closes the connections that have been idle longest. One network address may have only a share of the
+//! connections; above that share, its own idle connections are closed. If no connection is idle, new ones go to the reserve,
+//! where only the health check is answered. Invariants: a connection with a request in progress is never closed here; there are
+//! never more connections than the main pool and the reserve hold, apart from those that were told to leave and are about to
+//! close.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -18,15 +19,15 @@ use crate::config::Connections;
 
 /// A request is in progress.
 const ENGAGED: u64 = u64::MAX;
-/// An answer was made and has not left whole.
+/// An answer was produced but is not fully sent.
 const ANSWERED: u64 = u64::MAX - 1;
-/// Of the connections of a full room one in so many makes room at once, so that looking for them is paid for by many.
+/// When the room is full, one in this many idle connections is closed at once, so that one search serves many new connections.
 const SHED: usize = 64;
-/// Of the reserve one address gets one place in so many.
+/// In the reserve, one address gets one in this many places.
 const RESERVE_SHARE: usize = 8;
 
 /// All connections of a server.
-pub(super) struct Room {
+pub(super) struct ConnectionTable {
     began: Instant,
     pools: Mutex<Pools>,
 }
@@ -34,37 +35,38 @@ pub(super) struct Room {
 struct Pools {
     main: Pool,
     reserve: Pool,
-    /// Names of seats.
+    /// The last name given to a seat.
     next: u64,
 }
 
-/// Connections under one limit, by the network they come from; those of trusted proxies under none.
+/// Connections under one limit, grouped by network. The group `None` holds those of trusted proxies, which have no limit per
+/// network.
 struct Pool {
     most: usize,
     per_network: usize,
     taken: usize,
-    seats: HashMap<Option<IpAddr>, HashMap<u64, Arc<Seat>>>,
+    seats: HashMap<Option<IpAddr>, HashMap<u64, Arc<ConnectionState>>>,
 }
 
-/// What one connection does.
-pub(super) struct Seat {
+/// The state of one connection.
+pub(super) struct ConnectionState {
     began: Instant,
-    /// Since when it has waited, in milliseconds of the room's time; or [`ENGAGED`], or [`ANSWERED`].
+    /// The time since when it is idle, in milliseconds since the room began; or [`ENGAGED`], or [`ANSWERED`].
     state: AtomicU64,
     leave: Notify,
 }
 
-/// A place in the room for as long as it lives.
-pub(super) struct Held {
-    room: Arc<Room>,
-    pub(super) seat: Arc<Seat>,
+/// A place in the room, freed on drop.
+pub(super) struct ConnectionSlot {
+    room: Arc<ConnectionTable>,
+    pub(super) seat: Arc<ConnectionState>,
     network: Option<IpAddr>,
     name: u64,
-    /// Whether it is in the reserve.
+    /// Whether the place is in the reserve.
     pub(super) reserved: bool,
 }
 
-impl Room {
+impl ConnectionTable {
     pub(super) fn new(limits: Connections) -> Arc<Self> {
         Arc::new(Self {
             began: Instant::now(),
@@ -76,8 +78,9 @@ impl Room {
         })
     }
 
-    /// A place for a connection from `network`, or from a trusted proxy. `None` when the reserve is taken too.
-    pub(super) fn admit(self: &Arc<Self>, network: Option<IpAddr>) -> Option<Held> {
+    /// Takes a place for a connection from `network`, or from a trusted proxy if `None`. Returns `None` if the reserve is full
+    /// too.
+    pub(super) fn admit(self: &Arc<Self>, network: Option<IpAddr>) -> Option<ConnectionSlot> {
         let mut pools = self.pools();
         let Pools {
             main,
@@ -90,11 +93,11 @@ impl Room {
         }
         let pool = if reserved { reserve } else { main };
         *next += 1;
-        let seat = Arc::new(Seat::new(self.began));
+        let seat = Arc::new(ConnectionState::new(self.began));
         pool.taken += 1;
         let seats = pool.seats.entry(network).or_default();
         seats.insert(*next, Arc::clone(&seat));
-        Some(Held {
+        Some(ConnectionSlot {
             room: Arc::clone(self),
             seat,
             network,
@@ -103,7 +106,7 @@ impl Room {
         })
     }
 
-    /// Ends some of those that have waited longest: the process has no more files.
+    /// Closes some of the connections idle longest, because the process has run out of files.
     pub(super) fn shed(&self) {
         self.pools().main.shed(None);
     }
@@ -113,7 +116,7 @@ impl Room {
     }
 }
 
-impl Drop for Held {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut pools = self.room.pools();
         let pool = if self.reserved {
@@ -135,7 +138,7 @@ impl Pool {
         }
     }
 
-    /// Whether there is a place for one more of `network`, after others have left for it if need be.
+    /// Whether there is a place for one more connection from `network`, after closing idle ones if necessary.
     fn make_room(&mut self, network: Option<IpAddr>) -> bool {
         let own = || self.seats.get(&network).map_or(0, HashMap::len);
         if network.is_some() && own() >= self.per_network {
@@ -144,11 +147,12 @@ impl Pool {
         self.taken < self.most || self.shed(None)
     }
 
-    /// Tells those to leave that have waited longest, of all or of one network; whether there were any.
+    /// Tells the connections idle longest to leave, of all networks or of one; returns whether there were any.
     fn shed(&mut self, of: Option<Option<IpAddr>>) -> bool {
         let mut waiting: Vec<(u64, Option<IpAddr>, u64)> = Vec::new();
-        let mut look = |network: Option<IpAddr>, seats: &HashMap<u64, Arc<Seat>>| {
-            let since = |(name, seat): (&u64, &Arc<Seat>)| Some((seat.since()?, network, *name));
+        let mut look = |network: Option<IpAddr>, seats: &HashMap<u64, Arc<ConnectionState>>| {
+            let since =
+                |(name, seat): (&u64, &Arc<ConnectionState>)| Some((seat.since()?, network, *name));
             waiting.extend(seats.iter().filter_map(since));
         };
         match of {
@@ -175,7 +179,7 @@ impl Pool {
         !waiting.is_empty()
     }
 
-    fn remove(&mut self, network: Option<IpAddr>, name: u64) -> Option<Arc<Seat>> {
+    fn remove(&mut self, network: Option<IpAddr>, name: u64) -> Option<Arc<ConnectionState>> {
         let seats = self.seats.get_mut(&network)?;
         let seat = seats.remove(&name)?;
         if seats.is_empty() {
@@ -186,7 +190,7 @@ impl Pool {
     }
 }
 
-impl Seat {
+impl ConnectionState {
     fn new(began: Instant) -> Self {
         let seat = Self {
             began,
@@ -197,17 +201,17 @@ impl Seat {
         seat
     }
 
-    /// The head of a request is there.
+    /// Marks that the head of a request has arrived.
     pub(super) fn engage(&self) {
         self.state.store(ENGAGED, Ordering::Relaxed);
     }
 
-    /// Its answer is made.
+    /// Marks that the answer was produced.
     pub(super) fn answered(&self) {
         self.state.store(ANSWERED, Ordering::Relaxed);
     }
 
-    /// All that was to be sent is sent.
+    /// Marks that everything was sent; after an answer the connection is idle.
     pub(super) fn flushed(&self) {
         if self.state.load(Ordering::Relaxed) == ANSWERED {
             let ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(0);
@@ -215,12 +219,12 @@ impl Seat {
         }
     }
 
-    /// Whether a request is in progress whose answer is not made.
+    /// Whether a request is in progress that has no answer yet.
     pub(super) fn is_engaged(&self) -> bool {
         self.state.load(Ordering::Relaxed) == ENGAGED
     }
 
-    /// Whether nothing is in progress: neither a request nor an answer.
+    /// Whether the connection is idle: no request is in progress and no answer is being sent.
     pub(super) fn is_waiting(&self) -> bool {
         self.since().is_some()
     }
@@ -229,7 +233,7 @@ impl Seat {
         Some(self.state.load(Ordering::Relaxed)).filter(|state| *state < ANSWERED)
     }
 
-    /// Resolves when it is to make room.
+    /// Resolves when the connection must make room.
     pub(super) async fn told_to_leave(&self) {
         self.leave.notified().await;
     }
@@ -251,13 +255,13 @@ mod tests {
         Some(IpAddr::from([192, 0, 2, n]))
     }
 
-    async fn told(held: &Held) -> bool {
+    async fn told(held: &ConnectionSlot) -> bool {
         let told = held.seat.told_to_leave();
         tokio::time::timeout(Duration::ZERO, told).await.is_ok()
     }
 
-    /// Connections of `networks`, each a second after the one before.
-    async fn fill(room: &Arc<Room>, networks: &[u8]) -> Vec<Held> {
+    /// Opens connections from `networks`, one second apart.
+    async fn fill(room: &Arc<ConnectionTable>, networks: &[u8]) -> Vec<ConnectionSlot> {
         let mut held = Vec::new();
         for n in networks {
             held.push(room.admit(network(*n)).unwrap());
@@ -268,9 +272,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_has_waited_longest_makes_room() {
-        let room = Room::new(LIMITS);
+        let room = ConnectionTable::new(LIMITS);
         let held = fill(&room, &[1, 1, 2, 2]).await;
-        // The first was used since, so the second has waited longest.
+        // The first connection was used since, so the second has been idle longest.
         held[0].seat.engage();
         held[0].seat.answered();
         held[0].seat.flushed();
@@ -283,11 +287,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_request_in_progress_is_never_ended_and_the_reserve_is_for_then() {
-        let room = Room::new(LIMITS);
+        let room = ConnectionTable::new(LIMITS);
         let held = fill(&room, &[1, 1, 2, 2]).await;
         for (index, held) in held.iter().enumerate() {
             held.seat.engage();
-            // An answer that has not left whole is in progress too.
+            // An answer that is not fully sent is in progress too.
             if index % 2 == 0 {
                 held.seat.answered();
             }
@@ -303,7 +307,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_address_makes_room_for_itself_and_not_at_the_cost_of_others() {
-        let room = Room::new(LIMITS);
+        let room = ConnectionTable::new(LIMITS);
         let held = fill(&room, &[2, 1, 1]).await;
         let third = room.admit(network(1)).unwrap();
         assert!(!third.reserved);
@@ -317,8 +321,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_address_gets_a_share_of_the_reserve_and_trusted_proxies_are_not_limited() {
-        let room = Room::new(LIMITS);
-        let proxied: Vec<Held> = (0..4).map(|_| room.admit(None).unwrap()).collect();
+        let room = ConnectionTable::new(LIMITS);
+        let proxied: Vec<ConnectionSlot> = (0..4).map(|_| room.admit(None).unwrap()).collect();
         for held in &proxied {
             assert!(!held.reserved);
             held.seat.engage();
@@ -334,12 +338,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn many_make_room_at_once_where_there_are_many() {
-        let room = Room::new(Connections {
+        let room = ConnectionTable::new(Connections {
             all: 640,
             per_address: 640,
             reserve: 8,
         });
-        let held: Vec<Held> = (0..640).map(|_| room.admit(network(1)).unwrap()).collect();
+        let held: Vec<ConnectionSlot> = (0..640).map(|_| room.admit(network(1)).unwrap()).collect();
         let next = room.admit(network(2)).unwrap();
         assert_eq!(room.pools().main.taken, 631);
         drop((held, next));

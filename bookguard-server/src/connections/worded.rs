@@ -1,8 +1,8 @@
-//! A stream that says what hyper refuses by itself as everything else is refused.
+//! A stream that replaces hyper's own refusals with the server's usual ones.
 //!
-//! A message that cannot be read never becomes a request: hyper answers it with a bare status and closes. What is
-//! written while no request is in progress can be nothing else, and is replaced by a refusal with a body and a request
-//! id. Then what the client still sends is read for a moment, so that a reset does not take the answer from it.
+//! A message that cannot be read never becomes a request: hyper answers it with a bare status and closes. Anything written
+//! while no request is in progress must be such an answer, so it is replaced by a refusal with a body and a request id. After
+//! that, the client's remaining bytes are read for a moment, so that a TCP reset does not discard the answer.
 
 use std::io;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 use super::LATE;
-use super::room::Seat;
+use super::room::ConnectionState;
 use crate::router::Router;
 
 /// Bytes of an unreadable message that are read and dropped.
@@ -22,22 +22,22 @@ const DISCARD_BYTES: usize = 256 * 1024;
 
 pub(super) struct Worded<S> {
     stream: S,
-    seat: Arc<Seat>,
+    seat: Arc<ConnectionState>,
     router: Arc<Router>,
     refusal: Option<Box<Refusing>>,
 }
 
-/// A refusal on its way.
+/// A refusal being sent.
 struct Refusing {
     bytes: Vec<u8>,
     sent: usize,
     dropped: usize,
-    /// Until when the client is still listened to, once all is said.
+    /// When to stop reading from the client, set once the refusal is sent.
     until: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Worded<S> {
-    pub(super) fn new(stream: S, seat: Arc<Seat>, router: Arc<Router>) -> Self {
+    pub(super) fn new(stream: S, seat: Arc<ConnectionState>, router: Arc<Router>) -> Self {
         Self {
             stream,
             seat,
@@ -48,7 +48,7 @@ impl<S> Worded<S> {
 }
 
 impl<S: AsyncWrite + Unpin> Worded<S> {
-    /// Sends the refusal for which hyper has these `length` bytes, of which `head` are the first.
+    /// Sends the refusal in place of hyper's `length` bytes, which start with `head`.
     fn refuse(
         &mut self,
         cx: &mut Context<'_>,
@@ -75,7 +75,7 @@ impl<S: AsyncWrite + Unpin> Worded<S> {
     }
 }
 
-/// The status of `HTTP/1.1 431 Request Header Fields Too Large`.
+/// Reads the status from a status line such as `HTTP/1.1 431 Request Header Fields Too Large`.
 fn status(head: &[u8]) -> StatusCode {
     let code = head.split(|byte| *byte == b' ').nth(1);
     code.and_then(|code| StatusCode::from_bytes(code).ok())
@@ -120,7 +120,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Worded<S> {
         self.stream.is_write_vectored()
     }
 
-    /// hyper flushes when it holds nothing more to write.
+    /// hyper flushes when it has nothing more to write.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
         self.seat.flushed();

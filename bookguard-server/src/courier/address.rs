@@ -1,9 +1,9 @@
 //! Where a webhook may go, and where it may not.
 //!
 //! Partners choose the addresses this server calls, so an address is checked when it is registered
-//! ([`AddressRules::check_url`]) and again, as resolved, before every connection ([`AddressRules::check_resolved`]);
-//! whoever connects must then use the very addresses that were checked. What the ranges are is `table`'s.
-//! Invariants: an IPv6 address that carries an IPv4 one is judged by it, and some ranges no setting opens.
+//! ([`AddressRules::check_url`]) and again, as resolved, before every connection ([`AddressRules::check_resolved`]). A
+//! connection must then use exactly the addresses that were checked. `table` lists the ranges. Invariants: an IPv6 address that
+//! carries an IPv4 address is judged by the IPv4 address; some ranges cannot be allowed by any setting.
 
 mod subnet;
 mod table;
@@ -16,18 +16,18 @@ use poem::http::Uri;
 use url::{Host, Url};
 
 pub use subnet::{Subnet, SubnetError};
-use table::{Range, Rule};
+use table::{Range, RangeRule};
 
 /// What the operator allows beyond public https addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AddressRules {
     /// Whether plain http is allowed.
     pub allow_http: bool,
-    /// Subnets allowed although they are not public.
+    /// Subnets that are allowed although they are not public.
     pub allowed: Vec<Subnet>,
 }
 
-/// An address a webhook may not go to: what, why, and which setting would allow it.
+/// An address that webhooks may not go to: the address, the reason, and the setting that would allow it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedAddress {
     code: &'static str,
@@ -40,7 +40,7 @@ impl AddressRules {
         AddressRules::default()
     }
 
-    /// For local development: plain http and this machine too (`bookguard serve --dev`).
+    /// For local development: also allows plain http and this machine (`bookguard serve --dev`).
     pub fn dev() -> Self {
         AddressRules {
             allow_http: true,
@@ -48,16 +48,16 @@ impl AddressRules {
         }
     }
 
-    /// Parses and checks the address of an endpoint; what comes back is the address to store and to send to.
+    /// Parses and checks the URL of an endpoint. Returns the URL to store and to send to.
     ///
-    /// A name is not resolved here; what it resolves to is checked at every connection.
+    /// Names are not resolved here; the addresses they resolve to are checked at every connection.
     ///
     /// # Errors
-    /// `invalid_url`: not a URL of at most 2,048 characters, not https, a user name or password, a fragment, no
-    /// host, port 0, white space. `blocked_address`: an address, in whatever spelling, or a name of this machine.
+    /// `invalid_url`: not a URL of at most 2,048 characters, not https, has a user name, password or fragment, no host, port 0,
+    /// or white space. `blocked_address`: a blocked address in any spelling, or a name of this machine.
     pub fn check_url(&self, text: &str) -> Result<Url, RefusedAddress> {
         check_length(text)?;
-        // The parser would drop them silently, and what is stored must be what was asked for.
+        // The parser would silently drop these, but the stored URL must be the one that was sent.
         if text
             .chars()
             .any(|character| character.is_control() || character.is_whitespace())
@@ -82,7 +82,7 @@ impl AddressRules {
             return Err(RefusedAddress::invalid("port 0 cannot be connected to"));
         }
         check_name(&url)?;
-        // Few characters the URL parser lets through have no place in a request line.
+        // A few characters that the URL parser accepts are not allowed in a request line.
         check_length(url.as_str())?;
         if let Err(error) = url.as_str().parse::<Uri>() {
             return Err(RefusedAddress::invalid(format!(
@@ -92,8 +92,8 @@ impl AddressRules {
         Ok(url)
     }
 
-    /// The part of [`check_url`](Self::check_url) that depends on the rules: scheme and host of a parsed address.
-    /// Cheap; to be repeated before each request, because rules change and no resolver sees a literal address.
+    /// Checks the part of [`check_url`](Self::check_url) that depends on the rules: scheme and host. This is cheap. Repeat it
+    /// before each request, because rules change and no resolver sees a literal address.
     ///
     /// # Errors
     /// As [`check_url`](Self::check_url).
@@ -128,7 +128,7 @@ impl AddressRules {
         }
     }
 
-    /// Checks one literal address.
+    /// Checks one IP address.
     ///
     /// # Errors
     /// `blocked_address`.
@@ -142,10 +142,10 @@ impl AddressRules {
         }
     }
 
-    /// Checks what a name resolved to: one bad address refuses all.
+    /// Checks the addresses a name resolved to: one blocked address refuses all.
     ///
-    /// The message names the kind of address and not the address. It is for the operator: a partner who read it could explore the
-    /// network this server is in.
+    /// The message names the kind of address but not the address. It is for the operator only: a partner could use it to
+    /// explore this server's network.
     ///
     /// # Errors
     /// `blocked_address`.
@@ -163,18 +163,18 @@ impl AddressRules {
         }
     }
 
-    /// The range for which `ip` is refused.
+    /// The range that blocks `ip`, if any.
     fn refused_range(&self, ip: IpAddr) -> Option<&'static Range> {
         let range = table::range_of(ip);
         match range.rule {
-            Rule::Open => None,
-            Rule::Never => Some(range),
-            Rule::UnlessAllowed => (!self.allows(ip)).then_some(range),
-            Rule::Carries(carried) => carried
+            RangeRule::Open => None,
+            RangeRule::Never => Some(range),
+            RangeRule::UnlessAllowed => (!self.allows(ip)).then_some(range),
+            RangeRule::Carries(carried) => carried
                 .addresses(ip)
                 .find_map(|inner| self.refused_range(inner.into())),
-            Rule::CarriesUnlessAllowed(_) if !self.allows(ip) => Some(range),
-            Rule::CarriesUnlessAllowed(carried) => carried
+            RangeRule::CarriesUnlessAllowed(_) if !self.allows(ip) => Some(range),
+            RangeRule::CarriesUnlessAllowed(carried) => carried
                 .addresses(ip)
                 .find_map(|inner| self.refused_range(inner.into())),
         }
@@ -194,7 +194,7 @@ fn check_length(url: &str) -> Result<(), RefusedAddress> {
     }
 }
 
-/// A name has something between its dots; one dot may end it.
+/// Checks that a name has no empty label; one trailing dot is allowed.
 fn check_name(url: &Url) -> Result<(), RefusedAddress> {
     let Some(Host::Domain(name)) = url.host() else {
         return Ok(());
@@ -210,7 +210,7 @@ fn check_name(url: &Url) -> Result<(), RefusedAddress> {
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// `localhost` and everything below it (RFC 6761, section 6.3). The parser has lowered the case already.
+/// Whether a name is `localhost` or below it (RFC 6761, section 6.3). The parser has already lowered the case.
 fn names_this_machine(name: &str) -> bool {
     let name = name.trim_end_matches('.');
     name == "localhost" || name.ends_with(".localhost")
@@ -222,7 +222,7 @@ impl RefusedAddress {
         self.code
     }
 
-    /// The sentence for people.
+    /// A sentence for people.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -237,7 +237,7 @@ impl RefusedAddress {
     fn blocked(what: String, range: &Range) -> Self {
         let subnet = range.subnet;
         let way_out = match range.rule {
-            Rule::Never => "webhooks never go there and no setting allows it".to_owned(),
+            RangeRule::Never => "webhooks never go there and no setting allows it".to_owned(),
             _ if Subnet::loopback().contains(&subnet) => {
                 format!(
                     "`--dev` allows it for local development, {subnet} in `webhook_allow_subnets` in general"

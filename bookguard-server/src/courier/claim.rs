@@ -1,12 +1,12 @@
-//! Takes deliveries that are due from the store: retries whose time has come, what found no room in memory, what another
-//! node gave back; and takes back what is still held when its lease has ended. Recoveries that are under way
-//! are taken a step further on the same occasion. When the clock was set back, what waits is put to the new time.
+//! Claims deliveries from the store that are due: retries whose time has come, deliveries that did not fit in memory, and ones
+//! that another node gave back. Also takes back deliveries whose leases have ended, advances recoveries that are under way, and
+//! corrects due times after the clock was set back.
 //!
-//! What is due is judged by the service's clock, how often to look by the real one. Every node looks: whichever comes
-//! first takes it, and the write turn sees to it that nobody else does. Invariants: looking writes nothing while nothing
-//! is due, and takes no more than a twentieth of the time, or a fifth while healthy endpoints have more due than there is
-//! room for; only as much is claimed as there is room for, theirs first; what is claimed arrives through the outbox like everything
-//! else.
+//! The service's clock decides what is due; the real clock decides how often to look. Every node looks: the first to come
+//! claims a delivery, and the write turn ensures that no other node does. Invariants: looking writes nothing while nothing is
+//! due; it takes at most a twentieth of the time, or a fifth while healthy endpoints have more due than there is room for; no
+//! more is claimed than there is room for, healthy endpoints first; claimed deliveries arrive through the outbox like all
+//! others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,56 +28,56 @@ use tokio::time::{Instant, sleep, timeout};
 use super::dispatch::Note;
 use crate::skew::{self, Doubts};
 
-/// How often to look while nothing is due: the most by which a retry comes late.
+/// How often to look while nothing is due: a retry is at most this late.
 const POLL: Duration = Duration::from_millis(250);
-/// After a look that took longer, so many times what it took: thousands of endpoints may have something waiting.
+/// The pause after a long look, as a multiple of the time it took: thousands of endpoints may have something due.
 const POLL_SHARE: u32 = 20;
 /// The same while there may be more to claim at once.
 const HURRY_SHARE: u32 = 4;
-/// How often to look for leases that are over.
+/// How often to look for leases that have ended.
 const RECLAIM: Duration = Duration::from_secs(1);
-/// How long to leave a store alone that did not answer.
+/// The pause after the store did not answer.
 const POLL_FAILED: Duration = Duration::from_secs(2);
 /// The shortest time between two looks, whatever happens.
 const GAP: Duration = Duration::from_millis(2);
-/// Endpoints in one claim: with `CLAIMED_PER_ENDPOINT` rows each, a commit of some ten milliseconds.
+/// Endpoints in one claim. With `CLAIMED_PER_ENDPOINT` rows each, its commit takes about ten milliseconds.
 const ENDPOINTS_PER_CLAIM: usize = 16;
 
-/// Claims what is due and has room, for ever.
+/// The task that claims due deliveries for which there is room. It never ends by itself.
 pub(super) struct Claimer {
     pub service: Arc<Service>,
     pub outbox: Arc<Outbox>,
     pub notes: UnboundedSender<Note>,
-    /// Told when an endpoint that was full has room again.
+    /// Notified when an endpoint that was full has room again.
     pub wake: Arc<Notify>,
 }
 
-/// What there is to do.
-struct Found {
-    /// How long the store worked to say so: in all, and the last time it was asked.
+/// What a look at the store found.
+struct ClaimableWork {
+    /// How long the store worked: in all, and for the last query.
     worked: Duration,
     last: Duration,
-    /// Endpoints that have something due.
+    /// Endpoints that have deliveries due.
     due: Vec<Due>,
-    /// By when leases have ended, if any has.
+    /// The time by which some leases have ended, if any have.
     lapsed: Option<Timestamp>,
     /// The next steps of recoveries.
     recoveries: Vec<Envelope<()>>,
-    /// Whether something waits for a time that a clock reckoned which was ahead.
+    /// Whether a due time lies ahead because a clock that was ahead computed it.
     ahead: bool,
 }
 
-/// What to ask the store for beside what is due.
+/// What to ask the store besides what is due.
 #[derive(Clone, Copy)]
-struct Asked {
+struct ClaimQuery {
     lapsed: bool,
     recoveries: bool,
     ahead: bool,
 }
 
-/// What one look at the store came to.
-enum Looked {
-    /// Something was claimed, or taken back; there may be more.
+/// The result of acting on one look at the store.
+enum ClaimOutcome {
+    /// Something was claimed or taken back; there may be more.
     Claimed,
     /// There is nothing to claim, or no room for it.
     Nothing,
@@ -93,7 +93,7 @@ impl Claimer {
         loop {
             let began = Instant::now();
             let now = self.service.clock().now();
-            let asked = Asked {
+            let asked = ClaimQuery {
                 lapsed: began >= reclaim_at,
                 recoveries: began >= recover_at,
                 ahead: doubts.of(began.into_std(), now),
@@ -107,53 +107,53 @@ impl Claimer {
                 doubts.settle(began.into_std());
             }
             if asked.lapsed {
-                // There may be more than one command takes back.
+                // There may be more than one command can take back.
                 let pause = RECLAIM.max(worked * POLL_SHARE);
                 reclaim_at = Instant::now() + if store.lapsed.is_none() { pause } else { GAP };
             }
             let steps = std::mem::take(&mut store.recoveries);
             let looked = self.act(store).await;
             if !steps.is_empty() {
-                // After what is due, and then the writer is left to others for as long as that took.
+                // Recoveries come after due deliveries; then the writer is left to others for as long as the step took.
                 let began = Instant::now();
                 self.recover(steps).await;
                 recover_at = Instant::now() + began.elapsed();
             }
             match looked {
-                Looked::Claimed => {}
-                Looked::Nothing => {
+                ClaimOutcome::Claimed => {}
+                ClaimOutcome::Nothing => {
                     let idle = POLL.max(worked * POLL_SHARE);
-                    // While a recovery is under way its next step is what to wait for.
+                    // While a recovery is under way, wait only for its next step.
                     let step = recover_at.checked_duration_since(Instant::now());
                     let pause = step.map_or(idle, |until| idle.min(until));
                     let _ = timeout(pause, self.wake.notified()).await;
                 }
-                Looked::Failed => sleep(POLL_FAILED).await,
+                ClaimOutcome::Failed => sleep(POLL_FAILED).await,
             }
             sleep(GAP.max(last * HURRY_SHARE)).await;
         }
     }
 
-    async fn act(&self, store: Found) -> Looked {
+    async fn act(&self, store: ClaimableWork) -> ClaimOutcome {
         let reclaims = store.lapsed.is_some() || store.ahead;
         if store.ahead {
             let from = Reclaim::Ahead;
             if !self.submit(ReclaimDeliveries { from }).await {
-                return Looked::Failed;
+                return ClaimOutcome::Failed;
             }
         }
         if let Some(ended) = store.lapsed {
             let from = Reclaim::EndedBy(ended);
             if !self.submit(ReclaimDeliveries { from }).await {
-                return Looked::Failed;
+                return ClaimOutcome::Failed;
             }
         }
         let mut due = store.due;
-        // In an order of chance: no endpoint comes first every time, and another node may be at it too.
+        // Random order, so that no endpoint always comes first and nodes that claim at the same time collide less.
         due.sort_by_cached_key(|_| entropy::number());
         let claims = self.outbox.claims(&due);
         if !claims.full.is_empty() {
-            // A dispatcher that is gone has ended this task too.
+            // Sending fails only if the dispatcher is gone, which ends this task too.
             let _ = self.notes.send(Note::Backlog(claims.full));
         }
         for endpoints in claims.open.chunks(ENDPOINTS_PER_CLAIM) {
@@ -162,18 +162,18 @@ impl Claimer {
                 endpoints: endpoints.to_vec(),
             };
             if !self.submit(claim).await {
-                return Looked::Failed;
+                return ClaimOutcome::Failed;
             }
         }
-        // Of endpoints in trouble enough was taken to last until the next look.
+        // For troubled endpoints, enough was claimed to last until the next look.
         match reclaims || claims.urgent > 0 {
-            true => Looked::Claimed,
-            false => Looked::Nothing,
+            true => ClaimOutcome::Claimed,
+            false => ClaimOutcome::Nothing,
         }
     }
 
-    /// Takes recoveries a step further, in one commit if nothing comes between. One that fails is asked for again: nothing
-    /// else waits for it.
+    /// Advances recoveries, in one commit if no other command comes between. A step that fails is retried later; nothing else
+    /// waits for it.
     async fn recover(&self, steps: Vec<Envelope<()>>) {
         let mut under_way = JoinSet::new();
         for step in steps {
@@ -183,22 +183,22 @@ impl Claimer {
         under_way.join_all().await;
     }
 
-    /// Whether it was done.
+    /// Submits a command; returns whether it succeeded.
     async fn submit(&self, command: impl Command<Reply = ()>) -> bool {
         let command = self.service.envelope(command);
         self.service.submit_patiently(command).await.is_ok()
     }
 
-    /// Asks the store what is due, and what is to be taken back when it is time for that.
-    async fn ask(&self, asked: Asked) -> Option<Found> {
+    /// Asks the store what is due and, when it is time for that, what to take back.
+    async fn ask(&self, asked: ClaimQuery) -> Option<ClaimableWork> {
         let service = Arc::clone(&self.service);
         let looking = tokio::task::spawn_blocking(move || look(&service, asked).ok());
         looking.await.ok().flatten()
     }
 }
 
-fn look(service: &Service, asked: Asked) -> Result<Found, Error> {
-    // A node whose own clock is wrong judges nobody's.
+fn look(service: &Service, asked: ClaimQuery) -> Result<ClaimableWork, Error> {
+    // A node whose own clock is wrong does not judge other nodes' times.
     let judges = asked.ahead && skew::agrees(service)?;
     let now = service.clock().now();
     let fault = |error| service.fault(&error);
@@ -213,7 +213,7 @@ fn look(service: &Service, asked: Asked) -> Result<Found, Error> {
             break reader;
         }
         drop(reader);
-        // Thousands at once would keep a processor from requests for ten milliseconds.
+        // Reading thousands at once would keep a processor from requests for ten milliseconds.
         let took = began.elapsed();
         worked += took;
         std::thread::sleep(took * HURRY_SHARE);
@@ -226,7 +226,7 @@ fn look(service: &Service, asked: Asked) -> Result<Found, Error> {
     };
     let ahead = judges && reader.has_ahead(now).map_err(fault)?;
     let last = began.elapsed();
-    Ok(Found {
+    Ok(ClaimableWork {
         worked: worked + last,
         last,
         due,

@@ -1,15 +1,17 @@
-//! One delivery, from the queue to the settled outcome: sign, send, settle; or back to the store, unsent.
+//! Takes one delivery from the queue to its settled outcome: sign, send, settle, or give back unsent.
 //!
-//! The dispatcher decides whose turn it is; `sender` makes the attempt. Invariant: the dispatcher hears of every
-//! delivery that its place is free and that it is done, in this order, even if the task that carried it panics.
+//! The dispatcher decides whose turn it is; `sender` makes the attempt. Invariant: for every delivery the dispatcher is told
+//! first that its place is free and then that it is done, even if its task panics.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use bookguard_core::engine::command::{Answer, Envelope, HeldDelivery, LeasedDelivery};
+use bookguard_core::engine::command::{Envelope, HeldDelivery, LeasedDelivery, Written};
 use bookguard_core::engine::waiting::Waiting;
-use bookguard_core::features::deliveries::{EndpointTurned, ReleaseDeliveries, SettleDelivery};
+use bookguard_core::features::deliveries::{
+    EndpointStatusChange, ReleaseDeliveries, SettleDelivery,
+};
 use bookguard_core::limits::{CLAIMED_PER_ENDPOINT, LEASE_SKEW_MS};
 use bookguard_core::model::{EndpointHealth, EndpointId, EndpointStatus, EventId, Timestamp};
 use bookguard_core::service::Service;
@@ -18,16 +20,16 @@ use bytes::Bytes;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::dispatch::Note;
-use super::fair_queue::{Ended, Seat, Turn};
+use super::fair_queue::{AttemptSeat, Ended, Turn};
 use super::sender::{ASKER, Sender};
-use super::signing::{self, Destination, Receiver, ReceiverCell};
+use super::signing::{self, Destination, KnownReceiver, ReceiverCell};
 
-/// The first wait before an outcome that could not be settled is settled again; each further one is twice as long.
+/// The first pause before settling an outcome again after a failure; each further one is twice as long.
 const SETTLE_AGAIN: Duration = Duration::from_millis(100);
-/// The longest such wait.
+/// The longest such pause.
 const SETTLE_AGAIN_MAX: Duration = Duration::from_secs(2);
 
-/// What every delivery needs.
+/// What all deliveries share.
 pub(super) struct DeliveryContext {
     pub service: Arc<Service>,
     pub sender: Sender,
@@ -36,18 +38,18 @@ pub(super) struct DeliveryContext {
     pub notes: UnboundedSender<Note>,
     pub waiting: Arc<Waiting<EventId>>,
     pub report: fn(&str),
-    /// Whether outcomes cannot be settled at present: an outage is reported once, not once per delivery.
+    /// Whether outcomes cannot be settled at present. An outage is reported once, not once per delivery.
     pub failing: AtomicBool,
-    /// When the operator was last told that sending fails on this side.
+    /// When the operator was last told that sending fails because of this side.
     pub complained: Mutex<Option<Instant>>,
 }
 
-/// How often the operator is told that sending fails on this side: it may be so for every attempt.
+/// How often the operator is told that sending fails because of this side: every attempt may fail that way.
 const COMPLAIN: Duration = Duration::from_secs(60);
 
-/// Tells the dispatcher how far a delivery has come, at the latest when it is dropped.
+/// Tells the dispatcher how far a delivery has come, at the latest when the guard is dropped.
 struct CompletionGuard {
-    seat: Seat,
+    seat: AttemptSeat,
     notes: UnboundedSender<Note>,
     sent: bool,
 }
@@ -55,7 +57,7 @@ struct CompletionGuard {
 impl CompletionGuard {
     fn sent(&mut self, ended: Ended, took_ms: u64) {
         if !std::mem::replace(&mut self.sent, true) {
-            // Without a dispatcher there are no queues to keep.
+            // Without a dispatcher there are no queues to update.
             let note = Note::Sent(self.seat, ended, took_ms);
             let _ = self.notes.send(note);
         }
@@ -70,15 +72,13 @@ impl Drop for CompletionGuard {
 }
 
 impl DeliveryContext {
-    /// Whether an attempt that begins at `now` ends within the delivery's lease, also by the clock of a node that is ahead
-    /// of this one.
+    /// Whether an attempt that begins at `now` ends within the delivery's lease, even by the clock of a node that is ahead.
     pub(super) fn in_time(&self, delivery: &LeasedDelivery, now: Timestamp) -> bool {
         let time = i64::try_from(self.attempt_time.as_millis()).unwrap_or(i64::MAX);
         now.ms().saturating_add(time).saturating_add(LEASE_SKEW_MS) <= delivery.until.ms()
     }
 
-    /// Gives deliveries back to the store, due at once for whoever has time for them. What cannot be given back is taken
-    /// back when its lease is over.
+    /// Gives deliveries back to the store, due at once for any node. If that fails, they are taken back when their leases end.
     pub(super) async fn give_back(self: Arc<Self>, held: Vec<HeldDelivery>) {
         let mut left = held.as_slice();
         loop {
@@ -106,9 +106,9 @@ impl DeliveryContext {
             sent: false,
         };
         let destination = match signing::receiver(&receiver, &self.service, &delivery).await {
-            Receiver::Open(_, destination) => Some(destination),
-            Receiver::Unknown => None,
-            Receiver::Closed => {
+            KnownReceiver::Open(_, destination) => Some(destination),
+            KnownReceiver::Unknown => None,
+            KnownReceiver::Closed => {
                 completion.sent(Ended::Closed, 0);
                 return self.give_back(vec![delivery.held()]).await;
             }
@@ -129,7 +129,7 @@ impl DeliveryContext {
         }
     }
 
-    /// Signs these bytes and sends them once.
+    /// Signs the body and sends it once.
     pub(super) async fn attempt(
         &self,
         event_id: &EventId,
@@ -141,7 +141,7 @@ impl DeliveryContext {
             .await
     }
 
-    /// The same, with no more patience than this.
+    /// Does the same as `attempt`, but gives up after `patience`.
     async fn attempt_within(
         &self,
         patience: Duration,
@@ -171,8 +171,8 @@ impl DeliveryContext {
         attempt
     }
 
-    /// Records the outcome; says whether it is durable. Repeats until it is, or until the lease is over and the
-    /// delivery may be attempted by others.
+    /// Records the outcome, and returns whether it is durable. Retries until it is, or until the lease ends and others may
+    /// attempt the delivery.
     async fn settle(&self, delivery: &LeasedDelivery, attempt: Attempt) -> bool {
         let mut wait = SETTLE_AGAIN;
         loop {
@@ -200,9 +200,9 @@ impl DeliveryContext {
         }
     }
 
-    /// Says what an outcome has made of its endpoint.
-    fn tell(&self, answer: &Answer<Option<EndpointTurned>>) {
-        if let Answer::Fresh(Some(EndpointTurned {
+    /// Reports a change of the endpoint's status that the outcome caused.
+    fn tell(&self, answer: &Written<Option<EndpointStatusChange>>) {
+        if let Written::Fresh(Some(EndpointStatusChange {
             endpoint_id,
             from,
             health,
@@ -213,7 +213,7 @@ impl DeliveryContext {
         }
     }
 
-    /// Tells the operator of a fault that is not the receiver's, now and then.
+    /// Tells the operator from time to time of faults that are not the receiver's.
     fn complain(&self, attempt: &Attempt) {
         if attempt.class != Some(FailureClass::OurFault) {
             return;
@@ -230,7 +230,7 @@ impl DeliveryContext {
         }
     }
 
-    /// Notes whether outcomes can be settled and reports when that changes.
+    /// Notes whether outcomes can be settled, and reports when that changes.
     fn mark(&self, failing: bool, why: &str) {
         if self.failing.load(Ordering::Relaxed) == failing
             || self.failing.swap(failing, Ordering::Relaxed) == failing
@@ -248,7 +248,7 @@ impl DeliveryContext {
     }
 }
 
-/// What the operator is told of an endpoint that has moved; of one that is gone the dispatcher says more.
+/// The report of an endpoint whose status changed. The dispatcher reports endpoints that are gone.
 fn turned(
     endpoint_id: EndpointId,
     from: EndpointStatus,
@@ -275,7 +275,7 @@ fn turned(
     }
 }
 
-/// Whether it is time to tell something again, which is then told.
+/// Whether it is time to report something again; if so, notes that it is reported now.
 fn is_due(told: &mut Option<Instant>, now: Instant) -> bool {
     let due = told.is_none_or(|at| now.saturating_duration_since(at) >= COMPLAIN);
     if due {

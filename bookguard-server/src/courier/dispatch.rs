@@ -1,4 +1,4 @@
-//! The dispatcher: one task that owns the queues, starts attempts and hears how they end.
+//! The dispatcher: one task that owns the queues, starts attempts and learns how they end.
 //!
 //! It never waits for the store or a receiver. Invariant: every delivery that came through the outbox is released
 //! exactly once, whether it was delivered, failed, or not sent at all.
@@ -16,39 +16,39 @@ use tokio::time::{Instant, timeout_at};
 
 use super::claim::Claimer;
 use super::deliver::DeliveryContext;
-use super::fair_queue::{Ended, FairQueue, Seat, Turn};
+use super::fair_queue::{AttemptSeat, Ended, FairQueue, Turn};
 use super::reclaim::keep_reclaiming;
 use super::signing::Receivers;
 
 /// Notes read at a time.
 const NOTES: usize = 256;
 
-/// What giving back gets at the end, when attempts in flight took all the time there was.
+/// How long giving back may take at the end, even if attempts in flight have used up the stop time.
 const LAST_RETURN: Duration = Duration::from_secs(1);
 
-/// What the dispatcher is told.
+/// A message to the dispatcher.
 #[derive(Debug)]
 pub(super) enum Note {
-    /// The attempt that held this place is over, after so many milliseconds.
-    Sent(Seat, Ended, u64),
+    /// The attempt that held this place has ended, after this many milliseconds.
+    Sent(AttemptSeat, Ended, u64),
     /// A delivery to this endpoint is settled, or given up.
     Done(EndpointId),
-    /// These endpoints have more due than there is room for.
+    /// These endpoints have more deliveries due than there is room for.
     Backlog(Vec<EndpointId>),
-    /// Take nothing more, let what is in flight end until then, and return.
+    /// Take nothing more, let attempts in flight end until this instant, and return.
     Stop(Instant),
 }
 
-/// What the dispatcher works with. Dropping it ends every attempt at once.
+/// The state of the dispatcher. Dropping it ends every attempt at once.
 pub(super) struct Dispatcher {
     context: Arc<DeliveryContext>,
     outbox: Arc<Outbox>,
     queue: FairQueue,
     receivers: Receivers,
-    /// Calls the claimer.
+    /// Wakes the claimer.
     wake: Arc<Notify>,
     tasks: JoinSet<()>,
-    /// Deliveries on their way back to the store.
+    /// Tasks that give deliveries back to the store.
     returning: JoinSet<()>,
     claimer: Option<AbortHandle>,
     stop: Option<Instant>,
@@ -69,7 +69,7 @@ impl Dispatcher {
         }
     }
 
-    /// Starts to claim what is due in the store.
+    /// Starts claiming due deliveries from the store.
     pub(super) fn claim(&mut self, notes: UnboundedSender<Note>) {
         let claimer = Claimer {
             service: Arc::clone(&self.context.service),
@@ -78,12 +78,12 @@ impl Dispatcher {
             wake: Arc::clone(&self.wake),
         };
         self.claimer = Some(self.tasks.spawn(claimer.run()));
-        // Goes on when this node stops, until what is under way has ended.
+        // This keeps running when the node stops, until attempts in flight have ended.
         self.tasks
             .spawn(keep_reclaiming(Arc::clone(&self.context.service)));
     }
 
-    /// Runs until it is stopped and nothing is in flight any more, or the time for that is over.
+    /// Runs until it is stopped and nothing is in flight any more, or until the stop time has passed.
     pub(super) async fn run(
         mut self,
         mut deliveries: UnboundedReceiver<Vec<LeasedDelivery>>,
@@ -119,8 +119,8 @@ impl Dispatcher {
         }
     }
 
-    /// Gives back what is still on its way to here. A claim may have been under way when its claimer ended: what it
-    /// takes is in the channel once a later command was answered, since the writer answers in order.
+    /// Gives back deliveries that are still arriving. A claim may have been under way when its claimer ended. The writer
+    /// answers in order, so once a later command is answered, everything claimed is in the channel.
     async fn leave(mut self, deliveries: &mut UnboundedReceiver<Vec<LeasedDelivery>>) {
         self.returning
             .spawn(Arc::clone(&self.context).give_back(Vec::new()));
@@ -134,7 +134,7 @@ impl Dispatcher {
         }
     }
 
-    /// Lets go of deliveries that were not sent, and of their places here.
+    /// Gives back deliveries that were not sent, and frees their places in the outbox.
     fn put_back(&mut self, unsent: Vec<LeasedDelivery>) {
         for delivery in &unsent {
             self.outbox.release(&delivery.endpoint_id);
@@ -195,7 +195,7 @@ impl Dispatcher {
         }
     }
 
-    /// What is queued for an endpoint that takes nothing more stays unsent, and nobody claims it again.
+    /// Drops the queue of an endpoint that takes nothing more. Its deliveries stay unsent and are not claimed again.
     fn gone(&mut self, endpoint_id: EndpointId, ended: Ended) {
         let Some(queued) = self.queue.gone(&endpoint_id) else {
             return;
@@ -209,7 +209,7 @@ impl Dispatcher {
         }
     }
 
-    /// Starts as many attempts as there are places.
+    /// Starts as many attempts as there are free places.
     fn send(&mut self) {
         let now = self.context.service.clock().now();
         let mut late = Vec::new();
@@ -220,7 +220,7 @@ impl Dispatcher {
                 self.tasks
                     .spawn(Arc::clone(&self.context).deliver(turn, receiver));
             } else {
-                // An attempt now could end after somebody else began one.
+                // An attempt started now could end after another node has begun one.
                 let Turn { delivery, seat, .. } = turn;
                 self.queue.sent(seat, Ended::Unsent, 0);
                 if self.queue.done(&delivery.endpoint_id) {
@@ -232,7 +232,7 @@ impl Dispatcher {
         self.put_back(late);
     }
 
-    /// Forgets tasks that have ended.
+    /// Removes tasks that have ended.
     fn sweep(&mut self) {
         while self.returning.try_join_next().is_some() {}
         while let Some(ended) = self.tasks.try_join_next() {

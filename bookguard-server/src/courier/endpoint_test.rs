@@ -1,7 +1,7 @@
-//! Tests of endpoints: one attempt each, made for the caller that waits for it.
+//! Endpoint tests: one attempt each, made for a caller that waits for it.
 //!
-//! It is signed, checked and sent as a delivery is. Invariants: one test of an endpoint at a time, and no more than [`TESTS_AT_ONCE`]
-//! on this node; nothing of it is settled, claimed or repeated.
+//! A test is signed, checked and sent like a delivery. Invariants: one test of an endpoint at a time, and at most
+//! [`TESTS_AT_ONCE`] on this node; a test is never settled, claimed or repeated.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,14 +16,14 @@ use super::deliver::DeliveryContext;
 use super::sender::{ASKER, Asker};
 use super::signing;
 
-/// Tests under way on one node: few, because each holds a request's connection.
+/// The most tests under way on one node: few, because each holds a request's connection.
 const TESTS_AT_ONCE: usize = 64;
 
 /// The endpoints under test.
 #[derive(Debug, Default)]
 pub(super) struct EndpointTests(Mutex<HashSet<EndpointId>>);
 
-/// A test that may be made. Dropping it lets the next one begin.
+/// A test that was admitted. Dropping it lets the next test of the endpoint begin.
 #[derive(Debug)]
 pub struct EndpointTest {
     tests: Arc<EndpointTests>,
@@ -80,7 +80,7 @@ impl EndpointTest {
             event_id,
             body,
         } = &self.test;
-        // Read anew: who has just changed the endpoint wants to know about the change.
+        // Not cached: a caller that just changed the endpoint wants to test the change.
         let destination = signing::destination(&context.service, *partner_id, *endpoint_id).await;
         let asker = Asker {
             partner_id: *partner_id,

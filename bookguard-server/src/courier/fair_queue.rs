@@ -1,12 +1,18 @@
-//! The fair queue: the deliveries one node holds, queued per endpoint, and how many of them may be in flight.
+//! The fair queue: one node's deliveries, queued per endpoint, and how many of them may be in flight.
 //!
-//! Pure: no clock, no I/O; the dispatcher asks and tells. Healthy endpoints, new ones, and troubled ones each work from a pool of
-//! places (`pool`); which one it is, and how many places an endpoint may have, is said by its `record`, which outlives its queue
-//! (`memory`). Invariants: no endpoint has more in flight than its share, no partner more than its own of a pool, and no pool more than its
-//! places; so dead endpoints, however many, take no place from healthy ones. Of an endpoint with a rate limit no attempt
-//! begins sooner after the last than that allows, however long nothing was sent; partners take turns, and so do the endpoints of one;
-//! of an endpoint's turns, retries get one in [`RETRY_TURN`] while first tries wait, and all of them otherwise; no more is held for an
-//! endpoint than it takes, at the pace of its last attempts, within half a lease.
+//! It is pure, with no clock and no I/O: the dispatcher calls it. Healthy, new and troubled endpoints each have a pool of
+//! places (`pool`). An endpoint's `record` decides which pool it uses and how many places it may have; the record outlives the
+//! queue (`memory`).
+//!
+//! Invariants:
+//!
+//! - No endpoint has more in flight than its share, no partner more than its share of a pool, and no pool more than its places.
+//!   So dead endpoints, however many, take no place from healthy ones.
+//! - An endpoint with a rate limit never begins two attempts closer together than the limit allows, however long nothing was
+//!   sent.
+//! - Partners take turns, and so do the endpoints of one partner.
+//! - While first tries wait, one in [`RETRY_TURN`] of an endpoint's turns goes to a retry; otherwise all do.
+//! - No more is held for an endpoint than it takes within half a lease, at the pace of its last attempts.
 
 mod memory;
 mod pool;
@@ -27,10 +33,10 @@ use record::Record;
 
 use super::sender::Asker;
 
-/// First tries go before retries; every this many turns it is the other way round.
+/// First tries go before retries, except that every this many turns a retry goes first.
 const RETRY_TURN: u32 = 4;
 
-/// Moments remembered beyond those of endpoints that have anything here, before those gone by are forgotten.
+/// Rate-limit times kept beyond the number of endpoints with a queue, before those in the past are dropped.
 const PACES: usize = 1_024;
 
 /// How an attempt ended, as far as its endpoint's queue is concerned.
@@ -40,13 +46,13 @@ pub(super) enum Ended {
     Accepted,
     /// It was refused, or there was no connection.
     Refused,
-    /// At its deadline: it held its place as long as it could.
+    /// The deadline passed: the attempt held its place as long as it could.
     TimedOut,
-    /// With a 410: the endpoint takes nothing more.
+    /// The receiver answered 410: the endpoint takes nothing more.
     Gone,
-    /// Before it began: the endpoint was deleted or disabled meanwhile.
+    /// Not begun, because the endpoint was deleted or disabled meanwhile.
     Closed,
-    /// Before it began, or by a fault of ours: it says nothing about the endpoint.
+    /// Not begun, or failed through a fault of ours: this says nothing about the endpoint.
     Unsent,
 }
 
@@ -54,21 +60,21 @@ pub(super) enum Ended {
 #[derive(Debug)]
 pub(super) struct Turn {
     pub delivery: LeasedDelivery,
-    pub seat: Seat,
+    pub seat: AttemptSeat,
     /// How long the attempt may take.
     pub patience: Duration,
 }
 
-/// The place it holds, to be given back when the attempt is over.
+/// A place in a pool, to be given back when the attempt is over.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seat {
+pub(super) struct AttemptSeat {
     pub endpoint_id: EndpointId,
     partner_id: PartnerId,
     pool: EndpointStanding,
 }
 
-impl Seat {
-    /// Who looks up names for the attempt.
+impl AttemptSeat {
+    /// Identifies who looks up names for the attempt.
     pub(super) fn asker(&self) -> Asker {
         Asker {
             partner_id: self.partner_id,
@@ -77,20 +83,21 @@ impl Seat {
     }
 }
 
-/// The queues of all endpoints that have anything here.
+/// The queues of all endpoints that have deliveries here.
 #[derive(Debug)]
 pub(super) struct FairQueue {
     queues: HashMap<EndpointId, EndpointQueue>,
-    /// Places, and the endpoints that have something to send and may have one.
+    /// The places, and the endpoints that wait for one.
     pools: Pools,
     memory: Memory,
-    /// Endpoints whose ways were forgotten and nobody was told.
+    /// Endpoints whose records were forgotten and that the caller was not told about yet.
     forgotten: Vec<EndpointId>,
     /// How long an attempt may take at most.
     attempt_time: Duration,
-    /// Endpoints that have something to send, each once, and the moment before which their rate limit lets nothing begin.
+    /// Endpoints that have something to send but wait for their rate limit, each with the earliest time of its next attempt.
+    /// May hold stale entries.
     paced: BTreeSet<(Instant, EndpointId)>,
-    /// When an endpoint with a rate limit may begin its next attempt.
+    /// The earliest time of the next attempt to each endpoint with a rate limit.
     paces: HashMap<EndpointId, Instant>,
 }
 
@@ -120,9 +127,9 @@ struct EndpointQueue {
     /// First tries sent since the last retry, while retries waited.
     since_retry: u32,
     in_flight: usize,
-    /// Attempts that have ended and are not settled yet.
+    /// Attempts that have ended but are not settled yet.
     settling: usize,
-    /// Attempts that may begin per second, as of the last delivery to come.
+    /// The rate limit, in attempts per second, as of the delivery that arrived last.
     per_second: Option<u32>,
     waits: Waits,
     /// Whether the store holds more for this endpoint than there was room for.
@@ -130,13 +137,13 @@ struct EndpointQueue {
     gone: bool,
 }
 
-/// What a queue that has something to send waits for.
+/// What a queue waits for before it can send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Waits {
     No,
-    /// For its turn in the pool of its standing.
+    /// A place in the pool of its standing.
     ForPlace,
-    /// For the moment at which its rate limit lets an attempt begin.
+    /// The time at which its rate limit allows the next attempt.
     ForMoment,
 }
 
@@ -190,7 +197,7 @@ impl EndpointQueue {
 }
 
 impl FairQueue {
-    /// Without queues; an attempt may take so long.
+    /// Creates an empty queue. An attempt may take at most `attempt_time`.
     pub(super) fn new(attempt_time: Duration) -> Self {
         FairQueue {
             queues: HashMap::new(),
@@ -216,7 +223,7 @@ impl FairQueue {
             EndpointQueue::new(partner_id, record)
         });
         queue.per_second = delivery.per_second;
-        // What is claimed after that is for an endpoint which was brought back: it may end once more.
+        // Anything claimed after the endpoint was gone means that it was enabled again, so it may be gone once more.
         queue.gone = false;
         if delivery.attempts == 0 {
             queue.first_tries.push_back(delivery);
@@ -226,13 +233,13 @@ impl FairQueue {
         queue_up(queue, endpoint_id, &mut self.pools);
     }
 
-    /// The delivery to be attempted next, which from now on is in flight; `None` while nothing may be sent.
+    /// Returns the next delivery to attempt, which counts as in flight from now on; `None` while nothing may be sent.
     pub(super) fn next(&mut self, now: Instant) -> Option<Turn> {
         while let Some((at, endpoint_id)) = self.paced.first().copied()
             && at <= now
         {
             self.paced.pop_first();
-            // A moment may be that of a queue which is gone, and the endpoint's new one may wait for a place already.
+            // The entry may belong to a queue that was removed, and the endpoint's new queue may already wait for a place.
             if let Some(queue) = self.queues.get_mut(&endpoint_id)
                 && queue.waits == Waits::ForMoment
             {
@@ -268,7 +275,7 @@ impl FairQueue {
                 continue;
             };
             queue.in_flight += 1;
-            let seat = Seat {
+            let seat = AttemptSeat {
                 endpoint_id,
                 partner_id: queue.partner_id,
                 pool,
@@ -292,16 +299,16 @@ impl FairQueue {
         None
     }
 
-    /// When to ask for the next delivery though nothing has happened: a rate limit lets one begin then.
+    /// When to call [`next`](Self::next) again even if nothing happens: a rate limit then allows an attempt.
     pub(super) fn wake_at(&self) -> Option<Instant> {
         self.paced.first().map(|(at, _)| *at)
     }
 
-    /// An attempt is over: its place is free, though the delivery is still held until it is [`done`](Self::done). How
-    /// much is held for the endpoint from now on, when that changes; see [`shed`](Self::shed).
+    /// Notes that an attempt is over. Its place is free, but the delivery is still held until it is [`done`](Self::done).
+    /// Returns how much is held for the endpoint from now on, if that changed; see [`shed`](Self::shed).
     pub(super) fn sent(
         &mut self,
-        seat: Seat,
+        seat: AttemptSeat,
         ended: Ended,
         took_ms: u64,
     ) -> Option<(PartnerId, EndpointAllowance)> {
@@ -321,7 +328,7 @@ impl FairQueue {
         (terms != before).then_some((queue.partner_id, terms))
     }
 
-    /// What is queued for the endpoint beyond what may be held; the last to come goes first.
+    /// Removes what is queued for the endpoint beyond its limit, the latest arrivals first.
     pub(super) fn shed(&mut self, endpoint_id: &EndpointId) -> Vec<LeasedDelivery> {
         let Some(queue) = self.queues.get_mut(endpoint_id) else {
             return Vec::new();
@@ -337,8 +344,8 @@ impl FairQueue {
         .collect()
     }
 
-    /// A delivery that was [`sent`](Self::sent) is settled, or given back. Says whether the claimer should come: the
-    /// store holds more for this endpoint, which is healthy, and now there is room for a whole claim.
+    /// Notes that a delivery that was [`sent`](Self::sent) is settled or given back. Returns whether to wake the claimer: the
+    /// store holds more for this healthy endpoint, and there is now room for a whole claim.
     pub(super) fn done(&mut self, endpoint_id: &EndpointId) -> bool {
         let Some(queue) = self.queues.get_mut(endpoint_id) else {
             return false;
@@ -362,12 +369,12 @@ impl FairQueue {
         wanted
     }
 
-    /// Endpoints that are new from now on, each told once.
+    /// The endpoints that count as new from now on, each returned once.
     pub(super) fn forgotten(&mut self) -> Vec<EndpointId> {
         std::mem::take(&mut self.forgotten)
     }
 
-    /// The endpoint takes nothing more: what was queued for it. `None` when that was known already.
+    /// Notes that the endpoint takes nothing more, and returns what was queued for it; `None` if that was already known.
     pub(super) fn gone(&mut self, endpoint_id: &EndpointId) -> Option<Vec<LeasedDelivery>> {
         let queue = self.queues.get_mut(endpoint_id)?;
         if std::mem::replace(&mut queue.gone, true) {
@@ -376,7 +383,7 @@ impl FairQueue {
         Some(queue.empty().collect())
     }
 
-    /// The store holds more for these endpoints, and there was no room. Says whether there is room by now.
+    /// Notes that the store holds more for these endpoints, for which there was no room. Returns whether there is room by now.
     pub(super) fn backlog(&mut self, endpoint_ids: &[EndpointId]) -> bool {
         let mut room = false;
         for endpoint_id in endpoint_ids {
@@ -388,7 +395,7 @@ impl FairQueue {
         room
     }
 
-    /// Hands out everything that is queued.
+    /// Removes and returns everything that is queued.
     pub(super) fn clear(&mut self) -> Vec<LeasedDelivery> {
         let queued = self
             .queues

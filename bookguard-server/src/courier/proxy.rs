@@ -1,10 +1,11 @@
-//! The operator's own proxy, for webhooks in a network without another way out.
+//! The operator's proxy for webhooks, for networks without direct access to the internet.
 //!
-//! Every connection is a tunnel (`CONNECT`, RFC 9110 section 9.3.6) to an address that was resolved and checked here, never to a
-//! name, as hyper-util's `Tunnel` would: a proxy that resolved the name itself could be led elsewhere than where was looked. So http goes through a tunnel too.
-//! What the proxy does wrong is not the receiver's fault, and a refusal to open a tunnel counts as that: why it refuses cannot be told
-//! apart. Once a tunnel stands, what breaks is judged as without a proxy. Invariants: its credentials are sent to it and shown
-//! to nobody; its own address is the operator's and held to no rule.
+//! Every connection is a tunnel (`CONNECT`, RFC 9110 section 9.3.6), plain http included, to an address that was resolved and
+//! checked here. It never names a host, as hyper-util's `Tunnel` would: a proxy that resolves the name itself could be sent to
+//! another address than the one checked. A fault of the proxy is not the receiver's, and a refusal to open a tunnel counts as
+//! such a fault, because its reason cannot be known. Once a tunnel is open, failures are judged as without a proxy. Invariants:
+//! the credentials are sent only to the proxy and shown to nobody; the operator chooses the proxy's own address, and no address
+//! rule applies to it.
 
 use std::fmt;
 use std::io;
@@ -18,23 +19,23 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use url::Url;
 
-/// Bytes of an answer to `CONNECT`; real ones have a few hundred.
+/// The most bytes of an answer to `CONNECT`; real ones have a few hundred.
 const HEAD_BYTES: usize = 8 * 1024;
 
-/// Where the proxy is, and how it knows us.
+/// The address of the proxy, and the credentials for it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Proxy {
     host: String,
     port: u16,
-    /// The value of `proxy-authorization`, if it wants one.
+    /// The value of `proxy-authorization`, if the proxy needs one.
     authorization: Option<String>,
 }
 
-/// What the proxy did wrong, for the record of an attempt: partners read it, so it says nothing of where the proxy is.
+/// A fault of the proxy, for the record of an attempt. Partners read it, so it does not say where the proxy is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProxyFault {
     what: String,
-    /// Whether another address of the receiver would meet the same.
+    /// Whether every address of the receiver would meet the same fault.
     pub whole: bool,
 }
 
@@ -69,7 +70,7 @@ impl Proxy {
         })
     }
 
-    /// A stream that ends at `to`, once the proxy has opened it.
+    /// Opens a tunnel through the proxy to `to`.
     pub(super) async fn tunnel(&self, to: SocketAddr) -> Result<TcpStream, ProxyFault> {
         let unreached = |e: io::Error| ProxyFault::whole(format!("cannot be reached: {e}"));
         let connected = TcpStream::connect((self.host.as_str(), self.port)).await;
@@ -113,7 +114,7 @@ fn basic(url: &Url) -> String {
     format!("Basic {}", STANDARD.encode(pair))
 }
 
-/// The head of the answer. A receiver speaks only when it is spoken to, so nothing comes behind it.
+/// Reads the head of the answer. A receiver does not send before it gets a request, so nothing may follow the head.
 async fn read_head(stream: &mut TcpStream) -> Result<Vec<u8>, ProxyFault> {
     let mut head = Vec::with_capacity(512);
     loop {
@@ -140,7 +141,7 @@ fn is_open(head: &[u8]) -> bool {
     matches!(status(head), Some(200..=299))
 }
 
-/// The status of an answer that begins as HTTP/1 does.
+/// The status of an HTTP/1 answer.
 fn status(head: &[u8]) -> Option<u16> {
     let line = head.strip_prefix(b"HTTP/1.")?;
     let digits = line.get(2..5).filter(|_| line.get(1) == Some(&b' '))?;
@@ -163,7 +164,7 @@ impl fmt::Display for ProxyFault {
 
 impl std::error::Error for ProxyFault {}
 
-/// Never with credentials.
+/// Leaves out the credentials.
 impl fmt::Debug for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let who = self.authorization.as_ref().map_or("", |_| "…@");

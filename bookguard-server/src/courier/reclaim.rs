@@ -1,6 +1,6 @@
-//! Takes back the deliveries of dead nodes long before their leases end, and lets other nodes notice the end of this one.
+//! Takes back the deliveries of dead nodes long before their leases end, and lets other nodes notice when this one dies.
 //!
-//! A task of its own, because a node that does not answer to its name in time counts as gone, whatever else the courier
+//! It is a task of its own, because a node that does not report its presence in time counts as dead, whatever else the courier
 //! waits for. A registry that cannot be reached blocks nothing else.
 
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use bookguard_core::features::deliveries::ReclaimDeliveries;
 use bookguard_core::service::Service;
 use tokio::time::sleep;
 
-/// How often to answer to this node's name: so often that a pause of the machine is not taken for its end.
+/// How often this node reports its presence: often enough that a pause of the machine is not taken for its death.
 const ANSWER: Duration = Duration::from_millis(500);
 
-/// Answers and takes back, for ever; ends at once where no list of nodes is kept.
+/// Reports this node's presence and takes back deliveries, without end. Returns at once if the database keeps no list of nodes.
 pub(super) async fn keep_reclaiming(service: Arc<Service>) {
     loop {
         let asked = Arc::clone(&service);
-        // What failed was reported by the service; an answer that is late is made good by the next.
+        // The service has reported a failure; the next turn makes up for it.
         let gone = match tokio::task::spawn_blocking(move || asked.gone()).await {
             Ok(Ok(None)) => return,
             Ok(Ok(Some(gone))) => gone,

@@ -1,6 +1,6 @@
-//! The address rules as the core asks for them when an endpoint is made.
+//! The address rules in the form in which the core asks for them when an endpoint is created.
 //!
-//! The rules themselves are `address`'s; the core knows only the answer: the address to store, or why there is none.
+//! `address` holds the rules. The core sees only the result: the address to store, or why it is refused.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use bookguard_core::service::EndpointRule;
 
 use super::address::AddressRules;
 
-/// `rules` in the form `bookguard_core::service::ServiceConfig::endpoint_rule` takes.
+/// Converts `rules` to the form that `bookguard_core::service::ServiceConfig::endpoint_rule` takes.
 ///
-/// The rule refuses with `invalid_url` or `blocked_address`, as [`AddressRules::check_url`] does.
+/// The result refuses with `invalid_url` or `blocked_address`, like [`AddressRules::check_url`].
 pub fn endpoint_rule(rules: AddressRules) -> EndpointRule {
     Arc::new(move |text| match rules.check_url(text) {
         Ok(url) => Ok(url.into()),

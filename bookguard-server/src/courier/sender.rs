@@ -1,9 +1,10 @@
-//! One attempt to deliver an event: one POST, one answer, one record.
+//! Makes one attempt to deliver an event: one POST, one answer, one record.
 //!
-//! What is sent when, and what follows from it, is the courier's; which addresses are allowed is `address`'s; what an
-//! error means is `failure`'s. Invariants: an attempt ends by its deadline whatever the receiver does, keeps no more
-//! than [`RESPONSE_BYTES`] of an answer and reads little more (`meter`), follows no redirect, uses no proxy but the one it is given, and connects only to
-//! addresses that were checked (`dial`). Connections are kept alive and shared by all attempts of a [`Sender`].
+//! The courier decides what is sent when and what follows from the result, `address` which addresses are allowed, and `failure`
+//! what an error means. Invariants: an attempt ends by its deadline whatever the receiver does; it keeps at most
+//! [`RESPONSE_BYTES`] of an answer and reads little more (`meter`); it follows no redirect, uses no proxy but the configured
+//! one, and connects only to addresses that were checked (`dial`). Connections are kept alive and shared by all attempts of a
+//! [`Sender`].
 
 mod dial;
 mod failure;
@@ -40,17 +41,17 @@ use crate::tls;
 use super::address::AddressRules;
 use super::proxy::Proxy;
 use dial::{Connector, Dialer};
-use failure::{Failure, excess};
+use failure::{AttemptFailure, excess};
 use progress::{PROGRESS, Progress, Watched};
 use resolver::CheckedResolver;
 pub(super) use resolver::{ASKER, Asker};
 
-/// Idle connections kept for one host: as many as can have been in flight, because the endpoints of many partners may
-/// be on one host, and fewer would be closed and opened again all the time.
+/// Idle connections kept for one host: as many as can be in flight, because the endpoints of many partners may be on one host.
+/// With fewer, connections would be closed and opened again all the time.
 const IDLE_PER_HOST: usize = IN_FLIGHT;
 
-/// How long an idle connection is kept; shorter than the 60 s after which common receivers and balancers close it,
-/// so that a request rarely meets a connection that is just going away.
+/// How long an idle connection is kept: less than the 60 s after which common receivers and load balancers close it, so that a
+/// request rarely meets a connection that is being closed.
 const IDLE_TIME: Duration = Duration::from_secs(50);
 
 const SERVICE_SIGNATURE: HeaderName = HeaderName::from_static("x-service-signature");
@@ -62,10 +63,10 @@ const ANYTHING: HeaderValue = HeaderValue::from_static("*/*");
 const PRODUCT: HeaderValue =
     HeaderValue::from_static(concat!("bookguard/", env!("CARGO_PKG_VERSION")));
 
-/// SHA-256 of nothing, the answer of most receivers.
+/// SHA-256 of an empty body, which most receivers answer with.
 const SHA256_OF_NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-/// Makes attempts; cheap to share by reference, one per server.
+/// Makes attempts. A server has one and shares it by reference.
 #[derive(Debug)]
 pub struct Sender {
     client: Client<Connector, Watched>,
@@ -73,7 +74,7 @@ pub struct Sender {
     total_timeout: Duration,
 }
 
-/// What a delivery carries besides its body and `content-type`, ready made.
+/// The headers of a delivery, besides `content-type`, as ready-made values.
 #[derive(Debug, Clone)]
 pub struct DeliveryHeaders {
     /// `x-service-signature`.
@@ -90,15 +91,15 @@ pub struct DeliveryHeaders {
 #[derive(Debug)]
 pub struct SenderError(rustls::Error);
 
-/// What broke an exchange.
-enum Broken {
-    /// Before there was an answer.
+/// The error that broke an exchange.
+enum ExchangeError {
+    /// Before an answer began.
     Request(legacy::Error),
     /// In the middle of the answer.
     Answer(hyper::Error),
 }
 
-impl Broken {
+impl ExchangeError {
     fn cause(&self) -> &(dyn Error + 'static) {
         match self {
             Self::Request(error) => error,
@@ -106,18 +107,18 @@ impl Broken {
         }
     }
 
-    /// Whether there was no connection yet.
+    /// Whether it broke before a connection was open.
     fn is_connect(&self) -> bool {
         matches!(self, Self::Request(error) if error.is_connect())
     }
 }
 
 impl Sender {
-    /// A sender whose attempts go where `rules` allow, through `proxy` if there is one, and end after `total_timeout`, answer
-    /// included. What partners must not read of an attempt goes to `report`, a line at a time.
+    /// Creates a sender whose attempts go only where `rules` allow, through `proxy` if there is one, and end after
+    /// `total_timeout`, answer included. What partners must not read about an attempt goes to `report`, one line at a time.
     ///
     /// # Errors
-    /// [`SenderError`] when TLS cannot be set up, which is when the system has no CA certificates.
+    /// [`SenderError`] if TLS cannot be set up, which happens when the system has no CA certificates.
     pub fn new(
         rules: AddressRules,
         proxy: Option<Proxy>,
@@ -144,10 +145,10 @@ impl Sender {
         })
     }
 
-    /// Posts `body` to `url` once and says what became of it; never fails itself.
+    /// Posts `body` to `url` once and returns a record of the attempt; never fails itself.
     ///
-    /// `started_at` is now, in milliseconds since the epoch. Dropping the future gives the attempt up and closes its
-    /// connection; the receiver may have got it nevertheless.
+    /// `started_at` is now, in milliseconds since the epoch. Dropping the future abandons the attempt and closes its
+    /// connection; the receiver may have received it nevertheless.
     pub async fn send(
         &self,
         url: &Url,
@@ -160,7 +161,7 @@ impl Sender {
             .await
     }
 
-    /// The same, with no more patience than this.
+    /// Does the same as [`send`](Self::send), but gives up after `patience`.
     pub async fn send_within(
         &self,
         patience: Duration,
@@ -174,20 +175,22 @@ impl Sender {
         let mut answer = None;
         let request = || request(url, headers, progress.watch(body));
         let broken = match self.rules.check_parsed(url).map(|()| request()) {
-            Err(refused) => Err(Failure::blocked(&refused)),
-            Ok(None) => Err(Failure::no_request()),
+            Err(refused) => Err(AttemptFailure::blocked(&refused)),
+            Ok(None) => Err(AttemptFailure::no_request()),
             Ok(Some(request)) => {
                 let exchange =
                     PROGRESS.scope(progress.clone(), self.exchange(request, &mut answer));
                 match tokio::time::timeout(patience, exchange).await {
                     Ok(Ok(())) => Ok(()),
-                    Ok(Err(broken)) => Err(Failure::of(
+                    Ok(Err(broken)) => Err(AttemptFailure::of(
                         &broken,
                         url.scheme() == "https",
                         progress.phase(),
                     )),
-                    Err(_) if progress.is_at_proxy() => Err(Failure::proxy_timeout(patience)),
-                    Err(_) => Err(Failure::timeout(patience, progress.phase())),
+                    Err(_) if progress.is_at_proxy() => {
+                        Err(AttemptFailure::proxy_timeout(patience))
+                    }
+                    Err(_) => Err(AttemptFailure::timeout(patience, progress.phase())),
                 }
             }
         };
@@ -195,17 +198,17 @@ impl Sender {
         record(started_at, duration_ms, answer, broken.err())
     }
 
-    /// Sends the request and reads the answer into `answer`, which keeps what was read if this breaks or is dropped.
+    /// Sends the request and reads the answer into `answer`, which keeps what was read if this fails or is dropped.
     async fn exchange(
         &self,
         request: Request<Watched>,
         answer: &mut Option<Answer>,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), ExchangeError> {
         let response = self
             .client
             .request(request)
             .await
-            .map_err(Broken::Request)?;
+            .map_err(ExchangeError::Request)?;
         let _ = PROGRESS.try_with(|progress| progress.reached(Phase::Body));
         let answer = answer.insert(Answer::begun(&response));
         let mut body = response.into_body();
@@ -215,16 +218,16 @@ impl Sender {
             match frame.map(Frame::into_data) {
                 Ok(Ok(chunk)) => answer.take(&chunk),
                 Ok(Err(_)) => {}
-                // As with a body that is longer than what is kept: the status stands, the rest is not waited for.
+                // As for a body longer than what is kept: the status counts, and the rest is not read.
                 Err(error) if excess(&error).is_some() => break,
-                Err(error) => return Err(Broken::Answer(error)),
+                Err(error) => return Err(ExchangeError::Answer(error)),
             }
         }
         Ok(())
     }
 }
 
-/// The request, unless the URL is none that can be requested.
+/// Builds the request; `None` if the URL cannot be requested.
 fn request(url: &Url, headers: DeliveryHeaders, body: Watched) -> Option<Request<Watched>> {
     let mut request = Request::new(body);
     *request.method_mut() = Method::POST;
@@ -241,7 +244,7 @@ fn request(url: &Url, headers: DeliveryHeaders, body: Watched) -> Option<Request
     Some(request)
 }
 
-/// As much of an answer as was read.
+/// The part of an answer read so far.
 struct Answer {
     status: u16,
     retry_after: Option<HeaderValue>,
@@ -272,7 +275,7 @@ impl Answer {
 
     fn take(&mut self, chunk: &[u8]) {
         let chunk = &chunk[..chunk.len().min(RESPONSE_BYTES - self.len)];
-        // One byte beyond what is kept, so that the head knows whether it was cut.
+        // One byte more than is kept, to show whether the head was cut.
         let room = RESPONSE_HEAD_BYTES + 1 - self.head.len();
         self.head.extend_from_slice(&chunk[..chunk.len().min(room)]);
         self.len += chunk.len();
@@ -287,12 +290,13 @@ impl Answer {
     }
 }
 
-/// A status that refuses stands even if the answer broke off; one that accepts counts only with a whole answer.
+/// Builds the record. A status that refuses counts even if the answer broke off; one that accepts counts only with a complete
+/// answer.
 fn record(
     started_at: i64,
     duration_ms: u64,
     answer: Option<Answer>,
-    broken: Option<Failure>,
+    broken: Option<AttemptFailure>,
 ) -> Attempt {
     let refused = answer
         .as_ref()

@@ -1,8 +1,8 @@
-//! What a delivery needs to know of its endpoint: whether it still takes deliveries, its address, and its signing secrets.
+//! What a delivery needs to know about its endpoint: whether it still takes deliveries, its address, and its signing secrets.
 //!
-//! Another node may have deleted or changed the endpoint since the delivery was queued here. What is read is remembered for
-//! [`KNOWN_MS`], a failure to read it too, so that sending costs hardly any database work. What is signed how is
-//! `bookguard_core::webhook`'s. Invariant: no more than [`KNOWN`] endpoints are remembered.
+//! Another node may have deleted or changed the endpoint since the delivery was queued here. What is read, even a failure, is
+//! cached for [`KNOWN_MS`], so sending costs little database work. `bookguard_core::webhook` defines the signatures. Invariant:
+//! at most [`KNOWN`] endpoints are cached.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,54 +18,55 @@ use url::Url;
 
 use super::sender::DeliveryHeaders;
 
-/// How long what was read is remembered, in milliseconds: a deleted endpoint gets nothing more after this, and nothing goes
-/// to the address that one had before.
+/// How long an endpoint is cached, in milliseconds. After this, a deleted endpoint gets nothing more, and a changed one nothing
+/// at its former address.
 const KNOWN_MS: i64 = 3_000;
 
-/// How many endpoints are remembered.
+/// The most endpoints cached.
 const KNOWN: usize = 4_096;
 
-/// What is known of a delivery's other end.
+/// What is known about the receiver of a delivery.
 #[derive(Debug)]
-pub(super) enum Receiver {
-    /// It takes deliveries, there and so signed.
+pub(super) enum KnownReceiver {
+    /// It takes deliveries at this destination.
     Open(Box<Endpoint>, Destination),
-    /// It was deleted or disabled, or is at another address and must be verified there.
+    /// It was deleted or disabled, or its address changed and must be verified.
     Closed,
-    /// The store did not tell, or the secret cannot be used; reported by the service.
+    /// The store did not answer, or the secret cannot be used. The service has reported it.
     Unknown,
 }
 
-/// Where a delivery goes.
+/// The address and secrets of a delivery.
 #[derive(Debug)]
 pub(super) struct Destination {
-    /// The address; `None` for what is stored as one and cannot be read.
+    /// The address; `None` if the stored one cannot be parsed.
     pub url: Option<Url>,
-    /// What signs.
+    /// The signing secrets.
     pub keyring: Keyring,
 }
 
-/// What is known of an endpoint once somebody has read it.
-pub(super) type ReceiverCell = Arc<OnceCell<Receiver>>;
+/// The cached receiver of an endpoint; empty until it is read.
+pub(super) type ReceiverCell = Arc<OnceCell<KnownReceiver>>;
 
-/// The endpoints in memory.
+/// The cache of receivers.
 #[derive(Debug, Default)]
 pub(super) struct Receivers(HashMap<EndpointId, (Timestamp, ReceiverCell)>);
 
 impl Receivers {
-    /// A delivery to the endpoint has come: it took some when that was leased. What says otherwise is looked at again, or what is
-    /// claimed for one that was just brought back would be given back and claimed again all the while.
+    /// Drops a cached [`Receiver::Closed`] when a delivery to the endpoint arrives: the endpoint took deliveries when it was
+    /// leased. Otherwise, deliveries claimed for an endpoint that was just enabled again would be given back and claimed over
+    /// and over.
     pub(super) fn came(&mut self, endpoint_id: &EndpointId) {
         let closed = self
             .0
             .get(endpoint_id)
-            .is_some_and(|(_, cell)| matches!(cell.get(), Some(Receiver::Closed)));
+            .is_some_and(|(_, cell)| matches!(cell.get(), Some(KnownReceiver::Closed)));
         if closed {
             self.0.remove(endpoint_id);
         }
     }
 
-    /// Where that is, or will be once somebody reads it.
+    /// The cell for an endpoint, to be filled by the first task that needs it.
     pub(super) fn of(&mut self, endpoint_id: EndpointId, now: Timestamp) -> ReceiverCell {
         if let Some((since, cell)) = self.0.get(&endpoint_id)
             && is_fresh(*since, now)
@@ -84,39 +85,39 @@ impl Receivers {
     }
 }
 
-/// A clock that was set back makes nothing fresh for longer.
+/// Whether a cached entry is fresh. A clock that was set back does not keep it fresh for longer.
 fn is_fresh(since: Timestamp, now: Timestamp) -> bool {
     (0..KNOWN_MS).contains(&(now.ms() - since.ms()))
 }
 
-/// What a delivery meets that was queued for an address its endpoint had before: it has no place at the front of another's
+/// The receiver for a delivery queued before its endpoint's address changed: it must not go to the front of the new address's
 /// queue.
-static MOVED: Receiver = Receiver::Closed;
+static MOVED: KnownReceiver = KnownReceiver::Closed;
 
-/// The receiver in the cell, read by the first that asks.
+/// The receiver in the cell; the first caller reads it from the store.
 pub(super) async fn receiver<'c>(
     cell: &'c ReceiverCell,
     service: &Arc<Service>,
     delivery: &LeasedDelivery,
-) -> &'c Receiver {
+) -> &'c KnownReceiver {
     let leased = delivery.until.plus_ms(-LEASE_MS);
     let look = || async {
         let read = read(service, delivery.partner_id, delivery.endpoint_id).await;
         match read {
             Some(Some((endpoint, destination))) if endpoint.enabled => {
-                Receiver::Open(Box::new(endpoint), destination)
+                KnownReceiver::Open(Box::new(endpoint), destination)
             }
-            Some(_) => Receiver::Closed,
-            None => Receiver::Unknown,
+            Some(_) => KnownReceiver::Closed,
+            None => KnownReceiver::Unknown,
         }
     };
     match cell.get_or_init(look).await {
-        Receiver::Open(endpoint, _) if endpoint.has_moved_since(leased) => &MOVED,
+        KnownReceiver::Open(endpoint, _) if endpoint.has_moved_since(leased) => &MOVED,
         known => known,
     }
 }
 
-/// Where a test of this endpoint goes, enabled or not; `None` when it is deleted, or the store did not tell.
+/// The destination for a test of this endpoint, enabled or not; `None` if it is deleted or the store did not answer.
 pub(super) async fn destination(
     service: &Arc<Service>,
     partner_id: PartnerId,
@@ -126,7 +127,8 @@ pub(super) async fn destination(
     Some(destination)
 }
 
-/// An endpoint and where its deliveries go, as the store has it now; `None` within when it is deleted.
+/// Reads an endpoint and its destination from the store. The inner `None` means that it is deleted, the outer that the store
+/// did not answer.
 async fn read(
     service: &Arc<Service>,
     partner_id: PartnerId,
@@ -152,7 +154,7 @@ async fn read(
     read.await.ok().flatten()
 }
 
-/// The headers of an attempt that begins at `now`; `None` when there is no secret, or one that cannot key them.
+/// The headers of an attempt that begins at `now`; `None` if there is no usable secret.
 pub(super) fn headers(
     keyring: &Keyring,
     event_id: &EventId,
@@ -211,7 +213,7 @@ mod tests {
         let open = known.of(endpoint(1), now);
         known.came(&endpoint(1));
         assert!(Arc::ptr_eq(&open, &known.of(endpoint(1), now)));
-        open.set(Receiver::Closed).unwrap();
+        open.set(KnownReceiver::Closed).unwrap();
         assert!(Arc::ptr_eq(&open, &known.of(endpoint(1), now)));
         known.came(&endpoint(1));
         assert!(!Arc::ptr_eq(&open, &known.of(endpoint(1), now)));

@@ -1,4 +1,5 @@
-//! The courier with a real service on a real SQLite file and receivers on this machine. Time is set, never awaited.
+//! The courier with a real service, a real SQLite file, and receivers on this machine. Tests set the clock and never wait for
+//! it.
 
 mod bench;
 mod nodes;
@@ -175,7 +176,7 @@ async fn the_dead_endpoints_of_other_partners_delay_nobody() {
     for other in &others {
         book(other, 8).await;
     }
-    // There is more for them than the node ever has in flight; whatever it gives them, it has given by now.
+    // More is queued for them than the node ever has in flight; by now they have as much as they ever get.
     for _ in 0..190 {
         dead.hit().await;
     }
@@ -184,7 +185,7 @@ async fn the_dead_endpoints_of_other_partners_delay_nobody() {
     for _ in 0..20 {
         alive.hit().await;
     }
-    // One that just registered is served as well.
+    // A partner that has just registered is served as well.
     let newcomer = bench.other_partner().await;
     let fresh = Receiver::start(&[OK]).await;
     endpoint_of(&newcomer, &fresh.url).await;
@@ -247,7 +248,7 @@ async fn a_delivery_whose_lease_ends_too_soon_is_given_back_unsent() {
     let endpoint_id = bench.endpoint(&receiver.url).await;
     bench.book(1).await;
     let left = bench.node.peek().await[0].event_id.to_string();
-    // An attempt at it that begins now could end after its lease, by the clock of a node that is ahead.
+    // An attempt that begins now could end after the delivery's lease, by the clock of a node that is ahead.
     let last_moment = LEASE_MS - i64::try_from(ATTEMPT_MS).unwrap() - LEASE_SKEW_MS;
     bench.advance(last_moment + 1);
     bench.book(1).await;
@@ -377,7 +378,7 @@ async fn stopping_lets_what_is_in_flight_end_and_settles_it() {
     let courier = bench.node.courier(true);
     bench.book(1).await;
     let event_id = receiver.hit().await.event_id();
-    // Polled in this order: it is told to stop, and only then the receiver answers.
+    // Polled in this order: the courier is told to stop before the receiver answers.
     tokio::join!(courier.stop(PATIENCE), async { told.notify_one() });
     let event = bench.event(&event_id).await;
     assert_eq!(event.event.status, DeliveryStatus::Delivered);

@@ -1,24 +1,24 @@
 //! The MCP server card, and the AI catalog that points to it: what an agent reads before it connects.
 //!
-//! The card is that of the Server Card extension (SEP-2127, `io.modelcontextprotocol/server-card`, schema version 1). Its
-//! "Server Card Location" reserves `<streamable-http-url>/server-card`; the two places under `/.well-known/` are those of
-//! earlier drafts, which clients still ask. The catalog is that of the AI Catalog specification 1.0, conformance level 2.
-//! Invariant: every place gives the same bytes.
+//! The card follows the Server Card extension (SEP-2127, `io.modelcontextprotocol/server-card`, schema version 1). Its "Server
+//! Card Location" reserves `<streamable-http-url>/server-card`; the two paths under `/.well-known/` come from earlier drafts
+//! and are still requested by clients. The catalog follows the AI Catalog specification 1.0, conformance level 2. Invariant:
+//! every path serves the same bytes.
 
 use serde_json::{Value, json};
 use url::{Host, Url};
 
-use super::document::Document;
+use super::document::ServedDocument;
 use super::links::{AI_CATALOG_TYPE, CARD_TYPE, link};
 use crate::mcp;
 
-/// Where the card is: the reserved place first.
+/// The paths of the card, the reserved one first.
 pub(super) const PATHS: [&str; 3] = [
     "/mcp/server-card",
     "/.well-known/mcp.json",
     "/.well-known/mcp/server-card.json",
 ];
-/// Where the catalog is.
+/// The path of the catalog.
 pub(super) const CATALOG_PATH: &str = "/.well-known/ai-catalog.json";
 /// The card's schema (schema.ts, `ServerCard.$schema`).
 const SCHEMA: &str = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json";
@@ -27,11 +27,11 @@ const CATALOG_VERSION: &str = "1.0";
 /// At most 100 characters (schema.ts, `ServerCard.description`).
 const DESCRIPTION: &str =
     "Record bookings, lock them into a tamper-evident ledger, evaluate policies and take evidence.";
-/// Above it no publisher's name leaves room for ours (schema.ts, `ServerCard.name`: 200 characters).
+/// The longest publisher name; a longer one leaves no room for ours (schema.ts, `ServerCard.name`: 200 characters).
 const PUBLISHER_CHARS: usize = 180;
 
 /// The card of the server at this public address.
-pub(super) fn card(base: &str) -> Document {
+pub(super) fn card(base: &str) -> ServedDocument {
     let card = json!({
         "$schema": SCHEMA,
         "name": format!("{}/{}", reversed(&publisher(base)), mcp::NAME),
@@ -56,7 +56,7 @@ pub(super) fn card(base: &str) -> Document {
 }
 
 /// The catalog, with the card as its one entry.
-pub(super) fn catalog(base: &str) -> Document {
+pub(super) fn catalog(base: &str) -> ServedDocument {
     let publisher = publisher(base);
     let catalog = json!({
         "specVersion": CATALOG_VERSION,
@@ -71,11 +71,11 @@ pub(super) fn catalog(base: &str) -> Document {
     shared(AI_CATALOG_TYPE, &catalog)
 }
 
-fn shared(content_type: &'static str, document: &Value) -> Document {
-    Document::new(content_type, format!("{document:#}\n")).for_every_origin()
+fn shared(content_type: &'static str, document: &Value) -> ServedDocument {
+    ServedDocument::new(content_type, format!("{document:#}\n")).for_every_origin()
 }
 
-/// The domain of whoever runs the service. An address without one has none to be named after: it is a machine's own.
+/// The domain of the operator. An address without a usable domain is a machine's own and counts as `localhost`.
 fn publisher(base: &str) -> String {
     let url = Url::parse(base).ok();
     let domain = match url.as_ref().and_then(Url::host) {
@@ -95,7 +95,7 @@ fn reversed(domain: &str) -> String {
 mod tests {
     use super::*;
 
-    fn read(document: &Document) -> Value {
+    fn read(document: &ServedDocument) -> Value {
         serde_json::from_str(document.text()).unwrap()
     }
 

@@ -1,25 +1,25 @@
-//! `/.well-known/api-catalog`: what programs find here (RFC 9727), as a set of links (RFC 9264).
+//! `/.well-known/api-catalog`: the APIs of this server (RFC 9727), as a set of links (RFC 9264).
 
 use serde_json::json;
 
-use super::document::Document;
+use super::document::ServedDocument;
 use super::links::{LINKS, Link};
 
-/// Where it is.
+/// The path of the catalog.
 pub(super) const PATH: &str = "/.well-known/api-catalog";
-/// A linkset that is an API catalog says so (RFC 9727 section 4.2).
+/// The profile marks the linkset as an API catalog (RFC 9727 section 4.2).
 const CONTENT_TYPE: &str =
     "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"";
 
 /// The catalog of the service at this public address.
-pub(super) fn catalog(base: &str) -> Document {
+pub(super) fn catalog(base: &str) -> ServedDocument {
     let own = format!("{base}{PATH}");
     let target = |link: &Link| json!({"href": link.under(base), "type": link.media_type, "title": link.title});
     let of = |relation: &str| -> Vec<_> {
         let links = LINKS.iter().filter(|link| link.relation == Some(relation));
         links.map(target).collect()
     };
-    // The start page speaks for the interface: an address that answers.
+    // The start page stands for the interface, because it is an address that answers.
     let api = format!("{base}/");
     let catalog = json!({"linkset": [
         {"anchor": own, "item": [{"href": api, "title": "Bookguard"}]},
@@ -32,9 +32,9 @@ pub(super) fn catalog(base: &str) -> Document {
             "status": of("status"),
         },
     ]});
-    // A HEAD is to tell where the catalog is (RFC 9727 section 2).
+    // The answer to a HEAD must say where the catalog is (RFC 9727 section 2).
     let link = format!("<{own}>; rel=\"api-catalog\"");
-    Document::new(CONTENT_TYPE, format!("{catalog:#}\n")).linking(link)
+    ServedDocument::new(CONTENT_TYPE, format!("{catalog:#}\n")).linking(link)
 }
 
 #[cfg(test)]

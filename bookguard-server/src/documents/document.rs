@@ -1,7 +1,6 @@
-//! One document as it leaves: its body, its tag, and the headers that all documents have.
+//! A document as it is sent: its body, its entity tag, and the headers that all documents have.
 //!
-//! What is in a document is its own module's; who may ask for it is the router's. Invariant: nothing that is served here
-//! lets a browser load, frame or send anything beyond this server.
+//! Invariant: no document lets a browser load, frame or send anything beyond this server.
 
 use std::sync::OnceLock;
 
@@ -17,20 +16,20 @@ use poem::{EndpointExt as _, Request, Response};
 
 use crate::api::endpoint::{entity_tag, is_current};
 
-/// What a browser may do on behalf of a document: read from this server, and nothing else.
+/// The Content-Security-Policy of documents: a browser may load from this server only.
 const POLICY: &str = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'";
-/// The same for a page whose style sheet draws with pictures that it holds itself.
+/// The same policy for a page whose style sheet contains its pictures as data.
 pub(super) const POLICY_WITH_PICTURES: &str = "default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'; object-src 'none'";
 
 /// A document with all its headers.
-pub(super) struct Document {
+pub(super) struct ServedDocument {
     body: Bytes,
     headers: HeaderMap,
 }
 
-impl Document {
-    /// A document that is asked about each time it is used: an answer 304 is all that costs.
+impl ServedDocument {
+    /// Creates a document that clients revalidate at each use, which costs a 304.
     pub(super) fn new(content_type: &'static str, body: impl Into<Bytes>) -> Self {
         let body = body.into();
         let headers = HeaderMap::from_iter([
@@ -44,15 +43,15 @@ impl Document {
         Self { body, headers }
     }
 
-    /// The same with a header more, or another value of one.
+    /// Sets a header.
     #[must_use]
     pub(super) fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
         self
     }
 
-    /// The same with a Link header (RFC 8288). Where the public address was set by an embedder to what no header can hold,
-    /// it is left out: the document says the same in its text.
+    /// Adds a Link header (RFC 8288). It is left out if the public address, as set by an embedder, cannot stand in a header:
+    /// the document itself contains the links too.
     #[must_use]
     pub(super) fn linking(self, links: String) -> Self {
         match HeaderValue::try_from(links) {
@@ -61,8 +60,8 @@ impl Document {
         }
     }
 
-    /// The same for the pages of every site to read, and kept for an hour: what the discovery of MCP servers asks for
-    /// (Server Card extension, discovery: "CORS Requirements", "Caching").
+    /// Lets pages of every site read the document, and caches it for an hour, as MCP server discovery requires (Server Card
+    /// extension, discovery: "CORS Requirements", "Caching").
     #[must_use]
     pub(super) fn for_every_origin(mut self) -> Self {
         self.headers.extend(every_origin());
@@ -72,7 +71,7 @@ impl Document {
         )
     }
 
-    /// The answer to a request with these headers.
+    /// Answers a request with these headers.
     pub(super) fn respond(&self, asked: &HeaderMap) -> Response {
         let current = self
             .headers
@@ -87,17 +86,17 @@ impl Document {
         response
     }
 
-    /// The body, for tests of what is in it.
+    /// The body, for tests.
     #[cfg(test)]
     pub(super) fn text(&self) -> &str {
         std::str::from_utf8(&self.body).expect("the documents are text")
     }
 }
 
-/// Serves what `make` gives. It is made when first asked for: a server nobody reads the documents of does not hold
-/// their megabytes.
+/// Serves the document that `make` returns. It is made at the first request, so that a server whose documents nobody reads does
+/// not hold their megabytes.
 pub(super) fn on_demand(
-    make: impl Fn() -> Document + Send + Sync + 'static,
+    make: impl Fn() -> ServedDocument + Send + Sync + 'static,
 ) -> BoxEndpoint<'static> {
     let made = OnceLock::new();
     make_sync(move |request: Request| made.get_or_init(&make).respond(request.headers())).boxed()
@@ -138,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_document_that_is_known_is_not_sent_again_and_keeps_its_headers() {
-        let document = Document::new("text/plain", "a").for_every_origin();
+        let document = ServedDocument::new("text/plain", "a").for_every_origin();
         let first = document.respond(&HeaderMap::new());
         let etag = first.headers()[ETAG].clone();
         let again = document.respond(&HeaderMap::from_iter([(IF_NONE_MATCH, etag)]));
@@ -147,7 +146,7 @@ mod tests {
             (StatusCode::OK, StatusCode::NOT_MODIFIED)
         );
         assert_eq!(first.headers(), again.headers());
-        let other = Document::new("text/plain", "b");
+        let other = ServedDocument::new("text/plain", "b");
         let other = other.respond(&HeaderMap::from_iter([(
             IF_NONE_MATCH,
             first.headers()[ETAG].clone(),

@@ -1,4 +1,4 @@
-//! The ledger for mirrors and monitors: checkpoint, key and tiles (C2SP tlog-tiles), which answer text and bytes.
+//! The ledger for mirrors and monitors: checkpoint, key and tiles (C2SP tlog-tiles), served as text and bytes.
 
 use std::sync::Arc;
 
@@ -18,9 +18,9 @@ use crate::refusal::Refusal;
 const PREFIX: &str = "/v1/ledger/";
 const BYTES: &str = "application/octet-stream";
 const TEXT: &str = "text/plain; charset=utf-8";
-/// A full tile never changes again.
+/// For full tiles, which never change.
 const FOREVER: &str = "public, max-age=31536000, immutable";
-/// A partial tile is never wrong, but is soon replaced by a wider one.
+/// For partial tiles, which stay valid but are soon replaced by wider ones.
 const A_MINUTE: &str = "public, max-age=60";
 
 type Get<'g> = &'g mut dyn FnMut(&str, BoxEndpoint<'static>) -> Option<BoxEndpoint<'static>>;
@@ -52,7 +52,7 @@ fn endpoint(
     let call = move |request: Request| {
         let service = Arc::clone(&app.service);
         let path = request.uri().path().strip_prefix(PREFIX);
-        // A client that was generated from the interface document sends the slashes of a tile as %2F.
+        // A client generated from the interface document sends the slashes of a tile's path as %2F.
         let path = path.and_then(|path| decode(path, false));
         let path = path.unwrap_or_default();
         let acceptable = accepts(request.headers(), media_type);

@@ -1,28 +1,28 @@
-//! Where everything is that is served beside the operations: one list, from which the start page, its JSON, its Link
-//! headers, the API catalog and llms.txt are made.
+//! The list of everything served besides operations. The start page, its JSON, its Link headers, the API catalog and llms.txt
+//! are made from it.
 //!
-//! Invariant: what a program is told is an absolute address under the configured public address; what a browser is told
-//! is relative, so that it stays on the server it came to.
+//! Invariant: programs get absolute addresses under the configured public address; browsers get relative ones, so that they
+//! stay on the server they reached.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-/// One thing to be found.
+/// A link to one document or service.
 #[derive(Deserialize)]
 pub(super) struct Link {
     /// Its name in JSON.
     pub(super) name: &'static str,
     /// Its path on this server.
     pub(super) path: &'static str,
-    /// Its relation to the service (RFC 8288), where there is a registered one.
+    /// Its relation to the service (RFC 8288), if a registered one fits.
     pub(super) relation: Option<&'static str>,
     /// Its media type.
     pub(super) media_type: &'static str,
-    /// What it is called.
+    /// Its title.
     pub(super) title: &'static str,
-    /// What it is for.
+    /// Its purpose.
     pub(super) note: &'static str,
 }
 
@@ -30,15 +30,15 @@ pub(super) struct Link {
 pub(super) const CARD_TYPE: &str = "application/mcp-server-card+json";
 /// The media type of an AI catalog.
 pub(super) const AI_CATALOG_TYPE: &str = "application/ai-catalog+json";
-/// Everything to be found, the most useful first. Relations: RFC 8631 (service-desc, service-doc, service-meta, status),
-/// RFC 9727 (api-catalog), the AI Catalog's "Link Relation Discovery" (ai-catalog), POWDER (describedby).
+/// All links, the most useful first. Relations: RFC 8631 (service-desc, service-doc, service-meta, status), RFC 9727
+/// (api-catalog), the AI Catalog's "Link Relation Discovery" (ai-catalog), POWDER (describedby).
 pub(super) static LINKS: LazyLock<Vec<Link>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("links.json")).expect("a test reads every embedded text")
 });
 
-/// The link of this name.
+/// The link with this name.
 ///
-/// Panics for a name that is not in [`LINKS`]; the callers' tests name theirs.
+/// Panics if the name is not in [`LINKS`]; tests cover every caller's names.
 pub(super) fn link(name: &str) -> &'static Link {
     LINKS
         .iter()
@@ -47,13 +47,13 @@ pub(super) fn link(name: &str) -> &'static Link {
 }
 
 impl Link {
-    /// Its address under a public address, which ends without a slash.
+    /// Its address under a public address that has no trailing slash.
     pub(super) fn under(&self, base: &str) -> String {
         format!("{base}{}", self.path)
     }
 }
 
-/// The value of a Link header that says all of it (RFC 8288 section 3).
+/// The value of a Link header with every link that has a relation (RFC 8288 section 3).
 pub(super) fn header(base: &str) -> String {
     let mut value = String::new();
     for link in LINKS.iter() {

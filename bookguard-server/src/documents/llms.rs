@@ -1,8 +1,8 @@
-//! `/llms.txt` and `/llms-full.txt`: what a language model needs to use the service rightly, in short and as a whole.
+//! `/llms.txt` and `/llms-full.txt`: what a language model needs to use the service correctly, in short and in full.
 //!
-//! The short one keeps to the llms.txt format (llmstxt.org): a title, a summary in a quote, text without headings, then
-//! headings with nothing under them but links. Invariant: operations, limits and addresses come from where the server has
-//! them, so neither text can say what the server does not do.
+//! The short text follows the llms.txt format (llmstxt.org): a title, a summary in a quote, text without headings, then
+//! headings with only links under them. Invariant: operations, limits and addresses come from the server's own definitions, so
+//! the texts describe only what the server does.
 
 mod objects;
 mod operations;
@@ -15,14 +15,14 @@ use bookguard_core::session::Access;
 
 use super::links::link;
 use super::{SUMMARY, rules};
-use crate::api::Offered;
+use crate::api::OperationEntry;
 use crate::api::openapi_json;
 use crate::mcp;
 
-/// How either text is made: from the operations, the public address and who may register.
-pub(super) type Write = fn(&[Offered], &str, RegistrationMode) -> String;
+/// Writes one of the texts from the operations, the public address and the registration mode.
+pub(super) type Write = fn(&[OperationEntry], &str, RegistrationMode) -> String;
 
-/// Names of the links under each heading. What is "Optional" is left out where room is scarce.
+/// The links under each heading. The llms.txt format lets readers skip "Optional" when space is short.
 const SECTIONS: [(&str, &[&str]); 3] = [
     ("Documentation", &["llmsFull", "openapi", "policySchema"]),
     ("Agents", &["mcpServerCard", "aiCatalog"]),
@@ -39,14 +39,18 @@ const SECTIONS: [(&str, &[&str]); 3] = [
 ];
 
 /// `/llms.txt`, with links under `base`.
-pub(super) fn short(table: &[Offered], base: &str, registration: RegistrationMode) -> String {
+pub(super) fn short(
+    table: &[OperationEntry],
+    base: &str,
+    registration: RegistrationMode,
+) -> String {
     let mut text = opening(base, registration);
     text.push_str("Rules:\n\n");
     for (index, (name, rule)) in rules::rules().iter().enumerate() {
         let _ = writeln!(text, "{}. {name}: {rule}", index + 1);
     }
     text.push_str("\nOperations:\n\n");
-    for Offered { route, .. } in table {
+    for OperationEntry { route, .. } in table {
         let (method, access) = (route.method.word(), access(route.access));
         let _ = writeln!(
             text,
@@ -59,7 +63,7 @@ pub(super) fn short(table: &[Offered], base: &str, registration: RegistrationMod
     for (heading, names) in SECTIONS {
         let _ = write!(text, "\n## {heading}\n\n");
         for link in names.iter().map(|name| link(name)) {
-            // A bracket would end the address there.
+            // A bracket would end the address in Markdown.
             let address = link.under(base).replace('(', "%28").replace(')', "%29");
             let _ = writeln!(text, "- [{}]({address}): {}", link.title, link.note);
         }
@@ -68,7 +72,7 @@ pub(super) fn short(table: &[Offered], base: &str, registration: RegistrationMod
 }
 
 /// `/llms-full.txt`, with links under `base`.
-pub(super) fn full(table: &[Offered], base: &str, registration: RegistrationMode) -> String {
+pub(super) fn full(table: &[OperationEntry], base: &str, registration: RegistrationMode) -> String {
     let mut text = opening(base, registration);
     text.push_str("## Rules\n\n");
     for (index, (name, rule)) in rules::rules().iter().enumerate() {
@@ -82,7 +86,7 @@ pub(super) fn full(table: &[Offered], base: &str, registration: RegistrationMode
     text
 }
 
-/// Title, summary, and where a program begins.
+/// Title, summary, and how a program starts.
 fn opening(base: &str, registration: RegistrationMode) -> String {
     let start = match registration {
         RegistrationMode::Open => "POST /v1/partners/register answers with the first API key.",
@@ -103,7 +107,7 @@ fn access(access: Access) -> String {
         Access::Open => "open".to_owned(),
         Access::AnyKey => "any key".to_owned(),
         Access::Scope(scope) => format!("scope {}", scope.word()),
-        // Not offered over HTTP, which a test of the table holds it to.
+        // Not offered over HTTP; a test of the table checks this.
         Access::Administrator => "administrator".to_owned(),
     }
 }
@@ -203,7 +207,7 @@ mod tests {
         for (_, rule) in rules::rules() {
             text.push_str(&rule);
         }
-        // Every other piece between backticks stands within them.
+        // Every second piece is between backticks.
         let quoted: Vec<&str> = text.split('`').skip(1).step_by(2).collect();
         let names = quoted
             .iter()

@@ -1,4 +1,4 @@
-//! The ten rules that a program needs to use the service rightly, with the limits that the code has.
+//! The ten rules that a program needs to use the service correctly, with the limits taken from the code.
 
 use bookguard_core::limits::{
     ATTEMPT_MS, BODY_BYTES, EVENT_WAIT_S, IDEMPOTENCY_KEY_CHARS, IDEMPOTENCY_TTL_MS, PAGE_ROWS,

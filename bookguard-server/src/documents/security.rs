@@ -1,7 +1,7 @@
-//! `/.well-known/security.txt`: whom to tell about a vulnerability (RFC 9116), as the operator configured it.
+//! `/.well-known/security.txt`: where to report a vulnerability (RFC 9116), as the operator configured it.
 //!
-//! `config` checks what may be configured. Invariant: it is always valid for another half year, because a running server says
-//! what its operator configured it with.
+//! `config` checks the values. Invariant: the file is always valid for another half year, because a running server shows its
+//! operator's current configuration.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -12,21 +12,21 @@ use poem::endpoint::{BoxEndpoint, make_sync};
 use poem::http::header::{CACHE_CONTROL, HeaderValue};
 use poem::{EndpointExt as _, Request};
 
-use super::document::Document;
+use super::document::ServedDocument;
 use crate::config::security::SecurityTxt;
 
-/// Where it is (RFC 9116 section 3).
+/// The path of the file (RFC 9116 section 3).
 pub(super) const PATH: &str = "/.well-known/security.txt";
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-/// How long it is good for: RFC 9116 section 2.5.5 recommends less than a year.
+/// How many days it is valid: RFC 9116 section 2.5.5 recommends less than a year.
 const VALID_DAYS: i64 = 180;
 
-/// Made for each request: it says until when it is good.
+/// Serves the file, made for each request because it states its expiry.
 pub(super) fn endpoint(service: &Arc<Service>, said: SecurityTxt) -> BoxEndpoint<'static> {
     let service = Arc::clone(service);
     make_sync(move |request: Request| {
         let text = text(&said, service.public_url(), service.clock().now());
-        Document::new("text/plain; charset=utf-8", text)
+        ServedDocument::new("text/plain; charset=utf-8", text)
             .with(
                 CACHE_CONTROL,
                 HeaderValue::from_static("public, max-age=86400"),
@@ -44,7 +44,7 @@ fn text(said: &SecurityTxt, base: &str, now: Timestamp) -> String {
     for contact in &said.contacts {
         line("Contact", contact);
     }
-    // Changes once a day, so that its tag does too.
+    // Changes once a day, so the entity tag does too.
     let today = now.ms().div_euclid(DAY_MS);
     let expires = Timestamp::from_ms((today + VALID_DAYS) * DAY_MS);
     line("Expires", &expires.to_string());
@@ -56,7 +56,7 @@ fn text(said: &SecurityTxt, base: &str, now: Timestamp) -> String {
     if !said.languages.is_empty() {
         line("Preferred-Languages", &said.languages.join(", "));
     }
-    // A web address in this file is an https one (RFC 9116 section 2.5.2).
+    // A web address in this file must use https (RFC 9116 section 2.5.2).
     if base.starts_with("https://") {
         line("Canonical", &format!("{base}{PATH}"));
     }

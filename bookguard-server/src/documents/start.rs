@@ -1,7 +1,6 @@
-//! `/`: a page for people, the same as JSON for programs, and where to go on from here for both.
+//! `/`: a page for people and the same as JSON for programs, with links to everything else.
 //!
-//! Invariant: a client that does not ask for a page gets JSON, whatever else it accepts, and both answers say that they depend
-//! on that.
+//! Invariant: a client that does not ask for a page gets JSON, whatever else it accepts, and both answers carry `Vary: Accept`.
 
 use poem::endpoint::{BoxEndpoint, make_sync};
 use poem::http::header::{ACCEPT, HeaderMap, HeaderValue, VARY};
@@ -9,16 +8,16 @@ use poem::{EndpointExt as _, Request};
 use serde_json::{Map, Value, json};
 
 use super::SUMMARY;
-use super::document::Document;
+use super::document::ServedDocument;
 use super::links::{self, LINKS};
 use crate::api::INTERFACE_VERSION;
 use crate::negotiation::wish;
 
-/// The program's version, which is not the interface's.
+/// The version of the program, which differs from the interface's.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const PAGE: &str = include_str!("pages/start.html");
 
-/// Both forms, made at once: they are small.
+/// Serves both forms. They are small, so they are made in advance.
 pub(super) fn endpoint(base: &str, security: bool) -> BoxEndpoint<'static> {
     let forms = [page(security), index(base, security)].map(|document| {
         document
@@ -33,12 +32,12 @@ pub(super) fn endpoint(base: &str, security: bool) -> BoxEndpoint<'static> {
     .boxed()
 }
 
-/// Whether a page is wanted more than JSON: browsers name it, programs take whatever comes.
+/// Whether the client prefers a page to JSON: browsers name `text/html`, programs accept anything.
 fn wants_page(asked: &HeaderMap) -> bool {
     wish(asked, "text/html") > wish(asked, "application/json")
 }
 
-fn page(security: bool) -> Document {
+fn page(security: bool) -> ServedDocument {
     let mut items = String::new();
     let mut item = |path: &str, title: &str, note: &str| {
         let path = path.trim_start_matches('/');
@@ -61,10 +60,10 @@ fn page(security: bool) -> Document {
         .replace("{version}", VERSION)
         .replace("{interface}", INTERFACE_VERSION)
         .replace("{links}", items.trim_end());
-    Document::new("text/html; charset=utf-8", text)
+    ServedDocument::new("text/html; charset=utf-8", text)
 }
 
-fn index(base: &str, security: bool) -> Document {
+fn index(base: &str, security: bool) -> ServedDocument {
     let mut addresses: Map<String, Value> = LINKS
         .iter()
         .map(|link| (link.name.to_owned(), link.under(base).into()))
@@ -86,7 +85,7 @@ fn index(base: &str, security: bool) -> Document {
         "interfaceVersion": INTERFACE_VERSION,
         "links": addresses,
     });
-    Document::new("application/json", format!("{index:#}\n"))
+    ServedDocument::new("application/json", format!("{index:#}\n"))
 }
 
 #[cfg(test)]

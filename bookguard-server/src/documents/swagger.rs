@@ -1,13 +1,13 @@
-//! `/docs`: the interface document in Swagger UI, from files of this server alone.
+//! `/docs`: the interface document in Swagger UI, loaded from this server alone.
 //!
-//! The user interface is published by its makers and comes with the crate; the page and what starts it are ours.
-//! Invariant: no script and no style stands in the page itself, so the policy needs no exception for any.
+//! The user interface comes from a crate; the page and the script that starts it are ours. Invariant: the page contains no
+//! inline script or style, so the content security policy needs no exception.
 
 use poem::endpoint::BoxEndpoint;
 use poem::http::header::{CONTENT_SECURITY_POLICY, HeaderValue};
 use swagger_ui_redist::{SwaggerUi, SwaggerUiStaticFile};
 
-use super::document::{Document, POLICY_WITH_PICTURES, on_demand};
+use super::document::{POLICY_WITH_PICTURES, ServedDocument, on_demand};
 
 const PAGE: &str = include_str!("pages/docs.html");
 const START: &str = include_str!("pages/reference.js");
@@ -20,22 +20,22 @@ pub(super) fn endpoints() -> [(&'static str, BoxEndpoint<'static>); 4] {
         ("/docs", on_demand(page)),
         (
             "/docs/reference.js",
-            on_demand(|| Document::new(SCRIPT_TYPE, START)),
+            on_demand(|| ServedDocument::new(SCRIPT_TYPE, START)),
         ),
         (
             "/docs/swagger-ui.css",
-            on_demand(|| Document::new(CSS_TYPE, file(SwaggerUiStaticFile::Css))),
+            on_demand(|| ServedDocument::new(CSS_TYPE, file(SwaggerUiStaticFile::Css))),
         ),
         (
             "/docs/swagger-ui-bundle.js",
-            on_demand(|| Document::new(SCRIPT_TYPE, file(SwaggerUiStaticFile::Js))),
+            on_demand(|| ServedDocument::new(SCRIPT_TYPE, file(SwaggerUiStaticFile::Js))),
         ),
     ]
 }
 
-fn page() -> Document {
-    // The arrows of its lists are pictures in the style sheet.
-    Document::new("text/html; charset=utf-8", PAGE).with(
+fn page() -> ServedDocument {
+    // The arrows in the lists are pictures in the style sheet.
+    ServedDocument::new("text/html; charset=utf-8", PAGE).with(
         CONTENT_SECURITY_POLICY,
         HeaderValue::from_static(POLICY_WITH_PICTURES),
     )
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn the_user_interface_reads_openapi_3_1() {
         let bundle = std::str::from_utf8(file(SwaggerUiStaticFile::Js)).unwrap();
-        // Version 5 was the first.
+        // Version 5 was the first to read OpenAPI 3.1.
         assert!(bundle.contains("PACKAGE_VERSION:\"5."));
         assert!(file(SwaggerUiStaticFile::Css).starts_with(b".swagger-ui"));
     }

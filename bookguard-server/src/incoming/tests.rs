@@ -1,4 +1,4 @@
-//! The rules of reading a message, as tables.
+//! The rules for reading a message, as tables.
 
 use poem::http::HeaderValue;
 use tokio::io::AsyncWriteExt as _;

@@ -1,7 +1,7 @@
-//! What the protocol's own crate asks of a server: who it is, its tools, its resources.
+//! Implements the server side for the protocol's crate: server information, tools, resources.
 //!
-//! Everything of a partner's comes from [`Tools::call`]. Invariant: a refusal is the HTTP interface's own, word for word but for
-//! where an argument stands.
+//! All partner data comes from [`Tools::call`]. Invariant: a refusal has the same words as over HTTP, except for where an
+//! argument stands.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,13 +18,14 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::call::{ToolRefusal, Tools};
 use super::endpoint::Arguments;
 use super::{NAME, PROTOCOL_VERSIONS, TITLE, VERSION};
 
-/// Where a booking's evidence packet is, as a resource.
+/// The URI of a booking's evidence packet as a resource: the parts before and after the booking id.
 const EVIDENCE: (&str, &str) = ("bookguard://bookings/", "/evidence");
 const INSTRUCTIONS: &str = "Bookguard records bookings between a talent and an organizer, freezes their cancellation policy, and keeps \
     tamper-evident evidence of what happened. A booking goes create_booking, protect_booking; before a cancellation ask evaluate_policy, \
@@ -32,7 +33,8 @@ const INSTRUCTIONS: &str = "Bookguard records bookings between a talent and an o
     numbers in the booking's currency, or minor units where the name says so; times are RFC 3339. A refusal is an answer with isError: \
     its `code` says which, `message` and `details` say what to change. Repeat a call that writes only with the same idempotencyKey, and \
     with the same arguments in the same order and spelling, byte for byte: any other spelling is refused as another call.";
-/// What is spoken here; of these the crate hands over only what it could not read.
+/// The supported methods. The crate passes a request for one of these to [`Answers::on_custom_request`] only if it could not
+/// parse it.
 const METHODS: [&str; 8] = [
     "initialize",
     "server/discover",
@@ -44,13 +46,13 @@ const METHODS: [&str; 8] = [
     "resources/templates/list",
 ];
 
-/// One request's server.
+/// The server for one request.
 pub(super) struct Answers {
     tools: Arc<Tools>,
 }
 
 impl Answers {
-    /// A server over these tools.
+    /// Creates a server over these tools.
     pub(super) fn new(tools: Arc<Tools>) -> Self {
         Self { tools }
     }
@@ -67,7 +69,9 @@ impl Answers {
             Some(own) => Arc::from(own.to_string()),
             None => Arc::clone(&sent.text),
         };
-        let called = self.tools.call(name, &arguments, &parts.headers, &sent.tab);
+        let called = self
+            .tools
+            .call(name, &arguments, &parts.headers, &sent.cost);
         called.await
     }
 }
@@ -106,17 +110,27 @@ impl ServerHandler for Answers {
             let message = "There is no such tool. tools/list names them.";
             return Err(ErrorData::invalid_params(message, None));
         };
-        let read = match called {
-            Ok(body) => self.tools.structured(body, &parts.headers, &sent.tab).await,
+        let written = match called {
+            Ok(body) => {
+                let members = |body: String| {
+                    let content = to_raw_value(&[ContentBlock::text(&*body)])?;
+                    let structured = RawValue::from_string(body)?;
+                    Ok(vec![
+                        ("content", content),
+                        ("structuredContent", structured),
+                    ])
+                };
+                let written = self.tools.write(body, members, &parts.headers, &sent.cost);
+                written.await
+            }
             Err(refused) => Err(refused),
         };
-        let result = match read {
-            Ok((body, structured)) => {
-                let mut result = CallToolResult::success(vec![ContentBlock::text(body)]);
-                result.structured_content = Some(structured);
-                result
+        let result = match written {
+            Ok(written) => {
+                sent.answer_with(written);
+                CallToolResult::success(vec![])
             }
-            // No structured content: it would have to be the tool's output.
+            // No structured content: it would have to match the tool's output schema.
             Err(refused) => CallToolResult::error(vec![ContentBlock::text(refused.body)]),
         };
         Ok(result.into())
@@ -140,7 +154,7 @@ impl ServerHandler for Answers {
             Some(Err(refused)) if refused.status != StatusCode::UNAUTHORIZED => {
                 Err(error(&refused))
             }
-            // A stranger may look, and has none.
+            // A caller without a key may list resources, and has none.
             Some(Err(_)) | None => Ok(ListResourcesResult::default()),
         }
     }
@@ -166,21 +180,37 @@ impl ServerHandler for Answers {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        // Unknown and another partner's are the same to the byte, so nothing of what was asked is in it.
+        // The answers for unknown resources and for another partner's must be identical, so they repeat nothing of the request.
         let unknown = || ErrorData::resource_not_found("There is no such resource.", None);
         let (head, tail) = EVIDENCE;
         let rest = request.uri.strip_prefix(head);
-        // What names no booking is asked for all the same: it is as unknown, and counts as much.
+        // A URI without a booking id is looked up all the same, so that it is as unknown as others and counts as much.
         let booking_id = rest
             .and_then(|rest| rest.strip_suffix(tail))
             .unwrap_or_default();
         let arguments = json!({ "bookingId": booking_id });
         let answered = self.call("get_evidence", Some(arguments), &context).await;
-        match answered.ok_or_else(unknown)? {
+        let (Some(answered), Some((parts, sent))) = (answered, sent(&context)) else {
+            return Err(unknown());
+        };
+        let written = match answered {
             Ok(packet) => {
-                let contents = ResourceContents::text(packet, request.uri);
-                let contents = contents.with_mime_type("application/json");
-                Ok(ReadResourceResult::new(vec![contents]).into())
+                let members = |packet: String| {
+                    let contents = ResourceContents::text(packet, request.uri);
+                    let contents = contents.with_mime_type("application/json");
+                    Ok(vec![("contents", to_raw_value(&[contents])?)])
+                };
+                let written = self
+                    .tools
+                    .write(packet, members, &parts.headers, &sent.cost);
+                written.await
+            }
+            Err(refused) => Err(refused),
+        };
+        match written {
+            Ok(written) => {
+                sent.answer_with(written);
+                Ok(ReadResourceResult::new(vec![]).into())
             }
             Err(refused) if refused.status == StatusCode::NOT_FOUND => Err(unknown()),
             Err(refused) => Err(error(&refused)),
@@ -217,13 +247,13 @@ impl ServerHandler for Answers {
     }
 }
 
-/// What came with a request: the endpoint sends both with every one.
+/// The parts and arguments that the endpoint attaches to every request.
 fn sent(context: &RequestContext<RoleServer>) -> Option<(&Parts, &Arguments)> {
     let parts = context.extensions.get::<Parts>()?;
     Some((parts, parts.extensions.get::<Arguments>()?))
 }
 
-/// A page of bookings as the resources they have.
+/// Converts a page of bookings to the resources they have.
 fn resources(page: &str) -> ListResourcesResult {
     let page: Value = serde_json::from_str(page).unwrap_or_default();
     let bookings = page["data"].as_array().into_iter().flatten();
@@ -243,7 +273,8 @@ fn resources(page: &str) -> ListResourcesResult {
     list
 }
 
-/// A refusal where the protocol knows only errors: its words, and all of it beside them.
+/// Converts a refusal to a protocol error, for methods that cannot return a tool result: its message, with the whole body as
+/// data.
 fn error(refused: &ToolRefusal) -> ErrorData {
     let body: Value = serde_json::from_str(&refused.body).unwrap_or_default();
     let message = body["message"].as_str().unwrap_or("Refused.").to_owned();

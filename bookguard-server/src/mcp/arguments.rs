@@ -1,7 +1,7 @@
-//! Where each of a tool's arguments stands in its operation's input: in the path, the query, a header, or the body.
+//! Maps a tool's arguments to its operation's input: the path, the query, a header, or the body.
 //!
-//! They are read as the texts the caller wrote. Invariants: nothing here knows any tool; of faults there are no more than of
-//! any body.
+//! Argument values are read as the text the caller wrote. Invariants: this module knows no specific tool; it reports no more
+//! faults than for any body.
 
 use std::collections::BTreeSet;
 
@@ -15,11 +15,12 @@ use serde_json::value::RawValue;
 use super::tools::IDEMPOTENCY_KEY;
 use crate::incoming;
 
-/// Reads the arguments. What is neither in the path nor the query is the body's, or the query's where there is no body: the
-/// operation itself refuses what it does not know.
+/// Reads the arguments. Those not declared for the path, the query or the key go into the body, or into the query if the
+/// operation has no body: the operation itself refuses what it does not know.
 ///
 /// # Errors
-/// `missing_field`, `duplicate_key`, `null`, `wrong_type`, for arguments that are not the body's; `query_too_long`.
+/// `missing_field`, `duplicate_key`, `null`, `wrong_type`, `invalid_string`, for arguments outside the body; `invalid_json`;
+/// `query_too_long`.
 pub(super) fn read(route: &Route, remembered: bool, arguments: &str) -> Result<Request, Error> {
     let mut path: Vec<(&str, Option<String>)> =
         route.parameters().map(|name| (name, None)).collect();
@@ -116,7 +117,7 @@ fn members(object: &str) -> Result<Vec<(String, &RawValue)>, Error> {
     })
 }
 
-/// The text of an argument that stands in an address or a header.
+/// The text of an argument for the path, the query or a header.
 fn scalar(name: &str, value: &RawValue, is_key: bool) -> Result<String, FieldError> {
     let text = value.get();
     match text.as_bytes().first() {
@@ -154,7 +155,7 @@ fn fault(name: &str, code: &str, message: &str, fix: &str) -> FieldError {
     FieldError::new(format!("/{}", shorten(name)), code, message, fix)
 }
 
-/// An object of these members, each value as it was written.
+/// Writes an object of these members, each value as the caller wrote it.
 fn object(members: &[(String, &RawValue)]) -> String {
     let mut text = "{".to_owned();
     for (index, (name, value)) in members.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! How a message arrives: small ones as other requests do, larger ones fast or not at all.
+//! Receives a message: a small one like any other request, a large one only if it arrives fast.
 //!
-//! Invariants: of a message at most what is allowed is held; a large one is held only while it arrives at [`RATE`] or faster.
+//! Invariants: no more of a message is held than allowed; a large one is held only while it arrives at [`RATE`] or faster.
 
 use std::time::Duration;
 
@@ -14,20 +14,20 @@ use super::large_messages::LargeMessage;
 use crate::incoming;
 use crate::refusal::Refusal;
 
-/// How long a message that is no larger than other requests may take.
+/// How long a message no larger than an ordinary request may take.
 pub(super) const ARRIVAL: Duration = Duration::from_secs(20);
-/// The same of a stranger's, who keeps a connection meanwhile.
+/// The same without a key, because the message occupies a connection meanwhile.
 pub(super) const STRANGERS_ARRIVAL: Duration = Duration::from_secs(5);
-/// Bytes of a large message that arrive in a second at least, counted from its beginning: 2 Mbit/s.
+/// The least bytes per second of a large message, averaged from its beginning: 2 Mbit/s.
 const RATE: f64 = 256.0 * 1024.0;
-/// How far behind that it may be.
+/// How far a large message may fall behind that.
 const GRACE: Duration = Duration::from_secs(1);
-/// Bytes asked for at a time.
+/// Bytes read at a time.
 const PIECE: usize = 32 * 1024;
 
 /// Why a message was not received.
 pub(super) enum NotReceived {
-    /// It came too slowly.
+    /// It arrived too slowly.
     Late,
     ToolRefusal(Refusal),
 }
@@ -39,7 +39,7 @@ impl From<Refusal> for NotReceived {
 }
 
 impl NotReceived {
-    /// What the caller is told.
+    /// The refusal to send to the caller.
     pub(super) fn into_refusal(self) -> Refusal {
         match self {
             Self::ToolRefusal(refusal) => refusal,
@@ -56,8 +56,8 @@ impl NotReceived {
     }
 }
 
-/// The body of a request, and the place it holds when it has more than `few` bytes, which may take `arrival` to come. `place`
-/// gives that, and is asked before more than those are held.
+/// Receives the body of a request. A body of up to `few` bytes may take `arrival`. For a larger one, `place` is called before
+/// more bytes are held, and the place it returns is returned with the body.
 pub(super) async fn receive<'p>(
     request: &mut Request,
     (few, arrival): (usize, Duration),
@@ -73,7 +73,7 @@ pub(super) async fn receive<'p>(
     if declared.is_some_and(|length| length > MESSAGE_BYTES as u64) {
         return Err(incoming::too_large(MESSAGE_BYTES).into());
     }
-    // Whatever is sent is sent as JSON; what is refused is not read.
+    // Checked before the body is read: every message must be sent as JSON.
     incoming::is_json(request.headers())?;
     let mut bytes = Vec::new();
     if declared.is_some() {
@@ -93,7 +93,7 @@ pub(super) async fn receive<'p>(
     }
 }
 
-/// The rest of a large message.
+/// Receives the rest of a large message.
 async fn arrive<'p>(
     mut body: impl AsyncRead + Unpin,
     mut bytes: Vec<u8>,
@@ -116,7 +116,7 @@ async fn arrive<'p>(
     refuse(body, bytes, refused).await
 }
 
-/// Reads some more; 0 at the end.
+/// Reads some more bytes; returns 0 at the end.
 async fn read(
     body: &mut (impl AsyncRead + Unpin),
     bytes: &mut Vec<u8>,
@@ -128,7 +128,7 @@ async fn read(
     read.map_err(|_| incoming::incomplete().into())
 }
 
-/// Refuses what is on its way, so that the sender gets to read why.
+/// Refuses a message that is still arriving. Drops the rest of it, so that the sender can read the refusal.
 async fn refuse<T>(
     body: impl AsyncRead + Unpin,
     bytes: Vec<u8>,

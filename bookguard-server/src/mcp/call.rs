@@ -1,8 +1,8 @@
-//! A tool's call: its arguments are an operation's input, and what the operation answers is the tool's output.
+//! Calls a tool: its arguments become the operation's input, and the operation's answer is the tool's output.
 //!
-//! The operation is the one that HTTP calls: who is calling, what they may, how often, and what was asked before under the
-//! same key is decided where it is for every request. Invariants: nothing here knows any tool; a call that comes to no
-//! operation counts against its key's rate all the same.
+//! The operation is the one that HTTP calls. Authentication, permissions, rate limits and idempotency are handled in the same
+//! place as for every other request. Invariants: this module knows no specific tool; a call that reaches no operation still
+//! counts against its key's rate.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,21 +12,21 @@ use bookguard_core::operation::{Operation, Request, Route};
 use poem::http::StatusCode;
 use poem::http::header::HeaderMap;
 use rmcp::model::Tool as Definition;
-use serde_json::Value;
 
 use super::MESSAGE_BYTES;
 use super::arguments;
+use super::endpoint::Written;
 use super::tools::{IDEMPOTENCY_KEY, TABLE, Tool};
 use super::verification::VerifyEvidence;
 use crate::api;
-use crate::api::call::{Call, Caller, call};
-use crate::app::{Admitted, App, Tab};
+use crate::api::call::{CallFn, Caller, call};
+use crate::app::{Admitted, App, RequestCost};
 use crate::incoming;
 use crate::readers::ReadClass;
 use crate::refusal::{Fault, REQUEST_ID, Refusal};
 use crate::router::unwound;
 
-/// The tools, ready to be called.
+/// The tools, bound to their operations.
 pub(super) struct Tools {
     app: Arc<App>,
     bound: Vec<Bound>,
@@ -37,8 +37,8 @@ pub(super) struct Tools {
 struct Bound {
     name: &'static str,
     route: Route,
-    call: Call,
-    /// Whether it is tried without the store.
+    call: CallFn,
+    /// Whether to try the operation without the store first.
     from_memory: bool,
     /// Whether it takes an idempotency key.
     remembered: bool,
@@ -46,16 +46,16 @@ struct Bound {
     most: usize,
 }
 
-/// Why an operation did not happen.
+/// Why a tool's operation was not performed.
 pub(super) struct ToolRefusal {
-    /// As over HTTP.
+    /// The same status as over HTTP.
     pub(super) status: StatusCode,
-    /// The JSON body, as over HTTP but for where an argument stands.
+    /// The same JSON body as over HTTP, except for where an argument stands.
     pub(super) body: String,
 }
 
 impl Tools {
-    /// The tools over the app's operations.
+    /// Binds the tools to the app's operations.
     pub(super) fn new(app: &Arc<App>) -> Self {
         let table = api::table();
         let entry = |id: &str| table.iter().find(|entry| entry.route.id == id);
@@ -84,7 +84,8 @@ impl Tools {
         }
     }
 
-    /// As they are listed. Made when first asked for: a server that no model uses does not hold their schemas.
+    /// The definitions for `tools/list`. Made at the first request, so that a server that no model uses does not hold their
+    /// schemas.
     pub(super) fn definitions(&self) -> Vec<Definition> {
         let made = self.definitions.get_or_init(|| {
             let document = api::read_openapi();
@@ -93,13 +94,14 @@ impl Tools {
         made.clone()
     }
 
-    /// Calls a tool for the caller of these headers, and answers the JSON of its output; `None` when there is no such tool.
+    /// Calls a tool for the caller identified by these headers, and returns its output as JSON; `None` if there is no such
+    /// tool.
     pub(super) async fn call(
         &self,
         name: &str,
         arguments: &Arc<str>,
         headers: &HeaderMap,
-        tab: &Arc<Tab>,
+        cost: &Arc<RequestCost>,
     ) -> Option<Result<String, ToolRefusal>> {
         let bound = self.bound.iter().find(|bound| bound.name == name);
         let route = bound.map_or(&VERIFICATION, |bound| &bound.route);
@@ -109,11 +111,11 @@ impl Tools {
             let Some(bound) = bound else {
                 return Ok(None);
             };
-            let input = self.input(bound, arguments, tab).await?;
+            let input = self.input(bound, arguments, cost).await?;
             let caller = Caller {
                 app: &self.app,
                 session,
-                tab,
+                cost,
                 headers,
             };
             let finished = (bound.call)(caller, input).await.map_err(in_arguments)?;
@@ -127,31 +129,32 @@ impl Tools {
         answer.transpose()
     }
 
-    /// An answer's body and what it says. A large one is read where it may take its time.
-    pub(super) async fn structured(
+    /// Writes an answer's body into the members of a result. A large body is written on a thread for long work.
+    pub(super) async fn write(
         &self,
         body: String,
+        members: impl FnOnce(String) -> serde_json::Result<Written> + Send + 'static,
         headers: &HeaderMap,
-        tab: &Arc<Tab>,
-    ) -> Result<(String, Value), ToolRefusal> {
+        cost: &Arc<RequestCost>,
+    ) -> Result<Written, ToolRefusal> {
         let large = body.len() > BODY_BYTES;
-        let read = move || match serde_json::from_str(&body) {
-            Ok(said) => Ok((body, said)),
-            Err(e) => Err(Error::internal(format!("our own answer is not JSON: {e}"))),
+        let write = move || {
+            let fault = |e| Error::internal(format!("our own answer is not JSON: {e}"));
+            members(body).map_err(fault)
         };
-        let read = match large {
-            true => self.app.read(tab, ReadClass::Long, read).await,
-            false => tab.at_once(read),
+        let written = match large {
+            true => self.app.read(cost, ReadClass::Long, write).await,
+            false => cost.at_once(write),
         };
-        read.map_err(|error| self.refuse(error.into(), headers))
+        written.map_err(|error| self.refuse(error.into(), headers))
     }
 
-    /// The operation's input. Large arguments are read where it may take its time.
+    /// Reads the operation's input. Large arguments are read on a thread for long work.
     async fn input(
         &self,
         bound: &Bound,
         arguments: &Arc<str>,
-        tab: &Arc<Tab>,
+        cost: &Arc<RequestCost>,
     ) -> Result<Request, Refusal> {
         if arguments.len() > bound.most {
             return Err(incoming::too_large(bound.most));
@@ -160,7 +163,7 @@ impl Tools {
         let read = move || arguments::read(&route, remembered, &text);
         let input = match arguments.len() {
             0..=BODY_BYTES => read(),
-            _ => self.app.read(tab, ReadClass::Long, read).await,
+            _ => self.app.read(cost, ReadClass::Long, read).await,
         };
         Ok(Request {
             from_memory: bound.from_memory,
@@ -168,7 +171,7 @@ impl Tools {
         })
     }
 
-    /// What is said of a refusal; a fault of ours is logged as that of the request that these headers came with.
+    /// Converts a refusal for the caller. The cause of an internal fault is logged under the request id in these headers.
     fn refuse(&self, refusal: Refusal, headers: &HeaderMap) -> ToolRefusal {
         let (status, body, fault) = refusal.say();
         if let Some(Fault(why)) = fault {
@@ -182,7 +185,7 @@ impl Tools {
     }
 }
 
-/// An error whose pointers are those of arguments, where it names a parameter of the query or a header.
+/// Rewrites pointers to query parameters and the Idempotency-Key header as pointers to arguments.
 fn in_arguments(mut error: Error) -> Error {
     let pointers = error.details.iter_mut().map(|detail| &mut detail.pointer);
     for text in pointers.chain([&mut error.message]) {
@@ -195,7 +198,7 @@ fn in_arguments(mut error: Error) -> Error {
     error
 }
 
-/// The place of the tool that is in no table.
+/// The route of the only tool that is not in the table of operations.
 const VERIFICATION: Route = VerifyEvidence::ROUTE;
 
 #[cfg(test)]

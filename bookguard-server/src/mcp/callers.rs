@@ -1,8 +1,8 @@
-//! Who may call the path, judged by the Host and Origin, which a page cannot forge.
+//! Which callers the endpoint accepts, by Host and Origin, which a web page cannot forge.
 //!
-//! A page of another site, whose name was made to lead to this machine, still sends that name. Both are read as what they
-//! are, an authority and an origin, and not as addresses, of which they could be a part. Invariant: what is not the service's
-//! own is refused with a sentence that says how to make it so.
+//! A page of another site whose name was made to resolve to this machine still sends that name. Host and Origin are parsed as
+//! an authority and an origin, not as URLs, of which they could be a part. Invariant: a Host or Origin that is not the
+//! service's own is refused with a sentence that says how to allow it.
 
 use std::net::IpAddr;
 
@@ -13,21 +13,22 @@ use url::{Host, Url};
 
 use crate::refusal::Refusal;
 
-/// Who may call.
+/// The accepted callers.
 pub(crate) struct Callers {
     public: Option<Url>,
-    /// Whether this machine's own names are good: when it can be reached by them.
+    /// Whether the Host may name this machine, which is so if the server can be reached under such a name.
     local_hosts: bool,
-    /// Whether its own pages are: not when they only could be a visitor's, of a service with a name of its own.
+    /// Whether pages of this machine may call. Not for a service with a public name: there, such a page is on a visitor's
+    /// machine.
     local_origins: bool,
 }
 
 impl Callers {
-    /// Callers of the service at `public_url`, listening on `address`.
+    /// Accepts callers of the service at `public_url` that listens on `address`.
     pub(crate) fn new(public_url: &str, address: IpAddr) -> Self {
         let public = Url::parse(public_url).ok();
         let local_hosts = address.to_canonical().is_loopback() || address.is_unspecified();
-        // Where the operator named no public URL it is the listening address.
+        // Without a configured public URL, this is the listening address.
         let named = public.as_ref().and_then(Url::host);
         let own = named.is_some_and(|host| is_loopback(&host) || is_unspecified(&host));
         Self {
@@ -37,6 +38,8 @@ impl Callers {
         }
     }
 
+    /// Checks Host and Origin.
+    ///
     /// # Errors
     /// `host_not_allowed`, `origin_not_allowed`.
     pub(super) fn check(
@@ -44,7 +47,7 @@ impl Callers {
         headers: &HeaderMap,
         target: Option<&Authority>,
     ) -> Result<(), Refusal> {
-        // A target that names the host is the one that counts (RFC 9112 section 3.2.2).
+        // A request target with a host takes precedence over the Host header (RFC 9112 section 3.2.2).
         let host = match target {
             Some(target) => Some(target.as_str()),
             None => single(headers, HOST),
@@ -77,14 +80,14 @@ impl Callers {
         public.is_some_and(|public| public.to_owned() == *host)
     }
 
-    /// Whether a page of this origin is the service's own, or one of this machine that may be used to look at it.
+    /// Whether the origin is the service's own, or a page on this machine that may be used for testing it.
     fn is_own(&self, text: &str) -> bool {
         let Ok(url) = Url::parse(text) else {
             return false;
         };
         let origin = url.origin();
         let plain = matches!(url.scheme(), "http" | "https");
-        // A browser sends nothing but an origin's one spelling (RFC 6454 section 6.2).
+        // A browser sends only the one serialization of an origin (RFC 6454 section 6.2).
         if !plain || origin.ascii_serialization() != text {
             return false;
         }
@@ -97,7 +100,7 @@ impl Callers {
     }
 }
 
-/// The host of a Host header's value: without user information, and with a port that is one.
+/// Parses a Host header's value: a host without user information, and an optional valid port.
 fn host_of(text: &str) -> Option<Host<String>> {
     let authority: Authority = text.parse().ok()?;
     let port = text.strip_prefix(authority.host())?;
@@ -121,7 +124,7 @@ fn is_unspecified<S>(host: &Host<S>) -> bool {
     }
 }
 
-/// The value of a header that is there once.
+/// The value of a header that is sent exactly once.
 fn single(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     let mut values = headers.get_all(name).iter();
     let (value, None) = (values.next()?, values.next()) else {
@@ -197,7 +200,7 @@ mod tests {
         let twice = ["bookings.example.com", "evil.example.com"];
         assert_eq!(code(public, "127.0.0.1", &twice, &[]), "host_not_allowed");
         assert_eq!(code(public, "127.0.0.1", &[], &[]), "host_not_allowed");
-        // Where the target names a host, it is that one whatever the header says.
+        // A host in the request target counts, whatever the Host header says.
         let callers = Callers::new(public, "127.0.0.1".parse().unwrap());
         let headers = HeaderMap::from_iter([(HOST, "localhost".parse().unwrap())]);
         for (target, allowed) in [("localhost", true), ("evil.example.com", false)] {
@@ -222,7 +225,7 @@ mod tests {
             (home, "127.0.0.1", "javascript://localhost", false),
             (home, "127.0.0.1", "chrome-extension://localhost", false),
             (home, "127.0.0.1", "ftp://localhost", false),
-            // A visitor's own machine, not the one behind the name.
+            // A page on a visitor's own machine, not on the service's.
             (public, "127.0.0.1", "http://localhost:5173", false),
             (public, "192.0.2.1", "http://localhost:5173", false),
             (public, "127.0.0.1", "http://bookings.example.com", false),

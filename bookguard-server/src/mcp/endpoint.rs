@@ -1,13 +1,16 @@
-//! Who may send a message to the protocol's path, and how large it may be.
+//! Decides who may send a message to the endpoint, and how large it may be.
 //!
-//! Before a body is read: the Host and Origin a browser cannot forge, and the key when one is sent. What lists the tools
-//! tells nothing that the interface document does not, so it needs no key; what calls one does. Invariants: of a stranger's
-//! message at most [`STRANGER_BYTES`] are read; a message no larger than other requests waits for nobody; larger ones have
-//! [`LargeMessages`], of which nobody has more than a share and which nobody keeps who does not send; what all that takes is charged.
+//! Before a body is read, the Host and Origin, which a browser cannot forge, are checked, and the key if one is sent. Listing
+//! the tools reveals nothing that the interface document does not, so it needs no key; calling a tool does.
+//!
+//! Invariants: without a key, at most [`STRANGER_BYTES`] of a message are read; a message up to [`BODY_BYTES`] never waits;
+//! larger messages share [`LargeMessages`], of which each caller may hold only a part, and a sender that stalls loses its
+//! place; the processor time of all this is charged to the caller.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bookguard_core::limits::BODY_BYTES;
@@ -21,51 +24,66 @@ use poem::{Endpoint, Request, Response};
 use rmcp::model::{ErrorCode, ProtocolVersion};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::answers::Answers;
 use super::arrival::{ARRIVAL, NotReceived, STRANGERS_ARRIVAL, receive};
 use super::call::Tools;
 use super::callers::Callers;
 use super::large_messages::{LargeMessage, LargeMessages};
-use super::message::{Ask, Fault, Message, read};
+use super::message::{Ask, Message, MessageFault, read};
 use super::{PATH, PROTOCOL_VERSIONS};
-use crate::app::{App, Tab};
+use crate::app::{App, RequestCost};
 use crate::incoming;
 use crate::payer::Payer;
 use crate::readers::ReadClass;
 use crate::refusal::Refusal;
 
-/// Bytes of a message from a stranger: what needs no key is small.
+/// The most bytes of a message without a key: what needs no key is small.
 const STRANGER_BYTES: usize = 8 * 1024;
-/// What a message that does not arrive in time is charged: too many of them, and a partner's keys are refused for a while.
+/// The charge for a message that does not arrive in time. Too many of them, and the partner's keys are refused for a while.
 const LATE: Duration = Duration::from_millis(250);
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A tool's arguments on their way past the protocol's crate, and on whose tab they are.
+/// A tool's arguments, which bypass the protocol's crate, with the cost of the request and a slot for the result, which bypasses
+/// it too.
 #[derive(Clone)]
 pub(super) struct Arguments {
     pub(super) text: Arc<str>,
-    pub(super) tab: Arc<Tab>,
+    pub(super) cost: Arc<RequestCost>,
+    pub(super) written: Arc<OnceLock<Written>>,
 }
 
-/// The endpoint at the path.
+impl Arguments {
+    /// Puts these members into the result, replacing the crate's own of the same names.
+    pub(super) fn answer_with(&self, written: Written) {
+        // One call has one result.
+        let _ = self.written.set(written);
+    }
+}
+
+/// Members of a result, already written as JSON. The crate would write them on a runtime thread and hold up other requests.
+pub(super) type Written = Vec<(&'static str, Box<RawValue>)>;
+
+/// The endpoint at [`PATH`].
 pub(crate) struct McpEndpoint {
     app: Arc<App>,
-    /// Who may call over HTTP; `None` where there is no listener.
+    /// The callers accepted over HTTP; `None` without a listener.
     callers: Option<Callers>,
     protocol: StreamableHttpService<Answers, NeverSessionManager>,
     large_messages: LargeMessages,
 }
 
 impl McpEndpoint {
-    /// The endpoint over the app's own operations.
+    /// Creates the endpoint over the app's operations.
     pub(crate) fn new(app: Arc<App>, callers: Option<Callers>) -> Self {
         let tools = Arc::new(Tools::new(&app));
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
             .with_json_response(true)
             .with_max_request_body_bytes(BODY_BYTES)
-            // Callers are checked here, before anything is read.
+            // This endpoint checks callers itself, before it reads anything.
             .disable_allowed_hosts();
         Self {
             app,
@@ -79,7 +97,7 @@ impl McpEndpoint {
         }
     }
 
-    /// The answer to a request, or why its message is not even read.
+    /// Receives a message and answers it, or refuses it unread.
     async fn take(&self, request: &mut Request) -> Result<Response, Refusal> {
         incoming::accepts(request.headers(), "application/json")?;
         let headers = request.headers().clone();
@@ -98,7 +116,7 @@ impl McpEndpoint {
                 self.app.has_budget(&partner_id)?;
                 self.large_messages.take(partner_id)
             }
-            // A server knows nobody but partners by a key.
+            // On a server, a key always identifies a partner.
             Some(_) | None => Err(stranger()),
         };
         let (body, place) = match receive(request, few, room).await {
@@ -113,7 +131,7 @@ impl McpEndpoint {
         self.answer(headers, body, payer, place).await
     }
 
-    /// The answer to a message. `payer`: who the caller has shown to be. `place`: what a large one holds.
+    /// Answers a message. `payer` is the identified caller, `place` what a large message holds.
     pub(super) async fn answer(
         &self,
         headers: HeaderMap,
@@ -123,30 +141,30 @@ impl McpEndpoint {
     ) -> Result<Response, Refusal> {
         let identified = payer.is_some();
         let payer = payer.unwrap_or(Payer::STRANGER);
-        let tab = self.app.tab(payer);
-        let answer = self.answer_on(&tab, headers, body, identified, place);
-        tab.along(answer).await
+        let cost = self.app.cost(payer);
+        let answer = self.answer_on(&cost, headers, body, identified, place);
+        cost.along(answer).await
     }
 
-    /// The same on a tab. What a call does runs in a task of the protocol's crate, and is measured there.
+    /// Answers a message and adds up what that costs. Calls run in a task of the protocol's crate and are measured there.
     async fn answer_on(
         &self,
-        tab: &Arc<Tab>,
+        cost: &Arc<RequestCost>,
         headers: HeaderMap,
         body: Vec<u8>,
         identified: bool,
         place: Option<LargeMessage<'_>>,
     ) -> Result<Response, Refusal> {
         let message = match body.len() {
-            // Small enough to be read before anybody notices.
+            // Small enough to be read on this thread.
             0..=BODY_BYTES => read(&body),
             _ => {
                 let read = move || Ok(read(&body));
-                self.app.read(tab, ReadClass::Long, read).await?
+                self.app.read(cost, ReadClass::Long, read).await?
             }
         };
         if !matches!(&message, Ok(Message::Request(ask)) if comes_to_operation(ask)) {
-            self.app.count(tab.payer())?;
+            self.app.count(cost.payer())?;
         }
         let message = match message {
             Ok(message) => message,
@@ -155,6 +173,7 @@ impl McpEndpoint {
         if let Some(fault) = not_offered(&headers, &message) {
             return Ok(faulty(&fault));
         }
+        let written = Arc::default();
         let (text, id, arguments) = match message {
             Message::Notification(text) => (text, None, None),
             Message::Request(ask) if !identified && needs_key(&ask) => {
@@ -165,14 +184,15 @@ impl McpEndpoint {
                 Some(ask.id),
                 Some(Arguments {
                     text: ask.arguments.into(),
-                    tab: Arc::clone(tab),
+                    cost: Arc::clone(cost),
+                    written: Arc::clone(&written),
                 }),
             ),
         };
         if text.len() > BODY_BYTES {
             return Err(incoming::too_large(BODY_BYTES));
         }
-        // What was large only around its arguments may wait for something, and need not stay.
+        // Release the place if the message was large only around its arguments: its call may wait, and need not hold the place.
         let large = |arguments: &Arguments| arguments.text.len() > BODY_BYTES;
         let _place = place.filter(|_| arguments.as_ref().is_some_and(large));
         let mut request = http::Request::new(text);
@@ -183,7 +203,7 @@ impl McpEndpoint {
         headers.remove(CONTENT_LENGTH);
         headers.insert(HOST, HeaderValue::from_static("localhost"));
         headers.insert(CONTENT_TYPE, JSON);
-        // What is answered is always JSON; a client need not say that it could also read a stream.
+        // Answers are always JSON, so a client need not accept event streams; the crate requires both.
         headers.insert(
             ACCEPT,
             HeaderValue::from_static("application/json, text/event-stream"),
@@ -191,7 +211,7 @@ impl McpEndpoint {
         if let Some(arguments) = arguments {
             request.extensions_mut().insert(arguments);
         }
-        Ok(respond(id, self.protocol.handle(request).await).await)
+        Ok(respond(id, self.protocol.handle(request).await, &written).await)
     }
 }
 
@@ -215,19 +235,19 @@ impl Endpoint for McpEndpoint {
     }
 }
 
-/// What is counted by the operation it comes to.
+/// Whether the request reaches an operation, which counts it.
 fn comes_to_operation(ask: &Ask) -> bool {
     needs_key(ask) || ask.method == "resources/list"
 }
 
-/// What reaches a partner's data.
+/// Whether the request needs a key because it reaches a partner's data.
 fn needs_key(ask: &Ask) -> bool {
     matches!(ask.method.as_str(), "tools/call" | "resources/read")
 }
 
-/// A revision that the protocol's crate knows and that is not offered here (Transports, Protocol Version Header). Of those
-/// it does not know it says so itself; a handshake is how to agree on another.
-fn not_offered(headers: &HeaderMap, message: &Message) -> Option<Fault> {
+/// The fault for a revision that the protocol's crate knows but this server does not offer (Transports, Protocol Version
+/// Header). The crate itself refuses revisions it does not know; `initialize` is how to agree on another.
+fn not_offered(headers: &HeaderMap, message: &Message) -> Option<MessageFault> {
     let id = match message {
         Message::Request(ask) if ask.method == "initialize" => return None,
         Message::Request(ask) => Some(ask.id.clone()),
@@ -236,7 +256,7 @@ fn not_offered(headers: &HeaderMap, message: &Message) -> Option<Fault> {
     let named = headers.get("mcp-protocol-version")?.to_str().ok()?;
     let mut known = ProtocolVersion::KNOWN_VERSIONS.iter();
     let known = known.any(|version| version.as_str() == named);
-    (known && !PROTOCOL_VERSIONS.contains(&named)).then(|| Fault {
+    (known && !PROTOCOL_VERSIONS.contains(&named)).then(|| MessageFault {
         id,
         code: ErrorCode::INVALID_REQUEST,
         message: format!("Bad Request: Unsupported MCP-Protocol-Version: {named}"),
@@ -250,7 +270,7 @@ fn stranger() -> Refusal {
     Refusal::http(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
 }
 
-fn faulty(fault: &Fault) -> Response {
+fn faulty(fault: &MessageFault) -> Response {
     json(StatusCode::BAD_REQUEST, fault.to_json())
 }
 
@@ -264,8 +284,12 @@ fn json(status: StatusCode, body: impl Into<poem::Body>) -> Response {
     response
 }
 
-/// The crate's answer as it leaves; what it refuses in plain text becomes a message of the protocol.
-async fn respond<B>(id: Option<String>, response: http::Response<B>) -> Response
+/// Converts the crate's response: adds the members written outside it, and turns plain-text refusals into protocol messages.
+async fn respond<B>(
+    id: Option<String>,
+    response: http::Response<B>,
+    written: &OnceLock<Written>,
+) -> Response
 where
     B: http_body::Body<Data = Bytes, Error = Infallible> + Unpin,
 {
@@ -278,14 +302,15 @@ where
         }
     }
     if head.headers.get(CONTENT_TYPE) == Some(&JSON) {
-        return json(head.status, bytes);
+        let joined = written.get().and_then(|written| join(&bytes, written));
+        return json(head.status, joined.unwrap_or(bytes));
     }
     if head.status.is_success() {
         let mut response = Response::from(bytes);
         response.set_status(head.status);
         return response;
     }
-    let fault = Fault {
+    let fault = MessageFault {
         id,
         code: if head.status.is_server_error() {
             ErrorCode::INTERNAL_ERROR
@@ -295,9 +320,33 @@ where
         message: String::from_utf8_lossy(&bytes).into_owned(),
     };
     let status = match head.status {
-        // It says so of every text that is not the message it knows.
+        // The crate answers 415 to any text that is not a message it knows.
         StatusCode::UNSUPPORTED_MEDIA_TYPE => StatusCode::BAD_REQUEST,
         status => status,
     };
     json(status, fault.to_json())
+}
+
+/// A JSON-RPC response with a result.
+#[derive(Serialize, Deserialize)]
+struct Answer<'a> {
+    #[serde(borrow)]
+    jsonrpc: &'a RawValue,
+    #[serde(borrow)]
+    id: &'a RawValue,
+    #[serde(borrow)]
+    result: BTreeMap<&'a str, &'a RawValue>,
+}
+
+/// Inserts these members into a message's result; `None` if it has no result.
+fn join(message: &[u8], written: &Written) -> Option<Vec<u8>> {
+    let mut answer: Answer<'_> = serde_json::from_slice(message).ok()?;
+    let mut length = message.len();
+    for (name, value) in written {
+        length += name.len() + value.get().len() + 4;
+        answer.result.insert(name, value);
+    }
+    let mut joined = Vec::with_capacity(length);
+    serde_json::to_writer(&mut joined, &answer).ok()?;
+    Some(joined)
 }

@@ -1,4 +1,4 @@
-//! Limits large messages: how many of one partner, and how many bytes of all, are in memory at a time.
+//! Limits large messages in memory: how many per partner, and how many bytes in all.
 //!
 //! Announcing a large message reserves nothing: bytes are counted as they arrive. Invariant: everything taken is given back
 //! when its holder is dropped.
@@ -12,12 +12,12 @@ use bookguard_core::model::PartnerId;
 use super::MESSAGE_BYTES;
 use crate::refusal::Refusal;
 
-/// Large messages that one partner's keys may have under way.
+/// The most large messages in progress for one partner, all its keys together.
 const EACH: usize = 2;
-/// Bytes of all of them together: as many as eight of the largest have.
+/// The most bytes of all large messages together: eight of the largest size.
 const ALL_BYTES: usize = 8 * MESSAGE_BYTES;
 
-/// Who holds them.
+/// The large messages in memory.
 #[derive(Default)]
 pub(super) struct LargeMessages(Mutex<Taken>);
 
@@ -27,7 +27,7 @@ struct Taken {
     bytes: usize,
 }
 
-/// One of them.
+/// A permit for one large message.
 pub(super) struct LargeMessage<'p> {
     large_messages: &'p LargeMessages,
     partner: PartnerId,
@@ -35,10 +35,10 @@ pub(super) struct LargeMessage<'p> {
 }
 
 impl LargeMessages {
-    /// A permit for a message of this partner, of which nothing has arrived yet.
+    /// Takes a permit for a message of this partner, of which no bytes are counted yet.
     ///
     /// # Errors
-    /// `unavailable` when it has its share.
+    /// `unavailable` if the partner has its share already.
     pub(super) fn take(&self, partner: PartnerId) -> Result<LargeMessage<'_>, Refusal> {
         let mut taken = self.taken();
         let own = taken.messages.entry(partner).or_default();
@@ -60,10 +60,10 @@ impl LargeMessages {
 }
 
 impl LargeMessage<'_> {
-    /// Counts the bytes that are there by now.
+    /// Counts the bytes received so far.
     ///
     /// # Errors
-    /// `unavailable` when all messages together are too large.
+    /// `unavailable` if all messages together would be too large.
     pub(super) fn hold(&mut self, bytes: usize) -> Result<(), Refusal> {
         let mut taken = self.large_messages.taken();
         let all = taken.bytes - self.bytes + bytes;

@@ -1,6 +1,7 @@
-//! The protocol without a listener: what `bookguard mcp` speaks on a database of its own.
+//! The protocol without a listener: `bookguard mcp` uses it on a database of its own.
 //!
-//! The same endpoint over the same operations, called by whoever holds the database. Invariant: nothing is decided here.
+//! It is the same endpoint over the same operations, called by the holder of the database. Invariant: it makes no decisions of
+//! its own.
 
 use std::sync::Arc;
 
@@ -18,16 +19,16 @@ use crate::refusal::Refusal;
 pub struct LocalMcp(McpEndpoint);
 
 impl LocalMcp {
-    /// An endpoint whose every caller is the session's. Drop it before the service is closed.
+    /// Creates an endpoint that gives every caller the session's authority. Drop it before the service is closed.
     ///
     /// # Errors
-    /// A sentence for the operator when the system gives no threads.
+    /// A sentence for the operator if the system gives no threads.
     pub fn new(session: Session, courier: Arc<Courier>, report: fn(&str)) -> Result<Self, String> {
         let app = App::operated(session, courier, report)?;
         Ok(Self(McpEndpoint::new(Arc::new(app), None)))
     }
 
-    /// What the path would answer to a message with these headers: a status, and a body that may be empty.
+    /// Answers a message with these headers as [`PATH`](super::PATH) would: a status, and a body that may be empty.
     pub async fn answer(&self, headers: HeaderMap, message: Vec<u8>) -> (StatusCode, Vec<u8>) {
         let answer = self.0.answer(headers, message, Some(Payer::Operator), None);
         let answer = answer.await;

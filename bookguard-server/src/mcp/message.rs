@@ -1,19 +1,19 @@
-//! One JSON-RPC 2.0 message, read before it is believed.
+//! Parses one JSON-RPC 2.0 message and checks it before it is passed on.
 //!
-//! The protocol's crate reads a message by trying one type after the other and turns numbers into doubles; so what it
-//! is given is small and known to be whole, and a tool's arguments go past it as the text the caller wrote. Invariant: no
-//! input makes this recurse or copy more than once.
+//! The protocol's crate tries one type after another to read a message, and converts numbers to doubles. So it gets only a
+//! small message that is known to be complete, and a tool's arguments bypass it as the text the caller wrote. Invariant: no
+//! input makes this module recurse or copy more than once.
 
 use rmcp::model::ErrorCode;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// A message that can be answered, or need not be.
+/// A message from a client.
 #[derive(Debug)]
 pub(super) enum Message {
-    /// Wants an answer.
+    /// A request, which needs an answer.
     Request(Ask),
-    /// Wants none; its text.
+    /// A notification, which needs none; its text.
     Notification(String),
 }
 
@@ -22,7 +22,7 @@ pub(super) enum Message {
 pub(super) struct Ask {
     /// Its id, as JSON.
     pub(super) id: String,
-    /// What is asked.
+    /// The method.
     pub(super) method: String,
     /// The message without a tool's arguments.
     pub(super) text: String,
@@ -30,18 +30,18 @@ pub(super) struct Ask {
     pub(super) arguments: String,
 }
 
-/// Why a message cannot be answered as it is.
+/// Why a message cannot be answered.
 #[derive(Debug)]
-pub(super) struct Fault {
-    /// The request's id, as JSON, where it could be read.
+pub(super) struct MessageFault {
+    /// The request's id, as JSON, if it could be read.
     pub(super) id: Option<String>,
-    /// The protocol's number for it.
+    /// The JSON-RPC error code.
     pub(super) code: ErrorCode,
-    /// For people.
+    /// A message for people.
     pub(super) message: String,
 }
 
-impl Fault {
+impl MessageFault {
     fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
             id: None,
@@ -50,7 +50,7 @@ impl Fault {
         }
     }
 
-    /// The message that says so.
+    /// The JSON-RPC error response.
     pub(super) fn to_json(&self) -> String {
         let id = self.id.as_deref().unwrap_or("null");
         let message = serde_json::Value::from(self.message.as_str());
@@ -61,7 +61,7 @@ impl Fault {
     }
 }
 
-/// The members of a message; each is its own text, null included.
+/// The members of a message, each as raw text; a `null` counts as present.
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow, default, deserialize_with = "given")]
@@ -78,7 +78,7 @@ struct Envelope<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// A call of a tool.
+/// The parameters of `tools/call`.
 #[derive(Deserialize)]
 struct ToolCall<'a> {
     name: String,
@@ -88,22 +88,22 @@ struct ToolCall<'a> {
     meta: Option<&'a RawValue>,
 }
 
-/// A member that is there, whatever it holds.
+/// Deserializes a member that is present, `null` included.
 fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// Reads a message.
+/// Parses a message.
 ///
 /// # Errors
-/// -32700 for what is not JSON, -32600 for what is not a single JSON-RPC 2.0 message, -32602 for parameters that are
-/// no object, or not those of a tool's call.
-pub(super) fn read(body: &[u8]) -> Result<Message, Fault> {
-    let invalid = |message: &str| Fault::new(ErrorCode::INVALID_REQUEST, message);
+/// -32700 if the body is not JSON, -32600 if it is not a single JSON-RPC 2.0 message, -32602 if the parameters are not an
+/// object, or not those of a tool call.
+pub(super) fn read(body: &[u8]) -> Result<Message, MessageFault> {
+    let invalid = |message: &str| MessageFault::new(ErrorCode::INVALID_REQUEST, message);
     let text = std::str::from_utf8(body)
-        .map_err(|_| Fault::new(ErrorCode::PARSE_ERROR, "The message is not UTF-8."))?;
+        .map_err(|_| MessageFault::new(ErrorCode::PARSE_ERROR, "The message is not UTF-8."))?;
     let whole: &RawValue = serde_json::from_str(text).map_err(|e| {
-        Fault::new(
+        MessageFault::new(
             ErrorCode::PARSE_ERROR,
             format!("The message is not JSON: {e}."),
         )
@@ -125,10 +125,10 @@ pub(super) fn read(body: &[u8]) -> Result<Message, Fault> {
             "\"id\" is neither a string nor a whole number of 64 bits.",
         ));
     }
-    // An answer's id is that of a request which nobody here made; the sender may have made one of the same id.
+    // This server sends no requests, so a response's id is not echoed: the sender may have a request of its own with that id.
     let answers = envelope.method.is_none() && envelope.result.or(envelope.error).is_some();
     let read = read_envelope(whole.get(), &envelope, id);
-    read.map_err(|fault| Fault {
+    read.map_err(|fault| MessageFault {
         id: id.filter(|_| !answers).map(str::to_owned),
         ..fault
     })
@@ -141,8 +141,12 @@ fn is_id(text: &str) -> bool {
     }
 }
 
-fn read_envelope(text: &str, envelope: &Envelope<'_>, id: Option<&str>) -> Result<Message, Fault> {
-    let invalid = |message: &str| Fault::new(ErrorCode::INVALID_REQUEST, message);
+fn read_envelope(
+    text: &str,
+    envelope: &Envelope<'_>,
+    id: Option<&str>,
+) -> Result<Message, MessageFault> {
+    let invalid = |message: &str| MessageFault::new(ErrorCode::INVALID_REQUEST, message);
     let words =
         |raw: Option<&RawValue>| -> Option<String> { serde_json::from_str(raw?.get()).ok() };
     if words(envelope.jsonrpc).as_deref() != Some("2.0") {
@@ -153,7 +157,7 @@ fn read_envelope(text: &str, envelope: &Envelope<'_>, id: Option<&str>) -> Resul
     })?;
     let params = envelope.params.map(RawValue::get);
     if params.is_some_and(|params| !params.starts_with('{')) {
-        return Err(Fault::new(
+        return Err(MessageFault::new(
             ErrorCode::INVALID_PARAMS,
             "\"params\" is not an object.",
         ));
@@ -173,9 +177,9 @@ fn read_envelope(text: &str, envelope: &Envelope<'_>, id: Option<&str>) -> Resul
     Ok(Message::Request(ask))
 }
 
-/// A call without its arguments, and these.
-fn read_call(id: &str, params: &str) -> Result<(String, String), Fault> {
-    let invalid = |message: String| Fault::new(ErrorCode::INVALID_PARAMS, message);
+/// Splits a tool call into the message without its arguments, and the arguments.
+fn read_call(id: &str, params: &str) -> Result<(String, String), MessageFault> {
+    let invalid = |message: String| MessageFault::new(ErrorCode::INVALID_PARAMS, message);
     let call: ToolCall<'_> = serde_json::from_str(params)
         .map_err(|e| invalid(format!("The parameters of tools/call cannot be read: {e}.")))?;
     let arguments = call.arguments.map_or("{}", RawValue::get);

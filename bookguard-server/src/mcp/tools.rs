@@ -1,7 +1,7 @@
-//! The one table of tools: which operation each is, and what a model is told of it.
+//! The table of tools: the operation behind each, and how it is described to a model.
 //!
-//! What a tool takes and gives comes from the interface document: an operation's parameters and body are one flat object,
-//! its answer the output. Invariant: a schema refers to nothing outside itself.
+//! A tool's schemas come from the interface document: the operation's parameters and body become one flat object, its answer
+//! the output. Invariant: a schema refers to nothing outside itself.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::verification;
 use crate::api::{followed, operations};
 
-/// What an Idempotency-Key is called among the arguments.
+/// The argument that holds the Idempotency-Key.
 pub(super) const IDEMPOTENCY_KEY: &str = "idempotencyKey";
 
 /// A tool.
@@ -21,26 +21,26 @@ pub(super) const IDEMPOTENCY_KEY: &str = "idempotencyKey";
 pub(super) struct Tool {
     /// Its name.
     pub(super) name: &'static str,
-    /// The operation it is, by its id in the interface document.
+    /// The id of its operation in the interface document.
     pub(super) operation: &'static str,
-    /// What it does to the world.
+    /// What it changes.
     effect: Effect,
-    /// For people.
+    /// The title for people.
     title: &'static str,
-    /// For a model: when to use it, and what to do next.
+    /// The description for a model: when to use the tool, and what to do next.
     pub(super) description: &'static str,
 }
 
-/// What calling a tool can do.
+/// What calling a tool changes.
 #[derive(Deserialize)]
 enum Effect {
     /// Nothing.
     Reads,
-    /// Adds something, each time anew, and tells the partner's webhook endpoints.
+    /// Adds something at each call, and notifies the partner's webhook endpoints.
     Adds,
-    /// Adds something once, however often it is called, and tells the endpoints.
+    /// Adds something once, however often it is called, and notifies the endpoints.
     AddsOnce,
-    /// Ends something for good, once, and tells the endpoints.
+    /// Ends something for good, once, and notifies the endpoints.
     Ends,
 }
 
@@ -62,7 +62,7 @@ pub(super) static TABLE: LazyLock<Vec<Tool>> = LazyLock::new(|| {
 });
 
 impl Tool {
-    /// The tool as it is listed. `document` is the interface's.
+    /// The tool's definition for `tools/list`. `document` is the interface document.
     pub(super) fn define(&self, document: &Value) -> Definition {
         let mut operations = operations(document).map(|(.., operation)| operation);
         let (input, output) =
@@ -72,7 +72,7 @@ impl Tool {
                     let output = followed(document, success(operation)).clone();
                     (input, output)
                 }
-                // The one that is not in the document.
+                // The only tool that is not in the document.
                 None => (verification::input_schema(), verification::output_schema()),
             };
         Definition::new(self.name, self.description, whole(input, document))
@@ -82,7 +82,7 @@ impl Tool {
     }
 }
 
-/// The schema of an operation's first answer that is a success.
+/// The schema of an operation's first success response.
 fn success(operation: &Value) -> &Value {
     let responses = operation["responses"].as_object();
     let found = responses.and_then(|all| all.iter().find(|(status, _)| status.starts_with('2')));
@@ -91,7 +91,7 @@ fn success(operation: &Value) -> &Value {
     })
 }
 
-/// Parameters and body as one object.
+/// Merges an operation's parameters and body into one object schema.
 fn input_schema(operation: &Value, document: &Value) -> Value {
     let body = &operation["requestBody"]["content"]["application/json"]["schema"];
     let body = followed(document, body);
@@ -127,7 +127,7 @@ fn words(list: &Value) -> impl Iterator<Item = &str> {
         .filter_map(Value::as_str)
 }
 
-/// The schema with everything it refers to in its own `$defs`.
+/// Completes a schema with everything it refers to in its own `$defs`.
 fn whole(mut schema: Value, document: &Value) -> Arc<JsonObject> {
     let mut wanted = Vec::new();
     inward(&mut schema, &mut wanted);
@@ -149,7 +149,7 @@ fn whole(mut schema: Value, document: &Value) -> Arc<JsonObject> {
     }
 }
 
-/// Turns references to the document's schemas into references to `$defs`, and notes them.
+/// Rewrites references to the document's schemas as references to `$defs`, and collects their names.
 fn inward(schema: &mut Value, wanted: &mut Vec<String>) {
     match schema {
         Value::Object(members) => {

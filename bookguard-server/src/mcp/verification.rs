@@ -1,5 +1,5 @@
-//! The tool that verifies an evidence packet. It is the core's offline verification, asked over the wire by a program that
-//! cannot run it; it is not an operation of the HTTP interface, and reached by no path but the tool.
+//! The tool that verifies an evidence packet: the core's offline verification, for programs that cannot run it themselves. It
+//! is not an operation of the HTTP interface, and only this tool reaches it.
 
 use bookguard_core::error::Error;
 use bookguard_core::evidence::{self, Report};
@@ -8,15 +8,15 @@ use bookguard_core::features::evidence::GetEvidence;
 use bookguard_core::input::{self, Declaration, Form};
 use bookguard_core::ledger::jcs;
 use bookguard_core::limits::PACKET_BYTES_AT_ONCE;
-use bookguard_core::operation::{self, Action, Body, Method, Operation, ReadFn, Request, Route};
+use bookguard_core::operation::{self, Action, Body, Operation, Request, Route};
 use bookguard_core::session::{Access, Session};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Verifies a packet that is sent, or a booking's own.
+/// Verifies a given packet, or the packet of one of the caller's bookings.
 pub(super) struct VerifyEvidence;
 
-/// What came of it: the report as `bookguard evidence verify` prints it.
+/// The result: the report as `bookguard evidence verify` prints it.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Verification {
     verified: bool,
@@ -24,7 +24,7 @@ pub(super) struct Verification {
     report: Value,
 }
 
-/// What was asked, read.
+/// What to verify.
 enum Subject {
     Packet(String),
     Booking(String),
@@ -33,42 +33,40 @@ enum Subject {
 impl Operation for VerifyEvidence {
     const ROUTE: Route = Route {
         id: "verifyEvidence",
-        method: Method::Post,
         path: "/verify-evidence",
         access: Access::AnyKey,
-        status: 200,
         body: Body::Required(&VERIFICATION),
-        query: &[],
         refusals: &[404],
         tag: "Evidence",
         summary: "Verify an evidence packet",
         description: "Checks form, signature, proofs and what the entries say.",
+        ..Route::POST
     };
     type Output = Verification;
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Verification>, Error> {
         let (subject, key) = read(&request.body)?;
-        let (packet, is_long): (ReadFn<Vec<u8>>, _) = match subject {
+        let (packet, is_long): (PacketFn, _) = match subject {
             Subject::Packet(packet) => {
                 let is_long = packet.len() > PACKET_BYTES_AT_ONCE;
                 (Box::new(move |_| Ok(one_spelling(packet))), is_long)
             }
             Subject::Booking(booking_id) => packet_of(session, booking_id)?,
         };
-        let verify: ReadFn<Verification> = Box::new(move |session| {
+        let verify = move |session: &Session| {
             let packet = packet(session)?;
             let key = match key {
                 Some(key) => key,
                 None => features::ledger::vkey(&session.service)?,
             };
             Ok(Verification::from(evidence::verify(&packet, key.trim())))
-        });
-        Ok(match is_long {
-            true => Action::Long(verify),
-            false => Action::Read(verify),
-        })
+        };
+        Ok(operation::read_long::<Self>(is_long, verify))
     }
 }
+
+/// Makes the packet that is to be verified.
+type PacketFn = Box<dyn FnOnce(&Session) -> Result<Vec<u8>, Error> + Send>;
 
 impl From<Report> for Verification {
     fn from(report: Report) -> Self {
@@ -128,31 +126,30 @@ fn read(body: &[u8]) -> Result<(Subject, Option<String>), Error> {
     input::read(body, subject)
 }
 
-/// A packet as the service writes it: JSON that went through a client may stand in another order. What is not JSON without
-/// ambiguity stays as it is, and does not verify.
+/// Rewrites a packet in canonical form, as the service writes it: a client may have changed the order of its members. Text that
+/// is not unambiguous JSON stays as it is, and does not verify.
 fn one_spelling(packet: String) -> Vec<u8> {
     let value = jcs::parse(&packet).ok();
     let canonical = value.and_then(|value| jcs::to_canonical(&value).ok());
     canonical.unwrap_or(packet).into_bytes()
 }
 
-/// A booking's packet, and whether it takes long to make or to verify.
-fn packet_of(session: &Session, booking_id: String) -> Result<(ReadFn<Vec<u8>>, bool), Error> {
+/// A booking's packet, and whether it takes long to make or verify.
+fn packet_of(session: &Session, booking_id: String) -> Result<(PacketFn, bool), Error> {
     let request = Request {
         path: vec![booking_id],
         ..Request::default()
     };
     match operation::prepare::<GetEvidence>(session, &request)? {
-        Action::Read(run) => {
-            let packet = operation::to_json(&run(session)?);
+        Action::Read { is_long, read } if is_long => {
+            Ok((Box::new(move |session| Ok(read(session)?.body)), true))
+        }
+        Action::Read { read, .. } => {
+            let packet = read(session)?.body;
             let is_long = packet.len() > PACKET_BYTES_AT_ONCE;
             Ok((Box::new(move |_| Ok(packet)), is_long))
         }
-        Action::Long(run) => {
-            let make = move |session: &Session| Ok(operation::to_json(&run(session)?));
-            Ok((Box::new(make), true))
-        }
-        Action::Stored { .. } | Action::Unchanged(_) | Action::Watch(_) | Action::Write(_) => {
+        Action::Watch(_) | Action::Write(_) => {
             Err(Error::internal("a packet is read, and nothing else"))
         }
     }
@@ -168,7 +165,7 @@ pub(super) fn input_schema() -> Value {
         .unwrap_or_default()
 }
 
-/// Its answer, as JSON Schema.
+/// The tool's output, as JSON Schema.
 pub(super) fn output_schema() -> Value {
     serde_json::from_str(include_str!("verification.json")).expect("a test defines every tool")
 }

@@ -1,4 +1,4 @@
-//! Who a client is: a table of what proxies and clients send.
+//! The client's address: a table of what proxies and clients send.
 
 use poem::http::HeaderValue;
 
@@ -33,7 +33,7 @@ fn x_forwarded_for() {
         (STRANGER, &["127.0.0.1"], STRANGER),
         ("192.0.2.8", &["198.51.100.1"], "192.0.2.8"),
         ("2001:db8::5", &["198.51.100.1"], "2001:db8::5"),
-        // A trusted one names its client.
+        // A trusted peer names its client.
         (PROXY, &["203.0.113.5"], "203.0.113.5"),
         ("192.0.2.7", &["203.0.113.5"], "203.0.113.5"),
         ("::ffff:10.0.0.1", &["203.0.113.5"], "203.0.113.5"),
@@ -44,13 +44,13 @@ fn x_forwarded_for() {
         (PROXY, &["[2001:db8::1]"], "2001:db8::1"),
         (PROXY, &["[2001:db8::1]:443"], "2001:db8::1"),
         (PROXY, &["::ffff:203.0.113.5"], "203.0.113.5"),
-        // What the client wrote before is not looked at.
+        // What the client itself sent is ignored.
         (PROXY, &["198.51.100.1, 203.0.113.5"], "203.0.113.5"),
         (PROXY, &["10.0.0.2, 203.0.113.5"], "203.0.113.5"),
         (PROXY, &["nonsense, \"',;, 203.0.113.5"], "203.0.113.5"),
         (PROXY, &["198.51.100.1", "203.0.113.5"], "203.0.113.5"),
         (PROXY, &["", "203.0.113.5"], "203.0.113.5"),
-        // Several trusted hops are walked past, over all lines.
+        // Several trusted hops are skipped, across all header lines.
         (PROXY, &["203.0.113.5, 10.0.0.2"], "203.0.113.5"),
         (
             PROXY,
@@ -63,10 +63,10 @@ fn x_forwarded_for() {
             "203.0.113.5",
         ),
         (PROXY, &["203.0.113.5", "10.0.0.3, 10.0.0.2"], "203.0.113.5"),
-        // Only proxies: the first of them asks for itself.
+        // If all hops are proxies, the first is the client.
         (PROXY, &["10.0.0.3, 10.0.0.2"], "10.0.0.3"),
         (PROXY, &["127.0.0.1"], "127.0.0.1"),
-        // What is met and is not an address makes the peer count.
+        // If a hop that is read is not an address, the peer's address is used.
         (PROXY, &[], PROXY),
         (PROXY, &[""], PROXY),
         (PROXY, &["203.0.113.5,"], PROXY),
@@ -110,7 +110,7 @@ fn forwarded() {
         ("for=\"[2001:db8::1]\"", "2001:db8::1"),
         ("for=198.51.100.1, for=203.0.113.5", "203.0.113.5"),
         ("for=203.0.113.5, for=10.0.0.2;by=10.0.0.1", "203.0.113.5"),
-        // The client's open quote does not swallow what the proxy appended.
+        // A quote that the client left open does not swallow what the proxy appended.
         ("for=\"198.51.100.1, for=203.0.113.5", "203.0.113.5"),
         ("for=\"a\\\", for=203.0.113.5", "203.0.113.5"),
         ("for=203.0.113.5;for=198.51.100.1", PROXY),
@@ -127,7 +127,7 @@ fn forwarded() {
         let found = client("forwarded", PROXY, &[line.as_bytes()]);
         assert_eq!(found, expected, "{line}");
     }
-    // Only the header that is configured counts.
+    // Only the configured header counts.
     let mut headers = HeaderMap::new();
     headers.insert(FORWARDED, HeaderValue::from_static("for=203.0.113.5"));
     let peer: SocketAddr = "10.0.0.1:80".parse().unwrap();
@@ -160,7 +160,7 @@ fn settings_that_make_no_sense_are_refused() {
         let why = TrustedProxies::parse(&[subnet.to_owned()], header).unwrap_err();
         assert!(why.contains(expected), "{why}");
     }
-    // Proxies live where webhooks never go.
+    // Proxies may have addresses that webhooks never go to.
     let link_local = ["fe80::/10".to_owned(), "169.254.0.0/16".to_owned()];
     let proxies = TrustedProxies::parse(&link_local, Some("Forwarded")).unwrap();
     assert!(proxies.trusts("fe80::1".parse().unwrap()));

@@ -10,13 +10,13 @@ fn partner(n: u8) -> Payer {
 
 #[test]
 fn everybody_has_a_turn_and_what_is_one_s_own_stays_in_its_order() {
-    // What comes in, whose it is, and in which order it goes out.
+    // The jobs in order of arrival, each with its caller, and the order in which they are served.
     for (came, goes) in [
         ("", ""),
         ("a1 a2 a3", "a1 a2 a3"),
         ("a1 a2 a3 b1", "a1 b1 a2 a3"),
         ("a1 a2 a3 b1 c1 c2 b2", "a1 b1 c1 a2 b2 c2 a3"),
-        // Four wait of each at most.
+        // At most four are queued for each caller.
         ("a1 a2 a3 a4 a5 a6 b1", "a1 b1 a2 a3 a4"),
     ] {
         let mut turns = Turns::default();
@@ -57,7 +57,7 @@ async fn long_work_of_one_caller_is_bounded_and_blocks_no_other() {
             })
         })
         .collect();
-    // While every thread for what takes long waits at the gate, short work of anybody is done.
+    // While every thread for long reads waits at the gate, everybody's short reads are done.
     for n in [1, 2] {
         assert_eq!(
             readers
@@ -66,7 +66,7 @@ async fn long_work_of_one_caller_is_bounded_and_blocks_no_other() {
             Ok(n)
         );
     }
-    // Some were too many, and are told so while the others wait.
+    // Some exceed the limit, and are refused while the others wait.
     let refused = tokio::time::timeout(std::time::Duration::from_secs(20), async {
         loop {
             let ended = long.iter().filter(|asked| asked.is_finished()).count();
@@ -114,8 +114,8 @@ async fn a_short_read_of_a_file_stays_on_its_own_thread_while_others_are_left() 
     let here = |class| readers.run(SOMEBODY, class, which);
     assert_eq!(here(ReadClass::Short).await, Ok(own));
     assert_ne!(here(ReadClass::Long).await, Ok(own));
-    // As many as may be are reading.
-    let _reading = readers.here.acquire().await;
+    // As many reads as allowed are running here.
+    let _reading = readers.in_place.acquire().await;
     assert_ne!(here(ReadClass::Short).await, Ok(own));
 }
 
@@ -142,7 +142,7 @@ async fn what_nobody_waits_for_is_not_begun() {
     let readers = Arc::new(Readers::start(0).unwrap());
     let (open, gate) = std::sync::mpsc::channel::<()>();
     let gate = Arc::new(Mutex::new(gate));
-    // Every thread waits at the gate, so that what comes now stays in the queue.
+    // Every thread waits at the gate, so new jobs stay in the queue.
     let busy: Vec<_> = (0..THREADS.1)
         .map(|_| {
             let (readers, gate) = (Arc::clone(&readers), Arc::clone(&gate));
@@ -181,7 +181,7 @@ async fn what_nobody_waits_for_is_not_begun() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn what_takes_long_is_interrupted_by_whatever_wakes() {
-    /// The scheduling policy of this thread, as proc(5) has it.
+    /// The scheduling policy of this thread (see proc(5)).
     fn policy() -> Result<String, Error> {
         let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
         let after_the_name = stat.rsplit(") ").next().unwrap();

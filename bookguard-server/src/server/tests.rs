@@ -193,7 +193,7 @@ async fn run_serves_until_it_is_told_to_end() {
     )
     .await;
     assert_eq!(refused.status(), StatusCode::FORBIDDEN);
-    // A configuration that cannot be read ends nothing.
+    // A configuration that cannot be read does not end the server.
     signal.send(Signal::Reload).unwrap();
     signal.send(Signal::End).unwrap();
     running.await.unwrap().unwrap();
@@ -228,7 +228,7 @@ async fn a_manual_retry_answers_its_outcome_and_repeats_it_under_its_idempotency
     let webhooks = crate::courier::address::AddressRules::dev();
     let server = Server::start(Config {
         webhooks,
-        // An endpoint that has not accepted anything yet is tried at a turn of its own.
+        // An endpoint that has not accepted anything yet would get at most six deliveries a minute.
         verifies_endpoints: false,
         ..config(&folder)
     })

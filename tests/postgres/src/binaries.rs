@@ -1,13 +1,13 @@
-//! Which server binaries of this machine are used: the newest that the packages of Debian install side by side, then
+//! Chooses the server binaries of this machine: the newest of Debian's packages, which are installed side by side, or else
 //! those on the path.
 //!
-//! Invariant: never a version the product refuses.
+//! Invariant: never a version that the product refuses.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The oldest version the product runs on.
+/// The oldest version that the product supports.
 const OLDEST: u32 = 15;
 const SIDE_BY_SIDE: &str = "/usr/lib/postgresql";
 
@@ -19,7 +19,7 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// The ones to use, or a clause that says what is missing.
+    /// The binaries to use, or a clause that says what is missing.
     pub fn find() -> Result<Self, String> {
         let mut newest_first: Vec<(u32, PathBuf)> = std::fs::read_dir(SIDE_BY_SIDE)
             .into_iter()
@@ -67,7 +67,7 @@ fn choose(folders: impl Iterator<Item = PathBuf>) -> Result<Binaries, String> {
     })
 }
 
-/// Such as `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`.
+/// Parses text such as `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`.
 fn version(folder: &Path) -> Option<String> {
     let output = Command::new(folder.join("postgres"))
         .arg("--version")
@@ -77,7 +77,7 @@ fn version(folder: &Path) -> Option<String> {
     Some(text.trim().to_owned())
 }
 
-/// 15 of `15.18`, 18 of `18beta1`.
+/// Returns 15 for `15.18`, and 18 for `18beta1`.
 fn major(version: &str) -> Option<u32> {
     let number = version.split("(PostgreSQL) ").nth(1)?;
     let digits = number.split(|c: char| !c.is_ascii_digit()).next()?;

@@ -1,7 +1,7 @@
 //! A data directory and the server on it.
 //!
-//! Invariants: its port is its own from the first start on, outside the range the system gives to others; a start that
-//! succeeded takes connections.
+//! Invariants: from its first start on, the server keeps its own port, outside the range from which the system assigns
+//! ports; when a start has succeeded, the server takes connections.
 
 use std::net::TcpListener;
 use std::ops::RangeInclusive;
@@ -14,13 +14,12 @@ use crate::guard::{Guard, random};
 use crate::psql::psql;
 use crate::{Options, USER};
 
-/// Below the ports that systems give to those who ask for any (Linux: from 32768), so that one is free again after a
-/// crash.
+/// Below the ports that systems assign on request (Linux: from 32768), so that a port is still free after a crash.
 const PORTS: RangeInclusive<u16> = 20_000..=31_999;
 const BOUND: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// Small, and as the product demands it: nothing here makes a commit less durable.
+/// Small, and as the product demands: no setting here makes a commit less durable.
 const SETTINGS: &str = "
 listen_addresses = '127.0.0.1'
 unix_socket_directories = '.'
@@ -28,23 +27,23 @@ max_connections = 300
 shared_buffers = 64MB
 ";
 
-/// A server in a directory of its own.
+/// A server in its own directory.
 #[derive(Debug)]
 pub struct Cluster {
     binaries: &'static Binaries,
     guard: Mutex<Guard>,
     port: u16,
     password: Option<String>,
-    /// The names of those that copy it, all of which it waits for.
+    /// The names of its standbys; a commit waits for all of them.
     standbys: Mutex<Vec<String>>,
 }
 
 impl Cluster {
-    /// Makes one and starts it.
+    /// Creates a data directory and starts its server.
     pub fn init(binaries: &'static Binaries, options: &Options) -> Self {
         let mut guard = Guard::post(&binaries.folder, options.password.as_deref());
         let auth = match &options.password {
-            // The file is in the directory only this user can enter.
+            // The file is in a directory that only this user can enter.
             Some(_) => "-A scram-sha-256 --pwfile=password",
             None => "-A trust",
         };
@@ -55,14 +54,14 @@ impl Cluster {
         let settings = format!("{SETTINGS}{}\n", options.settings.join("\n"));
         append(&guard, "data/postgresql.conf", settings.as_bytes());
         for (name, contents) in &options.files {
-            // Made by the user who shall own it.
+            // Created by the user who must own it.
             guard.must(&format!(": >'data/{name}'"));
             append(&guard, &format!("data/{name}"), contents);
         }
         Self::launch(binaries, guard, options.password.clone())
     }
 
-    /// Starts a new directory's server on a port that is free, and then its own.
+    /// Starts the server of a new directory on a free port, which it then keeps.
     fn launch(binaries: &'static Binaries, mut guard: Guard, password: Option<String>) -> Self {
         let end = Instant::now() + BOUND;
         loop {
@@ -76,7 +75,7 @@ impl Cluster {
                     standbys: Mutex::default(),
                 };
             }
-            // Somebody may have taken the port since it was looked at.
+            // Another process may have taken the port since it was checked.
             let said = guard.tail();
             let taken = said.contains("Address already in use");
             assert!(
@@ -115,7 +114,7 @@ impl Cluster {
             .must("\"$BIN/pg_ctl\" promote -D data -w -t 60");
     }
 
-    /// A standby, and from now on no COMMIT without it.
+    /// Creates a standby; from then on, every COMMIT waits for it.
     pub fn standby(&self) -> Self {
         let mut guard = Guard::post(&self.binaries.folder, self.password.as_deref());
         let name = format!("standby_{:016x}", random());
@@ -124,7 +123,7 @@ impl Cluster {
              -d 'host=127.0.0.1 port={} user={USER} connect_timeout=20 application_name={name}'",
             self.port
         ));
-        // What this server waits for is not what the copy will wait for once it is promoted.
+        // The primary's setting must not apply to the copy once it is promoted.
         append(
             &guard,
             "data/postgresql.auto.conf",
@@ -146,16 +145,16 @@ impl Cluster {
         standby
     }
 
-    /// Changes a setting and waits until every part of the server goes by it.
+    /// Changes a setting and waits until every part of the server has applied it.
     pub fn set(&self, name: &str, value: &str) {
         let url = self.url("postgres");
         psql(&url, &format!("ALTER SYSTEM SET {name} = '{value}'"));
         psql(&url, "SELECT pg_reload_conf()");
-        // A session that begins with it comes from a postmaster that has told all others before.
+        // If a new session has the setting, the postmaster has signaled all other processes before.
         until("the setting to be read", || {
             psql(&url, &format!("SHOW {name}")) == value
         });
-        // The checkpointer has the say on whether commits wait for standbys; it reads its settings before it works.
+        // The checkpointer decides whether commits wait for standbys; it reads its settings before it works.
         psql(&url, "CHECKPOINT");
     }
 
@@ -176,7 +175,7 @@ fn append(guard: &Guard, name: &str, contents: &[u8]) {
         .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
 }
 
-/// A port nobody listens on; two who ask at once may get the same.
+/// A port that nobody listens on; two concurrent calls may get the same one.
 fn free_port() -> u16 {
     let width = u64::from(PORTS.end() - PORTS.start()) + 1;
     let end = Instant::now() + BOUND;
@@ -198,7 +197,7 @@ fn until(what: &str, mut reached: impl FnMut() -> bool) {
     }
 }
 
-/// Percent-encoded as a URL's password must be.
+/// Percent-encodes a password for a URL.
 fn encoded(password: &str) -> String {
     let mut text = String::new();
     for byte in password.bytes() {

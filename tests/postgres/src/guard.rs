@@ -1,10 +1,11 @@
-//! A small shell that owns a server's directory and outlives the process that asked for it.
+//! A small shell that owns a server's directory and outlives the process that started it.
 //!
 //! It reads command lines from its standard input, a pipe that only this process holds, and answers each with its exit
-//! status. When the pipe ends, in whatever way this process ended, it stops the server and removes the directory. Statics
-//! are never dropped and SIGKILL runs nothing, so nothing less would do.
+//! status. When the pipe closes, however this process ended, it stops the server and removes the directory. Nothing simpler
+//! works: statics are never dropped, and SIGKILL runs no code.
 //!
-//! Invariants: the directory exists only while its guard does; the guard and all it runs are an unprivileged user's.
+//! Invariants: the directory exists only while its guard does; the guard and everything it runs belong to an unprivileged
+//! user.
 
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -15,11 +16,11 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// How long one command may take; the commands themselves give up earlier where they can.
+/// How long one command may take; the commands have shorter limits of their own where possible.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// `$DIR` is the directory, `$BIN` the binaries' folder. A pipe whose reader is gone must not kill the guard, and no
-/// command may hold the pipe of its answers.
+/// `$DIR` is the directory, `$BIN` the folder of the binaries. A closed pipe must not kill the guard, and no command may
+/// hold the pipe for its answers.
 const SCRIPT: &str = r#"
 trap '' PIPE
 umask 077
@@ -43,14 +44,14 @@ rm -rf "$DIR"
 #[derive(Debug)]
 pub struct Guard {
     child: Child,
-    /// Taken when the guard shall end.
+    /// Taken to end the guard.
     commands: Option<ChildStdin>,
     answers: Receiver<String>,
     directory: PathBuf,
 }
 
 impl Guard {
-    /// Makes a directory; `password` is what the commands give to servers that ask for one.
+    /// Makes a directory; `password` is given to servers that ask the commands for one.
     pub fn post(binaries: &Path, password: Option<&str>) -> Self {
         let user = unprivileged();
         let directory = temporary(user).join(format!("bookguard-postgres-{:016x}", random()));
@@ -76,7 +77,7 @@ impl Guard {
         let commands = child.stdin.take();
         let stdout = child.stdout.take().expect("standard output is piped");
         let (sender, answers) = channel();
-        // Ends with the guard's output.
+        // Ends together with the guard's output.
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 let _ = sender.send(line);
@@ -98,7 +99,7 @@ impl Guard {
         &self.directory
     }
 
-    /// Runs one line of shell as the unprivileged user and in the directory; whether it ended well.
+    /// Runs one line of shell as the unprivileged user, in the directory. Returns whether it succeeded.
     pub fn run(&mut self, line: &str) -> bool {
         assert!(!line.contains('\n'), "a command is one line");
         let pipe = self.commands.as_mut().expect("taken only by drop");
@@ -106,14 +107,14 @@ impl Guard {
         self.answer(line)
     }
 
-    /// Runs a line that must end well.
+    /// Runs a line that must succeed.
     ///
-    /// Panics with what the commands and the server have said last.
+    /// Panics with the last output of the commands and the server.
     pub fn must(&mut self, line: &str) {
         assert!(self.run(line), "{line}: failed\n{}", self.tail());
     }
 
-    /// What the commands and the server have said last.
+    /// The last output of the commands and the server.
     pub fn tail(&self) -> String {
         ["harness.log", "postgres.log"]
             .map(|name| {
@@ -138,14 +139,14 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         self.commands = None;
-        // Its output ends when it does; a guard that hangs is left to itself rather than hanging the tests.
+        // The thread ends with the guard's output; a guard that hangs is abandoned, so that the tests do not hang.
         if self.answers.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Disconnected) {
             let _ = self.child.wait();
         }
     }
 }
 
-/// Nothing of the environment's own PostgreSQL, and messages that can be matched.
+/// Removes the environment's own PostgreSQL settings, and makes messages predictable.
 pub fn quiet_environment(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("PG") {
@@ -155,7 +156,7 @@ pub fn quiet_environment(command: &mut Command) {
     command.env("LC_ALL", "C");
 }
 
-/// The user and group to run as, which root must choose; PostgreSQL refuses to be root.
+/// The user and group to run as. Root must choose one, because PostgreSQL refuses to run as root.
 fn unprivileged() -> Option<(u32, u32)> {
     let own = std::fs::metadata("/proc/self").map(|own| own.uid());
     if !own.is_ok_and(|user| user == 0) {
@@ -174,7 +175,7 @@ fn unprivileged() -> Option<(u32, u32)> {
     Some(found.expect(missing))
 }
 
-/// Where directories are made: somewhere the user who owns them can reach and remove them.
+/// The folder in which directories are made, which their owner must be able to reach and clean up.
 fn temporary(user: Option<(u32, u32)>) -> PathBuf {
     let usual = std::env::temp_dir();
     let open = |path: &Path| {
@@ -192,7 +193,7 @@ fn mode(path: impl AsRef<OsStr>) -> u32 {
     std::fs::metadata(Path::new(&path)).map_or(0, |found| found.mode())
 }
 
-/// A number nobody else has: the seed the standard library draws for its hash maps.
+/// A random number, from the seed that the standard library draws for its hash maps.
 pub fn random() -> u64 {
     use std::hash::{BuildHasher as _, RandomState};
     RandomState::new().hash_one(std::process::id())

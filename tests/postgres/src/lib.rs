@@ -1,4 +1,4 @@
-//! A private PostgreSQL server for tests, gone with the process that asked for it.
+//! A private PostgreSQL server for tests, which ends with the process that started it.
 //!
 //! ```no_run
 //! if let Some(postgres) = bookguard_test_postgres::Postgres::shared() {
@@ -12,11 +12,11 @@
 //! | `required` | the same, but no binaries is a failure |
 //! | `postgres://…` | that server, whose user may create databases; servers of a test's own still need binaries |
 //!
-//! What runs on it, and in which database, is the tests' business; this knows none of the product's crates.
+//! The tests decide what runs on the server, and in which database; this crate knows none of the product's crates.
 //!
-//! Invariants: a server listens on 127.0.0.1 and in its own directory only; it runs as an unprivileged user; nothing it
-//! promised is lost in a crash (`fsync` is on); whatever ends the process that started it, SIGKILL included, ends the
-//! server and removes its directory (`guard.rs`).
+//! Invariants: a server listens on 127.0.0.1 only, and writes only to its own directory; it runs as an unprivileged user; a
+//! crash loses nothing that it acknowledged (`fsync` is on); however the process that started it ends, even by SIGKILL, the
+//! server ends and its directory is removed (`guard.rs`).
 
 mod binaries;
 mod cluster;
@@ -32,17 +32,17 @@ use crate::cluster::Cluster;
 pub use crate::psql::OpenTransaction;
 use crate::psql::psql;
 
-/// The variable that says what tests run on.
+/// The variable that chooses what tests run on.
 pub const VARIABLE: &str = "BOOKGUARD_TEST_POSTGRES";
-/// What is said, once per process and on stderr, where there is no PostgreSQL.
+/// Printed to stderr once per process if PostgreSQL is not installed.
 pub const NOT_RUN: &str =
     "PostgreSQL is not installed: the PostgreSQL half of the tests was not run";
-/// How what is said begins, once per process and on stderr, where there is one.
+/// The beginning of the line printed to stderr once per process if PostgreSQL is used.
 pub const RUN: &str = "the tests run on PostgreSQL too: ";
-/// The superuser of every server that is started here.
+/// The superuser of every server that this crate starts.
 pub const USER: &str = "bookguard";
 
-/// A server. Dropping it ends it; the shared one ends with the process.
+/// A server. Dropping it stops it; the shared one ends with the process.
 #[derive(Debug)]
 pub struct Postgres {
     place: Place,
@@ -51,11 +51,11 @@ pub struct Postgres {
 #[derive(Debug)]
 enum Place {
     Own(Cluster),
-    /// The URL of somebody else's.
+    /// The URL of a server that was given.
     Given(String),
 }
 
-/// What a server is started with.
+/// The options for starting a server.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     settings: Vec<String>,
@@ -64,22 +64,22 @@ pub struct Options {
 }
 
 impl Options {
-    /// With a line of postgresql.conf more; the last of a name wins.
+    /// Adds a line to postgresql.conf; the last line with a name wins.
     #[must_use]
     pub fn setting(mut self, line: &str) -> Self {
         self.settings.push(line.to_owned());
         self
     }
 
-    /// With a file in the data directory, such as a certificate a setting names; only the server can read it. A file
-    /// that is there already, such as `pg_hba.conf`, is replaced.
+    /// Adds a file to the data directory, such as a certificate that a setting names; only the server can read it. An
+    /// existing file, such as `pg_hba.conf`, is replaced.
     #[must_use]
     pub fn file(mut self, name: &str, contents: impl Into<Vec<u8>>) -> Self {
         self.files.push((name.to_owned(), contents.into()));
         self
     }
 
-    /// With SCRAM for everybody, and this password for [`USER`]; without it anybody is trusted.
+    /// Requires SCRAM from everybody, with this password for [`USER`]; without this option, everybody is trusted.
     #[must_use]
     pub fn password(mut self, password: &str) -> Self {
         self.password = Some(password.to_owned());
@@ -88,9 +88,9 @@ impl Options {
 }
 
 impl Postgres {
-    /// The server all tests of this process share; `None` where there is no PostgreSQL.
+    /// The server that all tests of this process share; `None` if PostgreSQL is not installed.
     ///
-    /// Panics when it does not start, or when PostgreSQL is required and not installed.
+    /// Panics if it does not start, or if PostgreSQL is required and not installed.
     pub fn shared() -> Option<&'static Self> {
         static SHARED: OnceLock<Option<Postgres>> = OnceLock::new();
         SHARED
@@ -106,7 +106,7 @@ impl Postgres {
             .as_ref()
     }
 
-    /// A server of the test's own; `None` where there is no PostgreSQL to start.
+    /// A server for one test; `None` if there is no PostgreSQL to start.
     ///
     /// Panics as [`Self::shared`] does.
     pub fn start(options: &Options) -> Option<Self> {
@@ -124,20 +124,20 @@ impl Postgres {
         }
     }
 
-    /// Makes an empty database that nobody else has; its URL.
+    /// Creates an empty database for one caller and returns its URL.
     pub fn fresh_database(&self) -> String {
         static COUNT: AtomicU32 = AtomicU32::new(1);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = match &self.place {
             Place::Own(_) => format!("test_{count}"),
-            // Other processes use the same server, now and earlier.
+            // Other processes may use the same server, now or earlier.
             Place::Given(_) => format!("bookguard_test_{:016x}_{count}", guard::random()),
         };
         self.sql("postgres", &format!("CREATE DATABASE {name}"));
         self.url(&name)
     }
 
-    /// Removes a database by the URL [`Self::fresh_database`] gave, and cuts off whoever is still connected.
+    /// Removes a database by the URL from [`Self::fresh_database`], and disconnects its clients.
     pub fn drop_database(&self, url: &str) {
         let name = database_of(url);
         self.sql(
@@ -146,34 +146,34 @@ impl Postgres {
         );
     }
 
-    /// Runs SQL in one of its databases as its superuser, through psql: one row a line, `|` between columns.
+    /// Runs SQL in one of its databases as its superuser, with psql. Returns one row per line, with `|` between columns.
     ///
-    /// Panics with the server's words when it fails, and after a minute.
+    /// Panics with the server's message if it fails, and after a minute.
     pub fn sql(&self, database: &str, sql: &str) -> String {
         psql(&self.url(database), sql)
     }
 
-    /// Begins a transaction in one of its databases, runs SQL in it and leaves it open until what this gives is dropped.
+    /// Begins a transaction in one of its databases, runs SQL in it, and leaves it open until the returned value is
+    /// dropped.
     ///
     /// Panics as [`Self::sql`] does.
     pub fn hold(&self, database: &str, sql: &str) -> OpenTransaction {
         OpenTransaction::begin(&self.url(database), sql)
     }
 
-    /// Where it listens on 127.0.0.1.
+    /// Its port on 127.0.0.1.
     ///
-    /// Panics on a server that was given, as everything below does.
+    /// Panics on a server that was given, as do all methods below.
     pub fn port(&self) -> u16 {
         self.own().port()
     }
 
-    /// Ends it at once, as a crash does: nothing is written that was not, and no client is told. It recovers when it is
-    /// started again.
+    /// Stops it at once, like a crash: it writes nothing more, and tells no client. It recovers when it is started again.
     pub fn crash(&self) {
         self.own().stop("immediate");
     }
 
-    /// Ends it in order; clients are cut off.
+    /// Stops it in order; clients are disconnected.
     pub fn stop(&self) {
         self.own().stop("fast");
     }
@@ -184,19 +184,19 @@ impl Postgres {
         self.own().start();
     }
 
-    /// Ends it in order and starts it again.
+    /// Stops it in order and starts it again.
     pub fn restart(&self) {
         self.stop();
         self.start_again();
     }
 
-    /// Changes a setting of a running server, and waits until every part of it goes by that.
+    /// Changes a setting of a running server, and waits until every part of the server has applied it.
     pub fn set(&self, name: &str, value: &str) {
         self.own().set(name, value);
     }
 
-    /// A hot standby that streams from it, on a port of its own. From now on this server answers no COMMIT before all
-    /// its standbys have it (`synchronous_standby_names`).
+    /// A hot standby that streams from it, on its own port. From now on this server answers no COMMIT before all its
+    /// standbys have it (`synchronous_standby_names`).
     pub fn standby(&self) -> Self {
         Self {
             place: Place::Own(self.own().standby()),
@@ -238,7 +238,7 @@ impl Wish {
     }
 }
 
-/// The binaries of this machine; says once whether there are any.
+/// The binaries of this machine; prints once whether there are any.
 fn installed() -> Option<&'static Binaries> {
     static INSTALLED: OnceLock<Option<Binaries>> = OnceLock::new();
     INSTALLED
@@ -253,7 +253,7 @@ fn installed() -> Option<&'static Binaries> {
         .as_ref()
 }
 
-/// None are fine unless they are required.
+/// Missing binaries are accepted unless PostgreSQL is required.
 fn settle(found: Result<Binaries, String>, wish: &Wish) -> Option<Binaries> {
     match (found, wish) {
         (Ok(binaries), _) => Some(binaries),
@@ -264,7 +264,7 @@ fn settle(found: Result<Binaries, String>, wish: &Wish) -> Option<Binaries> {
     }
 }
 
-/// Past the capture of the test harness, which hides what passing tests print.
+/// Writes past the capture of the test harness, which hides the output of passing tests.
 fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
@@ -280,7 +280,7 @@ fn in_database(url: &str, database: &str) -> String {
     format!("{}/{database}{query}", &path[..end])
 }
 
-/// The name of the database a URL leads to.
+/// The name of the database in a URL.
 pub fn database_of(url: &str) -> &str {
     let path = url.split('?').next().unwrap_or(url);
     path.rsplit('/').next().unwrap_or(path)

@@ -1,5 +1,5 @@
-//! A server for trying things by hand, and for the test that kills its owner: prints the URL of an empty database, and
-//! ends when its standard input does.
+//! A server to try things by hand, and for the test that kills its owner. It prints the URL of an empty database, and ends
+//! when its standard input is closed.
 
 fn main() {
     let Some(postgres) = bookguard_test_postgres::Postgres::shared() else {

@@ -1,4 +1,4 @@
-//! SQL through psql, which knows every way to log in.
+//! Runs SQL with psql, which supports every way to log in.
 //!
 //! Invariant: it ends, whatever the server does.
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::guard::quiet_environment;
 
-/// Longer than the server's own limit, which the connection asks for.
+/// Longer than the server's own limit, which the connection sets.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 fn command(url: &str) -> Command {
@@ -21,7 +21,7 @@ fn command(url: &str) -> Command {
     command
 }
 
-/// What `ask` gives, which may wait for a server.
+/// Runs `ask`, which may wait for a server.
 fn bounded<T: Send + 'static>(what: &str, ask: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = channel();
     std::thread::spawn(move || sender.send(ask()));
@@ -34,7 +34,7 @@ fn no_psql(error: &std::io::Error) -> ! {
     panic!("psql: {error} (Debian: apt-get install postgresql-client)")
 }
 
-/// Runs SQL; rows one a line, `|` between columns.
+/// Runs SQL. Returns one row per line, with `|` between columns.
 pub fn psql(url: &str, sql: &str) -> String {
     let mut command = command(url);
     command
@@ -49,12 +49,12 @@ pub fn psql(url: &str, sql: &str) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// A transaction that was begun and stays open; dropping it undoes it.
+/// An open transaction; dropping it rolls it back.
 #[derive(Debug)]
 pub struct OpenTransaction(Child);
 
 impl OpenTransaction {
-    /// Begins one and runs SQL in it.
+    /// Begins a transaction and runs SQL in it.
     pub(crate) fn begin(url: &str, sql: &str) -> Self {
         let mut child = command(url)
             .stdin(Stdio::piped())
@@ -75,7 +75,7 @@ impl OpenTransaction {
 
 impl Drop for OpenTransaction {
     fn drop(&mut self) {
-        // Told to, and awaited, it leaves before whatever comes next.
+        // Asked to quit and awaited, psql is gone before the next step.
         drop(self.0.stdin.take());
         let _ = self.0.wait();
     }

@@ -1,4 +1,4 @@
-//! Servers started, broken and left behind.
+//! Servers that are started, broken and left behind.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -140,7 +140,7 @@ fn a_promoted_standby_has_all_that_its_primary_committed_before_it_crashed() {
     primary.crash();
     standby.promote();
     assert_eq!(standby.sql("postgres", "SELECT count(*) FROM kept"), "20");
-    // It waits for nobody.
+    // Its commits wait for no standby.
     standby.sql("postgres", "INSERT INTO kept VALUES (20)");
     assert_eq!(standby.sql("postgres", "SELECT count(*) FROM kept"), "21");
 }
@@ -163,7 +163,7 @@ fn a_server_and_its_directory_are_gone_soon_after_their_owner_was_killed() {
         return;
     }
     let mut owner = Command::new(env!("CARGO_BIN_EXE_bookguard-test-postgres"))
-        // A server of its own even where the tests were given one.
+        // The test needs its own server, even if the tests were given one.
         .env_remove(VARIABLE)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -221,7 +221,7 @@ fn a_variable_that_means_nothing_is_refused() {
     );
 }
 
-/// What the data directory lies in.
+/// The directory that holds the data directory.
 fn directory(data: &str) -> PathBuf {
     let parent = Path::new(data).parent();
     parent

@@ -1,24 +1,24 @@
 //! The `bookguard` binary as people and scripts use it.
 //!
-//! | module | asks |
+//! | module | tests |
 //! |---|---|
-//! | `story` | whether the whole story can be told on a database file, beside a server on it, and on a server |
-//! | `cancellation` | cancellations looked at, guarded, made and decided |
-//! | `reschedules` | changes of date and acceptances |
-//! | `codes` | what each exit code stands for, and what is said beside it |
-//! | `printing` | what is printed: tables, JSON, completions, to readers who go away |
+//! | `story` | the whole story on a database file, beside a server on it, and on a server |
+//! | `cancellation` | cancellations previewed, guarded, recorded and decided |
+//! | `reschedules` | reschedules and acceptances |
+//! | `codes` | each exit code, and the message beside it |
+//! | `printing` | the output: tables, JSON, completions, to readers that go away |
 //! | `secrets` | where keys may come from |
-//! | `serving` | what `serve` says and leaves alone when it cannot serve |
-//! | `signals` | what `serve` does when it is told to end, to end at once, or to read its settings anew |
-//! | `lists` | what the administrator lists across partners |
-//! | `log` | whether events are shown as they happen |
-//! | `recoveries` | whether what was missed is delivered once more |
-//! | `disk` | a disk that is full |
-//! | `storage` | a disk that fails or runs out of room under a server, and who may read what is kept on it |
-//! | `pruning` | old events counted and pruned by hand, and by a server that is killed at it |
-//! | `moving` | a database that moves to another, to the same engine and to the other |
+//! | `serving` | the message of `serve` when it cannot serve, and that it damages nothing |
+//! | `signals` | signals that end `serve`, end it at once, or reload its settings |
+//! | `lists` | the administrator's lists across partners |
+//! | `log` | events shown as they happen |
+//! | `recoveries` | missed events sent again |
+//! | `disk` | a full disk |
+//! | `storage` | a disk that fails or fills up under a server, and the permissions of its files |
+//! | `pruning` | old events counted and pruned by hand, and by a server that is killed while pruning |
+//! | `moving` | a database moved to another of the same engine or the other one |
 //! | `target` | (where commands work) |
-//! | `backup` | a database that is copied while it is used |
+//! | `backup` | a database copied while it is in use |
 
 mod backup;
 mod cancellation;

@@ -1,4 +1,5 @@
-//! Many at once, on PostgreSQL at two nodes: one answer to many equal requests, a log without gaps, and partners who never see each other.
+//! Many concurrent callers, on PostgreSQL at two nodes: one answer to many equal requests, a log without gaps, and partners
+//! who never see each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Kill -9 in the middle of a load, again and again on the same database: what was answered stays, what was owed is sent.
+//! Kill -9 during a load, repeatedly on the same database: every answered write is kept, and every due delivery is sent.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Many deliveries at once: how long one takes while a neighbour's receiver hangs, and what is left of ten thousand when the
-//! server is killed in the middle of them.
+//! Many concurrent deliveries: how long one takes while another partner's receiver hangs, and what remains of ten thousand
+//! when the server is killed while sending them.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

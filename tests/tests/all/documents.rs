@@ -1,5 +1,5 @@
-//! README.md and docs/: every command they show is run, every output they show is what comes, every error code of the
-//! product is explained, and every link leads somewhere.
+//! Tests README.md and docs/: every command is run, every shown output must match, every error code of the product is
+//! explained, and every link has a target.
 
 mod codes;
 mod form;

@@ -1,12 +1,12 @@
-//! What is said to a body's members that are wrong, asked of the reader of each declaration.
+//! The faults of each body's members, tested on the reader of each declaration.
 //!
-//! | module | asks |
+//! | module | tests |
 //! |---|---|
-//! | `limits` | what the declaration says of its members: each type, word and limit, just within it and just beyond |
+//! | `limits` | the declared types, words and limits: each just within it and just beyond |
 //! | `tables` | the faults that only the reader knows, in `fields/<Body>.txt` |
 //!
-//! Each probe is also put to the body's schema, which must refuse what the reader refuses and nothing else. Over HTTP one
-//! test of each kind of fault shows that this is what a caller is told: `wire::bodies`.
+//! Each probe is also checked against the body's schema, which must refuse exactly what the reader refuses. In
+//! `wire::bodies`, one test of each kind of fault shows that a caller gets it over HTTP.
 
 mod limits;
 pub(crate) mod tables;

@@ -3,23 +3,25 @@
 //! | module | the journey |
 //! |---|---|
 //! | `story` | from registration to evidence that verifies without the service |
-//! | `cancellation` | what was shown happens once; what was left open is decided once |
-//! | `outcomes` | every way a cancellation can come out, and in money of every number of decimals |
+//! | `cancellation` | the result that was shown is recorded once; an open result is decided once |
+//! | `outcomes` | every outcome of a cancellation, in currencies with every number of decimals |
+//! | `reschedules` | events that are moved |
+//! | `acceptances` | terms that are shown in words and accepted |
 //! | `keys` | registration modes, scopes, keys that are handed on and revoked |
-//! | `policies` | a partner's own policies and what it decides, and what bookings take of them |
-//! | `quotas` | what a partner may have, and what is refused beyond it |
-//! | `reading` | bookings in pages, and told apart when nothing changed |
-//! | `event_log` | a partner's events as a log to read from and to wait at |
-//! | `endpoints` | endpoints that change and come back, secrets that replace each other |
-//! | `notifications` | how deliveries ended, as evidence of their bookings |
+//! | `policies` | a partner's own policies and defaults, and which of them bookings take |
+//! | `quotas` | a partner's quotas, and what is refused beyond them |
+//! | `reading` | bookings in pages, and their ETags |
+//! | `event_log` | a partner's events as a log to read and to wait for |
+//! | `endpoints` | endpoints that change and come back, secrets that are replaced |
+//! | `notifications` | the ends of deliveries, as evidence of their bookings |
 //! | `webhooks` | deliveries that succeed, fail, wait, and are tried again |
-//! | `faults` | everything a receiver can do wrong, and what is said of it |
+//! | `faults` | every fault of a receiver, and how it is recorded |
 //! | `suspension` | endpoints that only fail, and how they come back |
-//! | `verification` | endpoints nobody has accepted anything at yet, and no address twice |
+//! | `verification` | endpoints that have not accepted a delivery yet, and duplicate addresses |
 //! | `retention` | old events lose payload and attempts |
 //! | `forward_proxy` | deliveries through the operator's proxy |
-//! | `retries` | what a manual retry comes to |
-//! | `recoveries` | what was missed for a while, delivered once more |
+//! | `retries` | the results of a manual retry |
+//! | `recoveries` | missed events sent again |
 
 mod acceptances;
 mod cancellation;

@@ -1,11 +1,12 @@
 //! The Model Context Protocol, over HTTP and through `bookguard mcp`.
 //!
-//! | module | what |
+//! | module | tests |
 //! |---|---|
-//! | `client` | a client of either kind, which holds every answer to the schema that was announced |
-//! | `story` | the whole story of a booking in tools, wherever they are called |
+//! | `client` | (a client of either kind, which checks every answer against the announced schema) |
+//! | `story` | the whole story of a booking in tools, over each transport |
 //! | `access` | keys, scopes, other partners, other sites |
-//! | `messages` | what no proper client would send |
+//! | `messages` | messages that no proper client would send |
+//! | `room` | limits: large and slow messages, and faulty calls |
 
 mod access;
 mod client;

@@ -1,16 +1,16 @@
-//! Nodes on one PostgreSQL when something between or behind them fails.
+//! Nodes on one PostgreSQL server, while something between or behind them fails.
 //!
 //! | module | what fails |
 //! |---|---|
 //! | `network` | the connection to the server: cut at the worst moment, held, slow |
 //! | `server` | the server: crashed and started again, restarted in order, its sessions ended |
 //! | `failover` | the server for good: its synchronous standby takes over |
-//! | `refusals` | nothing: a server that may not be relied on, or does not let us in |
-//! | `encrypted` | nothing: connections that must be encrypted, to a server that is who it should be |
-//! | `starting` | the server, before it is there |
-//! | `together` | nothing: what one node is told counts on the others |
+//! | `refusals` | nothing: a server that is unsafe to use, or does not let us in |
+//! | `encrypted` | nothing: connections must be encrypted, and the server must prove its identity |
+//! | `starting` | the server, before it is up |
+//! | `together` | nothing: a change on one node applies on the others |
 //!
-//! Nodes that are killed themselves are in `crash`, what they do at the same time in `concurrency`.
+//! Killed nodes are in `crash`, concurrent nodes in `concurrency`.
 
 mod encrypted;
 mod failover;

@@ -1,5 +1,5 @@
-//! The worked policy cases of `vectors/policy.json` as a partner meets them: booked, protected, evaluated or canceled over
-//! HTTP by a clock that is set, on every engine; and whatever was canceled verifies offline afterwards.
+//! The worked policy cases of `vectors/policy.json` over HTTP, on every engine: booked, protected, and evaluated or
+//! canceled at a set clock. Every cancellation verifies offline afterwards.
 
 use std::collections::BTreeMap;
 

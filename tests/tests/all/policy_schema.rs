@@ -1,7 +1,7 @@
-//! The policies' JSON Schema against the reader, judged by a validator that shares no code with either.
+//! Compares the policies' JSON Schema with the reader, using a validator that shares no code with either.
 //!
-//! Policies are spoiled at random from the library and from one with everything in it: members replaced, removed, renamed,
-//! added and repeated. The seed is fixed, so a failure comes back.
+//! Policies are mutated at random, from the library and from one that has every member: members are replaced, removed,
+//! renamed, added and repeated. The seed is fixed, so a failure can be reproduced.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The worked policy cases of `vectors/policy.json`, or of the file that `BOOKGUARD_POLICY_VECTORS` names.
 //!
-//! Each case is read as a partner would send it: numbers once as the text they were written with and once as IEEE
-//! doubles, which must give the same minor units. Every failing case is named with what was expected and what came.
+//! Each case is read as a partner would send it: its numbers once as written and once as IEEE doubles, which must give the
+//! same minor units. Every failing case is printed with the expected and the actual result.
 
 use std::collections::BTreeMap;
 

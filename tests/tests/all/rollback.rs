@@ -1,5 +1,5 @@
-//! A database that was put back: an old backup, a standby that lagged. It is read and not written, says so, and goes on
-//! when it is whole again or when the loss is accepted.
+//! A database that lost entries: an old backup, or a standby that lagged. It is read but not written, the service reports
+//! it, and writes continue when the database is whole again or the loss is accepted.
 
 use bookguard_core::evidence;
 use bookguard_tests::caller::{Caller, Reply};

@@ -1,6 +1,8 @@
-//! How the code is laid out, read from its sources: layers point one way, little is public, and an operation is offered everywhere.
+//! The layout of the code, read from its sources: layers point one way, little is public, a name means one thing, and every
+//! operation is offered everywhere.
 
 mod layers;
+mod names;
 mod operations;
 mod surface;
 

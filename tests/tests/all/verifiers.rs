@@ -1,8 +1,8 @@
-//! The code that docs/webhooks.md offers receivers, run on real deliveries and on what is none, in each of its languages; and
-//! the published Standard Webhooks libraries on the same.
+//! Runs the receiver code of docs/webhooks.md, in each of its languages, on real deliveries and on forged ones, and the
+//! published Standard Webhooks libraries on the same.
 //!
-//! A language that is not on the machine is passed over, with one line that says so; with `BOOKGUARD_TEST_LANGUAGES=required`
-//! it fails the test. The libraries are looked for in the folder that `BOOKGUARD_TEST_LIBRARIES` names.
+//! If a language is not installed, its test is skipped with one line of output; with `BOOKGUARD_TEST_LANGUAGES=required` it
+//! fails. The libraries are in the folder that `BOOKGUARD_TEST_LIBRARIES` names.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

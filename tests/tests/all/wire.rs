@@ -1,21 +1,21 @@
-//! The HTTP interface as it is on the wire: every documented status, and what comes in that should not.
+//! The HTTP interface on the wire: every documented status, and bad input.
 //!
-//! | module | asks |
+//! | module | tests |
 //! |---|---|
-//! | `statuses` | whether each operation gives each status it documents, and no other |
-//! | `world` | (the operations, and a server to ask them of) |
-//! | `documents` | what is served beside the operations |
-//! | `pages` | what people and programs find there before they know an operation |
-//! | `bodies` | what is said to JSON that is wrong, one of each kind of fault |
-//! | `objects` | what is said to bodies that are not JSON objects; that each operation reads its own body |
-//! | `policies` | what is said to policies that are none, and to what a partner cannot decide |
-//! | `refusals` | what is said to cancellations, decisions, new dates and acceptances that cannot be |
-//! | `queries` | what is said to query parameters and idempotency keys that are wrong |
-//! | `messages` | what is said to HTTP that is wrong, or only unusual |
-//! | `connections` | who may stay when there are too many, and who a client behind a proxy is |
-//! | `overload` | what is said to too much |
-//! | `packets` | when an evidence packet is made anew, and when it is the one made before |
-//! | `webhooks` | whether what is sent is what the interface document says |
+//! | `statuses` | that each operation gives every status it documents, and no other |
+//! | `world` | (the operations, and a server to call them on) |
+//! | `documents` | what is served besides the operations |
+//! | `pages` | the pages that people and programs find before they know an operation |
+//! | `bodies` | refusals of faulty JSON, one for each kind of fault |
+//! | `objects` | refusals of bodies that are not JSON objects; that each operation reads its own body |
+//! | `policies` | refusals of invalid policies, and of decisions that a partner cannot make |
+//! | `refusals` | refusals of cancellations, decisions, reschedules and acceptances |
+//! | `queries` | refusals of query parameters and idempotency keys |
+//! | `messages` | HTTP that is wrong, or only unusual |
+//! | `connections` | which connections stay when there are too many, and who a client behind a proxy is |
+//! | `overload` | refusals under overload |
+//! | `packets` | when an evidence packet is made anew, and when it is reused |
+//! | `webhooks` | deliveries against the interface document |
 
 mod bodies;
 mod connections;

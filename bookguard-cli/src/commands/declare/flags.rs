@@ -1,7 +1,7 @@
-//! The flags of an operation, from its own declaration: the parameters of its path and query, the fields of its body. The same
-//! list gives clap what can be typed, and makes the request of what was typed.
+//! The flags of an operation, from its own declaration: the parameters of its path and query, and the fields of its body.
+//! The same list tells clap what can be typed and builds the request from it.
 //!
-//! The operation judges the values: they go out as they were typed.
+//! The operation judges the values: they are sent as they were typed.
 
 mod declared;
 mod field;
@@ -12,7 +12,7 @@ use bookguard_core::operation::{Body, Method, Request, Route};
 use bookguard_core::session::Access;
 use clap::{Arg, ArgGroup, ArgMatches, value_parser};
 
-use self::field::{Field, Form, Place, Read};
+use self::field::{Field, FlagForm, Place, ReadFlag};
 use super::members::Members;
 use crate::failure::Failure;
 use crate::files::{self, REQUEST_BYTES};
@@ -20,21 +20,21 @@ use crate::files::{self, REQUEST_BYTES};
 const ONCE: &str = "idempotency-key";
 const JSON: &str = "json";
 
-/// What can be typed for an operation.
+/// The arguments of an operation.
 #[derive(Default)]
 pub struct Flags {
     fields: Vec<Field>,
-    /// What stands in no field: the whole body in a file, and the key that makes repeating harmless.
+    /// Arguments that are not fields: the whole body as a file, and the idempotency key.
     others: Vec<Arg>,
-    /// The body, where it is always the same.
+    /// The body, if it is always the same.
     body: Option<&'static str>,
     takes_body: bool,
     needs_one: bool,
 }
 
-/// What a declaration of a command changes; each names a field as the request does.
+/// Changes that a command makes to its flags. Each method names a field as the request does.
 impl Flags {
-    /// The flag is called so.
+    /// Renames the field's flag.
     pub(in crate::commands) fn name(&mut self, name: &str, flag: &str) -> &mut Self {
         let at = self.position(name);
         self.change(at, |field| field.called(flag));
@@ -44,25 +44,32 @@ impl Flags {
         self
     }
 
-    /// It is about something else than its declaration says.
+    /// Replaces the field's help text.
     pub(in crate::commands) fn says(&mut self, name: &str, about: &'static str) -> &mut Self {
         self.change(self.position(name), |field| {
             field.map(|arg| arg.help(about))
         })
     }
 
-    /// It is not a flag, but stands by itself.
+    /// Sets the name of the field's value in the help.
+    pub(in crate::commands) fn takes(&mut self, name: &str, value: &'static str) -> &mut Self {
+        self.change(self.position(name), |field| {
+            field.map(|arg| arg.value_name(value))
+        })
+    }
+
+    /// Makes the field a positional argument.
     pub(in crate::commands) fn positional(&mut self, name: &str) -> &mut Self {
         self.change(self.position(name), |field| field.map(|arg| arg.long(None)))
     }
 
-    /// It cannot be typed.
+    /// Removes the field.
     pub(in crate::commands) fn without(&mut self, name: &str) -> &mut Self {
         self.fields.retain(|field| field.name != name);
         self
     }
 
-    /// The flag that says null or false is called so.
+    /// Names the flag that sets the field to null or false.
     pub(in crate::commands) fn opposite(
         &mut self,
         name: &str,
@@ -71,27 +78,27 @@ impl Flags {
     ) -> &mut Self {
         let at = self.without_opposite(name);
         let form = match self.fields[at].form {
-            Form::Says(_) => Form::Says("false"),
-            _ => Form::Says("null"),
+            FlagForm::Says(_) => FlagForm::Says("false"),
+            _ => FlagForm::Says("null"),
         };
         let field = Field::new(Place::Body, name, about, form).called(flag);
         self.fields.insert(at + 1, field);
         self
     }
 
-    /// It is typed in a form of its own that stands for JSON.
+    /// Lets the field be typed in its own form, which `read` turns into JSON.
     pub(in crate::commands) fn read(
         &mut self,
         name: &str,
         about: &'static str,
-        read: Read,
+        read: ReadFlag,
     ) -> &mut Self {
         let at = self.without_opposite(name);
-        self.fields[at].form = Form::Read(read);
+        self.fields[at].form = FlagForm::Read(read);
         self.says(name, about)
     }
 
-    /// Where a field is, once it is the only one of its name.
+    /// The position of a field, after removing its opposite.
     fn without_opposite(&mut self, name: &str) -> usize {
         let at = self.position(name);
         if self.has_opposite(at) {
@@ -105,13 +112,13 @@ impl Flags {
         next.is_some_and(|next| next.name == self.fields[at].name)
     }
 
-    /// Nothing need be typed of the body: then it only shows.
+    /// Allows the command without any field of the body; it then only shows.
     pub(in crate::commands) fn may_change_nothing(&mut self) -> &mut Self {
         self.needs_one = false;
         self
     }
 
-    /// The whole body may come from a file instead.
+    /// Allows the whole body to come from a file instead.
     pub(in crate::commands) fn or_json(&mut self) {
         let mut ids = Vec::new();
         let of_body = |field: &&mut Field| field.place == Place::Body;
@@ -126,14 +133,14 @@ impl Flags {
         self.others.push(json_file(about).conflicts_with_all(ids));
     }
 
-    /// The whole body comes from a file.
+    /// Takes the whole body from a file.
     pub(in crate::commands) fn json(&mut self) {
         self.fields.retain(|field| field.place != Place::Body);
         self.others
             .push(json_file("The JSON, a file or standard input (-)").required(true));
     }
 
-    /// The body is always this.
+    /// Always sends this body.
     pub(in crate::commands) fn sends(&mut self, body: &'static str) {
         self.fields.retain(|field| field.place != Place::Body);
         self.body = Some(body);
@@ -157,7 +164,7 @@ impl Flags {
 }
 
 impl Flags {
-    /// Those of an operation's route.
+    /// The flags of an operation's route.
     pub(super) fn of(route: &Route) -> Self {
         let about = "Make repeating safe: the same key within 24 hours changes nothing and answers the same";
         let once = Arg::new(ONCE).long(ONCE).value_name("KEY").help(about);
@@ -171,13 +178,13 @@ impl Flags {
         }
     }
 
-    /// What can be typed, as clap knows it.
+    /// The arguments, as clap knows them.
     pub(super) fn shape(&self, command: clap::Command) -> clap::Command {
         let mut command = command;
         for (at, field) in self.fields.iter().enumerate() {
             let before = at.checked_sub(1).map(|at| &self.fields[at]);
             let before = before.filter(|before| before.name == field.name);
-            let exclusive = before.filter(|_| !matches!(field.form, Form::Nulls));
+            let exclusive = before.filter(|_| !matches!(field.form, FlagForm::Nulls));
             command = command.arg(match exclusive {
                 Some(before) => field.arg.clone().conflicts_with(before.arg.get_id()),
                 None => field.arg.clone(),
@@ -191,7 +198,7 @@ impl Flags {
         command.args(self.others.clone())
     }
 
-    /// The request that was typed.
+    /// Builds the request from what was typed.
     ///
     /// # Errors
     /// [`Failure::Usage`] for a file that cannot be read, and a value that cannot be sent.
@@ -216,7 +223,7 @@ impl Flags {
         Ok(request)
     }
 
-    /// The body that was typed.
+    /// Builds the body from what was typed.
     ///
     /// # Errors
     /// As [`Self::request`].

@@ -1,8 +1,8 @@
-//! A JSON object put together from texts that are JSON already. Invariant: no number passes through a float.
+//! A JSON object built from texts that are JSON already. Invariant: no number passes through a float.
 
 use std::fmt;
 
-/// Members in the order in which they were put.
+/// Members in the order in which they were added.
 #[derive(Debug, Default)]
 pub(in crate::commands) struct Members(Vec<(String, Member)>);
 
@@ -13,7 +13,7 @@ enum Member {
 }
 
 impl Members {
-    /// Puts a member, if there is one and none yet, where a path such as `talent.id` says.
+    /// Adds a member at a path such as `talent.id`, if there is a value and the member does not exist yet.
     pub(in crate::commands) fn put(&mut self, path: &str, json: Option<String>) {
         let Some(json) = json else { return };
         match path.split_once('.') {
@@ -22,7 +22,7 @@ impl Members {
         }
     }
 
-    /// Puts a pair of free name into an object, unless its name is there.
+    /// Adds a pair with any name to an object, unless the name exists.
     pub(super) fn put_pair(&mut self, object: &str, name: &str, json: String) -> bool {
         self.within(object).put_new(name, json)
     }
@@ -35,7 +35,7 @@ impl Members {
         new
     }
 
-    /// The object of this name, made if it is not there.
+    /// The object of this name, created if it does not exist.
     fn within(&mut self, name: &str) -> &mut Self {
         let known = self.0.iter().position(|(known, _)| known == name);
         let at = known.unwrap_or(self.0.len());

@@ -1,5 +1,5 @@
-//! A webhook receiver as a partner would write one: it takes the exact bytes, verifies both signatures with the
-//! library, and accepts only then.
+//! A webhook receiver as a partner would write one: it takes the exact bytes, verifies both signatures with the library,
+//! and only then accepts.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use tokio::task::JoinHandle;
 
 use crate::failure::Failure;
 
-/// Bytes of a webhook's body this receiver takes.
+/// The most bytes of a webhook's body that this receiver reads.
 const BODY_BYTES: usize = 64 * 1024;
 
-/// A webhook that was received and verified.
+/// A received and verified webhook.
 #[derive(Debug)]
 pub struct Hook {
     /// The event's id.
@@ -32,8 +32,8 @@ pub struct Hook {
     pub standard_signature: String,
 }
 
-/// A receiver that runs.
-pub struct Receiver {
+/// A running receiver.
+pub struct DemoReceiver {
     url: String,
     hooks: Hooks<Result<Hook, String>>,
     serving: JoinHandle<()>,
@@ -53,7 +53,7 @@ struct Envelope {
     booking_id: String,
 }
 
-impl Receiver {
+impl DemoReceiver {
     /// Starts on a free port of this machine.
     pub async fn start(secret: Secret) -> Result<Self, Failure> {
         let fail = |e: std::io::Error| {
@@ -75,7 +75,7 @@ impl Receiver {
             hooks: sender,
         });
         let serving = tokio::spawn(async move {
-            // It ends only when it is stopped; a fault shows as a webhook that never arrives.
+            // It ends only when it is stopped; an error shows as a webhook that never arrives.
             let _ = Server::new_with_acceptor(acceptor).run(routes).await;
         });
         Ok(Self {
@@ -93,7 +93,7 @@ impl Receiver {
     /// The next webhook.
     ///
     /// # Errors
-    /// [`Failure::NotVerified`] for one whose signatures do not hold, [`Failure::Unexpected`] when none comes.
+    /// [`Failure::NotVerified`] for a webhook whose signatures do not match, [`Failure::Unexpected`] if none arrives.
     pub async fn next(&mut self, patience: Duration) -> Result<Hook, Failure> {
         match tokio::time::timeout(patience, self.hooks.recv()).await {
             Ok(Some(Ok(hook))) => Ok(hook),
@@ -125,12 +125,12 @@ async fn receive(request: &Request, body: Body, inbox: Data<&Inbox>) -> StatusCo
     } else {
         StatusCode::UNAUTHORIZED
     };
-    // Nobody waits any more only while the demo ends.
+    // Nobody waits for it only while the demo ends.
     let _ = inbox.hooks.send(outcome).await;
     status
 }
 
-/// Verifies first, reads then.
+/// Verifies the webhook before reading it.
 fn read(secret: &Secret, request: &Request, body: &[u8]) -> Result<Hook, String> {
     let header = |name: &str| {
         request

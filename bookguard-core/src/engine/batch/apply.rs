@@ -1,4 +1,4 @@
-//! What a change does to the state of its batch.
+//! The effect of a change on the state of its batch.
 
 use std::collections::BTreeMap;
 
@@ -13,30 +13,10 @@ use crate::policy::PolicySetVersion;
 impl BatchState {
     /// Makes a change visible to the commands that follow.
     ///
-    /// `BookingAdded` and `Entry` need no trace here beyond counts and the size: nothing in the same batch can name a booking
-    /// whose id has not been answered yet, except through `chains`, which `Entry` updates.
+    /// `Entry` needs no trace here beyond counts and the size: nothing in the same batch can name a booking whose id has not
+    /// been answered yet, except through `chains`, which `Entry` updates.
     pub fn apply(&mut self, change: &Change) {
         match change {
-            Change::PartnerAdded { partner, .. } => {
-                let state = PartnerState::new((**partner).clone());
-                self.partners.insert(partner.partner_id, state);
-            }
-            Change::PartnerStatusChanged { partner_id, status } => {
-                self.with_partner(*partner_id, |state| state.partner.status = *status);
-            }
-            Change::KeyAdded { partner_id, key } => self.add_key(*partner_id, key.key.clone()),
-            Change::KeyRevoked { api_key_id, at } => self.revoke_key(api_key_id, *at),
-            Change::PolicyAdded {
-                partner_id,
-                kept,
-                versions,
-            } => self.with_partner(*partner_id, |state| state.put_policy(kept, *versions)),
-            Change::PartnerDecided {
-                partner_id,
-                settings,
-            } => self.with_partner(*partner_id, |state| {
-                state.partner.settings = (**settings).clone();
-            }),
             Change::Entry(entry) => self.append(entry),
             Change::LogRenamed { origin, vkey } => {
                 self.origin.clone_from(origin);
@@ -47,12 +27,83 @@ impl BatchState {
                 self.bookings
                     .insert(booking.booking.booking_id, (**booking).clone());
             }
-            Change::EventAdded(event) => {
-                self.with_partner(event.partner_id, |state| {
-                    state.events = event.seq;
-                    state.usage.count_event(event.event_id.made_at());
-                });
+            Change::Swept(sweep) => self.sweep = Some(*sweep),
+            Change::PartnerAdded { .. }
+            | Change::PartnerStatusChanged { .. }
+            | Change::PartnerDecided { .. }
+            | Change::QuotaSet { .. }
+            | Change::PolicyAdded { .. }
+            | Change::KeyAdded { .. }
+            | Change::KeyRevoked { .. }
+            | Change::BookingAdded(_) => self.apply_to_partner(change),
+            Change::EventAdded(_)
+            | Change::EventRetried { .. }
+            | Change::EventPruned { .. }
+            | Change::DeliveryAdded { .. }
+            | Change::DeliveryUpdated { .. }
+            | Change::DeliveryRenewed { .. }
+            | Change::RecoveryAdded { .. }
+            | Change::RecoveryUpdated { .. } => self.apply_to_event(change),
+            Change::EndpointAdded { .. }
+            | Change::EndpointChanged { .. }
+            | Change::EndpointHealthChanged { .. }
+            | Change::EndpointDeleted { .. }
+            | Change::SecretAdded { .. }
+            | Change::SecretsForgotten { .. } => self.apply_to_endpoint(change),
+            Change::AttemptAdded { .. }
+            | Change::AnswerReplaced { .. }
+            | Change::AnswersForgotten { .. }
+            | Change::WriteTried => {}
+        }
+    }
+
+    /// What changes a partner's record, keys, policies or usage.
+    fn apply_to_partner(&mut self, change: &Change) {
+        match change {
+            Change::PartnerAdded { partner, .. } => {
+                let state = PartnerState::new((**partner).clone());
+                self.partners.insert(partner.partner_id, state);
             }
+            Change::PartnerStatusChanged { partner_id, status } => {
+                self.with_partner(*partner_id, |state| state.partner.status = *status);
+            }
+            Change::PartnerDecided {
+                partner_id,
+                settings,
+            } => self.with_partner(*partner_id, |state| {
+                state.partner.settings = (**settings).clone();
+            }),
+            Change::QuotaSet { partner_id, quota } => {
+                self.with_partner(*partner_id, |state| state.quota = *quota);
+            }
+            Change::PolicyAdded {
+                partner_id,
+                kept,
+                versions,
+            } => self.with_partner(*partner_id, |state| state.put_policy(kept, *versions)),
+            Change::KeyAdded { partner_id, key } => self.add_key(*partner_id, key.key.clone()),
+            Change::KeyRevoked { api_key_id, at } => self.revoke_key(api_key_id, *at),
+            Change::BookingAdded(new) => self.with_partner(new.booking.partner_id, |state| {
+                state.usage.bookings += 1;
+                state.usage.bytes += new.bytes();
+            }),
+            _ => {}
+        }
+    }
+
+    /// What changes an event, its deliveries, or how far a recovery of events is.
+    fn apply_to_event(&mut self, change: &Change) {
+        match change {
+            Change::EventAdded(event) => self.with_partner(event.partner_id, |state| {
+                state.events = event.seq;
+                state.usage.count_event(event.event_id.made_at());
+            }),
+            Change::EventRetried { event_id, retries } => {
+                if let Some(event) = self.events.get_mut(event_id) {
+                    event.retries = *retries;
+                }
+            }
+            Change::EventPruned { event_id, pruned } => self.prune(event_id, *pruned),
             Change::DeliveryAdded {
                 event_id,
                 endpoint_id,
@@ -72,50 +123,13 @@ impl BatchState {
                 self.take_room(*endpoint_id, state);
                 self.deliveries.insert((*event_id, *endpoint_id), *state);
             }
-            // Whoever holds it holds it still.
+            // The holder keeps its lease, so this takes no room.
             Change::DeliveryRenewed {
                 event_id,
                 endpoint_id,
                 state,
             } => {
                 self.deliveries.insert((*event_id, *endpoint_id), *state);
-            }
-            Change::EventRetried { event_id, retries } => {
-                if let Some(event) = self.events.get_mut(event_id) {
-                    event.retries = *retries;
-                }
-            }
-            Change::EventPruned { event_id, pruned } => self.prune(event_id, *pruned),
-            Change::Swept(sweep) => self.sweep = Some(*sweep),
-            Change::EndpointAdded {
-                partner_id,
-                endpoint,
-            } => {
-                self.with_partner(*partner_id, |state| {
-                    state.endpoints.push((**endpoint).clone())
-                });
-            }
-            Change::EndpointHealthChanged {
-                endpoint_id,
-                health,
-            } => {
-                if let Some(known) = self.health.get_mut(endpoint_id) {
-                    *known = *health;
-                }
-                self.with_endpoint(endpoint_id, |endpoint| {
-                    *endpoint = endpoint.clone().with_health(*health);
-                });
-            }
-            Change::EndpointChanged { endpoint, .. } => {
-                self.with_endpoint(&endpoint.endpoint_id, |known| known.clone_from(endpoint));
-            }
-            Change::SecretAdded { owner, term, .. } => {
-                self.secrets.entry(*owner).or_default().push(*term);
-            }
-            Change::SecretsForgotten { owner, made_before } => {
-                if let Some(terms) = self.secrets.get_mut(owner) {
-                    terms.retain(|term| made_before.is_some_and(|before| term.made >= before));
-                }
             }
             Change::RecoveryAdded {
                 partner_id,
@@ -128,18 +142,43 @@ impl BatchState {
                 let now = (*partner_id, (**recovery).clone());
                 self.recoveries.insert(recovery.recovery_id, now);
             }
-            Change::EndpointDeleted { endpoint_id, .. } => self.delete_endpoint(*endpoint_id),
-            Change::QuotaSet { partner_id, quota } => {
-                self.with_partner(*partner_id, |state| state.quota = *quota);
-            }
-            Change::BookingAdded(new) => self.with_partner(new.booking.partner_id, |state| {
-                state.usage.bookings += 1;
-                state.usage.bytes += new.bytes();
+            _ => {}
+        }
+    }
+
+    /// What changes an endpoint or the secrets that deliveries are signed with.
+    fn apply_to_endpoint(&mut self, change: &Change) {
+        match change {
+            Change::EndpointAdded {
+                partner_id,
+                endpoint,
+            } => self.with_partner(*partner_id, |state| {
+                state.endpoints.push((**endpoint).clone());
             }),
-            Change::AttemptAdded { .. }
-            | Change::AnswerReplaced { .. }
-            | Change::AnswersForgotten { .. }
-            | Change::WriteTried => {}
+            Change::EndpointChanged { endpoint, .. } => {
+                self.with_endpoint(&endpoint.endpoint_id, |known| known.clone_from(endpoint));
+            }
+            Change::EndpointHealthChanged {
+                endpoint_id,
+                health,
+            } => {
+                if let Some(known) = self.health.get_mut(endpoint_id) {
+                    *known = *health;
+                }
+                self.with_endpoint(endpoint_id, |endpoint| {
+                    *endpoint = endpoint.clone().with_health(*health);
+                });
+            }
+            Change::EndpointDeleted { endpoint_id, .. } => self.delete_endpoint(*endpoint_id),
+            Change::SecretAdded { owner, term, .. } => {
+                self.secrets.entry(*owner).or_default().push(*term);
+            }
+            Change::SecretsForgotten { owner, made_before } => {
+                if let Some(terms) = self.secrets.get_mut(owner) {
+                    terms.retain(|term| made_before.is_some_and(|before| term.made >= before));
+                }
+            }
+            _ => {}
         }
     }
 
@@ -194,7 +233,7 @@ impl BatchState {
             .for_each(change);
     }
 
-    /// A delivery that goes into the courier's hands leaves less room for the next.
+    /// A delivery leased to the courier leaves less room for the next.
     fn take_room(&mut self, endpoint_id: EndpointId, state: &DeliveryState) {
         if state.lease.is_some()
             && let Some(room) = self.room.get_mut(&endpoint_id)

@@ -1,4 +1,4 @@
-//! What an Idempotency-Key does to a command.
+//! The effect of an Idempotency-Key on a command.
 
 use crate::features::fixture::*;
 
@@ -16,7 +16,7 @@ fn a_remembered_answer_is_replayed_and_another_request_refused() {
     let mut state = BatchState::default();
     state.prior.insert(
         [1; 32],
-        Prior::Stored {
+        RememberedAnswer::Stored {
             request: [2; 32],
             answer: Arc::from(&b"x"[..]),
         },
@@ -28,7 +28,7 @@ fn a_remembered_answer_is_replayed_and_another_request_refused() {
     );
     state.prior.insert(
         [1; 32],
-        Prior::Pending {
+        RememberedAnswer::Pending {
             request: [2; 32],
             command: 0,
         },

@@ -1,4 +1,5 @@
-//! Room: what is born in the courier's hands, what a claim takes, and what is left to others.
+//! Room for deliveries: how many new ones are leased to the courier, how many a claim takes, and what is left for
+//! others.
 
 use super::*;
 use crate::limits::QUEUED_PER_ENDPOINT;
@@ -37,7 +38,7 @@ fn terms(standing: EndpointStanding, most: usize) -> EndpointAllowance {
     EndpointAllowance { standing, most }
 }
 
-/// How many deliveries may be born in the courier's hands.
+/// How many new deliveries may be leased to the courier.
 fn births(outbox: &Outbox, endpoint_id: EndpointId, failures: u32) -> usize {
     let endpoint = serde_json::json!({
         "endpointId": endpoint_id, "url": "https://example.com/", "events": [], "ownSecret": false,
@@ -134,7 +135,7 @@ fn however_many_endpoints_are_dead_there_is_room_for_others() {
         outbox.hand_over(vec![claimed; *most]);
     }
     assert_eq!(of.len(), 250, "every partner has some");
-    // One that comes late has its place, and a healthy endpoint comes first and has all its room.
+    // A partner that comes late has its place, and a healthy endpoint comes first and has all its room.
     let (late, good) = (endpoint(60_000), endpoint(60_001));
     outbox.set(
         good,

@@ -1,9 +1,9 @@
-//! How long commands are gathered before a commit.
+//! Decides how long to gather commands before a commit.
 //!
-//! On a disk that takes its time to flush, callers that wait for each answer split in two halves that take turns: one
-//! half's commands arrive while the other's are flushed, so that a flush carries half of what it could. Waiting for
-//! those that were just answered, while they keep coming back, puts all into one flush. Invariants: where flushing is
-//! fast nothing is waited for; otherwise never longer than the disk took last time.
+//! If flushing takes time, callers that wait for each answer split into two halves that take turns: one half's commands
+//! arrive while the other half's are flushed, so each flush carries only half of what it could. Waiting for the callers
+//! that were just answered, as long as they keep coming back, puts all of them into one flush. Invariants: on a fast
+//! disk there is no wait, and otherwise no wait is longer than the disk's last flush.
 
 use std::time::{Duration, Instant};
 
@@ -11,24 +11,24 @@ use tokio::sync::mpsc::Receiver;
 
 use crate::limits::BATCH;
 
-/// What a command's share of a batch takes the processor; what a batch took beyond is the disk's time.
+/// The processor time that one command adds to a batch. The rest of a batch's time is the disk's.
 const SHARE: Duration = Duration::from_micros(25);
-/// Disk time from which waiting pays.
+/// The disk time from which waiting pays off.
 const SLOW: Duration = Duration::from_micros(500);
-/// How long to wait for the next to come back before the others are kept waiting no longer.
+/// How long to wait for the next command before giving up on more.
 const STEP: Duration = Duration::from_micros(100);
 
 /// What is known from the last batch.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// How many commands there can be at a time, as far as was seen.
+    /// The most commands that can arrive at a time, as far as was seen.
     expected: usize,
-    /// How long to wait for them at most.
+    /// The longest wait for them.
     patience: Duration,
 }
 
 impl Pace {
-    /// A batch of `commands` took so long, and `waiting` more have come meanwhile.
+    /// Notes that a batch of `commands` took this long, and that `waiting` more arrived meanwhile.
     pub(super) fn note(&mut self, commands: usize, waiting: usize, took: Duration) {
         let processor = SHARE.saturating_mul(u32::try_from(commands).unwrap_or(u32::MAX));
         let disk = took.saturating_sub(processor);
@@ -36,7 +36,7 @@ impl Pace {
         self.patience = if disk < SLOW { Duration::ZERO } else { disk };
     }
 
-    /// Adds to a batch what has come, and what comes while it is worth waiting for.
+    /// Adds the commands that have arrived to a batch, and those that arrive while waiting pays off.
     pub(super) fn gather<T>(&self, jobs: &mut Receiver<T>, batch: &mut Vec<T>) {
         if self.patience.is_zero() {
             return;
@@ -65,7 +65,7 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// What is in the batch, one command there and `waiting` in the queue, after this was noted.
+    /// The size of a batch after this note, with one command in it and `waiting` in the queue.
     fn gathered(commands: usize, waiting: usize, took: Duration) -> usize {
         let (sender, mut jobs) = channel(1_000);
         for n in 1..=waiting {
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn those_that_do_not_come_back_are_not_waited_for() {
-        // Ten seconds of patience, and nobody comes.
+        // Ten seconds of patience, and no command arrives.
         let (_sender, mut jobs) = channel::<usize>(1);
         let mut pace = Pace::default();
         pace.note(60, 4, 10_000 * MS);

@@ -1,14 +1,14 @@
-//! What waits for the writer: each command with where its answer goes, whatever its reply is.
+//! The writer's queue: each command with the receiver of its answer, whatever the type of its reply.
 //!
-//! Invariant: an answer leaves only when the writer says that its batch is durable; until then it stays here.
+//! Invariant: an answer stays here until the writer says that its batch is durable.
 
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use crate::engine::batch::{BatchState, Prior};
+use crate::engine::batch::{BatchState, RememberedAnswer};
 use crate::engine::change::Change;
-use crate::engine::command::{Answer, CommandOutcome, Envelope, Head};
+use crate::engine::command::{CommandOutcome, Envelope, Head, Written};
 use crate::engine::decide::{Decision, decide};
 use crate::engine::needs::Needs;
 use crate::error::Error;
@@ -17,40 +17,40 @@ use crate::store::commit::Answered;
 
 /// A command in the writer's queue.
 pub(super) trait Queued: Send {
-    /// Adds what the command has to see.
+    /// Adds the rows that the command needs.
     fn needs(&self, needs: &mut Needs);
 
-    /// Decides the command, number `index` of its batch, and makes what it causes visible to those behind it.
+    /// Decides the command, number `index` of its batch, and makes its changes visible to later commands.
     fn decide(&mut self, batch: &mut BatchState, index: usize, changes: &mut Vec<Change>);
 
-    /// Completes the reply with the head after the batch; what is to be remembered of it, if anything.
+    /// Completes the reply with the head after the batch. Returns the answer to remember, if any.
     fn complete(&mut self, head: &Head, seal: &Seal) -> Option<Answered>;
 
-    /// The earlier command of the batch whose answer this one shares, because it is the same request again.
+    /// The earlier command of the batch whose answer this one shares, because it is the same request.
     fn twin(&self) -> Option<usize>;
 
-    /// The answer as it is sent, where it is to be remembered.
+    /// The answer's body as sent, if it is to be remembered.
     fn body(&self) -> Option<&[u8]>;
 
-    /// Answers as an earlier request was answered.
+    /// Replaces the answer with that of an earlier request.
     fn replay(&mut self, body: Option<&[u8]>);
 
-    /// Whether it is answered as an earlier request was.
+    /// Whether the answer is that of an earlier request.
     fn is_replayed(&self) -> bool;
 
-    /// Whether it only tries out whether writing works.
+    /// Whether it only tests that writing works.
     fn is_probe(&self) -> bool;
 
-    /// Tells the caller: what was decided, or why nothing of the batch was kept.
+    /// Sends the outcome to the caller, or `refused` if nothing of the batch was kept.
     fn answer(self: Box<Self>, refused: Option<&Error>);
 }
 
-/// A command, where its outcome goes, and what that will be.
+/// A command, the receiver of its outcome, and the outcome.
 struct Job<R> {
     asked: Envelope<R>,
     waiter: oneshot::Sender<CommandOutcome<R>>,
     decided: Option<Result<Decided<R>, Error>>,
-    /// The fresh answer's body, if it is to be remembered.
+    /// The body of the fresh answer, if it is to be remembered.
     body: Option<Vec<u8>>,
 }
 
@@ -60,7 +60,7 @@ enum Decided<R> {
     Same(usize),
 }
 
-/// Makes a command ready for the queue; the receiver yields its outcome once it is durable.
+/// Prepares a command for the queue. The receiver yields its outcome once it is durable.
 pub(super) fn queued<R: Send + 'static>(
     asked: Envelope<R>,
 ) -> (Box<dyn Queued>, oneshot::Receiver<CommandOutcome<R>>) {
@@ -91,7 +91,7 @@ impl<R: Send + 'static> Queued for Job<R> {
                 caused.iter().for_each(|change| batch.apply(change));
                 changes.extend(caused);
                 if let Some(remember) = &self.asked.remember {
-                    let pending = Prior::Pending {
+                    let pending = RememberedAnswer::Pending {
                         request: remember.request,
                         command: index,
                     };
@@ -149,12 +149,12 @@ impl<R: Send + 'static> Queued for Job<R> {
         let undecided = || Error::internal("a command was answered before it was decided");
         let outcome = match (refused, self.decided) {
             (Some(refused), _) => Err(refused.clone()),
-            (None, Some(Ok(Decided::Fresh(reply)))) => Ok(Answer::Fresh(reply)),
-            (None, Some(Ok(Decided::Replayed(body)))) => Ok(Answer::Replayed(body)),
+            (None, Some(Ok(Decided::Fresh(reply)))) => Ok(Written::Fresh(reply)),
+            (None, Some(Ok(Decided::Replayed(body)))) => Ok(Written::Replayed(body)),
             (None, Some(Err(refusal))) => Err(refusal),
             (None, Some(Ok(Decided::Same(_))) | None) => Err(undecided()),
         };
-        // A caller that went away has nobody to tell; what it asked for is done all the same.
+        // If the caller went away, the command takes effect all the same.
         let _ = self.waiter.send(outcome);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use crate::engine::answers::ForgetAnswers;
-use crate::engine::command::Answer;
+use crate::engine::command::Written;
 use crate::features::partners::{RegisterPartner, Registration};
 use crate::guard::Guard;
 use crate::key_file::LedgerKey;
@@ -12,12 +12,12 @@ use crate::model::{Partner, PartnerSettings, PartnerStatus, Timestamp};
 use crate::store::Store;
 use crate::store::conn::{Rows, Statement};
 
-/// Fails the step it is told to, counted over all connections, once.
+/// Fails once, at the given step, counted over all connections.
 struct Faulty {
     inner: Box<dyn Conn>,
     steps: Arc<AtomicUsize>,
     fail_at: usize,
-    /// Whether a failing COMMIT was carried out all the same, as when only its answer is lost.
+    /// Whether a failing COMMIT takes effect anyway, as if only its answer were lost.
     commit_happens: bool,
 }
 
@@ -109,7 +109,7 @@ impl Bench {
         start(deps).unwrap()
     }
 
-    /// The log as a node that starts knows it.
+    /// The log as a starting node knows it.
     fn log(&self) -> Arc<Log> {
         let file = self.folder.path().join("b.seen");
         let guard = Guard::open(file, |_| {}).unwrap();
@@ -210,7 +210,7 @@ fn a_commit_whose_answer_is_lost_happens_once_under_its_idempotency_key() {
         "the outcome is unknown to the caller"
     );
     assert_eq!(bench.partners(), 1);
-    assert!(matches!(ask(&inbox, register(1)), Ok(Answer::Replayed(body)) if *body == *b"answer"));
+    assert!(matches!(ask(&inbox, register(1)), Ok(Written::Replayed(body)) if *body == *b"answer"));
     assert_eq!(bench.partners(), 1);
 }
 

@@ -1,8 +1,8 @@
-//! Facts in every order: those that the rules allow make a booking, every other is refused.
+//! Facts in every order: those that the rules allow form a booking, all others are refused.
 
 use super::*;
 use crate::evidence::NotificationOutcome;
-use crate::evidence::facts::{LeafPlace, Resolved, Settled};
+use crate::evidence::facts::{LeafPlace, NotificationFact, ResolutionFact};
 use crate::evidence::verify::tests::fixture::booking;
 use crate::ledger::{Hash, LeafKind};
 use crate::model::{Amount, Currency, EndpointId, EventId, EventType};
@@ -36,9 +36,9 @@ fn terms() -> Terms {
     Terms::freeze(policy, &booked, MissingZone::Refuse).unwrap()
 }
 
-fn created() -> Created {
+fn created() -> CreationFact {
     let terms = terms();
-    Created::of(
+    CreationFact::of(
         &booking(1, at(0), &terms, None),
         FrozenTerms::of(&terms).hash(),
     )
@@ -49,12 +49,12 @@ fn fact(kind: LeafKind, n: u64, state: &BookingState) -> Fact {
     let (booking_id, now) = (state.booking.booking_id, at(n));
     match kind {
         C => created().into(),
-        P => Protected {
+        P => ProtectionFact {
             protected_at: now,
             terms_hash: state.terms_hash_in_force(),
         }
         .into(),
-        M => Rescheduled {
+        M => RescheduleFact {
             rescheduled_at: now,
             event_date: at(9_000_000 + n),
             time_zone: Some(format!("Zone/{n}")),
@@ -78,7 +78,7 @@ fn fact(kind: LeafKind, n: u64, state: &BookingState) -> Fact {
         .into(),
         X => cancellation(state, now).into(),
         R => resolution(state, now).into(),
-        W => Settled {
+        W => NotificationFact {
             notification: notification(n),
         }
         .into(),
@@ -99,7 +99,7 @@ fn cancellation(state: &BookingState, now: Timestamp) -> Cancellation {
     }
 }
 
-fn resolution(state: &BookingState, now: Timestamp) -> Resolved {
+fn resolution(state: &BookingState, now: Timestamp) -> ResolutionFact {
     let id = ResolutionId::new(now, [1; 10]);
     let terms = terms();
     let resolution = match state.resolution() {
@@ -124,10 +124,10 @@ fn resolution(state: &BookingState, now: Timestamp) -> Resolved {
             Resolution::of(&canceled, evaluation, partner_id, id, protected)
         }
     };
-    Resolved { resolution }
+    ResolutionFact { resolution }
 }
 
-/// The event of the booking's recording was accepted by another endpoint each time.
+/// A delivery of the event of the booking's recording, accepted by another endpoint each time.
 fn notification(n: u64) -> Notification {
     Notification {
         event_id: EventId::new(at(0), [1; 10]),
@@ -161,7 +161,7 @@ fn facts(kinds: &[LeafKind]) -> Vec<Logged<Fact>> {
             place: place(n),
             fact,
         };
-        // One that cannot follow changes nothing.
+        // A fact that cannot follow changes nothing.
         let _ = state.apply(logged.clone());
         logged
     });
@@ -265,7 +265,7 @@ fn every_other_order_is_refused() {
         &[C, P, W, P],
         &[C, W, C],
     ] {
-        // A third resolution decides a decision, which the second one has to make first.
+        // A third resolution would decide a decision, which the second one would have to be.
         assert!(fold(kinds).is_err(), "{kinds:?}");
     }
 }
@@ -290,8 +290,8 @@ fn a_fact_that_contradicts_those_before_it_is_refused() {
     };
     let other = booking(2, at(0), &terms(), None).booking_id;
     for change in [
-        |fact: &mut Protected| fact.terms_hash.push('0'),
-        |fact: &mut Protected| fact.protected_at = at(10),
+        |fact: &mut ProtectionFact| fact.terms_hash.push('0'),
+        |fact: &mut ProtectionFact| fact.protected_at = at(10),
     ] {
         let change = |fact: &mut Fact| match fact {
             Fact::BookingProtected(fact) => change(fact),
@@ -300,9 +300,9 @@ fn a_fact_that_contradicts_those_before_it_is_refused() {
         refused(&state, &change, P);
     }
     for change in [
-        |fact: &mut Rescheduled| fact.former.at = at(8),
-        |fact: &mut Rescheduled| fact.rescheduled_at = at(10),
-        |fact: &mut Rescheduled| fact.at = Some(at(20)),
+        |fact: &mut RescheduleFact| fact.former.at = at(8),
+        |fact: &mut RescheduleFact| fact.rescheduled_at = at(10),
+        |fact: &mut RescheduleFact| fact.at = Some(at(20)),
     ] {
         let change = |fact: &mut Fact| match fact {
             Fact::BookingRescheduled(fact) => change(fact),

@@ -1,13 +1,14 @@
-//! What a packet says in plain: that it is what the proven records say, and what anybody computes from them.
+//! Checks the readable contents of a packet: they must be what the proven records hold, or follow from them.
 
 use serde_json::{Map, Value};
 
+use super::super::acceptance;
 use super::super::facts::{Fact, LeafPlace, Logged};
 use super::super::frozen;
 use super::super::packet::{Packet, PacketEntry, evaluate};
 use super::super::state::BookingState;
-use super::super::summary::{Material, summarize};
-use super::{Outcome, Verification, acceptance, deliveries, resolution, terms};
+use super::super::summary::{SummaryInput, summarize};
+use super::{Outcome, Verification, deliveries, resolution, terms};
 use crate::ledger::jcs::differences;
 use crate::ledger::{Checkpoint, LeafKind};
 use crate::model::Booking;
@@ -20,8 +21,8 @@ impl Verification {
         entries: &[(LeafKind, LeafPlace)],
         head: &Checkpoint,
     ) {
-        // The summary of the policy and all that the terms repeat of the booking comes from what is shown; that it is also
-        // what is recorded is checked on the booking itself.
+        // The policy's summary and what the terms repeat of the booking come from what is shown. The check of the booking
+        // itself compares them with what is recorded.
         let current = packet
             .terms
             .clone()
@@ -75,7 +76,7 @@ impl Verification {
     }
 }
 
-/// The facts that the entries disclose, read exactly.
+/// Reads the facts that the entries disclose, exactly.
 fn facts(packet: &Packet, entries: &[(LeafKind, LeafPlace)]) -> Result<Vec<Logged<Fact>>, String> {
     let read = |(entry, (kind, place)): (&PacketEntry, &(LeafKind, LeafPlace))| {
         let members = entry.disclosures.iter();
@@ -153,7 +154,7 @@ fn evaluation(packet: &Packet, state: &BookingState, terms: &Terms) -> Outcome {
 }
 
 fn summary(packet: &Packet, facts: &[Logged<Fact>], head: &Checkpoint) -> Outcome {
-    let anew = summarize(&Material {
+    let anew = summarize(&SummaryInput {
         origin: &head.origin,
         created_at: packet.created_at,
         booking: &packet.booking,

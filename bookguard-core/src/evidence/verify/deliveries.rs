@@ -1,5 +1,5 @@
-//! What was sent to the partner: how each delivery ended is shown as recorded, and nothing shown contradicts it. Hosts,
-//! and what happened before the last attempt or since it, is the service's word.
+//! Checks deliveries: each end is shown as recorded, and nothing shown contradicts it. Hosts, and what happened before the
+//! last attempt or after it, are only the service's statement.
 
 use super::super::notification::Notification;
 use super::super::packet::{Packet, PacketDelivery};
@@ -8,11 +8,11 @@ use super::Outcome;
 use crate::limits::{DELIVERIES_PER_EVENT, PACKET_ATTEMPTS};
 use crate::model::{DeliveryStatus, EventId};
 
-/// That the deliveries shown are such as the records of the ledger allow, every end that is recorded among them.
+/// Checks that the deliveries shown are compatible with the ledger's records, and include every recorded end.
 pub(super) fn check(packet: &Packet, state: &BookingState) -> Outcome {
     let recorded: Vec<&Notification> = state.settled.iter().map(|known| &known.fact).collect();
     let causes = state.causes();
-    // Each is compared with all others below, which many thousands in a forged packet would make a long work.
+    // The checks below compare each delivery with all others, which would take long for many thousands in a forged packet.
     let most = causes.total() * DELIVERIES_PER_EVENT;
     if packet.deliveries.len() > most {
         return Err(format!(
@@ -66,7 +66,7 @@ pub(super) fn check(packet: &Packet, state: &BookingState) -> Outcome {
     Ok(words(&shown, &recorded))
 }
 
-/// Why two deliveries cannot both be there.
+/// Why two deliveries cannot both exist.
 fn clash(one: &PacketDelivery, other: &PacketDelivery) -> Option<&'static str> {
     if one.event_id != other.event_id {
         return None;
@@ -80,7 +80,7 @@ fn clash(one: &PacketDelivery, other: &PacketDelivery) -> Option<&'static str> {
     .then_some("it is shown twice")
 }
 
-/// Why a delivery cannot be as it is shown, the ledger's records of the booking given.
+/// Why a delivery, as shown, contradicts the ledger's records of the booking.
 fn contradiction(delivery: &PacketDelivery, recorded: &[&Notification]) -> Option<&'static str> {
     let own = recorded
         .iter()
@@ -109,7 +109,7 @@ fn contradiction(delivery: &PacketDelivery, recorded: &[&Notification]) -> Optio
     history(delivery)
 }
 
-/// Why its attempts cannot be those that led to the ends recorded. After a time the service keeps them no longer.
+/// Why the attempts shown cannot have led to the recorded ends. The service prunes attempts after some time.
 fn history(delivery: &PacketDelivery) -> Option<&'static str> {
     let attempts = &delivery.history;
     if attempts.is_empty() {

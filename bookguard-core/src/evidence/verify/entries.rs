@@ -1,4 +1,5 @@
-//! The entries of a packet: that each is in the ledger, that they are one unbroken chain, and what they committed to.
+//! Checks the entries of a packet: each is in the ledger, they form one unbroken chain, and their values are the committed
+//! ones.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -23,7 +24,7 @@ struct Link {
 }
 
 impl Verification {
-    /// Checks all entries; of what kind and where they are, and the head they lead to, unless a check failed.
+    /// Checks all entries. Returns their kinds and places, and the ledger's head that proves them, unless a check failed.
     pub(super) fn entries(
         &mut self,
         packet: &Packet,
@@ -79,7 +80,7 @@ impl Verification {
     }
 }
 
-/// Reads the leaf, its version before anything else, and proves it.
+/// Reads the leaf, beginning with its version, and proves it.
 fn prove(entry: &PacketEntry, key: &VerifierKey) -> Result<(Link, Checkpoint), String> {
     let bytes =
         decode(&entry.leaf).ok_or("The record's leaf is not valid base64; it was changed.")?;
@@ -102,7 +103,7 @@ fn prove(entry: &PacketEntry, key: &VerifierKey) -> Result<(Link, Checkpoint), S
     Ok((link, head))
 }
 
-/// That the leaf commits to the body, and that the body is of a known kind.
+/// Checks that the leaf commits to the body, and that the body is of a known kind.
 fn committed(entry: &PacketEntry, link: &Link) -> Result<LeafKind, String> {
     let salt = bytes_of(&entry.salt).ok_or("The record's salt is not 32 bytes in base64url.")?;
     entry
@@ -117,7 +118,7 @@ fn committed(entry: &PacketEntry, link: &Link) -> Result<LeafKind, String> {
     })
 }
 
-/// That every value shown is the one committed to, and that every value committed to is shown.
+/// Checks that every value shown is the committed one, and that every committed value is shown.
 fn disclosed(entry: &PacketEntry) -> Outcome {
     let names: Vec<&str> = entry
         .disclosures
@@ -148,7 +149,7 @@ fn disclosed(entry: &PacketEntry) -> Outcome {
     ))
 }
 
-/// That the entries are one booking's, from its first on, without gap or repeat, under one head of the ledger.
+/// Checks that the entries belong to one booking, from its first on, without gap or repetition, under one head of the ledger.
 fn chain(packet: &Packet, links: &[(Link, Checkpoint)]) -> Outcome {
     let Some((first, _)) = links.first() else {
         return Err("The packet has no records.".to_owned());
@@ -191,7 +192,7 @@ fn chain(packet: &Packet, links: &[(Link, Checkpoint)]) -> Outcome {
         }
         before = Some(link);
     }
-    // Whoever holds the key can leave out the last record and sign the rest, which no packet alone can show.
+    // The holder of the key can leave out the last record and sign the rest; no packet alone can reveal that.
     let chained = match links.len() {
         1 => "This record is the first of the booking".to_owned(),
         n => format!(

@@ -1,11 +1,11 @@
-//! How a canceled booking was resolved: shown as recorded, and recomputed from the terms alone.
+//! Checks the resolution of a canceled booking: shown as recorded, and recomputed from the terms alone.
 
 use super::super::packet::Packet;
 use super::super::state::BookingState;
 use super::Outcome;
 use crate::policy::{self, Cancellation, Evaluation, Resolution, Terms, Zone};
 
-/// That the packet shows the recorded resolution, and that its amounts are what policy and facts give.
+/// Checks that the packet shows the recorded resolution, and that policy and facts give its amounts.
 pub(super) fn check(packet: &Packet, state: &BookingState, terms: &Terms) -> Outcome {
     let Some((cancellation, latest)) = state.cancellation.as_ref().zip(state.resolution()) else {
         return match packet.resolution {
@@ -26,14 +26,14 @@ pub(super) fn check(packet: &Packet, state: &BookingState, terms: &Terms) -> Out
     recomputed(state, cancellation, terms)
 }
 
-/// Evaluates the cancellation anew, and repeats what a person decided.
+/// Evaluates the cancellation again, and repeats a person's decision.
 fn recomputed(state: &BookingState, cancellation: &Cancellation, terms: &Terms) -> Outcome {
     let subject = state.subject(terms, None);
     let mut said = String::new();
     for resolution in state.resolutions.iter().map(|logged| &logged.fact) {
         let anew = match &resolution.decision {
             None => policy::evaluate(&subject, &cancellation.question()),
-            // It has the first one's place, which is in the same list.
+            // The decision refers to the first resolution, which is in the same list.
             Some(decision) => (state.resolutions[0].fact)
                 .decided(decision.clone(), resolution.resolution_id, terms)
                 .map(|decided| decided.evaluation),
@@ -56,8 +56,8 @@ fn recomputed(state: &BookingState, cancellation: &Cancellation, terms: &Terms) 
     ))
 }
 
-/// That an evaluation is the recorded one. Time-zone tables change, and with them the words in which a deadline is told
-/// on the wall clock; never an instant or a sum, which stand in the frozen schedule.
+/// Checks that an evaluation equals the recorded one. Time zone tables change, and with them the wording of a deadline on
+/// the wall clock, but never an instant or an amount: those are in the frozen schedule.
 fn same(recorded: &Resolution, anew: &Evaluation, terms: &Terms) -> Result<(), String> {
     if recorded.evaluation == *anew {
         return Ok(());
@@ -81,7 +81,7 @@ fn wrong(recorded: &Resolution, anew: &dyn std::fmt::Display) -> String {
     )
 }
 
-/// Path and amounts, for people.
+/// Path and amounts, formatted for people.
 fn sums(evaluation: &Evaluation) -> String {
     match (evaluation.refund, evaluation.penalty) {
         (Some(refund), Some(penalty)) => format!(

@@ -1,4 +1,4 @@
-//! The terms a booking is under, and was before its event was moved: shown as recorded, and computed anew.
+//! Checks the terms in force and those before each move of the event: shown as recorded, and recomputed.
 
 use super::super::FrozenTerms;
 use super::super::packet::Packet;
@@ -7,11 +7,11 @@ use super::Outcome;
 use crate::model::{Amount, Booking, Timestamp};
 use crate::policy::{Assumption, Booked, MissingZone, PastReschedule, Segment, Terms, Zone};
 
-/// How far a later edition of the time-zone tables can move an instant: no zone has moved its clocks further at once,
-/// short of crossing the date line.
+/// How far a later edition of the time zone tables can move an instant: no zone has ever moved its clocks further at once,
+/// except across the date line.
 const ZONE_CHANGE_MS: i64 = 3 * 60 * 60 * 1000;
 
-/// That the terms shown are those in the ledger: the first by their hash, the others word for word.
+/// Checks that the terms shown are those in the ledger: the first by their hash, the others word for word.
 pub(super) fn same(packet: &Packet, state: &BookingState) -> Outcome {
     let shown: Vec<&FrozenTerms> = packet.former_terms.iter().chain([&packet.terms]).collect();
     let (first, moved) = shown.split_first().ok_or("The packet holds no terms.")?;
@@ -45,7 +45,7 @@ pub(super) fn same(packet: &Packet, state: &BookingState) -> Outcome {
     Ok(said + ".")
 }
 
-/// That every schedule is what the policy gives, and that each change of date says what was reached before it. Gives the
+/// Checks that the policy gives every schedule, and that each change of date states what was reached before it. Returns the
 /// terms before each change of date, then the ones in force.
 pub(super) fn schedule(
     packet: &Packet,
@@ -94,8 +94,8 @@ pub(super) fn schedule(
     Ok((said, thawed))
 }
 
-/// Compares terms with what they come to anew; whether only the clocks changed. Time-zone tables change, and the schedule
-/// once agreed counts; so under a named zone instants may differ by hours, and rules and sums not at all.
+/// Compares terms with the recomputed ones. Returns whether only the clocks changed. Time zone tables change, but the
+/// agreed schedule counts; so under a named zone, instants may differ by hours, rules and amounts not at all.
 fn compare(anew: Option<Terms>, terms: &Terms) -> Result<bool, String> {
     let wrong =
         || "The schedule of deadlines is not what the policy gives for this booking.".to_owned();
@@ -131,7 +131,7 @@ fn compare(anew: Option<Terms>, terms: &Terms) -> Result<bool, String> {
     Err(wrong())
 }
 
-/// The terms this booking would get today.
+/// The terms that this booking would get today.
 fn refrozen(booking: &Booking, terms: &Terms) -> Option<Terms> {
     let zone = match terms.time_zone {
         Zone::Named(zone) if !terms.assumptions.contains(&Assumption::TimeZoneAssumedUtc) => {
@@ -146,7 +146,7 @@ fn refrozen(booking: &Booking, terms: &Terms) -> Option<Terms> {
     let booked = Booked {
         event_date: terms.event_date,
         time_zone: booking.time_zone.as_deref(),
-        // The one place a zone can come from that is neither the booking, nor the policy, nor the date.
+        // The only remaining source of a zone: not the booking, the policy or the date.
         partner_time_zone: zone,
         value: booking.value()?,
         paid,

@@ -1,4 +1,4 @@
-//! Genuine packets verify; a packet changed in any way does not, and says where.
+//! Genuine packets verify; a packet changed in any way does not, and the report says where.
 
 use serde_json::{Map, Value, json};
 
@@ -83,7 +83,7 @@ fn a_genuine_packet_verifies_and_says_so_check_by_check() {
 #[test]
 fn a_packet_with_any_byte_changed_never_verifies() {
     let fixture = Fixture::new();
-    // A packet with much in it: protected, canceled, decided.
+    // A packet with many parts: protected, canceled, decided.
     let genuine = text(&fixture.decided(), &fixture.signer).into_bytes();
     let vkey = fixture.vkey();
     assert!(verify(&genuine, &vkey).verified());
@@ -110,7 +110,7 @@ fn a_packet_with_any_byte_changed_never_verifies() {
     }
 }
 
-/// Every place in a document, as the names and numbers that lead to it.
+/// Collects every place in a document, as the names and numbers that lead to it.
 fn places(value: &Value, path: Vec<String>, out: &mut Vec<Vec<String>>) {
     let steps: Vec<(String, &Value)> = match value {
         Value::Object(members) => members.iter().map(|(k, v)| (k.clone(), v)).collect(),
@@ -149,7 +149,7 @@ fn changed(document: &Value, path: &[String], to: Option<Value>) -> Value {
     document
 }
 
-/// The same document signed anew by the ledger's own key: what a dishonest service could do.
+/// The document signed again by the ledger's own key: what a dishonest service could do.
 fn signed_anew(document: &Value, signer: &Signer) -> Vec<u8> {
     let mut document = document.clone();
     let note = signer.sign(&signed_text(&mut document).unwrap()).unwrap();
@@ -186,7 +186,7 @@ fn others(value: &Value) -> Vec<Option<Value>> {
     others
 }
 
-/// What a service can state otherwise under its own key, every number standing for `N`, and why.
+/// What a service can change under its own key, with `N` for every number, and why.
 const STATED: &[(&str, &str)] = &[
     ("/signature", "it is made anew"),
     ("/deliveries", "in what order they are told"),
@@ -214,7 +214,7 @@ fn a_packet_with_any_field_changed_never_verifies_whoever_signs_it() {
     for packet in [fixture.decided(), fixture.rescheduled()] {
         no_field_is_free(&fixture, &packet, |_| true, &mut stated);
     }
-    // What the others have, too, need not be tried again.
+    // The parts shared with the other packets need not be tried again.
     let notified = fixture.notified();
     let of_settled = |at: &str| {
         let entry = at
@@ -241,7 +241,7 @@ fn pattern(at: &str) -> String {
     steps.collect::<Vec<_>>().join("/")
 }
 
-/// Notes in `stated` what of the places in [`STATED`] could be otherwise.
+/// Records in `stated` which places of [`STATED`] can be changed unnoticed.
 fn no_field_is_free(
     fixture: &Fixture,
     packet: &Packet,
@@ -304,7 +304,7 @@ fn a_field_given_twice_never_verifies() {
     }
 }
 
-/// Changes a packet's fields with the ledger's key at hand, and names the check that must notice.
+/// Changes a packet's fields, signs it with the ledger's key, and returns the checks that notice.
 fn noticed(fixture: &Fixture, change: impl FnOnce(&mut Packet)) -> Vec<&'static str> {
     let mut packet = fixture.protected();
     change(&mut packet);
@@ -334,7 +334,7 @@ fn entries_swapped_dropped_repeated_or_of_another_booking_are_noticed() {
         noticed(&fixture, |p| p.entries.clone_from(&other.entries)),
         ["chain"]
     );
-    // Without its last record the booking would be a recorded one, which is not what is shown.
+    // Without its last record, the booking would only be recorded, which is not what is shown.
     assert_eq!(
         noticed(&fixture, |p| drop(p.entries.pop())),
         ["booking", "evaluation", "deliveries", "summary"]
@@ -429,7 +429,7 @@ fn each_part_is_held_by_its_own_check() {
     );
 }
 
-/// As [`noticed`], in another packet.
+/// Does the same as [`noticed`] in another packet.
 fn noticed_in(
     fixture: &Fixture,
     mut packet: Packet,
@@ -457,7 +457,7 @@ fn a_canceled_booking_is_shown_with_its_latest_resolution_and_with_all_of_its_re
             decided.resolution.clone()),
         ["resolution", "summary"]
     );
-    // Without the decision it would be pending, without its resolution a cancellation is none.
+    // Without the decision it would be pending; without its resolution, a cancellation is invalid.
     assert_eq!(
         noticed_in(&fixture, fixture.decided(), |p| drop(p.entries.pop())),
         ["booking", "resolution", "evaluation", "summary"]
@@ -531,7 +531,7 @@ fn a_moved_booking_is_shown_with_its_terms_before_and_after_each_move() {
         failures(text(&moved, &fixture.signer).as_bytes(), &fixture.vkey()),
         [] as [&str; 0]
     );
-    // Ten days before the second date half was kept, and that stays.
+    // Ten days before the second date, half was kept, and that stays.
     let evaluation = moved.evaluation.as_ref().unwrap();
     assert_eq!(evaluation.explanation.code, "RESCHEDULE_FLOOR");
     let canceled = fixture.moved_and_canceled();
@@ -678,7 +678,7 @@ fn notifications_are_shown_as_recorded_and_in_the_summary() {
         assert_eq!(found, 1, "{text} in {told:#?}");
     }
     let report = verify(text(&packet, &fixture.signer).as_bytes(), &fixture.vkey());
-    // A key can sign a packet without the last record, so nobody is told that there is no later one.
+    // A key can sign a packet without the last record, so the report does not claim that there is no later one.
     let said = |name| {
         let mut checks = report.checks.iter();
         checks.find(|check| check.name == name).unwrap()
@@ -770,13 +770,13 @@ fn notifications_are_shown_as_recorded_and_in_the_summary() {
             more
         }));
     };
-    // It was created, protected and canceled, which three events can have told.
+    // It was created, protected and canceled, so there can be three events.
     let room = 3 * DELIVERIES_PER_EVENT - fixture.notified().deliveries.len();
     let most = noticed_in(&fixture, fixture.notified(), |p| crowd(p, room));
     assert!(!most.contains(&"deliveries"), "{most:?}");
     let too_many = noticed_in(&fixture, fixture.notified(), |p| crowd(p, room + 1));
     assert!(too_many.contains(&"deliveries"), "{too_many:?}");
-    // After a time the attempts are no longer kept; how it ended is.
+    // Attempts are pruned after some time; the recorded end stays.
     let pruned = noticed_in(&fixture, fixture.notified(), |p| {
         p.deliveries[0].history.clear()
     });
@@ -791,7 +791,7 @@ fn a_packet_of_a_booking_told_to_as_many_as_can_be_is_still_read() {
     let text = text(&packet, &fixture.signer);
     let report = verify(text.as_bytes(), &fixture.vkey());
     assert!(report.verified(), "{}", report.failures().count());
-    // In a log as long as can be, each proof has more hashes; everything else of a packet takes less than a MiB.
+    // In the longest possible log, each proof has more hashes; everything else in a packet takes less than a MiB.
     let longer = packet.entries.len() * 40 * 45;
     let size = text.len() + longer + (1 << 20);
     assert!(size < PACKET_BYTES, "{size} bytes");

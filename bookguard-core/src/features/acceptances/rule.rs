@@ -1,9 +1,9 @@
-//! Acceptances: a party accepted a booking's terms, exactly as they were disclosed.
+//! Acceptances: a party accepted a booking's terms exactly as they were disclosed.
 //!
-//! Invariant: what is recorded as accepted is the text of the terms in force at that moment, and no other.
+//! Invariant: an acceptance is recorded only for the text of the terms in force at that moment.
 
 use crate::engine::batch::{BatchState, LoadedBooking};
-use crate::engine::chain::Addition;
+use crate::engine::chain::AppendedFacts;
 use crate::engine::command::{Command, Decided, Head, Receipt};
 use crate::engine::needs::Needs;
 use crate::error::{Error, Obstacle};
@@ -23,7 +23,7 @@ impl Command for AcceptTerms {
         needs.acceptances.push(self.booking_id);
     }
 
-    /// Records an acceptance. The same party, method, instant and text again answer with what is recorded.
+    /// Records an acceptance. A repeat with the same party, method, instant and text answers with the recorded one.
     ///
     /// # Errors
     /// `not_found`; `booking_canceled`, `disclosure_changed`, `too_many_acceptances`; by field `accepted_in_future`,
@@ -69,7 +69,7 @@ impl Command for AcceptTerms {
             disclosure_hash: disclosure.disclosure_hash,
             disclosure_version: disclosure.version,
         };
-        let mut addition = Addition::to(batch, state, at, &self.seed)?;
+        let mut addition = AppendedFacts::to(batch, state, at, &self.seed)?;
         let place = addition.record(acceptance.clone())?;
         let reply = answer(batch, &place, &acceptance);
         Ok((addition.changes(), reply))
@@ -102,7 +102,7 @@ fn admissible(state: &LoadedBooking) -> Result<(), Error> {
     Ok(())
 }
 
-/// Nobody accepts what is still to come, or a text before there was one. Clocks may differ by some minutes both ways.
+/// Refuses an instant in the future or before the terms existed. Clocks may differ by some minutes either way.
 fn sound_instant(state: &LoadedBooking, now: Timestamp, at: Timestamp) -> Result<(), Error> {
     let refuse = |code, message: String| {
         let fix = "Send the instant at which the party accepted.";

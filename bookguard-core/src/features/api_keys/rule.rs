@@ -1,4 +1,4 @@
-//! API keys made and ended.
+//! Creates and revokes API keys.
 
 use crate::engine::batch::BatchState;
 use crate::engine::change::Change;

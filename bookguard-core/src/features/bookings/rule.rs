@@ -1,9 +1,9 @@
-//! Bookings: recorded, protected. Each fact is a leaf of the ledger and an event.
+//! Records and protects bookings. Each fact is a leaf of the ledger and an event.
 
 use std::sync::Arc;
 
 use crate::engine::batch::BatchState;
-use crate::engine::chain::{self, Addition};
+use crate::engine::chain::{self, AppendedFacts};
 use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided, Head, NewEvent, Receipt};
 use crate::engine::needs::Needs;
@@ -95,7 +95,8 @@ impl Command for ProtectBooking {
                 ));
             }
             BookingStatus::Protected => {
-                // The rows that say "protected" and the leaf index are written together; without one the store is damaged.
+                // The status "protected" and the leaf index are written together; one without the other means that the
+                // store is damaged.
                 let (Some(protected_at), Some(leaf)) =
                     (state.booking.protected_at, &state.protected)
                 else {
@@ -107,8 +108,8 @@ impl Command for ProtectBooking {
             }
             BookingStatus::Created => {}
         }
-        let mut addition = Addition::to(batch, state, at, &self.seed)?;
-        let leaf = addition.record(facts::Protected {
+        let mut addition = AppendedFacts::to(batch, state, at, &self.seed)?;
+        let leaf = addition.record(facts::ProtectionFact {
             protected_at: at,
             terms_hash: FrozenTerms::of(&state.terms).hash(),
         })?;
@@ -127,3 +128,6 @@ impl Command for ProtectBooking {
         reply.receipt.complete(head);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,14 +1,14 @@
-//! Cancellations: a booking ends once, with one resolution; where that leaves something open, a person decides it once.
+//! Cancellations: a booking ends once, with one resolution. If that leaves an amount open, a person decides it once.
 //!
-//! The policy says what a cancellation comes to. Invariant: whatever is canceled has its resolution, its entries and
-//! its event in the same batch, and nothing but a decision about a pending one follows.
+//! The policy determines the result. Invariant: a cancellation writes its resolution, its entries and its event in the same
+//! batch, and only the decision of a pending resolution may follow.
 
 use crate::engine::batch::{BatchState, LoadedBooking, PartnerState};
-use crate::engine::chain::Addition;
+use crate::engine::chain::AppendedFacts;
 use crate::engine::command::{Command, Decided, NewEvent};
 use crate::engine::needs::Needs;
 use crate::error::{Error, Obstacle};
-use crate::evidence::facts::Resolved;
+use crate::evidence::facts::ResolutionFact;
 use crate::features::cancellations::{CancelBooking, DecideResolution, Expected, NewResolution};
 use crate::features::deliveries;
 use crate::model::{Amount, BookingId, Currency, EventType, PartnerId, Timestamp};
@@ -25,7 +25,7 @@ impl Command for CancelBooking {
         needs.booking_of(self.partner_id, self.booking_id);
     }
 
-    /// Cancels a booking. The same actor, reason and instant again answer with the resolution there is.
+    /// Cancels a booking. A repeat with the same actor, reason and instant answers with the existing resolution.
     ///
     /// # Errors
     /// `not_found`; `booking_already_canceled`, `claim_window_closed`, `quote_changed`; those of
@@ -53,7 +53,7 @@ impl Command for CancelBooking {
             new.resolution_id,
             booking.protected,
         );
-        let mut addition = Addition::to(batch, state, at, &new.seed)?;
+        let mut addition = AppendedFacts::to(batch, state, at, &new.seed)?;
         addition.record(cancellation)?;
         resolve(batch, partner, addition, new, resolution)
     }
@@ -66,7 +66,7 @@ impl Command for DecideResolution {
         needs.booking_of(self.partner_id, self.booking_id);
     }
 
-    /// Ends a review. The very same decision again answers with the resolution there is.
+    /// Ends a review. A repeat of the same decision answers with the existing resolution.
     ///
     /// # Errors
     /// `not_found`; `resolution_final`, `resolution_already_decided`; `refund_exceeds_paid` and those of an amount.
@@ -111,12 +111,12 @@ impl Command for DecideResolution {
         let resolution = latest
             .decided(decision, new.resolution_id, &state.terms)
             .map_err(|refusal| refusal.at_field("/refund", "Send at most what was paid."))?;
-        let addition = Addition::to(batch, state, at, &new.seed)?;
+        let addition = AppendedFacts::to(batch, state, at, &new.seed)?;
         resolve(batch, partner, addition, new, resolution)
     }
 }
 
-/// The booking and its partner, when it is this partner's.
+/// The partner and the booking, if the booking belongs to that partner.
 pub(crate) fn owned(
     batch: &BatchState,
     partner_id: PartnerId,
@@ -136,11 +136,11 @@ pub(crate) fn owned(
 fn resolve(
     batch: &BatchState,
     partner: &PartnerState,
-    mut addition: Addition,
+    mut addition: AppendedFacts,
     new: &NewResolution,
     resolution: Resolution,
 ) -> Decided<Resolution> {
-    addition.record(Resolved {
+    addition.record(ResolutionFact {
         resolution: resolution.clone(),
     })?;
     let event = NewEvent {
@@ -186,7 +186,7 @@ fn evaluate(
     policy::evaluate(&subject, &cancellation.question())
 }
 
-/// Refuses a result that is not the one the caller was shown, also where it was recorded already.
+/// Refuses a result that differs from the one the caller was shown, even if it is already recorded.
 fn guard(
     expected: &Expected,
     evaluation: &Evaluation,
@@ -196,7 +196,7 @@ fn guard(
     let hash = evaluation.policy.as_ref().map(|p| p.policy_hash.as_str());
     let wanted = expected.refund_minor_units;
     let path = expected.resolution_path;
-    // What was decided since was left to a person then, as the first request expected.
+    // A resolution that was decided since was pending before, as the first request expected.
     let decided = recorded.is_some_and(|resolution| resolution.decision.is_some());
     let same = wanted.is_none_or(|minor| refund == Some(minor))
         && path.is_none_or(|path| {
@@ -246,7 +246,7 @@ fn already_decided(latest: &Resolution) -> Error {
     .showing(obstacle(latest))
 }
 
-/// The policy's refusal with the field it is about, or with the resolution there is.
+/// Adds the field to the policy's refusal, or the existing resolution.
 fn refused(refusal: Error, state: &LoadedBooking) -> Error {
     if let Some(resolution) = state.resolution() {
         let message = format!(

@@ -1,4 +1,4 @@
-//! Deliveries that are claimed and settled.
+//! Claiming and settling deliveries.
 
 mod leases;
 mod settled;
@@ -103,7 +103,7 @@ fn the_last_scheduled_attempt_is_the_last_and_after_a_week_faults_of_ours_count_
     for (counted_attempts, at, class, after) in [
         (8, 0, FailureClass::Timeout, (9, true, false)),
         (9, 0, FailureClass::Timeout, (10, false, false)),
-        // However old the event is: the schedule alone ends it.
+        // The schedule alone ends the delivery, however old the event is.
         (0, 99 * week, FailureClass::Timeout, (1, true, false)),
         (0, week, FailureClass::OurFault, (0, true, true)),
         (0, week + 1, FailureClass::OurFault, (1, true, false)),

@@ -1,8 +1,8 @@
-//! The health of an endpoint: failing after ten failures in a row, suspended after five days of nothing else, back with the first
-//! success; verified by the first success at its address.
+//! The health of an endpoint. It is failing after ten failures in a row and is suspended after five days of nothing but
+//! failures; the first success makes it active again. The first success at its address verifies it.
 //!
-//! Faults of ours are not its failures. Invariants: what is disabled, by its partner or by a 410, is brought back by its partner
-//! alone; while an endpoint is suspended or not verified, one delivery at a time is in anybody's hands.
+//! Our own faults do not count as its failures. Invariants: an endpoint that was disabled, by its partner or by a 410, is
+//! enabled only by its partner; a suspended or unverified endpoint has at most one delivery in flight.
 
 use crate::limits::{
     LEASE_MS, LEASE_SKEW_MS, MOVED_MS, PROBE_MAX_MS, PROBE_MS, PROBE_SHARE, SUSPENDED_AFTER_MS,
@@ -11,7 +11,7 @@ use crate::limits::{
 use crate::model::{EndpointHealth, EndpointStatus, Timestamp};
 use crate::webhook::{Attempt, FailureClass};
 
-/// Its health after an attempt that was settled at `at`.
+/// The health after an attempt that was settled at `at`.
 pub(crate) fn after(health: EndpointHealth, at: Timestamp, attempt: &Attempt) -> EndpointHealth {
     use EndpointStatus::{Active, Disabled, Failing, Gone, Suspended};
     if matches!(health.status, Disabled | Gone) {
@@ -20,7 +20,7 @@ pub(crate) fn after(health: EndpointHealth, at: Timestamp, attempt: &Attempt) ->
     match attempt.class {
         None => {
             let began = Timestamp::from_ms(attempt.started_at);
-            // What began before then may have gone to an address it had before.
+            // An attempt that began before then may have gone to the former address.
             let unverified_since = health.unverified_since.filter(|since| began < *since);
             EndpointHealth {
                 unverified_since,
@@ -55,8 +55,8 @@ pub(crate) fn after(health: EndpointHealth, at: Timestamp, attempt: &Attempt) ->
     }
 }
 
-/// Its health once its partner enables or disables it, or gives it another address, or both; `moved` says whether that
-/// address is to be verified.
+/// The health after its partner enabled or disabled the endpoint, changed its address, or both. `moved` is set if the
+/// address changed, and says whether the new one must be verified.
 pub(crate) fn decided(
     health: EndpointHealth,
     at: Timestamp,
@@ -75,7 +75,7 @@ pub(crate) fn decided(
         (Some(false), _) if on => EndpointHealth::of(Disabled),
         (Some(true), Suspended) => EndpointHealth::of(Active),
         (Some(true), _) if !on => EndpointHealth::of(Active),
-        // Nothing is known of the new address: it is tried now.
+        // The new address has no history: it is tried now.
         (_, Active | Failing) if moved => EndpointHealth::of(Active),
         (_, Suspended) if moved => EndpointHealth {
             probe_at: Some(at),
@@ -86,7 +86,7 @@ pub(crate) fn decided(
     let probe_at = match unverified_since {
         None => decided.probe_at,
         Some(_) if !decided.status.takes_events() => None,
-        // Whose address it is has not asked for anything: whatever the partner decides, and however often, sends nothing sooner.
+        // The address's owner may not have asked for anything: nothing a partner does sends sooner to an unverified address.
         Some(_) if decided == before || matches!(before.status, Active | Failing) => {
             before.probe_at
         }
@@ -99,8 +99,8 @@ pub(crate) fn decided(
     }
 }
 
-/// Its health once its partner has asked for a manual retry: now if it is suspended, but soon where nobody has
-/// accepted anything.
+/// The health after its partner asked for a manual retry. A suspended endpoint is tried now, or, if it is unverified, after
+/// a short pause.
 pub(crate) fn woken(health: EndpointHealth, at: Timestamp) -> EndpointHealth {
     if health.status != EndpointStatus::Suspended {
         return health;
@@ -115,8 +115,8 @@ pub(crate) fn woken(health: EndpointHealth, at: Timestamp) -> EndpointHealth {
     }
 }
 
-/// Its health after a try that came to nothing through no fault of its own: of one that is not verified the next is as soon as after a
-/// failure.
+/// The health after an attempt that failed through no fault of the endpoint. An unverified endpoint is tried again as soon
+/// as after a failure.
 pub(crate) fn unsent(health: EndpointHealth, at: Timestamp) -> EndpointHealth {
     let soon = at.plus_ms(UNVERIFIED_MS);
     match (health.status, health.unverified_since, health.probe_at) {
@@ -130,8 +130,8 @@ pub(crate) fn unsent(health: EndpointHealth, at: Timestamp) -> EndpointHealth {
     }
 }
 
-/// Its health where its next try is further away than any pause, or its address newer than any can be, because the clock has
-/// been set back: a whole pause away, and new from now on.
+/// Corrects times that lie further ahead than any pause because the clock was set back: the next try is one whole pause
+/// away, and a new address counts as new from now on.
 pub(crate) fn reckoned_anew(health: EndpointHealth, at: Timestamp) -> EndpointHealth {
     let (longest, pause) = match health.status {
         EndpointStatus::Suspended => {
@@ -153,8 +153,8 @@ pub(crate) fn reckoned_anew(health: EndpointHealth, at: Timestamp) -> EndpointHe
     }
 }
 
-/// How many of `room` deliveries may be taken now, and its health once any is: of one that is suspended or not verified a single
-/// delivery is tried, and until the next moment for that nobody else does.
+/// How many of `room` deliveries may be taken now, and the health once any is. A suspended or unverified endpoint gets a
+/// single delivery, and no other until its next probe.
 pub(crate) fn claimable(
     health: EndpointHealth,
     at: Timestamp,
@@ -165,7 +165,7 @@ pub(crate) fn claimable(
         Disabled | Gone => (0, health),
         Active | Failing if health.unverified_since.is_none() => (room, health),
         Active | Failing | Suspended if health.probe_at.is_none_or(|probe_at| probe_at <= at) => {
-            // Until its outcome says when the next one is; without one, as when the node is killed meanwhile, soon.
+            // The outcome sets the next probe. If none is recorded, as when the node is killed, the next probe is soon.
             let tried = EndpointHealth {
                 probe_at: Some(at.plus_ms(2 * LEASE_MS)),
                 ..health
@@ -176,7 +176,7 @@ pub(crate) fn claimable(
     }
 }
 
-/// Milliseconds until a suspended endpoint is tried again: the longer nothing came but failure, the longer.
+/// Milliseconds until a suspended endpoint is tried again. The pause grows with the time since the endpoint began to fail.
 fn probe_pause(since: Timestamp, at: Timestamp) -> i64 {
     ((at.ms() - since.ms()) / PROBE_SHARE).clamp(PROBE_MS, PROBE_MAX_MS)
 }

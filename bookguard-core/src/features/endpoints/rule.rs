@@ -1,4 +1,4 @@
-//! Endpoints made, changed, brought back and ended; and the secrets that webhooks are signed with.
+//! Creates, changes, enables and deletes endpoints, and rotates the secrets that sign webhooks.
 
 use super::health;
 use crate::engine::batch::BatchState;
@@ -62,7 +62,8 @@ impl Command for CreateEndpoint {
     }
 }
 
-/// A receiver that were registered twice would get every event twice. One that is disabled counts: it can be brought back.
+/// Refuses an address that already has an endpoint: its receiver would get every event twice. A disabled endpoint counts,
+/// because it can be enabled again.
 fn refuse_duplicate(endpoints: &[Endpoint], url: &str) -> Result<(), Error> {
     let Some(there) = endpoints.iter().find(|endpoint| endpoint.url == url) else {
         return Ok(());
@@ -152,7 +153,7 @@ impl Command for UpdateEndpoint {
     }
 }
 
-/// Gives the endpoint a secret of its own, or takes it away, where that changes anything; what it was given.
+/// Gives the endpoint its own secret, or takes it away, if that changes anything. Returns the secret given.
 fn own_secret<'u>(
     at: Timestamp,
     endpoint: Endpoint,
@@ -166,7 +167,7 @@ fn own_secret<'u>(
         endpoint.own_secret,
     ) {
         (Some(new), _, false) => {
-            // Its receiver knows the partner's secret and must learn this one first.
+            // The receiver knows the partner's secret and must learn this one first.
             let term = SecretTerm {
                 made: at,
                 from: at.plus_ms(limits::SECRET_OVERLAP_DEFAULT_MS),
@@ -197,7 +198,7 @@ fn own_secret<'u>(
     }
 }
 
-/// Writes nothing but the answer to be remembered.
+/// Writes nothing but the answer to remember.
 impl Command for TestEndpoint {
     type Reply = AttemptRecord;
 
@@ -260,7 +261,7 @@ impl Command for RotateSecret {
                 ),
             ));
         }
-        // Whichever was made last takes over in the end, whatever the clock says of the one before.
+        // The secret made last always takes over in the end, even if the clock was set back since the one before.
         let made = terms.last().map_or(at, |last| at.max(last.made.plus_ms(1)));
         let term = SecretTerm {
             made,

@@ -8,9 +8,7 @@ use crate::error::Error;
 use crate::features::endpoints::NewSecret;
 use crate::input::{self, Declaration, Form};
 use crate::limits::{SECRET_OVERLAP_DEFAULT_MS, SECRET_OVERLAP_MS};
-use crate::operation::{
-    Action, Body, Method, Operation, Request, Route, path_id, query_one, write,
-};
+use crate::operation::{Action, Body, Operation, Request, Route, path_id, query_one, write};
 use crate::session::{Access, Session};
 
 const SECOND_MS: i64 = 1000;
@@ -21,15 +19,15 @@ pub struct RotatePartnerSecret;
 /// `POST /v1/webhook-endpoints/{endpointId}/rotate-secret`
 pub struct RotateEndpointSecret;
 
-/// Replaces the secret that a partner's webhooks, or those of one endpoint, are signed with.
+/// Replaces the secret that signs a partner's webhooks, or those of one endpoint.
 #[derive(Debug)]
 pub(crate) struct RotateSecret {
     pub(crate) partner_id: PartnerId,
-    /// Of which endpoint; the partner's own when not given.
+    /// The endpoint; the partner's own secret if absent.
     pub(crate) endpoint_id: Option<EndpointId>,
-    /// The new one.
+    /// The new secret.
     pub(crate) secret: NewSecret,
-    /// How long the old one goes on signing, milliseconds.
+    /// How long the old secret goes on signing, in milliseconds.
     pub(crate) overlap_ms: i64,
 }
 
@@ -43,7 +41,7 @@ const ROTATION: Declaration = Declaration {
     },
 };
 
-/// For how many milliseconds the old secret goes on signing.
+/// Reads for how many milliseconds the old secret goes on signing.
 fn overlap_ms(form: &mut Form<'_, '_>) -> Option<i64> {
     let seconds = form
         .about("Seconds for which the old secret goes on signing beside the new one.")
@@ -76,12 +74,9 @@ fn rotate(
 impl Operation for RotatePartnerSecret {
     const ROUTE: Route = Route {
         id: "rotatePartnerSecret",
-        method: Method::Post,
         path: "/v1/partners/me/rotate-secret",
         access: Access::Scope(Scope::WebhooksWrite),
-        status: 200,
         body: Body::Optional(&ROTATION),
-        query: &[],
         refusals: &[409],
         tag: "Webhooks",
         summary: "Replace the partner's signing secret",
@@ -89,6 +84,7 @@ impl Operation for RotatePartnerSecret {
                       with the old secret and `webhook-signature` lists a signature of each, so receivers can change over one \
                       by one; from then on only the new one signs. `\"overlapSeconds\": 0` ends the old secret at once, within \
                       three seconds on every node.",
+        ..Route::POST
     };
     type Output = RotatedSecret;
 
@@ -100,16 +96,14 @@ impl Operation for RotatePartnerSecret {
 impl Operation for RotateEndpointSecret {
     const ROUTE: Route = Route {
         id: "rotateWebhookEndpointSecret",
-        method: Method::Post,
         path: "/v1/webhook-endpoints/{endpointId}/rotate-secret",
         access: Access::Scope(Scope::WebhooksWrite),
-        status: 200,
         body: Body::Optional(&ROTATION),
-        query: &[],
         refusals: &[404, 409],
         tag: "Webhooks",
         summary: "Replace an endpoint's own signing secret",
         description: "Like the rotation of the partner's secret, for an endpoint with its own secret.",
+        ..Route::POST
     };
     type Output = RotatedSecret;
 
@@ -130,8 +124,8 @@ impl Operation for RotateEndpointSecret {
 pub struct RotatedSecret {
     /// The new secret. Shown once.
     pub secret: String,
-    /// Until then `x-service-signature` is made with the old secret, and `webhook-signature` lists one signature of each;
-    /// from then on only the new one signs.
+    /// Until then, the old secret makes `x-service-signature`, and `webhook-signature` lists one signature of each secret;
+    /// from then on, only the new secret signs.
     pub switches_at: Timestamp,
 }
 

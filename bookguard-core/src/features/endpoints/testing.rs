@@ -1,7 +1,7 @@
-//! A test of a webhook endpoint: one real delivery, now, and what came of it.
+//! A test of a webhook endpoint: sends one real delivery now and reports the result.
 //!
-//! What is sent is not an event: it has no number, is listed nowhere, is not repeated, and whatever comes of it changes nothing
-//! about the endpoint. Sending it is the courier's.
+//! A test is not an event: it has no number, is not listed and is not repeated, and its result never changes the endpoint.
+//! The courier sends it.
 
 use std::sync::Arc;
 
@@ -10,8 +10,7 @@ use crate::error::Error;
 use crate::features::attempts::AttemptRecord;
 use crate::model::{EndpointId, EventId, PartnerId, Scope, Timestamp};
 use crate::operation::{
-    Action, Awaits, Body, Method, Operation, Request, Route, TestDelivery, path_id, query_one,
-    write_awaiting,
+    Action, Awaits, Operation, Request, Route, TestDelivery, path_id, query_one, write_awaiting,
 };
 use crate::session::{Access, Session};
 use crate::webhook::{Attempt, FailureClass, Phase, body};
@@ -26,12 +25,8 @@ pub struct TestEndpoint {
 impl Operation for TestEndpoint {
     const ROUTE: Route = Route {
         id: "testWebhookEndpoint",
-        method: Method::Post,
         path: "/v1/webhook-endpoints/{endpointId}/test",
         access: Access::Scope(Scope::WebhooksWrite),
-        status: 200,
-        body: Body::None,
-        query: &[],
         refusals: &[404, 409],
         tag: "Webhooks",
         summary: "Send a test to an endpoint, now",
@@ -40,6 +35,7 @@ impl Operation for TestEndpoint {
                       there, signed and checked as every delivery is, and returns the result of that one attempt, within \
                       fifteen seconds. It works for a disabled endpoint too, is listed nowhere, and changes nothing about the \
                       endpoint, not even if it answers 410. One test of an endpoint at a time.",
+        ..Route::POST
     };
     type Output = AttemptRecord;
 
@@ -66,7 +62,7 @@ impl Operation for TestEndpoint {
 }
 
 impl TestEndpoint {
-    /// What is remembered until the attempt has ended, and for good if the service ends before.
+    /// The answer remembered until the attempt has ended, and for good if the service stops before.
     pub(crate) fn unknown(&self, at: Timestamp) -> AttemptRecord {
         let attempt = Attempt {
             started_at: at.ms(),

@@ -1,14 +1,12 @@
-//! Changing a webhook endpoint, and bringing back one that was disabled.
+//! Changes a webhook endpoint, or enables one that was disabled.
 
-use super::{ANYWHERE, Judge, NewSecret, address, events, new_secret, rate_limit};
+use super::{ANYWHERE, AddressCheck, NewSecret, address, events, new_secret, rate_limit};
 use crate::error::Error;
 use crate::features::endpoints::EndpointKept;
 use crate::input::{self, Declaration, Form};
 use crate::limits;
 use crate::model::{EndpointId, EventType, PartnerId, Scope};
-use crate::operation::{
-    Action, Body, Method, Operation, Request, Route, path_id, query_one, write,
-};
+use crate::operation::{Action, Body, Operation, Request, Route, path_id, query_one, write};
 use crate::session::{Access, Session};
 
 /// `PATCH /v1/webhook-endpoints/{endpointId}`
@@ -17,38 +15,35 @@ pub struct UpdateEndpoint {
     pub(crate) partner_id: PartnerId,
     pub(crate) endpoint_id: EndpointId,
     pub(crate) changes: EndpointChanges,
-    /// A secret of its own, used if it is to have one and has none.
+    /// An own secret, used if the endpoint is to have one and has none.
     pub(crate) secret: Option<NewSecret>,
-    /// Whether another address is to be verified.
+    /// Whether a new address must be verified.
     pub(crate) verifies: bool,
 }
 
-/// Body of [`UpdateEndpoint`], read; what is left out stays.
+/// Body of [`UpdateEndpoint`]; absent members stay as they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EndpointChanges {
     /// The address.
     pub url: Option<String>,
-    /// The types; all of them when empty.
+    /// The event types; empty means all.
     pub events: Option<Vec<EventType>>,
-    /// The words.
+    /// The description; `Some(None)` removes it.
     pub description: Option<Option<String>>,
-    /// The limit.
+    /// The limit on deliveries per second; `Some(None)` removes it.
     pub rate_limit_per_second: Option<Option<u32>>,
-    /// Whether events go there.
+    /// Whether events are sent there.
     pub enabled: Option<bool>,
-    /// Whether it has a secret of its own.
+    /// Whether it has its own secret.
     pub own_secret: Option<bool>,
 }
 
 impl Operation for UpdateEndpoint {
     const ROUTE: Route = Route {
         id: "updateWebhookEndpoint",
-        method: Method::Patch,
         path: "/v1/webhook-endpoints/{endpointId}",
         access: Access::Scope(Scope::WebhooksWrite),
-        status: 200,
         body: Body::Required(&EndpointChanges::BODY),
-        query: &[],
         refusals: &[404, 409],
         tag: "Webhooks",
         summary: "Change a webhook endpoint, or bring it back",
@@ -59,6 +54,7 @@ impl Operation for UpdateEndpoint {
                       suspension, and delivers them. A delivery that was itself answered 410 stays given up; retry its event \
                       to send it again. `\"ownSecret\": true` returns the endpoint's own secret, which takes over from the \
                       partner's after a day: see `switchesAt` and the rotation of secrets.",
+        ..Route::PATCH
     };
     type Output = EndpointKept;
 
@@ -84,7 +80,7 @@ impl Operation for UpdateEndpoint {
 }
 
 impl EndpointChanges {
-    /// Its declaration.
+    /// The body's declaration.
     pub const BODY: Declaration = Declaration {
         name: "EndpointChanges",
         about: "Changes to a webhook endpoint; what is left out stays.",
@@ -94,7 +90,7 @@ impl EndpointChanges {
         },
     };
 
-    fn form(form: &mut Form<'_, '_>, judge: Judge<'_>) -> Option<Self> {
+    fn form(form: &mut Form<'_, '_>, judge: AddressCheck<'_>) -> Option<Self> {
         let url = form
             .about("Where events are posted from now on, including those that still wait.")
             .optional("url", |v| address(v, judge));

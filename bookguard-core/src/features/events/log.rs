@@ -1,5 +1,5 @@
-//! A partner's events as one log in the order of their numbers: a partner without an endpoint reads it, and one with endpoints
-//! checks with it that nothing was missed.
+//! A partner's events as one log, ordered by number. A partner without endpoints reads it instead of receiving webhooks;
+//! one with endpoints uses it to check that nothing was missed.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -14,9 +14,8 @@ use crate::limits;
 use crate::model::id::{Noun as _, noun};
 use crate::model::{BookingId, DeliveryStatus, Event, EventType, Page, PartnerId, Scope};
 use crate::operation::{
-    Action, Body, LIMIT, Method, Operation, QueryForm, QueryParam, Request, Route, Watch,
-    ids_cursor, paging, query, query_choice, query_fault, query_one, query_value, read,
-    read_page_limit, whole_number,
+    Action, LIMIT, Operation, QueryForm, QueryParam, Request, Route, Watch, ids_cursor, paging,
+    query, query_choice, query_fault, query_one, query_value, read, read_page_limit, whole_number,
 };
 use crate::session::{Access, Authority, Session};
 use crate::store::events::EventFilter;
@@ -24,15 +23,15 @@ use crate::store::events::EventFilter;
 /// `GET /v1/webhook-events`
 pub struct ListEvents;
 
-/// A piece of a partner's log of events.
+/// A page of a partner's log of events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct EventLog {
-    /// The events, oldest first. `seq` counts all of the partner's, without a gap.
+    /// The events, oldest first. `seq` numbers all of the partner's events without a gap.
     pub data: Vec<Event>,
-    /// Whether more may be there already.
+    /// Whether there may be more events already.
     pub has_more: bool,
     /// The number to send as `after` next time: everything up to it was examined.
     pub next_after: u64,
@@ -41,11 +40,8 @@ pub struct EventLog {
 impl Operation for ListEvents {
     const ROUTE: Route = Route {
         id: "listWebhookEvents",
-        method: Method::Get,
         path: "/v1/webhook-events",
         access: Access::Scope(Scope::WebhooksRead),
-        status: 200,
-        body: Body::None,
         query: &[
             QueryParam {
                 name: "after",
@@ -75,7 +71,6 @@ impl Operation for ListEvents {
             },
             LIMIT,
         ],
-        refusals: &[],
         tag: "Webhooks",
         summary: "All events in order, as a log to read from",
         description: "Oldest first, by `seq`, which numbers a partner's events without a gap: after 7, seeing 9 means that you \
@@ -84,6 +79,7 @@ impl Operation for ListEvents {
                       empty after that time. With a filter that matches little, a page may hold fewer events than asked for, \
                       or none; continue while `hasMore` is true. Old events stay in the log when their payload is deleted \
                       (`prunedAt`).",
+        ..Route::GET
     };
     type Output = EventLog;
 
@@ -116,7 +112,7 @@ impl Operation for ListEvents {
             true => query_one(session, |reader| reader.last_event(&partner_id))?,
             false => after,
         };
-        // One that matches little looks at thousands of events.
+        // A filter that matches little examines thousands of events.
         let is_long = filter.event_type.is_some() || filter.status.is_some();
         let look = move |session: &Session| page(session, &filter, after, limit);
         Ok(Action::Watch(Watch {
@@ -135,11 +131,8 @@ pub struct ListAllEvents;
 impl Operation for ListAllEvents {
     const ROUTE: Route = Route {
         id: "listAllWebhookEvents",
-        method: Method::Get,
         path: "/v1/webhook-events",
         access: Access::Administrator,
-        status: 200,
-        body: Body::None,
         query: &[
             QueryParam {
                 name: "type",
@@ -154,10 +147,10 @@ impl Operation for ListAllEvents {
             LIMIT,
             ids_cursor::<noun::Event>(),
         ],
-        refusals: &[],
         tag: "Webhooks",
         summary: "All events of all partners",
         description: "Only for the administrator, on the database itself. Newest first.",
+        ..Route::GET
     };
     type Output = Page<Event>;
 
@@ -169,7 +162,7 @@ impl Operation for ListAllEvents {
         if !faults.is_empty() {
             return Err(Error::faults(faults));
         }
-        Ok(read(move |session| {
+        Ok(read::<Self>(move |session| {
             let now = session.service.clock().now();
             let (found, secrets, next) = query(session, |reader| {
                 let (found, next) =
@@ -223,7 +216,7 @@ fn page(
     })
 }
 
-/// The booking and whose it is; what is none of the caller's is not there, however it is spelled.
+/// The booking and its partner. Another partner's booking, an unknown id and a malformed id get the same answer.
 fn own_booking(session: &Session, text: &str) -> Result<(PartnerId, BookingId), Error> {
     let owned = match BookingId::parse(text) {
         Some(booking_id) => query_one(session, |reader| reader.booking_owner(&booking_id))?
@@ -241,7 +234,7 @@ fn own_booking(session: &Session, text: &str) -> Result<(PartnerId, BookingId), 
     })
 }
 
-/// A number from 0, which it is when it is not given.
+/// Reads a number; 0 if it is absent.
 fn count(request: &Request, name: &str, most: u64, faults: &mut Vec<FieldError>) -> u64 {
     let Some(text) = query_value(request, name) else {
         return 0;

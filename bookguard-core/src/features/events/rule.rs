@@ -1,4 +1,5 @@
-//! Manual retries: an open delivery is attempted now, or when its turn comes; without one, the event goes to the current endpoints.
+//! Manual retries: open deliveries are attempted now, or when their turn comes. If there is none, the event goes to the
+//! current endpoints.
 
 use crate::engine::batch::{BatchState, EventState, PartnerState};
 use crate::engine::change::{Change, Content, DeliveryPhase, DeliveryState};
@@ -89,11 +90,10 @@ struct Retry<'a> {
 }
 
 impl Retry<'_> {
-    /// Takes every open delivery that nobody is attempting right now; `None` when no open one has an
-    /// endpoint that is enabled.
+    /// Makes due every open delivery that is not being attempted right now. Returns `None` if no open delivery has an
+    /// enabled endpoint.
     ///
-    /// One in flight is left to end: its outcome is what the retry waits for, and a second request beside it would
-    /// only be a duplicate.
+    /// A delivery in flight is left alone: the retry waits for its outcome, and a second request would only be a duplicate.
     fn pull_forward(
         &self,
         partner: &PartnerState,
@@ -145,8 +145,8 @@ impl Retry<'_> {
         ))
     }
 
-    /// An attempt by hand is not one of the schedule's: the schedule goes on from the step it had reached. A delivery that is due
-    /// already and waits for its turn does not come sooner.
+    /// Makes the delivery due. A manual attempt does not count as one of the schedule's: the schedule continues from the
+    /// step it had reached. A delivery that is already due and waits for its turn does not come sooner.
     fn take(
         &self,
         partner: &PartnerState,
@@ -172,8 +172,8 @@ impl Retry<'_> {
         }
     }
 
-    /// As for every delivery; but at an address where nobody has accepted anything yet, retries wait for their turn like the rest:
-    /// else whoever owns that address could be sent as much as anybody likes.
+    /// Leases the delivery like any other. Retries to an unverified address wait for their turn instead: otherwise a
+    /// partner could send any amount to a stranger's address.
     fn hold(&self, partner: &PartnerState, endpoint_id: EndpointId) -> (Timestamp, Option<i64>) {
         let mut endpoints = partner.endpoints.iter();
         let unverified = endpoints.any(|endpoint| {
@@ -185,8 +185,8 @@ impl Retry<'_> {
         }
     }
 
-    /// Suspended endpoints of deliveries that are left to a claim: one may try now, as one in the courier's hands would, or in a
-    /// while where nothing was ever accepted.
+    /// Wakes the suspended endpoints of deliveries left without a lease. A verified endpoint may be tried now, like a
+    /// leased delivery's; an unverified one after a short pause.
     fn wake(&self, partner: &PartnerState, changes: &[Change]) -> Vec<Change> {
         let is_left = |endpoint_id: EndpointId| {
             changes.iter().any(|change| match change {
@@ -215,8 +215,8 @@ impl Retry<'_> {
         woken.collect()
     }
 
-    /// Deliveries to the current endpoints that have not had one; `None` when there is no such endpoint. All of an event's
-    /// deliveries, and how they ended, are in every packet of its booking, so their number has a maximum.
+    /// Creates deliveries to the current endpoints that have had none of this event; `None` if there is no such endpoint.
+    /// Every packet of the booking holds all of the event's deliveries and how they ended, so their number has a maximum.
     fn deliver_anew(
         &self,
         partner: &PartnerState,

@@ -1,4 +1,4 @@
-//! The log itself: after a loss was accepted it goes on under a new name, and its first entry under it says so.
+//! Continues the log under a new name after an accepted loss. The first entry under that name records it.
 
 use crate::engine::batch::BatchState;
 use crate::engine::chain;

@@ -1,5 +1,5 @@
-//! What a partner may bring in. Only what is new is refused: never a protection, a cancellation, a change of a booking that is
-//! there, or a delivery.
+//! Quotas: how much a partner may bring in. Only additions are refused, never a protection, a cancellation, a change of an
+//! existing booking or a delivery.
 
 use crate::engine::batch::{BatchState, PartnerState};
 use crate::engine::change::Change;
@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::features::partners::SetQuota;
 use crate::model::{PartnerAccount, QuotaUse, Timestamp};
 
-/// Refuses a booking of so many bytes that is beyond its partner's quota.
+/// Refuses a booking of so many bytes if it exceeds its partner's quota.
 pub(crate) fn admit_booking(
     batch: &BatchState,
     state: &PartnerState,
@@ -34,7 +34,7 @@ pub(crate) fn admit_booking(
     Ok(())
 }
 
-/// Refuses an endpoint that is beyond its partner's quota.
+/// Refuses an endpoint if it exceeds its partner's quota.
 pub(crate) fn admit_endpoint(
     batch: &BatchState,
     state: &PartnerState,

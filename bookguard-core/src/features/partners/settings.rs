@@ -1,4 +1,4 @@
-//! What a partner decides for its bookings. Invariant: a default names a policy that exists.
+//! A partner's settings for its bookings. Invariant: a default names a policy that exists.
 
 use crate::engine::batch::{BatchState, PartnerState};
 use crate::engine::change::Change;
@@ -85,7 +85,7 @@ fn unknown(partner: &PartnerState, default: &DefaultPolicy, policy_id: &str) -> 
     )
 }
 
-/// A name in a JSON pointer (RFC 6901 section 3).
+/// Escapes a name for a JSON pointer (RFC 6901 section 3).
 fn pointed(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

@@ -1,4 +1,4 @@
-//! The library of policies, and the check of a policy before it is used. Neither needs anybody's data.
+//! The library of policies, and the check of a policy before it is used. Neither reads any partner's data.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::error::{Error, FieldError};
 use crate::input::{self, Declaration, Json};
 use crate::model::{Page, Scope};
-use crate::operation::{Action, Body, Method, Operation, Request, Route, read};
+use crate::operation::{Action, Body, Operation, Request, Route, read};
 use crate::policy::{POLICY_SCHEMA, Policy};
 use crate::session::{Access, Session};
 
@@ -16,11 +16,11 @@ use crate::session::{Access, Session};
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct PolicyTemplate {
-    /// The id a booking or a default names it by.
+    /// The id by which a booking or a default names it.
     pub policy_id: String,
     /// `sha256:` and the hex SHA-256 of the policy's canonical JSON (RFC 8785).
     pub policy_hash: String,
-    /// The event types it applies to when nobody chose a policy; `*` is for those the library does not know.
+    /// The event types it applies to when no policy was chosen; `*` stands for those the library does not know.
     pub default_for: Vec<String>,
     /// The policy with every default written out; put it under an id of your own and change it.
     pub policy: Policy,
@@ -28,21 +28,21 @@ pub struct PolicyTemplate {
     pub english: Vec<String>,
 }
 
-/// What a check of a policy found.
+/// The result of checking a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct PolicyCheck {
-    /// Whether it can be used.
+    /// Whether the policy can be used.
     pub valid: bool,
     /// Every fault by JSON pointer, with a fix.
     pub errors: Vec<FieldError>,
-    /// What its author may not have meant; a warning does not keep the policy from being used.
+    /// Likely mistakes of its author; a warning does not keep the policy from being used.
     pub warnings: Vec<FieldError>,
-    /// What it says in plain English, one sentence per rule; empty when it cannot be used.
+    /// The policy in plain English, one sentence per rule; empty when it cannot be used.
     pub english: Vec<String>,
-    /// The hash it would have on a booking as it stands here; absent when it cannot be used.
+    /// The hash it would have on a booking as written here; absent when it cannot be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub policy_hash: Option<String>,
@@ -55,7 +55,7 @@ pub struct PolicyCheck {
 /// `POST /v1/policies/validate`
 pub struct ValidatePolicy;
 
-/// A policy as its author writes it.
+/// An example of a policy as an author writes it.
 pub(super) const EXAMPLE: &str = r#"{
     "policyId": "house",
     "name": "House policy",
@@ -85,32 +85,29 @@ const DRAFT: Declaration = Declaration {
 impl Operation for ValidatePolicy {
     const ROUTE: Route = Route {
         id: "validatePolicy",
-        method: Method::Post,
         path: "/v1/policies/validate",
         access: Access::Scope(Scope::PoliciesRead),
-        status: 200,
         body: Body::Required(&DRAFT),
-        query: &[],
-        refusals: &[],
         tag: "Policies",
         summary: "Check a policy",
         description: "Answers 200 for any JSON and says whether it is a policy: every error with its place and fix, warnings, \
                       and what the policy means in plain English. Stores nothing. The JSON Schema of policies is at \
                       `/policy.schema.json`.",
+        ..Route::POST
     };
     type Output = PolicyCheck;
 
     fn prepare(_: &Session, request: &Request) -> Result<Action<PolicyCheck>, Error> {
         let check = PolicyCheck::of(&request.body)?;
-        Ok(read(move |_| Ok(check)))
+        Ok(read::<Self>(move |_| Ok(check)))
     }
 }
 
 impl PolicyCheck {
-    /// Checks a policy's JSON text, as a booking may hold it.
+    /// Checks a policy's JSON text in the form in which a booking may contain it.
     ///
     /// # Errors
-    /// `invalid_json` for what is not JSON.
+    /// `invalid_json` for text that is not JSON.
     pub fn of(text: &[u8]) -> Result<Self, Error> {
         match input::read(text, Policy::read) {
             Ok(policy) => Ok(Self {
@@ -140,21 +137,17 @@ pub struct ListPolicyTemplates;
 impl Operation for ListPolicyTemplates {
     const ROUTE: Route = Route {
         id: "listPolicyTemplates",
-        method: Method::Get,
         path: "/v1/policy-templates",
         access: Access::Scope(Scope::PoliciesRead),
-        status: 200,
-        body: Body::None,
-        query: &[],
-        refusals: &[],
         tag: "Policies",
         summary: "The library of policies",
         description: "Policies that every booking may name and every default may choose. All of them on one page.",
+        ..Route::GET
     };
     type Output = Page<PolicyTemplate>;
 
     fn prepare(_: &Session, _: &Request) -> Result<Action<Page<PolicyTemplate>>, Error> {
-        Ok(read(|_| Ok(templates())))
+        Ok(read::<Self>(|_| Ok(templates())))
     }
 }
 

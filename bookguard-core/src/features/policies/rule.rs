@@ -1,8 +1,8 @@
-//! A partner's own policies and what it decides for its bookings.
+//! A partner's own policies.
 //!
-//! Versions are numbered here and nowhere else, in the order of their commits, because a version is part of what its hash
-//! is of. Invariants: a version never changes and never goes; a default names a policy that exists; an id of the library
-//! means the library's policy, unless the partner had one of that id before the library did.
+//! Versions are numbered only here, in the order of their commits, because the hash covers the version. Invariants: a
+//! version never changes and is never deleted; a default names a policy that exists; an id of the library means the
+//! library's policy, unless the partner had a policy of that id before the library did.
 
 use crate::engine::batch::{BatchState, LatestPolicy, PartnerState};
 use crate::engine::change::Change;
@@ -29,7 +29,7 @@ impl Command for PutPolicy {
         let policy = &self.policy;
         let document = policy.document();
         let latest = partner.policies.get(&document.policy_id);
-        // Before anything else: whoever repeats what was done gets the same answer.
+        // Checked first, so that a repeated request gets the same answer.
         if let Some(same) = latest.and_then(|latest| said_again(policy, latest)) {
             return Ok((Vec::new(), self.told(same)));
         }
@@ -74,7 +74,7 @@ impl PutPolicy {
     }
 }
 
-/// The latest version, when it says the same. A hash is of everything that is said, the version included.
+/// The latest version, if the policy has the same content. A hash covers everything in the policy, the version included.
 fn said_again(policy: &Policy, latest: &LatestPolicy) -> Option<KeptPolicy> {
     let policy = policy.as_version(latest.version);
     (policy.hash() == latest.hash).then_some(KeptPolicy {

@@ -1,9 +1,9 @@
-//! A recovery: the events of a time gone through in their order, a few at a time, and each that was not received made due
+//! Recoveries: go through the events of a period in order, a few at a time, and make each one that was not received due
 //! once more.
 //!
-//! One step is one command, which moves the recovery's place in the log together with what it makes due, so a recovery that
-//! is interrupted goes on where it was, and nothing is recovered twice by it. What it makes due is in nobody's hands: the
-//! courier claims it as it has room. A recovery that only counts takes the same way and changes nothing else.
+//! A step is one command. It moves the recovery's position in the log and makes deliveries due in one commit, so an
+//! interrupted recovery resumes where it was and recovers nothing twice. The deliveries it makes due have no lease: the
+//! courier claims them as it has room. A recovery that only counts takes the same steps and changes nothing else.
 
 use crate::engine::batch::{BatchState, LoggedEvent, PartnerState};
 use crate::engine::change::{Change, DeliveryPhase, DeliveryState};
@@ -23,7 +23,8 @@ impl Command for RecoverEvents {
 
     fn needs(&self, needs: &mut Needs) {
         needs.partners.push(self.partner_id);
-        // How many begin in one batch is bounded, because each has its first events loaded. Others begin with their next step.
+        // The number that begin in one batch is bounded, because the first events of each are loaded. Others begin with
+        // their next step.
         if needs.recovering.len() < limits::RECOVERIES_BEGUN {
             needs.log.push((self.partner_id, self.recovery.after_seq));
         }
@@ -44,7 +45,7 @@ impl Command for RecoverEvents {
             through_seq: partner.events.max(asked.after_seq),
             ..asked.clone().unbegun()
         };
-        let (recovery, mut changes) = Walk::new(batch, at, partner, begun).step();
+        let (recovery, mut changes) = RecoveryStep::new(batch, at, partner, begun).step();
         changes.push(Change::RecoveryAdded {
             partner_id: self.partner_id,
             recovery: Box::new(recovery.clone()),
@@ -57,7 +58,7 @@ impl Command for RecoverEvents {
     }
 }
 
-/// Fails unless deliveries to this endpoint of the partner's go out.
+/// Fails unless the partner's endpoint exists and takes deliveries.
 fn refuse_endpoint(partner: &PartnerState, endpoint_id: &EndpointId) -> Result<(), Error> {
     match find(partner, endpoint_id) {
         Some(endpoint) if endpoint.enabled => Ok(()),
@@ -71,7 +72,7 @@ fn refuse_endpoint(partner: &PartnerState, endpoint_id: &EndpointId) -> Result<(
     }
 }
 
-/// The refusal of an `endpointId` that names none of the caller's endpoints, however it is spelled.
+/// The refusal of an `endpointId` that is malformed or none of the caller's endpoints.
 pub(crate) fn endpoint_unknown() -> Error {
     Error::fault(
         "/endpointId",
@@ -81,7 +82,7 @@ pub(crate) fn endpoint_unknown() -> Error {
     )
 }
 
-/// Fails while another recovery of the partner is under way, or when it began as many as it may.
+/// Fails while another recovery of the partner is running, or if the partner began the daily maximum.
 fn refuse_more(batch: &BatchState, at: Timestamp, partner_id: &PartnerId) -> Result<(), Error> {
     let theirs = || {
         let all = batch.recoveries.values();
@@ -130,13 +131,13 @@ impl Command for ContinueRecovery {
         else {
             return Ok((Vec::new(), ()));
         };
-        // Another node was there first: its step is done, and this one's events are those behind it.
+        // Another node has already taken this step.
         let elsewhere =
             recovery.status == RecoveryStatus::Finished || recovery.reached_seq != self.after;
         if *owner != self.partner_id || elsewhere {
             return Ok((Vec::new(), ()));
         }
-        let (next, mut changes) = Walk::new(batch, at, partner, recovery.clone()).step();
+        let (next, mut changes) = RecoveryStep::new(batch, at, partner, recovery.clone()).step();
         if next != *recovery {
             changes.push(Change::RecoveryUpdated {
                 partner_id: self.partner_id,
@@ -148,21 +149,21 @@ impl Command for ContinueRecovery {
 }
 
 /// One step of a recovery.
-struct Walk<'a> {
+struct RecoveryStep<'a> {
     batch: &'a BatchState,
-    /// No earlier than the recovery began, whatever this node's clock says.
+    /// The current time, but not before the recovery began, even if this node's clock is behind.
     at: Timestamp,
     partner: &'a PartnerState,
     recovery: Recovery,
-    /// Whether it begins with this step.
+    /// Whether the recovery begins with this step.
     is_first: bool,
     changes: Vec<Change>,
 }
 
 /// A delivery of an event as a recovery sees it.
-type Known = (EndpointId, DeliveryState);
+type KnownDelivery = (EndpointId, DeliveryState);
 
-impl<'a> Walk<'a> {
+impl<'a> RecoveryStep<'a> {
     fn new(
         batch: &'a BatchState,
         at: Timestamp,
@@ -179,7 +180,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Looks at the next events, and at no more than a step's.
+    /// Examines the next events, up to the maximum of a step.
     fn step(mut self) -> (Recovery, Vec<Change>) {
         let batch = self.batch;
         let mut past = false;
@@ -195,9 +196,9 @@ impl<'a> Walk<'a> {
                     self.recover(event);
                 }
                 Some(_) => {}
-                // It happened in the batch that the recovery begins in, after the log was loaded.
+                // It happened after the log was loaded, in the batch in which the recovery begins.
                 None if self.is_first => break,
-                // Its row is missing: damage that a check of the database reports, and nothing to wait for.
+                // Its row is missing: damage that the check of the database reports, and no reason to wait.
                 None => {}
             }
             self.recovery.reached_seq = next;
@@ -210,7 +211,7 @@ impl<'a> Walk<'a> {
         (recovery, self.changes)
     }
 
-    /// Makes due what was not received of one event: where that failed, or else where it never went.
+    /// Makes an unreceived event's failed deliveries due, or if there are none, sends it to endpoints that never had it.
     fn recover(&mut self, event: &LoggedEvent) {
         let deliveries = self.deliveries(event);
         let status = DeliveryStatus::of_event(deliveries.iter().map(|known| self.status(known)));
@@ -222,7 +223,7 @@ impl<'a> Walk<'a> {
             self.recovery.expired += 1;
             return;
         }
-        let failed = |(endpoint_id, state): &&Known| {
+        let failed = |(endpoint_id, state): &&KnownDelivery| {
             state.phase == DeliveryPhase::Failed
                 && find(self.partner, endpoint_id).is_some_and(|e| e.enabled)
         };
@@ -245,8 +246,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The event's deliveries that the recovery concerns, those made earlier in this batch among them.
-    fn deliveries(&self, event: &LoggedEvent) -> Vec<Known> {
+    /// The event's deliveries that the recovery covers, including those made earlier in this batch.
+    fn deliveries(&self, event: &LoggedEvent) -> Vec<KnownDelivery> {
         let all = event.endpoints.iter().copied();
         let all = all.chain(self.made_since(event));
         all.filter(|endpoint_id| self.concerns(endpoint_id))
@@ -262,8 +263,8 @@ impl<'a> Walk<'a> {
         only.is_none_or(|only| only == endpoint_id)
     }
 
-    /// As listings show it: what an endpoint that was deleted has not received has failed.
-    fn status(&self, (endpoint_id, state): &Known) -> DeliveryStatus {
+    /// The status as listings show it: an open delivery to a deleted endpoint has failed.
+    fn status(&self, (endpoint_id, state): &KnownDelivery) -> DeliveryStatus {
         match state.phase {
             DeliveryPhase::Pending if find(self.partner, endpoint_id).is_none() => {
                 DeliveryStatus::Failed
@@ -272,8 +273,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Due now, with its whole schedule before it. An attempt under way is left to end, and one that waits for its turn
-    /// keeps its place.
+    /// Makes a delivery due now and restarts its schedule. An attempt in flight is left to end, and a delivery that waits
+    /// for its turn keeps its place.
     fn again(&self, event_id: EventId, endpoint_id: EndpointId, state: DeliveryState) -> Change {
         let begun = DeliveryState {
             counted_attempts: 0,
@@ -300,7 +301,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Deliveries to the endpoints of today that take the event and have not had it, as far as an event may have so many.
+    /// New deliveries to the current endpoints that take the event and have had none, up to the maximum per event.
     fn elsewhere(&self, event: &LoggedEvent) -> Vec<Change> {
         let name = |endpoint: &Endpoint| (event.event_id, endpoint.endpoint_id);
         let had = |endpoint: &Endpoint| self.batch.deliveries.contains_key(&name(endpoint));
@@ -321,7 +322,7 @@ impl<'a> Walk<'a> {
             .collect()
     }
 
-    /// The endpoints of today that had no delivery of the event when the batch began.
+    /// The current endpoints that had no delivery of the event when the batch began.
     fn made_since<'e>(&'e self, event: &'e LoggedEvent) -> impl Iterator<Item = EndpointId> + 'e {
         let endpoints = self.partner.endpoints.iter().map(|e| e.endpoint_id);
         endpoints.filter(|endpoint_id| !event.endpoints.contains(endpoint_id))

@@ -1,10 +1,10 @@
-//! Changes of an event's date: agreed on by both sides, with the terms compiled anew and what was reached before kept.
+//! Changes of an event's date. Both sides agree; the terms are compiled anew, and what was reached before is kept.
 //!
-//! The policy says what a new date does to the terms. Invariant: the terms that were in force stay where they were
-//! recorded, and no change of date reaches behind another one.
+//! The policy determines what a new date does to the terms. Invariant: the former terms stay where they were recorded, and
+//! no change of date is dated before the previous one.
 
 use crate::engine::batch::{BatchState, LoadedBooking};
-use crate::engine::chain::Addition;
+use crate::engine::chain::AppendedFacts;
 use crate::engine::command::{Command, Decided, Head, Receipt};
 use crate::engine::needs::Needs;
 use crate::error::Error;
@@ -23,7 +23,7 @@ impl Command for RescheduleBooking {
         needs.booking_of(self.partner_id, self.booking_id);
     }
 
-    /// Moves a booking's event. The latest change again answers with what is recorded.
+    /// Moves a booking's event. A repeat of the latest change answers with what is recorded.
     ///
     /// # Errors
     /// `not_found`; `booking_canceled`, `claim_window_closed`, `event_date_unchanged`, `too_many_reschedules`; by
@@ -47,7 +47,7 @@ impl Command for RescheduleBooking {
             .map_err(about_the_date)?;
         new_date(state, &terms, agreed_at)?;
 
-        let fact = reschedule::Rescheduled {
+        let fact = reschedule::RescheduleFact {
             rescheduled_at: at,
             event_date: terms.anchor,
             time_zone: time_zone.cloned(),
@@ -56,7 +56,7 @@ impl Command for RescheduleBooking {
             former: PastReschedule::of(&state.terms, &state.moves, agreed_at),
             terms: FrozenTerms::of(&terms),
         };
-        let mut addition = Addition::to(batch, state, at, &self.seed)?;
+        let mut addition = AppendedFacts::to(batch, state, at, &self.seed)?;
         let place = addition.record(fact)?;
         let first = || FrozenTerms::of(&state.terms);
         addition.booking.first_terms.get_or_insert_with(first);
@@ -77,15 +77,15 @@ impl Command for RescheduleBooking {
     }
 }
 
-/// Whether the latest change of date is what is asked for.
-fn repeats(asked: &RescheduleRequest, latest: &reschedule::Rescheduled) -> bool {
+/// Whether the request repeats the latest change of date.
+fn repeats(asked: &RescheduleRequest, latest: &reschedule::RescheduleFact) -> bool {
     latest.terms.date == asked.event_date
         && latest.agreed_by == asked.agreed_by
         && latest.at == asked.at
         && (asked.time_zone.is_none() || asked.time_zone == latest.time_zone)
 }
 
-/// Whether the booking stands where its event can still be moved.
+/// Fails if the event can no longer be moved.
 fn admissible(state: &LoadedBooking, now: Timestamp) -> Result<(), Error> {
     let terms = &state.terms;
     let booking_id = state.booking.booking_id;
@@ -118,7 +118,7 @@ fn admissible(state: &LoadedBooking, now: Timestamp) -> Result<(), Error> {
     Ok(())
 }
 
-/// The instant at which it was agreed on, whose step counts as reached.
+/// The instant of the agreement, whose step counts as reached.
 fn agreed_at(
     state: &LoadedBooking,
     now: Timestamp,
@@ -172,14 +172,14 @@ fn agreed_at(
     Ok(at)
 }
 
-/// The rule that decides over the organizer's cancellation at an instant.
+/// The rule that applies to the organizer's cancellation at an instant.
 fn step(terms: &Terms, at: Timestamp) -> Option<Rule> {
     let mut steps = terms.schedule.iter();
     let step = steps.find(|step| (step.from..=step.to).contains(&at));
     step.map(|step| step.rule_id)
 }
 
-/// Whether the event really goes to another date, which is still to come when both sides agree on it.
+/// Fails unless the date is a new one that was still in the future when both sides agreed on it.
 fn new_date(state: &LoadedBooking, terms: &Terms, agreed_at: Timestamp) -> Result<(), Error> {
     let former = &state.terms;
     if (terms.anchor, terms.time_zone) == (former.anchor, former.time_zone) {
@@ -215,7 +215,7 @@ fn about_the_date(refusal: Error) -> Error {
 }
 
 impl RescheduleBooking {
-    /// What is answered about the latest change of date, which this entry records, or is about to.
+    /// The answer about the latest change of date, which this entry records or is about to record.
     fn answer(
         &self,
         batch: &BatchState,

@@ -1,7 +1,7 @@
-//! Old events lose their bodies and attempts; that they happened, and where their deliveries stand, stays.
+//! Prunes old events: their bodies and attempts go, the events and the states of their deliveries stay.
 //!
-//! Which events are old is found by whoever looks (`features::retention`); each is judged here as it stands now. Invariant: what
-//! may still be sent is never pruned, so nothing of a pruned event is due.
+//! `features::retention` finds the old events; each is judged here as it is now. Invariant: what may still be sent is never
+//! pruned, so a pruned event has no due delivery.
 
 use sha2::{Digest as _, Sha256};
 
@@ -37,7 +37,7 @@ impl Command for PruneEvents {
             };
             let given_up = given_up(batch, event_id, event);
             let Some(given_up) = given_up.filter(|_| event_id.made_at() < before) else {
-                // Retried by hand, or recovered, since it was looked at.
+                // Retried by hand or recovered since the look.
                 to.waiting = Some(to.waiting.map_or(*event_id, |other| other.min(*event_id)));
                 continue;
             };
@@ -57,7 +57,7 @@ impl Command for PruneEvents {
     }
 }
 
-/// What of the event waits for endpoints that are deleted, over from now on; `None` when anything of it may still be sent.
+/// Ends the event's deliveries that wait for deleted endpoints; `None` if any other delivery of it may still be sent.
 fn given_up(batch: &BatchState, event_id: &EventId, event: &EventState) -> Option<Vec<Change>> {
     let mut changes = Vec::new();
     for endpoint_id in &event.endpoints {

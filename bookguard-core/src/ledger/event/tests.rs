@@ -1,4 +1,4 @@
-//! Commitments: what holds, what erasure leaves, and that nothing else holds.
+//! Commitments: what verifies, what remains after erasure, and that nothing else verifies.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -53,7 +53,7 @@ fn body(kind: LeafKind, disclosures: &[Disclosure]) -> EventBody {
     }
 }
 
-/// Those of the event that is sealed in these tests.
+/// The sealed event of these tests, its body and its disclosures.
 fn opened() -> (Sealed, EventBody, Vec<Disclosure>) {
     let sealed = sealed();
     let disclosures = disclosures(&fields(), &sealed);
@@ -120,7 +120,7 @@ fn a_sealed_event_verifies_with_all_its_disclosures() {
     for disclosure in &disclosures {
         assert_eq!(verify_disclosure(&body, disclosure), Ok(()));
     }
-    // Nothing disclosed stands in the body.
+    // The body contains none of the disclosed values.
     for value in ["b-1", "100", "Ada"] {
         assert!(!body.to_canonical().contains(&format!("\"{value}")));
     }

@@ -1,6 +1,6 @@
 //! Event bodies and salts as JSON.
 //!
-//! What they mean is `event`'s. Invariant: nothing is read twice, ignored or defaulted, and digests and salts have
+//! `event` defines their meaning. Invariant: nothing is read twice, ignored or defaulted, and digests and salts have
 //! exactly 32 bytes.
 
 use std::borrow::Cow;
@@ -25,7 +25,8 @@ impl Serialize for EventBody {
     }
 }
 
-/// Any order of members and any whitespace, as a body within a larger document may have; nothing else is tolerated.
+/// Accepts any order of members and any whitespace, because the body may be part of a larger document; nothing else is
+/// tolerated.
 impl<'de> Deserialize<'de> for EventBody {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(serde::Deserialize)]

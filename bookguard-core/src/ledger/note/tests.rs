@@ -1,4 +1,4 @@
-//! Notes against the published vectors and every way to misspell them.
+//! Notes against the published vectors, and every way to misspell them.
 
 use super::*;
 
@@ -37,7 +37,7 @@ fn a_note_opens_under_the_key_that_signed_it_and_no_other() {
         other().verifier().open(&note),
         Err(NoteError::Unsigned { name })
     );
-    // Same name, other key: another id.
+    // Same name and another key give another id.
     let namesake = Signer::from_seed("example.com/log", &[4; 32]).unwrap();
     assert!(matches!(
         namesake.verifier().open(&note),
@@ -118,7 +118,7 @@ fn a_note_in_any_other_form_is_refused() {
     for text in ["", "no newline", "tab\there\n", "cr\r\n"] {
         assert!(signer().sign(text).is_err(), "{text:?}");
     }
-    // A signature cut by a byte is still base64, but no signature.
+    // A signature shortened by a byte is valid base64, but not a signature.
     let mut bytes = STANDARD.decode(signature).unwrap();
     bytes.pop();
     let cut = format!("{TEXT}\n{head} {}\n", STANDARD.encode(bytes));

@@ -1,15 +1,15 @@
 //! Entry bundles: up to 256 entries, each behind its length as two big-endian bytes (C2SP tlog-tiles, "Log entries").
 //!
-//! What an entry says is for `leaf` to read. Invariant: a bundle that parses is encoded back to the same bytes.
+//! `leaf` reads the entries. Invariant: a bundle that parses is encoded back to the same bytes.
 
 use std::fmt;
 
 use super::TILE_WIDTH;
 
-/// The longest entry a bundle can carry, in bytes: its length is written in 16 bits.
+/// The longest entry that a bundle can hold, in bytes: the length is written in 16 bits.
 pub const MAX_ENTRY_BYTES: usize = u16::MAX as usize;
 
-/// Lays entries end to end, each behind its length.
+/// Concatenates entries, each behind its length.
 ///
 /// # Errors
 /// [`BundleError::Entry`] for an entry above [`MAX_ENTRY_BYTES`], [`BundleError::Count`] for none or more than 256.
@@ -30,10 +30,10 @@ pub fn encode_bundle<'a>(
     Ok(bytes)
 }
 
-/// Takes a bundle of exactly `width` entries apart.
+/// Splits a bundle of exactly `width` entries.
 ///
 /// # Errors
-/// [`BundleError::Cut`] when it ends within an entry, [`BundleError::Trailing`] when it goes on after the last,
+/// [`BundleError::Cut`] if it ends within an entry, [`BundleError::Trailing`] if bytes follow the last entry,
 /// [`BundleError::Count`] for a width that no bundle has.
 pub fn parse_bundle(bytes: &[u8], width: usize) -> Result<Vec<&[u8]>, BundleError> {
     if width == 0 || width > TILE_WIDTH {

@@ -1,21 +1,21 @@
 //! Paths of tiles and entry bundles: `tile/<L>/<N>[.p/<W>]` and `tile/entries/<N>[.p/<W>]`.
 //!
-//! Whether such a tile exists is for the caller to know. Invariant: [`TilePath::parse`] accepts exactly what `Display` writes.
+//! The caller knows whether such a tile exists. Invariant: [`TilePath::parse`] accepts exactly what `Display` writes.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::{HASH_BYTES, TILE_WIDTH};
 
-/// The highest tile level the format can name.
+/// The highest tile level that the format can express.
 const MAX_LEVEL: u8 = 63;
 
-/// What a tile path names.
+/// The kind of a tile path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TileKind {
     /// A tile of hashes at this level, 0 to 63.
     Hashes(u8),
-    /// The entries themselves whose hashes stand in the level 0 tile of the same index.
+    /// The entries whose hashes are in the level 0 tile of the same index.
     Entries,
 }
 
@@ -42,10 +42,10 @@ impl TilePath {
         Ok(Self { kind, index, width })
     }
 
-    /// Reads a path as it stands behind the log's prefix, beginning with `tile/`.
+    /// Reads a path relative to the log's prefix, beginning with `tile/`.
     ///
     /// # Errors
-    /// [`TilePathError`] by the part that is wrong.
+    /// [`TilePathError`], naming the part that is wrong.
     pub fn parse(path: &str) -> Result<Self, TilePathError> {
         let rest = path.strip_prefix("tile/").ok_or(TilePathError::Form)?;
         let (kind, rest) = rest.split_once('/').ok_or(TilePathError::Form)?;
@@ -88,8 +88,8 @@ impl TilePath {
         self.width < TILE_WIDTH
     }
 
-    /// What a hash tile of this path contains, cut from the bytes stored under its level and index; `None` while
-    /// the stored tile has not grown that wide.
+    /// The content of a hash tile with this path, cut from the bytes stored under its level and index; `None` while the
+    /// stored tile is not that wide.
     #[must_use]
     pub fn cut<'a>(&self, stored: &'a [u8]) -> Option<&'a [u8]> {
         stored.get(..self.width * HASH_BYTES)
@@ -127,7 +127,7 @@ impl FromStr for TilePath {
     }
 }
 
-/// A decimal without sign and leading zero, at most `digits` long.
+/// Reads a decimal without sign and leading zero, at most `digits` long.
 fn small_number(text: &str, digits: usize) -> Option<u8> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit())
         && (text == "0" || !text.starts_with('0'))

@@ -1,4 +1,4 @@
-//! The text of a proof: made from a log, checked offline, and never for another statement.
+//! The text of a proof: made from a log, checked offline, and never valid for another statement.
 
 use proptest::prelude::*;
 

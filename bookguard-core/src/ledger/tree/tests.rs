@@ -14,7 +14,7 @@ use crate::ledger::tile::ReadError;
 pub(crate) struct Stored(BTreeMap<(u8, u64), Vec<u8>>);
 
 impl Stored {
-    /// Upserts, insisting that a tile only grows.
+    /// Upserts tiles, and checks that each only grows.
     pub(crate) fn put(&mut self, tiles: Vec<Tile>) {
         for tile in tiles {
             let old = self.0.entry((tile.level, tile.index)).or_default();
@@ -32,7 +32,7 @@ pub(crate) fn leaf(number: u64) -> Hash {
     leaf_hash(&number.to_be_bytes())
 }
 
-/// A tree of that many numbered leaves, appended in the given batches, and its tiles.
+/// A tree of this many numbered leaves, appended in the given batches, and its tiles.
 pub(crate) fn grown(batches: impl IntoIterator<Item = u64>) -> (Tree, Stored) {
     let (mut tree, mut stored) = (Tree::empty(), Stored::default());
     for batch in batches {
@@ -42,7 +42,7 @@ pub(crate) fn grown(batches: impl IntoIterator<Item = u64>) -> (Tree, Stored) {
     (tree, stored)
 }
 
-/// The tree of the same leaves as the oracle keeps it: every node in the order of its storage index.
+/// The tree of the same leaves in the reference implementation: every node in the order of its storage index.
 pub(crate) struct Oracle(pub(crate) Vec<tlog_tiles::Hash>);
 
 impl tlog_tiles::HashReader for Oracle {
@@ -136,7 +136,7 @@ fn loading_names_the_tile_that_is_missing_or_misshapen() {
         without(1, 0),
         Err(ReadError::Missing { level: 1, index: 0 })
     );
-    // What only proofs need, the right edge does not.
+    // The right edge does not need the tiles that only proofs need.
     assert_eq!(without(0, 1), Ok(600));
     for found in [0, 31, 63, 88 * 32 - 1, 88 * 32 + 1, 8192 + 32] {
         let mut stored = stored.clone();
@@ -202,7 +202,7 @@ fn an_earlier_root_is_told_from_the_unfinished_tiles_while_they_hold_it() {
         }
         assert_eq!(tree.root_at(size), Some(tree.root()));
         assert_eq!(tree.root_at(size + 1), None);
-        // Those that end in the same tile of every level, and of the others those that end with a full one.
+        // Sizes that end in the same tile of every level; of the others, those that end with a full one.
         for earlier in (0..=size).filter(|n| n % 1009 == 0 || size - n < 20 || n % 65_536 == 0) {
             let same_tile = earlier >> 8 == size >> 8;
             match tree.root_at(earlier) {

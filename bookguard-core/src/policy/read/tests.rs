@@ -55,7 +55,7 @@ fn tiers_run_from_the_earliest_deadline_to_the_latest() {
         (vec![("P7D", None), ("P1W", None)], Some(1)),
         (vec![("P1D", None), ("PT24H", None)], Some(1)),
         (vec![("P1D", None), ("P2D", None)], Some(1)),
-        // The same day: the cutoffs decide. A cutoff against the event's own time: either may be later.
+        // On the same day, the cutoffs decide. A cutoff compared with the event's own time: either may be later.
         (vec![("P1D", Some("12:00")), ("P1D", Some("18:00"))], None),
         (
             vec![("P1D", Some("18:00")), ("P1D", Some("12:00"))],

@@ -1,5 +1,5 @@
-//! The policy in the OpenAPI document: a component of its own name, which is the policy's JSON Schema itself. Whoever makes
-//! the document puts it there.
+//! The policy in the OpenAPI document: a component with its own name, which is the policy's JSON Schema itself. The code
+//! that makes the document adds it.
 
 use std::borrow::Cow;
 

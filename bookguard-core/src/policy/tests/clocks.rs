@@ -1,4 +1,4 @@
-//! Deadlines on clocks that are changed, and money of other decimals: tables whose right column was worked out by hand.
+//! Deadlines across clock changes, and money with other decimals: tables whose right column was computed by hand.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::{ask, at, booking_id, protected};
 use crate::model::{Amount, Currency, Timestamp};
 use crate::policy::*;
 
-/// All back until `before` the event, nothing from then on.
+/// Terms that return everything until `before` the event, and nothing from then on.
 fn terms(zone: &str, event: &str, before: &str) -> Terms {
     let policy = json!({
         "policyId": "p",
@@ -30,7 +30,7 @@ fn lines(table: &str) -> impl Iterator<Item = &str> {
     table.lines().filter(|line| !line.starts_with('#'))
 }
 
-/// The columns of a line; the last one may hold spaces.
+/// The columns of a line; the last one may contain spaces.
 fn columns<const N: usize>(line: &str) -> [&str; N] {
     let columns: Vec<&str> = line.splitn(N, ' ').collect();
     columns.try_into().unwrap_or_else(|_| panic!("{line}"))

@@ -1,4 +1,4 @@
-//! The terms in words: what stands there, and that it never changes.
+//! The terms in words: their contents, and that they never change.
 
 use proptest::prelude::*;
 
@@ -25,8 +25,8 @@ fn frozen(policy: Option<(&str, PolicySource)>, date: &str, zone: Option<&str>) 
 
 const NEW_YORK: Option<&str> = Some("America/New_York");
 
-/// Accepted texts are made anew from terms years later: when this fails, the wording needs a version of its own, and this one
-/// has to stay.
+/// Accepted texts are recomputed from terms years later. When this test fails, the new wording needs its own version, and
+/// this one must stay.
 #[test]
 fn the_words_of_this_version_are_these_for_ever() {
     let named = Some(("talent_standard", PolicySource::Named));
@@ -81,7 +81,7 @@ fn local_times_are_those_of_the_clock_as_it_was_when_the_terms_were_frozen() {
     ] {
         assert!(told.contains(words), "{words}: {told}");
     }
-    // Another edition of the tables would say another offset; what was frozen is told.
+    // Another edition of the tables would give another offset; the frozen one is used.
     let other = Terms {
         offsets: vec![3_600],
         ..terms.clone()

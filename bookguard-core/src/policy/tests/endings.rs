@@ -1,4 +1,4 @@
-//! Properties of cancellations that are recorded: their sums, their order in time, and that nothing later reaches them.
+//! Properties of recorded cancellations: their amounts, their order in time, and that nothing later changes them.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -8,13 +8,13 @@ use super::{booking_id, protected};
 use crate::model::{Amount, Currency, PartnerId, ResolutionId, Timestamp};
 use crate::policy::*;
 
-/// Currencies of none, two, three and four decimals.
+/// Currencies with zero, two, three and four decimals.
 fn currency() -> impl Strategy<Value = Currency> {
     prop::sample::select(vec!["USD", "JPY", "KWD", "CLF"])
         .prop_map(|code| Currency::parse(code).unwrap())
 }
 
-/// Terms whose refund only falls as the event comes nearer: shares sorted, a grace period, perhaps a deposit.
+/// Terms whose refund only falls towards the event: sorted shares, a grace period, perhaps a deposit.
 fn monotone() -> impl Strategy<Value = Terms> {
     let shares = prop::collection::vec(0..=10_000_u16, 1..6);
     let grace = prop::option::of(1..=200_u32);
@@ -97,7 +97,7 @@ proptest! {
         let asked = Question { mode: Mode::Cancel, ..agreeing(question, &terms) };
         let cancellation = cancellation(&asked);
         let Ok(evaluation) = evaluate(&protected(&terms), &cancellation.question()) else { return Ok(()) };
-        // From what a ledger and a store keep of both.
+        // Read back from what a ledger and a store keep of both.
         let kept: Cancellation = serde_json::from_str(&serde_json::to_string(&cancellation).unwrap()).unwrap();
         let frozen: Terms = serde_json::from_str(&serde_json::to_string(&terms).unwrap()).unwrap();
         prop_assert_eq!(&evaluate(&protected(&frozen), &kept.question()).unwrap(), &evaluation);
@@ -106,7 +106,7 @@ proptest! {
         let resolution = Resolution::of(&cancellation, evaluation.clone(), partner, id, true);
         let text = serde_json::to_string(&resolution).unwrap();
         prop_assert_eq!(&serde_json::from_str::<Resolution>(&text).unwrap(), &resolution);
-        // Whatever is asked later is answered with it.
+        // Every later question is answered with it.
         let recorded = resolution.recorded();
         let canceled = Subject { standing: Standing::of(true, Some(&recorded)), ..protected(&terms) };
         let asked = Question { mode: Mode::Evaluate, ..again };

@@ -1,4 +1,4 @@
-//! Properties of freezing and evaluating: any policy the reader accepts, any facts, any question.
+//! Properties of freezing and evaluating: for any policy that the reader accepts, any facts and any question.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -96,7 +96,7 @@ fn policy(currency: &'static str) -> impl Strategy<Value = Policy> {
     })
 }
 
-/// Seconds around the year 2026, and now and then the ends of time.
+/// Seconds around the year 2026, and sometimes the first and last possible instants.
 pub(super) fn instant() -> impl Strategy<Value = Timestamp> {
     prop_oneof![
         20 => (1_700_000_000_000..1_860_000_000_000_i64).prop_map(Timestamp::from_ms),
@@ -113,7 +113,7 @@ fn event_date() -> impl Strategy<Value = EventDate> {
     })
 }
 
-/// Currencies of no, two, three and four decimals.
+/// Currencies with zero, two, three and four decimals.
 fn currency() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec!["JPY", "USD", "KWD", "CLF"])
 }
@@ -189,7 +189,7 @@ pub(super) fn question() -> impl Strategy<Value = Question> {
         )
 }
 
-/// The question with a refund both sides agree on, in the currency of the terms.
+/// The question with a refund that both sides agree on, in the currency of the terms.
 pub(super) fn agreeing(question: Question, terms: &Terms) -> Question {
     let one = Amount::from_minor(1, terms.paid.currency()).unwrap();
     Question {
@@ -198,7 +198,7 @@ pub(super) fn agreeing(question: Question, terms: &Terms) -> Question {
     }
 }
 
-/// The organizer's rule straight from the words of the design: grace, else the first tier whose deadline has not passed.
+/// The organizer's rule straight from the design: grace, otherwise the first tier whose deadline has not passed.
 fn by_the_book(terms: &Terms, at: Timestamp) -> Rule {
     let document = terms.policy.as_ref().unwrap().document.document();
     let (zone, anchor, created) = (terms.time_zone, terms.anchor, terms.created_at);

@@ -1,4 +1,5 @@
-//! What a node takes for the continuation of the log it knew, and what not: written as a database would show it.
+//! Which heads a node accepts as the continuation of the log it knew. The cases are written as a database would show
+//! them.
 
 #![cfg(feature = "sqlite")]
 
@@ -16,7 +17,7 @@ use crate::service::{Service, ServiceConfig};
 use crate::store::conn::Statement;
 use crate::store::{Store, head};
 
-/// A database whose log went on twice after losses, its key, and the three heads its guard saw under the three names.
+/// A database whose log continued twice after losses, its key, and the three heads its guard saw under the three names.
 struct Bench {
     folder: tempfile::TempDir,
     store: Store,
@@ -40,7 +41,7 @@ impl Bench {
             seen.size += entries;
             noted(service.guard_file(), seen.clone());
             heads.push(seen);
-            // A batch looks into the file; a reader goes by what this process knows.
+            // A batch reads the file. A reader uses what this process knows.
             let forget = Envelope::new(Timestamp::EPOCH, ForgetAnswers);
             assert!(
                 service
@@ -77,7 +78,7 @@ impl Bench {
         Log::new(self.key.clone(), Guard::open(file, |_| {}).unwrap())
     }
 
-    /// How the database lacks what was `seen`.
+    /// How the database lacks the head `seen`.
     fn cause(&self, seen: &PublishedHead) -> Option<RollbackCause> {
         let mut conn = self.store.reader().unwrap();
         let stored = head(&mut *conn).unwrap().unwrap();
@@ -182,7 +183,7 @@ fn a_continuation_that_was_made_up_leads_nowhere() {
             "{sql}"
         );
     }
-    // What was lost on the way to it cannot be gone round.
+    // An entry lost on the way cannot be skipped.
     let bench = Bench::new();
     bench.change("DELETE FROM entry WHERE idx = 0");
     assert_eq!(bench.cause(&bench.heads[1]), None);

@@ -1,7 +1,7 @@
-//! One booking: its entries as a chain, what they come to, and the rows that should say the same.
+//! Checks one booking: that its entries form a chain, and that its rows agree with them.
 
-use super::entry::{self, Opened};
-use super::page::Belongings;
+use super::entry::{self, OpenedEntry};
+use super::page::BookingRows;
 use super::{Findings, event};
 use crate::evidence::BookingState;
 use crate::evidence::frozen::policy_summary;
@@ -11,12 +11,12 @@ use crate::policy::Adopted;
 use crate::store::conn::Row;
 use crate::store::{projection, terms};
 
-/// The columns of a booking's row that are the hash's to check, behind those that are projected.
+/// The index of the first column after the projected ones. The hash checks the columns from here on.
 const TERMS: usize = projection::BOOKING.len();
 /// The column of an entry's row that holds its facts.
 const FACTS: usize = 6;
 
-/// The partner that a booking's row names, and what the booking counts for in that partner's quota.
+/// The partner that a booking's row names, and the bytes that the booking adds to its usage.
 pub(super) fn counted(row: &Row, entries: &[Row]) -> Option<(PartnerId, u64)> {
     let first = entries.first().filter(|row| row.int(2) == Ok(0))?;
     let facts = first.text(FACTS).ok()?;
@@ -25,7 +25,7 @@ pub(super) fn counted(row: &Row, entries: &[Row]) -> Option<(PartnerId, u64)> {
 }
 
 /// Checks a booking with everything that belongs to it.
-pub(super) fn check(row: &Row, belongings: &Belongings<'_>, findings: &mut Findings) {
+pub(super) fn check(row: &Row, belongings: &BookingRows<'_>, findings: &mut Findings) {
     let thing = match row.id::<crate::model::id::noun::Booking>(0) {
         Ok(id) => format!("booking {id}"),
         Err(_) => "a booking with an invalid id".to_owned(),
@@ -33,7 +33,7 @@ pub(super) fn check(row: &Row, belongings: &Belongings<'_>, findings: &mut Findi
     let before = findings.kept.len();
     let opened = open_all(&thing, belongings.entries, findings);
     if findings.kept.len() > before {
-        // What the entries really said is not known, so there is nothing to compare the rows with.
+        // It is unknown what the entries really said, so there is nothing to compare the rows with.
         return;
     }
     let (stream, entries) = (opened.first().map(|e| e.leaf.stream), opened.len() as u64);
@@ -77,20 +77,20 @@ pub(super) fn check(row: &Row, belongings: &Belongings<'_>, findings: &mut Findi
     event::check_all(&state, belongings, findings);
 }
 
-/// What the booking shows of its policy: what its terms name, whose hash the ledger says.
-fn policy(row: &Row, belongings: &Belongings<'_>) -> Option<PolicySummary> {
-    let policy_hash = row.text(TERMS + 1).ok()?;
+/// The policy summary that the booking shows, from the policy that its terms name. The ledger holds the policy's hash.
+fn policy(row: &Row, belongings: &BookingRows<'_>) -> Option<PolicySummary> {
+    let policy_hash = terms::policy_hash(row, TERMS + 1).ok()?;
     let adopted = Adopted {
-        document: belongings.policy(policy_hash)?.clone(),
-        policy_hash: policy_hash.to_owned(),
+        document: belongings.policy(&policy_hash)?.clone(),
+        policy_hash,
         policy_source: terms::source(row, TERMS).ok()??,
     };
     Some(policy_summary(&adopted))
 }
 
-/// Opens the entries and checks that they are one chain from the first on.
-fn open_all(thing: &str, rows: &[Row], findings: &mut Findings) -> Vec<Opened> {
-    let mut opened: Vec<Opened> = Vec::with_capacity(rows.len());
+/// Opens the entries and checks that they form one chain from the first on.
+fn open_all(thing: &str, rows: &[Row], findings: &mut Findings) -> Vec<OpenedEntry> {
+    let mut opened: Vec<OpenedEntry> = Vec::with_capacity(rows.len());
     for (seq, row) in (0_u64..).zip(rows) {
         let index = row.int(0).unwrap_or(-1);
         let mut fault = |detail: String| {

@@ -1,7 +1,7 @@
-//! The log's own entries: how it went on after losses, and which name it had when.
+//! Checks the log's own entries: how it continued after losses, and which name it had when.
 //!
-//! Every continuation must open, and begin where the one before it left off; that the entries before it give the root it
-//! says is for the walk along the log to see.
+//! Every continuation must open and begin where the previous one left off. The walk along the log checks that the
+//! entries before a continuation give the root that it records.
 
 use super::entry;
 use super::{Check, Findings};
@@ -12,19 +12,19 @@ use crate::store::conn::{Row, StoreError};
 use crate::store::read;
 use crate::store::read::own_entries;
 
-/// The names the log had, and what it went on from.
+/// The names the log had, and the heads at which it continued.
 #[derive(Default)]
 pub(super) struct Names {
-    /// The name before every continuation; `None` when there was none.
+    /// The name before the first continuation; `None` if there is none.
     first: Option<String>,
-    /// Index of the entry and the name from it on, in the order of the log.
+    /// The index of each continuation and the name from it on, in the order of the log.
     then: Vec<(u64, String)>,
-    /// Index and root, not yet met by the walk, the next one last.
+    /// The index of each continuation and the root it records, if the walk has not reached it yet; the next one last.
     pub roots: Vec<(u64, Hash)>,
 }
 
 impl Names {
-    /// The log's name when it had `size` entries; `None` when only the head can say it.
+    /// The log's name when it had `size` entries; `None` if only the head can say it.
     fn at(&self, size: u64) -> Option<&str> {
         let begun = self.then.partition_point(|(index, _)| *index < size);
         match begun.checked_sub(1).and_then(|last| self.then.get(last)) {
@@ -33,13 +33,13 @@ impl Names {
         }
     }
 
-    /// The key that the log's checkpoints of this size verify under.
+    /// The key that verifies the log's checkpoints of this size.
     pub fn key_at(&self, size: u64, log: &Log, head: &str) -> Result<VerifierKey, StoreError> {
         let signer = (log.signer(self.at(size).unwrap_or(head))).map_err(StoreError::Corrupt)?;
         Ok(signer.verifier().clone())
     }
 
-    /// The name the log has now; `None` when it never went on under another.
+    /// The name that the log's own entries give it now; `None` if it never continued under another name.
     pub fn last(&self) -> Option<&str> {
         self.then.last().map(|(_, name)| name.as_str())
     }
@@ -69,13 +69,13 @@ impl Check<'_> {
     }
 }
 
-/// What a row says, if it is what its leaf commits to, spelled as the program does.
+/// Reads a continuation whose leaf commits to the row, and whose values are spelled as the program spells them.
 fn continuation(row: &Row) -> Result<Continuation, String> {
     entry::committed(row)?;
     Continuation::read(&read::entry(row).map_err(|e| e.to_string())?)
 }
 
-/// That it follows the one before it, under the log's own key.
+/// Checks that a continuation follows the previous one, under the log's own key.
 fn belongs(
     findings: &mut Findings,
     index: u64,

@@ -1,10 +1,10 @@
-//! The deliveries of an event and their attempts: an entry of the ledger says how a delivery ended, and the last attempt
-//! then; the others must be what the rules of delivery make of each other.
+//! Checks an event's deliveries and their attempts. A ledger entry records how a delivery ended and its last attempt.
+//! Everything else must agree with the rules of delivery.
 
 use sha2::{Digest as _, Sha256};
 
 use super::event::CheckedEvent;
-use super::page::{Belongings, Receiver};
+use super::page::{BookingRows, Receiver};
 use super::{CLOCK_SLACK_MS, Findings, Notes, settled, spelled};
 use crate::engine::change::{Content, DeliveryPhase, DeliveryState};
 use crate::evidence::Notification;
@@ -15,12 +15,12 @@ use crate::store::conn::{Row, StoreError};
 use crate::store::{load, projection};
 use crate::webhook::{Attempt, FailureClass, Schedule};
 
-/// Checks that an event goes where it must, and each delivery against its attempts.
-/// `settled` is what the ledger says of how they ended, with the place of each entry.
+/// Checks that an event goes where it must, and checks each delivery against its attempts. `settled` holds the ledger's
+/// entries about how the deliveries ended.
 pub(super) fn check_all(
     event: &CheckedEvent,
     settled: &[&Logged<Notification>],
-    belongings: &Belongings<'_>,
+    belongings: &BookingRows<'_>,
     findings: &mut Findings,
 ) {
     let mut met: Vec<EndpointId> = Vec::new();
@@ -68,12 +68,12 @@ pub(super) fn check_all(
     }
 }
 
-/// A delivery as people name it.
+/// The name of a delivery in findings.
 fn named(event_id: &EventId, endpoint_id: &EndpointId) -> String {
     format!("delivery of event {event_id} to endpoint {endpoint_id}")
 }
 
-/// A delivery as stored, with what the ledger says of how it ended.
+/// A stored delivery, with the ledger's entries about how it ended.
 struct CheckedDelivery<'a> {
     event: &'a CheckedEvent,
     endpoint_id: EndpointId,
@@ -82,7 +82,7 @@ struct CheckedDelivery<'a> {
 }
 
 impl CheckedDelivery<'_> {
-    fn check(&self, row: &Row, belongings: &Belongings<'_>, findings: &mut Findings) {
+    fn check(&self, row: &Row, belongings: &BookingRows<'_>, findings: &mut Findings) {
         let Self { event, state, .. } = self;
         let place = named(&event.event_id, &self.endpoint_id);
         let said = settled::state(*state, self.settled.last().copied());
@@ -102,17 +102,17 @@ impl CheckedDelivery<'_> {
         }
         settled::compare(event, &attempts, &self.settled, &mut notes);
         let over = state.phase != DeliveryPhase::Pending && state.due.is_none();
-        // What waited for an endpoint that is deleted ends with its event, and has no outcome.
+        // If its endpoint was deleted, a waiting delivery ends when its event is pruned, and has no outcome.
         let ended = event.content.body().is_none() && receiver.deleted_at.is_some();
         if over && self.settled.is_empty() && !ended {
             notes.fault("it is over, and the ledger does not say how it ended");
         }
     }
 
-    /// Whether the endpoint is one to which the event could go.
+    /// Checks that the endpoint is one the event could go to.
     fn goes_there(&self, receiver: &Receiver, notes: &mut Notes<'_>) {
         let Self { event, state, .. } = self;
-        // What it took before that was changed is not known any more.
+        // What it took before that was changed is no longer known.
         let known = receiver.since.is_none_or(|at| event.clearly_after(at));
         if known && !receiver.subscribes(event.event_type) {
             let detail = format!("the endpoint takes no {}", event.event_type.word());
@@ -138,12 +138,12 @@ impl CheckedDelivery<'_> {
         }
     }
 
-    /// Whether its schedule could begin anew, where it says so.
+    /// Checks that the delivery's schedule could restart when the row says it did.
     fn begins_anew(
         &self,
         receiver: &Receiver,
         attempts: &[Attempt],
-        belongings: &Belongings<'_>,
+        belongings: &BookingRows<'_>,
         notes: &mut Notes<'_>,
     ) {
         let Some(begun) = self.state.begun else {
@@ -170,14 +170,14 @@ impl CheckedDelivery<'_> {
 }
 
 impl Receiver {
-    /// Whether such an event goes there from the first, unless it was gone by then.
+    /// Whether the event must go to the endpoint from the start, unless the endpoint was gone by then.
     fn must_have(&self, event: &CheckedEvent) -> bool {
         self.subscribes(event.event_type)
             && event.clearly_after(self.since.unwrap_or(self.created_at))
             && self.deleted_at.is_none_or(|at| event.clearly_before(at))
     }
 
-    /// Whether its partner had disabled it when the event happened, and has left it so.
+    /// Whether its partner had disabled it before the event happened and has not enabled it since.
     fn is_off_since_then(&self, event: &CheckedEvent) -> bool {
         self.status == EndpointStatus::Disabled
             && self.deleted_at.is_none()
@@ -186,13 +186,13 @@ impl Receiver {
 }
 
 impl CheckedEvent {
-    /// Whether the schedule of a delivery to the endpoint may have begun then: by hand, or by a recovery; `None` when nobody
-    /// retried or recovered the event at any time.
+    /// Whether the schedule of a delivery to the endpoint may have restarted then, by hand or by a recovery. `None` if
+    /// nobody ever retried or recovered the event.
     fn may_begin_anew(
         &self,
         begun: Timestamp,
         endpoint_id: &EndpointId,
-        belongings: &Belongings<'_>,
+        belongings: &BookingRows<'_>,
     ) -> Option<bool> {
         let now = belongings.now.ms().saturating_add(CLOCK_SLACK_MS);
         let by_hand = (self.retries > 0).then(|| begun >= self.at && begun.ms() <= now);
@@ -214,7 +214,7 @@ impl CheckedEvent {
 }
 
 impl Findings {
-    /// The event should have gone there, and did not.
+    /// Notes that the event should have gone to the endpoint and did not.
     fn not_sent(&mut self, event: &CheckedEvent, receiver: &Receiver) {
         let (event_id, endpoint_id) = (event.event_id, receiver.endpoint_id);
         if receiver.status.takes_events() {
@@ -224,7 +224,7 @@ impl Findings {
         }
     }
 
-    /// The endpoint takes such events and was there when this one happened.
+    /// Warns that a delivery is missing: the endpoint takes such events and existed when this one happened.
     pub(super) fn missing_delivery(&mut self, event_id: EventId, endpoint_id: EndpointId) {
         self.doubt(
             "delivery",
@@ -240,7 +240,7 @@ fn read(row: &Row) -> Result<(EndpointId, DeliveryState), StoreError> {
 
 /// The attempts of one delivery, densely numbered from 1.
 fn attempts(
-    belongings: &Belongings<'_>,
+    belongings: &BookingRows<'_>,
     event: &CheckedEvent,
     endpoint_id: &EndpointId,
     notes: &mut Notes<'_>,
@@ -272,7 +272,7 @@ fn attempts(
     attempts
 }
 
-/// What in an attempt cannot be true together.
+/// The contradiction within an attempt, if there is one.
 fn contradiction(attempt: &Attempt) -> Option<&'static str> {
     use FailureClass::{Gone, Http4xx, Http5xx, PayloadTooLarge, RedirectRefused, Throttled};
     let of_status = attempt.status_code.map(FailureClass::of_status);
@@ -294,7 +294,8 @@ fn contradiction(attempt: &Attempt) -> Option<&'static str> {
     if attempt.response_sha256.is_none() && length > 0 {
         return Some("an answer has no SHA-256");
     }
-    // Printable text without a backslash was kept as it came, up to the limit and less a character cut by it.
+    // Printable text without a backslash is stored as it came, up to the limit, and less a character that the limit
+    // would cut.
     let verbatim = head
         .iter()
         .all(|byte| matches!(byte, b' '..=b'~') && *byte != b'\\');
@@ -314,7 +315,8 @@ fn contradiction(attempt: &Attempt) -> Option<&'static str> {
     }
 }
 
-/// Holds a delivery to the rules: its counts to its attempts, its phase and what comes next to the last of them.
+/// Checks a delivery against the rules: its counters against its attempts, its phase and next attempt against the last
+/// attempt.
 fn judge(
     event: &CheckedEvent,
     state: &DeliveryState,
@@ -323,7 +325,7 @@ fn judge(
     notes: &mut Notes<'_>,
 ) {
     let counted_attempts = |attempt: &&Attempt| !attempt.uncharged;
-    // Of one that was under way when the schedule began anew it is not known whether it was settled before.
+    // If an attempt was under way when the schedule restarted, it is unknown whether it was settled before that.
     let begun = state.begun.map_or(i64::MIN, Timestamp::ms);
     let counted_attempts = || attempts.iter().filter(counted_attempts);
     let may = |attempt: &&Attempt| ended(attempt).saturating_add(CLOCK_SLACK_MS) >= begun;
@@ -353,7 +355,7 @@ fn judge(
             "row says {} attempts count, the attempts say {count}",
             state.counted_attempts
         );
-        // Which of them came after the schedule began anew, clocks say.
+        // Only clocks say which attempts came after the schedule restarted.
         match state.begun.is_some() && state.counted_attempts as usize <= counted_attempts().count()
         {
             true => notes.doubt(detail),
@@ -375,33 +377,35 @@ fn judge(
         ));
     }
     match wrong_due(event, state, attempts.last(), now) {
-        Some(Wrong::Anyway(why)) => notes.fault(why),
-        Some(Wrong::ByTheClock(why)) => notes.doubt(why),
+        Some(DueFault::Anyway(why)) => notes.fault(why),
+        Some(DueFault::ByTheClock(why)) => notes.doubt(why),
         None => {}
     }
 }
 
-/// When an attempt was over, milliseconds.
+/// When an attempt ended, in milliseconds.
 fn ended(attempt: &Attempt) -> i64 {
     attempt
         .started_at
         .saturating_add_unsigned(attempt.duration_ms)
 }
 
-/// How old the event was when the attempt ended, in milliseconds: its schedule began no earlier.
+/// The event's age when the attempt ended, in milliseconds. Its schedule began no earlier than the event.
 fn age(event: &CheckedEvent, attempt: &Attempt) -> i64 {
     ended(attempt).saturating_sub(event.event_id.made_at().ms())
 }
 
-/// A fault of ours counts once its event is old, other failures unless the endpoint was suspended then, which nothing else
-/// tells; what arrived counts.
+/// Whether an attempt that failed through a fault of ours was counted too early: such faults count only once the event
+/// is old. Other failures count unless the endpoint was suspended then, which nothing else records. Successes always
+/// count.
 fn is_counted_early(event: &CheckedEvent, attempt: &Attempt) -> bool {
     !attempt.uncharged
         && attempt.is_ours()
         && age(event, attempt) + CLOCK_SLACK_MS <= OUR_FAULTS_FREE_MS
 }
 
-/// Of a pruned event's delivery only where it stood is left: nothing is due, and the counts agree with each other.
+/// Checks a delivery of a pruned event, of which only the row is left: nothing is due, and its counters agree with each
+/// other.
 fn judge_pruned(state: &DeliveryState, attempts: &[Attempt], notes: &mut Notes<'_>) {
     if !attempts.is_empty() {
         let stored = attempts.len();
@@ -425,23 +429,23 @@ fn judge_pruned(state: &DeliveryState, attempts: &[Attempt], notes: &mut Notes<'
     }
 }
 
-/// What is wrong with when a delivery is due.
-enum Wrong {
-    /// Whatever clocks said.
+/// Why a delivery's due time is wrong.
+enum DueFault {
+    /// DueFault whatever the clocks said.
     Anyway(&'static str),
-    /// By times alone.
+    /// DueFault only if the clocks were right.
     ByTheClock(String),
 }
 
-/// What is wrong with when the delivery is due next.
+/// What is wrong with the time at which the delivery is due next, if anything.
 fn wrong_due(
     event: &CheckedEvent,
     state: &DeliveryState,
     last: Option<&Attempt>,
     now: Timestamp,
-) -> Option<Wrong> {
-    let anyway = |why| Some(Wrong::Anyway(why));
-    let by_the_clock = |why: String| Some(Wrong::ByTheClock(why));
+) -> Option<DueFault> {
+    let anyway = |why| Some(DueFault::Anyway(why));
+    let by_the_clock = |why: String| Some(DueFault::ByTheClock(why));
     let over = last.is_some_and(Attempt::delivered);
     let waits = state.due.zip(state.since);
     if waits.is_none() && (state.due.is_some() || state.since.is_some()) {
@@ -453,10 +457,10 @@ fn wrong_due(
     }
     let due = match (state.due, state.lease) {
         (None, Some(_)) => return anyway("it is under a lease that has no end"),
-        // That nothing is due any more, the ledger says.
+        // The ledger says that nothing is due any more.
         _ if over => return None,
         (Some(due), Some(_)) => {
-            // Taken by a courier, at some time after the event, or under way when its schedule began anew.
+            // Taken by a courier at some time after the event, or under way when its schedule restarted.
             let early = due.ms() < event.at.ms() + LEASE_MS
                 || state.begun.is_some_and(|begun| due <= begun);
             let why = || by_the_clock("its lease ends before it can have begun".to_owned());
@@ -465,10 +469,10 @@ fn wrong_due(
         (due, None) => due,
     };
     if due.is_some() && event.retries > 0 {
-        // Pulled forward by hand, or scheduled after that.
+        // PartnerTotals forward by hand, or scheduled after that.
         return None;
     }
-    // Taken and given back unsent: due from then on, which is over.
+    // Taken and given back unsent. Then it is due since it was given back, which is in the past.
     let given_back = now.ms().saturating_add(CLOCK_SLACK_MS);
     let Some(last) = last else {
         let from = state.begun.unwrap_or(event.at);
@@ -483,7 +487,7 @@ fn wrong_due(
     };
     let end = ended(last);
     let begun = state.begun_at(&event.event_id).ms();
-    // Made due once more since the last attempt: certainly, or perhaps.
+    // Made due again since the last attempt: certainly (`renewed`) or possibly (`may_be_renewed`).
     let renewed = state.begun.is_some() && begun > end.saturating_add(CLOCK_SLACK_MS);
     let may_be_renewed = state.begun.is_some() && begun >= end.saturating_sub(CLOCK_SLACK_MS);
     let delay =

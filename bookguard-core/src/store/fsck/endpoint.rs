@@ -1,5 +1,5 @@
-//! Endpoints: no ledger entry speaks of them, but what says where one stands must not contradict itself, its deliveries or
-//! its secrets.
+//! Checks endpoints. No ledger entry describes them, but an endpoint's health must not contradict itself, its
+//! deliveries or its secrets.
 
 use super::others::{MISSPELLED, born_in_force, identity};
 use super::{CLOCK_SLACK_MS, Check, spelled};
@@ -8,7 +8,7 @@ use crate::model::{Endpoint, EndpointHealth, EndpointId, EndpointStatus, Timesta
 use crate::store::conn::{Row, StoreError};
 use crate::store::endpoints;
 
-/// What [`Check::endpoint`] reads.
+/// The query whose rows [`Check::endpoint`] reads.
 pub(super) const ENDPOINTS: &str = "SELECT id, status, failures, failing_ms, probe_ms, unverified_ms, body, deleted_ms, since_ms FROM endpoint \
      WHERE id > $1 ORDER BY id LIMIT $2";
 
@@ -56,7 +56,7 @@ impl Check<'_> {
             EndpointStatus::Disabled => since.is_some(),
             EndpointStatus::Gone => may_be_gone,
         };
-        // Where it stands is not its document's to say.
+        // The document must not contain the endpoint's health.
         let said = !born.enabled || born.health() != EndpointHealth::of(EndpointStatus::Active);
         if said || !fitting {
             let detail = format!(
@@ -90,7 +90,7 @@ impl Check<'_> {
     }
 }
 
-/// What in the health of an endpoint cannot be true together.
+/// The contradiction within an endpoint's health, if there is one.
 fn contradiction(health: EndpointHealth) -> Option<&'static str> {
     let suspended = health.status == EndpointStatus::Suspended;
     if (health.failures > 0) != health.failing_since.is_some() {
@@ -109,9 +109,9 @@ fn contradiction(health: EndpointHealth) -> Option<&'static str> {
         .then_some("it is suspended, and has not failed often enough")
 }
 
-/// Whether an endpoint was suspended sooner after its failures began than it may be.
+/// Whether an endpoint was suspended sooner after its failures began than the rules allow.
 fn suspended_early(health: EndpointHealth) -> bool {
-    // An endpoint that is not verified yet has a next attempt as well.
+    // An endpoint that is not verified yet has a next attempt too.
     let suspended = health.status == EndpointStatus::Suspended;
     let times = health.probe_at.zip(health.failing_since);
     times

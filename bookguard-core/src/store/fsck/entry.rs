@@ -1,4 +1,4 @@
-//! One entry: that its leaf commits to exactly the fact stored beside it, and what that is.
+//! Checks one entry: its leaf must commit to exactly the fact stored beside it, which is then read.
 
 use serde_json::{Map, Value};
 
@@ -9,24 +9,24 @@ use crate::model::Timestamp;
 use crate::store::conn::{Row, StoreError};
 
 /// An entry whose leaf commits to this fact.
-pub(super) struct Opened {
+pub(super) struct OpenedEntry {
     pub seq: u64,
     pub leaf: Leaf,
     pub logged: Logged<Fact>,
 }
 
-/// Opens a row of idx, booking_id, seq, leaf, kind, seed, facts.
+/// Opens a row with the columns idx, booking_id, seq, leaf, kind, seed, facts.
 ///
 /// # Errors
 /// Why the entry does not hold.
-pub(super) fn open(row: &Row) -> Result<Opened, String> {
+pub(super) fn open(row: &Row) -> Result<OpenedEntry, String> {
     let (leaf, kind, members) = committed(row)?;
     let place = LeafPlace {
         index: row.size(0).map_err(unreadable)?,
         hash: leaf_hash(row.blob(3).map_err(unreadable)?),
         at: Timestamp::from_ms(leaf.t),
     };
-    Ok(Opened {
+    Ok(OpenedEntry {
         seq: row.size(2).map_err(unreadable)?,
         leaf,
         logged: Logged {
@@ -36,10 +36,11 @@ pub(super) fn open(row: &Row) -> Result<Opened, String> {
     })
 }
 
-/// The leaf of such a row, and the fact that it commits to under the seed stored, which is spelled as the program does.
+/// The leaf of such a row, and the stored fact that it commits to with the stored seed. The fact must be spelled as the
+/// program spells it.
 ///
 /// # Errors
-/// Why it does not.
+/// Why the leaf does not commit to it.
 pub(super) fn committed(row: &Row) -> Result<(Leaf, LeafKind, Map<String, Value>), String> {
     let leaf = Leaf::parse(row.blob(3).map_err(unreadable)?).map_err(|e| e.to_string())?;
     let kind = row.text(4).map_err(unreadable)?;

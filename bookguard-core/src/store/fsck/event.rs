@@ -1,10 +1,10 @@
-//! The events of a booking: exactly those its facts cause, byte for byte.
+//! Checks a booking's events: they must be exactly those its facts cause, byte for byte.
 
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use super::page::Belongings;
+use super::page::BookingRows;
 use super::{CLOCK_SLACK_MS, Findings, delivery};
 use crate::engine::change::{Content, EventRow, Pruned};
 use crate::evidence::BookingState;
@@ -17,7 +17,7 @@ use crate::store::load::{content, event_type};
 use crate::store::projection;
 use crate::webhook::body;
 
-/// An event as stored.
+/// A stored event.
 pub(super) struct CheckedEvent {
     pub event_id: EventId,
     pub partner_id: PartnerId,
@@ -29,14 +29,14 @@ pub(super) struct CheckedEvent {
     pub at: Timestamp,
 }
 
-/// What a fact causes: an event of this type, at this instant, which tells of this resolution if of any.
+/// What a fact causes: an event of this type, at this instant, which reports this resolution, if any.
 struct Cause<'a> {
     event_type: EventType,
     at: Timestamp,
     resolution: Option<&'a Resolution>,
 }
 
-/// The events that the facts of a booking cause, in their order.
+/// The events that a booking's facts cause, in order.
 fn causes(state: &BookingState) -> Vec<Cause<'_>> {
     let cause = |event_type, at, resolution| Cause {
         event_type,
@@ -55,7 +55,7 @@ fn causes(state: &BookingState) -> Vec<Cause<'_>> {
 /// Checks a booking's events and their deliveries.
 pub(super) fn check_all(
     state: &BookingState,
-    belongings: &Belongings<'_>,
+    belongings: &BookingRows<'_>,
     findings: &mut Findings,
 ) {
     let booking_id = state.booking.booking_id;
@@ -94,7 +94,7 @@ pub(super) fn check_all(
     }
 }
 
-/// Reads an event's row, in the columns of [`projection::EVENT`] and how often it was retried.
+/// Reads an event's row, which has the columns of [`projection::EVENT`] and the number of retries.
 fn read(row: &Row, cause: &Cause<'_>) -> Result<CheckedEvent, StoreError> {
     Ok(CheckedEvent {
         event_id: row.id(0)?,
@@ -107,7 +107,7 @@ fn read(row: &Row, cause: &Cause<'_>) -> Result<CheckedEvent, StoreError> {
     })
 }
 
-/// Compares an event's row with what its cause makes of it.
+/// Compares an event's row with the event that its cause produces.
 fn compare(
     row: &Row,
     event: &CheckedEvent,
@@ -143,7 +143,8 @@ fn compare(
     }
 }
 
-/// The event as its cause has it, under the id and the number stored, and with the address of the evidence as it was told.
+/// The event that the cause produces, with the stored id and number, and with the address of the evidence as the event
+/// gave it.
 fn told(event: &CheckedEvent, state: &BookingState, cause: &Cause<'_>) -> EventRow {
     let (event_id, booking) = (event.event_id, &state.booking);
     let url = |member| evidence_url(event, state, member);
@@ -164,8 +165,8 @@ fn told(event: &CheckedEvent, state: &BookingState, cause: &Cause<'_>) -> EventR
     }
 }
 
-/// What is left of a body: its hash, where the ledger alone says what the body was. The other types told an address, under a
-/// name that went with the body.
+/// What must be left of a pruned body. For `booking.created` the ledger determines the body and so its hash. The bodies
+/// of the other types contained an address whose host name was lost with them, so their stored hash is accepted.
 fn left(pruned: &Pruned, told: &EventRow) -> Pruned {
     match told.event_type {
         EventType::BookingCreated => Pruned {
@@ -176,8 +177,8 @@ fn left(pruned: &Pruned, told: &EventRow) -> Pruned {
     }
 }
 
-/// The address of the evidence, as the event tells it: under which name the service was reached then is nobody's
-/// knowledge, but the path is.
+/// The address of the evidence in the event's body. The host name under which the service was reached then is unknown,
+/// but the path is known.
 fn evidence_url(event: &CheckedEvent, state: &BookingState, member: &str) -> String {
     let path = format!("/v1/bookings/{}/evidence", state.booking.booking_id);
     let body = event.content.body().map(|body| &**body);

@@ -1,4 +1,4 @@
-//! The log as a log: dense entries, the tree over them, its tiles, its head and the checkpoints kept.
+//! Checks the log as such: dense entries, the tree over them, its tiles, its head and the stored checkpoints.
 
 use std::collections::BTreeMap;
 
@@ -11,33 +11,34 @@ use crate::store::conn::{Statement, StoreError};
 use crate::store::tree::read_tile;
 use crate::store::{StoredHead, head};
 
-/// The walk along the log.
-struct Walk {
+/// The state of the walk along the log.
+struct LogWalk {
     names: Names,
-    /// The name in the head: the log's, unless its own entries say another.
+    /// The name in the head. It is the log's name unless the log's own entries give another.
     name: String,
     tree: Tree,
-    /// By level: the last tile as it stands, while it is not full.
+    /// By level, the last computed tile while it is not full.
     partial: BTreeMap<u8, Tile>,
     tiles: u64,
-    /// Checkpoints not yet reached, the next one last.
-    ahead: Vec<Kept>,
-    /// The size after which more checkpoints are to be fetched; `None` when there are none.
+    /// Fetched checkpoints that the walk has not reached, the next one last.
+    ahead: Vec<StoredCheckpoint>,
+    /// The size after which to fetch more checkpoints; `None` if there are no more.
     fetched: Option<i64>,
     /// The time of the last leaf.
     written: i64,
     /// When the latest checkpoint was kept.
     kept_at: Option<i64>,
-    /// Checkpoints whose root is not the tree's.
+    /// The sizes of checkpoints whose root differs from the tree's.
     foreign: Vec<u64>,
     /// Leaf hashes that are not in the tree yet.
     pending: Vec<Hash>,
-    /// Leaves since the last checkpoint, or since one was reported missing, that were written a second after it.
+    /// The first leaf, with its time, that was written a second or more after the last checkpoint. Cleared by the next
+    /// checkpoint.
     late: Option<(u64, i64)>,
 }
 
 /// A checkpoint as stored.
-struct Kept {
+struct StoredCheckpoint {
     size: u64,
     at: i64,
     note: String,
@@ -47,7 +48,7 @@ impl Check<'_> {
     /// Walks along the log.
     pub(super) fn log(&mut self) -> Result<(), StoreError> {
         let stored = head(self.conn)?;
-        let mut walk = Walk {
+        let mut walk = LogWalk {
             names: self.names()?,
             name: stored.map_or_else(String::new, |head| head.origin),
             tree: Tree::empty(),
@@ -90,8 +91,8 @@ impl Check<'_> {
         self.rest_of_log(&walk.names, Some((size, walk.tree.root(), walk.written)))
     }
 
-    /// Meets the next leaf. What it says is checked with its booking.
-    fn leaf(&mut self, walk: &mut Walk, index: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    /// Processes the next leaf. Its content is checked with its booking.
+    fn leaf(&mut self, walk: &mut LogWalk, index: u64, bytes: &[u8]) -> Result<(), StoreError> {
         let written = Leaf::written_at(bytes);
         while let Some((_, root)) = walk.names.roots.pop_if(|(at, _)| *at <= index) {
             self.grow(walk)?;
@@ -122,8 +123,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Brings the tree up to the last leaf met.
-    fn grow(&mut self, walk: &mut Walk) -> Result<(), StoreError> {
+    /// Extends the tree to the last leaf processed.
+    fn grow(&mut self, walk: &mut LogWalk) -> Result<(), StoreError> {
         for tile in walk.tree.append(walk.pending.drain(..)) {
             if tile.bytes.len() == TILE_BYTES {
                 walk.partial.remove(&tile.level);
@@ -136,7 +137,7 @@ impl Check<'_> {
     }
 
     /// Compares a stored tile with the computed one.
-    fn tile(&mut self, walk: &mut Walk, tile: &Tile) -> Result<(), StoreError> {
+    fn tile(&mut self, walk: &mut LogWalk, tile: &Tile) -> Result<(), StoreError> {
         walk.tiles += 1;
         let place = || format!("tile {} of level {}", tile.index, tile.level);
         match read_tile(self.conn, tile.level, tile.index)? {
@@ -155,8 +156,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Judges the checkpoints of exactly this size.
-    fn checkpoints(&mut self, walk: &mut Walk, written: Option<i64>) -> Result<(), StoreError> {
+    /// Checks the checkpoints up to the tree's size.
+    fn checkpoints(&mut self, walk: &mut LogWalk, written: Option<i64>) -> Result<(), StoreError> {
         while let Some(kept) = walk.ahead.pop_if(|kept| kept.size <= walk.tree.size()) {
             let place = format!("checkpoint {}", kept.size);
             let key = walk.names.key_at(kept.size, self.log, &walk.name)?;
@@ -172,7 +173,7 @@ impl Check<'_> {
                 }
                 Ok(_) => {}
             }
-            // It was kept with the batch that wrote the entry before it.
+            // It was stored with the batch that wrote the entry before it.
             if written.is_some_and(|t| kept.at != t) {
                 self.findings.add(
                     "checkpoint",
@@ -204,7 +205,7 @@ impl Check<'_> {
         );
     }
 
-    fn fetch(&mut self, walk: &mut Walk) -> Result<(), StoreError> {
+    fn fetch(&mut self, walk: &mut LogWalk) -> Result<(), StoreError> {
         let (true, Some(after)) = (walk.ahead.is_empty(), walk.fetched) else {
             return Ok(());
         };
@@ -217,7 +218,7 @@ impl Check<'_> {
             None => None,
         };
         for row in rows.iter().rev() {
-            walk.ahead.push(Kept {
+            walk.ahead.push(StoredCheckpoint {
                 size: row.size(0)?,
                 at: row.int(1)?,
                 note: row.text(2)?.to_owned(),
@@ -226,8 +227,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// What is left once the last entry was met.
-    fn end_of_log(&mut self, walk: &mut Walk) -> Result<(), StoreError> {
+    /// Checks what remains after the last entry.
+    fn end_of_log(&mut self, walk: &mut LogWalk) -> Result<(), StoreError> {
         for tile in std::mem::take(&mut walk.partial).into_values() {
             self.tile(walk, &tile)?;
         }
@@ -266,7 +267,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// The head, against the computed size and root; only against its own signature when they are not known.
+    /// Checks the head against the computed size and root, or only against its own signature if these are unknown.
     fn rest_of_log(
         &mut self,
         names: &Names,
@@ -325,7 +326,7 @@ impl Check<'_> {
 }
 
 impl Check<'_> {
-    /// Whether the head goes on from what was last published, as the guard's file remembers it: what a server would say.
+    /// Checks whether the head continues the one last published, which the guard's file remembers, as a server would.
     fn gone_on(&mut self, stored: &StoredHead) -> Result<(), StoreError> {
         let seen = self.guard.seen.clone();
         let Some(rollback) = self.log.check(self.conn, None, seen.as_deref(), stored)? else {
@@ -352,8 +353,9 @@ impl Check<'_> {
     }
 }
 
-/// One checkpoint is kept for every second in which the log grew: notes an entry that is further from the last.
-fn pace(walk: &mut Walk, index: u64, written: i64) {
+/// Notes an entry written a second or more after the last checkpoint: one is kept for every second in which the log
+/// grew.
+fn pace(walk: &mut LogWalk, index: u64, written: i64) {
     let late = walk.kept_at.is_none_or(|kept| written >= kept + 1_000);
     if late && walk.late.is_none() {
         walk.late = Some((index, written));

@@ -1,11 +1,11 @@
-//! Partners, their keys, secrets and counts; policies; remembered answers; the schema's number.
+//! Checks partners, their keys, secrets and counters; policies; remembered answers; the schema version.
 //!
-//! None of them is in the ledger but the policies, which are by their hash. They are held to themselves and to each other:
-//! an id tells when it was made, a secret opens only where it was sealed, a key's row carries codes that only the service
-//! can make, a count counts what is there.
+//! Of these, only policies occur in the ledger, by their hash. The rows are checked by themselves and against each
+//! other: an id contains its creation time, a secret opens only where it was sealed, a key's row carries codes that
+//! only the service can make, and a counter must match the rows.
 
 use super::endpoint::ENDPOINTS;
-use super::page::Brought;
+use super::page::PartnerTotals;
 use super::{CLOCK_SLACK_MS, Check, Findings, PAGE, spelled};
 use crate::limits::{SECRET_OVERLAP_MS, SECRETS_VALID};
 use crate::model::id::Noun;
@@ -14,6 +14,7 @@ use crate::model::{EventId, Id, PartnerId, PartnerSettings, PartnerStatus, Quota
 use crate::policy::Policy;
 use crate::store::conn::{Arg, Row, Statement, StoreError};
 use crate::store::keys::keys_where;
+use crate::store::terms::policy_hash;
 use crate::store::{MIGRATIONS, endpoints, keys, load, recoveries, retention};
 use crate::webhook::SecretTerm;
 
@@ -50,7 +51,7 @@ impl Check<'_> {
         self.policy_versions()
     }
 
-    /// Every row of a table, in pages by its first column.
+    /// Visits every row of a table, in pages by its first column.
     fn each(
         &mut self,
         count: &'static str,
@@ -76,7 +77,7 @@ impl Check<'_> {
             }
             after = last.blob(0)?.to_vec();
         }
-        // No id is empty, and none is met that is.
+        // No valid id is empty, and the walk never visits an empty one.
         if self.count(count)? != met {
             let detail = "a row has an invalid id";
             self.findings.add("row", format!("table {table}"), detail);
@@ -144,7 +145,7 @@ impl Check<'_> {
             let detail = format!("{:?} with {keys} keys", partner.status);
             self.findings.add("partner", place("status"), detail);
         }
-        // One query each: a minimum or maximum alone is a step in the index, together they are a scan.
+        // One query each: a minimum or maximum alone is one step in the index, but both together are a scan.
         let events = self.count_of("SELECT COUNT(*) FROM event WHERE partner_id = $1", &id)?;
         let last = self.count_of(
             "SELECT COALESCE(MAX(seq), 0) FROM event WHERE partner_id = $1",
@@ -177,7 +178,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// What the partner is said to have brought in is what is there; `events` of it, numbered without a gap.
+    /// Checks a partner's usage against what is stored. Its `events` events are numbered without a gap.
     fn usage(&mut self, id: &PartnerId, row: &Row, events: u64) -> Result<(), StoreError> {
         let said = load::usage(row, 7)?;
         let quota: Quota = row.json(11)?;
@@ -185,9 +186,9 @@ impl Check<'_> {
         if !spelled(row, 11, &quota) {
             self.findings.add("partner", place("quota"), MISSPELLED);
         }
-        let Brought { bookings, bytes } = self.brought.get(id).copied().unwrap_or_default();
-        // The day never goes back: from its first event on, every event is one of it.
-        // No id tells a later time than its 48 bits can.
+        let PartnerTotals { bookings, bytes } = self.brought.get(id).copied().unwrap_or_default();
+        // The day never goes back: from the first event of the day on, every event belongs to it. No id holds a later
+        // time than its 48 bits can.
         let last = Timestamp::from_ms((1 << 48) - 1);
         let since = |day: u64| {
             let begins = EventId::earliest(day_begins(day).min(last));
@@ -204,7 +205,7 @@ impl Check<'_> {
         let day_events = match (first, later) {
             (0, _) if events == 0 && said.day == 0 => 0,
             (first @ 1.., 0) => (events + 1).saturating_sub(first),
-            // There are later ones, or none since then.
+            // There are events of later days, or no event of this day.
             _ => u64::MAX,
         };
         for (field, said, there) in [
@@ -263,7 +264,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// The terms of an owner's secrets; those that cannot be are findings.
+    /// The terms of an owner's secrets. Impossible terms become findings.
     pub(super) fn secrets_of(&mut self, owner: &[u8; 16]) -> Result<Vec<SecretTerm>, StoreError> {
         let rows = self.rows(Statement::new(
             "SELECT made_ms, from_ms, sealed FROM secret WHERE owner = $1 ORDER BY made_ms",
@@ -294,7 +295,7 @@ impl Check<'_> {
         Ok(terms)
     }
 
-    /// Secrets of nobody; those of partners and endpoints are judged with them.
+    /// Reports secrets without an owner. Those of partners and endpoints are checked with their owners.
     fn secrets(&mut self) -> Result<(), StoreError> {
         let rows = self.rows(Statement::new(
             "SELECT COUNT(*) FROM secret s WHERE NOT EXISTS (SELECT 1 FROM partner p WHERE p.id = s.owner) \
@@ -309,7 +310,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// How far the events were looked through: nothing else says so, but there is one such place.
+    /// Checks the row that says how far events were examined. Nothing else records that, but there is only one such
+    /// row.
     fn sweep(&mut self) -> Result<(), StoreError> {
         let rows = self.rows(Statement::new(
             "SELECT next, waiting, id FROM sweep ORDER BY id LIMIT 2",
@@ -334,17 +336,17 @@ impl Check<'_> {
     }
 
     fn policies(&mut self) -> Result<(), StoreError> {
-        let mut after = String::new();
+        let mut after = Vec::new();
         let mut met = 0;
         loop {
             let rows = self.rows(Statement::new(
                 "SELECT hash, body FROM policy WHERE hash > $1 ORDER BY hash LIMIT $2",
-                vec![after.as_str().into(), PAGE.into()],
+                vec![after.as_slice().into(), PAGE.into()],
             ))?;
             let Some(last) = rows.last() else { break };
             met += rows.len() as u64;
             for row in &rows {
-                let (hash, body) = (row.text(0)?, row.text(1)?);
+                let (hash, body) = (policy_hash(row, 0)?, row.text(1)?);
                 let good = Policy::from_json(body)
                     .is_ok_and(|policy| policy.hash() == hash && policy.canonical_json() == body);
                 if !good {
@@ -353,7 +355,7 @@ impl Check<'_> {
                         .add("policy", format!("policy {hash}"), detail);
                 }
             }
-            after = last.text(0)?.to_owned();
+            after = last.blob(0)?.to_vec();
         }
         if self.count("SELECT COUNT(*) FROM policy")? != met {
             let detail = "a row has an invalid hash";
@@ -389,12 +391,12 @@ impl Check<'_> {
     }
 }
 
-/// Whether a secret made with its owner was in force at once: there was none before it.
+/// Whether a secret made together with its owner took effect at once, as it must, because there was none before it.
 pub(super) fn born_in_force(term: SecretTerm, owner_made: Timestamp) -> bool {
     term.made != owner_made || term.from == term.made
 }
 
-/// A row's id is that of its document, and tells when it was made.
+/// Checks that a row's id is the one in its document and contains its creation time.
 pub(super) fn identity<N: Noun>(
     findings: &mut Findings,
     what: &'static str,

@@ -1,4 +1,5 @@
-//! Bookings in pages: one thread reads, the others check. All that belongs to a page's bookings is read with it.
+//! Checks bookings in pages: one thread reads, the others check. Everything that belongs to a page's bookings is read
+//! with it.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -12,22 +13,22 @@ use crate::model::{
 };
 use crate::policy::Policy;
 use crate::store::conn::{Conn, Row, Statement, StoreError};
-use crate::store::terms::known_policy;
+use crate::store::terms::{known_policy, policy_hash};
 use crate::store::{endpoints, recoveries};
 use crate::webhook::{Attempt, FailureClass};
 
-/// Bookings of a page: with all that belongs to them, a few megabytes.
+/// The bookings of a page: a few megabytes with everything that belongs to them.
 const BOOKINGS: i64 = 256;
-/// Pages read ahead of their check.
+/// The number of pages read ahead of their check.
 const AHEAD: usize = 4;
-/// Partners whose endpoints and recoveries are held in memory.
+/// The number of partners whose endpoints and recoveries are kept in memory.
 const PARTNERS: usize = 1_024;
 
-/// A partner's endpoint, as far as deliveries are held to it.
+/// The part of a partner's endpoint that deliveries are checked against.
 pub(super) struct Receiver {
     pub endpoint_id: EndpointId,
     pub status: EndpointStatus,
-    /// Since when it takes what it takes now, where that was changed.
+    /// Since when it takes what it takes now, if that was ever changed.
     pub since: Option<Timestamp>,
     pub deleted_at: Option<Timestamp>,
     pub created_at: Timestamp,
@@ -40,17 +41,17 @@ impl Receiver {
     }
 }
 
-/// What of a partner its deliveries are held to.
+/// The part of a partner that its deliveries are checked against.
 #[derive(Default)]
-struct Theirs {
+struct PartnerContext {
     receivers: Vec<Receiver>,
-    /// Those that did not only count.
+    /// Recoveries that made deliveries due, rather than only count them.
     recoveries: Vec<Recovery>,
 }
 
-type Partners = HashMap<PartnerId, Arc<Theirs>>;
+type Partners = HashMap<PartnerId, Arc<PartnerContext>>;
 
-/// A page of bookings and what belongs to them.
+/// A page of bookings and everything that belongs to them.
 struct Page {
     number: usize,
     bookings: Vec<Row>,
@@ -60,12 +61,12 @@ struct Page {
     deliveries: Vec<Row>,
     attempts: Vec<Row>,
     partners: Partners,
-    /// Those that the bookings are under, by their hashes.
+    /// The policies of the page's bookings, by hash.
     policies: HashMap<String, Policy>,
 }
 
-/// What belongs to one booking of a page.
-pub(super) struct Belongings<'a> {
+/// Everything that belongs to one booking of a page.
+pub(super) struct BookingRows<'a> {
     pub entries: &'a [Row],
     pub events: &'a [Row],
     pub resolutions: &'a [Row],
@@ -74,7 +75,7 @@ pub(super) struct Belongings<'a> {
     pub now: Timestamp,
 }
 
-impl<'a> Belongings<'a> {
+impl<'a> BookingRows<'a> {
     pub fn deliveries(&self, event_id: &EventId) -> &'a [Row] {
         group(&self.page.deliveries, event_id.as_bytes())
     }
@@ -93,14 +94,14 @@ impl<'a> Belongings<'a> {
         theirs.map_or(&[], |theirs| theirs.receivers.as_slice())
     }
 
-    /// Recoveries that made deliveries due.
+    /// Recoveries that made deliveries due, rather than only count them.
     pub fn recoveries(&self, partner_id: &PartnerId) -> &'a [Recovery] {
         let theirs = self.page.partners.get(partner_id);
         theirs.map_or(&[], |theirs| theirs.recoveries.as_slice())
     }
 }
 
-/// The rows whose first column is `key`, among rows ordered by it.
+/// The rows whose first column is `key`. `rows` must be ordered by that column.
 fn group<'a>(rows: &'a [Row], key: &[u8]) -> &'a [Row] {
     let first = |row: &Row| row.blob(0).unwrap_or_default().to_vec();
     let from = rows.partition_point(|row| first(row).as_slice() < key);
@@ -108,19 +109,19 @@ fn group<'a>(rows: &'a [Row], key: &[u8]) -> &'a [Row] {
     &rows[from..to]
 }
 
-/// What came of one page.
+/// The result of checking one page.
 struct Checked {
     number: usize,
     findings: Findings,
     counts: Counts,
     gone: HashMap<EndpointId, i64>,
     forgotten: HashSet<EndpointId>,
-    brought: HashMap<PartnerId, Brought>,
+    brought: HashMap<PartnerId, PartnerTotals>,
 }
 
-/// What a partner has brought in.
+/// A partner's usage by its bookings.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Brought {
+pub(super) struct PartnerTotals {
     pub bookings: u64,
     pub bytes: u64,
 }
@@ -156,7 +157,7 @@ impl Check<'_> {
             }
             read
         });
-        // In the order of the bookings, whoever was quickest.
+        // In the order of the bookings, whichever thread was fastest.
         for findings in parts.into_values() {
             self.findings.append(findings);
         }
@@ -201,7 +202,7 @@ impl Check<'_> {
         for (endpoint_id, event_id) in checked.findings.absent.iter() {
             self.absent.entry(*endpoint_id).or_insert(*event_id);
         }
-        // Enough is known of a database that is damaged all over.
+        // For a database with damage all over, the findings so far are enough.
         let (mut held, mut doubts) = (0, 0);
         for part in parts.values() {
             held += part.kept.len();
@@ -274,15 +275,15 @@ fn read_page(
         });
     }
     let mut policies = HashMap::new();
-    // One that cannot be read is reported with its own table.
+    // An unreadable policy is reported with its own table.
     for row in ask(POLICIES, range())? {
-        if let (Ok(hash), Ok(policy)) = (row.text(0), row.text(1).and_then(known_policy)) {
-            policies.insert(hash.to_owned(), policy);
+        if let (Ok(hash), Ok(policy)) = (policy_hash(&row, 0), row.text(1).and_then(known_policy)) {
+            policies.insert(hash, policy);
         }
     }
     let mut partners = Partners::new();
     for row in &events {
-        // An id that is none is reported with the event.
+        // An invalid id is reported with the event.
         let Ok(partner_id) = row.id(1) else { continue };
         if let Entry::Vacant(place) = partners.entry(partner_id) {
             place.insert(theirs(conn, cache, partner_id)?);
@@ -306,7 +307,7 @@ fn theirs(
     conn: &mut dyn Conn,
     cache: &mut Partners,
     partner_id: PartnerId,
-) -> Result<Arc<Theirs>, StoreError> {
+) -> Result<Arc<PartnerContext>, StoreError> {
     if let Some(known) = cache.get(&partner_id) {
         return Ok(Arc::clone(known));
     }
@@ -325,7 +326,7 @@ fn theirs(
             types: endpoint.events,
         })
     };
-    // One that cannot be read is reported with its own table.
+    // An unreadable endpoint is reported with its own table.
     let receivers = rows.rows.iter().filter_map(|row| read(row).ok()).collect();
     let rows = conn.one(Statement::new(
         recoveries::OF_PARTNER,
@@ -335,7 +336,7 @@ fn theirs(
         .rows
         .iter()
         .filter_map(|row| recoveries::read(row).ok());
-    let found = Arc::new(Theirs {
+    let found = Arc::new(PartnerContext {
         receivers,
         recoveries: recoveries.filter(|recovery| !recovery.dry_run).collect(),
     });
@@ -357,10 +358,10 @@ impl Page {
             attempts: self.attempts.len() as u64,
             ..Counts::default()
         };
-        let mut brought: HashMap<PartnerId, Brought> = HashMap::new();
+        let mut brought: HashMap<PartnerId, PartnerTotals> = HashMap::new();
         for row in &self.bookings {
             let id = row.blob(0).unwrap_or_default();
-            let belongings = Belongings {
+            let belongings = BookingRows {
                 entries: of_booking(&mut entries, 1, id),
                 events: of_booking(&mut events, 3, id),
                 resolutions: of_booking(&mut resolutions, 1, id),
@@ -394,7 +395,7 @@ impl Page {
         }
     }
 
-    /// Endpoints at which attempts failed that are not kept any more: one may have said that it is gone.
+    /// Endpoints of failed deliveries whose attempts were pruned. One of those attempts may have received 410 Gone.
     fn forgotten(&self) -> HashSet<EndpointId> {
         let pruned: HashSet<&[u8]> = (self.events.iter())
             .filter(|row| !row.is_null(6))
@@ -408,7 +409,7 @@ impl Page {
     }
 }
 
-/// The endpoint whose receiver said in this attempt that it is gone, and when it had said so.
+/// The endpoint and end time of an attempt that was answered 410 Gone.
 fn said_gone(row: &Row) -> Option<(EndpointId, i64)> {
     if !row.text(3).is_ok_and(|body| body.contains("gone")) {
         return None;
@@ -421,7 +422,8 @@ fn said_gone(row: &Row) -> Option<(EndpointId, i64)> {
     gone.then_some((row.id(1).ok()?, end))
 }
 
-/// Takes a booking's rows off the front of rows ordered by booking; those of no booking of the page are passed over.
+/// Takes the rows of a booking off the front of `rows`, which must be ordered by booking. Skips rows whose booking is
+/// not on the page.
 fn of_booking<'a>(rows: &mut &'a [Row], column: usize, id: &[u8]) -> &'a [Row] {
     let owner = |row: &'a Row| row.blob(column).unwrap_or_default();
     let orphans = rows.iter().take_while(|row| owner(row) < id).count();

@@ -1,12 +1,12 @@
-//! Partners' own policies and decisions. The ledger speaks of a policy where a booking is under it, and of these rows never;
-//! they are held to the policies' texts, to each other and to their partner.
+//! Checks partners' own policies and decisions. The ledger mentions a policy only if a booking is under it, and never
+//! mentions these rows. They are checked against the policies' texts, each other and their partner.
 
 use super::{CLOCK_SLACK_MS, Check, PAGE};
 use crate::model::{PartnerId, PartnerSettings, Timestamp};
 use crate::policy::{EVERY_EVENT_TYPE, Policy, Zone, normalise_event_type};
 use crate::store::conn::{Row, Statement, StoreError};
 
-/// A row of `policy_version`, as far as the next one is held to it.
+/// The part of a `policy_version` row that the next row is checked against.
 struct Before {
     partner_id: PartnerId,
     policy_id: String,
@@ -16,8 +16,8 @@ struct Before {
 }
 
 impl Check<'_> {
-    /// Every version: numbered from 1 without gaps in the order it was put, the last marked as the latest, and under the
-    /// hash of a text that says the same id and number.
+    /// Checks every version: numbered from 1 without gaps in the order in which they were put, the last marked as the
+    /// latest, and under the hash of a text that has the same id and number.
     pub(super) fn policy_versions(&mut self) -> Result<(), StoreError> {
         let mut before: Option<Before> = None;
         loop {
@@ -96,7 +96,7 @@ impl Check<'_> {
         if !says_so {
             fault("hash", "its text is not that of this version".to_owned());
         }
-        // An id tells when it was made, and nobody puts a policy before.
+        // A partner's id contains its creation time, and nobody puts a policy before that.
         let (since, what) = match same {
             Some(before) => (before.made_ms, "the version before it"),
             None => (now.partner_id.made_at().ms(), "its partner was made"),
@@ -109,7 +109,7 @@ impl Check<'_> {
         }
     }
 
-    /// The last of a policy's versions.
+    /// Checks the last of a policy's versions.
     fn ends(&mut self, last: &Before) {
         if last.latest != 1 {
             let place = format!("{} field latest", last.place());
@@ -118,7 +118,8 @@ impl Check<'_> {
         }
     }
 
-    /// How many versions there are, and when the last was put: it is the latest of its policy.
+    /// Checks the number of versions and the time at which the last was put, which must be that of some policy's latest
+    /// version.
     pub(super) fn policy_set_version(
         &mut self,
         id: &PartnerId,
@@ -150,7 +151,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// What a partner decided names what there is.
+    /// Checks that the policies which a partner's settings name exist.
     pub(super) fn settings(
         &mut self,
         id: &PartnerId,

@@ -1,4 +1,5 @@
-//! Recoveries: no ledger entry speaks of them, but what one looked at is in its partner's log, and what it made due says so.
+//! Checks recoveries. No ledger entry describes them, but what one examined is in its partner's log, and what it made
+//! due says so.
 
 use super::others::identity;
 use super::{CLOCK_SLACK_MS, Check, spelled};
@@ -54,7 +55,7 @@ impl Check<'_> {
         self.passage(&owner, &recovery)
     }
 
-    /// Holds what a recovery looked at to its partner's log and endpoints.
+    /// Checks the range a recovery examined against its partner's log and endpoints.
     fn passage(&mut self, owner: &PartnerId, recovery: &Recovery) -> Result<(), StoreError> {
         let place = |field: &str| format!("recovery {} field {field}", recovery.recovery_id);
         let events = self.count_of("SELECT COUNT(*) FROM event WHERE partner_id = $1", owner)?;
@@ -102,7 +103,7 @@ impl Check<'_> {
         owner: &PartnerId,
         recovery: &Recovery,
     ) -> Result<u64, StoreError> {
-        // Ids begin with the millisecond, so those of a time are a range.
+        // Ids begin with the millisecond, so the ids of a time span form a range.
         let first = EventId::new(recovery.since, [0; 10]);
         let beyond = EventId::new(recovery.until.plus_ms(1), [0; 10]);
         let rows = self.rows(Statement::new(

@@ -1,7 +1,7 @@
-//! How a delivery ended, in the ledger and in the tables: the one says what the other does.
+//! Checks how a delivery ended: the ledger and the tables must agree.
 //!
-//! The leaf holds the SHA-256 of what was sent and what came of the last attempt, so a row of a delivery that is over, its last
-//! attempt and the event's body, or what is left of it, are attested by it.
+//! The leaf holds the SHA-256 of what was sent and the outcome of the last attempt. So it attests the row of a finished
+//! delivery, its last attempt, and the event's body or what is left of it.
 
 use serde_json::{Map, Value};
 
@@ -13,7 +13,7 @@ use crate::evidence::notification::{Notification, Sent};
 use crate::ledger::jcs::differences;
 use crate::webhook::Attempt;
 
-/// A delivery as its last fact has it: what that says, in place of what is stored of it.
+/// The stored delivery, with the values that its last fact records put in place of the stored ones.
 pub(super) fn state(stored: DeliveryState, last: Option<&Logged<Notification>>) -> DeliveryState {
     let settled_leaf = last.map(|last| last.place.index);
     let said = last.map_or(0, |last| last.fact.attempts);
@@ -27,7 +27,7 @@ pub(super) fn state(stored: DeliveryState, last: Option<&Logged<Notification>>) 
             settled_leaf,
             ..stored
         },
-        // One that was given up may have been tried again.
+        // A delivery that was given up may have been tried again.
         false => DeliveryState {
             phase: match stored.phase {
                 DeliveryPhase::Delivered => DeliveryPhase::Failed,
@@ -40,7 +40,7 @@ pub(super) fn state(stored: DeliveryState, last: Option<&Logged<Notification>>) 
     }
 }
 
-/// Compares what the entries say of the event and of the attempts at one delivery of it with those that are stored.
+/// Compares what the entries record of the event and its attempts at one delivery with what is stored.
 pub(super) fn compare(
     event: &CheckedEvent,
     attempts: &[Attempt],
@@ -63,7 +63,7 @@ pub(super) fn compare(
     }
 }
 
-/// What the rows have to say where an entry says this.
+/// The notification that the rows give for the attempt that an entry records.
 fn stored(
     event: &CheckedEvent,
     attempts: &[Attempt],
@@ -71,7 +71,7 @@ fn stored(
 ) -> Result<Notification, String> {
     let body = match &event.content {
         Content::Whole(body) => body,
-        // What was attempted went with the body.
+        // The attempts were pruned with the body.
         Content::Pruned(pruned) => {
             return Ok(Notification {
                 event_type: event.event_type,
@@ -96,7 +96,7 @@ fn stored(
     Ok(stored)
 }
 
-/// The members in which they differ, as the rows have them and as the ledger has them.
+/// The members that differ, with the rows' values and the ledger's.
 fn differing(said: &Notification, stored: &Notification) -> Vec<(String, Value, Value)> {
     let members = |one: &Notification| match serde_json::to_value(one) {
         Ok(Value::Object(members)) => members,

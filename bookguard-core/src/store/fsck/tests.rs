@@ -1,5 +1,5 @@
-//! A small database with everything in it is clean; then every column of every row is changed in turn, and rows are taken
-//! away and doubled, behind the service's back: the check of the ledger or the opening of the database notices.
+//! A small database with everything in it has no findings. Then every column of every row is changed in turn, and rows
+//! are removed and duplicated, behind the service's back: the ledger check or the opening of the database notices.
 
 use std::collections::HashSet;
 
@@ -16,8 +16,8 @@ pub(in crate::store) mod fixture;
 use bench::Bench;
 use changes::others;
 
-/// What no ledger entry speaks of and nothing else in the database contradicts: table, column, kind of change, and why.
-/// Each must be needed: a line under which every change is noticed is an error.
+/// Values that no ledger entry describes and nothing else in the database contradicts: table, column, kind of change,
+/// and why. Each line must be needed: it is an error if every change under it is noticed.
 const UNATTESTED: &[(&str, &str, &str, &str)] = &[
     (
         "partner",
@@ -241,7 +241,7 @@ const UNATTESTED: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
-/// Rows that can be taken away without a trace, and why.
+/// Rows that can be removed without a trace, and why.
 const UNMISSED: &[(&str, &str)] = &[
     (
         "answer",
@@ -280,19 +280,19 @@ fn a_database_that_only_the_service_wrote_is_clean() {
     assert!(steps.is_sorted() && report.entries_per_second() > 0.0);
 }
 
-/// What came of changing every cell of some tables.
+/// The result of changing every cell of some tables.
 #[derive(Default)]
 struct Flipped {
-    /// Changes that nothing noticed and nothing excuses.
+    /// Changes that nothing noticed and no line excuses.
     surprises: Vec<String>,
-    /// The lines of [`UNATTESTED`] that excused one.
+    /// The lines of [`UNATTESTED`] that excused a change.
     needed: HashSet<usize>,
 }
 
 #[test]
 fn every_column_of_every_row_changed_in_turn_is_noticed() {
     let first = Bench::new();
-    // Changes are undone before the next one, so that each thread needs a database of its own.
+    // Changes are undone before the next one, so each thread needs its own database.
     let copy = first.copier();
     let begin = || (copy(), Flipped::default());
     let all = shared_out(
@@ -321,7 +321,7 @@ fn every_column_of_every_row_changed_in_turn_is_noticed() {
     );
 }
 
-/// Every row there is, as its table and its place there, which are the same in every copy.
+/// Every row, as its table and its position there, which are the same in every copy.
 fn all_rows(bench: &Bench) -> Vec<(String, usize)> {
     let tables = bench.tables().into_iter();
     let rows =
@@ -413,7 +413,7 @@ fn take_away_and_double(bench: &mut Bench, table: &str, row: usize, doubled: &mu
         "a row of {table} is missing: {row:?}"
     );
 
-    // The same row once more, under another key and with whatever else must be unique changed too.
+    // The same row again, under another key and with every other unique value changed too.
     let unique = ["seq", "hash"];
     for step in [1_u8, 7, 100] {
         let mut copy = row.clone();

@@ -1,8 +1,8 @@
-//! Where the server is and how to speak to it: a connection URI, with the parameters that concern TLS read here.
+//! Where the server is and how to connect to it: a connection URI. Its TLS parameters are read here.
 //!
-//! TLS is used when the address asks for it, and then always checks the server's certificate and name: `sslmode` is
-//! `disable` (also when nothing is said), `require`, `verify-ca` or `verify-full`, of which the last three mean the
-//! same. `prefer` and `allow` would go on in the clear where somebody in between says so, and are refused.
+//! TLS is used if the address asks for it, and then always checks the server's certificate and name. `sslmode` is
+//! `disable` (the default), `require`, `verify-ca` or `verify-full`; the last three mean the same. `prefer` and `allow`
+//! are refused, because anyone on the path could make them fall back to plain text.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,15 +19,15 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use crate::store::conn::StoreError;
 use crate::store::database::PostgresUrl;
 
-/// How long one server of the address may take to accept, when the address does not say.
+/// How long one server of the address may take to accept, unless the address says otherwise.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 
 /// A checked address.
 pub(super) struct Address {
     shown: String,
-    /// How to reach each of its servers, in their order.
+    /// The configuration of each server, in order.
     pub servers: Vec<Config>,
-    /// What to make TLS connections with, when the address asks for them.
+    /// The connector for TLS, if the address asks for TLS.
     pub tls: Option<MakeRustlsConnect>,
 }
 
@@ -39,7 +39,7 @@ impl fmt::Display for Address {
 
 impl Address {
     /// # Errors
-    /// [`StoreError::Failed`] with what is wrong in the address, never with what may be a password.
+    /// [`StoreError::Failed`] with what is wrong in the address, but nothing that may be a password.
     pub fn parse(url: &PostgresUrl) -> Result<Self, StoreError> {
         let wrong = |why: &str| {
             StoreError::Failed(format!(
@@ -67,7 +67,7 @@ impl Address {
             [] => bare.to_owned(),
             rest => format!("{bare}?{}", rest.join("&")),
         };
-        // The client names the option or the value that it does not know, and nothing else.
+        // The client's message names the option or value that it does not know, and nothing else.
         let parsed = |uri: &str| {
             uri.parse().map_err(|e: tokio_postgres::Error| {
                 let cause = std::error::Error::source(&e).map(ToString::to_string);
@@ -89,7 +89,7 @@ impl Address {
         if tls.is_none() && roots.is_some() {
             return Err(wrong("sslrootcert needs sslmode=verify-full"));
         }
-        // Hosts that are named among the parameters too belong to addresses there, and stay together.
+        // If hosts are also named in parameters, they pair with addresses there and stay together.
         let uris = one_by_one(&uri);
         let alone = uris.len() == config.get_hosts().len() && config.get_hostaddrs().is_empty();
         let several = config.get_hosts().len().max(config.get_hostaddrs().len()) > 1;
@@ -111,10 +111,10 @@ impl Address {
     }
 }
 
-/// The URI of each server of one that names several.
+/// Splits a URI with several servers into one URI per server.
 fn one_by_one(uri: &str) -> Vec<String> {
     let scheme = uri.find("://").map_or(0, |at| at + 3);
-    // As the client reads it: whatever is before the first "@" are credentials.
+    // As the client reads it: everything before the first "@" is credentials.
     let begin = uri.find('@').map_or(scheme, |at| at + 1);
     let (before, rest) = uri.split_at(begin);
     let (servers, after) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
@@ -133,13 +133,13 @@ fn complete(server: &mut Config, encrypted: bool, several: bool) {
     if server.get_connect_timeout().is_none() {
         server.connect_timeout(CONNECT_TIME);
     }
-    // Of several servers, the one that takes writes, whichever it is at present.
+    // Of several servers, use the one that takes writes at present.
     if several {
         server.target_session_attrs(TargetSessionAttrs::ReadWrite);
     }
 }
 
-/// TLS that trusts the certificates of the file, or those that the operating system trusts.
+/// A TLS connector that trusts the certificates in the file, or else those that the operating system trusts.
 fn trusting(roots: Option<&str>) -> Result<MakeRustlsConnect, StoreError> {
     let failed = |why: String| StoreError::Failed(why);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -168,7 +168,7 @@ fn trusting(roots: Option<&str>) -> Result<MakeRustlsConnect, StoreError> {
     Ok(MakeRustlsConnect::new(config))
 }
 
-/// A percent-encoded value of a URI (RFC 3986 §2.1).
+/// Decodes a percent-encoded value of a URI (RFC 3986 §2.1).
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -204,7 +204,7 @@ mod tests {
             ),
             ("postgresql://u:p%40,s@[::1]:7,b", "::1:7 b:5432"),
             ("postgres://a,b/d?user=u", "a:5432 b:5432"),
-            // Given in two lists that belong together.
+            // Given in two lists that pair up.
             (
                 "postgres://u@a,b/d?hostaddr=127.0.0.1,127.0.0.2",
                 "a,b:5432,5432",

@@ -1,4 +1,4 @@
-//! What can go wrong between us and the server, in sentences that name the way out.
+//! The faults between us and the server, and their messages, which name the way out.
 
 use std::error::Error as _;
 use std::io;
@@ -9,34 +9,34 @@ use tokio_postgres::error::{DbError, SqlState};
 use super::address::Address;
 use crate::store::conn::StoreError;
 
-/// Why a flight did not arrive.
+/// Why a flight failed.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// The server's word on a statement; the session goes on.
+    /// The server refused a statement. The session remains usable.
     Refused(Box<DbError>),
-    /// The connection, or what should have come over it. The session is over.
+    /// The connection or the protocol failed. The session is over.
     Lost(String),
-    /// The server cannot be reached, takes nobody in at present, or says nothing: trying again later may help. The session,
-    /// if there was one, is over.
+    /// The server cannot be reached, accepts no connections at present, or does not answer; trying again later may
+    /// help. If there was a session, it is over.
     Unreached(String),
-    /// It does not let us in, and will not do so later.
+    /// The server refuses us, and will still do so later.
     Barred(String),
-    /// Said already.
+    /// An error that was converted already.
     Reported(StoreError),
 }
 
 impl Fault {
-    /// Nothing was heard for so long; who asks again waits as long again.
+    /// No answer came within `patience`. A caller that tries again waits as long again.
     pub fn silence(patience: Duration) -> Self {
         Self::Unreached(format!("said nothing for {} s", patience.as_secs()))
     }
 
-    /// Whether the session can be used on.
+    /// Whether the session remains usable.
     pub fn leaves_session(&self) -> bool {
         matches!(self, Self::Refused(_))
     }
 
-    /// The store's error.
+    /// Converts the fault into the store's error.
     pub fn into_error(self, address: &Address) -> StoreError {
         match self {
             Self::Refused(error) => refused(&error, address),
@@ -54,7 +54,7 @@ impl From<tokio_postgres::Error> for Fault {
     fn from(error: tokio_postgres::Error) -> Self {
         if let Some(refusal) = error.as_db_error() {
             let code = refusal.code();
-            // Class 57P: the server ends the session, whatever was asked; 08: what it heard was not a message.
+            // Class 57P: the server ends the session, whatever was asked. Class 08: it did not understand the message.
             if code.code().starts_with("57P")
                 || code.code().starts_with("08")
                 || code.code() == "25P03"
@@ -71,7 +71,7 @@ impl From<tokio_postgres::Error> for Fault {
         let cause = error.source().map(ToString::to_string);
         let shown = cause.unwrap_or_else(|| error.to_string());
         match error.to_string().as_str() {
-            // The client's own words for its kinds, which it tells in no other way.
+            // The client's own words for its kinds of error, which it exposes in no other way.
             "error connecting to server" => {
                 let denied = error
                     .source()
@@ -105,7 +105,7 @@ fn refused(error: &DbError, address: &Address) -> StoreError {
         SqlState::DISK_FULL => StoreError::Full,
         SqlState::LOCK_NOT_AVAILABLE => StoreError::Busy,
         SqlState::READ_ONLY_SQL_TRANSACTION => StoreError::ReadOnly,
-        // The head's size becomes null when it is moved from where it does not stand.
+        // Moving the head from where it does not stand makes its size null.
         SqlState::NOT_NULL_VIOLATION
             if (error.table(), error.column()) == (Some("head"), Some("size")) =>
         {

@@ -1,7 +1,7 @@
-//! One flight: a list is put on the wire, and its answers are taken in its order.
+//! Sends one flight: puts a list on the wire and takes the answers in order.
 //!
-//! Which list, and what an answer means for the session, is the connection's to know. Invariant: what is sent is a
-//! beginning of the list, without a gap.
+//! The connection knows what the list means and what an answer means for the session. Invariant: what is sent is a
+//! prefix of the list, without gaps.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,11 +14,11 @@ use super::faults::Fault;
 use crate::store::conn::{Row, Rows, Statement};
 
 /// One statement under way.
-pub(super) type Leg<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + 'a>>;
+pub(super) type PendingStatement<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + 'a>>;
 
-/// Puts everything on the wire in order, then takes the answers in order; the first failure ends the list. After what
-/// cannot be sent nothing is: a COMMIT behind it would keep the rest.
-pub(super) async fn in_order<T>(mut lane: Vec<Leg<'_, T>>) -> Result<Vec<T>, Fault> {
+/// Puts everything on the wire in order, then takes the answers in order. The first failure ends the list. If one item
+/// cannot be sent, nothing after it is: a COMMIT behind it would keep the rest.
+pub(super) async fn in_order<T>(mut lane: Vec<PendingStatement<'_, T>>) -> Result<Vec<T>, Fault> {
     let mut landed: Vec<Option<Result<T, Fault>>> = Vec::with_capacity(lane.len());
     std::future::poll_fn(|context| {
         for leg in &mut lane {
@@ -75,7 +75,8 @@ async fn collect(stream: RowStream) -> Result<Rows, Fault> {
     Ok(Rows { rows })
 }
 
-/// Where a statement's text stands: hashing a thousand characters again and again would cost more than it saves.
+/// The address and length of a statement's text, used as a key: hashing a thousand characters again and again would
+/// cost more than it saves.
 pub(super) fn place(sql: &'static str) -> (usize, usize) {
     (sql.as_ptr().addr(), sql.len())
 }

@@ -1,7 +1,8 @@
-//! Which nodes are there, from the server's list of locks: each holds one of its own for as long as its session lives.
+//! Knows which nodes are live from the server's list of locks: each node holds its own lock for as long as its session
+//! lives.
 //!
-//! The server ends a session, and its locks, when the node's process ends, whatever ends it; of a machine that is gone
-//! without a word it hears nothing, so it asks every second and gives up after four.
+//! The server ends a session and its locks when the node's process ends, however it ends. If a whole machine
+//! disappears, the server hears nothing, so it probes every second and gives up after four.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::engine::lease::Node;
 use crate::store::NodeRegistry;
 use crate::store::conn::{Statement, StoreError};
 
-/// What these locks are called, among all that programs take on the same database.
+/// The class of these locks among all that programs take on the same database.
 const NODES: i64 = 0x626f_6f6b;
 
 const REGISTRY: Role = Role {
@@ -27,11 +28,11 @@ const REGISTRY: Role = Role {
 const PRESENT: &str = "SELECT objid::BIGINT FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND granted \
      AND objsubid = 2 AND classid::BIGINT = $1 \
      AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())";
-/// Not waited for: whoever has it is this node, in a session that was lost and has not ended yet.
+/// Does not wait: if the lock is held, it is by a lost session of this node that has not ended yet.
 const TAKE: &str =
     "SELECT CASE WHEN pg_try_advisory_lock($1::BIGINT::INT, $2::BIGINT::INT) THEN 1 ELSE 0 END";
 
-/// The list on this server.
+/// Opens the registry on this server.
 pub(super) fn open(address: Arc<Address>) -> Box<dyn NodeRegistry> {
     Box::new(Locks(Postgres::new(address, &REGISTRY)))
 }
@@ -44,7 +45,7 @@ impl NodeRegistry for Locks {
         if !present.contains(&own) {
             let lock = vec![NODES.into(), i64::from(own.number()).into()];
             self.0.one(Statement::new(TAKE, lock))?;
-            // Read again, so that nothing is known here that the others cannot see.
+            // Read again, so that this node knows only what the others can see too.
             present = self.present()?;
         }
         Ok(present)

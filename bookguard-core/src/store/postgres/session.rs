@@ -1,7 +1,7 @@
-//! One session on the server: opened, checked, and driven on a runtime of its own.
+//! One session on the server: opened, checked, and driven on its own runtime.
 //!
-//! Invariants: a session that was opened is one on a server that keeps what it commits; a wait that takes too long
-//! leaves no session behind.
+//! Invariants: a session opens only on a server that keeps what it commits; a wait that takes too long leaves no
+//! session behind.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -16,38 +16,38 @@ use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls, Statement 
 
 use super::address::Address;
 use super::faults::Fault;
-use super::flight::{Leg, in_order, place};
+use super::flight::{PendingStatement, in_order, place};
 use crate::store::conn::{Statement, StoreError};
 
-/// The oldest server this program is made for, as `server_version_num` counts.
+/// The oldest supported server, as a `server_version_num`.
 const OLDEST: i32 = 150_000;
-/// How long opening a session may take; an address of several servers gives each its part of it, so that one that
-/// accepts and says nothing does not keep from the next.
+/// How long opening a session may take. Each server of an address with several gets a share of it, so that one that
+/// accepts and then stays silent does not block the next.
 const OPEN_TIME: Duration = Duration::from_secs(15);
 
-/// What the server is asked before anything else. A session keeps the `synchronous_commit` it was checked with, whatever
-/// becomes of the server's.
+/// The first query on a session. It also pins `synchronous_commit` to the value that was checked, even if the server's
+/// setting changes later.
 const CHECKS: &str = "SELECT current_setting('server_version_num')::INT, current_setting('server_encoding')::TEXT, \
      CASE WHEN pg_is_in_recovery() THEN 'on' ELSE 'off' END, current_setting('default_transaction_read_only')::TEXT, \
      current_setting('fsync')::TEXT, set_config('synchronous_commit', current_setting('synchronous_commit'), FALSE)::TEXT";
 
-/// The server finds out within two minutes that a node's machine is gone, and gives its place to others.
+/// Makes the server notice within two minutes that a node's machine is gone, and free its place for others.
 const NOTICED: &str =
     "SET tcp_keepalives_idle = 60; SET tcp_keepalives_interval = 15; SET tcp_keepalives_count = 4";
 
 /// An open session.
 pub(super) struct Session {
     client: Client,
-    /// Taken when the session ends: a runtime may not wait for its own end where others run.
+    /// Taken when the session ends, because a runtime must not wait for its own end inside another runtime.
     runtime: Option<Runtime>,
     warnings: Warnings,
 }
 
-/// What the server warned of since it was last asked.
+/// The server's warnings since they were last taken.
 type Warnings = Arc<Mutex<Vec<String>>>;
 
 impl Session {
-    /// Opens a session and refuses a server that may not be relied on.
+    /// Opens a session. Refuses a server that is not reliable.
     pub fn open(address: &Address, settings: &str) -> Result<Self, StoreError> {
         let runtime = Builder::new_current_thread()
             .enable_io()
@@ -78,10 +78,10 @@ impl Session {
         }
     }
 
-    /// Whether the server has not closed the session, as far as is known here.
+    /// Whether the session is open, as far as this side knows.
     pub fn is_open(&mut self) -> bool {
         if let Some(runtime) = &self.runtime {
-            // Lets the connection see what has arrived since it was last waited for: once to hear of it, once to read.
+            // Lets the connection process what has arrived since the last wait: once to be woken, once to read.
             runtime.block_on(async {
                 tokio::task::yield_now().await;
                 tokio::task::yield_now().await;
@@ -90,7 +90,7 @@ impl Session {
         !self.client.is_closed()
     }
 
-    /// Waits for what `ask` asks, no longer than `patience`.
+    /// Runs `ask` and waits for its answer for at most `patience`.
     pub fn wait<'a, T, E: Into<Fault>, F: Future<Output = Result<T, E>> + 'a>(
         &'a self,
         patience: Duration,
@@ -107,7 +107,7 @@ impl Session {
         })
     }
 
-    /// Sends a command and does not wait for its answer; what is asked next is answered after it.
+    /// Sends a command without waiting for its answer. Later answers come after it.
     pub fn send(&self, command: &str) {
         if let Some(runtime) = &self.runtime {
             runtime.block_on(async {
@@ -120,7 +120,7 @@ impl Session {
         }
     }
 
-    /// Makes the session know all of these statements: those it does not know, in one flight.
+    /// Prepares those of the statements that the session does not know yet, in one flight.
     pub fn prepare(
         &self,
         known: &mut HashMap<(usize, usize), Prepared>,
@@ -139,7 +139,7 @@ impl Session {
             return Ok(());
         }
         let prepared = self.wait(patience, |client| {
-            let ask = |sql: &&'static str| -> Leg<'_, Prepared> {
+            let ask = |sql: &&'static str| -> PendingStatement<'_, Prepared> {
                 let asked = client.prepare(sql);
                 Box::pin(async { Ok(asked.await?) })
             };
@@ -149,7 +149,7 @@ impl Session {
         Ok(())
     }
 
-    /// From here on only new warnings count.
+    /// Forgets earlier warnings, so that only new ones count.
     pub fn forget_warnings(&mut self) {
         self.warnings
             .lock()
@@ -172,7 +172,7 @@ impl Drop for Session {
     }
 }
 
-/// Opens a session on the first server that is as it must be.
+/// Opens a session on the first server that passes the checks.
 async fn open_any(address: &Address, settings: &str, warnings: &Warnings) -> Result<Client, Fault> {
     let count = u32::try_from(address.servers.len()).unwrap_or(u32::MAX);
     let patience = OPEN_TIME / count.max(1);
@@ -209,7 +209,7 @@ async fn open(
     let row = client.query_one(CHECKS, &[]).await?;
     let text = |column| row.try_get::<_, String>(column);
     let version: i32 = row.try_get(0)?;
-    let found = Found {
+    let found = ServerInfo {
         version,
         encoding: text(1)?,
         standby: text(2)? == "on",
@@ -237,7 +237,7 @@ where
             std::future::poll_fn(|context| connection.poll_message(context)).await
         {
             if let AsyncMessage::Notice(notice) = message
-                // The other form of it is in the server's language.
+                // The other form of the severity is in the server's language.
                 && notice.parsed_severity() == Some(Severity::Warning)
             {
                 let mut warnings = warnings.lock().unwrap_or_else(PoisonError::into_inner);
@@ -247,8 +247,8 @@ where
     });
 }
 
-/// What the server says of itself.
-struct Found {
+/// What the server says about itself.
+struct ServerInfo {
     version: i32,
     encoding: String,
     standby: bool,
@@ -257,8 +257,8 @@ struct Found {
     waits_for_disk: bool,
 }
 
-impl Found {
-    /// Why this server may not be relied on, as the end of a sentence that begins with its address.
+impl ServerInfo {
+    /// Why this server is not reliable, as the end of a sentence that begins with its address.
     fn check(&self) -> Result<(), String> {
         let refuse = |wrong: bool, why: &str| if wrong { Err(why.to_owned()) } else { Ok(()) };
         if self.version < OLDEST {
@@ -297,8 +297,8 @@ mod tests {
 
     use super::*;
 
-    fn sound() -> Found {
-        Found {
+    fn sound() -> ServerInfo {
+        ServerInfo {
             version: 150_004,
             encoding: "UTF8".to_owned(),
             standby: false,
@@ -308,7 +308,7 @@ mod tests {
         }
     }
 
-    /// Reads a message of the client: its kind, if it has one, is given.
+    /// Reads one message of the client. `kind` is the length of its type: 1, or 0 for a message without one.
     fn read_message(socket: &mut TcpStream, kind: usize) {
         let mut start = vec![0; kind + 4];
         socket.read_exact(&mut start).unwrap();
@@ -357,49 +357,49 @@ mod tests {
         assert_eq!(sound().check(), Ok(()));
         for (found, why) in [
             (
-                Found {
+                ServerInfo {
                     version: 140_011,
                     ..sound()
                 },
                 "is PostgreSQL 14,",
             ),
             (
-                Found {
+                ServerInfo {
                     version: 90_624,
                     ..sound()
                 },
                 "is PostgreSQL 9,",
             ),
             (
-                Found {
+                ServerInfo {
                     encoding: "SQL_ASCII".to_owned(),
                     ..sound()
                 },
                 "UTF8",
             ),
             (
-                Found {
+                ServerInfo {
                     standby: true,
                     ..sound()
                 },
                 "is a standby",
             ),
             (
-                Found {
+                ServerInfo {
                     read_only: true,
                     ..sound()
                 },
                 "only read",
             ),
             (
-                Found {
+                ServerInfo {
                     fsync: false,
                     ..sound()
                 },
                 "fsync = off",
             ),
             (
-                Found {
+                ServerInfo {
                     waits_for_disk: false,
                     ..sound()
                 },

@@ -1,4 +1,4 @@
-//! The engine against what happens to servers and connections.
+//! The engine against failures of servers and connections.
 
 use bookguard_test_postgres::{Options, Postgres as TestServer};
 
@@ -43,7 +43,7 @@ fn a_server_that_was_gone_is_found_again() {
     writer.begin(&[]).unwrap();
     writer.commit(&[secret(b"1")]).unwrap();
     assert_eq!(count(&mut *reader), Ok(1));
-    // In the middle of a transaction: what was begun is gone, and said to be.
+    // In the middle of a transaction: it is lost, and the caller learns so.
     writer.begin(&[]).unwrap();
     writer.run(&[secret(b"2")]).unwrap();
     postgres.crash();
@@ -95,14 +95,14 @@ fn a_commit_that_its_standby_may_not_have_is_not_called_done() {
     };
     let server = Server::open(&url(&postgres.fresh_database()), true).unwrap();
     let mut writer = server.writer().unwrap();
-    // Nobody by this name will ever confirm.
+    // No standby of this name will ever confirm.
     postgres.set("synchronous_standby_names", "nobody");
     let (told, committed) = std::sync::mpsc::channel();
     let waiting = std::thread::spawn(move || {
         writer.begin(&[]).unwrap();
         told.send(writer.commit(&[secret(b"1")])).unwrap();
     });
-    // What an administrator does who sees it hang: the server then confirms what only it has.
+    // An administrator who sees it hang would do this. The server then confirms a commit that only it has.
     loop {
         let cancelled = postgres.sql(
             "postgres",
@@ -173,7 +173,7 @@ fn a_node_that_takes_no_answers_in_its_turn_loses_it() {
     let mut silent = Postgres::new(Arc::new(Address::parse(&url).unwrap()), &WRITER);
     silent.run(&[head()]).unwrap();
     silent.begin(&[]).unwrap();
-    // More than the network keeps for who does not read: the server is in the middle of saying it.
+    // More than the network buffers for a client that does not read, so the server is in the middle of sending it.
     let session = silent.session().unwrap();
     session.send("SELECT repeat('x', 100000000)");
     let mut next = server.writer().unwrap();
@@ -200,7 +200,7 @@ fn nothing_is_committed_when_one_of_the_list_cannot_be_sent() {
             .commit(&[secret(b"1"), unsendable, secret(b"3")])
             .is_err()
     );
-    // In the next turn everything is over.
+    // In the next turn the transaction is over.
     let mut next = server.writer().unwrap();
     next.begin(&[]).unwrap();
     assert_eq!(count(&mut *next), Ok(0));

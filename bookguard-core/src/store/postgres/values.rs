@@ -1,4 +1,4 @@
-//! Values on their way to and from the server, in its binary form.
+//! Values in the server's binary format.
 
 use std::error::Error;
 
@@ -21,7 +21,7 @@ impl ToSql for Arg<'_> {
         }
     }
 
-    /// Each value says for itself.
+    /// Accepts every type, because each value checks its own when it is converted.
     fn accepts(_: &Type) -> bool {
         true
     }
@@ -29,7 +29,7 @@ impl ToSql for Arg<'_> {
     tokio_postgres::types::to_sql_checked!();
 }
 
-/// Never the value: it may be a secret.
+/// Never the value itself: it may be a secret.
 fn kind(arg: &Arg<'_>) -> &'static str {
     match arg {
         Arg::Null => "null",

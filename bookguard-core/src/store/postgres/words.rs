@@ -1,8 +1,8 @@
-//! The schema in PostgreSQL's words, and the references that are left out of them.
+//! The schema in PostgreSQL's dialect, and the references that it leaves out.
 //!
-//! A reference that the server keeps costs a query and a lock for every row that is written: a quarter of what a
-//! booking costs it. The rules and the writer see to it that what a row refers to is there, and nothing is deleted that
-//! is referred to. So the server is not asked to watch; whoever checks the ledger looks for what is missing.
+//! A reference that the server enforces costs a query and a lock per written row: a quarter of what a booking costs the
+//! server. The rules and the writer ensure that referenced rows exist, and nothing that is referred to is deleted. So
+//! the server does not enforce references; `fsck` looks for missing rows.
 
 use std::sync::LazyLock;
 
@@ -22,7 +22,7 @@ struct Reference {
 static REFERENCES: LazyLock<Vec<Reference>> =
     LazyLock::new(|| MIGRATIONS.into_iter().flat_map(references).collect());
 
-/// A migration in PostgreSQL's words. Text sorts by its bytes, as SQLite's does.
+/// Translates a migration to PostgreSQL's dialect. Text sorts by its bytes, as in SQLite.
 pub(super) fn in_own_words(script: &str) -> String {
     let mut own = String::with_capacity(script.len() + script.len() / 8);
     for line in script.lines() {
@@ -89,7 +89,7 @@ fn references(script: &'static str) -> Vec<Reference> {
     found
 }
 
-/// Rows that refer to rows that are not there, one sentence for each reference, at one moment.
+/// References to missing rows, one sentence per reference, as of one moment.
 pub(super) fn missing(conn: &mut dyn Conn) -> Result<Vec<String>, StoreError> {
     conn.begin(&[])?;
     let mut faults = Vec::new();

@@ -1,13 +1,14 @@
--- The first schema. Written once, for SQLite; the PostgreSQL engine replaces the words INTEGER, BLOB, TEXT and STRICT, and
--- leaves references out.
+-- The first schema, written once, for SQLite. The PostgreSQL engine replaces the words INTEGER, BLOB, TEXT and STRICT,
+-- and leaves references out.
 --
--- Times are milliseconds since the epoch, ids the 16 bytes of a UUIDv7, documents JSON text. A column stands beside
--- a document only where SQL filters, sorts, joins or moves it. References are checked when a batch commits: one that
--- is checked by the statement makes SQLite keep a copy of every page that the statement touches.
+-- Times are milliseconds since the epoch, ids are the 16 bytes of a UUIDv7, and documents are JSON text. A column
+-- repeats a value of a document only where SQL filters, sorts, joins or moves it. References are checked when a batch
+-- commits: if a reference is checked by the statement, SQLite keeps a copy of every page that the statement touches.
 
--- events and policies count what the partner ever caused: its events, and the versions of its policies. put_ms is when the last
--- of these was put, 0 when there is none. bookings and bytes are of its bookings, their first entry's facts and their terms; day_events are its events
--- since the day began, in UTC, that is this many days after the epoch. quota is what the operator said for it alone.
+-- events and policies count all events of the partner and all versions of its policies, ever. put_ms is the time of the
+-- last version, 0 if there is none. bookings and bytes count its bookings and the size of each booking's first facts
+-- and terms. day_events counts its events since the beginning of day, which is in UTC and counts days since the epoch.
+-- quota is the operator's setting for this partner.
 CREATE TABLE partner (
     id        BLOB    NOT NULL PRIMARY KEY,
     status    INTEGER NOT NULL,
@@ -23,8 +24,8 @@ CREATE TABLE partner (
     body      TEXT    NOT NULL
 ) STRICT;
 
--- What webhooks are signed with: one row per secret that signs, sealed; the owner is a partner or an endpoint. from_ms is
--- when it takes over from the one made before it.
+-- The sealed secrets that sign webhooks, one row per secret. The owner is a partner or an endpoint. from_ms is when the
+-- secret takes over from the one made before it.
 CREATE TABLE secret (
     owner    BLOB    NOT NULL,
     made_ms  INTEGER NOT NULL,
@@ -33,7 +34,8 @@ CREATE TABLE secret (
     PRIMARY KEY (owner, made_ms)
 ) STRICT;
 
--- mac and standing are codes under the sealing key: over id, partner, hash and body, and over id and revoked_ms.
+-- mac and standing are codes made with the sealing key: mac over id, partner, hash and body, standing over id and
+-- revoked_ms.
 CREATE TABLE api_key (
     id          BLOB    NOT NULL PRIMARY KEY,
     partner_id  BLOB    NOT NULL REFERENCES partner (id) DEFERRABLE INITIALLY DEFERRED,
@@ -46,27 +48,28 @@ CREATE TABLE api_key (
 CREATE INDEX api_key_by_partner ON api_key (partner_id, id);
 CREATE INDEX api_key_live ON api_key (partner_id) WHERE revoked_ms IS NULL;
 
--- Policies by the hash of their canonical text: a thousand bookings under one policy keep it once.
+-- Policies by the SHA-256 of their canonical text, so that a thousand bookings under one policy store it once.
 CREATE TABLE policy (
-    hash  TEXT NOT NULL PRIMARY KEY,
+    hash  BLOB NOT NULL PRIMARY KEY,
     body  TEXT NOT NULL
 ) STRICT;
 
--- A partner's own policies: every version it ever put. latest is 1 on the last of each policy.
+-- Every version of the partners' own policies. latest is 1 on the last version of each policy.
 CREATE TABLE policy_version (
     partner_id  BLOB    NOT NULL REFERENCES partner (id) DEFERRABLE INITIALLY DEFERRED,
     policy_id   TEXT    NOT NULL,
     version     INTEGER NOT NULL,
     made_ms     INTEGER NOT NULL,
     latest      INTEGER NOT NULL,
-    hash        TEXT    NOT NULL REFERENCES policy (hash) DEFERRABLE INITIALLY DEFERRED,
+    hash        BLOB    NOT NULL REFERENCES policy (hash) DEFERRABLE INITIALLY DEFERRED,
     PRIMARY KEY (partner_id, policy_id, version)
 ) STRICT;
 CREATE UNIQUE INDEX policy_latest ON policy_version (partner_id, policy_id) WHERE latest = 1;
 
--- body is the booking as GET answers it now, to the byte: a copy of what its entries come to, which every change writes anew
--- and the check of the ledger compares with them. terms are as they were recorded; the entry rescheduled_leaf says what holds
--- since the event was last moved, and moves what was reached before each time.
+-- body is the booking exactly as GET answers it now. It is a copy of what the booking's entries imply: every change
+-- rewrites it, and the ledger check compares it with them. terms are those recorded first. Once the event was
+-- rescheduled, the entry rescheduled_leaf holds the current terms, and moves holds what had been reached before each
+-- reschedule.
 CREATE TABLE booking (
     id               BLOB    NOT NULL PRIMARY KEY,
     partner_id       BLOB    NOT NULL REFERENCES partner (id) DEFERRABLE INITIALLY DEFERRED,
@@ -79,14 +82,14 @@ CREATE TABLE booking (
     stream           BLOB    NOT NULL,
     entries          INTEGER NOT NULL,
     tip              BLOB    NOT NULL,
-    policy_hash      TEXT    REFERENCES policy (hash) DEFERRABLE INITIALLY DEFERRED,
+    policy_hash      BLOB    REFERENCES policy (hash) DEFERRABLE INITIALLY DEFERRED,
     body             TEXT    NOT NULL,
     terms            TEXT    NOT NULL
 ) STRICT;
 CREATE INDEX booking_by_partner ON booking (partner_id, id);
 
--- The log, one row per leaf, and what its commitment opens to: the fact as JSON, and the seed of its salts.
--- An entry that is of no booking is of the log itself: how it went on after a loss.
+-- The log, one row per leaf, with what opens its commitment: the fact as JSON, and the seed of its salts. An entry
+-- without a booking is the log's own and records how the log continued after a loss.
 CREATE TABLE entry (
     idx          INTEGER NOT NULL PRIMARY KEY,
     booking_id   BLOB    REFERENCES booking (id) DEFERRABLE INITIALLY DEFERRED,
@@ -98,7 +101,7 @@ CREATE TABLE entry (
 ) STRICT;
 CREATE UNIQUE INDEX entry_by_booking ON entry (booking_id, seq);
 
--- Where the entry stands that records a resolution; what it says, the entry alone says.
+-- The place of the entry that records a resolution. Its content is only in the entry.
 CREATE TABLE resolution (
     id          BLOB    NOT NULL PRIMARY KEY,
     booking_id  BLOB    NOT NULL REFERENCES booking (id) DEFERRABLE INITIALLY DEFERRED,
@@ -113,8 +116,9 @@ CREATE TABLE tile (
     PRIMARY KEY (level, idx)
 ) STRICT;
 
--- One row: where the log stands. Every commit moves it from exactly what it loaded, unless the log goes on elsewhere:
--- moved_to names the database it was moved to. written_ms is the time of its last entry: no later one has an earlier time.
+-- One row: the head of the log. Every commit moves it from exactly the size and root that were loaded. moved_to names
+-- the database the log was moved to, after which nothing is written here. written_ms is the time of the last entry; no
+-- later entry has an earlier time.
 CREATE TABLE head (
     id          INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
     origin      TEXT    NOT NULL,
@@ -133,10 +137,10 @@ CREATE TABLE checkpoint (
     note   TEXT    NOT NULL
 ) STRICT;
 
--- since_ms is since when it takes what it takes now, where the partner changed that: since it was made if null. failures
--- and failing_ms count what failed in a row, and since when; probe_ms is when one delivery may be tried while it is
--- suspended or not verified, and unverified_ms since when deliveries go to its address and none has been accepted. An index on
--- each finds times that lie ahead because the clock was set back.
+-- since_ms is since when the endpoint takes what it takes now, null if its partner never changed that. failures counts
+-- the failures in a row, and failing_ms is when they began. probe_ms is when one delivery may be tried while the
+-- endpoint is suspended or not verified. unverified_ms is since when deliveries go to its address without one being
+-- accepted. The indexes on probe_ms and unverified_ms find times that lie in the future because the clock was set back.
 CREATE TABLE endpoint (
     id          BLOB    NOT NULL PRIMARY KEY,
     partner_id  BLOB    NOT NULL REFERENCES partner (id) DEFERRABLE INITIALLY DEFERRED,
@@ -153,7 +157,7 @@ CREATE INDEX endpoint_by_partner ON endpoint (partner_id, id) WHERE deleted_ms I
 CREATE INDEX endpoint_probed ON endpoint (probe_ms) WHERE probe_ms IS NOT NULL;
 CREATE INDEX endpoint_unverified ON endpoint (unverified_ms) WHERE unverified_ms IS NOT NULL;
 
--- The body is what was delivered, to the byte. Once an old event was pruned, at pruned_ms, there is only the body's SHA-256.
+-- The body is exactly what was delivered. After an old event was pruned, at pruned_ms, only the body's SHA-256 is left.
 CREATE TABLE event (
     id          BLOB    NOT NULL PRIMARY KEY,
     partner_id  BLOB    NOT NULL REFERENCES partner (id) DEFERRABLE INITIALLY DEFERRED,
@@ -168,19 +172,21 @@ CREATE TABLE event (
 CREATE UNIQUE INDEX event_by_partner ON event (partner_id, seq);
 CREATE INDEX event_by_booking ON event (booking_id, seq);
 
--- One row once events were pruned: the id from which on events are looked at next, and the first that was passed over because
--- one of its deliveries still waited. Nothing hangs on it: what it leaves out is met when it is set back.
+-- One row once events were pruned. next is the id at which the search for old events continues. waiting is the first
+-- event that was passed over because one of its deliveries still waited. Nothing depends on this row: if it is reset,
+-- the search finds again what it left out.
 CREATE TABLE sweep (
     id       INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
     next     BLOB    NOT NULL,
     waiting  BLOB
 ) STRICT;
 
--- due_ms is when somebody may next take the delivery: the next attempt's time, or the end of a lease; null when it is over.
--- settled_leaf is the entry that records how it ended, the latest when it was given up, tried again and accepted.
--- Most rows are born leased and end delivered, so they never stand in the index that is asked four times a second.
--- begun_ms is when its schedule began, where that was not when the event happened. since_ms is when due_ms was reckoned, and null
--- with it: if that lies ahead, the clock was set back since, and the wait is reckoned anew.
+-- due_ms is when a courier may next take the delivery: the time of the next attempt, or the end of a lease; null when
+-- the delivery is over. settled_leaf is the entry that records how it ended, the latest one if it was given up, retried
+-- and accepted. Most rows are inserted leased and end delivered, so they never enter the index that is queried four
+-- times a second. begun_ms is when its schedule began, if not when the event happened. since_ms is when due_ms was
+-- computed, and null with it. If since_ms lies in the future, the clock was set back since then, and the wait is
+-- computed anew.
 CREATE TABLE delivery (
     event_id     BLOB    NOT NULL REFERENCES event (id) DEFERRABLE INITIALLY DEFERRED,
     endpoint_id  BLOB    NOT NULL REFERENCES endpoint (id) DEFERRABLE INITIALLY DEFERRED,
@@ -206,8 +212,9 @@ CREATE TABLE attempt (
     PRIMARY KEY (event_id, endpoint_id, number)
 ) STRICT;
 
--- Events that are delivered once more, or counted for that: what was asked for, the number of the last event looked at, and
--- what came of those up to it. A step moves these together with the deliveries it makes due. One of a partner is under way at a time.
+-- Recoveries, which deliver events again or only count them: the request, the number of the last event examined, and
+-- the counts up to it. A step updates these together with the deliveries it makes due. A partner has one running
+-- recovery at a time.
 CREATE TABLE recovery (
     id           BLOB    NOT NULL PRIMARY KEY,
     partner_id   BLOB    NOT NULL REFERENCES partner (id) DEFERRABLE INITIALLY DEFERRED,
@@ -223,7 +230,7 @@ CREATE TABLE recovery (
 CREATE INDEX recovery_by_partner ON recovery (partner_id, id);
 CREATE UNIQUE INDEX recovery_under_way ON recovery (partner_id) WHERE finished_ms IS NULL;
 
--- Answers remembered under an Idempotency-Key, sealed: some hold a key that is shown once.
+-- Answers remembered under an Idempotency-Key. They are sealed because some contain a key that is shown once.
 CREATE TABLE answer (
     key      BLOB    NOT NULL PRIMARY KEY,
     at_ms    INTEGER NOT NULL,

@@ -11,20 +11,20 @@ use super::{is_foreign, open_checker};
 use crate::store::conn::{Conn as _, StoreError};
 use crate::store::{StoredHead, head};
 
-/// Pages copied at a time, 2 MiB, and then made durable: a commit that came behind all of it at once would wait twice as
-/// long.
+/// The number of pages copied and then flushed at a time, 2 MiB. If everything were flushed at once, a commit behind it
+/// would wait twice as long.
 const PAGES: i32 = 256;
 
-/// Whose fault it is that there is no copy.
+/// Which side of a copy failed.
 pub(in crate::store) enum CopyError {
-    /// The database's.
+    /// The database.
     From(StoreError),
-    /// The copy's.
+    /// The copy.
     Into(StoreError),
 }
 
-/// Copies one moment of the database `from` into the empty file `into`, and says what its head is. Whoever writes
-/// meanwhile is not held up: the moment is a snapshot of the write-ahead log, which grows until this ends.
+/// Copies one moment of the database `from` into the empty file `into`, and returns its head. Writers are not held up:
+/// the moment is a snapshot of the write-ahead log, which grows until the copy ends.
 pub(in crate::store) fn copy_into(
     from: &Path,
     into: &Path,
@@ -35,7 +35,7 @@ pub(in crate::store) fn copy_into(
         if is_foreign(&source.connection)? {
             return Err(StoreError::Foreign);
         }
-        // The snapshot is taken by the first statement, and the copy is made within the same transaction.
+        // The first statement takes the snapshot, and the copy is made in the same transaction.
         source.begin(&[])?;
         head(&mut source)
     })();
@@ -43,7 +43,7 @@ pub(in crate::store) fn copy_into(
     let written = (|| {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut target = Connection::open_with_flags(into, flags)?;
-        // Nothing of it is worth keeping until it is whole.
+        // Nothing in the file is worth keeping until it is whole.
         target.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")?;
         let file = File::options().write(true).open(into).map_err(of_file)?;
         let backup = Backup::new(&source.connection, &mut target)?;
@@ -59,7 +59,7 @@ pub(in crate::store) fn copy_into(
             match step {
                 StepResult::Done => break,
                 StepResult::More => {}
-                // Both files are ours alone in this: the one is a snapshot, the other is nobody else's.
+                // Nobody else contends for either file: one is a snapshot, the other is private.
                 _ => return Err(StoreError::Busy),
             }
         }

@@ -1,30 +1,31 @@
-//! Takes back a move that came to nothing: the old database takes writes again.
+//! Undoes a move: the old database takes writes again.
 //!
-//! That is safe only if nothing was written in the other place since, and nothing can be. So the other place is looked at
-//! under the write turns of both, every table is compared, and it is closed, durably, before the old one is opened: at no
-//! moment can both be written. Who is killed in between leaves both closed, and the same command goes on from there.
+//! That is safe only if nothing was written in the other place and nothing can be. So the other place is examined under
+//! the write turns of both, and every table is compared. It is durably closed before the old database is opened, so
+//! that both can never be written at once. If the process is killed in between, both are closed, and the same command
+//! continues from there.
 
 use super::copy;
 use super::{TransferError, Trouble, failed, mark, place, refused};
 use crate::store::conn::{Conn, Statement, StoreError};
 use crate::store::{Database, Store, StoredHead, head};
 
-/// Where the log of a database was moved to, and whether that was closed.
+/// Where a database's log had been moved to, and whether that place was closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reopened {
     /// The place, without a password.
     pub moved_to: String,
-    /// Whether the other place could be looked at; if not, nobody knows what was written there.
+    /// Whether the other place could be examined. If not, nobody knows what was written there.
     pub seen: bool,
 }
 
 /// Why the other place cannot be closed.
 enum Open {
-    /// It cannot be looked at.
+    /// It cannot be examined.
     Unseen(StoreError),
-    /// It failed while it was looked at.
+    /// Examining it failed.
     Failed(Trouble),
-    /// The log went on there.
+    /// The log continued there.
     Written(String),
 }
 
@@ -34,9 +35,9 @@ impl From<StoreError> for Open {
     }
 }
 
-/// Takes the mark of a move away, so that `database` is written again, and closes the place it was moved to. `to` is that place
-/// where its address needs a password, which no mark holds. `unseen` says that somebody answers for a place that cannot be
-/// looked at.
+/// Removes the mark of a move, so that `database` takes writes again, and closes the place it was moved to. `to` is
+/// that place, given if its address needs a password, which no mark holds. `unseen` means that the operator vouches for
+/// a place that cannot be examined.
 ///
 /// # Errors
 /// [`TransferError::Refused`] with `not_moved`, `other_target`, `target_written` or `target_not_seen`;
@@ -92,7 +93,7 @@ fn open_again(
     Ok(Reopened { moved_to, seen })
 }
 
-/// Marks the target as moved back, if it is as it was when it was moved to. Where nothing arrived, there is nothing to mark.
+/// Marks the target as moved back if it is unchanged since the move. If nothing arrived, there is nothing to mark.
 fn close(
     source: &mut dyn Conn,
     target: &Database,
@@ -120,7 +121,7 @@ fn close(
     closed
 }
 
-/// Whether everything arrived and is as it was moved; false when nothing is there.
+/// Whether everything arrived and is unchanged since the move. Returns `false` if the target is empty.
 fn untouched(
     source: &mut dyn Conn,
     target: &mut dyn Conn,
@@ -128,7 +129,7 @@ fn untouched(
     back: &str,
 ) -> Result<bool, Open> {
     let Some(found) = head(target)? else {
-        // A commit that was lost from sight may yet put it there: this waits for its end, and fails if it did.
+        // A commit that was lost from sight may still arrive. This waits for its end, and fails if it arrived.
         target.run(&[Statement::new(
             "INSERT INTO head (id, origin, vkey, size, root, checkpoint) VALUES (1, '', '', 0, $1, '')",
             vec![stored.head.root.as_bytes().into()],

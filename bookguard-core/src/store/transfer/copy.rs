@@ -1,6 +1,6 @@
-//! Copies every row from one open transaction into another, and compares what arrived with what was there.
+//! Copies every row from one open transaction to another, and compares the copy with the original.
 //!
-//! Invariant: nothing is believed that was not read back: every value of every row of the copy goes through the same
+//! Invariant: nothing is trusted that was not read back. Every value of every row of the copy goes through the same
 //! digest as in the original, and the root is computed from the copy's own leaves.
 
 use std::sync::mpsc;
@@ -15,10 +15,10 @@ use crate::ledger::{Frontier, leaf_hash};
 use crate::store::conn::{Cell, Conn, Row, StoreError};
 use crate::store::tree;
 
-/// Pages that are read while others are written.
+/// The number of pages read ahead while others are written.
 const AHEAD: usize = 2;
 
-/// What a table holds: its rows, and a digest of them all in the order of their key.
+/// The contents of a table: the number of its rows, and a digest of them all in the order of their key.
 #[derive(Debug, Clone, Default)]
 struct Sum {
     rows: u64,
@@ -38,7 +38,7 @@ impl Sum {
     fn add(&mut self, rows: &[Row]) {
         self.rows += rows.len() as u64;
         for cell in rows.iter().flat_map(|row| &row.0) {
-            // Each with its kind and length, so that no two rows read alike.
+            // Each with its kind and length, so that no two rows hash alike.
             let (kind, bytes): (u8, &[u8]) = match cell {
                 Cell::Null => (0, &[]),
                 Cell::Int(n) => (1, &n.to_be_bytes()),
@@ -52,7 +52,7 @@ impl Sum {
     }
 }
 
-/// How far it is, told as rows done of rows in all; every row is met twice.
+/// The progress, reported as rows done and the total. Every row counts twice.
 struct Progress<'a> {
     tell: &'a mut dyn FnMut(u64, u64),
     done: u64,
@@ -66,7 +66,7 @@ impl Progress<'_> {
     }
 }
 
-/// Copies everything and checks the copy; how many rows each table has. Both transactions are left open.
+/// Copies everything and checks the copy. Returns the rows of each table. Both transactions stay open.
 pub(super) fn copy(
     source: &mut dyn Conn,
     target: &mut dyn Conn,
@@ -103,7 +103,7 @@ pub(super) fn copy(
     Ok(counts)
 }
 
-/// The first table that does not hold the same in both; `None` when all do.
+/// The first table whose contents differ; `None` if there is none.
 pub(super) fn difference(
     source: &mut dyn Conn,
     target: &mut dyn Conn,
@@ -118,7 +118,7 @@ pub(super) fn difference(
     Ok(None)
 }
 
-/// Reads the source on a thread of its own and writes the target on this one.
+/// Reads the source on its own thread and writes the target on this one.
 fn write_all(
     source: &mut dyn Conn,
     target: &mut dyn Conn,
@@ -128,7 +128,7 @@ fn write_all(
         let (pages, inbox) = mpsc::sync_channel(AHEAD);
         let reading = scope.spawn(move || read_all(source, &pages));
         let mut written = Ok(());
-        // Dropped at the first failure, which ends the reading too.
+        // Dropped at the first failure, which also ends the reading.
         for (table, rows) in inbox {
             let table: &Table = table;
             let rows: Vec<Row> = rows;
@@ -155,7 +155,7 @@ fn read_all(
         let mut sum = Sum::default();
         table.read(source, |rows| {
             sum.add(&rows);
-            // Nobody takes it when writing failed.
+            // The channel is closed if writing failed.
             Ok::<_, StoreError>(pages.send((table, rows)).is_ok())
         })?;
         sums.push(sum);
@@ -163,7 +163,7 @@ fn read_all(
     Ok(sums)
 }
 
-/// Looks at the copy.
+/// Checks the copy.
 struct Check<'a> {
     target: &'a mut dyn Conn,
     /// The tree over the leaves met so far.
@@ -172,7 +172,7 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// Whether a table of the copy holds what the original does.
+    /// Checks that a table of the copy holds the same as the original.
     fn table(&mut self, table: &Table, sum: &Sum) -> Result<(), Trouble> {
         let counted = table.count(self.target).map_err(Trouble::Target)?;
         let mut found = Sum::default();
@@ -203,8 +203,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Whether the copy's leaves and the copy's tiles both give the head's root. The values are the original's, so if
-    /// they do not, the original is damaged.
+    /// Checks that both the copy's leaves and the copy's tiles give the head's root. The values are the original's, so
+    /// if they do not, the original is damaged.
     fn root(&mut self, head: Head) -> Result<(), Trouble> {
         if (self.tree.size(), self.tree.root()) != (head.size, head.root) {
             return Err(Trouble::Damaged(format!(

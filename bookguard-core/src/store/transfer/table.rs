@@ -1,22 +1,22 @@
-//! The tables, in an order in which no row refers to one that comes later, and how each is read in pages and written.
+//! The tables, in an order in which no row refers to a later table, and how each is read in pages and written.
 //!
-//! Invariant: they and their columns are the schema's, all but [`LEFT_BEHIND`]; a test compares them.
+//! Invariant: the tables and columns are those of the schema, except [`LEFT_BEHIND`]. A test compares them.
 
 use crate::store::conn::{Arg, Cell, Conn, Row, Statement, StoreError, insert};
 
-/// Rows of one page: with the largest documents allowed, some ten megabytes.
+/// The rows of one page: some ten megabytes with the largest documents allowed.
 const PAGE: i64 = 500;
 
-/// Columns that are not copied, because they say something about the database itself.
+/// Columns that are not copied, because they describe the database itself.
 #[cfg(test)]
 pub(super) const LEFT_BEHIND: [(&str, &str); 1] = [("head", "moved_to")];
 
-/// A table.
+/// A table of the schema.
 pub(super) struct Table {
     pub name: &'static str,
-    /// How many of its columns are its key; they come first.
+    /// The number of key columns, which come first.
     keys: usize,
-    /// Which of its columns are the ledger's leaves.
+    /// The column that holds the ledger's leaves, if any.
     pub leaf: Option<usize>,
     #[cfg(test)]
     pub columns: &'static [&'static str],
@@ -26,7 +26,7 @@ pub(super) struct Table {
     insert: &'static str,
 }
 
-/// A table's name, its key, its other columns: everything else about it follows.
+/// Declares a table by its name, key and other columns. Everything else follows from them.
 macro_rules! table {
     ($name:ident ($a:ident) $($column:ident)+) => {
         table!(@ $name 1 "$1" "$2" ($a) $a $($column)+)
@@ -61,7 +61,7 @@ macro_rules! table {
     };
 }
 
-/// Every table. The head comes first: whoever else begins a log in the new place meanwhile finds one begun.
+/// Every table. The head comes first, so that anyone else who begins a log in the new place meanwhile finds one begun.
 pub(super) const TABLES: [Table; 18] = [
     table!(head (id) origin vkey size root checkpoint written_ms),
     table!(partner (id) status events policies put_ms bookings bytes day day_events quota settings body),
@@ -88,19 +88,19 @@ pub(super) const TABLES: [Table; 18] = [
 ];
 
 impl Table {
-    /// How many rows it has.
+    /// The number of rows.
     pub fn count(&self, conn: &mut dyn Conn) -> Result<u64, StoreError> {
         let counted = conn.one(Statement::new(self.count, vec![]))?;
         counted.rows.first().map_or(Ok(0), |row| row.size(0))
     }
 
-    /// Whether it has none.
+    /// Whether the table is empty.
     pub fn is_empty(&self, conn: &mut dyn Conn) -> Result<bool, StoreError> {
         let one = conn.one(Statement::new(self.first, vec![Arg::Int(1)]))?;
         Ok(one.rows.is_empty())
     }
 
-    /// Reads every row in the order of its key, a page at a time, until there are no more or `take` says so.
+    /// Reads every row in key order, a page at a time, until none are left or `take` says to stop.
     pub fn read<E: From<StoreError>>(
         &self,
         conn: &mut dyn Conn,
@@ -126,7 +126,7 @@ impl Table {
         }
     }
 
-    /// Writes rows as [`Self::read`] gave them.
+    /// Writes rows as [`Self::read`] gives them.
     pub fn write(&self, conn: &mut dyn Conn, rows: &[Row]) -> Result<(), StoreError> {
         let mut statements = Vec::new();
         insert(&mut statements, self.insert, rows, |row, args| {
@@ -190,7 +190,7 @@ mod tests {
         let store = Store::open(&folder.path().join("b.db").into(), true).unwrap();
         let conn = &mut *store.writer().unwrap();
         let count = PAGE * 2 + 3;
-        // One key for all and one for each, negative numbers among them: pages end within the first column's runs.
+        // One key for all and one for each, negative numbers among them: pages end within runs of the first column.
         let rows: Vec<Row> = (0..count)
             .map(|n| {
                 Row(vec![

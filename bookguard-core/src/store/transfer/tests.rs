@@ -1,4 +1,4 @@
-//! A database with everything in it, moved: what arrives, what is refused, and what every failure leaves behind.
+//! Moves a database with everything in it: what arrives, what is refused, and what every failure leaves behind.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use crate::key_file::{self, LedgerKey};
 use crate::store::conn::{Row, Rows};
 use crate::store::fsck::{self, tests::fixture};
 
-/// A folder with a database that has something in every table, and its key.
+/// A folder with a database that has rows in every table, and its key.
 struct Bench {
     folder: TempDir,
     key: LedgerKey,
@@ -42,7 +42,7 @@ impl Bench {
         Log::new(self.key.clone(), guard.unwrap())
     }
 
-    /// The whole check of the ledger finds nothing.
+    /// Requires that the ledger check has no findings.
     fn clean(&self, name: &str) {
         self.is_clean(&self.db(name));
     }
@@ -140,7 +140,7 @@ fn everything_arrives_on_the_other_engine_and_comes_back() {
     assert_eq!(rows(&bench.db("new.db")), before);
     bench.clean("new.db");
     assert_eq!(code(go(&server, &bench.db("x.db"))), "ledger_moved");
-    // An address may need what no mark holds: it is named anew.
+    // An address may contain what no mark holds, so it is given again.
     assert_eq!(
         back_refused(reopen(&bench.db("old.db"), Some(&server), false)),
         "target_written"
@@ -171,11 +171,11 @@ fn what_makes_no_sense_is_refused_and_changes_nothing() {
     assert_eq!(code(bench.go("old.db", "./old.db")), "same_database");
     std::os::unix::fs::symlink(path("old.db"), path("link.db")).unwrap();
     assert_eq!(code(bench.go("old.db", "link.db")), "same_database");
-    // Another name of the same file that no path tells of: it is simply not empty.
+    // Another name of the same file, which the path does not show. The target is not empty.
     std::fs::hard_link(path("old.db"), path("hard.db")).unwrap();
     assert_eq!(code(bench.go("old.db", "hard.db")), "target_not_empty");
     std::fs::remove_file(path("hard.db")).unwrap();
-    // A log that has begun, without an entry yet.
+    // A log that was begun but has no entry.
     let clock = Arc::new(std::sync::atomic::AtomicI64::new(fixture::START_MS));
     let (service, closing) = fixture::open(&path("begun.db"), &clock).unwrap();
     drop(service);
@@ -183,7 +183,7 @@ fn what_makes_no_sense_is_refused_and_changes_nothing() {
     assert_eq!(code(bench.go("old.db", "begun.db")), "target_not_empty");
     // No log, but a row.
     let some = Store::open(&bench.db("some.db"), true).unwrap();
-    let sql = "INSERT INTO policy (hash, body) VALUES ('x', '{}')";
+    let sql = "INSERT INTO policy (hash, body) VALUES (x'00', '{}')";
     (some.writer().unwrap().one(Statement::new(sql, vec![]))).unwrap();
     assert_eq!(code(bench.go("old.db", "some.db")), "target_not_empty");
     Store::open(&bench.db("empty.db"), true).unwrap();
@@ -202,7 +202,7 @@ fn what_makes_no_sense_is_refused_and_changes_nothing() {
     assert!(!path("new.db").exists() && !path("nowhere.db").exists());
     assert_eq!(rows(&bench.db("old.db")), before);
     assert_eq!(moved_to(&bench.db("old.db")).unwrap(), None);
-    // An empty database is as good as none.
+    // An empty database is as good as a new one.
     bench.go("old.db", "empty.db").unwrap();
     bench.clean("empty.db");
 }
@@ -249,7 +249,7 @@ fn a_move_is_taken_back_only_if_nothing_was_written_there_and_nothing_can_be() {
             .one(Statement::new(sql, vec![]))
             .unwrap();
     };
-    // Whatever was written there, an entry or not; a flag for the unseen changes nothing.
+    // Whatever was written there, an entry or not. A flag for an unseen place changes nothing.
     for (sql, undo) in [
         (
             "UPDATE head SET size = size + 1",
@@ -268,8 +268,8 @@ fn a_move_is_taken_back_only_if_nothing_was_written_there_and_nothing_can_be() {
             "UPDATE event SET retries = retries - 1",
         ),
         (
-            "INSERT INTO policy (hash, body) VALUES ('x', '{}')",
-            "DELETE FROM policy WHERE hash = 'x'",
+            "INSERT INTO policy (hash, body) VALUES (x'00', '{}')",
+            "DELETE FROM policy WHERE hash = x'00'",
         ),
     ] {
         change(sql);
@@ -284,7 +284,8 @@ fn a_move_is_taken_back_only_if_nothing_was_written_there_and_nothing_can_be() {
     std::fs::rename(path("new.db"), path("away.db")).unwrap();
     assert_eq!(back_refused(back(false)), "target_not_seen");
     std::fs::rename(path("away.db"), path("new.db")).unwrap();
-    // Killed after the one was closed and before the other was opened: both are closed, and the same command goes on.
+    // Killed after the new database was closed and before the old one was opened. Both are closed, and the same command
+    // continues.
     let store = Store::open(&new, false).unwrap();
     let here = place(&old);
     store.writer().unwrap().one(mark(Some(&here))).unwrap();
@@ -294,7 +295,7 @@ fn a_move_is_taken_back_only_if_nothing_was_written_there_and_nothing_can_be() {
         (None, Some(here))
     );
     bench.clean("old.db");
-    // The other place is gone, and somebody answers for that.
+    // The other place is gone, and the operator vouches for that.
     bench.go("old.db", "gone.db").unwrap();
     std::fs::remove_file(path("gone.db")).unwrap();
     assert!(!back(true).unwrap().seen);
@@ -365,14 +366,14 @@ fn a_source_that_contradicts_itself_is_not_moved() {
 /// A connection with a fault.
 struct Faulty {
     inner: Box<dyn Conn>,
-    /// Steps of both connections so far, and the one that fails.
+    /// The steps of both connections so far, and the step that fails.
     steps: Arc<AtomicUsize>,
     fail_at: usize,
-    /// Whether every step after it fails too.
+    /// Whether every later step fails too.
     lasting: bool,
-    /// Whether a COMMIT that fails was carried out all the same, as when only its answer is lost.
+    /// Whether a COMMIT that fails takes effect anyway, as if only its answer were lost.
     commit_happens: bool,
-    /// What becomes of the text of statements on their way.
+    /// Alters the text of statements on their way.
     altered: fn(&Statement<'_>) -> &'static str,
 }
 
@@ -414,7 +415,7 @@ impl Conn for Faulty {
     }
 }
 
-/// Both ends of a transfer, of which one fails at that step.
+/// Both ends of a transfer, one of which fails at that step.
 fn ends(bench: &Bench, to: &str, fail_at: usize, commit_happens: bool) -> [Faulty; 2] {
     let steps = Arc::new(AtomicUsize::new(0));
     ["old.db", to].map(|name| Faulty {
@@ -427,8 +428,8 @@ fn ends(bench: &Bench, to: &str, fail_at: usize, commit_happens: bool) -> [Fault
     })
 }
 
-/// Fails at every step in turn, and says which failures were such that the outcome was not certain, and at which step
-/// there was nothing left to fail.
+/// Fails at every step in turn. Returns the failures whose outcome was uncertain, and the step at which nothing was
+/// left to fail.
 fn fail_everywhere(
     bench: &Bench,
     first: usize,
@@ -443,7 +444,7 @@ fn fail_everywhere(
         let [mut source, mut target] = ends(bench, &to, fail_at, commit_happens);
         target.lasting = lasting;
         let (log, place) = (bench.log(), place.as_str());
-        let errand = Errand { log: &log, place };
+        let errand = TransferJob { log: &log, place };
         let carried = carry(&mut source, &mut target, &errand, &mut |_, _| {});
         drop((source, target));
         let marked = moved_to(&bench.db("old.db")).unwrap();
@@ -469,7 +470,7 @@ fn fail_everywhere(
             Err(_) => assert!(nothing && marked.is_none(), "step {fail_at}"),
         }
         if marked.is_some() {
-            // Whatever happened, asking again tells it or does it.
+            // Whatever happened, asking again reports it or does it.
             match bench.go("old.db", &to) {
                 Ok(moved) => assert!(moved.again && nothing),
                 refused => {
@@ -492,10 +493,10 @@ fn fail_everywhere(
 #[test]
 fn a_move_that_fails_at_any_step_leaves_exactly_one_ledger() {
     let bench = Bench::new();
-    // A target that can be asked again tells what its commit came to.
+    // A target that answers again tells what became of its commit.
     let (unclear, steps) = fail_everywhere(&bench, 0, false, false);
     assert_eq!(unclear, ["marking"]);
-    // Until the last few steps it makes no difference.
+    // Up to the last few steps it makes no difference.
     for (commit_happens, lasting, unclear) in [
         (true, false, &["marking"][..]),
         (false, true, &["marking", "committing"]),
@@ -547,7 +548,7 @@ fn an_unknown_commit_is_awaited_before_it_is_reported() {
 #[test]
 fn a_copy_that_is_not_the_original_is_noticed() {
     let bench = Bench::new();
-    // An engine that stores something else than it was given, without a word.
+    // An engine that silently stores something else than it was given.
     let lies: [fn(&Statement<'_>) -> &'static str; 2] = [
         |statement| match statement.sql.starts_with("INSERT INTO answer") {
             true => Box::leak(statement.sql.replacen("$2,", "$2 + 1,", 1).into_boxed_str()),
@@ -569,7 +570,7 @@ fn a_copy_that_is_not_the_original_is_noticed() {
             ..target
         };
         let log = bench.log();
-        let errand = Errand {
+        let errand = TransferJob {
             log: &log,
             place: "there",
         };
@@ -591,7 +592,7 @@ fn a_source_that_was_moved_elsewhere_while_its_turn_was_waited_for_stays_there()
     source.begin(&[]).unwrap();
     source.commit(&[mark(Some("elsewhere"))]).unwrap();
     let log = bench.log();
-    let errand = Errand {
+    let errand = TransferJob {
         log: &log,
         place: "late",
     };
@@ -600,7 +601,7 @@ fn a_source_that_was_moved_elsewhere_while_its_turn_was_waited_for_stays_there()
         matches!(&carried, Err(Trouble::Moved(to)) if to == "elsewhere"),
         "{carried:?}"
     );
-    // Nor does an errand that came to nothing take another's mark away.
+    // A transfer that failed does not remove another's mark either.
     let stored = head(&mut source).unwrap().unwrap();
     assert!(!unmark(&mut source, &mut target, &errand, &stored).unwrap());
     drop((source, target));

@@ -1,4 +1,4 @@
-//! The published vectors, each check that can fail, and inputs nobody thought of.
+//! The published vectors, each check that can fail, and arbitrary inputs.
 
 use proptest::prelude::*;
 use serde::Deserialize;

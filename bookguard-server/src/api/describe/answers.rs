@@ -1,13 +1,13 @@
-//! The answers of operations: each its own success, and the refusals they share.
+//! The responses of operations: the success of each, and the refusals they share.
 
 use bookguard_core::input::Json;
 use bookguard_core::session::Access;
 
 use super::{JSON, component, examples, is_limited, schema, written};
-use crate::api::Offered;
+use crate::api::OperationEntry;
 
-/// The answers of an operation.
-pub(super) fn of(entry: &Offered) -> Json {
+/// The responses of an operation.
+pub(super) fn of(entry: &OperationEntry) -> Json {
     let route = &entry.route;
     let mut headers = vec![("x-request-id", "RequestId")];
     if is_limited(route) {
@@ -45,7 +45,7 @@ pub(super) fn of(entry: &Offered) -> Json {
     Json::object(answers)
 }
 
-/// An answer that stands among the components.
+/// A reference to a response among the components.
 fn shared(status: u16) -> (String, Json) {
     let status = status.to_string();
     let name = written::part("statuses")
@@ -66,7 +66,7 @@ pub(super) fn content(schema: Json, example: Option<Json>) -> Json {
 }
 
 /// Every status a route may refuse with.
-fn refusals(entry: &Offered) -> Vec<u16> {
+fn refusals(entry: &OperationEntry) -> Vec<u16> {
     let route = &entry.route;
     let mut statuses = vec![400, 406, 413, 415, 500, 503];
     statuses.extend(route.refusals);

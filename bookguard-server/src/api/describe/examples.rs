@@ -1,7 +1,7 @@
-//! Answers as they are. What the core can say by itself, it says; the rest is one booking's story, told by a server, with made-up
-//! secrets and the longest answers cut: ids and digests that belong together, and proofs that hold, no type can make up. Each
-//! stands once, by its type, or by its operation where that answers something else. Tests hold each against its schema and
-//! its type; the examples of requests are their declarations'.
+//! Examples of answers. The core generates those it can. The rest record one booking's story as a server told it, because no
+//! type can make up ids and digests that belong together or proofs that hold; the secrets are made up and the longest answers
+//! are shortened. Each is stored once, under its type, or under its operation if that answers something else. Tests check each
+//! against its schema and its type. Examples of requests come from their declarations.
 
 use std::sync::LazyLock;
 
@@ -15,7 +15,7 @@ use serde_json::json;
 const EXAMPLES: &str = include_str!("examples.json");
 static READ: LazyLock<Json> = LazyLock::new(|| Json::parse(EXAMPLES));
 
-/// What an operation answers, whose type has this name.
+/// The example answer of an operation whose answer's type is `ty`.
 pub(super) fn of(operation: &str, ty: &str) -> Option<Json> {
     let known = |name| READ.get(name).cloned();
     let item = || known(ty.strip_suffix("Page")?);
@@ -32,7 +32,7 @@ pub(super) fn of(operation: &str, ty: &str) -> Option<Json> {
     }
 }
 
-/// The check of the policy that is put in the story.
+/// The check of the story's policy.
 fn checked() -> Option<Json> {
     let put = READ.get("PolicyVersion")?.get("policy")?.to_string();
     let policy = Policy::from_json(&put).ok()?;
@@ -50,7 +50,7 @@ fn page(item: Json) -> Json {
     ])
 }
 
-/// As an answer is written.
+/// Writes an answer as the server does.
 fn written<T: Serialize>(answer: &T) -> Json {
     Json::parse(&String::from_utf8_lossy(&to_json(answer)))
 }

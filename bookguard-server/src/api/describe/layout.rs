@@ -1,10 +1,10 @@
-//! How the interface document is written out: what fits on a line is on one line, so that the document is short, and a change
-//! of it is a change of few lines.
+//! The layout of the interface document: a value that fits on one line is written on one line. This keeps the document short,
+//! and a change to it a change of few lines.
 
 use bookguard_core::input::Json;
 use serde_json::Value;
 
-/// Columns of the document.
+/// The line width of the document.
 const WIDTH: usize = 120;
 const INDENT: usize = 1;
 
@@ -16,7 +16,7 @@ pub(super) fn text(node: &Json) -> String {
     text
 }
 
-/// Writes the value; `before` columns of its first line are taken.
+/// Writes a value whose first line begins at column `before`.
 fn write(node: &Json, indent: usize, before: usize, out: &mut String) {
     let line = node.to_string();
     if before + line.chars().count() < WIDTH {

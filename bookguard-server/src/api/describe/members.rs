@@ -1,5 +1,5 @@
-//! What the members of answers hold by their names, where the type says no more than text or a number: a name means one thing
-//! in the whole interface. What a request may hold, its readers say.
+//! What the members of answers hold, by name, where the type is only text or a number: a name means the same in the whole
+//! interface. The readers of requests describe their own members.
 
 use bookguard_core::evidence::PACKET_TYPE;
 use bookguard_core::features::cancellations::SHA256;
@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 const HEX: &str = "^[0-9a-f]{64}$";
 const SECRET: &str = "^whsec_[A-Za-z0-9+/]{43}=$";
 
-/// Text by its name, and its pattern (ECMA 262).
+/// The patterns (ECMA 262) of text members.
 pub(super) const PATTERNS: [(&str, &str); 12] = [
     ("apiKey", "^bgk_[0-9A-Za-z]{36}$"),
     ("bodySha256", HEX),
-    // Of an error, or upper case: of an explanation.
+    // Of an error; in upper case, of an explanation.
     ("code", "^([a-z0-9_]+|[A-Z0-9_]+)$"),
     ("disclosureHash", SHA256),
     ("hint", "^[0-9A-Za-z]{4}$"),
@@ -29,7 +29,7 @@ pub(super) const PATTERNS: [(&str, &str); 12] = [
     ("signingSecret", SECRET),
 ];
 
-/// Whole numbers by their names, the least and the greatest.
+/// The least and the greatest values of whole numbers.
 pub(super) const NUMBERS: [(&str, u64, Option<u64>); 6] = [
     ("number", 1, None),
     ("responseLen", 0, Some(limits::RESPONSE_BYTES as u64)),
@@ -39,7 +39,7 @@ pub(super) const NUMBERS: [(&str, u64, Option<u64>); 6] = [
     ("version", 1, None),
 ];
 
-/// What is always the same: the component, its member, and the value.
+/// Members with a constant value: the component, the member, and the value.
 pub(super) fn constants() -> [(&'static str, &'static str, Value); 5] {
     [
         ("EvidencePacket", "type", PACKET_TYPE.into()),
@@ -50,7 +50,7 @@ pub(super) fn constants() -> [(&'static str, &'static str, Value); 5] {
     ]
 }
 
-/// Says of a member what its name does.
+/// Adds to a member what its name implies.
 pub(super) fn say(name: &str, member: &mut Json) {
     let is = |kind: &str| member.get("type").is_some_and(|ty| holds(ty, kind));
     let (is_text, is_number) = (is("string"), is("integer"));
@@ -81,7 +81,7 @@ fn holds(ty: &Json, kind: &str) -> bool {
     }
 }
 
-/// Both sides at once are nobody who does anything.
+/// Restricts a party to one side: `mutual` is not somebody who acts.
 fn one_side(member: &mut Json) {
     let sides = Actor::WORDS
         .iter()
@@ -91,7 +91,7 @@ fn one_side(member: &mut Json) {
     member.set("enum", Json::array(sides.map(|(word, _)| *word)));
 }
 
-/// What an event says, which is written down for its receivers; null once the event is pruned.
+/// The payload of an event, as written for receivers; null once the event is pruned.
 fn any_payload(member: &mut Json) {
     let payloads = ["BookingCreated", "BookingProtected", "ResolutionCreated"];
     let payloads = payloads.map(|event| super::component("schemas", &format!("{event}Payload")));

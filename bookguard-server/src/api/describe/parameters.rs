@@ -1,4 +1,4 @@
-//! The parameters of operations: those of the path, the query parameters each operation declares, and the headers that
+//! The parameters of operations: those of the path, the query parameters that each operation declares, and the headers that
 //! mean the same everywhere.
 
 use bookguard_core::limits;
@@ -9,10 +9,10 @@ use bookguard_core::session::Access;
 use serde_json::{Value, json};
 
 use super::{component, written};
-use crate::api::Offered;
+use crate::api::OperationEntry;
 use bookguard_core::input::Json;
 
-/// What a path can name, and the prefix of its ids.
+/// The parameters of paths: name, description, and the prefix of its ids.
 const IN_PATH: [(&str, &str, Option<&str>); 7] = [
     ("bookingId", "The booking.", Some(noun::Booking::PREFIX)),
     ("apiKeyId", "The API key.", Some(noun::ApiKey::PREFIX)),
@@ -33,7 +33,7 @@ const IN_PATH: [(&str, &str, Option<&str>); 7] = [
 const ONCE: &str = "Makes repeating safe: for 24 hours the same key with the same request gets the same answer and happens once.";
 
 /// The parameters of an operation.
-pub(super) fn of(entry: &Offered) -> Vec<Json> {
+pub(super) fn of(entry: &OperationEntry) -> Vec<Json> {
     let route = &entry.route;
     let mut parameters: Vec<Json> = route
         .parameters()
@@ -56,8 +56,8 @@ pub(super) fn of(entry: &Offered) -> Vec<Json> {
     parameters
 }
 
-/// What several operations share.
-pub(super) fn components(table: &[Offered]) -> Json {
+/// The parameters that several operations share.
+pub(super) fn components(table: &[OperationEntry]) -> Json {
     let mut parameters: Vec<(String, Json)> = Vec::new();
     for entry in table {
         for name in entry.route.parameters() {

@@ -1,8 +1,8 @@
-//! Bodies of requests and types of answers as JSON Schema 2020-12, which is what OpenAPI 3.1 has.
+//! Request bodies and answer types as JSON Schema 2020-12, which OpenAPI 3.1 uses.
 //!
-//! The types describe themselves to poem-openapi's registry, in the words of OpenAPI 3.0; here they are said in those of
-//! 3.1, and what the types leave unsaid because it is the same for all of them is added: a member of an answer that can be null
-//! is always there. Bodies of requests describe themselves (`input::Declaration`).
+//! The types describe themselves to poem-openapi's registry in OpenAPI 3.0; this module converts that to 3.1 and adds a rule
+//! that holds for all types: a member of an answer that can be null is always present. Request bodies describe themselves
+//! (`input::Declaration`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,16 +13,16 @@ use poem_openapi::types::Type as _;
 use serde_json::Value;
 
 use super::{members, written};
-use crate::api::Offered;
+use crate::api::OperationEntry;
 use crate::refusal::{ErrorBody, Problem, Unauthorized};
 
 const COMPONENTS: &str = "#/components/schemas/";
-/// The component of a policy that is put, whose id is in the address.
+/// The schema for `PUT` of a policy, whose id is in the path.
 const PUT_POLICY: &str = "NewPolicy";
 
-/// Every schema that has a name: the answers' types, as they describe themselves; what is written down; and over both, what
-/// the readers of requests say, who know the limits.
-pub(super) fn components(table: &[Offered]) -> Vec<(String, Json)> {
+/// Every named schema: the answers' types as they describe themselves, the written ones, and the request readers' declarations,
+/// which know the limits and override both.
+pub(super) fn components(table: &[OperationEntry]) -> Vec<(String, Json)> {
     let mut registry = Registry::new();
     ErrorBody::register(&mut registry);
     Problem::register(&mut registry);
@@ -42,7 +42,7 @@ pub(super) fn components(table: &[Offered]) -> Vec<(String, Json)> {
     ];
     let answered = reached(answers.chain(refusals), &registry);
     let named = registry.schemas.iter();
-    // What is only ever part of another is not a component.
+    // A type that is only ever inlined in others is not a component.
     let named = named.filter(|(name, _)| answered.contains(*name));
     let types = named.map(|(name, schema)| {
         let mut node = whole(schema);
@@ -65,18 +65,18 @@ pub(super) fn components(table: &[Offered]) -> Vec<(String, Json)> {
     components.into_iter().collect()
 }
 
-/// A schema where it is used.
+/// A schema at the place where it is used.
 pub(super) fn reference(schema: &MetaSchemaRef) -> Json {
     part(schema)
 }
 
-/// The name of the schema that one refers to.
+/// The name of the schema that a reference points to.
 pub(super) fn name(reference: &Json) -> &str {
     let target = reference.get("$ref").and_then(Json::as_str);
     target.unwrap_or_default().trim_start_matches(COMPONENTS)
 }
 
-/// The names of these schemas and of all that can be in them.
+/// The names of these schemas and of all schemas they can contain.
 fn reached(from: impl Iterator<Item = MetaSchemaRef>, registry: &Registry) -> BTreeSet<String> {
     let mut reached = BTreeSet::new();
     let mut next: Vec<String> = Vec::new();
@@ -120,7 +120,7 @@ fn part(schema: &MetaSchemaRef) -> Json {
 }
 
 fn whole(schema: &MetaSchema) -> Json {
-    // How the registry says that a named schema is described anew where it is used: in 3.1 that may stand beside `$ref`.
+    // The registry's form for a named schema with another description where it is used; in 3.1 that may stand beside `$ref`.
     if let [
         named @ MetaSchemaRef::Reference(_),
         MetaSchemaRef::Inline(_),
@@ -147,7 +147,7 @@ fn whole(schema: &MetaSchema) -> Json {
 
 type Words<const N: usize> = [(&'static str, Option<Json>); N];
 
-/// Which values of its type it takes.
+/// The constraints on its values.
 fn limits(schema: &MetaSchema) -> Words<12> {
     let (minimum, maximum) = bounds(schema);
     let null = schema.nullable.then_some(Value::Null);
@@ -174,7 +174,7 @@ fn limits(schema: &MetaSchema) -> Words<12> {
     ]
 }
 
-/// The schemas within it.
+/// The schemas it contains.
 fn parts(schema: &MetaSchema) -> Words<7> {
     let properties = schema.properties.iter().map(|(name, schema)| {
         let mut member = part(schema);
@@ -201,7 +201,7 @@ fn parts(schema: &MetaSchema) -> Words<7> {
     ]
 }
 
-/// A named schema with the description it has here, or null.
+/// A reference to a named schema with the description given here, or null if it is nullable.
 fn named_anew(mut named: Json, schema: &MetaSchema) -> Json {
     if schema.nullable {
         let null = Json::object([("type", "null".into())]);
@@ -224,7 +224,7 @@ fn types(schema: &MetaSchema) -> Option<Json> {
     }
 }
 
-/// The format, in the words OpenAPI has.
+/// The format, converted to one that OpenAPI defines.
 fn format(schema: &MetaSchema) -> Option<Json> {
     match schema.format? {
         "uint16" => Some("int32".into()),
@@ -233,7 +233,7 @@ fn format(schema: &MetaSchema) -> Option<Json> {
     }
 }
 
-/// The least and the greatest value, from the schema or else from the width of its type.
+/// The least and the greatest value, from the schema or otherwise from the width of its type.
 fn bounds(schema: &MetaSchema) -> (Option<f64>, Option<f64>) {
     let (least, most) = match schema.format {
         Some("uint16") => (Some(0.0), Some(f64::from(u16::MAX))),
@@ -244,7 +244,7 @@ fn bounds(schema: &MetaSchema) -> (Option<f64>, Option<f64>) {
     (schema.minimum.or(least), schema.maximum.or(most))
 }
 
-/// A number as people write it: whole ones without a point.
+/// A number as people write it: whole numbers without a decimal point.
 fn number(value: f64) -> Json {
     #[expect(
         clippy::cast_possible_truncation,
@@ -266,7 +266,7 @@ fn required(schema: &MetaSchema) -> Vec<&'static str> {
         .collect()
 }
 
-/// Documentation comments are broken into lines where the source is.
+/// Joins the lines of each paragraph: documentation comments are wrapped in the source.
 fn one_line(text: &str) -> Json {
     let paragraphs = text
         .split("\n\n")
@@ -275,15 +275,15 @@ fn one_line(text: &str) -> Json {
     paragraphs.join("\n\n").as_str().into()
 }
 
-/// The policies' schema, whose own text is JSON Schema already: what has a title there is a component here, and
-/// everything else is written out where it is used.
+/// The schemas of policies, which are JSON Schema already. Parts with a title become components; all others are written out
+/// where they are used.
 fn policy_schemas() -> Vec<(String, Json)> {
     let schema = Json::parse(policy::SCHEMA);
     let parts = schema.get("$defs").map(Json::members).unwrap_or_default();
     let titled = parts
         .iter()
         .filter_map(|(_, part)| Some((title(part)?, part)));
-    // A policy that is put gets its id from its address.
+    // For `PUT`, the policy's id comes from the path.
     let mut put = schema.clone();
     put.set("required", Json::array(["organizer"]));
     [(policy::POLICY_SCHEMA, &schema), (PUT_POLICY, &put)]

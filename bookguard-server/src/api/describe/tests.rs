@@ -1,4 +1,4 @@
-//! What the document promises of itself, judged by a validator of others.
+//! What the document promises about itself, checked by an independent validator.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::openapi;
 
-/// A validator of others, with the document's schemas.
+/// An independent validator, loaded with the document's schemas.
 struct Judge {
     schemas: Schemas,
     compiler: Compiler,
@@ -67,7 +67,7 @@ fn objects<'d>(value: &'d Value, pointer: String, found: &mut Vec<(String, &'d V
 fn everything() -> Vec<(String, &'static Value)> {
     let mut found = Vec::new();
     objects(openapi(), String::new(), &mut found);
-    // What an example holds is nobody's schema.
+    // The contents of examples are not schemas.
     found.retain(|(pointer, _)| !pointer.contains("/example"));
     found
 }

@@ -1,6 +1,6 @@
-//! What no type and no operation says, as it stands in the document: what the groups of operations are about, the ledger's paths,
-//! which answer text and bytes, the headers and refusals that operations share, what is sent to partners, and which operations
-//! take an id that an answer holds. Tests hold what is sent and answered against it.
+//! Parts of the document that no type or operation expresses, written by hand: the descriptions of groups of operations; the
+//! ledger's paths, which answer text and bytes; shared headers and refusals; what is sent to partners; and which operations
+//! take an id that an answer holds. Tests check what is sent and answered against it.
 
 use std::sync::LazyLock;
 
@@ -8,17 +8,17 @@ use bookguard_core::input::Json;
 
 static WRITTEN: LazyLock<Json> = LazyLock::new(|| Json::parse(include_str!("written.json")));
 
-/// A part of it.
+/// A part of the written document.
 pub(super) fn part(name: &str) -> &'static Json {
     WRITTEN.get(name).expect("a test makes the document")
 }
 
-/// A part's members.
+/// The members of a part.
 pub(super) fn members(name: &str) -> impl Iterator<Item = (String, Json)> {
     part(name).members().iter().cloned()
 }
 
-/// The links of an operation's success.
+/// The links of an operation's success response.
 pub(super) fn links(id: &str) -> Json {
     let rows = items(part("links").get(id));
     let links = rows.iter().flat_map(|row| {

@@ -9,21 +9,21 @@ use std::str::FromStr;
 use ipnet::IpNet;
 use serde::Deserialize;
 
-use super::table::{self, Rule};
+use super::table::{self, RangeRule};
 
-/// The addresses that share the first bits of one.
+/// A range of addresses that share a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Subnet(IpNet);
 
-/// Text that is not a subnet an operator could allow; the message names the text and the way out.
+/// Text that is not a subnet an operator could allow. The message names the text and what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubnetError {
     message: String,
 }
 
 impl Subnet {
-    /// An IPv4 range of the table.
+    /// Creates an IPv4 range of the table.
     pub(super) const fn v4(network: [u8; 4], prefix: u8) -> Self {
         let [a, b, c, d] = network;
         Subnet(IpNet::new_assert(
@@ -32,7 +32,7 @@ impl Subnet {
         ))
     }
 
-    /// An IPv6 range of the table.
+    /// Creates an IPv6 range of the table.
     pub(super) const fn v6(network: [u16; 8], prefix: u8) -> Self {
         let [a, b, c, d, e, f, g, h] = network;
         Subnet(IpNet::new_assert(
@@ -41,7 +41,7 @@ impl Subnet {
         ))
     }
 
-    /// This machine's own addresses.
+    /// The loopback ranges.
     pub fn loopback() -> [Subnet; 2] {
         [
             Subnet::v4([127, 0, 0, 0], 8),
@@ -49,10 +49,10 @@ impl Subnet {
         ]
     }
 
-    /// Reads `address/prefix` or a single address, for other purposes than webhooks.
+    /// Parses `address/prefix` or a single address, for purposes other than webhooks.
     ///
     /// # Errors
-    /// When it is neither, or IPv4 addresses in the form of IPv6 ones, which nothing compares with.
+    /// If the text is neither, or holds IPv4-mapped IPv6 addresses, which no address is compared with.
     pub fn range(text: &str) -> Result<Self, SubnetError> {
         let subnet = read(text)?;
         let first = subnet.0.addr();
@@ -62,22 +62,22 @@ impl Subnet {
         Ok(subnet)
     }
 
-    /// Whether it holds every address of its family.
+    /// Whether it contains every address of its family.
     pub fn is_everything(&self) -> bool {
         self.0.prefix_len() == 0
     }
 
-    /// Whether `ip` lies in this range; an IPv4 address never lies in an IPv6 range.
+    /// Whether `ip` is in this range; an IPv4 address is never in an IPv6 range.
     pub fn contains(&self, ip: IpAddr) -> bool {
         self.0.contains(&ip)
     }
 
-    /// Whether all of `self` lies in `other`.
+    /// Whether all of `self` is in `other`.
     fn is_within(&self, other: &Subnet) -> bool {
         other.0.contains(&self.0)
     }
 
-    /// The range itself, for the table's test.
+    /// The underlying range, for the table's test.
     #[cfg(test)]
     pub(super) fn net(&self) -> IpNet {
         self.0
@@ -87,20 +87,20 @@ impl Subnet {
 impl FromStr for Subnet {
     type Err = SubnetError;
 
-    /// Reads `address/prefix` or a single address, and only what allowing would have an effect on.
+    /// Parses `address/prefix` or a single address, and refuses a range that allowing would have no effect on.
     fn from_str(text: &str) -> Result<Self, SubnetError> {
         let subnet = read(text)?;
         let range = table::range_of(subnet.0.addr());
         match range.rule {
             _ if !subnet.is_within(&range.subnet) => Ok(subnet),
-            Rule::Never => Err(fail(
+            RangeRule::Never => Err(fail(
                 text,
                 &format!(
                     "is {}, where webhooks never go; it cannot be allowed",
                     range.name
                 ),
             )),
-            Rule::Carries(_) => Err(fail(
+            RangeRule::Carries(_) => Err(fail(
                 text,
                 "holds addresses judged by the IPv4 address in them; allow the IPv4 subnet",
             )),
@@ -109,7 +109,7 @@ impl FromStr for Subnet {
     }
 }
 
-/// Reads `address/prefix` or a single address. The crate's own reading takes bits beyond the prefix, and does not say what is
+/// Parses `address/prefix` or a single address. The crate's own parser accepts bits beyond the prefix and does not say what is
 /// wrong.
 fn read(text: &str) -> Result<Subnet, SubnetError> {
     let (address, prefix) = match text.split_once('/') {

@@ -1,33 +1,33 @@
 //! The special-purpose address ranges, and what each means for a webhook.
 //!
-//! Source: the IANA IPv4 and IPv6 Special-Purpose Address Registries; a range that is not "globally reachable" there
-//! is not open here. Added to them: the metadata services of clouds, multicast, and IPv6 space that is not assigned.
-//! Invariant: the first row that contains an address is its range, and the last rows contain every address.
+//! Source: the IANA IPv4 and IPv6 Special-Purpose Address Registries. A range that is not "globally reachable" there is not
+//! open here. The table adds the metadata services of clouds, multicast, and unassigned IPv6 space. Invariant: the first row
+//! that contains an address decides, and the last row of each table contains every address.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::subnet::Subnet;
 
-/// One row: which addresses, what to do, and what to call them ("10.0.0.1 is …").
+/// One row: the addresses, the rule, and their name in messages ("10.0.0.1 is …").
 #[derive(Debug, Clone)]
 pub(super) struct Range {
     pub subnet: Subnet,
-    pub rule: Rule,
+    pub rule: RangeRule,
     pub name: &'static str,
 }
 
 /// What a range means for a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rule {
-    /// The public internet.
+pub(super) enum RangeRule {
+    /// Allowed: the public internet.
     Open,
     /// Refused unless the operator allows the subnet.
     UnlessAllowed,
-    /// Refused whatever the operator says.
+    /// Refused whatever the operator allows.
     Never,
-    /// Judged by the IPv4 addresses inside the IPv6 address.
+    /// Judged by the IPv4 addresses that the IPv6 address carries.
     Carries(Carried),
-    /// Refused unless the operator allows the subnet, and then judged by the IPv4 addresses inside.
+    /// Refused unless the operator allows the subnet, and then judged by the IPv4 addresses it carries.
     CarriesUnlessAllowed(Carried),
 }
 
@@ -43,7 +43,7 @@ pub(super) enum Carried {
 }
 
 impl Carried {
-    /// The IPv4 addresses inside `ip`.
+    /// The IPv4 addresses that `ip` carries.
     pub(super) fn addresses(self, ip: IpAddr) -> impl Iterator<Item = Ipv4Addr> {
         let bits = match ip {
             IpAddr::V6(ip) => ip.to_bits(),
@@ -68,7 +68,7 @@ pub(super) fn range_of(ip: IpAddr) -> &'static Range {
         .expect("the last row of each table contains every address")
 }
 
-const fn v4(network: [u8; 4], prefix: u8, rule: Rule, name: &'static str) -> Range {
+const fn v4(network: [u8; 4], prefix: u8, rule: RangeRule, name: &'static str) -> Range {
     Range {
         subnet: Subnet::v4(network, prefix),
         rule,
@@ -76,7 +76,7 @@ const fn v4(network: [u8; 4], prefix: u8, rule: Rule, name: &'static str) -> Ran
     }
 }
 
-const fn v6(network: [u16; 8], prefix: u8, rule: Rule, name: &'static str) -> Range {
+const fn v6(network: [u16; 8], prefix: u8, rule: RangeRule, name: &'static str) -> Range {
     Range {
         subnet: Subnet::v6(network, prefix),
         rule,
@@ -84,7 +84,7 @@ const fn v6(network: [u16; 8], prefix: u8, rule: Rule, name: &'static str) -> Ra
     }
 }
 
-use Rule::{Carries, CarriesUnlessAllowed, Never, Open, UnlessAllowed};
+use RangeRule::{Carries, CarriesUnlessAllowed, Never, Open, UnlessAllowed};
 
 // One row, one line.
 #[rustfmt::skip]
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn every_row_is_a_range_that_decides_for_its_first_and_last_address() {
-        // Rows above may take single addresses out of a range; these lose an end that way.
+        // Earlier rows take the first or last address out of these ranges.
         let shadowed = ["::/96", "2001::/23", "240.0.0.0/4", "0.0.0.0/0", "::/0"];
         for range in V4.iter().chain(V6) {
             let net = range.subnet.net();

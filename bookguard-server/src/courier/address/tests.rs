@@ -288,7 +288,7 @@ fn a_refusal_says_what_was_refused_and_which_setting_would_allow_it() {
     }
 }
 
-/// Any IPv4 address, the special ones as often as the others.
+/// Any IPv4 address; special ones as often as others.
 fn any_v4() -> impl Strategy<Value = Ipv4Addr> {
     let special = prop::sample::select(&table::V4[..table::V4.len() - 1]);
     prop_oneof![

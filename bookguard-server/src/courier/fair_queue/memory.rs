@@ -1,5 +1,5 @@
-//! Records of endpoints while nothing is held for them. Bounded: when it is full, the half that was not used for longest is
-//! forgotten. Those in trouble have a memory of their own, so that no number of them makes a healthy one new again.
+//! The records of endpoints that have no deliveries here. Bounded: when it is full, the half that was unused for longest is
+//! forgotten. Troubled endpoints have a memory of their own, so that they cannot push out healthy ones, however many there are.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ struct RecordCache {
 }
 
 impl Memory {
-    /// Keeps it, unless there is nothing to know; which endpoints are forgotten for it.
+    /// Keeps a record unless the endpoint is new; returns the endpoints whose records are forgotten to make room.
     pub(super) fn keep(&mut self, endpoint_id: EndpointId, record: Record) -> Vec<EndpointId> {
         let cache = match record.terms().standing {
             EndpointStanding::Good => &mut self.good,
@@ -37,7 +37,7 @@ impl Memory {
         }
     }
 
-    /// Takes it out.
+    /// Removes and returns a record.
     pub(super) fn take(&mut self, endpoint_id: &EndpointId) -> Option<Record> {
         let found = self.good.records.remove(endpoint_id);
         let (_, record) = found.or_else(|| self.troubled.records.remove(endpoint_id))?;

@@ -1,7 +1,7 @@
-//! The places of one kind of endpoints, and whose turn it is to have one: fair among partners, then among a partner's endpoints.
+//! The places for endpoints of one standing, and whose turn it is: fair among partners, then among one partner's endpoints.
 //!
-//! Invariants: a place goes to the partner that has fewest of them, of several the one that has waited longest; no partner has
-//! more than [`partner_share`] allows, so that half of the places are left to partners that have none.
+//! Invariants: a place goes to the partner that has the fewest, and among equals to the one that has waited longest; no partner
+//! has more than [`partner_share`] allows, so half of the places are left to partners that have none.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -13,7 +13,7 @@ pub(super) struct Pool {
     size: usize,
     in_flight: usize,
     partners: HashMap<PartnerId, Group>,
-    /// Partners that wait: by how many places they have, and since which turn they wait.
+    /// The waiting partners, ordered by the places they have and then by the turn since which they wait.
     order: BTreeSet<(usize, u64, PartnerId)>,
     turn: u64,
 }
@@ -37,7 +37,7 @@ impl Pool {
         }
     }
 
-    /// The endpoint, which does not wait yet, waits for a place.
+    /// Adds an endpoint, which must not wait yet, to those that wait for a place.
     pub(super) fn wait(&mut self, partner_id: PartnerId, endpoint_id: EndpointId) {
         self.turn += 1;
         let group = self.partners.entry(partner_id).or_default();
@@ -49,7 +49,7 @@ impl Pool {
         group.waiting.push_back(endpoint_id);
     }
 
-    /// The endpoint waits no longer. A partner has few endpoints, so looking for it is cheap.
+    /// Removes a waiting endpoint. A partner has few endpoints, so the search is cheap.
     pub(super) fn leave(&mut self, partner_id: PartnerId, endpoint_id: EndpointId) {
         let Some(group) = self.partners.get_mut(&partner_id) else {
             return;
@@ -62,7 +62,7 @@ impl Pool {
         }
     }
 
-    /// Whose turn it is, if there is a place; it waits no longer.
+    /// Returns the endpoint whose turn it is, if there is a free place, and removes it from those that wait.
     pub(super) fn call(&mut self) -> Option<EndpointId> {
         let (in_flight, _, partner_id) = *self.order.first()?;
         if self.in_flight >= self.size || in_flight >= partner_share(self.size, self.in_flight) {
@@ -77,7 +77,7 @@ impl Pool {
         endpoint_id
     }
 
-    /// An endpoint of this partner takes a place.
+    /// Takes a place for an endpoint of this partner.
     pub(super) fn begin(&mut self, partner_id: PartnerId) {
         self.in_flight += 1;
         self.turn += 1;
@@ -91,7 +91,7 @@ impl Pool {
         }
     }
 
-    /// It is free again.
+    /// Frees a place.
     pub(super) fn end(&mut self, partner_id: PartnerId) {
         let Some(group) = self.partners.get_mut(&partner_id) else {
             return;

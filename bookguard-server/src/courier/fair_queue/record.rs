@@ -1,8 +1,9 @@
-//! The recent health of an endpoint, and what follows: its pool, how much may be in flight and held for it, and how long an
-//! attempt may take.
+//! The recent health of an endpoint, and what follows from it: its pool, how much may be in flight and held for it, and how
+//! long an attempt may take.
 //!
-//! Pure. An endpoint is new until its first attempt has ended. It is in trouble once it times out twice in a row, is slow on average, or
-//! refuses ten times in a row; one that is new is with the first of these. A delivery it accepts in good time makes it good.
+//! This module is pure. An endpoint is new until its first attempt has ended. It becomes troubled when it times out twice in a
+//! row, is slow on average, or refuses ten times in a row; a new endpoint becomes troubled at the first time-out, slow attempt
+//! or refusal. A delivery that it accepts in good time makes it good.
 
 use std::time::Duration;
 
@@ -18,20 +19,21 @@ use super::Ended;
 #[derive(Debug, Clone)]
 pub(super) struct Record {
     terms: EndpointAllowance,
-    /// How many of a good one may be in flight: one after a time-out, twice as many after each attempt that ends otherwise.
+    /// How many deliveries to a good endpoint may be in flight: one after a time-out or slow attempt, doubled after each other
+    /// attempt.
     share: usize,
-    /// Milliseconds an attempt takes, the last ones counting most.
+    /// The average duration of an attempt in milliseconds, weighted towards the latest.
     takes_ms: u64,
-    /// Milliseconds the last attempt took that was answered: less patience than twice that would be none.
+    /// The duration of the last attempt that was answered, in milliseconds. Patience never falls below twice this.
     needs_ms: u64,
-    /// Time-outs since the last attempt that ended otherwise.
+    /// Consecutive time-outs.
     timeouts: u32,
-    /// Quick refusals since the last delivery it accepted.
+    /// Failures since the last accepted delivery.
     refusals: u32,
 }
 
 impl Record {
-    /// Of an endpoint nobody here knows.
+    /// The record of an endpoint that this node does not know.
     pub(super) fn unknown(failing: bool) -> Self {
         Record {
             terms: EndpointAllowance::of_unknown(failing),
@@ -47,7 +49,7 @@ impl Record {
         self.terms
     }
 
-    /// How many may be in flight.
+    /// How many deliveries may be in flight.
     pub(super) fn cap(&self) -> usize {
         match self.terms.standing {
             EndpointStanding::Good => self.share,
@@ -56,8 +58,8 @@ impl Record {
         }
     }
 
-    /// How long the next attempt may take: half as long after each time-out, but neither less than what works needs, nor less than
-    /// the endpoint was seen to need; and now and then as long as any.
+    /// How long the next attempt may take. It halves after each time-out, but not below [`ATTEMPT_MS_LEAST`] or twice what the
+    /// endpoint last needed. Every [`FULL_PATIENCE_EVERY`] time-outs, an attempt gets the full time.
     pub(super) fn patience(&self, full: Duration) -> Duration {
         if self.timeouts.is_multiple_of(FULL_PATIENCE_EVERY) {
             return full;
@@ -67,7 +69,7 @@ impl Record {
         halved.max(Duration::from_millis(least)).min(full)
     }
 
-    /// Takes note of an attempt.
+    /// Records how an attempt ended.
     pub(super) fn note(&mut self, ended: Ended, took_ms: u64, per_second: Option<u32>) {
         if matches!(ended, Ended::Unsent | Ended::Closed) {
             return;
@@ -91,7 +93,7 @@ impl Record {
         };
         let good = if ended == Ended::Accepted && !slow {
             if before == EndpointStanding::Troubled {
-                // What it took while it was in trouble says nothing about its health from now on.
+                // How long attempts took while it was troubled says nothing about its health from now on.
                 (self.takes_ms, self.share) = (took_ms, 2);
             }
             true
@@ -110,7 +112,8 @@ impl Record {
         };
     }
 
-    /// How many of a good one may be held: what it takes in half a lease; a power of two, so that it changes seldom.
+    /// How many deliveries to hold for a good endpoint: what it takes in half a lease, rounded down to a power of two so that
+    /// it seldom changes.
     fn most(&self, per_second: Option<u32>) -> usize {
         let in_time = (self.share as u64 * QUEUE_MS).checked_div(self.takes_ms);
         let limited = per_second.map_or(u64::MAX, |n| u64::from(n) * QUEUE_MS / 1000);

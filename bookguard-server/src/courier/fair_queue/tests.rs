@@ -1,4 +1,4 @@
-//! The fair queue's promises, one by one.
+//! The invariants of the fair queue, one by one.
 
 mod trouble;
 
@@ -53,7 +53,7 @@ fn fill(queue: &mut FairQueue, to: u16, count: usize, attempts: u32) {
     }
 }
 
-/// As many deliveries to an endpoint of this partner.
+/// Queues `count` deliveries to an endpoint of this partner.
 fn fill_of(queue: &mut FairQueue, of: u16, to: u16, count: usize) {
     for _ in 0..count {
         queue.add(LeasedDelivery {
@@ -67,15 +67,15 @@ fn take_all(queue: &mut FairQueue) -> Vec<Turn> {
     std::iter::from_fn(|| queue.next(Instant::now())).collect()
 }
 
-fn seat(to: u16, pool: EndpointStanding) -> Seat {
-    Seat {
+fn seat(to: u16, pool: EndpointStanding) -> AttemptSeat {
+    AttemptSeat {
         endpoint_id: endpoint(to),
         partner_id: partner(0),
         pool,
     }
 }
 
-fn end(queue: &mut FairQueue, seat: Seat, ended: Ended, took_ms: u64) -> bool {
+fn end(queue: &mut FairQueue, seat: AttemptSeat, ended: Ended, took_ms: u64) -> bool {
     queue.sent(seat, ended, took_ms);
     queue.done(&seat.endpoint_id)
 }
@@ -84,7 +84,7 @@ fn finish(queue: &mut FairQueue, to: u16, ended: Ended) -> bool {
     end(queue, seat(to, EndpointStanding::Good), ended, 0)
 }
 
-/// The endpoint accepts what it gets, until it has all its places.
+/// Lets the endpoint accept deliveries until it has all its places.
 fn prove(queue: &mut FairQueue, of: u16, to: u16) {
     for _ in 0..4 {
         fill_of(queue, of, to, 1);
@@ -99,7 +99,7 @@ fn proven() -> FairQueue {
     queue
 }
 
-/// Whose turn it was.
+/// The partners of these turns.
 fn partners(turns: &[Turn]) -> Vec<PartnerId> {
     turns.iter().map(|turn| turn.delivery.partner_id).collect()
 }
@@ -221,7 +221,7 @@ fn a_410_forgets_what_is_queued_once() {
         finish(&mut queue, 1, Ended::Gone);
     }
     assert!(queue.is_idle());
-    // A manual retry sends to it all the same.
+    // A manual retry still sends to it.
     fill(&mut queue, 1, 1, 1);
     assert_eq!(take_all(&mut queue).len(), 1);
 }
@@ -233,7 +233,7 @@ fn an_endpoint_that_was_brought_back_may_end_once_more() {
     assert_eq!(take_all(&mut queue).len(), 8);
     queue.sent(seat(1, EndpointStanding::Good), Ended::Gone, 0);
     assert_eq!(queue.gone(&endpoint(1)).map(|queued| queued.len()), Some(2));
-    // While the first attempts are still under way.
+    // The first attempts are still in flight.
     fill(&mut queue, 1, 5, 0);
     queue.sent(seat(1, EndpointStanding::Good), Ended::Gone, 0);
     assert_eq!(queue.gone(&endpoint(1)).map(|queued| queued.len()), Some(5));
@@ -288,12 +288,12 @@ fn no_more_is_held_for_a_slow_endpoint_than_it_takes_in_time() {
             queue.shed(&endpoint(1)).len(),
         )
     };
-    // One place, half a minute, 15 s each, of which the last attempt is an eighth so far.
+    // One place, half a minute, 15 s each; the last attempt counts for an eighth so far.
     let (slow, least) = (QUEUED_PER_SLOW_ENDPOINT, QUEUED_PER_TROUBLED_ENDPOINT);
     assert_eq!(time_out(), (Some(slow), 200 - 8 - slow));
     assert_eq!(time_out(), (Some(least), slow - least));
     assert_eq!(time_out(), (None, 0));
-    // It takes all there is again once it answers quickly.
+    // It may hold the most again once it answers quickly.
     let known = queue.sent(seat(1, EndpointStanding::Good), Ended::Accepted, 20);
     assert_eq!(known.unwrap().1.most, QUEUED_PER_ENDPOINT);
 }
@@ -308,7 +308,7 @@ fn a_quick_endpoint_keeps_all_its_room() {
     }
 }
 
-/// How many attempts begin at this moment, in milliseconds after `start`.
+/// How many attempts begin `ms` milliseconds after `start`.
 fn begun(queue: &mut FairQueue, start: Instant, ms: u64) -> usize {
     let now = start + Duration::from_millis(ms);
     std::iter::from_fn(|| queue.next(now)).count()
@@ -336,7 +336,7 @@ fn a_rate_limit_spaces_attempts_even_after_a_pause() {
         (249, 0),
         (250, 1),
         (499, 0),
-        // A second late, and still no two at once.
+        // A second late, and still not two at once.
         (1_500, 1),
         (1_749, 0),
         (1_750, 1),
@@ -369,7 +369,7 @@ fn no_more_is_held_for_a_limited_endpoint_than_may_begin_in_time() {
     let mut queue = proven();
     limited(&mut queue, 1, 300, 2);
     assert_eq!(begun(&mut queue, Instant::now(), 0), 1);
-    // Two a second, half a minute: 60, and a power of two.
+    // Two a second for half a minute is 60, rounded down to a power of two.
     let known = queue.sent(seat(1, EndpointStanding::Good), Ended::Accepted, 5);
     assert_eq!(known.unwrap().1.most, 32);
     assert_eq!(queue.shed(&endpoint(1)).len(), 299 - 32);

@@ -1,7 +1,7 @@
-//! How a connection to a receiver is made: straight, or through the operator's proxy.
+//! Opens connections to receivers, directly or through the operator's proxy.
 //!
-//! TLS and HTTP are laid over what comes of it by the client. Invariants: whatever the way, it ends at an address that was
-//! checked for this very connection; what is read on it is counted (`meter`).
+//! The client layers TLS and HTTP on top. Invariants: a connection always ends at an address that was checked for it, and what
+//! is read from it is counted (`meter`).
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -23,17 +23,17 @@ use super::progress::{PROGRESS, Progress};
 use super::resolver::CheckedResolver;
 use crate::courier::proxy::{Proxy, ProxyFault};
 
-/// How long a connection may be silent before the system asks whether anybody is there, and how often it asks.
+/// The silence after which TCP keep-alive probes a connection, which is also the interval of the probes; and their number.
 const KEEPALIVE: (Duration, u32) = (Duration::from_secs(15), 3);
-/// How long what was sent may stay unacknowledged.
+/// How long sent data may stay unacknowledged.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
-/// Addresses of one receiver that a proxy is asked for: some may be of a family it cannot reach.
+/// The most addresses of one receiver to try through a proxy; some may be of a family that the proxy cannot reach.
 const ADDRESSES: usize = 4;
 
-/// Any error on the way.
+/// An error while connecting.
 pub(super) type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Makes connections.
+/// Opens connections.
 #[derive(Clone)]
 pub(super) struct Dialer {
     straight: HttpConnector<CheckedResolver>,
@@ -44,7 +44,7 @@ pub(super) struct Dialer {
 impl Dialer {
     pub(super) fn new(resolver: CheckedResolver, proxy: Option<Proxy>) -> Self {
         let mut straight = HttpConnector::new_with_resolver(resolver.clone());
-        // TLS is the next layer's.
+        // TLS is handled by the next layer.
         straight.enforce_http(false);
         straight.set_nodelay(true);
         straight.set_keepalive(Some(KEEPALIVE.0));
@@ -88,7 +88,7 @@ impl Service<Uri> for Dialer {
     }
 }
 
-/// Makes connections, with TLS over those that ask for it.
+/// Opens connections, with TLS for https.
 #[derive(Clone)]
 pub(super) struct Connector(pub HttpsConnector<Dialer>);
 
@@ -107,7 +107,7 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// A tunnel to the first address of the receiver to which the proxy opens one.
+/// Opens a tunnel to the first address of the receiver that the proxy can reach.
 async fn tunnel(
     proxy: &Proxy,
     resolver: &CheckedResolver,

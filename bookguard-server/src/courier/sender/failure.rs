@@ -1,6 +1,6 @@
-//! What the HTTP client's errors mean: in which phase an attempt broke, why, and whose fault it was.
+//! Interprets the HTTP client's errors: in which phase an attempt failed, why, and whose fault it was.
 //!
-//! The client's own error says little; the truth is in the chain of its sources. Invariant: what the chain does not
+//! The client's own error says little; the cause is in the chain of its sources. Invariant: an error that the chain does not
 //! explain is charged to the receiver, so that no attempt is repeated for ever.
 
 use std::error::Error;
@@ -10,44 +10,44 @@ use std::time::Duration;
 use bookguard_core::limits::{RESPONSE_FIELDS, RESPONSE_FIELDS_BYTES};
 use bookguard_core::webhook::{FailureClass, Phase, printable_head};
 
-use super::Broken;
+use super::ExchangeError;
 use super::meter::Excess;
 use super::resolver::LookupFailed;
 use crate::courier::address::RefusedAddress;
 use crate::courier::proxy::ProxyFault;
 
-/// For an answer with a 3xx status.
+/// The detail for an answer with a 3xx status.
 pub(super) const REDIRECT: &str = "redirects are not followed; register the address it points to";
 
-/// For an answer with the status 101.
+/// The detail for an answer with the status 101.
 pub(super) const SWITCH: &str =
     "the receiver switches to another protocol, which nobody asked for; answer with a 2xx status";
 
-/// How long a detail may be, in bytes.
+/// The most bytes of a detail.
 const DETAIL_BYTES: usize = 300;
 
-/// Too many open files, of this process or this machine (the same numbers on every Unix).
+/// The error numbers for too many open files in this process or on this machine (the same on every Unix).
 const OUT_OF_FILES: [i32; 2] = [24, 23];
 
-/// Where and why an attempt broke before it had a whole answer.
+/// Where and why an attempt failed before it had a complete answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Failure {
+pub(super) struct AttemptFailure {
     pub phase: Phase,
     pub class: FailureClass,
     pub detail: String,
 }
 
-/// The input or output error at the root of a chain.
+/// The I/O error at the root of a chain.
 struct Root<'a> {
     error: &'a io::Error,
-    /// Whether it came through TLS, which hands errors on inside one of its own.
+    /// Whether it was wrapped in another I/O error, as TLS does.
     wrapped: bool,
 }
 
-impl Failure {
-    /// The address is one webhooks may not go to.
+impl AttemptFailure {
+    /// Webhooks may not go to this address.
     pub(super) fn blocked(refused: &RefusedAddress) -> Self {
-        Failure::new(Phase::Dns, FailureClass::BlockedAddress, refused.message())
+        AttemptFailure::new(Phase::Dns, FailureClass::BlockedAddress, refused.message())
     }
 
     /// The deadline passed in `phase`.
@@ -59,16 +59,16 @@ impl Failure {
             Phase::Send | Phase::Headers => "waiting for the answer to begin",
             Phase::Body => "reading the answer",
         };
-        Failure::new(
+        AttemptFailure::new(
             phase,
             FailureClass::Timeout,
             &format!("timed out after {} ms, while {doing}", total.as_millis()),
         )
     }
 
-    /// The deadline passed while the service's own proxy was waited for.
+    /// The deadline passed while waiting for the operator's proxy.
     pub(super) fn proxy_timeout(total: Duration) -> Self {
-        Failure::new(
+        AttemptFailure::new(
             Phase::Connect,
             FailureClass::OurFault,
             &format!(
@@ -78,46 +78,46 @@ impl Failure {
         )
     }
 
-    /// The URL is one that no request can be made of.
+    /// No request can be made from the URL.
     pub(super) fn no_request() -> Self {
-        // The address was checked when it was registered; this one slipped through and never will be sent to.
-        Failure::new(
+        // The URL was checked when it was registered. This one passed and can never be sent to.
+        AttemptFailure::new(
             Phase::Dns,
             FailureClass::BlockedAddress,
             "the URL cannot be requested",
         )
     }
 
-    /// What `error` means, if the attempt had come to `phase`, over TLS or not.
-    pub(super) fn of(broken: &Broken, https: bool, phase: Phase) -> Self {
+    /// Interprets an error of an attempt that had reached `phase`, over TLS or not.
+    pub(super) fn of(broken: &ExchangeError, https: bool, phase: Phase) -> Self {
         let error = broken.cause();
         if let Some(refused) = chain(error).find_map(|cause| cause.downcast_ref::<RefusedAddress>())
         {
-            return Failure::blocked(refused);
+            return AttemptFailure::blocked(refused);
         }
         if let Some(failed) = chain(error).find_map(|cause| cause.downcast_ref::<LookupFailed>()) {
-            return Failure::new(Phase::Dns, FailureClass::DnsError, &failed.to_string());
+            return AttemptFailure::new(Phase::Dns, FailureClass::DnsError, &failed.to_string());
         }
         if let Some(fault) = chain(error).find_map(|cause| cause.downcast_ref::<ProxyFault>()) {
-            return Failure::new(Phase::Connect, FailureClass::OurFault, &fault.to_string());
+            return AttemptFailure::new(Phase::Connect, FailureClass::OurFault, &fault.to_string());
         }
         let root = root(error);
         if let Some(excess) = excess(error) {
-            return Failure::excess(excess, phase);
+            return AttemptFailure::excess(excess, phase);
         }
         if broken.is_connect() {
             let (phase, class) = while_connecting(root.as_ref(), https);
-            return Failure::new(phase, class, &innermost(error));
+            return AttemptFailure::new(phase, class, &innermost(error));
         }
         let mut http = chain(error).filter_map(|cause| cause.downcast_ref::<hyper::Error>());
         if let Some(http) = http.find(|http| is_about_what_was_said(http)) {
-            return Failure::not_understood(http, phase);
+            return AttemptFailure::not_understood(http, phase);
         }
         let (phase, class) = on_the_connection(root.as_ref(), phase);
-        Failure::new(phase, class, &innermost(error))
+        AttemptFailure::new(phase, class, &innermost(error))
     }
 
-    /// More was sent than is read.
+    /// The receiver sent more than is read.
     fn excess(excess: Excess, phase: Phase) -> Self {
         let before = match phase {
             Phase::Dns | Phase::Connect | Phase::Tls => "in the TLS handshake",
@@ -125,30 +125,30 @@ impl Failure {
                 "before the answer began, interim answers (1xx) included"
             }
         };
-        Failure::new(
+        AttemptFailure::new(
             phase,
             FailureClass::ExcessiveAnswer,
             &format!("{excess} {before}"),
         )
     }
 
-    /// What came is not an answer of HTTP/1, or one with too large a head.
+    /// The answer is not HTTP/1, or its head is too large.
     fn not_understood(error: &hyper::Error, phase: Phase) -> Self {
         if error.is_parse_too_large() {
             let detail = format!(
                 "the head of the answer has more than {RESPONSE_FIELDS_BYTES} bytes or {RESPONSE_FIELDS} fields"
             );
-            return Failure::new(phase, FailureClass::HeadersTooLarge, &detail);
+            return AttemptFailure::new(phase, FailureClass::HeadersTooLarge, &detail);
         }
         let detail = format!("the answer is not HTTP/1: {error}");
-        Failure::new(phase, FailureClass::ProtocolError, &detail)
+        AttemptFailure::new(phase, FailureClass::ProtocolError, &detail)
     }
 
     fn new(phase: Phase, class: FailureClass, detail: &str) -> Self {
         let detail = detail
             .get(..detail.floor_char_boundary(DETAIL_BYTES))
             .unwrap_or_default();
-        Failure {
+        AttemptFailure {
             phase,
             class,
             detail: printable_head(detail.as_bytes()),
@@ -158,7 +158,7 @@ impl Failure {
 
 fn while_connecting(root: Option<&Root<'_>>, https: bool) -> (Phase, FailureClass) {
     let Some(Root { error, wrapped }) = root else {
-        // TLS can fail before any byte is sent, for example over a name no certificate can have.
+        // TLS can fail before any byte is sent, for example when no certificate can have the name.
         return if https {
             (Phase::Tls, FailureClass::TlsError)
         } else {
@@ -187,11 +187,11 @@ fn on_the_connection(root: Option<&Root<'_>>, phase: Phase) -> (Phase, FailureCl
     match root.map(|root| (root.error.kind(), is_our_fault(root.error))) {
         Some((_, true)) => (phase, FailureClass::OurFault),
         Some((io::ErrorKind::TimedOut, _)) => (phase, FailureClass::Timeout),
-        // Only writing meets a broken pipe.
+        // Only a write can fail with a broken pipe.
         Some((io::ErrorKind::BrokenPipe, _)) if phase < Phase::Body => {
             (Phase::Send, FailureClass::ConnectionReset)
         }
-        // Of the framing of the body, or of TLS.
+        // An error in the framing of the body, or in TLS.
         Some((io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput, _)) => {
             let tls = root.is_some_and(|root| {
                 let inner = root.error.get_ref();
@@ -207,18 +207,18 @@ fn on_the_connection(root: Option<&Root<'_>>, phase: Phase) -> (Phase, FailureCl
     }
 }
 
-/// Whether the error has no other cause than what the receiver sent: no HTTP, or something before it was asked.
+/// Whether the error was caused by what the receiver sent: something other than HTTP, or bytes before any request.
 fn is_about_what_was_said(error: &hyper::Error) -> bool {
     let ended = error.is_incomplete_message() || error.is_canceled() || error.is_closed();
     error.is_parse() || (!ended && error.source().is_none())
 }
 
-/// Whether it was ended because more was sent than is read.
+/// Returns the [`Excess`] if the attempt ended because the receiver sent more than is read.
 pub(super) fn excess(error: &(dyn Error + 'static)) -> Option<Excess> {
     root(error)?.error.get_ref()?.downcast_ref().copied()
 }
 
-/// Whether this side ran out of something, or forbids itself to connect.
+/// Whether this side ran out of a resource or may not connect.
 fn is_our_fault(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -241,7 +241,7 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
     })
 }
 
-/// The first input or output error of the chain, unwrapped to the one it is about.
+/// The first I/O error of the chain, unwrapped to its innermost I/O error.
 fn root<'a>(error: &'a (dyn Error + 'static)) -> Option<Root<'a>> {
     let mut error = chain(error).find_map(|cause| cause.downcast_ref::<io::Error>())?;
     let wrapped = error.get_ref().is_some();
@@ -254,7 +254,7 @@ fn root<'a>(error: &'a (dyn Error + 'static)) -> Option<Root<'a>> {
     Some(Root { error, wrapped })
 }
 
-/// The text of the deepest cause, which is the one that explains.
+/// The text of the deepest cause, which explains the most.
 fn innermost(error: &(dyn Error + 'static)) -> String {
     match root(error) {
         Some(root) => root.error.to_string(),

@@ -1,10 +1,9 @@
-//! What a receiver may make one attempt read.
+//! Limits what a receiver can make one attempt read.
 //!
-//! The HTTP client skips interim answers (1xx), TLS skips records without data, both without end; and a receiver that writes a byte
-//! at a time costs a wake-up for each. So what comes over a connection is counted where it is read, below TLS, in bytes and
-//! in pieces. The count begins anew when a request is written, and only then: nothing else that is written on the way,
-//! by TLS for instance, buys a receiver more. Invariant: between two requests a connection reads no more than it is allowed,
-//! but for one buffer.
+//! The HTTP client skips interim answers (1xx) and TLS skips empty records, both without limit; and a receiver that writes one
+//! byte at a time causes a wake-up for each. So bytes and pieces are counted where they are read from the connection, below
+//! TLS. The count is reset only when a request is written; other writes, such as those of TLS, do not reset it. Invariant:
+//! between two requests a connection reads at most its limit plus one buffer.
 
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -27,10 +26,10 @@ pub(super) struct Metered {
     pieces_left: usize,
 }
 
-/// A connection on which each request that is written begins a new count.
+/// A connection whose count is reset by each request that is written.
 pub(super) struct Exchanges(pub MaybeHttpsStream<TokioIo<Metered>>);
 
-/// The receiver sent more than an attempt reads; found again in the client's error.
+/// The error that a receiver sent more than an attempt reads; recovered from the client's error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Excess {
     Bytes,
@@ -38,7 +37,7 @@ pub(super) enum Excess {
 }
 
 impl Metered {
-    /// A new connection; what is read before the first request is the TLS handshake.
+    /// Wraps a new connection. What is read before the first request is the TLS handshake.
     pub(super) fn new(socket: TcpStream) -> Self {
         Self {
             socket,
@@ -114,7 +113,7 @@ impl Connection for Metered {
 }
 
 impl Exchanges {
-    /// A request was written: what is read from now on answers it. The socket takes it in one piece, long before an answer.
+    /// Resets the count when a request is written. The socket takes the request in one piece, long before the answer.
     fn asked(&mut self) {
         let socket = match &mut self.0 {
             MaybeHttpsStream::Http(plain) => plain,

@@ -1,7 +1,7 @@
-//! How far an attempt has come, known from outside even when it is given up at its deadline.
+//! How far an attempt has come, visible from outside even if it is abandoned at its deadline.
 //!
-//! The resolver, the connector and the request's body report here, the only places the HTTP client shows us on its way.
-//! Invariant: an attempt only moves forward.
+//! The resolver, the connector and the request's body report progress here; the HTTP client exposes no other points. Invariant:
+//! progress only moves forward.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -14,22 +14,22 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
 tokio::task_local! {
-    /// The attempt that is being made; the client calls its resolver from within.
+    /// The attempt being made. The client calls its resolver within this scope.
     pub(super) static PROGRESS: Progress;
 }
 
-/// The furthest phase reached.
+/// The furthest phase that an attempt has reached.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Progress(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
     step: AtomicU8,
-    /// Whether a proxy has been asked for a connection and has not opened it yet.
+    /// Whether the attempt waits for a proxy to open a connection.
     proxy: AtomicBool,
 }
 
-/// In order; an attempt that reports nothing (a literal address, no connection yet) is connecting.
+/// The phases in order. An attempt that has reported nothing (a literal address, no connection yet) is connecting.
 const STEPS: [Phase; 6] = [
     Phase::Connect,
     Phase::Dns,
@@ -45,7 +45,7 @@ const SENT: u8 = 4;
 const ANSWERED: u8 = 5;
 
 impl Progress {
-    /// Notes that the attempt is in `phase`, unless it was further already.
+    /// Notes that the attempt is in `phase`, unless it is already further.
     pub(super) fn reached(&self, phase: Phase) {
         let step = match phase {
             Phase::Dns => RESOLVING,
@@ -62,17 +62,18 @@ impl Progress {
         STEPS[usize::from(self.0.step.load(Ordering::Relaxed))]
     }
 
-    /// Notes whether it is the proxy that is waited for.
+    /// Notes whether the attempt waits for the proxy.
     pub(super) fn waits_for_proxy(&self, waits: bool) {
         self.0.proxy.store(waits, Ordering::Relaxed);
     }
 
-    /// Whether it is the proxy that is waited for. A connection may have become free meanwhile, and the request be sent on it.
+    /// Whether the attempt waits for the proxy. This is false once the request is sent: a pooled connection may have become
+    /// free meanwhile.
     pub(super) fn is_at_proxy(&self) -> bool {
         self.0.proxy.load(Ordering::Relaxed) && self.0.step.load(Ordering::Relaxed) < SENT
     }
 
-    /// `bytes` as a request body that reports when the connection takes it.
+    /// Wraps `bytes` in a request body that reports when the connection takes it.
     pub(super) fn watch(&self, bytes: Bytes) -> Watched {
         Watched {
             bytes,

@@ -1,9 +1,9 @@
-//! The resolver of the HTTP client: the system's, with every answer checked.
+//! The HTTP client's resolver: the system's, with every answer checked.
 //!
-//! Connections go to the addresses returned here and to no others, so what was checked is what is used. The client does
-//! not ask about literal addresses; those are checked before the request, and once more before a tunnel. Invariants: one bad address
-//! refuses all; whether a name does not resolve, or resolves to a network webhooks may not reach, only the operator is told. Whoever
-//! could tell the two apart could list the names of the network this server is in.
+//! Connections go only to the addresses returned here, so what was checked is what is used. The client does not ask about
+//! literal addresses; those are checked before the request, and once more before a tunnel. Invariants: one blocked address
+//! refuses all; only the operator is told whether a name does not resolve or resolves to a blocked network. A partner that
+//! could tell the two apart could list the names of this server's network.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -26,36 +26,36 @@ use super::dial::BoxError;
 use super::progress::{PROGRESS, Progress};
 use crate::courier::address::AddressRules;
 
-/// Names looked up at a time. Each holds a thread of the pool that reads need too, for as long as a name server that
-/// never answers makes it wait.
+/// The most look-ups at a time. Each holds a thread of the pool that reads need too, for as long as its name server does not
+/// answer.
 const LOOKUPS: usize = 64;
 
-/// Of these, for endpoints that are new or in trouble: healthy ones are left the other half.
+/// Of these, the most for endpoints that are new or troubled; the other half is left to healthy ones.
 const LOOKUPS_UNPROVEN: usize = LOOKUPS / 2;
 
-/// Of those, for endpoints in trouble: a silent name server soon brings what it names there.
+/// Of those, the most for troubled endpoints: endpoints with a silent name server soon become troubled.
 const LOOKUPS_TROUBLED: usize = LOOKUPS_UNPROVEN / 2;
 
-/// Of all, for one partner: names that resolve take milliseconds.
+/// The most for one partner: names that resolve take milliseconds.
 const LOOKUPS_PER_PARTNER: usize = 8;
 
-/// Partners remembered beyond those that look anything up, before they are forgotten.
+/// Partners with semaphores kept before the idle ones are dropped.
 const PARTNERS_REMEMBERED: usize = 1_024;
 
 tokio::task_local! {
-    /// For whom an attempt is made.
+    /// The asker for whom an attempt is made.
     pub(in crate::courier) static ASKER: Asker;
 }
 
-/// Who looks up a name: whose endpoint, and its health.
+/// The partner and the standing of the endpoint for which a name is looked up.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::courier) struct Asker {
     pub partner_id: PartnerId,
     pub standing: EndpointStanding,
 }
 
-/// Places for look-ups, of which nobody has more than a share: who waits for a silent name server makes only others wait that are no
-/// better.
+/// Places for look-ups. Every asker has only a share, so a silent name server holds up only endpoints of the same partner or of
+/// no better standing.
 #[derive(Debug)]
 struct Places {
     all: Arc<Semaphore>,
@@ -75,7 +75,8 @@ impl Places {
         }
     }
 
-    /// A place, once there is one. Of shares the smallest is taken first: who waits for one holds nothing that others could use.
+    /// Takes a place, waiting for it. The smallest share is taken first, so that a task that waits for one holds nothing that
+    /// others could use.
     async fn take(&self, asker: Option<Asker>) -> Result<Vec<OwnedSemaphorePermit>, AcquireError> {
         let standing = asker.map_or(EndpointStanding::New, |asker| asker.standing);
         let own = asker.map(|asker| self.of_partner(asker.partner_id));
@@ -92,7 +93,7 @@ impl Places {
     fn of_partner(&self, partner_id: PartnerId) -> Arc<Semaphore> {
         let mut partners = self.partners.lock().unwrap_or_else(PoisonError::into_inner);
         if partners.len() >= PARTNERS_REMEMBERED {
-            // Whoever holds or awaits a place has a share in its count.
+            // A task that holds or awaits a place holds a reference.
             partners.retain(|_, places| Arc::strong_count(places) > 1);
         }
         let places = partners
@@ -102,10 +103,10 @@ impl Places {
     }
 }
 
-/// How often the operator is told why a name cannot be used: it is so for every attempt.
+/// How often the operator is told why a name cannot be used; every attempt fails the same way.
 const TELL_AGAIN: Duration = Duration::from_secs(60 * 60);
 
-/// Names the operator is told about in that time.
+/// The most names reported in that time.
 const NAMES_TOLD: usize = 256;
 
 /// Resolves names to addresses that were checked.
@@ -113,21 +114,21 @@ const NAMES_TOLD: usize = 256;
 pub(super) struct CheckedResolver {
     rules: Arc<AddressRules>,
     places: Arc<Places>,
-    complaints: Arc<Complaints>,
+    complaints: Arc<ReportedNames>,
 }
 
-/// The name leads nowhere webhooks may go; found again in the client's error.
+/// The error that a name does not lead to an allowed address; recovered from the client's error.
 #[derive(Debug)]
 pub(super) struct LookupFailed;
 
-/// What the operator was told of which name, and when.
+/// When the operator was told about which name.
 #[derive(Debug)]
-struct Complaints {
+struct ReportedNames {
     report: fn(&str),
     names: Mutex<HashMap<String, Instant>>,
 }
 
-impl Complaints {
+impl ReportedNames {
     fn tell(&self, name: &str, why: &dyn fmt::Display) {
         let now = Instant::now();
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
@@ -149,7 +150,7 @@ impl CheckedResolver {
         CheckedResolver {
             rules,
             places: Arc::new(Places::new()),
-            complaints: Arc::new(Complaints {
+            complaints: Arc::new(ReportedNames {
                 report,
                 names: Mutex::default(),
             }),
@@ -158,7 +159,7 @@ impl CheckedResolver {
 }
 
 impl CheckedResolver {
-    /// The addresses of a host as a URL names it, a literal address or a name; the port of each is 0.
+    /// Resolves a URL's host, a name or a literal address. The port of each result is 0.
     pub(super) async fn addresses(
         &self,
         host: &str,
@@ -170,13 +171,13 @@ impl CheckedResolver {
             return Ok(vec![SocketAddr::new(ip, 0)]);
         }
         progress.reached(Phase::Dns);
-        // Held until the system has answered, even when the attempt has given up: what must be bounded is the
-        // threads that wait.
+        // The place is held until the system has answered, even if the attempt has given up: the number of waiting threads is
+        // what must be bounded.
         let place = self
             .places
             .take(ASKER.try_with(|asker| *asker).ok())
             .await?;
-        // The port is the URL's; the client replaces 0 by it.
+        // The client replaces port 0 with the URL's port.
         let asked = host.to_owned();
         let looking = tokio::task::spawn_blocking(move || {
             let found = (asked.as_str(), 0).to_socket_addrs();
@@ -189,7 +190,7 @@ impl CheckedResolver {
         Ok(addresses)
     }
 
-    /// What was found, if webhooks may go there; else the operator is told why not.
+    /// Returns the addresses found if webhooks may go there; otherwise tells the operator why not.
     fn usable(
         &self,
         host: &str,
@@ -272,7 +273,7 @@ mod tests {
 
             let error = resolve(AddressRules::public(), host).await.unwrap_err();
             match error.downcast_ref::<RefusedAddress>() {
-                // Who wrote the address knows what it is; what a name resolves to is for the operator alone.
+                // The partner wrote a literal address and knows it; what a name resolves to is only for the operator.
                 Some(refused) => assert_eq!(refused.code(), "blocked_address"),
                 None => assert!(host == "localhost" && error.is::<LookupFailed>()),
             }
@@ -282,7 +283,7 @@ mod tests {
     #[tokio::test]
     async fn only_the_operator_can_tell_a_private_name_from_an_unknown_one() {
         let resolver = CheckedResolver::new(Arc::new(AddressRules::public()), report);
-        // A label of more than 63 characters: every resolver refuses it without asking anybody.
+        // A label of more than 63 characters, which every resolver refuses without a query.
         let unknown = format!("{}.invalid", "a".repeat(64));
         let mut answers = Vec::new();
         for host in ["localhost", &unknown, "localhost"] {
@@ -304,7 +305,7 @@ mod tests {
         use EndpointStanding::{Good, New, Troubled};
         let places = Places::new();
         let mut held = Vec::new();
-        // As many as get a place, of so many partners that each ask for all of them and are never answered.
+        // Counts the places taken by partners that each ask for all of them and are never answered.
         let mut hang = |partners: std::ops::Range<u8>, standing| {
             let before = held.len();
             for number in partners {
@@ -329,7 +330,7 @@ mod tests {
         assert_eq!(hang(10..20, New), left);
         assert_eq!(hang(20..22, Good), 2 * LOOKUPS_PER_PARTNER);
         assert_eq!(hang(22..30, Good), LOOKUPS_PER_PARTNER);
-        // Those that are answered, and those that have given up, leave nothing behind.
+        // Look-ups that are answered or given up leave nothing behind.
         held.clear();
         assert_eq!(places.all.available_permits(), LOOKUPS);
         assert_eq!(places.unproven.available_permits(), LOOKUPS_UNPROVEN);

@@ -1,4 +1,4 @@
-//! Attempts against receivers on this machine: one for every way a receiver can answer, or not.
+//! Attempts against receivers on this machine: one for each way a receiver can answer or fail to.
 
 use std::future::pending;
 use std::sync::Mutex;
@@ -9,26 +9,26 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 
-/// 1994-11-06T08:49:37Z, when every attempt here begins.
+/// 1994-11-06T08:49:37Z, the start of every attempt here.
 const STARTED_AT: i64 = 784_111_777_000;
 const BODY: &str = r#"{"eventId":"evt_1"}"#;
 
-/// What a receiver does once it has a request.
+/// What a receiver does once it has received a request.
 #[derive(Clone)]
 enum Reply {
-    /// These bytes; then the next request of the connection.
+    /// Sends these bytes, then reads the next request on the connection.
     Bytes(Vec<u8>),
-    /// These bytes; then nothing, with the connection open.
+    /// Sends these bytes, then nothing, and keeps the connection open.
     Stall(Vec<u8>),
-    /// These bytes; then a reset.
+    /// Sends these bytes, then resets the connection.
     Reset(Vec<u8>),
-    /// These bytes; then the end of the connection.
+    /// Sends these bytes, then closes the connection.
     Close(Vec<u8>),
-    /// A 200 whose body never ends.
+    /// Sends a 200 whose body never ends.
     Endless,
-    /// The first bytes; then the second again and again, for as long as they are taken.
+    /// Sends the first bytes, then the second ones repeatedly, for as long as they are read.
     Repeat(&'static str, Vec<u8>),
-    /// The same, but a byte at a time.
+    /// Does the same, but sends one byte at a time.
     Drip(&'static str, Vec<u8>),
 }
 
@@ -137,7 +137,7 @@ fn sender() -> Sender {
     sender_under(AddressRules::dev(), 10_000)
 }
 
-/// A sender that gives up before anybody notices the wait.
+/// A sender with a timeout short enough for tests.
 fn impatient() -> Sender {
     sender_under(AddressRules::dev(), 150)
 }
@@ -146,19 +146,19 @@ fn sender_under(rules: AddressRules, total_ms: u64) -> Sender {
     Sender::new(rules, None, Duration::from_millis(total_ms), |_| {}).unwrap()
 }
 
-/// Somebody who listens, at an address of this scheme.
+/// A listener, and its address with this scheme.
 async fn listener(scheme: &str) -> (TcpListener, Url) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     (listener, format!("{scheme}://{address}/").parse().unwrap())
 }
 
-/// One attempt at a receiver that answers this.
+/// Makes one attempt at a receiver that sends this answer.
 async fn answered(answer: &str) -> Attempt {
     attempt(&sender(), &Receiver::answering(answer).await.url).await
 }
 
-/// One attempt at a receiver that behaves so.
+/// Makes one attempt at a receiver with this behavior.
 async fn replied(reply: Reply) -> Attempt {
     attempt(&sender(), &Receiver::start(reply).await.url).await
 }
@@ -284,7 +284,7 @@ async fn retry_after_is_read_in_both_forms_from_429_and_503_only() {
         let attempt = answered(&answer).await;
         assert_eq!(attempt.retry_after_ms, expected, "{answer}");
     }
-    // A date is a wait from when the answer came, a little after the start.
+    // A date counts from when the answer arrived, a little after the start.
     let date = "HTTP/1.1 429 Too Many Requests\r\nretry-after: Sun, 06 Nov 1994 09:49:37 GMT\r\ncontent-length: 0\r\n\r\n";
     let attempt = answered(date).await;
     assert_eq!(
@@ -313,7 +313,7 @@ async fn a_receiver_that_stalls_costs_the_deadline_and_no_more() {
     let ended = (Phase::Body, Some(FailureClass::Timeout), Some(200));
     assert_eq!(outcome(&body), ended);
     assert_eq!((&*body.response_head, body.response_len), ("half", 4));
-    // A refusal needs no whole answer.
+    // A refusal counts without a complete answer.
     let refusal = stalled("HTTP/1.1 410 Gone\r\ncontent-length: 9\r\n\r\nhalf").await;
     let ended = (Phase::Body, Some(FailureClass::Gone), Some(410));
     assert_eq!(outcome(&refusal), ended);
@@ -340,7 +340,7 @@ async fn a_handshake_without_end_is_not_read_to_its_end() {
     tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let _ = stream.read(&mut [0; 4096]).await.unwrap();
-        // A server hello of 65,520 bytes, one to a record.
+        // A server hello of 65,520 bytes, one byte per record.
         let mut records = [22, 3, 3, 0, 4, 2, 0, 0xff, 0xf0].to_vec();
         records.extend([22, 3, 3, 0, 1, 0].repeat(100_000));
         let _ = stream.write_all(&records).await;
@@ -380,7 +380,7 @@ async fn what_comes_before_an_answer_is_read_to_an_end() {
         let detail = ended.detail.unwrap();
         assert!(detail.contains(why), "{detail}");
     }
-    // A few are as usual, on one connection after another request.
+    // A few interim answers are fine, also on a connection that is used again.
     let some = format!("{}HTTP/1.1 204 No Content\r\n\r\n", CONTINUE.repeat(100));
     let receiver = Receiver::answering(&some).await;
     let sender = sender();
@@ -465,7 +465,7 @@ async fn a_receiver_that_speaks_first_is_no_http_either() {
 #[tokio::test]
 async fn the_framing_of_a_body_costs_no_more_than_the_body() {
     const CHUNKED: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
-    // Read as far as any answer is, and the status stands.
+    // The body is read as far as any other, and the status counts.
     for reply in [
         Reply::Repeat(CHUNKED, b"1\r\nx\r\n".to_vec()),
         Reply::Drip(CHUNKED, b"1\r\nx\r\n".to_vec()),
@@ -574,7 +574,7 @@ async fn a_receiver_without_tls_or_with_a_broken_handshake_is_a_tls_error() {
 
 #[tokio::test]
 async fn a_name_that_does_not_resolve_is_a_dns_error() {
-    // A label of more than 63 characters: every resolver refuses it without asking anybody.
+    // A label of more than 63 characters, which every resolver refuses without a query.
     let url = format!("http://{}.invalid/", "a".repeat(64))
         .parse()
         .unwrap();
@@ -605,7 +605,7 @@ async fn a_blocked_address_is_never_connected_to_literal_or_resolved() {
         sender_under(rules, 10_000)
     };
     let strict = only_http();
-    // Here only the resolver stands between the name and the connection.
+    // Here only the resolver checks the address.
     let resolver_alone = Sender {
         rules: Arc::new(AddressRules::dev()),
         ..only_http()
@@ -623,7 +623,7 @@ async fn a_blocked_address_is_never_connected_to_literal_or_resolved() {
         );
         assert!(attempt.detail.unwrap().contains("`--dev`"));
     }
-    // What a name resolves to is for the operator alone.
+    // What a name resolves to is only for the operator.
     let url = format!("http://localhost:{port}/").parse().unwrap();
     let resolved = attempt(&resolver_alone, &url).await;
     assert_eq!(
@@ -639,7 +639,7 @@ async fn a_blocked_address_is_never_connected_to_literal_or_resolved() {
     let public = sender_under(AddressRules::public(), 10_000);
     let plain = attempt(&public, &receiver.url).await;
     assert_eq!(plain.class, Some(FailureClass::BlockedAddress));
-    // The same name is fine where this machine is allowed.
+    // The same name is allowed where this machine is.
     let named = attempt(&sender(), &url).await;
     assert_eq!(named.class, None, "{named:?}");
 }

@@ -1,6 +1,6 @@
-//! A whole node to test with: a service on a database of its own, its outbox, a partner.
+//! A whole node for tests: a service on a database of its own, its outbox, a partner.
 //!
-//! What asks the database does so on a thread that may wait: a connection to PostgreSQL drives a runtime of its own.
+//! Calls to the database run on a thread that may block, because a PostgreSQL connection drives a runtime of its own.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -28,14 +28,14 @@ pub(super) const START_MS: i64 = 1_790_000_000_000;
 pub(super) const BOOKING: &str = r#"{"talent":{"id":"t1","name":"The Night Owls"},"organizer":{"id":"o1","name":"Acme Events"},
     "eventType":"concert","eventDate":"2027-06-20T19:00:00-04:00","bookingValue":1200.50}"#;
 
-/// One process: a service with its outbox, and the deliveries for its courier.
+/// One process: a service, its outbox, and the deliveries for its courier.
 pub(super) struct Node {
     pub service: Arc<Service>,
     pub outbox: Arc<Outbox>,
     pub deliveries: Option<UnboundedReceiver<Vec<LeasedDelivery>>>,
 }
 
-/// A database that any number of nodes may use, and a folder for its key; gone with the last of both.
+/// A database for any number of nodes, and a folder for its key. Both are removed when this is dropped.
 pub(super) struct Place {
     pub folder: TempDir,
     db: Database,
@@ -52,7 +52,7 @@ impl Place {
         }
     }
 
-    /// On PostgreSQL, where there is one.
+    /// A place on PostgreSQL, if it is installed.
     pub(super) async fn server() -> Option<Place> {
         waiting(|| {
             let postgres = Postgres::shared()?;
@@ -77,7 +77,7 @@ impl Drop for Place {
     }
 }
 
-/// Does it on a thread that may wait.
+/// Runs work on a thread that may block.
 pub(super) async fn waiting<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     tokio::task::spawn_blocking(work).await.unwrap()
 }
@@ -121,7 +121,7 @@ impl Node {
         .unwrap()
     }
 
-    /// What waits for the courier, which will get it all the same, and all that comes after it.
+    /// Returns the deliveries that wait for the courier. It still gets them, and all later ones.
     pub(super) async fn peek(&mut self) -> Vec<LeasedDelivery> {
         let mut deliveries = self.deliveries.take().unwrap();
         let waiting = deliveries.recv().await.unwrap();
@@ -139,7 +139,7 @@ impl Node {
     }
 }
 
-/// A node, its clock, and a partner.
+/// A node, its clock, and a partner for tests.
 pub(super) struct Bench {
     pub clock: Arc<AtomicI64>,
     pub node: Node,
@@ -166,7 +166,7 @@ impl Bench {
         }
     }
 
-    /// A further partner.
+    /// Registers another partner.
     pub(super) async fn other_partner(&self) -> Session {
         let (authority, _) = register(&self.node).await;
         Session {
@@ -179,7 +179,7 @@ impl Bench {
         self.session_on(&self.node)
     }
 
-    /// The partner on another node.
+    /// A session of the partner on another node.
     pub(super) fn session_on(&self, node: &Node) -> Session {
         Session {
             service: Arc::clone(&node.service),
@@ -187,7 +187,7 @@ impl Bench {
         }
     }
 
-    /// One more node on the same database, with this clock.
+    /// Opens another node on the same database, with this clock.
     pub(super) async fn other_node(&self, clock: &Arc<AtomicI64>) -> Node {
         Node::open(&self.place, clock).await
     }
@@ -202,7 +202,7 @@ impl Bench {
         endpoint.enabled
     }
 
-    /// Records bookings, as many at a time as there are.
+    /// Records `count` bookings.
     pub(super) async fn book(&self, count: usize) {
         book(&self.session(), count).await;
     }
@@ -211,7 +211,7 @@ impl Bench {
         call::<GetEvent>(&self.session(), &[event_id], "").await
     }
 
-    /// Endpoints that have something due then which is in nobody's hands.
+    /// The endpoints that have deliveries due at `now` that no node holds.
     pub(super) fn due(&self, now: Timestamp) -> Vec<EndpointId> {
         let mut reader = self.node.service.reader().unwrap();
         let (due, _) = reader.endpoints_with_due(now, None).unwrap();
@@ -270,7 +270,7 @@ pub(super) fn request(path: &[&str], body: &str) -> Request {
     }
 }
 
-/// What an operation comes to before anything is written.
+/// An operation that is prepared but not written.
 enum Prepared<T> {
     Read(Finished),
     Write(Envelope<T>),
@@ -288,13 +288,8 @@ async fn prepare<O: Operation>(
     };
     waiting(
         move || match operation::prepare::<O>(&session, &request).unwrap() {
-            Action::Read(read) | Action::Long(read) => {
-                Prepared::Read(operation::finish::<O>(&read(&session).unwrap()))
-            }
-            Action::Stored { read, .. } => Prepared::Read(read(&session).unwrap()),
-            Action::Watch(_) | Action::Unchanged(_) => {
-                unreachable!("nothing asked for here waits or is kept")
-            }
+            Action::Read { read, .. } => Prepared::Read(read(&session).unwrap()),
+            Action::Watch(_) => unreachable!("nothing asked for here waits"),
             Action::Write(writing) => Prepared::Write(writing.command),
         },
     )

@@ -1,4 +1,4 @@
-//! Couriers of several nodes on one database: who delivers what when one of them stops, dies, or has another clock.
+//! Couriers of several nodes on one database: who delivers what when a node stops, dies, or has a different clock.
 
 use bookguard_core::engine::command::{Command, HeldDelivery, Reclaim};
 use bookguard_core::features::endpoints::DeleteEndpoint;
@@ -9,7 +9,7 @@ use bookguard_core::limits::{
 use super::bench::{Place, waiting};
 use super::*;
 
-/// Collects this many requests; the events they were about.
+/// Receives this many requests and returns their event ids.
 async fn events(receiver: &Receiver, count: usize) -> Vec<String> {
     let mut events = Vec::with_capacity(count);
     for _ in 0..count {
@@ -22,7 +22,7 @@ fn distinct(events: &[String]) -> HashSet<&String> {
     events.iter().collect()
 }
 
-/// On a file, then on PostgreSQL where there is one.
+/// Runs a test on a file, and on PostgreSQL if it is installed.
 async fn on_every_engine(test: impl AsyncFn(Bench)) {
     test(Bench::new().await).await;
     if let Some(place) = Place::server().await {
@@ -43,7 +43,7 @@ async fn a_node_that_stops_gives_back_what_it_has_not_sent_and_another_sends_it_
         let in_flight = events(&receiver, IN_FLIGHT_PER_NEW_ENDPOINT).await;
         courier.stop(Duration::from_millis(1)).await;
 
-        // The clock stands still: nothing of this waits for a lease to end.
+        // The clock stands still, so nothing here waits for a lease to end.
         let mut other = bench.other_node(&bench.clock).await;
         let other_courier = other.courier(true);
         let given_back = events(&receiver, 20 - IN_FLIGHT_PER_NEW_ENDPOINT).await;
@@ -56,7 +56,7 @@ async fn a_node_that_stops_gives_back_what_it_has_not_sent_and_another_sends_it_
         }
         assert!(distinct(&given_back).is_disjoint(&distinct(&in_flight)));
 
-        // Only of what was under way nobody knows whether it arrived: it is sent once more when its lease is over.
+        // Nobody knows whether the deliveries in flight arrived, so only they are sent again, when their leases end.
         assert_eq!(receiver.surplus().await, 0);
         bench.advance(LEASE_MS);
         let again = events(&receiver, IN_FLIGHT_PER_NEW_ENDPOINT).await;
@@ -83,7 +83,7 @@ async fn another_node_sends_a_killed_nodes_deliveries_and_only_those_in_flight_r
         let courier = bench.node.courier(true);
         bench.book(100).await;
         let sent = events(&receiver, IN_FLIGHT_PER_NEW_ENDPOINT).await;
-        // Dies between sending and settling, without a word to anybody.
+        // Dies between sending and settling, without telling any node.
         drop(courier);
 
         let mut other = bench.other_node(&bench.clock).await;
@@ -128,7 +128,7 @@ async fn nodes_that_claim_at_once_share_what_is_due_and_nothing_goes_out_twice()
             bench.endpoint(&receiver.url).await;
         }
         bench.book(EVENTS).await;
-        // All of it is due at the same moment, what found no room in the first node's memory and what it held.
+        // What found no room in the first node's memory and what it held are due at the same moment.
         bench.advance(LEASE_MS);
         let mut couriers = Vec::new();
         for _ in 0..3 {
@@ -166,7 +166,7 @@ async fn more_endpoints_than_are_looked_at_together_are_all_served() {
             }
             book(&partner, 1).await;
         }
-        // The node that has them never sends.
+        // The node that holds them never sends.
         bench.advance(LEASE_MS);
         let mut other = bench.other_node(&bench.clock).await;
         let _courier = other.courier(true);
@@ -224,7 +224,7 @@ async fn an_endpoint_deleted_on_another_node_gets_nothing_more_after_three_secon
         for told in &told {
             told.notify_one();
         }
-        // What was under way is settled, and the rest given back without being told to stop.
+        // Deliveries in flight are settled, and the rest are given back without a stop.
         let settled = async {
             while bench.node.outbox.count(&endpoint_id) > 0 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
@@ -259,7 +259,7 @@ async fn a_node_whose_clock_is_far_ahead_sends_too_early_and_only_one_outcome_co
             DeliveryStatus::Failed
         );
         let settled = bench.event(&event_id).await;
-        // The first attempt ends well, too late: what the second node wrote stands, its retry included.
+        // The first attempt succeeds too late: what the second node wrote stands, its retry included.
         told.notify_one();
         courier.stop(PATIENCE).await;
         assert_eq!(bench.event(&event_id).await, settled);
@@ -275,7 +275,7 @@ async fn done(service: &Service, command: impl Command<Reply = ()>) {
     service.submit_patiently(command).await.unwrap();
 }
 
-/// When the event is to be tried next; waits until that is within this time.
+/// Waits until the event's next attempt is due within `ms` milliseconds.
 async fn next_within(bench: &Bench, event_id: &str, ms: i64) {
     let sooner = async {
         loop {
@@ -301,7 +301,8 @@ async fn a_retry_waits_no_longer_because_the_clock_was_set_back() {
         bench.book(1).await;
         let event_id = receiver.hit().await.event_id();
         assert_eq!(outcome(&courier, &event_id).await, DeliveryStatus::Failed);
-        // Five seconds by the schedule, give or take a fifth. It is not sent sooner for that either.
+        // The schedule says five seconds, plus or minus a fifth. Setting the clock back does not make the retry come sooner
+        // either.
         bench.advance(-HOURS);
         next_within(&bench, &event_id, 6_000).await;
         bench.advance(3_900);
@@ -311,7 +312,7 @@ async fn a_retry_waits_no_longer_because_the_clock_was_set_back() {
         assert_eq!(outcome(&courier, &event_id).await, DeliveryStatus::Failed);
         courier.stop(PATIENCE).await;
 
-        // While nobody was there to notice.
+        // The clock is set back while no courier runs.
         bench.advance(-HOURS);
         let mut other = bench.other_node(&bench.clock).await;
         let courier = other.courier(true);
@@ -346,13 +347,13 @@ async fn what_was_given_back_or_taken_back_is_no_damage() {
         let failed = receiver.hit().await.event_id();
         assert_eq!(outcome(&courier, &failed).await, DeliveryStatus::Failed);
 
-        // Never attempted, and given back a while after it was born.
+        // Never attempted, and given back some time after it was created.
         bench.book(20).await;
         receiver.hit().await;
         bench.advance(1_000);
         courier.stop(Duration::from_millis(1)).await;
         clean().await;
-        // Held by nobody that lives.
+        // Held by a node that is gone.
         bench.advance(LEASE_MS);
         let ended = service.clock().now();
         let from = Reclaim::EndedBy(ended);
@@ -362,7 +363,7 @@ async fn what_was_given_back_or_taken_back_is_no_damage() {
         let lapsed = waiting(move || store.reader().unwrap().has_lapsed_leases(now)).await;
         assert_eq!(lapsed, Ok(false));
         clean().await;
-        // A retry that was claimed long after its time, and given back.
+        // A retry that was claimed long after it was due, and given back.
         bench.advance(3_600_000);
         let claim = ClaimDeliveries {
             lease: 9,

@@ -1,4 +1,4 @@
-//! A partner's side of the wire, on this machine.
+//! The receiver of a partner's webhooks, on this machine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::time::timeout;
 
-/// Longer than anything here takes; reached only by a test that fails.
+/// Longer than anything here takes; reached only by a failing test.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a receiver does with a request.
@@ -22,7 +22,7 @@ pub(super) enum Reply {
     Wait(Arc<Notify>),
 }
 
-/// One request.
+/// A request that was received.
 #[derive(Debug)]
 pub(super) struct Hit {
     head: String,
@@ -47,7 +47,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// Answers the first request with the first reply and so on, and all others with the last.
+    /// Starts a receiver that gives one reply after the other, and repeats the last.
     pub(super) async fn start(replies: &[Reply]) -> Receiver {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -66,14 +66,14 @@ impl Receiver {
         }
     }
 
-    /// The next request.
+    /// Waits for the next request.
     pub(super) async fn hit(&self) -> Hit {
         let mut hits = self.hits.lock().await;
         let hit = timeout(PATIENCE, hits.recv()).await;
         hit.expect("a request was due").unwrap()
     }
 
-    /// Requests that have come and were not asked for.
+    /// Counts the requests that arrived without being waited for.
     pub(super) async fn surplus(&self) -> usize {
         let mut hits = self.hits.lock().await;
         std::iter::from_fn(|| hits.try_recv().ok()).count()

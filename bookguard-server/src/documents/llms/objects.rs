@@ -1,10 +1,10 @@
-//! Every object of the interface in words, from the schemas of the interface document.
+//! Describes every object of the interface in words, from the schemas of the interface document.
 
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-/// How deep objects within objects are described; what is deeper is in the document.
+/// How deep nested objects are described; deeper ones are only in the interface document.
 const DEPTH: usize = 3;
 
 /// Writes the section.
@@ -28,14 +28,14 @@ pub(super) fn write(text: &mut String, document: &Value) {
     }
 }
 
-/// The fields of an object, or what a value can be.
+/// Describes the fields of an object, or the values a type can have.
 fn describe(text: &mut String, schema: &Value, depth: usize) {
     let indent = "  ".repeat(depth);
     if let Some(words) = schema["enum"].as_array() {
         let _ = writeln!(text, "{indent}- one of {}", list(words));
     }
     for members in ["oneOf", "anyOf"] {
-        // One that only says what is required beside the fields below is told by them.
+        // A member that only lists required fields says nothing more than the fields below.
         let members = schema[members].as_array().into_iter().flatten();
         for member in members.filter(|member| kind(member) != ANY) {
             let _ = writeln!(text, "{indent}- either {}", kind(member));
@@ -63,7 +63,7 @@ fn describe(text: &mut String, schema: &Value, depth: usize) {
     }
 }
 
-/// What stands within a value without a name of its own.
+/// Describes an inline object, or an array's inline items.
 fn within(text: &mut String, schema: &Value, depth: usize) {
     if depth <= DEPTH && schema["properties"].is_object() {
         describe(text, schema, depth);
@@ -74,7 +74,7 @@ fn within(text: &mut String, schema: &Value, depth: usize) {
     }
 }
 
-/// What a field is for: its own words, or those beside the reference to its type; the words it can be, and its limits.
+/// A field's description, allowed values, default and limits.
 fn about(field: &Value) -> String {
     let mut about = one_line(&field["description"]);
     if let Some(words) = field["enum"].as_array() {
@@ -90,7 +90,7 @@ fn about(field: &Value) -> String {
         ("minimum", "maximum", ""),
     ] {
         match (field[least].as_u64(), field[most].as_u64()) {
-            // The width of a type limits nobody.
+            // The range of an integer type is not a limit.
             (_, None) => {}
             (_, Some(most)) if [u64::from(u16::MAX), u64::from(u32::MAX)].contains(&most) => {}
             (Some(least), Some(most)) => drop(write!(about, " {least} to {most}{of}.")),
@@ -114,7 +114,7 @@ fn plain(value: &Value) -> String {
         .map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A schema's type in a word or two; an object with a name is called by it.
+/// A schema's type in a word or two; a named object is called by its name.
 pub(super) fn kind(schema: &Value) -> String {
     if let Some(name) = schema["$ref"]
         .as_str()
@@ -153,10 +153,10 @@ pub(super) fn kind(schema: &Value) -> String {
     }
 }
 
-/// What is said of a value whose schema says nothing.
+/// The kind of a value whose schema has no type.
 const ANY: &str = "any value";
 
-/// Text of the document in one line, so that it can stand in a list.
+/// A text of the document on one line, for use in a list.
 pub(super) fn one_line(text: &Value) -> String {
     let text = text.as_str().unwrap_or_default();
     text.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! Every operation in words, from the interface document; who may use it, from the table.
+//! Describes every operation in words, from the interface document, and who may call it, from the table.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 
 use super::access;
 use super::objects::{kind, one_line};
-use crate::api::Offered;
+use crate::api::OperationEntry;
 use crate::api::{followed, operations};
 
 /// Writes the section.
-pub(super) fn write(text: &mut String, table: &[Offered], document: &Value) {
+pub(super) fn write(text: &mut String, table: &[OperationEntry], document: &Value) {
     text.push_str("\n## Operations\n\nWhat a status means where nothing else is said:\n\n");
     let usual = usual(document);
     for (status, meaning) in &usual {
@@ -29,7 +29,7 @@ pub(super) fn write(text: &mut String, table: &[Offered], document: &Value) {
     }
 }
 
-/// The groups of operations with what is said of them, those that the document names first.
+/// The groups of operations with their descriptions, in the document's order.
 fn groups(document: &Value) -> Vec<(&str, String)> {
     let named = document["tags"].as_array().into_iter().flatten();
     let mut groups: Vec<(&str, String)> = named
@@ -44,7 +44,7 @@ fn groups(document: &Value) -> Vec<(&str, String)> {
     groups
 }
 
-/// What each refusal's status mostly means.
+/// The most common description of each status from 300 up.
 fn usual(document: &Value) -> BTreeMap<String, String> {
     let mut counted: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
     for (_, _, operation) in operations(document) {
@@ -78,14 +78,14 @@ fn answers<'d>(
 
 fn describe(
     text: &mut String,
-    table: &[Offered],
+    table: &[OperationEntry],
     document: &Value,
     operation: &Value,
     usual: &BTreeMap<String, String>,
 ) {
     let id = word(&operation["operationId"]);
     let entry = table.iter().find(|entry| entry.route.id == id);
-    // What is in the document and not in the table is the ledger's, which is open.
+    // Operations in the document but not in the table are the ledger's, which are open.
     let access = entry.map_or_else(|| "open".to_owned(), |entry| access(entry.route.access));
     let _ = write!(
         text,
@@ -93,7 +93,7 @@ fn describe(
         word(&operation["summary"]).trim_end_matches('.')
     );
     let described = word(&operation["description"]);
-    // The scope is said above.
+    // The scope is stated above.
     let described = described.split("\n\nScope: ").next().unwrap_or_default();
     let _ = writeln!(text, " {}\n", one_line(&described.into()));
     parameters(text, document, operation);

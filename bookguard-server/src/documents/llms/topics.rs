@@ -1,4 +1,4 @@
-//! What goes beyond single operations: receiving webhooks, policies, and checking evidence.
+//! Topics beyond single operations: receiving webhooks, policies, and checking evidence.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use bookguard_core::policy::Policy;
 use super::super::links::link;
 use crate::mcp;
 
-/// The guide for receivers, as it is in the repository.
+/// The guide for receivers, from the repository.
 const WEBHOOKS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/webhooks.md"));
 
 const POLICIES: &str = "\
@@ -64,7 +64,7 @@ pub(super) fn write(text: &mut String, base: &str) {
     );
 }
 
-/// What an agent finds at the one address.
+/// Describes the MCP endpoint and its tools.
 fn agents(text: &mut String, base: &str) {
     let _ = writeln!(
         text,
@@ -79,14 +79,14 @@ fn agents(text: &mut String, base: &str) {
     }
 }
 
-/// What of the sections is written by hand.
+/// The sections written by hand.
 #[cfg(test)]
 pub(super) fn written(text: &mut String) {
     text.push_str(POLICIES);
     text.push_str(EVIDENCE);
 }
 
-/// A text of its own as a part of another: without its title and its comments, its headings one step lower.
+/// A document as part of another: without its title and comments, its headings one level lower.
 fn below(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut fenced = false;

@@ -1,4 +1,4 @@
-//! A database that is copied while it is used, and what the copy is good for.
+//! A database that is copied while it is in use, and what the copy can be used for.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Cancellations in commands: looked at, guarded, made, decided; on a database and on a server.
+//! Cancellations in commands: previewed, guarded, recorded and decided, on a database and on a server.
 
 use std::path::Path;
 

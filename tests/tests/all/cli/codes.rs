@@ -1,4 +1,4 @@
-//! Exit codes: each one caused, with the error on standard error, its code in it, and nothing on standard output.
+//! Exit codes: each one is caused; the error and its code are on standard error, and nothing is on standard output.
 
 use bookguard_tests::engine::{TestDatabase, on_every_engine};
 use bookguard_tests::json::Members as _;

@@ -1,4 +1,4 @@
-//! A disk that is full: nothing half written, reads go on, and writes too once there is room again.
+//! A full disk: nothing is half written, reads continue, and writes succeed again once there is room.
 
 use std::path::PathBuf;
 use std::process::Command;

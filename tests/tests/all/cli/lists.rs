@@ -1,4 +1,4 @@
-//! What the administrator lists across partners, and what of it a partner is shown.
+//! The administrator's lists across partners, and the part of them that a partner sees.
 
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;

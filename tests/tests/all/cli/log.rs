@@ -1,4 +1,4 @@
-//! A partner's events in the terminal: listed, shown as they happen, posted to an address of the machine, made to happen.
+//! A partner's events in the terminal: listed, shown as they happen, posted to an address of the machine, triggered.
 
 use bookguard_core::clock::Clock;
 use bookguard_core::webhook::{self, Secret};

@@ -1,4 +1,4 @@
-//! A database that moves to another: to the same engine, to the other one, and back.
+//! A database moved to another: of the same engine, of the other one, and back.
 
 use std::path::PathBuf;
 use std::sync::Arc;

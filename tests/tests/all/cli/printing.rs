@@ -1,4 +1,4 @@
-//! What is printed: tables for people, the interface's JSON for programs, and quiet ends for readers who go away.
+//! The output: tables for people, the interface's JSON for programs, and a quiet end if the reader goes away.
 
 use bookguard_tests::engine::{TestDatabase, on_every_engine};
 use bookguard_tests::json::Members as _;

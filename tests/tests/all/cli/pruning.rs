@@ -1,4 +1,4 @@
-//! Old events counted and pruned by hand, and by a server that is killed at it.
+//! Old events counted and pruned by hand, and by a server that is killed while pruning.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;

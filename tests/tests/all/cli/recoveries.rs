@@ -1,4 +1,4 @@
-//! What was not received delivered once more, on a server and on a database.
+//! Events that were not received are sent again, on a server and on a database.
 
 use bookguard_tests::engine::{TestDatabase, on_every_engine};
 use bookguard_tests::json::Members as _;

@@ -1,4 +1,4 @@
-//! Changes of date and acceptances in commands: looked at, made, repeated, refused; on a database and on a server.
+//! Reschedules and acceptances in commands: previewed, recorded, repeated and refused, on a database and on a server.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Where keys come from: the environment or a file, never the command line, and nowhere they could be read later.
+//! Where keys come from: the environment or a file, never the command line. They are never stored or printed where others
+//! could read them.
 
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::program::bookguard;

@@ -1,4 +1,4 @@
-//! When `serve` cannot serve: one plain sentence, an exit code, and nothing damaged.
+//! A `serve` that cannot serve: one plain sentence, an exit code, and nothing damaged.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What a server does when the system tells it something.
+//! A server's reaction to signals.
 #![cfg(unix)]
 
 use std::net::SocketAddr;

@@ -1,4 +1,5 @@
-//! A disk that fails or runs out of room under a server: health says so, what can go on does, and all is well once it is mended.
+//! A disk that fails or fills up under a server: health reports it, everything possible continues, and all works again
+//! after the repair.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! The whole story in commands, wherever they work: on a database, on one that a server is using, on a server.
+//! The whole story in commands: on a database, on a database that a server is using, and on a server.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! docs/reference/errors.md against the sources: each code that is written where an error is made has its row, and each row
-//! is a word of the sources. What is made otherwise is met by the tests that provoke it ([`bookguard_tests::codes`]).
+//! Compares docs/reference/errors.md with the sources: each code literal that makes an error has a row, and each row is a
+//! literal in the sources. Other codes are checked by the tests that provoke them ([`bookguard_tests::codes`]).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What holds of the pages as documents: their length, their links, and which of their blocks no test runs.
+//! Checks the form of the pages: their length, their links, and which blocks no test runs.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};

@@ -1,7 +1,7 @@
-//! A page of Markdown as a reader meets it: fenced blocks in their order, and what the page says of each.
+//! Parses a page of Markdown: its fenced blocks in order, and the comments about each.
 //!
-//! A comment directly above a shell block says what is special about it: `<!-- not run: REASON -->` for one that no test can
-//! run, `<!-- stays running -->` for one that goes on until it is stopped, as in a terminal of its own.
+//! A comment directly above a shell block marks a special case: `<!-- not run: REASON -->` for a block that no test can
+//! run, `<!-- stays running -->` for one that runs until it is stopped, as in its own terminal.
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,8 @@
-//! The shell blocks of each page, run in their order in one shell, as a reader does who follows the page.
+//! Runs the shell blocks of each page, in order in one shell, like a reader who follows the page.
 //!
-//! A session has a folder, a home and a port of its own. Where a page says `:8080`, the port is that of the server the page has
-//! started. `cargo` does nothing there but what the pages ask of it: it leaves the `bookguard` built here in `target/release`. On
-//! the `PATH` that is only for the pages that take for granted that it is.
+//! A session has its own folder, home and port. `:8080` on a page stands for the port of the server that the page started.
+//! `cargo` does only what the pages ask of it: it puts the `bookguard` built here into `target/release`. The binary is on
+//! the `PATH` only for pages that assume that it is.
 
 use std::fmt::Write as _;
 use std::path::Path;

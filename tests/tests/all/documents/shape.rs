@@ -1,4 +1,4 @@
-//! Whether an output is what a page shows: character by character but for white space, and `…` stands for anything.
+//! Compares an output with the one that a page shows: character by character except for white space; `…` matches anything.
 
 /// Whether `output` has the shape of `shown`.
 pub fn fits(shown: &str, output: &str) -> bool {

@@ -1,4 +1,4 @@
-//! What each declaration says of its members, probed: each type, word and limit, just within it and just beyond.
+//! Probes each declaration's members: each type, word and limit, just within it and just beyond.
 
 use bookguard_core::input::Declaration;
 use bookguard_core::text;

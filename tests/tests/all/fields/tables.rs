@@ -1,7 +1,7 @@
 //! The faults that only the reader knows, in one table for each body.
 //!
-//! A line is the faults, each by pointer and code, then `<-`, then the members that cause them: they take the place of the
-//! example's members of the same names. `fine` stands for no fault.
+//! A line lists the faults, each by pointer and code, then `<-`, then the members that cause them, which replace the
+//! example's members of the same names. `fine` means no fault.
 
 use std::collections::BTreeMap;
 

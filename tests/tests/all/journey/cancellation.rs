@@ -1,4 +1,5 @@
-//! A booking is canceled: what was shown happens, once, and everybody can recompute it; what was left open is decided once.
+//! A booking is canceled: the result that was shown is recorded once, and everybody can recompute it; an open result is
+//! decided once.
 
 use bookguard_core::evidence;
 use bookguard_core::ledger::jcs;

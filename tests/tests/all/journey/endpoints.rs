@@ -1,4 +1,4 @@
-//! Endpoints that are changed while events wait for them, and secrets that replace each other under way.
+//! Endpoints that change while events wait for them, and secrets that are replaced while deliveries are under way.
 
 use bookguard_core::webhook::Secret;
 use bookguard_tests::engine::on_every_engine;

@@ -1,4 +1,4 @@
-//! A partner's events as a log: read to its end, waited at, by filter, and never another partner's.
+//! A partner's events as a log: read to its end, waited for and filtered, and never another partner's.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Everything a receiver can do wrong, and what the attempt says of it: every class of failure, caused over the wire.
+//! Every fault of a receiver, and how the attempt records it: every class of failure, caused over the network.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

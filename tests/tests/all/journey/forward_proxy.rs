@@ -1,4 +1,4 @@
-//! Webhooks through the operator's proxy: where it is asked to lead, and whose fault it is when it does not.
+//! Webhooks through the operator's proxy: the addresses it is asked to connect to, and who is blamed for a failure.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! That a partner was told is evidence too: how each delivery ended is an entry of its booking, and in its packet.
+//! Notifications as evidence: the end of each delivery is an entry of its booking, and is in its packet.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! Every way a cancellation can come out, asked over HTTP; and cancellations in money of every number of decimals.
+//! Every outcome of a cancellation, over HTTP, and cancellations in currencies with every number of decimals.
 
 use std::collections::BTreeSet;
 

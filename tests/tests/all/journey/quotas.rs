@@ -1,4 +1,4 @@
-//! What a partner may have: beyond it what is new is refused, and everything that is there goes on.
+//! A partner's quotas: beyond them new rows are refused, and everything that exists keeps working.
 
 use bookguard_core::model::Quota;
 use bookguard_server::config::Config;

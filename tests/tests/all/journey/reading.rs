@@ -1,4 +1,4 @@
-//! Bookings in pages that stay put while others are added, and told apart when nothing changed.
+//! Pages of bookings that stay stable while others are added, and ETags of bookings.
 
 use std::collections::BTreeSet;
 

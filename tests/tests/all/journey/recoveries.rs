@@ -1,4 +1,4 @@
-//! What was missed while a receiver was away, delivered once more without asking for each event.
+//! Events missed while a receiver was away are sent again, without a request for each event.
 
 use std::collections::BTreeSet;
 

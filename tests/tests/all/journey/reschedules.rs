@@ -1,4 +1,5 @@
-//! An event is moved: both sides agreed, the terms are compiled anew, what was reached stays, and everybody can recompute it.
+//! An event is moved: both sides agreed, the terms are compiled anew, a reached step is kept, and everybody can recompute
+//! it.
 
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;

@@ -1,4 +1,4 @@
-//! Old events lose payload and attempts, and nothing else; what waits to be delivered does not.
+//! Old events lose payload and attempts, and nothing else; events with waiting deliveries lose nothing.
 
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;

@@ -1,4 +1,4 @@
-//! What a manual retry comes to: delivered, failed, not known yet, or nothing to do.
+//! The results of a manual retry: delivered, failed, pending, or nothing to do.
 
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;

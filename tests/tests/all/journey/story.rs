@@ -1,4 +1,4 @@
-//! The whole story in one go: every step uses what the step before answered, as a partner's program would.
+//! The whole story in one go: every step uses the previous step's answer, as a partner's program would.
 
 use bookguard_core::evidence;
 use bookguard_core::webhook::{StandardHeaders, verify, verify_standard};

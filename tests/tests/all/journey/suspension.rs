@@ -1,4 +1,4 @@
-//! Endpoints that only fail: the warning, the suspension, the tries whether they are back, and what waited for them.
+//! Endpoints that only fail: the warning, the suspension, the probes, and the deliveries that waited.
 
 use bookguard_core::model::Timestamp;
 use bookguard_server::Server;

@@ -1,4 +1,4 @@
-//! Endpoints whose receivers nobody has heard of yet: what they get until the first delivery is accepted, and no address twice.
+//! Unverified endpoints: what they get until their first delivery is accepted, and that no address is registered twice.
 
 use bookguard_core::limits::UNVERIFIED_MS;
 use bookguard_server::config::Config;

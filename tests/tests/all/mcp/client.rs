@@ -1,4 +1,4 @@
-//! A client over HTTP or through the bridge, which holds every call to the tool's schemas as they were announced.
+//! A client over HTTP or through the bridge, which checks every call against the tool's announced schemas.
 
 use std::collections::BTreeMap;
 

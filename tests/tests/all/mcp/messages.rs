@@ -1,4 +1,4 @@
-//! What no proper client would send: over HTTP, and to the bridge.
+//! Messages that no proper client would send, over HTTP and to the bridge.
 
 use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
 use bookguard_tests::json::Members as _;

@@ -1,4 +1,4 @@
-//! How much may be sent and asked: large messages, those that trickle, faulty calls.
+//! The limits on what may be sent: large messages, slow messages, faulty calls.
 
 use bookguard_core::limits::{BODY_BYTES, FAULTS, PACKET_BYTES};
 use bookguard_server::config::Config;

@@ -9,9 +9,10 @@ use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::mcp::client::Client;
+use crate::mcp::client::{Client, post, request};
 
 /// The bridge to the server's server, as this partner.
 pub fn remote(server: &TestServer, partner: &Partner) -> CommandLine {
@@ -157,6 +158,36 @@ async fn evidence(server: &TestServer, client: &mut Client, id: &str) {
         );
     }
     assert!(!verified(client, json!({"packet": {}})).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_tool_answers_is_the_operation_s_own_answer_to_the_byte() {
+    #[derive(serde::Deserialize)]
+    struct Answer {
+        result: CallResult,
+    }
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct CallResult {
+        content: Vec<Value>,
+        structured_content: Box<RawValue>,
+        is_error: bool,
+    }
+
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let id = acme.book().await;
+        let read = acme.get(&format!("/v1/bookings/{id}")).await.text();
+        let params = json!({"name": "get_booking", "arguments": {"bookingId": id}});
+        let answer = post(&acme.caller, request(1, "tools/call", params).to_string());
+        let answer: Answer = serde_json::from_str(&answer.await.text()).unwrap();
+        let result = answer.result;
+        assert_eq!(result.structured_content.get(), read);
+        assert_eq!(result.content, [json!({"type": "text", "text": read})]);
+        assert!(!result.is_error);
+        server.close().await;
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,4 +1,4 @@
-//! TLS to the server: used when the address asks for it, and never with a server that is somebody else.
+//! TLS to the server: used if the address asks for it, and never with a server of another identity.
 
 use std::path::Path;
 use std::process::Command;

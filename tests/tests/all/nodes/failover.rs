@@ -1,4 +1,4 @@
-//! The primary is gone for good and its synchronous standby takes over: every answered booking is there.
+//! The primary is gone for good and its synchronous standby takes over: every answered booking exists.
 
 use bookguard_test_postgres::{Options, Postgres, database_of};
 use bookguard_tests::engine::TestDatabase;

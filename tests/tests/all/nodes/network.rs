@@ -1,4 +1,4 @@
-//! A connection to the server that breaks at the worst moment, says nothing, or is slow.
+//! A connection to the server that breaks at the worst moment, falls silent, or is slow.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The server under the nodes crashes, is restarted, or ends their sessions: they say so, and go on by themselves.
+//! The server under the nodes crashes, is restarted, or ends their sessions: the nodes report it and recover by themselves.
 
 use bookguard_test_postgres::{Options, Postgres, database_of};
 use bookguard_tests::engine::TestDatabase;

@@ -1,4 +1,4 @@
-//! A node that starts before its server does or with another clock, and reads that find every connection taken.
+//! A node that starts before its server or with a wrong clock, and reads while every connection is in use.
 
 use bookguard_server::config::Config;
 use bookguard_test_postgres::{Options, Postgres};

@@ -1,4 +1,4 @@
-//! What one node is told, the others know: keys, partners, endpoints. And what every node must be given: the log's key.
+//! A change on one node applies on the others: keys, partners, endpoints. And every node must be given the log's key.
 
 use bookguard_core::limits::KEY_CACHE_MS;
 use bookguard_core::service::RegistrationMode;

@@ -1,6 +1,6 @@
-//! Layers point one way: a module imports what stands on a line above its own, and nothing of its own line.
+//! Layers point one way: a module may import modules of the lines above its own, and none of its own line.
 //!
-//! Only files of one folder that are named together may know each other. A new module has to be put somewhere.
+//! Only files of one folder that are named together may import each other. A new module has to be added to a line.
 
 use super::sources;
 

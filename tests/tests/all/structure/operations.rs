@@ -1,5 +1,5 @@
-//! "Add an operation", step by step: each operation of the core is served, has a command, a place in the documents, and a tool or
-//! a reason to have none.
+//! Checks the steps of "Add an operation": each operation of the core is served, has a command, a place in the documents,
+//! and a tool or a reason to have none.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What a crate shows to whoever depends on it: a new public module is meant, or it is not public.
+//! The public modules of each crate: a new public module must be intended.
 
 use super::sources;
 

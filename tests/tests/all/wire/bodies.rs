@@ -1,5 +1,5 @@
-//! JSON that is wrong: each kind of fault named by pointer, code and fix; all of them at once; and nothing written. And what is
-//! unusual but right, kept exactly.
+//! Faulty JSON: each kind of fault is named by pointer, code and fix, all faults at once, and nothing is written. Unusual
+//! but valid JSON is kept exactly.
 
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::samples;

@@ -1,4 +1,4 @@
-//! More connections than there is room for, and clients behind proxies.
+//! More connections than the server has room for, and clients behind proxies.
 
 use std::net::SocketAddr;
 

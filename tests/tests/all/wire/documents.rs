@@ -1,4 +1,4 @@
-//! What is served beside the operations: discovery documents and unknown paths.
+//! Discovery documents and unknown paths.
 
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::test_server::TestServer;

@@ -1,4 +1,4 @@
-//! HTTP itself, byte by byte: what is unusual works, what is wrong is refused, and the server goes on.
+//! HTTP itself, byte by byte: unusual messages work, wrong ones are refused, and the server keeps running.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! Bodies that are not JSON, or not objects; and that each operation with a body reads it by its declaration.
+//! Bodies that are not JSON objects; and that each operation with a body reads it by its declaration.
 
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::test_server::TestServer;

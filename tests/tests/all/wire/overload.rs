@@ -1,4 +1,4 @@
-//! Too much at once: rate limits that pass with time, and a writer with more to do than it accepts.
+//! Overload: rate limits that pass with time, and a writer with more work than it accepts.
 
 use std::sync::Arc;
 

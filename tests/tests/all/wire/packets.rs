@@ -1,4 +1,4 @@
-//! Evidence packets are handed out as they were made, while one made anew would tell the same.
+//! Evidence packets are reused as long as a new one would have the same contents.
 
 use bookguard_core::limits::{ENTRIES_AT_ONCE, PACKET_KEPT_MS};
 use bookguard_tests::caller::{Caller, Reply};

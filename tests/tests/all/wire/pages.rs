@@ -1,4 +1,4 @@
-//! The start page, what language models read, the reference, and what discovery asks for under `/.well-known/`.
+//! The start page, the pages for language models, the reference, and the documents under `/.well-known/`.
 
 use std::collections::HashSet;
 

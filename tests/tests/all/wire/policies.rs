@@ -1,5 +1,5 @@
-//! What is said to policies that are none wherever they are sent, to ids that are none, and to what a partner cannot decide.
-//! The faults of a policy are tabled in `fields/Policy.txt`.
+//! Refusals of invalid policies wherever they are sent, of invalid ids, and of decisions that a partner cannot make. The
+//! faults of a policy are in a table, `fields/Policy.txt`.
 
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;

@@ -1,4 +1,4 @@
-//! Query parameters and idempotency keys: what is wrong with them, and what the right ones bring.
+//! Query parameters and idempotency keys: their faults, and the effect of valid ones.
 
 use bookguard_core::limits::IDEMPOTENCY_TTL_MS;
 use bookguard_tests::engine::on_every_engine;

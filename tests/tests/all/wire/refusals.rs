@@ -1,5 +1,5 @@
-//! What a booking's state or its rules forbid, over HTTP: the code, the place, and that nothing changed. Each rule is tabled
-//! beside it, in `features/*/rule/tests.rs`; here is one of each kind for each operation.
+//! Operations that a booking's state or its rules forbid, over HTTP: the code, the place, and that nothing changed. Each
+//! rule has its table beside it, in `features/*/rule/tests.rs`; here is one case of each kind for each operation.
 
 use bookguard_server::config::Config;
 use bookguard_tests::engine::{Engine, on_every_engine};

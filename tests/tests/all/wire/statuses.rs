@@ -1,7 +1,7 @@
-//! Each operation of the interface document, asked for each status it documents.
+//! Calls each operation of the interface document for each status that it documents.
 //!
-//! The document is the list: an operation or a status added to it is asked for here without further ado, or this
-//! fails and says what it does not know how to ask for.
+//! The document is the list. A new operation or status in it is called without further code; if the test cannot cause it,
+//! the test fails and says so.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What is sent to receivers, held against the interface document's `webhooks`.
+//! Compares deliveries with the interface document's `webhooks`.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The operations of the interface document, and a server with something for each to work on.
+//! The operations of the interface document, and a server with an object for each of them.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};

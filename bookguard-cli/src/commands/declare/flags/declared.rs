@@ -1,22 +1,27 @@
-//! What an operation declares, as fields that can be typed: what they are called, what help says of them, how they are typed.
+//! Turns an operation's declaration into fields that can be typed: their names, help texts and forms.
 
 use bookguard_core::input::Json;
 use bookguard_core::operation::{QueryForm, Route};
 use bookguard_core::policy::POLICY_SCHEMA;
 
-use super::field::{Field, Form, Place, kebab};
+use super::field::{Field, FlagForm, Place, kebab};
 
 const SCHEMAS: &str = "#/components/schemas/";
 
-/// What can be typed for a route.
+/// All fields of a route.
 pub(super) fn fields(route: &Route) -> Vec<Field> {
     let path = route.parameters().map(of_path);
     let query = route.query.iter().map(|parameter| {
         let form = match parameter.form {
-            QueryForm::Flag => Form::Says("true"),
-            _ => Form::Text,
+            QueryForm::Flag => FlagForm::Says("true"),
+            _ => FlagForm::Text,
         };
-        Field::new(Place::Query, parameter.name, parameter.description, form)
+        let field = Field::new(Place::Query, parameter.name, parameter.description, form);
+        field.map(|arg| match parameter.form {
+            QueryForm::Whole(..) => arg.value_name("N"),
+            QueryForm::Decimal => arg.value_name("AMOUNT"),
+            _ => arg,
+        })
     });
     let mut fields: Vec<Field> = path.chain(query).collect();
     if let Some(body) = route.body.declaration() {
@@ -28,12 +33,17 @@ pub(super) fn fields(route: &Route) -> Vec<Field> {
 
 fn of_path(name: &'static str) -> Field {
     let noun = kebab(name.trim_end_matches("Id")).replace('-', " ");
-    let field = Field::new(Place::Path, name, &format!("The {noun}'s id"), Form::Text);
+    let field = Field::new(
+        Place::Path,
+        name,
+        &format!("The {noun}'s id"),
+        FlagForm::Text,
+    );
     field.map(|arg| arg.required(true).long(None))
 }
 
-/// The fields of an object's members, and of those of an object within it. `outer` is what the object stands in: its path there,
-/// what is said of it, and whether it must be there.
+/// Collects the fields of an object's members, and of objects within it. `outer` describes the enclosing object: its path,
+/// its help text, and whether it is required.
 fn members(
     object: &Json,
     named: &[(String, Json)],
@@ -54,11 +64,11 @@ fn members(
             continue;
         }
         let form = match reference {
-            Some(POLICY_SCHEMA) => Form::File,
+            Some(POLICY_SCHEMA) => FlagForm::File,
             _ => form(schema),
         };
         let (about, null) = about.split_once("; null ").unwrap_or((about, ""));
-        // What follows is said of the value again.
+        // The text after the part about null describes the value again.
         let (null, more) = null.split_once(". ").unwrap_or((null, ""));
         let about = format!("{} {more}", about.trim_end_matches('.'));
         let about = limited(about.trim_end(), schema, named);
@@ -71,16 +81,16 @@ fn members(
     }
 }
 
-/// How null is typed, where the value or those of its pairs may be null.
-fn opposite(schema: &Json) -> Option<Form> {
+/// How null is typed, if the value or the values of its pairs may be null.
+fn opposite(schema: &Json) -> Option<FlagForm> {
     let nullable = |schema: &Json| words(schema.get("type")).contains(&"null");
     match schema.get("additionalProperties").is_some_and(nullable) {
-        true => Some(Form::Nulls),
-        false => nullable(schema).then_some(Form::Says("null")),
+        true => Some(FlagForm::Nulls),
+        false => nullable(schema).then_some(FlagForm::Says("null")),
     }
 }
 
-/// The name that a schema refers to, and what that is if it is known.
+/// The name that a schema refers to, and the schema itself if it is known.
 fn followed<'n>(schema: &'n Json, named: &'n [(String, Json)]) -> (Option<&'n str>, &'n Json) {
     let reference = schema.get("$ref").and_then(Json::as_str);
     let reference = reference.map(|path| path.trim_start_matches(SCHEMAS));
@@ -88,7 +98,7 @@ fn followed<'n>(schema: &'n Json, named: &'n [(String, Json)]) -> (Option<&'n st
     (reference, found.map_or(schema, |(_, found)| found))
 }
 
-/// What a field is about, with its words, limits and default.
+/// A field's help text, with its allowed words, limits and default.
 fn limited(about: &str, schema: &Json, named: &[(String, Json)]) -> String {
     let mut about = about.trim_end_matches('.').to_owned();
     let (_, choices) = followed(schema.get("items").unwrap_or(schema), named);
@@ -96,12 +106,12 @@ fn limited(about: &str, schema: &Json, named: &[(String, Json)]) -> String {
     if choices.first().is_some_and(|first| !about.contains(first)) {
         about = format!("{about}: {}", choices.join(", "));
     }
-    if let (Form::Whole, Some(least), Some(most)) =
+    if let (FlagForm::Whole, Some(least), Some(most)) =
         (form(schema), schema.get("minimum"), schema.get("maximum"))
     {
         about = format!("{about}; {least} to {most}");
     }
-    if matches!(form(schema), Form::List | Form::Pairs) {
+    if matches!(form(schema), FlagForm::List | FlagForm::Pairs) {
         about.push_str("; may be given several times");
     }
     match schema.get("default") {
@@ -110,16 +120,16 @@ fn limited(about: &str, schema: &Json, named: &[(String, Json)]) -> String {
     }
 }
 
-fn form(schema: &Json) -> Form {
+fn form(schema: &Json) -> FlagForm {
     let ty = schema.get("type");
     let kind = ty.and_then(Json::as_str);
     match kind.or_else(|| words(ty).first().copied()) {
-        Some("boolean") => Form::Says("true"),
-        Some("integer") => Form::Whole,
-        Some("number") => Form::Number,
-        Some("array") => Form::List,
-        Some("object") => Form::Pairs,
-        _ => Form::Text,
+        Some("boolean") => FlagForm::Says("true"),
+        Some("integer") => FlagForm::Whole,
+        Some("number") => FlagForm::Number,
+        Some("array") => FlagForm::List,
+        Some("object") => FlagForm::Pairs,
+        _ => FlagForm::Text,
     }
 }
 

@@ -1,4 +1,4 @@
-//! One value of a request: the flag it is typed as, and the JSON that what was typed stands for.
+//! One value of a request: its flag, and how the text typed for it becomes JSON.
 //!
 //! Invariant: no number passes through a float.
 
@@ -14,10 +14,10 @@ use crate::files::{self, REQUEST_BYTES};
 /// One value of a request.
 pub(super) struct Field {
     pub(super) place: Place,
-    /// Its name there; of a member within a member, both.
+    /// Its name in the request; for a nested member, the whole path.
     pub(super) name: String,
     pub(super) arg: Arg,
-    pub(super) form: Form,
+    pub(super) form: FlagForm,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,29 +27,29 @@ pub(super) enum Place {
     Body,
 }
 
-/// How what is typed becomes JSON.
+/// How the typed text becomes JSON.
 #[derive(Clone, Copy)]
-pub(super) enum Form {
+pub(super) enum FlagForm {
     Text,
     Number,
     Whole,
     List,
     Pairs,
-    /// Keys of pairs that are taken away.
+    /// Keys of pairs to remove, typed as a list.
     Nulls,
-    /// A flag that says this.
+    /// A flag without a value that stands for this JSON.
     Says(&'static str),
     /// JSON in a file.
     File,
-    /// Whatever its reader makes of it.
-    Read(Read),
+    /// A form of its own, read by this function.
+    Read(ReadFlag),
 }
 
-/// Reads what was typed in a form of its own: the JSON it stands for, or why not.
-pub(super) type Read = fn(&str) -> Result<String, String>;
+/// Reads text in a form of its own into JSON, or says why it cannot.
+pub(super) type ReadFlag = fn(&str) -> Result<String, String>;
 
 impl Field {
-    pub(super) fn new(place: Place, name: &str, about: &str, form: Form) -> Self {
+    pub(super) fn new(place: Place, name: &str, about: &str, form: FlagForm) -> Self {
         let about = about.trim_start_matches("true: ").trim_end_matches('.');
         let field = Self {
             place,
@@ -58,18 +58,16 @@ impl Field {
             form,
         };
         field.called(&kebab(name)).map(|arg| match form {
-            Form::Says(_) => arg.action(ArgAction::SetTrue),
-            Form::List => arg.action(ArgAction::Append).value_delimiter(','),
-            Form::Pairs => arg.action(ArgAction::Append).value_name("KEY=VALUE"),
-            Form::Nulls => arg.action(ArgAction::Append),
-            Form::File => arg.value_parser(value_parser!(PathBuf)).value_name("FILE"),
-            Form::Number => arg.allow_negative_numbers(true).value_name("AMOUNT"),
-            Form::Whole => arg.allow_negative_numbers(true).value_name("N"),
-            Form::Text | Form::Read(_) => arg,
+            FlagForm::Says(_) => arg.action(ArgAction::SetTrue),
+            FlagForm::List => arg.action(ArgAction::Append).value_delimiter(','),
+            FlagForm::Pairs | FlagForm::Nulls => arg.action(ArgAction::Append),
+            FlagForm::File => arg.value_parser(value_parser!(PathBuf)),
+            FlagForm::Number | FlagForm::Whole => arg.allow_negative_numbers(true),
+            FlagForm::Text | FlagForm::Read(_) => arg,
         })
     }
 
-    /// With its argument changed.
+    /// Changes its argument.
     pub(super) fn map(self, change: impl FnOnce(Arg) -> Arg) -> Self {
         Self {
             arg: change(self.arg),
@@ -77,21 +75,22 @@ impl Field {
         }
     }
 
-    /// With another flag.
+    /// Renames its flag.
     pub(super) fn called(self, flag: &str) -> Self {
-        let value = flag.trim_start_matches("no-").replace('-', "_");
-        self.map(|arg| {
-            let is_pair = |names: &[_]| {
-                names
-                    .iter()
-                    .any(|name: &clap::builder::Str| name.contains('='))
-            };
-            let is_pair = arg.get_value_names().is_some_and(is_pair);
-            let arg = arg.id(flag.to_owned()).long(flag.to_owned());
-            match is_pair {
-                true => arg,
-                false => arg.value_name(value.to_ascii_uppercase()),
+        let value = match self.form {
+            FlagForm::Pairs => "KEY=VALUE".to_owned(),
+            FlagForm::Nulls => "KEY".to_owned(),
+            FlagForm::File => "FILE".to_owned(),
+            FlagForm::Number => "AMOUNT".to_owned(),
+            FlagForm::Whole => "N".to_owned(),
+            _ => {
+                let of_what = flag.trim_start_matches("no-");
+                of_what.replace('-', "_").to_ascii_uppercase()
             }
+        };
+        self.map(|arg| {
+            let arg = arg.id(flag.to_owned()).long(flag.to_owned());
+            arg.value_name(value)
         })
     }
 
@@ -109,29 +108,29 @@ impl Field {
 
     pub(super) fn in_query(&self, matches: &ArgMatches) -> Option<String> {
         match self.form {
-            Form::Says(word) => matches.get_flag(self.id()).then(|| word.to_owned()),
+            FlagForm::Says(word) => matches.get_flag(self.id()).then(|| word.to_owned()),
             _ => self.typed(matches).map(str::to_owned),
         }
     }
 
-    /// Puts the JSON of what was typed where it belongs, if it was.
+    /// Puts the JSON of the typed text where it belongs, if anything was typed.
     pub(super) fn put(&self, matches: &ArgMatches, members: &mut Members) -> Result<(), Failure> {
-        let read = |read: Read| self.typed(matches).map(read).transpose();
+        let read = |read: ReadFlag| self.typed(matches).map(read).transpose();
         let json = match self.form {
-            Form::Text => Ok(self.typed(matches).map(text)),
-            Form::Number => read(digits),
-            Form::Whole => read(whole),
-            Form::Read(reader) => read(reader),
-            Form::Says(word) => Ok(matches.get_flag(self.id()).then(|| word.to_owned())),
-            Form::File => {
+            FlagForm::Text => Ok(self.typed(matches).map(text)),
+            FlagForm::Number => read(digits),
+            FlagForm::Whole => read(whole),
+            FlagForm::Read(reader) => read(reader),
+            FlagForm::Says(word) => Ok(matches.get_flag(self.id()).then(|| word.to_owned())),
+            FlagForm::File => {
                 let file = matches.get_one::<PathBuf>(self.id());
                 Ok(file.map(|file| json(file)).transpose()?)
             }
-            Form::List => {
+            FlagForm::List => {
                 let words: Vec<String> = self.all(matches).map(|word| text(word)).collect();
                 Ok((!words.is_empty()).then(|| format!("[{}]", words.join(","))))
             }
-            Form::Pairs | Form::Nulls => self.put_pairs(matches, members).map(|()| None),
+            FlagForm::Pairs | FlagForm::Nulls => self.put_pairs(matches, members).map(|()| None),
         };
         let json = json.map_err(|why| Failure::Usage(format!("--{} {why}", self.id())))?;
         members.put(&self.name, json);
@@ -141,7 +140,7 @@ impl Field {
     fn put_pairs(&self, matches: &ArgMatches, members: &mut Members) -> Result<(), String> {
         for typed in self.all(matches) {
             let pair = match self.form {
-                Form::Nulls => Some((typed.as_str(), "null".to_owned())),
+                FlagForm::Nulls => Some((typed.as_str(), "null".to_owned())),
                 _ => typed.split_once('=').map(|(key, value)| (key, text(value))),
             };
             let (key, json) =
@@ -171,7 +170,7 @@ fn whole(typed: &str) -> Result<String, String> {
     number.map_err(|_| format!("is \"{typed}\"; it must be a whole number"))
 }
 
-/// JSON in a file, exactly as it is there.
+/// JSON from a file, unchanged.
 fn json(file: &Path) -> Result<String, Failure> {
     let text = files::text(file, REQUEST_BYTES)?;
     let json = RawValue::from_string(text)
@@ -179,7 +178,7 @@ fn json(file: &Path) -> Result<String, Failure> {
     Ok(json.get().to_owned())
 }
 
-/// Names of fields between backticks, as flags.
+/// Replaces field names between backticks with their flags.
 fn in_flags(about: &str) -> String {
     let parts = about.split('`').enumerate();
     let parts = parts.map(|(index, part)| match index % 2 {
@@ -189,7 +188,7 @@ fn in_flags(about: &str) -> String {
     parts.collect()
 }
 
-/// `eventDate` as `event-date`.
+/// Turns `eventDate` into `event-date`.
 pub(super) fn kebab(name: &str) -> String {
     let mut out = String::with_capacity(name.len() + 4);
     for c in name.chars() {

@@ -1,4 +1,4 @@
-//! A small ledger and the packets of its bookings, made without a store: fixed salts, fixed times.
+//! A small ledger and the packets of its bookings, made without a store, with fixed salts and times.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
 
-use crate::evidence::facts::{Created, Fact, LeafPlace, Logged, Protected, Resolved, Settled};
+use crate::evidence::facts::{
+    CreationFact, Fact, LeafPlace, Logged, NotificationFact, ProtectionFact, ResolutionFact,
+};
 use crate::evidence::frozen::policy_summary;
 use crate::evidence::packet::*;
-use crate::evidence::summary::{Material, summarize};
+use crate::evidence::summary::{SummaryInput, summarize};
 use crate::evidence::{
-    Acceptance, BookingState, FrozenTerms, Notification, NotificationOutcome, Packet, Rescheduled,
+    Acceptance, BookingState, FrozenTerms, Notification, NotificationOutcome, Packet,
+    RescheduleFact,
 };
 use crate::ledger::event::{field_digest, salts};
 use crate::ledger::hash::Hash;
@@ -34,22 +37,22 @@ pub struct Fixture {
     lie: Option<Lie>,
 }
 
-/// What a dishonest service writes to its own ledger about a cancellation.
+/// What a dishonest service writes to its own ledger.
 #[derive(Debug, Clone, Copy)]
 pub enum Lie {
-    /// Another refund than the policy gives.
+    /// A refund other than the policy's.
     Refund(Amount),
-    /// Other sums than those decided.
+    /// Amounts other than those decided.
     Decision(Amount),
-    /// That evidence came, which nothing was evaluated with.
+    /// Evidence that was not part of the evaluation.
     Evidence,
     /// Another step reached before the event was moved.
     Reached(Amount),
     /// Another schedule after the event was moved.
     Moved,
-    /// That another text was accepted than was to be shown.
+    /// An acceptance of a text other than the disclosed one.
     Text,
-    /// That a notification of the protection had ended before there was one.
+    /// A notification of the protection that ended before the protection.
     Early,
 }
 
@@ -87,7 +90,7 @@ impl Fixture {
         Self::made(origin, None)
     }
 
-    /// As [`Self::new`], of a service that lies.
+    /// Does the same as [`Self::new`] for a service that lies.
     pub fn lying(lie: &Lie) -> Self {
         Self::made("example.com/log", Some(*lie))
     }
@@ -107,7 +110,7 @@ impl Fixture {
         fixture.create(3, None, "2026-06-20T19:00:00.250Z", None);
         fixture.protect(1);
         fixture.protect(0);
-        // Others write to the same ledger.
+        // Other bookings write to the same ledger.
         for n in 10..14 {
             fixture.create(n, Some("firm"), "2026-06-20T19:00:00+02:00", None);
         }
@@ -140,7 +143,7 @@ impl Fixture {
         fixture.create(24, Some("firm"), "2026-06-20T19:00:00-04:00", zone);
         fixture.reschedule(11, "2026-05-24T00:00:00Z", "2026-12-24T18:00", None);
         fixture.cancel(11, Actor::Organizer, Some(Reason::Illness));
-        // One notification given up and accepted later, one accepted at once, one under way.
+        // One notification was given up and accepted later, one was accepted at once, one is still open.
         fixture.create(25, Some("firm"), "2026-06-20T19:00:00-04:00", zone);
         fixture.attempt(12, EventType::BookingCreated, Some("timeout"));
         fixture.attempt(12, EventType::BookingCreated, Some("payload_too_large"));
@@ -169,7 +172,7 @@ impl Fixture {
         self.tree.size()
     }
 
-    /// A booking that is recorded only.
+    /// A booking that was only recorded.
     pub fn recorded(&self) -> Packet {
         self.packet(&self.kept[3])
     }
@@ -194,12 +197,12 @@ impl Fixture {
         self.packet(&self.kept[7])
     }
 
-    /// A recorded booking that was canceled, with a person still to decide.
+    /// A recorded booking that was canceled and waits for a decision.
     pub fn pending(&self) -> Packet {
         self.packet(&self.kept[8])
     }
 
-    /// A protected booking that was canceled, and a person decided.
+    /// A protected booking that was canceled and decided.
     pub fn decided(&self) -> Packet {
         self.packet(&self.kept[9])
     }
@@ -209,12 +212,12 @@ impl Fixture {
         self.packet(&self.kept[10])
     }
 
-    /// A booking whose event was moved, and that was canceled then.
+    /// A booking whose event was moved, and that was canceled afterwards.
     pub fn moved_and_canceled(&self) -> Packet {
         self.packet(&self.kept[11])
     }
 
-    /// A booking that was protected and canceled, and whose partner was told, or not.
+    /// A booking that was protected and canceled, with deliveries in several states.
     pub fn notified(&self) -> Packet {
         self.packet(&self.kept[12])
     }
@@ -243,7 +246,7 @@ impl Fixture {
         };
         let terms = Terms::freeze(policy, &booked, MissingZone::Refuse).unwrap();
         let booking = booking(n, created_at, &terms, zone);
-        let fact = Created::of(&booking, FrozenTerms::of(&terms).hash());
+        let fact = CreationFact::of(&booking, FrozenTerms::of(&terms).hash());
         let stream = Sha256::digest([n])[..16].try_into().unwrap();
         let state = BookingState::recorded(fact.clone(), booking.policy);
         let mut kept = Kept {
@@ -269,7 +272,7 @@ impl Fixture {
 
     fn protect_at(&mut self, which: usize, now: Timestamp) {
         let mut kept = self.kept.remove(which);
-        let fact = Protected {
+        let fact = ProtectionFact {
             protected_at: now,
             terms_hash: FrozenTerms::of(&kept.terms).hash(),
         };
@@ -281,8 +284,8 @@ impl Fixture {
         self.kept[which].attempt(event_type, 5, error);
     }
 
-    /// A protected booking that was canceled and decided, and of each of whose events as many deliveries were given up and
-    /// accepted later as an event can have.
+    /// A protected booking that was canceled and decided. Each of its events has the maximum number of deliveries, all
+    /// given up and accepted later.
     pub fn crowded(&mut self) -> Packet {
         let which = self.kept.len();
         let zone = Some("America/New_York");
@@ -309,7 +312,7 @@ impl Fixture {
         }
     }
 
-    /// Records how the delivery ended that was attempted last.
+    /// Records the end of the delivery that was attempted last.
     fn settle(&mut self, which: usize) {
         let mut kept = self.kept.remove(which);
         let mut events: Vec<EventId> = kept.deliveries.iter().map(|d| d.event_id).collect();
@@ -336,7 +339,7 @@ impl Fixture {
                 .map(|_| hex::encode(Sha256::digest("fine"))),
         };
         delivery.recorded.push(notification.clone());
-        self.append(&mut kept, now, Settled { notification });
+        self.append(&mut kept, now, NotificationFact { notification });
         self.kept.insert(which, kept);
     }
 
@@ -357,7 +360,7 @@ impl Fixture {
             Some(Lie::Moved) => terms.schedule[0].to = terms.schedule[0].to.plus_ms(86_400_000),
             _ => {}
         }
-        let fact = Rescheduled {
+        let fact = RescheduleFact {
             rescheduled_at: now,
             event_date: terms.anchor,
             time_zone: zone,
@@ -442,7 +445,7 @@ impl Fixture {
             protected,
         );
         self.append(&mut kept, now, cancellation);
-        self.append(&mut kept, now, Resolved { resolution });
+        self.append(&mut kept, now, ResolutionFact { resolution });
         self.kept.insert(which, kept);
     }
 
@@ -462,7 +465,7 @@ impl Fixture {
             resolution.evaluation.refund = Some(refund);
             resolution.summary = resolution.evaluation.summary();
         }
-        self.append(&mut kept, now, Resolved { resolution });
+        self.append(&mut kept, now, ResolutionFact { resolution });
         self.kept.insert(which, kept);
     }
 
@@ -497,7 +500,7 @@ impl Fixture {
             .last()
             .map_or(Hash::ZERO, |entry| leaf_hash(&entry.leaf));
         let seq = kept.entries.len() as u64;
-        // As the service does: no entry has an earlier time than the one before it.
+        // Like the service: no entry has an earlier time than the one before it.
         let before = kept.entries.last().map(|entry| entry.logged.place.at);
         let now = before.map_or(now, |before| now.max(before));
         let leaf = Leaf {
@@ -519,7 +522,7 @@ impl Fixture {
         }
         self.roots.push(self.tree.root());
         let logged = Logged { place, fact };
-        // The facts of an honest service make a booking; those of a liar are for the verifier to judge.
+        // The facts of an honest service form a booking; those of a liar are left to the verifier.
         let applied = match logged.fact {
             Fact::BookingCreated(_) => Ok(()),
             _ => kept.state.apply(logged.clone()),
@@ -582,7 +585,7 @@ impl Fixture {
                 history: Vec::new(),
             });
         }
-        let summary = summarize(&Material {
+        let summary = summarize(&SummaryInput {
             origin: self.signer.name(),
             created_at,
             booking,
@@ -653,12 +656,12 @@ pub(crate) fn booking(n: u8, created_at: Timestamp, terms: &Terms, zone: Option<
 }
 
 impl Kept {
-    /// The id of an event of this type, which was made when it happened.
+    /// The id of an event of this type, made when the event happened.
     fn event_id(&self, event_type: EventType) -> EventId {
         let booking = &self.state.booking;
         let made_at = match event_type {
             EventType::BookingCreated => Some(booking.created_at),
-            // One that was told too early was made an hour ago.
+            // An event that is recorded too early was made an hour ago.
             EventType::BookingProtected => (booking.protected_at).or(Some(booking.created_at)),
             EventType::ResolutionCreated => self.state.resolution().map(Resolution::made_at),
         };

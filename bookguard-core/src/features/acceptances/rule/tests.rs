@@ -61,11 +61,12 @@ fn an_acceptance_is_one_entry_and_the_same_again_repeats_it() {
     };
     assert_eq!(entry.fact.kind, LeafKind::TermsAccepted);
     assert_eq!((changes.len(), accepted.receipt.leaf_index), (2, 10));
+    assert_eq!(tree_of(&accepted.receipt), HEAD);
     let acceptance = &accepted.acceptance;
     assert_eq!(acceptance.accepted_at, at(NOW));
     assert_eq!(acceptance.disclosure_version, told(&work).version);
     apply_all(&mut work, &changes);
-    // Where and with what tell nothing apart.
+    // The address and the program do not distinguish acceptances.
     let again = AcceptanceRequest {
         ip: None,
         user_agent: None,
@@ -84,7 +85,7 @@ fn an_acceptance_is_one_entry_and_the_same_again_repeats_it() {
     };
     assert_eq!(done(&mut work, NOW, talent).receipt.leaf_index, 11);
 
-    // After a move it is another text; what was accepted stays what it was.
+    // After a move, the text is another one; the acceptance stays.
     rescheduled(&mut work, NOW, ask_to_reschedule("2026-10-20T19:00"));
     let error = accept(
         &work,
@@ -132,7 +133,7 @@ fn what_cannot_be_accepted_is_refused_by_its_code() {
     ] {
         assert_eq!(accept(&work, NOW, ask).unwrap_err().code, code);
     }
-    // Clocks of checkouts may be some minutes off.
+    // The clocks of checkouts may be some minutes off.
     for instant in ["2026-06-01T00:05:00.500Z", "2026-01-10T14:55:00Z"] {
         accept(&work, NOW, with(&|ask| ask.at = at(instant))).unwrap();
     }

@@ -1,4 +1,4 @@
-//! How many keys there may be, and which key may end which.
+//! How many keys there may be, and which key may revoke which.
 
 use crate::features::fixture::*;
 
@@ -93,7 +93,7 @@ fn a_key_cannot_revoke_a_stronger_key_or_the_last_that_manages_keys() {
         for (n, words) in (10..).zip(&others) {
             add(n, 1, words, None);
         }
-        // Neither of these takes the last one's place.
+        // Neither of these replaces the last key.
         add(20, 1, all, Some(NOW));
         add(21, 9, all, None);
         let revoke = command(RevokeApiKey {

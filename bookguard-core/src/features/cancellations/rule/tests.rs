@@ -58,7 +58,7 @@ fn a_cancellation_is_two_entries_one_resolution_and_one_event() {
         let leaf = Leaf::parse(&resolved.leaf).unwrap();
         assert_eq!((leaf.prev, leaf.t), (canceled.hash, at(TERM_TIME).ms()));
         assert_eq!(Leaf::parse(&canceled.leaf).unwrap().prev, Hash([7; 32]));
-        // What is told to the partner is in the note's absence: no personal data leaves the booking's own entry.
+        // The partner's event leaves out the note: no personal data leaves the booking's own entry.
         assert!(canceled.fact.members.contains("a note"));
         assert!(!resolved.fact.members.contains("a note"));
 
@@ -87,15 +87,7 @@ fn a_cancellation_is_two_entries_one_resolution_and_one_event() {
         let chain = &work.chains[&booking_id()];
         assert_eq!((chain.entries, chain.tip), (3, resolved.hash));
         assert_eq!(work.size, 12);
-        let protect = ProtectBooking {
-            partner_id: partner_id(),
-            booking_id: booking_id(),
-            event_id: id(40),
-            lease: 1,
-            seed: [1; 32],
-            evidence_url: String::new(),
-        };
-        let again = decide(&work, &command(protect));
+        let again = decide(&work, &command(protecting()));
         assert_eq!(refusal(again), "booking_canceled");
     }
 }
@@ -158,7 +150,7 @@ fn the_same_cancellation_repeats_and_any_other_conflicts() {
             false,
         ),
     ] {
-        // However late it comes.
+        // However late the repeat comes.
         let again = CancelBooking {
             resolution: new_resolution(30),
             ..canceling(ask)
@@ -317,6 +309,10 @@ fn an_unexpected_result_is_shown_and_changes_nothing() {
             expecting(Some(60_025), Some(ResolutionPath::FullRefund), None),
             true,
         ),
+        (
+            expecting(None, Some(ResolutionPath::ManualReview), None),
+            true,
+        ),
         (expecting(Some(60_025), None, Some(other)), true),
     ] {
         let mut work = work_with(state(Some("firm"), BookingStatus::Protected));
@@ -324,7 +320,7 @@ fn an_unexpected_result_is_shown_and_changes_nothing() {
         let answer = cancel(&work, TERM_TIME, ask.clone());
         if !changed {
             apply(&mut work, TERM_TIME, canceling(ask));
-            // A replay is held to it as well.
+            // A repeat must match the expectation as well.
             let lie = expecting(Some(1), None, None);
             let error = cancel(&work, TERM_TIME, lie).unwrap_err();
             assert_eq!(error.code, "quote_changed");
@@ -406,10 +402,23 @@ fn a_review_cancels_all_the_same_and_is_decided_once() {
         let shown = error.obstacle.unwrap().resolution_id;
         assert_eq!(shown, Some(decided.resolution_id));
     }
-    // The cancellation itself repeats as what it has become.
-    let (changes, again) = cancel(&work, TERM_TIME, storm).unwrap();
-    assert!(changes.is_empty());
-    assert_eq!(again.resolution_id, decided.resolution_id);
+    // The cancellation itself repeats as what it has become, also for whoever expected a review.
+    for (path, repeats) in [
+        (None, true),
+        (Some(ResolutionPath::ManualReview), true),
+        (Some(ResolutionPath::PartialRefund), true),
+        (Some(ResolutionPath::FullRefund), false),
+    ] {
+        let mut again = storm.clone();
+        again.expected.resolution_path = path;
+        match cancel(&work, TERM_TIME, again) {
+            Ok((changes, again)) => {
+                assert!(repeats && changes.is_empty(), "{path:?}");
+                assert_eq!(again.resolution_id, decided.resolution_id);
+            }
+            Err(error) => assert_eq!((repeats, &*error.code), (false, "quote_changed")),
+        }
+    }
 }
 
 #[test]

@@ -1,11 +1,11 @@
-//! Deliveries that are given back, and those that are taken back.
+//! Deliveries that are released, and those whose leases are ended.
 
 use crate::engine::command::{HeldDelivery, Reclaim};
 use crate::engine::lease::{self, Node};
 use crate::features::fixture::*;
 use crate::limits::{LEASE_MS, LEASE_SKEW_MS};
 
-/// The delivery of event 5 to endpoint 7, as the batch sees it, and that it was loaded as held too long.
+/// The delivery of event 5 to endpoint 7 as the batch sees it, loaded as one whose lease lapsed.
 fn lapsed(due: i64, lease: Option<i64>) -> BatchState {
     let mut state = with_delivery(delivery(DeliveryPhase::Failed, Some(due), lease));
     state.lapsed.insert((id(5), id(7)));
@@ -26,7 +26,7 @@ fn reclaim(from: Reclaim) -> Envelope<()> {
     command(ReclaimDeliveries { from })
 }
 
-/// When the delivery is due once it is in nobody's hands; the rest of it must be as it was.
+/// When the delivery is due once it has no lease; everything else must be unchanged.
 fn freed(state: &BatchState, command: &Envelope<()>) -> Option<i64> {
     let before = state.deliveries[&(id(5), id(7))];
     let changes = changes(decide(state, command));
@@ -70,7 +70,7 @@ fn a_lease_is_taken_back_from_its_end_on_and_not_before() {
         let expected = taken.then_some(due);
         assert_eq!(freed(&lapsed(due, lease), &ended_now), expected, "{due}");
     }
-    // One that would have gone on, of a holder that is gone: due now, not when it would have ended.
+    // The holder of a lease that has not lapsed is gone: due now, not when the lease would have lapsed.
     let ended = NOW.plus_ms(100);
     let gone = reclaim(Reclaim::EndedBy(ended));
     assert_eq!(freed(&lapsed(now + 100, Some(3)), &gone), Some(now));
@@ -116,11 +116,11 @@ fn what_one_command_frees_the_next_of_the_batch_may_take_once() {
 fn deliveries_postponed_by_a_fast_clock_wait_as_long_from_now_on() {
     let now = NOW.ms();
     let hours = 3_600_000;
-    // (reckoned so long after now, to wait so long, lease, waits so long from now on)
+    // (computed so long after now, waits so long, lease, waits so long from now on)
     for (since, wait, lease, after) in [
         (2 * hours, hours, None, Some(hours)),
         (2 * hours, 0, None, Some(0)),
-        // Taken back after its lease had ended.
+        // Reclaimed after its lease had lapsed.
         (2 * hours, -9, None, Some(-9)),
         (2 * hours, LEASE_MS, Some(3), Some(LEASE_MS)),
         (LEASE_SKEW_MS + 1, hours, None, Some(hours)),
@@ -139,7 +139,7 @@ fn deliveries_postponed_by_a_fast_clock_wait_as_long_from_now_on() {
             ..before
         });
         let found = changes.iter().map(|change| match change {
-            // Whoever holds it is not given it a second time.
+            // The holder of a lease does not get the delivery a second time.
             Change::DeliveryRenewed { state, .. } => *state,
             other => panic!("{other:?}"),
         });

@@ -1,4 +1,4 @@
-//! The end of a delivery is an entry of its booking: when there is one, and where it stands.
+//! When the end of a delivery is an entry of its booking, and where that entry is.
 
 use crate::engine::change::Entry;
 use crate::features::fixture::*;
@@ -78,7 +78,7 @@ fn what_is_recorded_is_what_happened() {
         "eventId": event_id,
         "type": "booking.created",
         "seq": 1,
-        // Of the bytes `{}`.
+        // The hash of the bytes `{}`.
         "bodySha256": "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a",
         "endpointId": endpoint_id,
         "outcome": "given_up",

@@ -1,4 +1,4 @@
-//! Endpoints that fail, are suspended, tried again and resumed.
+//! Endpoints that fail, are suspended, probed and resumed.
 
 use crate::engine::command::NewEvent;
 use crate::features::fixture::*;
@@ -22,7 +22,7 @@ fn suspended(probe_ms: i64) -> EndpointHealth {
     }
 }
 
-/// A batch with one due delivery to endpoint 7, which has this health, as a batch that claims and settles loads it.
+/// A batch with one due delivery to endpoint 7 with this health, loaded as for a claim and a settlement.
 fn with_health(health: EndpointHealth) -> BatchState {
     let mut work = with_delivery(delivery(DeliveryPhase::Failed, Some(0), None));
     let partner = work.partners.get_mut(&id(1)).unwrap();
@@ -32,12 +32,12 @@ fn with_health(health: EndpointHealth) -> BatchState {
     work
 }
 
-/// Attempts the delivery to endpoint 7 under a lease of its own and settles it.
+/// Attempts the delivery to endpoint 7 under its own lease and settles it.
 fn attempted(
     work: &mut BatchState,
     ms: i64,
     class: Option<FailureClass>,
-) -> Option<EndpointTurned> {
+) -> Option<EndpointStatusChange> {
     let state = work.deliveries.get_mut(&(id(5), id(7))).unwrap();
     state.lease = Some(77);
     let mut settle = settling(NOW.plus_ms(ms), 77, state.attempts + 1, class);
@@ -73,7 +73,7 @@ fn ten_failures_in_a_row_are_a_warning_and_five_days_of_them_suspend_said_once_e
         SUSPENDED_AFTER_MS + 1,
     ]) {
         let reply = attempted(&mut work, ms, failure);
-        if let Some(EndpointTurned { from, health, .. }) = reply {
+        if let Some(EndpointStatusChange { from, health, .. }) = reply {
             told.push((ms, from, health.status, health.failures, health.probe_at));
         }
     }
@@ -85,11 +85,11 @@ fn ten_failures_in_a_row_are_a_warning_and_five_days_of_them_suspend_said_once_e
             (SUSPENDED_AFTER_MS, Failing, Suspended, 14, probe_at),
         ]
     );
-    // The first that arrives ends it.
+    // The first success ends the suspension.
     let reply = attempted(&mut work, SUSPENDED_AFTER_MS + 2, None);
     assert!(matches!(
         reply,
-        Some(EndpointTurned { from: Suspended, health, .. }) if health == EndpointHealth::of(Active)
+        Some(EndpointStatusChange { from: Suspended, health, .. }) if health == EndpointHealth::of(Active)
     ));
     assert_eq!(work.partners[&id(1)].endpoints[0].status, Active);
 }
@@ -196,11 +196,11 @@ fn the_pause_of_a_suspended_endpoint_grows_with_its_failures() {
 fn what_fails_while_it_is_suspended_uses_nothing_up_and_waits_for_the_next_try() {
     use FailureClass::{OurFault, PayloadTooLarge, Timeout};
     let old = OUR_FAULTS_FREE_MS + 1;
-    // (charged before, failure, age of the event, charged afterwards, due so long after)
+    // (charged before, failure, age of the event, charged afterwards, due after)
     for (counted_attempts, class, age, after, due) in [
         (0, Timeout, 0, 0, Some(0)),
         (9, Timeout, old, 9, Some(0)),
-        // One that was given up and is tried by hand stays given up.
+        // A delivery that was given up and is retried by hand stays given up.
         (10, Timeout, 0, 10, None),
         (9, PayloadTooLarge, 0, 9, None),
         (9, OurFault, 0, 9, Some(30_000)),
@@ -261,7 +261,7 @@ fn an_unverified_address_has_one_delivery_in_flight() {
         unverified_since: Some(NOW),
         ..EndpointHealth::of(Active)
     };
-    // Taken by one claim, and by no other until it is known what came of it.
+    // Taken by one claim, and by no other until its outcome is known.
     let mut work = with_health(unverified);
     let taken = |work: &mut BatchState, ms| {
         let changes = changes(decide(work, &claim(ms)));
@@ -288,7 +288,7 @@ fn an_unverified_address_has_one_delivery_in_flight() {
     attempted(&mut work, 6 + UNVERIFIED_MS, None);
     assert_eq!(work.health[&id(7)], EndpointHealth::of(Active));
 
-    // What began before every node knew its address says nothing of this one.
+    // An attempt that began before every node knew the address says nothing about it.
     let moved = EndpointHealth {
         unverified_since: Some(NOW.plus_ms(MOVED_MS)),
         ..EndpointHealth::of(Active)
@@ -304,7 +304,7 @@ fn an_unverified_address_has_one_delivery_in_flight() {
     let endpoint = endpoint(7, &[]).with_health(moved);
     assert!(endpoint.has_moved_since(NOW.plus_ms(-1)) && !endpoint.has_moved_since(NOW));
 
-    // Another address is to be verified, the same one is not.
+    // A new address must be verified, the same one need not.
     for (url, verifies, expected) in [
         ("https://other.example/", true, Some(NOW.plus_ms(MOVED_MS))),
         ("https://other.example/", false, None),
@@ -385,6 +385,9 @@ fn a_partner_can_resume_a_suspended_endpoint_or_change_its_address() {
 fn a_retry_that_is_left_to_a_claim_lets_a_suspended_endpoint_be_tried_now() {
     let mut work = with_health(suspended(60_000));
     work.room.clear();
+    let another = endpoint(8, &[EventType::BookingProtected]).with_health(suspended(60_000));
+    let partner = work.partners.get_mut(&id(1)).unwrap();
+    partner.endpoints.push(another.clone());
     let retry = command(RetryEvent {
         partner_id: id(1),
         event_id: id(5),
@@ -393,6 +396,7 @@ fn a_retry_that_is_left_to_a_claim_lets_a_suspended_endpoint_be_tried_now() {
     for change in changes(decide(&work, &retry)) {
         work.apply(&change);
     }
+    assert_eq!(work.partners[&id(1)].endpoints[1], another, "not asked for");
     let state = work.deliveries[&(id(5), id(7))];
     assert_eq!((state.due, state.lease), (Some(NOW), None));
     let claimed = changes(decide(&work, &claim(0)));
@@ -451,7 +455,7 @@ fn a_partner_cannot_speed_up_deliveries_to_an_unverified_endpoint() {
             Active,
             Some(late),
         ),
-        // The first move of one that was verified is tried at once.
+        // The first move of a verified endpoint is tried at once.
         (EndpointHealth::of(Active), None, other, Active, None),
     ] {
         let moved = url.map(|_| true);
@@ -501,7 +505,7 @@ fn retries_by_hand_wait_for_their_turn_where_nothing_was_accepted_yet() {
     assert!(pauses.min().unwrap() >= UNVERIFIED_MS, "{sent:?}");
     assert_eq!(sent.len(), 6, "{sent:?}");
 
-    // One that waits for its turn is retried as often as anybody likes, and its schedule is as long as before.
+    // A delivery that waits for its turn can be retried any number of times, and its schedule stays as long as before.
     let mut work = with_health(EndpointHealth {
         probe_at: Some(NOW.plus_ms(UNVERIFIED_MS)),
         ..unverified
@@ -513,7 +517,7 @@ fn retries_by_hand_wait_for_their_turn_where_nothing_was_accepted_yet() {
     }
     let state = work.deliveries[&(id(5), id(7))];
     assert_eq!((state.counted_attempts, state.lease), (4, None));
-    // A suspended one is tried soon, not in hours, and not at once.
+    // A suspended endpoint is tried soon: not in hours, but not at once either.
     for (unverified_since, next) in [(None, 0), (Some(NOW), UNVERIFIED_MS)] {
         let mut work = with_health(EndpointHealth {
             unverified_since,

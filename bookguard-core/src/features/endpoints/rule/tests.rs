@@ -1,4 +1,4 @@
-//! Endpoints changed and brought back, and secrets that replace each other.
+//! Endpoints that are changed and enabled again, and secrets that replace each other.
 
 use crate::features::endpoints::NewSecret;
 use crate::features::endpoints::secrets::RotateSecret;
@@ -20,7 +20,7 @@ fn secret(n: u8) -> NewSecret {
     }
 }
 
-/// With a secret of its own, or without one.
+/// A change that gives the endpoint its own secret, or takes it away.
 fn own(secret: Option<NewSecret>) -> UpdateEndpoint {
     let changes = EndpointChanges {
         own_secret: Some(secret.is_some()),
@@ -188,7 +188,8 @@ fn a_deleted_endpoints_secrets_are_forgotten_with_it() {
         partner_id: id(1),
         endpoint_id: id(7),
     };
-    done(&mut work, &at(6, delete));
+    let (_, deleted) = done(&mut work, &at(6, delete));
+    assert!(!deleted.enabled);
     assert!(work.secrets.values().all(Vec::is_empty));
 }
 
@@ -197,18 +198,19 @@ fn a_rotation_names_the_moment_and_the_last_made_wins_whatever_the_clocks_say() 
     let owner = *PartnerId::new(NOW, [1; 10]).as_bytes();
     let mut work = with_endpoint(EndpointStatus::Active);
     work.secrets.insert(owner, vec![SecretTerm::at_once(NOW)]);
-    let (_, reply) = done(&mut work, &at(10, rotate(None, 1, HOUR)));
+    let (changes, reply) = done(&mut work, &at(10, rotate(None, 1, HOUR)));
     assert_eq!(reply.switches_at, NOW.plus_ms(10 + HOUR));
+    assert_eq!(changes.len(), 1, "nothing has signed its last: {changes:?}");
     // A node whose clock is behind.
     let (_, reply) = done(&mut work, &at(3, rotate(None, 2, 2 * HOUR)));
     assert_eq!(reply.switches_at, NOW.plus_ms(11 + 2 * HOUR));
     let made: Vec<i64> = work.secrets[&owner].iter().map(|t| t.made.ms()).collect();
     assert_eq!(made, [0, 10, 11]);
-    // The first has signed its last.
+    // The first secret no longer signs.
     let (_, _) = done(&mut work, &at(HOUR + 10, rotate(None, 3, HOUR)));
     let made: Vec<i64> = work.secrets[&owner].iter().map(|t| t.made.ms()).collect();
     assert_eq!(made, [10, 11, HOUR + 10]);
-    // At once ends them all.
+    // A rotation without overlap ends all of them.
     done(&mut work, &at(HOUR + 11, rotate(None, 4, 0)));
     assert_eq!(
         work.secrets[&owner],
@@ -249,7 +251,7 @@ fn a_test_changes_nothing_and_is_only_for_an_endpoint_that_is_there() {
 }
 
 #[test]
-fn endpoints_are_limited() {
+fn endpoints_are_limited_and_new_ones_need_room() {
     let create = command(CreateEndpoint {
         partner_id: id(1),
         endpoint: endpoint(99, &[]),
@@ -270,6 +272,10 @@ fn endpoints_are_limited() {
         refusal(decide(&work(PartnerStatus::Active, full), &create)),
         "too_many_endpoints"
     );
+    assert!(waits_for_room(
+        &work(PartnerStatus::Active, vec![]),
+        &create
+    ));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Retries by hand.
+//! Manual retries.
 
 use crate::features::fixture::*;
 
@@ -124,11 +124,15 @@ fn a_retry_without_room_waits_its_turn_like_any_other() {
         event_id: id(5),
         lease: 99,
     });
-    let mut state = with_delivery(delivery(DeliveryPhase::Failed, Some(9_000), None));
-    state.room.insert(id(7), 0);
-    let moved = changes(decide(&state, &retry));
-    let Change::DeliveryUpdated { state: after, .. } = &moved[0] else {
-        panic!("{moved:?}")
-    };
-    assert_eq!((after.due, after.lease), (Some(NOW), None));
+    // One that is due already, or was given up, keeps its place in the schedule.
+    for (due, counted) in [(Some(9_000), 0), (Some(0), 1), (Some(-1), 1), (None, 1)] {
+        let mut state = with_delivery(delivery(DeliveryPhase::Failed, due, None));
+        state.room.insert(id(7), 0);
+        let moved = changes(decide(&state, &retry));
+        let Change::DeliveryUpdated { state: after, .. } = &moved[0] else {
+            panic!("{moved:?}")
+        };
+        assert_eq!((after.due, after.lease), (Some(NOW), None), "{due:?}");
+        assert_eq!((after.since, after.counted_attempts), (Some(NOW), counted));
+    }
 }

@@ -1,4 +1,4 @@
-//! A log that lost what was published: nothing may be asked of it but to accept the loss, and no other loss than this.
+//! A log that lost published entries accepts a single command: to accept exactly this loss.
 
 use crate::evidence::Continuation;
 use crate::features::fixture::*;
@@ -53,7 +53,7 @@ fn everything_is_refused_even_an_answer_that_is_remembered() {
     let refused = (Kind::Unavailable, "ledger_rolled_back".to_owned());
     work.prior.insert(
         [1; 32],
-        Prior::Stored {
+        RememberedAnswer::Stored {
             request: [1; 32],
             answer: Arc::from(&b"answer"[..]),
         },

@@ -1,9 +1,5 @@
-//! Quotas as tables, and at the brink within a batch.
+//! Quotas as tables, and at their limit within a batch.
 
-use crate::engine::command::{NewBooking, NewEvent};
-use crate::entropy;
-use crate::evidence::facts::{Created, Fact, SealedFact};
-use crate::features::bookings::{BookingCreated, CreateBooking};
 use crate::features::fixture::*;
 use crate::features::partners::SetQuota;
 
@@ -12,32 +8,6 @@ const DAY: i64 = 24 * 60 * 60 * 1000;
 /// Noon of a day.
 fn noon(day: i64) -> Timestamp {
     NOW.plus_ms(day * DAY + DAY / 2)
-}
-
-/// A booking of a hundred bytes.
-fn booking(at: Timestamp) -> Envelope<BookingCreated> {
-    let made = state(None, BookingStatus::Created);
-    let fact = Fact::from(Created::of(&made.booking, made.terms_hash.clone()));
-    let fact = SealedFact {
-        members: "f".repeat(60),
-        ..fact.seal(entropy::bytes()).unwrap()
-    };
-    let new = NewBooking {
-        policy_set: None,
-        body: String::new(),
-        terms_body: "t".repeat(40),
-        stream: entropy::bytes(),
-        fact: Arc::new(fact),
-        event: NewEvent {
-            event_id: EventId::new(at, entropy::bytes()),
-            event_type: EventType::BookingCreated,
-            head: "{".to_owned(),
-            lease: 5,
-        },
-        booking: made.state.booking,
-        terms: made.terms,
-    };
-    Envelope::new(at, CreateBooking(Arc::new(new)))
 }
 
 /// A partner that has 10 bookings of 1,000 bytes and caused 20 events on day 5.
@@ -108,7 +78,7 @@ fn a_booking_is_refused_beyond_its_partners_quota_and_no_sooner() {
         ),
         (events(20), none, 5, Some("begins at 1970-01-07T00:00:00")),
         (events(20), none, 6, None),
-        // A node whose clock is behind is in the day that has begun.
+        // A node whose clock is behind counts on the current day.
         (events(20), none, 4, Some("begins at 1970-01-07T00:00:00")),
         (events(20), bookings(11), 5, Some("events a day")),
     ] {
@@ -230,6 +200,7 @@ fn a_quota_is_changed_where_it_is_named() {
         let quota = work.partners[&id(1)].quota;
         assert_eq!((quota.bookings, quota.bytes), expected);
     }
+    assert!(!waits_for_room(&work, &set(Some(None), None)));
     let nobody = decide(&BatchState::default(), &set(None, None));
     assert_eq!(refusal(nobody), "not_found");
 }

@@ -1,21 +1,44 @@
-//! Who is approved.
+//! Who is registered, and who is approved.
 
 use crate::features::fixture::*;
+use crate::features::partners::RegisterPartner;
 
-#[test]
-fn only_a_pending_partner_is_approved() {
-    let reply = Registration {
+fn registration(status: PartnerStatus) -> Registration {
+    Registration {
         partner_id: id(1),
         name: "Acme".to_owned(),
-        status: PartnerStatus::Active,
+        status,
         api_key_id: None,
         api_key: None,
         signing_secret: None,
-    };
+    }
+}
+
+#[test]
+fn a_partner_is_registered_with_its_first_key_or_waits_for_it() {
+    for (status, keys) in [(PartnerStatus::Active, 1), (PartnerStatus::Pending, 0)] {
+        let register = command(RegisterPartner {
+            partner: partner(status, vec![]).partner,
+            secret: vec![1],
+            key: (keys > 0).then(|| new_key(2)),
+            reply: registration(status),
+        });
+        assert!(waits_for_room(&BatchState::default(), &register));
+        let mut work = BatchState::default();
+        let (_, reply) = done(&mut work, &register);
+        assert_eq!((reply.partner_id, reply.status), (id(1), status));
+        let there = &work.partners[&id(1)];
+        assert_eq!((there.partner.status, there.live_keys), (status, keys));
+        assert_eq!(work.active_partner(&id(1)).is_some(), keys > 0);
+    }
+}
+
+#[test]
+fn only_a_pending_partner_is_approved() {
     let approve = command(ApprovePartner {
         partner_id: id(1),
         key: new_key(2),
-        reply,
+        reply: registration(PartnerStatus::Active),
     });
     assert_eq!(
         changes(decide(&work(PartnerStatus::Pending, vec![]), &approve)).len(),

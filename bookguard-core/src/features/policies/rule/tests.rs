@@ -1,4 +1,4 @@
-//! Versions and what a partner decides, as tables.
+//! Versions and settings, as tables.
 
 use crate::engine::command::KeptPolicy;
 use crate::features::fixture::*;
@@ -21,7 +21,7 @@ fn put(id: &str, late: u32, version: Option<u32>) -> Envelope<PolicyVersion> {
     })
 }
 
-/// Decides and applies; the answer and whether anything changed, or the refusal's code.
+/// Decides and applies. Returns the reply and whether anything changed, or the refusal's code.
 fn applied<R: Debug + 'static>(
     work: &mut BatchState,
     command: &Envelope<R>,
@@ -46,7 +46,7 @@ fn versions_are_numbered_in_the_order_they_are_decided() {
         ("house", 0, None, Ok((1, true))),
         ("house", 0, None, Ok((1, false))),
         ("house", 5, Some(1), Ok((2, true))),
-        // A change to version 1, and the same again: the first time nobody may have heard the answer.
+        // A change to version 1, sent twice: the first answer may have been lost.
         ("house", 5, Some(1), Ok((2, false))),
         ("house", 6, Some(1), Err("policy_version_conflict")),
         ("house", 6, Some(4), Err("policy_version_conflict")),
@@ -62,6 +62,8 @@ fn versions_are_numbered_in_the_order_they_are_decided() {
         let expected = expected.map_err(str::to_owned);
         assert_eq!(done(&mut work, &put(id, late, said)), expected, "step {n}");
     }
+    let ahead = decide(&work, &put("new", 0, Some(2))).unwrap_err();
+    assert!(ahead.message.contains("no version yet"), "{ahead}");
     let partner = &work.partners[&id(1)];
     assert_eq!(
         (partner.policy_set_version.versions, partner.policies.len()),
@@ -85,7 +87,7 @@ fn an_id_the_library_took_later_stays_its_partner_s() {
 }
 
 #[test]
-fn policies_and_versions_have_a_maximum_and_a_waiting_partner_has_none() {
+fn policies_and_versions_have_a_maximum_need_room_and_a_waiting_partner_has_none() {
     let mut full = work(PartnerStatus::Active, vec![]);
     for n in 0..limits::POLICIES_PER_PARTNER {
         done(&mut full, &put(&format!("p{n}"), 0, None)).unwrap();
@@ -106,6 +108,7 @@ fn policies_and_versions_have_a_maximum_and_a_waiting_partner_has_none() {
         refused("too_many_policy_versions")
     );
     assert_eq!(done(&mut full, &put("p7", 1, None)), Ok((2, false)));
+    assert!(waits_for_room(&full, &put("p7", 1, None)));
     let mut pending = work(PartnerStatus::Pending, vec![]);
     assert_eq!(
         done(&mut pending, &put("house", 0, None)),

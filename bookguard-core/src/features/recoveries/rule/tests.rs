@@ -1,12 +1,14 @@
-//! What a recovery does about each event, and which are refused.
+//! What a recovery does about each event, and which recoveries are refused.
 
 mod steps;
 
 use crate::engine::batch::LoggedEvent;
+use crate::engine::needs::Needs;
 use crate::features::fixture::*;
 use crate::features::recoveries::{ContinueRecovery, RecoverEvents};
 use crate::limits::{
-    DELIVERIES_PER_EVENT, OUR_FAULTS_FREE_MS, RECOVERED, RECOVERIES_MS, RECOVERIES_PER_DAY,
+    DELIVERIES_PER_EVENT, OUR_FAULTS_FREE_MS, RECOVERED, RECOVERIES_BEGUN, RECOVERIES_MS,
+    RECOVERIES_PER_DAY,
 };
 
 const HOUR: i64 = 60 * 60 * 1000;
@@ -23,7 +25,7 @@ fn event_id(seq: u64) -> EventId {
     Id::new(at(THEN + seq.cast_signed() * 60_000), random)
 }
 
-/// A partner with these endpoints and a log of so many events without deliveries.
+/// A partner with these endpoints and a log of this many events without deliveries.
 fn log(events: u64, endpoints: Vec<Endpoint>) -> BatchState {
     let mut work = work(PartnerStatus::Active, endpoints);
     work.partners.get_mut(&id(1)).unwrap().events = events;
@@ -46,7 +48,7 @@ fn deliver(work: &mut BatchState, seq: u64, endpoint: u8, state: DeliveryState) 
     work.deliveries.insert((event_id(seq), id(endpoint)), state);
 }
 
-/// Everything of these tests, asked for a year later.
+/// A recovery of all events of these tests, requested a year later.
 fn everything() -> Recovery {
     let now = at(THEN + 9_000 * HOUR);
     Recovery {
@@ -82,7 +84,7 @@ fn ask(recovery: Recovery) -> Envelope<Recovery> {
     )
 }
 
-/// Begins and applies; how far it came at once, and what it changed besides.
+/// Begins a recovery and applies it. Returns the recovery after its first step, and the other changes.
 fn begin(work: &mut BatchState, recovery: Recovery) -> (Recovery, Vec<Change>) {
     match decide(work, &ask(recovery)).unwrap() {
         Decision::Do { mut changes, reply } => {
@@ -188,7 +190,7 @@ fn a_recovery_delivers_where_an_event_failed_or_never_went() {
     }
 }
 
-/// The same state for another decision.
+/// A copy of the state for another decision.
 fn work_like(work: &BatchState) -> BatchState {
     BatchState {
         partners: work.partners.clone(),
@@ -204,7 +206,7 @@ fn work_like(work: &BatchState) -> BatchState {
 fn the_type_the_status_and_the_time_decide_which_events() {
     let failed = delivery(DeliveryPhase::Failed, None, None);
     let all = [Unreceived::Failed, Unreceived::NoEndpoints];
-    // Endpoint 8 takes no such events. The first failed, the second had no endpoint, the third failed.
+    // Endpoint 8 takes no such events. The first event failed, the second had no endpoint, the third failed.
     for (since, until, statuses, expected) in [
         (1, 3, &all[..], [3, 3, 3, 0]),
         (1, 3, &all[..1], [3, 2, 2, 0]),
@@ -306,12 +308,15 @@ fn an_attempt_under_way_is_left_to_end_and_what_waits_keeps_its_place() {
         deliver(&mut work, 1, 7, delivery(DeliveryPhase::Failed, due, lease));
         let (recovery, changes) = begin(&mut work, everything());
         assert_eq!(counts(&recovery), [1, 1, 1, 0]);
-        // Handed to nobody: what is under a lease is in somebody's hands.
+        // Not leased: only what is under a lease is renewed.
         let renewed = matches!(&changes[0], Change::DeliveryRenewed { .. });
         assert_eq!(renewed, expected.1.is_some());
         let state = work.deliveries[&(event_id(1), id(7))];
         assert_eq!((state.due.map(Timestamp::ms), state.lease), expected);
         assert_eq!((state.counted_attempts, state.begun), (0, Some(at(now))));
+        // An attempt under way waits since it began.
+        let since = if renewed { NOW } else { at(now) };
+        assert_eq!(state.since, Some(since));
     }
 }
 
@@ -361,11 +366,35 @@ fn an_event_goes_to_so_many_endpoints_and_to_no_more() {
             "{had}"
         );
     }
+    // What a retry of the same batch made counts.
+    let mut work = log(1, vec![endpoint(7, &[]), endpoint(8, &[])]);
+    let pending = delivery(DeliveryPhase::Pending, Some(0), None);
+    for gone in 0..most - 1 {
+        deliver(&mut work, 1, 100 + gone, pending);
+    }
+    work.deliveries.insert((event_id(1), id(7)), pending);
+    let only_8 = Recovery {
+        endpoint_id: Some(id(8)),
+        ..everything()
+    };
+    let (recovery, changes) = begin(&mut work, only_8);
+    assert_eq!((counts(&recovery), changes.len()), ([1, 0, 0, 1], 0));
+}
+
+#[test]
+fn some_begin_at_once_and_the_others_of_a_batch_with_their_next_step() {
+    let mut needs = Needs::default();
+    for _ in 0..RECOVERIES_BEGUN + 2 {
+        ask(everything()).command.needs(&mut needs);
+    }
+    let begun = (needs.recovering.len(), needs.log.len());
+    assert_eq!(begun, (RECOVERIES_BEGUN + 2, RECOVERIES_BEGUN));
 }
 
 #[test]
 fn one_runs_at_a_time_and_a_hundred_begin_in_a_day() {
     let mut work = log(RECOVERED as u64 + 1, vec![endpoint(7, &[])]);
+    assert!(waits_for_room(&work, &ask(everything())));
     let (running, _) = begin(&mut work, everything());
     let refused = decide(&work, &ask(everything())).unwrap_err();
     assert_eq!(refused.code, "recovery_running");

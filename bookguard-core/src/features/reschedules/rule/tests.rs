@@ -27,14 +27,15 @@ fn a_change_of_date_is_one_entry_with_the_new_terms_and_no_event() {
         assert_eq!(answer.rescheduled_at, at(BETWEEN));
         assert_eq!(answer.at, at(BETWEEN).floor_to_second());
         assert_eq!(answer.reached.unwrap().minor(), HALF);
-        // All steps after grace cost at least that from now on, the first as well.
+        // All steps after grace cost at least that from now on, including the first.
         let kept: Vec<i64> = answer
             .schedule
             .iter()
             .map(|s| s.penalty.unwrap().minor())
             .collect();
         assert_eq!(kept, [0, HALF, HALF, 120_050, 120_050]);
-        assert_eq!(answer.receipt.as_ref().unwrap().leaf_index, 10);
+        let receipt = answer.receipt.as_ref().unwrap();
+        assert_eq!((receipt.leaf_index, tree_of(receipt)), (10, HEAD));
 
         apply_all(&mut work, &changes);
         let state = &work.bookings[&booking_id()];
@@ -50,11 +51,12 @@ fn a_change_of_date_is_one_entry_with_the_new_terms_and_no_event() {
         assert_eq!(first.date, former.event_date);
         assert_eq!(state.first_date.0, former.anchor);
 
-        // What follows is judged by the new date and by what was reached.
+        // What follows is judged by the new date and by what was reached before.
         let cancel = canceling(ask_to_cancel(Actor::Organizer, Some(Reason::Illness)));
         let resolution = apply(&mut work, "2026-07-01T00:00:00Z", cancel);
         assert_eq!(resolution.evaluation.explanation.code, "RESCHEDULE_FLOOR");
         assert_eq!(resolution.evaluation.penalty.unwrap().minor(), HALF);
+        assert_eq!(resolution.evaluation.schedule, answer.schedule);
         assert_eq!(resolution.evaluation.anchor_utc, at("2026-10-20T23:00:00Z"));
     }
 }
@@ -76,7 +78,7 @@ fn the_latest_change_repeats_and_a_former_one_is_a_new_one() {
             ..first.clone()
         },
     ] {
-        // However late it comes.
+        // However late the repeat comes.
         let again = RescheduleBooking {
             seed: [9; 32],
             ..moving(again)
@@ -98,7 +100,7 @@ fn the_latest_change_repeats_and_a_former_one_is_a_new_one() {
         let error = reschedule(&work, BETWEEN, other).unwrap_err();
         assert_eq!(error.code, "event_date_unchanged");
     }
-    // Another zone moves the deadlines, back and forth moves the event.
+    // A change of zone moves the deadlines; two opposite changes of date move the event.
     let zone = RescheduleRequest {
         time_zone: Some("America/Toronto".to_owned()),
         at: None,
@@ -184,13 +186,15 @@ fn what_cannot_be_moved_is_refused_by_its_code() {
     }
     for (when, ask) in [
         (BETWEEN, agreed("2026-06-01T00:05:00Z")),
+        // In the second of the booking.
+        ("2026-01-10T15:30:00Z", agreed("2026-01-10T15:00:00Z")),
         // Days ago, but in the same step.
         (BETWEEN, agreed("2026-05-21T23:00:01Z")),
-        // A deadline lies between, but not the policy's tolerance of an hour.
-        ("2026-05-21T23:30:00Z", agreed("2026-05-21T22:59:00Z")),
+        // A deadline lies between, but no more than the hour that the policy tolerates.
+        ("2026-05-21T23:30:00Z", agreed("2026-05-21T22:30:00Z")),
         // Another node's clock is behind the one that recorded the booking.
         ("2026-01-10T14:59:00Z", with(&|_| ())),
-        // The evening fell through, and both sides agree on another one.
+        // The evening was called off, and both sides agree on another one.
         ("2026-07-04T23:00:00Z", with(&|_| ())),
         (BETWEEN, self::ask_to_reschedule("9999-12-31T23:59:59")),
     ] {
@@ -253,7 +257,7 @@ fn a_date_without_offset_needs_a_zone_that_somebody_named() {
     .unwrap();
     assert_eq!(answer.event_date, at("2026-12-21T00:00:00Z"));
     assert_eq!((answer.time_zone, answer.schedule), (None, Vec::new()));
-    // Without a policy nothing is reached, and there is no time after the start.
+    // Without a policy, nothing is reached, and there is no claim window after the start.
     assert_eq!(answer.reached.unwrap().minor(), 0);
     let late = reschedule(
         &work,

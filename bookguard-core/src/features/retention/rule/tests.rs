@@ -1,4 +1,4 @@
-//! Which events are pruned, and how far the looks have come then.
+//! Which events are pruned, and the position of the looks afterwards.
 
 use crate::engine::change::{Pruned, Sweep};
 use crate::features::fixture::*;
@@ -6,7 +6,7 @@ use crate::features::retention::PruneEvents;
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-/// Prunes event 5, which was made at [`NOW`], so many days later.
+/// Prunes event 5, which was made at [`NOW`], this many days later.
 fn prune(days: i64, before: i64, from: Sweep, to: Sweep) -> Envelope<u64> {
     let prune = PruneEvents {
         before: NOW.plus_ms(before * DAY),
@@ -92,8 +92,8 @@ fn only_an_old_event_of_which_nothing_waits_is_pruned() {
             false,
         ),
         (
-            "for nobody",
-            delivery(DeliveryPhase::Pending, Some(0), None),
+            "under way to nobody",
+            delivery(DeliveryPhase::Pending, Some(0), Some(3)),
             true,
             9,
             1,
@@ -155,7 +155,7 @@ fn the_place_moves_on_unless_another_look_came_in_between() {
             None,
         ),
         ("nowhere to", over, None, Sweep::default(), None),
-        // Retried after it was looked at.
+        // Retried after the look.
         (
             "passed over",
             waiting,

@@ -1,4 +1,4 @@
-//! A whole database beside a running service, changed behind its back and put back.
+//! A whole database beside a running service, changed behind its back and restored.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -10,7 +10,7 @@ use super::super::{Finding, LedgerReport};
 use super::fixture::{everything, open};
 use crate::service::{Closing, Service};
 
-/// A whole database, changed in place and put back.
+/// A whole database, changed in place and restored.
 pub(super) struct Bench {
     folder: tempfile::TempDir,
     clock: Arc<AtomicI64>,
@@ -25,7 +25,7 @@ impl Bench {
         Self::on(folder, clock)
     }
 
-    /// Makes more of them on copies, which have the same rows, whose ids are random, in the same order.
+    /// Returns a maker of benches on copies. Copies have the same rows with the same random ids, in the same order.
     pub fn copier(&self) -> impl Fn() -> Self + Sync + use<> {
         let (whole, clock) = (self.folder.path().to_owned(), Arc::clone(&self.clock));
         move || {
@@ -34,7 +34,7 @@ impl Bench {
                 let name = file.unwrap().file_name().into_string().unwrap();
                 let to = match name.as_str() {
                     "whole.db" => "b.db",
-                    // Key and guard.
+                    // The key and the guard.
                     name if name.starts_with("b.db.") => name,
                     _ => continue,
                 };
@@ -69,7 +69,7 @@ impl Bench {
         service.verify_ledger(false, |_, _| {}).unwrap()
     }
 
-    /// What is found after `sql` changed one row of a table; `None` when the schema does not let it.
+    /// The findings after `sql` changed one row of a table; `None` if the schema does not allow it.
     pub fn changed(&mut self, table: &str, sql: &str, args: &[&dyn ToSql]) -> Option<Vec<Finding>> {
         let changed = self.raw.execute(sql, args);
         if !matches!(changed, Ok(1..)) {
@@ -77,7 +77,7 @@ impl Bench {
         }
         let report = self.verify();
         let mut findings = report.findings;
-        // What does not fit together in time is told, too.
+        // Warnings about times count too.
         findings.extend(report.warnings);
         if findings.is_empty() {
             findings.extend(self.refusal());
@@ -89,7 +89,7 @@ impl Bench {
         Some(findings)
     }
 
-    /// What the opening of the database says.
+    /// The error from opening the database.
     fn refusal(&self) -> Option<Finding> {
         let opened = open(&self.folder.path().join("b.db"), &self.clock);
         match opened {

@@ -1,10 +1,10 @@
-//! Other values for what a database holds, each as near to the old one as can be.
+//! Other values for stored data, each as close to the old one as possible.
 
 use rusqlite::types::Value;
 
 use super::fixture::{HOUR, START_MS};
 
-/// Other values for a cell, each with the part of it that is changed: a JSON pointer in a document, else nothing.
+/// Other values for a cell, each with the part that changes: a JSON pointer in a document, otherwise nothing.
 pub(super) fn others(value: &Value) -> Vec<(String, Value)> {
     const DAY: i64 = 24 * HOUR;
     let whole = |values: Vec<Value>| {
@@ -32,7 +32,7 @@ pub(super) fn others(value: &Value) -> Vec<(String, Value)> {
                 .map(|(at, text)| (at, Value::Blob(text.into_bytes())))
                 .collect(),
             None => {
-                // The first byte twice, so that an id becomes an earlier and a later one whatever its random part is.
+                // The first byte twice, so that an id becomes both earlier and later whatever its random part is.
                 let (middle, last) = (bytes.len() / 2, bytes.len() - 1);
                 let mut flipped: Vec<Value> = [(0, 1), (0, 2), (middle, 1), (last, 1)]
                     .into_iter()
@@ -61,7 +61,7 @@ pub(super) fn others(value: &Value) -> Vec<(String, Value)> {
     }
 }
 
-/// The document with every value in it changed or removed in turn, and spelled otherwise; `None` when it is none.
+/// The document with every value changed or removed in turn, and with other spelling; `None` if it is not a document.
 fn documents(text: &str) -> Option<Vec<(String, String)>> {
     use serde_json::Value as Json;
     fn walk(value: &Json, at: &str, out: &mut Vec<String>) {
@@ -131,7 +131,8 @@ fn documents(text: &str) -> Option<Vec<(String, String)>> {
     Some(changed)
 }
 
-/// The text with `from` replaced where that makes it mean `wanted`, all else spelled as it was; empty when nowhere.
+/// The text with `from` replaced where that makes it mean `wanted`, everything else spelled as before. Empty if there
+/// is no such place.
 fn rewritten(text: &str, from: &str, to: &str, wanted: &serde_json::Value) -> String {
     let texts = text
         .match_indices(from)

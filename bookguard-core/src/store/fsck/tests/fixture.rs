@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::clock::Clock;
 use crate::engine::answers::ForgetAnswers;
-use crate::engine::command::{Answer, Command, Envelope, LeasedDelivery};
+use crate::engine::command::{Command, Envelope, LeasedDelivery, Written};
 use crate::features;
 use crate::features::bookings::BookingCreated;
 use crate::features::deliveries::{ClaimDeliveries, SettleDelivery};
@@ -81,17 +81,15 @@ impl Fixture {
             from_memory: false,
         };
         match operation::prepare::<O>(session, &request).unwrap() {
-            Action::Read(read) | Action::Long(read) => read(session).unwrap(),
-            Action::Stored { read, .. } => {
+            Action::Read { read, .. } => {
                 serde_json::from_slice(&read(session).unwrap().body).unwrap()
             }
-            Action::Unchanged(_) => unreachable!("nothing was kept"),
             Action::Watch(watch) => (watch.look)(session).unwrap(),
             Action::Write(writing) => {
                 let answer = self.service.submit(writing.command).unwrap();
                 match answer.blocking_recv().unwrap().unwrap() {
-                    Answer::Fresh(reply) => reply,
-                    Answer::Replayed(body) => serde_json::from_slice(&body).unwrap(),
+                    Written::Fresh(reply) => reply,
+                    Written::Replayed(body) => serde_json::from_slice(&body).unwrap(),
                 }
             }
         }
@@ -162,7 +160,7 @@ impl Fixture {
         );
     }
 
-    /// A booking that was protected, moved, canceled, left to a person and decided.
+    /// A booking that was protected, rescheduled, canceled, left to a person and decided.
     fn resolve(&self, session: &Session) {
         let id = self.book(session, r#","policyId":"firm""#);
         self.protect(session, &id);
@@ -181,7 +179,7 @@ impl Fixture {
         self.call::<features::cancellations::DecideResolution>(session, &pending_id, body, None);
     }
 
-    /// Has everything that was not received delivered once more, and what is at an endpoint counted, with attempts before and
+    /// Delivers everything again that was not received, and counts what is at an endpoint, with attempts before and
     /// after.
     fn recover(&self, session: &Session, (wide, narrow): (&Endpoint, &Endpoint)) {
         assert_eq!(self.attempt(narrow, Some(FailureClass::Http5xx)), 2);
@@ -214,7 +212,7 @@ impl Fixture {
         self.call::<features::endpoints::update::UpdateEndpoint>(session, &id, body, None);
     }
 
-    /// Has the guard remember entries that the database does not hold, and accepts that they are lost.
+    /// Makes the guard remember entries that the database does not hold, and accepts their loss.
     fn lose(&self, entries: u64) {
         let head = self.service.head().unwrap().seen();
         let published = PublishedHead {
@@ -223,7 +221,7 @@ impl Fixture {
         };
         let guard = Guard::open(self.service.guard_file().to_owned(), |_| {}).unwrap();
         guard.note(None, published);
-        // A reader of another process would see it with the next head it notes; the writer looks by itself.
+        // A reader of another process would see it with the next head it notes. The writer looks by itself.
         let forget = Envelope::new(self.now(), ForgetAnswers);
         let refused = self.service.submit(forget).unwrap().blocking_recv();
         let refused = refused.unwrap().unwrap_err();
@@ -235,7 +233,7 @@ impl Fixture {
         assert_eq!(self.service.rollback().unwrap(), None);
     }
 
-    /// Takes what is due at an endpoint and ends each attempt as told.
+    /// Takes what is due at an endpoint and ends each attempt as given.
     fn attempt(&self, endpoint: &Endpoint, class: Option<FailureClass>) -> usize {
         let lease = 7;
         self.tell(ClaimDeliveries {
@@ -302,8 +300,8 @@ fn answered(at: Timestamp, class: Option<FailureClass>) -> Attempt {
     }
 }
 
-/// A partner of the past: events that were delivered, one of them after a failure, refused as gone, and meant for an endpoint that
-/// is deleted; and one that still waits. All but the last are pruned by [`prune`].
+/// A partner of the past. Its events were delivered (one of them after a failure), refused as gone, and meant for an
+/// endpoint that is deleted; one still waits. [`prune`] prunes all but the last.
 fn past(fixture: &Fixture) {
     let past = fixture.partner();
     fixture.later(HOUR);
@@ -329,21 +327,22 @@ fn past(fixture: &Fixture) {
     assert_eq!(fixture.attempt(&all, None), 2);
 }
 
-/// Prunes what happened before `before`; how many events.
+/// Prunes the events before `before` and returns their number.
 fn prune(fixture: &Fixture, before: Timestamp) -> u64 {
     let found = features::retention::look(&fixture.service, before, Begin::Next).unwrap();
     assert_eq!((found.waiting, found.next), (1, None));
     let command = found.command(fixture.now()).unwrap();
     let answer = fixture.service.submit(command).unwrap();
     match answer.blocking_recv().unwrap().unwrap() {
-        Answer::Fresh(events) => events,
+        Written::Fresh(events) => events,
         other => panic!("{other:?}"),
     }
 }
 
-/// A database with two partners, bookings in every state, accepted ones among them, one moved twice and one resolved by a person, deliveries in every phase, one given up and accepted later, an
-/// endpoint that is gone and one that is deleted, a recovery and one that only counted, a revoked key, remembered answers, a log that went on after two
-/// losses, and a third partner whose events were pruned. The steps lie hours apart.
+/// A database with two partners and bookings in every state. Some were accepted, one was rescheduled twice, and one was
+/// resolved by a person. It has deliveries in every phase, one given up and accepted later; a gone and a deleted
+/// endpoint; a recovery and one that only counted; a revoked key; remembered answers; a log that continued after two
+/// losses; and a third partner whose events were pruned. The steps are hours apart.
 pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     let clock = Arc::new(AtomicI64::new(START_MS));
     let (service, closing) = open(db, &clock).unwrap();
@@ -450,7 +449,7 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
         "and to nobody else"
     );
     assert_eq!(waiting.webhook_events[0].deliveries.len(), 1);
-    // Given up, and accepted after all.
+    // Given up, but accepted in the end.
     let late = fixture.book(&other, "").to_string();
     let too_large = Some(FailureClass::PayloadTooLarge);
     assert_eq!(fixture.attempt(&theirs, too_large), 1);

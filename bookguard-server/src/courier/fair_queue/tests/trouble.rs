@@ -1,4 +1,4 @@
-//! Endpoints that are new, slow or dead: what they take, what is remembered of them, and what others notice.
+//! New, slow and dead endpoints: the places they take, what is remembered of them, and the effect on others.
 
 use bookguard_core::limits::{
     ATTEMPT_MS_LEAST, ENDPOINTS_REMEMBERED, FULL_PATIENCE_EVERY, IN_FLIGHT_PER_NEW_ENDPOINT,
@@ -6,7 +6,7 @@ use bookguard_core::limits::{
 
 use super::*;
 
-/// 250 partners with 20 endpoints each, of which none ever answers, and each has this many deliveries waiting.
+/// Queues `count` deliveries for each of 250 partners' 20 endpoints, none of which ever answers.
 fn crowd(queue: &mut FairQueue, count: usize) {
     for of in 0..250 {
         for one in 0..20 {
@@ -20,7 +20,7 @@ fn dead_endpoints_take_no_place_from_healthy_ones() {
     let mut queue = queue();
     prove(&mut queue, 300, 6_000);
     crowd(&mut queue, 10);
-    // All they have, for as long as nobody knows better, and then as those in trouble.
+    // They take all places for new endpoints until they have timed out, and then those for troubled ones.
     let mut held = take_all(&mut queue);
     assert!(held.len() <= IN_FLIGHT_NEW);
     for _ in 0..30 {
@@ -30,7 +30,7 @@ fn dead_endpoints_take_no_place_from_healthy_ones() {
         }
         held = take_all(&mut queue);
         assert!(held.len() <= IN_FLIGHT_NEW + IN_FLIGHT_TROUBLED);
-        // At any moment: all places of a healthy endpoint, and a first one for each of those just registered.
+        // At any moment, a healthy endpoint gets all its places, and each newly registered one its first.
         fill_of(&mut queue, 300, 6_000, IN_FLIGHT_PER_ENDPOINT);
         let good = take_all(&mut queue);
         assert_eq!(good.len(), IN_FLIGHT_PER_ENDPOINT);
@@ -45,7 +45,7 @@ fn dead_endpoints_take_no_place_from_healthy_ones() {
 #[test]
 fn a_new_endpoint_has_a_place_at_once_beside_250_partners_whose_endpoints_are_dead() {
     let mut queue = queue();
-    // One partner after the other takes what it can get.
+    // The partners take what they can get, one after the other.
     for of in 0..250 {
         for one in 0..20 {
             fill_of(&mut queue, of, of * 20 + one, 2);
@@ -106,7 +106,7 @@ fn trouble_outlives_the_queue() {
         }
         assert!(queue.is_idle());
     }
-    // A healthy one keeps its places too, and the store's word is taken for one that is not known here.
+    // A healthy endpoint keeps its places too, and an unknown one is judged by what the store says.
     let mut queue = proven();
     assert!(queue.is_idle());
     fill(&mut queue, 1, 20, 0);
@@ -163,7 +163,7 @@ fn patience_halves_with_each_time_out_and_is_full_now_and_then() {
         .filter(|at| patience[*at] == full)
         .collect();
     assert_eq!(again, [0, 8, 16]);
-    // It needs ten seconds, as an attempt with full patience finds: from now on it has them, whatever it misses.
+    // An attempt with full patience finds that the endpoint needs ten seconds. From then on it gets them, whatever fails.
     for _ in 0..FULL_PATIENCE_EVERY - 1 {
         assert!(attempt(&mut queue, Ended::TimedOut, 3_000) < 10_000);
     }
@@ -185,7 +185,7 @@ fn one_time_out_is_an_accident_and_two_in_a_row_are_trouble() {
     queue.sent(turns[2].seat, Ended::TimedOut, 15_000);
     queue.sent(turns[3].seat, Ended::TimedOut, 15_000);
     assert_eq!(standing(&queue), EndpointStanding::Troubled);
-    // Late, refused: no. Accepted in time: yes, and at once.
+    // Accepting late or refusing does not make it good; accepting in time does, at once.
     queue.sent(turns[4].seat, Ended::Accepted, 5_000);
     queue.sent(turns[5].seat, Ended::Refused, 10);
     assert_eq!(standing(&queue), EndpointStanding::Troubled);

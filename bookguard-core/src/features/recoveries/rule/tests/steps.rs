@@ -1,4 +1,4 @@
-//! How a recovery comes through the log: in steps, each done once, from where it was.
+//! How a recovery goes through the log: in steps, each made once, from where it was.
 
 use super::*;
 use crate::limits::EVENT_ORDER_MS;
@@ -14,7 +14,7 @@ fn a_recovery_walks_the_log_in_steps_each_done_once() {
         (recovery.status, recovery.through_seq),
         (RecoveryStatus::Running, events)
     );
-    // Events that come meanwhile are not its concern.
+    // Events added in the meantime are not part of it.
     work.partners.get_mut(&id(1)).unwrap().events += 1;
     for (after, made) in [(most, RECOVERED), (2 * most, 3)] {
         assert!(
@@ -35,7 +35,7 @@ fn a_recovery_walks_the_log_in_steps_each_done_once() {
         step(&mut work, &recovery, events).is_empty(),
         "it is finished"
     );
-    // Each event has its delivery, made due by one step.
+    // Each event has its delivery, made due in a single step.
     assert_eq!(work.deliveries.len() as u64, events);
 }
 

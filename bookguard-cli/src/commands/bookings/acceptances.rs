@@ -1,20 +1,20 @@
-//! `bookings disclosure` and `bookings accept`: what a booking's terms say, and who accepted them.
+//! `bookings disclosure` and `bookings accept`: shows a booking's terms, and records who accepted them.
 
 use bookguard_core::evidence::Acceptance;
 use bookguard_core::features::acceptances::{
     AcceptTerms, Accepted, BookingDisclosure, GetDisclosure,
 };
 
-use super::declare::{Command, operation};
+use crate::commands::declare::{CliCommand, operation};
 use crate::output::table::{Style, fields, joined, leaf, record, rows, time};
 use crate::text::plain;
 
-pub(super) fn accept() -> Command {
+pub(super) fn accept() -> CliCommand {
     let about = "Record that a party accepted a booking's terms, exactly as they were shown";
     operation::<AcceptTerms>("accept", about, accepted)
 }
 
-pub(super) fn disclosure() -> Command {
+pub(super) fn disclosure() -> CliCommand {
     let about = "Show the terms of a booking in words, and who accepted them";
     operation::<GetDisclosure>("disclosure", about, disclosure_shown)
 }
@@ -42,10 +42,10 @@ fn accepted(accepted: &Accepted, style: Style) -> String {
     record(style, &fields)
 }
 
-/// The terms in words, who accepted them, and the terms before.
+/// The terms in words, who accepted them, and the earlier terms.
 fn disclosure_shown(disclosure: &BookingDisclosure, style: Style) -> String {
     let current = &disclosure.current;
-    // Sentences of any length: a table would only be in their way.
+    // Sentences of any length do not fit a table.
     let text: Vec<_> = current.text.lines().map(plain).collect();
     let fields = fields! {
         "booking" => disclosure.booking_id,

@@ -1,17 +1,17 @@
-//! `bookings reschedule`: another date for an event.
+//! `bookings reschedule`: moves an event to another date.
 
 use bookguard_core::features::reschedules::{RescheduleBooking, Rescheduled};
 
-use super::declare::{Command, operation};
-use super::evaluations::{decided, steps};
+use crate::commands::declare::{CliCommand, operation};
+use crate::commands::evaluations::{decided, steps};
 use crate::output::table::{Style, fields, joined, leaf, record, time};
 
-pub(super) fn command() -> Command {
+pub(super) fn command() -> CliCommand {
     let about = "Move a booking's event to another date, as both sides agreed";
     operation::<RescheduleBooking>("reschedule", about, rescheduled)
 }
 
-/// A change of date that was made, or would be.
+/// A reschedule that was recorded, or would be.
 fn rescheduled(moved: &Rescheduled, style: Style) -> String {
     let receipt = moved.receipt.as_ref();
     let recorded = match receipt {

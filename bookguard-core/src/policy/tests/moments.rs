@@ -1,0 +1,203 @@
+//! Which instant is judged, and what a second decides there.
+
+use super::*;
+use crate::policy::{Actor, Reason};
+
+/// For an event on 20 June 2026, 19:00, whose zone nobody named; the first deadline of `firm` is thirty days before.
+fn firm_in_an_unknown_zone() -> Terms {
+    let booked = booked("2026-06-20T19:00:00");
+    Terms::freeze(template("firm"), &booked, MissingZone::AssumeUtc).unwrap()
+}
+
+#[test]
+fn only_the_evaluation_of_a_named_instant_is_simulated() {
+    let named = Some(at("2026-03-01T00:00:00Z"));
+    for (mode, instant, simulated) in [
+        (Mode::Evaluate, None, false),
+        (Mode::Evaluate, named, true),
+        (Mode::Cancel, None, false),
+        (Mode::Cancel, named, false),
+    ] {
+        let question = Question {
+            mode,
+            at: instant,
+            ..ask("2026-03-01T00:30:00Z")
+        };
+        let evaluation = evaluated(&firm(), &question);
+        assert_eq!(evaluation.simulated, simulated, "{mode:?} {instant:?}");
+    }
+}
+
+#[test]
+fn an_instant_is_refused_from_the_first_second_that_cannot_be() {
+    const NOW: &str = "2026-06-01T00:00:00Z";
+    let no_show = Some(Reason::NoShow);
+    for (mode, reason, instant, refused) in [
+        (Mode::Cancel, None, "2026-06-01T00:05:00Z", None),
+        (
+            Mode::Cancel,
+            None,
+            "2026-06-01T00:05:01Z",
+            Some(("effective_at_in_future", "effectiveAt 2026-06-01")),
+        ),
+        (Mode::Evaluate, None, "2026-06-01T00:05:01Z", None),
+        (Mode::Evaluate, None, "2026-01-10T15:00:00Z", None),
+        (
+            Mode::Evaluate,
+            None,
+            "2026-01-10T14:59:59Z",
+            Some(("effective_at_before_booking", "asOf 2026-01-10")),
+        ),
+        (
+            Mode::Cancel,
+            None,
+            "2026-01-10T14:59:59Z",
+            Some(("effective_at_before_booking", "effectiveAt 2026-01-10")),
+        ),
+        (
+            Mode::Evaluate,
+            no_show,
+            "2026-06-20T18:59:59Z",
+            Some(("no_show_before_event", "asOf is 2026-06-20")),
+        ),
+        (Mode::Evaluate, no_show, "2026-06-20T19:00:00Z", None),
+    ] {
+        let question = Question {
+            mode,
+            reason,
+            at: Some(at(instant)),
+            ..ask(NOW)
+        };
+        let answer = evaluate(&protected(&firm()), &question);
+        let Some((code, named)) = refused else {
+            assert!(answer.is_ok(), "{mode:?} {instant}: {answer:?}");
+            continue;
+        };
+        let error = answer.unwrap_err();
+        assert_eq!(error.code, code, "{mode:?} {instant}");
+        assert!(error.message.contains(named), "{error}");
+    }
+}
+
+#[test]
+fn only_what_is_backdated_beyond_tolerance_and_across_a_deadline_needs_evidence() {
+    // The deadline is at 19:00 on 21 May, and an hour is tolerated.
+    for (instant, received, evidence, needs_a_person, is_backdated) in [
+        (
+            "2026-05-21T18:30:00Z",
+            "2026-05-21T19:30:00Z",
+            0,
+            false,
+            false,
+        ),
+        (
+            "2026-05-21T18:30:00Z",
+            "2026-05-21T19:30:01Z",
+            0,
+            true,
+            true,
+        ),
+        (
+            "2026-05-21T18:30:00Z",
+            "2026-05-21T19:30:01Z",
+            1,
+            false,
+            true,
+        ),
+        (
+            "2026-05-22T00:00:00Z",
+            "2026-06-01T00:00:00Z",
+            0,
+            false,
+            true,
+        ),
+    ] {
+        let question = Question {
+            mode: Mode::Cancel,
+            at: Some(at(instant)),
+            evidence,
+            ..ask(received)
+        };
+        let evaluation = evaluated(&firm(), &question);
+        let reviews = &evaluation.review_reasons;
+        let flagged = reviews.contains(&ReviewReason::BackdatedAcrossDeadline);
+        assert_eq!(flagged, needs_a_person, "{instant} received {received}");
+        let said = evaluation.assumptions.contains(&Assumption::Backdated);
+        assert_eq!(said, is_backdated && !needs_a_person, "{received}");
+    }
+}
+
+#[test]
+fn time_matters_only_where_it_decides() {
+    use Actor::{Organizer, Partner, Talent};
+    let (evaluate, cancel) = (Mode::Evaluate, Mode::Cancel);
+    // In the zones of the earth, the deadline lies between 05:00 on 21 May and 07:00 on the next day.
+    for (actor, reason, mode, instant, zone_matters, changes) in [
+        (
+            Organizer,
+            None,
+            evaluate,
+            "2026-05-21T05:00:00Z",
+            false,
+            true,
+        ),
+        (
+            Organizer,
+            None,
+            evaluate,
+            "2026-05-21T05:00:01Z",
+            true,
+            true,
+        ),
+        (
+            Organizer,
+            None,
+            evaluate,
+            "2026-05-22T07:00:00Z",
+            true,
+            true,
+        ),
+        (
+            Organizer,
+            None,
+            evaluate,
+            "2026-05-22T07:00:01Z",
+            false,
+            true,
+        ),
+        (Organizer, None, cancel, "2026-05-21T12:00:00Z", true, false),
+        (
+            Partner,
+            Some(Reason::NonPayment),
+            evaluate,
+            "2026-05-21T12:00:00Z",
+            true,
+            true,
+        ),
+        (
+            Organizer,
+            Some(Reason::ForceMajeure),
+            evaluate,
+            "2026-05-21T12:00:00Z",
+            false,
+            false,
+        ),
+        (Talent, None, evaluate, "2026-05-21T12:00:00Z", false, false),
+    ] {
+        let question = Question {
+            mode,
+            actor,
+            reason,
+            ..ask(instant)
+        };
+        let evaluation = evaluated(&firm_in_an_unknown_zone(), &question);
+        let reviews = &evaluation.review_reasons;
+        let flagged = reviews.contains(&ReviewReason::TimeZoneAmbiguous);
+        assert_eq!(
+            flagged, zone_matters,
+            "{actor} {reason:?} {mode:?} {instant}"
+        );
+        let change = evaluation.next_change;
+        assert_eq!(change.is_some(), changes, "{actor} {reason:?} {mode:?}");
+    }
+}
