@@ -1,20 +1,20 @@
-//! What Bookguard costs, beside what nobody could save: `cargo bench -p bookguard-tests`.
+//! What Bookguard costs, compared with the least that its work can cost: `cargo bench -p bookguard-tests`.
 //!
 //! The release server runs as its users run it, on a SQLite file whose every commit is flushed, and is driven over
-//! kept-alive connections. Right before each result its floor is measured on the same machine: an HTTP handler that
-//! does nothing under the same driver, bare SQLite with the same rows, a bare HTTP client against the same receiver,
-//! bare hashing. So the ratios mean something where the rates depend on the machine's mood. Figures are medians.
+//! kept-alive connections. Right before each result, its floor is measured on the same machine: an HTTP handler that
+//! does nothing under the same driver, bare SQLite with the same rows, a bare HTTP client with the same receiver, or
+//! bare hashing. The rates vary with the state of the machine, the ratios much less. Figures are medians.
 //!
-//! | environment | what it does |
+//! | environment | meaning and default |
 //! |---|---|
-//! | `BOOKGUARD_BENCH_CONCURRENCY` | clients at a time; 64 |
-//! | `BOOKGUARD_BENCH_SECONDS` | how long one load runs; 2 |
-//! | `BOOKGUARD_BENCH_REPEAT` | how often each is repeated; 3 |
-//! | `BOOKGUARD_BENCH_FSYNC_MS` | makes every commit take so much longer, as on a slower disk; 0 |
-//! | `BOOKGUARD_BENCH_LARGE` | `1`: grow the database to a million bookings too |
-//! | `BOOKGUARD_BENCH_ONLY` | parts to run, by commas: `bookings`, `webhooks`, `postgres`, `ledger`, `slow`, `growth`, `instructions` |
+//! | `BOOKGUARD_BENCH_CONCURRENCY` | concurrent clients; 64 |
+//! | `BOOKGUARD_BENCH_SECONDS` | duration of one load; 2 |
+//! | `BOOKGUARD_BENCH_REPEAT` | repetitions of each measurement; 3 |
+//! | `BOOKGUARD_BENCH_FSYNC_MS` | milliseconds added to every commit, as on a slower disk; 0 |
+//! | `BOOKGUARD_BENCH_LARGE` | `1`: also grow the database to a million bookings |
+//! | `BOOKGUARD_BENCH_ONLY` | parts to run, comma-separated: `bookings`, `webhooks`, `postgres`, `ledger`, `slow`, `growth`, `instructions` |
 //! | `BOOKGUARD_BENCH_BIN` | the server to measure, instead of the one built from this source |
-//! | `BOOKGUARD_BENCH_DIR` | where the files of SQLite are, such as a folder on another disk |
+//! | `BOOKGUARD_BENCH_DIR` | parent folder of the SQLite files, for example on another disk |
 
 #[path = "service/cases.rs"]
 mod cases;
@@ -62,14 +62,14 @@ use report::Report;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Whatever goes wrong ends the benchmark with a sentence.
+/// A result whose error ends the benchmark with a sentence.
 pub type Fallible<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.split_first() {
         Some((first, rest)) if first == CHILD => counterparts::become_counterpart(rest),
-        // Only `cargo bench` says so; a test run that compiles everything has no use for minutes of load.
+        // Only `cargo bench` passes this flag; a test run that compiles every target must not start minutes of load.
         _ if !arguments.iter().any(|argument| argument == "--bench") => {
             println!("a benchmark; run it with: cargo bench -p bookguard-tests");
             Ok(())
@@ -111,7 +111,7 @@ fn run() -> Fallible<()> {
     Ok(())
 }
 
-/// A setting of this benchmark from the environment.
+/// Reads a setting of this benchmark from the environment.
 fn setting<T: std::str::FromStr>(name: &str, default: T) -> Fallible<T> {
     let name = format!("BOOKGUARD_BENCH_{name}");
     match std::env::var(&name) {

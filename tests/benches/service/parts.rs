@@ -1,4 +1,4 @@
-//! The parts of the benchmark, each with the floors its results are compared with.
+//! The parts of the benchmark, each with the floors that its results are compared with.
 
 use std::fs;
 use std::io::Write as _;
@@ -15,7 +15,7 @@ use crate::rows::Rows;
 use crate::webhooks::webhooks;
 use crate::{Fallible, hashing, instructions};
 
-/// A part: it measures and reports.
+/// A part, which measures and reports.
 pub type Part = fn(&Bench, &mut Report) -> Fallible<()>;
 
 /// All parts by name, in the order of the table.
@@ -39,29 +39,29 @@ pub const HALF: Aim = Aim {
 };
 /// Bookings in one transaction of bare SQLite: as many as one commit of the server can carry.
 const GROUPS: [usize; 2] = [128, 256];
-/// Bookings whose rows a bare database inserts.
+/// Bookings whose rows are inserted into a bare database.
 pub const ROWS_BOOKINGS: usize = 20_000;
-/// Memory of a server that does nothing, MiB.
+/// The most memory that an idle server should use, MiB.
 const IDLE_MIB: f64 = 30.0;
-/// How long a server is left alone before its idle memory is read.
+/// How long a server is left idle before its memory is read.
 const REST: Duration = Duration::from_secs(1);
-/// How much more a booking may cost in a large database: what one phase of this machine differs from another.
+/// How much a booking may slow down in a large database: the variation of this machine from one moment to another.
 const FLAT: Aim = Aim {
     ratio: 0.8,
     text: "0.8",
 };
-/// Bookings in the ledger that is verified; half of them protected.
+/// Bookings in the verified ledger; half of them are protected.
 const LEDGER: u64 = 20_000;
-/// Bookings of one measurement while the database grows.
+/// Bookings in one measurement while the database grows.
 const WINDOW: u64 = 10_000;
 
-/// What all parts need.
+/// The settings and processes that all parts need.
 pub struct Bench {
-    /// Clients at a time.
+    /// Concurrent clients.
     pub concurrency: usize,
     /// How long one load runs.
     pub seconds: Duration,
-    /// How often each is repeated.
+    /// Repetitions of each measurement.
     pub repeat: usize,
     large: bool,
     /// Makes servers.
@@ -92,7 +92,7 @@ impl Bench {
         })
     }
 
-    /// What the figures belong to.
+    /// The conditions under which the figures were measured.
     pub fn title(&self) -> Fallible<String> {
         let cores = std::thread::available_parallelism()?;
         let flush = flush_time(&self.maker)?;
@@ -107,12 +107,12 @@ impl Bench {
         ))
     }
 
-    /// How long one load runs.
+    /// The limit of one load.
     pub fn limit(&self) -> Limit {
         Limit::time(self.seconds)
     }
 
-    /// The empty handler's rate, for half as long as a load.
+    /// Measures the empty handler for half as long as a load.
     fn nothing(&self, concurrency: usize) -> Fallible<Sample> {
         measure(&self.empty, || {
             cases::nothing(self.empty.addr, concurrency, Limit::time(self.seconds / 2))
@@ -120,7 +120,7 @@ impl Bench {
     }
 }
 
-/// How long 4 KiB take to reach the disk, microseconds.
+/// Measures how long 4 KiB take to reach the disk, in microseconds.
 fn flush_time(maker: &Maker) -> Fallible<f64> {
     let folder = maker.folder()?;
     let mut file = fs::File::create(folder.path().join("flush"))?;
@@ -134,7 +134,7 @@ fn flush_time(maker: &Maker) -> Fallible<f64> {
     Ok(median(times))
 }
 
-/// A floor with the rates of its samples.
+/// Makes a floor from the rates of its samples.
 pub fn floor(name: &str, samples: &[Sample], aim: Option<Aim>) -> Floor {
     Floor {
         name: name.to_owned(),
@@ -143,7 +143,7 @@ pub fn floor(name: &str, samples: &[Sample], aim: Option<Aim>) -> Floor {
     }
 }
 
-/// Created, protected, read; each right after the empty handler.
+/// Measures bookings created, protected and read, each right after the empty handler.
 fn bookings(bench: &Bench, report: &mut Report) -> Fallible<()> {
     let server = bench.maker.server()?;
     std::thread::sleep(REST);
@@ -196,7 +196,7 @@ fn bookings(bench: &Bench, report: &mut Report) -> Fallible<()> {
     Ok(())
 }
 
-/// Bare SQLite, beside which the creations stand again.
+/// Measures bare SQLite and compares the creations with it.
 fn bare_rows(
     bench: &Bench,
     server: &Server,
@@ -225,7 +225,7 @@ fn bare_rows(
     Ok(())
 }
 
-/// Bare cryptography, and the check of a whole ledger beside the hashing in it.
+/// Measures bare cryptography, and the check of a whole ledger compared with its hashing.
 fn ledger(bench: &Bench, report: &mut Report) -> Fallible<()> {
     let server = bench.maker.server()?;
     let addr = server.process.addr;
@@ -255,7 +255,7 @@ fn ledger(bench: &Bench, report: &mut Report) -> Fallible<()> {
     Ok(())
 }
 
-/// Entries per second of `bookguard ledger verify`.
+/// Returns the entries per second of `bookguard ledger verify`.
 fn verify(bench: &Bench, server: &Server) -> Fallible<f64> {
     let mut command = bench.maker.program();
     command
@@ -272,7 +272,7 @@ fn verify(bench: &Bench, server: &Server) -> Fallible<f64> {
     }
 }
 
-/// Commits that take a millisecond longer: group commit must hide it.
+/// Measures with commits that take a millisecond longer, which group commit must hide.
 fn slow(bench: &Bench, report: &mut Report) -> Fallible<()> {
     if !bench.maker.commit_delay.is_zero() {
         return Ok(());
@@ -298,7 +298,7 @@ fn slow(bench: &Bench, report: &mut Report) -> Fallible<()> {
     Ok(())
 }
 
-/// The same work in a small and in a large database, each beside the empty handler at that moment.
+/// Measures the same work in a small and in a large database, each right after the empty handler.
 fn growth(bench: &Bench, report: &mut Report) -> Fallible<()> {
     let server = bench.maker.server()?;
     let addr = server.process.addr;
@@ -354,7 +354,7 @@ fn growth(bench: &Bench, report: &mut Report) -> Fallible<()> {
     Ok(())
 }
 
-/// Instructions of the server alone, where they can be counted.
+/// Measures the instructions of the server alone, if they can be counted.
 fn instructions(bench: &Bench, report: &mut Report) -> Fallible<()> {
     report.part("instructions of the server");
     let event = match instructions::event() {

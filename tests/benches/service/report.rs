@@ -1,4 +1,4 @@
-//! The one table that is printed: every result with its floor, their ratio, and what was aimed at.
+//! The printed table: every result with its floor, their ratio, and its aim.
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 
@@ -7,20 +7,20 @@ use crate::cases::Sample;
 /// What a result is compared with.
 #[derive(Clone)]
 pub struct Floor {
-    /// What it is.
+    /// Its name.
     pub name: String,
-    /// Per second, one for each repetition, measured right before it.
+    /// Rates per second, one for each repetition, measured right before it.
     pub rates: Vec<f64>,
-    /// The ratio that is aimed at.
+    /// The ratio to reach.
     pub aim: Option<Aim>,
 }
 
-/// A ratio and how it is written.
+/// A ratio to reach, and its text.
 #[derive(Clone, Copy)]
 pub struct Aim {
-    /// At least this.
+    /// The least ratio.
     pub ratio: f64,
-    /// As people say it.
+    /// The ratio as printed.
     pub text: &'static str,
 }
 
@@ -33,7 +33,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// A measured rate: the median of its repetitions.
+    /// Adds a measured rate: the median of its repetitions.
     pub fn rate(&mut self, what: &str, samples: &[Sample], floor: Option<&Floor>) {
         let of = |part: fn(&Sample) -> f64| median(samples.iter().map(part).collect());
         let mut row = vec![
@@ -52,7 +52,7 @@ impl Report {
         self.rows.push(row);
     }
 
-    /// A rate of which nothing else is known.
+    /// Adds a rate without further figures.
     pub fn plain(&mut self, what: &str, rates: &[f64], floor: Option<&Floor>) {
         let mut row = vec![Cell::new(what), number(median(rates.to_vec()))];
         row.resize_with(7, || Cell::new(""));
@@ -62,7 +62,7 @@ impl Report {
         self.rows.push(row);
     }
 
-    /// A value with a limit it should not exceed.
+    /// Adds a value, with a limit that it should not exceed.
     pub fn value(&mut self, what: &str, value: f64, unit: &str, limit: Option<f64>) {
         let mut row = vec![Cell::new(what), right(format!("{} {unit}", short(value)))];
         row.resize_with(10, || Cell::new(""));
@@ -73,17 +73,18 @@ impl Report {
         self.rows.push(row);
     }
 
-    /// Something that could not be measured, and why.
+    /// Adds a note about something that could not be measured.
     pub fn note(&mut self, what: &str, why: &str) {
         self.rows.push(vec![Cell::new(what), Cell::new(why)]);
     }
 
-    /// A heading between results.
+    /// Adds a heading.
     pub fn part(&mut self, title: &str) {
         self.rows.push(vec![Cell::new(format!("— {title}"))]);
     }
 
-    /// Floor, its rate, the ratio, the aim, whether it is met: each repetition against the floor measured before it.
+    /// Returns the cells for the floor, its rate, the ratio, the aim, and whether it is met. Each repetition is compared with
+    /// the floor measured right before it.
     fn compared(&mut self, rates: &[f64], floor: &Floor) -> Vec<Cell> {
         let ratio = median(
             rates
@@ -114,7 +115,7 @@ impl Report {
         }
     }
 
-    /// Prints it all.
+    /// Prints the table.
     pub fn print(&self, title: &str) {
         let mut table = Table::new();
         table
@@ -142,7 +143,7 @@ impl Report {
     }
 }
 
-/// The value in the middle.
+/// Returns the median.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
@@ -156,7 +157,7 @@ fn number(value: f64) -> Cell {
     right(short(value))
 }
 
-/// Three digits or more, thousands apart.
+/// Formats a number with about three digits, or with separated thousands.
 fn short(value: f64) -> String {
     if value.is_nan() {
         return String::new();
