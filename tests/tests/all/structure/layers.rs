@@ -166,7 +166,8 @@ impl Layers {
         let folder = file
             .split_once('/')
             .filter(|(folder, rest)| self.folders.contains(folder) && !rest.contains('/'));
-        let mut text = text.to_owned();
+        // Where something is visible is not an import.
+        let mut text = text.replace("(in crate::", "(in ");
         if let Some((folder, _)) = folder {
             text = text.replace("super::", &format!("crate::{folder}::"));
         }

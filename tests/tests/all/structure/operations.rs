@@ -64,8 +64,7 @@ const NO_TOOL: [(&str, &[&str]); 5] = [
 
 /// Operations whose paths no page names: they list or read what a page explains, or the page explains their command instead.
 /// They are in the interface document and on the page of commands.
-const NO_PAGE: [&str; 9] = [
-    "getBooking",
+const NO_PAGE: [&str; 8] = [
     "getResolution",
     "listBookingWebhookEvents",
     "listPolicies",
