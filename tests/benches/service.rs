@@ -5,31 +5,23 @@
 //! does nothing under the same driver, bare SQLite with the same rows, a bare HTTP client with the same receiver, or
 //! bare hashing. The rates vary with the state of the machine, the ratios much less. Figures are medians.
 //!
-//! `CPU ×` is the server's processor time for each request as a multiple of the empty handler's, `ratio` the requests per
-//! second as a share of its. What has changed by more than 5 % since `tests/benches/baseline.json` was saved is listed after
-//! the table; its latencies, memory and start are one machine's.
+//! `CPU ×` is the server's processor time for each request as a multiple of the empty handler's, and `ratio` its requests per
+//! second as a share of the handler's. After the table, figures are listed that have changed by more than 5 % since
+//! `tests/benches/baseline.json` was saved. The baseline's latencies, memory and start are those of one machine.
 //!
 //! For comparison, Svix's server (as of August 2026, its queue in memory, PostgreSQL 15), driven beside the same handler in
 //! one run: created 0.036 of the handler's requests per second at 43 times its processor time; created and delivered 0.016 at
 //! 95 times; at 20 a second, answers took 2.5 ms (p50) and 5.1 ms (p99).
 //!
-//! `CPU ×` is the server's processor time for each request as a multiple of the empty handler's, `ratio` the requests per
-//! second as a share of its. What has changed by more than 5 % since `tests/benches/baseline.json` was saved is listed after
-//! the table; its latencies, memory and start are one machine's.
-//!
-//! For comparison, Svix's server (as of August 2026, its queue in memory, PostgreSQL 15), driven beside the same handler in
-//! one run: created 0.036 of the handler's requests per second at 43 times its processor time; created and delivered 0.016 at
-//! 95 times; at 20 a second, answers took 2.5 ms (p50) and 5.1 ms (p99).
-//!
-//! | environment | what it does |
+//! | environment | meaning and default |
 //! |---|---|
-//! | `BOOKGUARD_BENCH_CONCURRENCY` | clients at a time; 64 |
-//! | `BOOKGUARD_BENCH_SECONDS` | how long one load runs; 2 |
-//! | `BOOKGUARD_BENCH_REPEAT` | how often each is repeated; 3 |
-//! | `BOOKGUARD_BENCH_FSYNC_MS` | makes every commit take so much longer, as on a slower disk; 0 |
-//! | `BOOKGUARD_BENCH_LARGE` | `1`: grow the database to a million bookings too |
-//! | `BOOKGUARD_BENCH_SAVE` | `1`: what is measured becomes the baseline |
-//! | `BOOKGUARD_BENCH_ONLY` | parts to run, by commas: `costs`, `webhooks`, `postgres`, `ledger`, `growth`, `instructions` |
+//! | `BOOKGUARD_BENCH_CONCURRENCY` | concurrent clients; 64 |
+//! | `BOOKGUARD_BENCH_SECONDS` | duration of one load; 2 |
+//! | `BOOKGUARD_BENCH_REPEAT` | repetitions of each measurement; 3 |
+//! | `BOOKGUARD_BENCH_FSYNC_MS` | milliseconds added to every commit, as on a slower disk; 0 |
+//! | `BOOKGUARD_BENCH_LARGE` | `1`: also grow the database to a million bookings |
+//! | `BOOKGUARD_BENCH_SAVE` | `1`: save the results as the baseline |
+//! | `BOOKGUARD_BENCH_ONLY` | parts, comma-separated: `costs`, `webhooks`, `postgres`, `ledger`, `growth`, `instructions` |
 //! | `BOOKGUARD_BENCH_BIN` | the server to measure, instead of the one built from this source |
 //! | `BOOKGUARD_BENCH_DIR` | parent folder of the SQLite files, for example on another disk |
 

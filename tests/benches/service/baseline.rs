@@ -1,7 +1,7 @@
-//! Figures of an earlier run, kept in the repository, and what has changed since.
+//! Figures of an earlier run, kept in the repository, and the changes since.
 //!
-//! Only what another machine can be held to is kept: ratios to floors of the same run, bytes, memory, and latencies where
-//! nobody waits for anybody. A change is shown, not judged.
+//! Only figures that another machine can be compared with are kept: ratios to floors of the same run, bytes, memory, and
+//! latencies without queues. A change is shown, not judged.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 use crate::Fallible;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/baseline.json");
-/// A change by more is shown.
+/// Changes by more than this share are shown.
 const SHOWN: f64 = 0.05;
 
-/// The figures by name, medians.
+/// The medians by the names of their figures.
 pub type Figures = BTreeMap<String, f64>;
 
-/// What is in the file.
+/// The contents of the file.
 #[derive(Default, Serialize, Deserialize)]
 struct Baseline {
     /// When it was last saved.
@@ -63,7 +63,7 @@ pub fn compare(figures: &Figures) -> Fallible<()> {
     Ok(())
 }
 
-/// Makes these figures the baseline; those that were not measured stay as they are.
+/// Saves these figures as the baseline; figures that were not measured stay as they are.
 pub fn save(figures: Figures) -> Fallible<()> {
     let mut baseline = read().unwrap_or_default();
     baseline.date = Clock::System.now().to_string()[..10].to_owned();
@@ -78,7 +78,7 @@ pub fn save(figures: Figures) -> Fallible<()> {
     Ok(())
 }
 
-/// The class of this machine.
+/// Describes this machine: its cores and processor.
 fn machine() -> Fallible<String> {
     let cores = std::thread::available_parallelism()?;
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

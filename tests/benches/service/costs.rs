@@ -1,8 +1,8 @@
 //! What a request costs: processor time as a multiple of an empty handler's, and requests per second as a share of its.
 //!
-//! Each load stands right after the handler's under the same clients: created, protected, read, created and delivered, on
-//! SQLite with few clients and with many, with a slower flush, and on one node of PostgreSQL. Beside them what is not a rate:
-//! how soon one is answered, how many bytes it takes, memory and start.
+//! Each load follows a load of the handler with the same clients: created, protected, read, created and delivered, on SQLite
+//! with few clients and with many, with a slower flush, and on one node of PostgreSQL. Other figures are not rates: the time
+//! to answer a single request, the bytes of a booking, memory and start.
 
 use std::time::Duration;
 
@@ -19,12 +19,12 @@ use crate::rows::{self, Rows};
 use crate::webhooks::{CALM, LONGER};
 
 const CASES: [&str; 4] = ["created", "protected", "read", "created and delivered"];
-/// Clients that fill every batch.
+/// Enough clients to fill every batch.
 const MANY: usize = 256;
 /// Bookings whose bytes are counted.
 const PLAIN: u64 = 10_000;
 
-/// All of it.
+/// Measures all cases.
 pub fn costs(bench: &Bench, report: &mut Report) -> Fallible<()> {
     let server = bench.maker.server()?;
     std::thread::sleep(REST);
@@ -65,7 +65,7 @@ pub fn costs(bench: &Bench, report: &mut Report) -> Fallible<()> {
     Ok(())
 }
 
-/// What a load is measured on.
+/// The target and the processes that a load is measured on.
 struct Place<'a, T> {
     target: &'a T,
     processes: &'a [Process],
@@ -83,7 +83,7 @@ impl<'a> Place<'a, Server> {
 }
 
 impl<T: Target> Place<'_, T> {
-    /// The first so many cases; the creations.
+    /// Measures the first `count` cases and returns the samples of the creations.
     fn measure(
         &self,
         bench: &Bench,
@@ -138,7 +138,7 @@ impl<T: Target> Place<'_, T> {
     }
 }
 
-/// Bare SQLite, beside which the creations stand again.
+/// Measures bare SQLite and compares the creations with it.
 fn bare_rows(
     bench: &Bench,
     server: &Server,
@@ -167,7 +167,7 @@ fn bare_rows(
     Ok(())
 }
 
-/// A server that has nothing else to do: how soon it answers, and what its file grows by.
+/// Measures an otherwise idle server: how soon it answers, and how much its file grows.
 fn plain(bench: &Bench, report: &mut Report) -> Fallible<()> {
     let server = bench.maker.server()?;
     let addr = server.process.addr;

@@ -27,7 +27,7 @@ impl Noted {
     }
 }
 
-/// From what on a webhook is timed.
+/// The start of a webhook's time.
 #[derive(Clone, Copy)]
 pub enum From {
     /// The request that created the booking.

@@ -32,9 +32,9 @@ pub const HALF: Aim = Aim {
     ratio: 0.5,
     text: "1/2",
 };
-/// Bookings whose rows a bare database inserts.
+/// Bookings whose rows are inserted into a bare database.
 pub const ROWS_BOOKINGS: usize = 20_000;
-/// How much more a booking may cost in a large database: what one phase of this machine differs from another.
+/// How much a booking may slow down in a large database: the variation of this machine from one moment to another.
 const FLAT: Aim = Aim {
     ratio: 0.8,
     text: "0.8",
@@ -96,12 +96,12 @@ impl Bench {
         ))
     }
 
-    /// How long one load runs.
+    /// The limit of one load.
     pub fn limit(&self) -> Limit {
         Limit::time(self.seconds)
     }
 
-    /// The empty handler's rate, for half as long as a load.
+    /// Measures the empty handler for half as long as a load.
     pub fn nothing(&self, concurrency: usize) -> Fallible<Sample> {
         measure(&self.empty, || {
             cases::nothing(self.empty.addr, concurrency, Limit::time(self.seconds / 2))
@@ -133,7 +133,7 @@ pub fn floor(name: &str, samples: &[Sample], aim: Option<Aim>) -> Floor {
     }
 }
 
-/// Bare cryptography, and the check of a whole ledger beside the hashing in it.
+/// Measures bare cryptography, and the check of a whole ledger compared with its hashing.
 fn ledger(bench: &Bench, report: &mut Report) -> Fallible<()> {
     let server = bench.maker.server()?;
     let addr = server.process.addr;
@@ -181,7 +181,7 @@ fn verify(bench: &Bench, server: &Server) -> Fallible<f64> {
     }
 }
 
-/// The same work in a small and in a large database, each beside the empty handler at that moment.
+/// Measures the same work in a small and in a large database, each right after the empty handler.
 fn growth(bench: &Bench, report: &mut Report) -> Fallible<()> {
     let server = bench.maker.server()?;
     let addr = server.process.addr;

@@ -28,7 +28,7 @@ pub struct Process {
     _output: BufReader<ChildStdout>,
     /// The address it listens on.
     pub addr: SocketAddr,
-    /// How long it took until it did.
+    /// How long it took until it listened.
     pub started: Duration,
 }
 

@@ -12,9 +12,9 @@ pub struct Floor {
     pub name: String,
     /// Rates per second, one for each repetition, measured right before it.
     pub rates: Vec<f64>,
-    /// Microseconds of processor time each; nothing where they say nothing.
+    /// Processor time of each repetition, microseconds; empty if it means nothing for this floor.
     pub cpu_us: Vec<f64>,
-    /// The ratio that is aimed at.
+    /// The ratio to reach.
     pub aim: Option<Aim>,
 }
 
@@ -32,7 +32,7 @@ pub struct Aim {
 pub struct Report {
     rows: Vec<Vec<Cell>>,
     part: &'static str,
-    /// What a baseline is made of.
+    /// The figures for a baseline.
     figures: Figures,
     /// How many aims were met, and how many there were.
     met: (usize, usize),
@@ -85,14 +85,14 @@ impl Report {
         self.rows.push(vec![Cell::new(what), Cell::new(why)]);
     }
 
-    /// A heading between results.
+    /// Adds a heading.
     pub fn part(&mut self, title: &'static str) {
         self.part = title;
         self.rows.push(vec![Cell::new(format!("— {title}"))]);
     }
 
-    /// Floor, its rate, the ratio, that of the processor times, the aim, whether it is met: each repetition against the
-    /// floor measured before it.
+    /// Returns the cells for the floor, its rate, the ratio, the ratio of the processor times, the aim, and whether it is
+    /// met. Each repetition is compared with the floor measured right before it.
     fn compared(&mut self, what: &str, rates: &[f64], cpu_us: &[f64], floor: &Floor) -> Vec<Cell> {
         let ratio = ratio(rates, &floor.rates);
         let multiple = self::ratio(cpu_us, &floor.cpu_us);
@@ -131,7 +131,7 @@ impl Report {
         }
     }
 
-    /// Prints it all; the figures of a baseline.
+    /// Prints the table and returns the figures for a baseline.
     pub fn print(self, title: &str) -> Figures {
         let mut table = Table::new();
         table
@@ -161,12 +161,12 @@ impl Report {
     }
 }
 
-/// Each over its floor: the middle of them; not a number where one of them is not known.
+/// Returns the median of the ratios to the floors; NaN if no ratio is known.
 fn ratio(results: &[f64], floors: &[f64]) -> f64 {
     median(results.iter().zip(floors).map(|(a, b)| a / b).collect())
 }
 
-/// The value in the middle.
+/// Returns the median.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)

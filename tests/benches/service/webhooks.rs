@@ -19,11 +19,11 @@ const FIFTH: Aim = Aim {
     ratio: 0.2,
     text: "1/5",
 };
-/// A pace at which nobody waits for anybody.
+/// Bookings a second at which none waits for another.
 pub const CALM: u32 = 20;
-/// How much longer a load at a pace runs than one at full speed: a 99th percentile needs some hundred turns.
+/// How much longer a paced load runs than one at full speed: a 99th percentile needs some hundred turns.
 pub const LONGER: u32 = 5;
-/// From an answer to its webhook, milliseconds.
+/// The aim for the time from an answer to its webhook, milliseconds.
 const SOON_MS: f64 = 0.5;
 /// Receivers, one of which hangs.
 const RECEIVERS: usize = 20;

@@ -21,7 +21,7 @@ fn serve(database: &TestDatabase) -> CommandLine {
         .env("BOOKGUARD_RATE_LIMIT_PER_SECOND", "0")
 }
 
-/// What health says: `ok`, or the code of a refusal.
+/// Returns health's answer: `ok`, or the code of a refusal.
 async fn health_now(caller: &Caller) -> String {
     let reply = caller.get("/v1/health").await;
     match reply.status {
@@ -31,7 +31,7 @@ async fn health_now(caller: &Caller) -> String {
     }
 }
 
-/// Waits until health says so.
+/// Waits until health gives this answer.
 async fn health(caller: &Caller, expected: &str) {
     until(expected, async || {
         (health_now(caller).await == expected).then_some(())
@@ -137,8 +137,8 @@ async fn an_unsyncable_database_file_is_reported_while_a_backup_reads_too() {
         made += 1;
     }
     health(&acme.caller, "checkpoints_failing").await;
-    // Whoever reads an old state keeps SQLite from the end of the log, and with it from the sync: what comes before is written
-    // without a fault.
+    // While a reader holds an old snapshot, SQLite cannot finish a checkpoint and does not sync the file, so the pages before
+    // that are written without a fault.
     let reader = rusqlite::Connection::open(database.file()).unwrap();
     reader.execute_batch("BEGIN").unwrap();
     let bookings = "SELECT COUNT(*) FROM booking";
