@@ -21,6 +21,16 @@ use crate::webhooks::{CALM, LONGER};
 const CASES: [&str; 4] = ["created", "protected", "read", "created and delivered"];
 /// Enough clients to fill every batch.
 const MANY: usize = 256;
+const THIRD: Aim = Aim {
+    ratio: 1.0 / 3.0,
+    text: "1/3",
+};
+/// Bookings in one transaction of bare SQLite: as many as one commit of the server can carry.
+const GROUPS: [usize; 2] = [128, 256];
+/// The most memory that an idle server should use, MiB.
+const IDLE_MIB: f64 = 30.0;
+/// How long a server is left idle before its memory is read.
+const REST: Duration = Duration::from_secs(1);
 /// Bookings whose bytes are counted.
 const PLAIN: u64 = 10_000;
 

@@ -103,7 +103,7 @@ impl Receiver {
 }
 
 /// Waits for the events of bookings.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Watcher(Arc<Mutex<Seen>>);
 
 impl Watcher {
