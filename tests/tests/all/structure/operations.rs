@@ -64,8 +64,7 @@ const NO_TOOL: [(&str, &[&str]); 5] = [
 
 /// Operations whose paths no page names: they list or read what a page explains, or its command is explained in its place. The
 /// interface document and the page of commands have them.
-const NO_PAGE: [&str; 9] = [
-    "getBooking",
+const NO_PAGE: [&str; 8] = [
     "getResolution",
     "listBookingWebhookEvents",
     "listPolicies",
@@ -100,7 +99,7 @@ fn operations() -> Vec<Declared> {
                 id: said("id: \""),
                 path: said("path: \""),
                 is_administrators: declaration
-                    .split("status:")
+                    .split("tag:")
                     .next()
                     .unwrap()
                     .contains("Access::Administrator"),
