@@ -1,5 +1,7 @@
 //! Helpers for the tests of the rules: states made by hand, and commands decided on them.
 
+mod loaded;
+
 pub(crate) use std::collections::{BTreeMap, HashMap};
 pub(crate) use std::fmt::Debug;
 pub(crate) use std::sync::Arc;
@@ -12,8 +14,7 @@ pub(crate) use crate::engine::batch::{
 use crate::engine::change::Entry;
 pub(crate) use crate::engine::change::{Change, Content, DeliveryPhase, DeliveryState};
 pub(crate) use crate::engine::command::{
-    Command, Envelope, Head, LeasedDelivery, NewBooking, NewEvent, NewKey, Receipt, Reclaim,
-    Remember,
+    Command, Envelope, Head, LeasedDelivery, NewBooking, NewEvent, NewKey, Receipt, Remember,
 };
 pub(crate) use crate::engine::decide::Decision;
 use crate::engine::needs::Needs;
@@ -138,7 +139,7 @@ pub(crate) fn decide<R: 'static>(
 ) -> Result<Decision<R>, Error> {
     let mut needs = Needs::default();
     asked.command.needs(&mut needs);
-    let mut decision = crate::engine::decide::decide(&loaded(work.clone(), &needs), asked)?;
+    let mut decision = crate::engine::decide::decide(&loaded::of(work.clone(), &needs), asked)?;
     if let Decision::Do { reply, .. } = &mut decision {
         asked.command.complete(reply, &HEAD);
     }
@@ -160,58 +161,6 @@ pub(crate) fn waits_for_room<R: Debug + 'static>(work: &BatchState, asked: &Enve
         ..work.clone()
     };
     decide(&low, asked).is_err_and(|refused| refused.code == "storage_low")
-}
-
-/// What the store loads of this state.
-fn loaded(mut work: BatchState, needs: &Needs) -> BatchState {
-    work.partners.retain(|id, _| needs.partners.contains(id));
-    for (id, partner) in &mut work.partners {
-        if !needs.key_owners.contains(id) {
-            partner.live_keys = 0;
-        }
-        if !needs.policy_owners.contains(id) {
-            partner.policies.clear();
-        }
-    }
-    work.keys.retain(|id, state| {
-        let is_live = state.key.revoked_at.is_none();
-        needs.keys.contains(id) || is_live && needs.key_owners.contains(&state.partner_id)
-    });
-    work.secrets
-        .retain(|owner, _| needs.secret_owners.contains(owner));
-    work.bookings.retain(|id, _| needs.bookings.contains(id));
-    work.chains
-        .retain(|id, _| needs.bookings.contains(id) || needs.chains.contains(id));
-    work.recoveries.retain(|id, (owner, _)| {
-        needs.recoveries.contains(id) || needs.recovering.iter().any(|(of, _)| of == owner)
-    });
-    work.log.retain(|(of, seq), _| {
-        let is_next = |after| (after + 1..=after + limits::RECOVERED as u64).contains(seq);
-        (needs.log.iter()).any(|(owner, after)| owner == of && is_next(*after))
-    });
-    work.deleted.retain(|endpoint_id| {
-        (needs.deleted.iter()).any(|id| work.deliveries.contains_key(&(*id, *endpoint_id)))
-    });
-    work.sweep = work.sweep.filter(|_| needs.sweep);
-    if needs.reclaims.is_empty() {
-        work.lapsed.clear();
-    }
-    let is_claimed = |endpoint_id: &EndpointId| needs.due.iter().any(|(id, _)| id == endpoint_id);
-    work.due.retain(|id, _| is_claimed(id));
-    let ahead = needs.reclaims.contains(&Reclaim::Ahead);
-    work.health
-        .retain(|id, _| ahead || needs.health.contains(id) || is_claimed(id));
-    let due: Vec<&EventId> = work.due.values().flatten().collect();
-    work.events
-        .retain(|id, _| needs.events.contains(id) || due.contains(&id));
-    work.deliveries.retain(|name, _| {
-        let (event_id, _) = name;
-        needs.deliveries.contains(event_id)
-            || due.contains(&event_id)
-            || work.lapsed.contains(name)
-            || work.log.values().any(|logged| logged.event_id == *event_id)
-    });
-    work
 }
 
 /// Applies changes, so that the next command sees them.

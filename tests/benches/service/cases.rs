@@ -1,7 +1,7 @@
-//! What is measured of a server: bookings created, protected, read, and their webhooks delivered.
+//! The cases: bookings created, protected and read, and their webhooks delivered.
 //!
-//! Each case is a load of clients with what they do; every partner has one webhook endpoint at most, and there are as
-//! many partners as it takes to have one delivery in flight per client.
+//! Each case is a load of clients and what they do. Every partner has one webhook endpoint at most, and there are enough
+//! partners to have one delivery in flight per client.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -16,37 +16,37 @@ use crate::load::{self, Client, Limit, Timing};
 use crate::process::{Process, Target};
 use crate::receiver::{Receiver, Watcher, booking_id};
 
-/// The booking of every request: what the interface requires, and nothing else.
+/// The booking of every request: only the members that the interface requires.
 pub const BOOKING: &str = r#"{"talent":{"id":"tal_81723","name":"The Night Owls"},"organizer":{"id":"org_5521","name":"Acme Events GmbH"},"eventType":"concert","eventDate":"2031-06-20T19:00:00-04:00","bookingValue":1200.50,"currency":"USD"}"#;
 
-/// How long deliveries may take to come to an end before the benchmark gives up.
+/// How long deliveries may take to end before the benchmark gives up.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How often that is looked at.
+/// How often the benchmark looks whether they have.
 const LOOK: Duration = Duration::from_millis(4);
 
 /// One measurement.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample {
-    /// Per second.
+    /// Operations per second.
     pub rate: f64,
-    /// Milliseconds.
+    /// Median latency, milliseconds.
     pub p50: f64,
-    /// Milliseconds.
+    /// 99th percentile of the latency, milliseconds.
     pub p99: f64,
-    /// Processor time of the process measured, microseconds each.
+    /// Processor time of the measured process, microseconds per operation.
     pub cpu_us: f64,
-    /// Processor time of the PostgreSQL server beside it, microseconds each; not a number where there is none.
+    /// Processor time of the PostgreSQL server, microseconds per operation; NaN without one.
     pub database_us: f64,
-    /// The highest memory of the process measured meanwhile, MiB.
+    /// The peak memory of the measured process during the load, MiB.
     pub peak: f64,
 }
 
-/// Measures `work` of a process.
+/// Measures `work` on one process.
 pub fn measure(process: &Process, work: impl FnOnce() -> Fallible<Timing>) -> Fallible<Sample> {
     measure_all(std::slice::from_ref(process), None, work)
 }
 
-/// Measures `work` of several processes and of the server they share.
+/// Measures `work` on several processes and on the server they share.
 pub fn measure_all(
     processes: &[Process],
     cluster: Option<&Cluster>,
@@ -74,7 +74,7 @@ pub fn measure_all(
     })
 }
 
-/// The keys of as many new partners as so many clients need, with an endpoint each if there is somewhere to deliver.
+/// Registers as many partners as `clients` need, with an endpoint each if there is a receiver, and returns their keys.
 pub fn partners(
     server: SocketAddr,
     clients: usize,
@@ -101,7 +101,7 @@ pub fn partners(
         .collect()
 }
 
-/// Clients, the key of each taken in turn.
+/// Makes `count` clients that use the keys in turn.
 fn clients<C>(count: usize, keys: &[String], new: impl Fn(&str) -> C) -> Vec<C> {
     keys.iter()
         .cycle()
@@ -110,14 +110,14 @@ fn clients<C>(count: usize, keys: &[String], new: impl Fn(&str) -> C) -> Vec<C> 
         .collect()
 }
 
-/// What a client has created.
+/// The bookings that a client has created.
 pub struct Made {
     key: String,
     bookings: Vec<(String, Instant)>,
 }
 
 impl Made {
-    /// How many.
+    /// The number of bookings.
     pub fn len(&self) -> usize {
         self.bookings.len()
     }
@@ -163,17 +163,17 @@ pub fn create(
     ))
 }
 
-/// The same requests to a handler that does nothing.
+/// Sends the same requests to a handler that does nothing.
 pub fn nothing(server: SocketAddr, count: usize, limit: Limit) -> Fallible<Timing> {
     Ok(load::run(&[server], limit, creators(count, &["none".to_owned()]))?.0)
 }
 
-/// Does one thing to one booking after the other.
+/// A client that does one operation on each booking in turn.
 struct Visit {
     made: Made,
-    /// Which comes next.
+    /// The index of the next booking.
     next: usize,
-    /// Whether to start over when all are done.
+    /// Whether to start over after the last booking.
     again: bool,
     method: &'static str,
     suffix: &'static str,
@@ -222,7 +222,7 @@ fn visit(
     ))
 }
 
-/// Protects what was created, until the limit or until all is.
+/// Protects the created bookings, until the limit or until all are protected.
 pub fn protect(
     servers: &[SocketAddr],
     made: Vec<Made>,
@@ -231,7 +231,7 @@ pub fn protect(
     visit(servers, made, limit, true)
 }
 
-/// Reads what was created, over and over.
+/// Reads the created bookings over and over.
 pub fn read(
     servers: &[SocketAddr],
     made: Vec<Made>,
@@ -240,7 +240,7 @@ pub fn read(
     visit(servers, made, limit, false)
 }
 
-/// Creates a booking and waits until its webhook has come.
+/// A client that creates a booking and waits until its webhook has arrived.
 struct Deliver {
     create: Create,
     watcher: Watcher,
@@ -256,7 +256,7 @@ impl Client for Deliver {
     }
 }
 
-/// Creates bookings, each client only after the webhook of its last one has come.
+/// Creates bookings; each client waits for the webhook of its previous one first.
 pub fn deliver_one_by_one(
     target: &impl Target,
     keys: &[String],
@@ -275,7 +275,7 @@ pub fn deliver_one_by_one(
     Ok(timing)
 }
 
-/// Creates bookings at full speed; the clock stops when every webhook has come and is settled in the database.
+/// Creates bookings at full speed; the clock stops when every webhook has arrived and is settled in the database.
 pub fn deliver_all(
     target: &impl Target,
     keys: &[String],
@@ -298,7 +298,7 @@ pub fn deliver_all(
     Ok(Timing::of(elapsed, taken))
 }
 
-/// Creates bookings while the receiver answers nothing.
+/// Creates bookings while the receiver answers no webhook.
 pub fn pile_up(
     target: &impl Target,
     keys: &[String],
@@ -312,7 +312,7 @@ pub fn pile_up(
     Ok(bookings(&made))
 }
 
-/// Lets the receiver answer; the clock stops when every webhook has come and is settled. The latencies are those of
+/// Lets the receiver answer; the clock stops when every webhook has arrived and is settled. The latencies are those of
 /// the single attempts.
 pub fn drain(target: &impl Target, receiver: &Receiver, backlog: usize) -> Fallible<Timing> {
     let began = Instant::now();

@@ -1,8 +1,8 @@
-//! The PostgreSQL server of the benchmark, and nodes on it.
+//! The benchmark's PostgreSQL server, and nodes on it.
 //!
-//! It is private and keeps every promise a commit makes (`fsync`, `synchronous_commit`); what is set beyond that any
-//! server of some size has set, and it begins as one that has run for a while: its log goes into files that are there.
-//! What its processes use is read from `/proc`: they are the children of one.
+//! The server is private, and every commit is durable (`fsync`, `synchronous_commit`). Its other settings are usual for a
+//! server of some size. Its log is filled at the start, so that it reuses files like a server that has run for a while.
+//! The resource use of its processes, all children of one, is read from `/proc`.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -16,24 +16,24 @@ use crate::Fallible;
 use crate::inserts::Bare;
 use crate::process::{Maker, Process, Stat, Target};
 
-/// Room for what a run writes, so that neither reading nor checkpoints are what is measured.
+/// Large enough that a run measures neither reads from the disk nor checkpoints.
 const SETTINGS: [&str; 3] = [
     "shared_buffers = 512MB",
     "max_wal_size = 8GB",
     "min_wal_size = 1GB",
 ];
-/// Fills as much of the log.
+/// Writes as much log as `min_wal_size`.
 const FILL: &str = "SELECT COUNT(pg_logical_emit_message(false, '', repeat('x', 1 << 20))) FROM generate_series(1, 1024)";
 
-/// A server; it ends with the benchmark.
+/// A PostgreSQL server; it ends with the benchmark.
 pub struct Cluster {
     postgres: Postgres,
-    /// The process all of its others are children of.
+    /// The parent of all its other processes.
     postmaster: u32,
 }
 
 impl Cluster {
-    /// Starts it; `None` where PostgreSQL is not installed, which is said.
+    /// Starts the server; prints a note and returns `None` if PostgreSQL is not installed.
     pub fn start() -> Fallible<Option<Self>> {
         let mut options = Options::default();
         for setting in SETTINGS {
@@ -53,17 +53,17 @@ impl Cluster {
         Ok(Some(cluster))
     }
 
-    /// Brings to its disk what is not there yet, and makes the log's old files its next ones.
+    /// Makes a checkpoint, which flushes changed pages and lets the log reuse its old files.
     pub fn checkpoint(&self) {
         self.postgres.sql("postgres", "CHECKPOINT");
     }
 
-    /// A new database; its URL.
+    /// Creates a database and returns its URL.
     pub fn database(&self) -> String {
         self.postgres.fresh_database()
     }
 
-    /// So many nodes on a new database.
+    /// Starts `count` nodes on a new database.
     pub fn nodes(&self, maker: &Maker, count: usize) -> Fallible<Nodes> {
         let (url, folder) = (self.database(), maker.folder()?);
         let mut nodes = Nodes {
@@ -72,14 +72,14 @@ impl Cluster {
             url,
             folder,
         };
-        // One after the other: the first begins the log.
+        // One after the other, because the first one begins the log.
         for _ in 0..count {
             nodes.add(maker)?;
         }
         Ok(nodes)
     }
 
-    /// Processor time that all of its processes have used.
+    /// Returns the processor time that all its processes have used.
     pub fn processor_time(&self) -> Fallible<Duration> {
         let postmaster = Stat::of(self.postmaster)?;
         let mut used = postmaster.own + postmaster.ended;
@@ -87,7 +87,7 @@ impl Cluster {
             let Some(pid) = pid(&process?.path()) else {
                 continue;
             };
-            // One that has just ended is the postmaster's to account for.
+            // The time of a process that has just ended is in the postmaster's account.
             if let Ok(stat) = Stat::of(pid)
                 && stat.parent == self.postmaster
             {
@@ -102,11 +102,11 @@ fn pid(path: &Path) -> Option<u32> {
     path.file_name()?.to_str()?.parse().ok()
 }
 
-/// Servers on one database.
+/// Nodes on one database.
 pub struct Nodes {
     /// Their processes.
     pub processes: Vec<Process>,
-    /// A connection beside theirs.
+    /// A connection of the benchmark's own.
     pub asked: Bare,
     /// Their database.
     pub url: String,
@@ -114,7 +114,7 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// Starts one more.
+    /// Starts another node.
     pub fn add(&mut self, maker: &Maker) -> Fallible<()> {
         let folder = self.folder.path();
         let mut command = maker.serve(&self.url);
@@ -124,7 +124,8 @@ impl Nodes {
         Ok(())
     }
 
-    /// How many transactions have written so far, this question included: while nodes run, every other one is a turn.
+    /// Returns how many transactions have written so far, including this query. While nodes run, every other one is a write
+    /// turn.
     pub fn transactions(&self) -> Fallible<i64> {
         self.asked
             .number("SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT)")

@@ -21,16 +21,6 @@ use crate::webhooks::{CALM, LONGER};
 const CASES: [&str; 4] = ["created", "protected", "read", "created and delivered"];
 /// Clients that fill every batch.
 const MANY: usize = 256;
-const THIRD: Aim = Aim {
-    ratio: 1.0 / 3.0,
-    text: "1/3",
-};
-/// Bookings in one transaction of bare SQLite: as many as one commit of the server can carry.
-const GROUPS: [usize; 2] = [128, 256];
-/// Memory of a server that does nothing, MiB.
-const IDLE_MIB: f64 = 30.0;
-/// How long a server is left alone before its idle memory is read.
-const REST: Duration = Duration::from_secs(1);
 /// Bookings whose bytes are counted.
 const PLAIN: u64 = 10_000;
 

@@ -1,7 +1,7 @@
-//! This program in another role: each is a process of its own, as the server is.
+//! This program in another role, each in a process of its own, as the server is.
 //!
-//! `empty`: an HTTP server with one handler that does nothing. `post`: a bare HTTP client; `pace`: one that takes its
-//! time. `serve`: the server on a disk that takes longer to commit.
+//! `empty`: an HTTP server with one handler that does nothing. `post`: a bare HTTP client. `pace`: a bare client at a steady
+//! pace. `serve`: the server on a disk with slower commits.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use crate::Fallible;
 use crate::load::Timing;
 
-/// Becomes what the arguments name.
+/// Takes the role that the arguments name.
 pub fn become_counterpart(arguments: &[String]) -> Fallible<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -43,7 +43,7 @@ pub fn become_counterpart(arguments: &[String]) -> Fallible<()> {
     })
 }
 
-/// The least that takes the same body and answers the same shape.
+/// The least that accepts the same body and answers in the same shape.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "parsed, as the product must, and dropped")]
@@ -117,7 +117,7 @@ async fn serve(db: &Path, delay_ms: u64) -> Fallible<()> {
     Ok(())
 }
 
-/// Posts the body as fast as it is answered, with the headers and the client of the courier but none of its work.
+/// Posts the body as fast as it is answered, with the courier's headers and client but none of its other work.
 async fn bare_client(url: &str, concurrency: usize, time: Duration, body: &str) -> Fallible<()> {
     #[expect(
         clippy::disallowed_methods,
@@ -131,7 +131,7 @@ async fn bare_client(url: &str, concurrency: usize, time: Duration, body: &str) 
         .build()?;
     let body = bytes::Bytes::from(body.to_owned());
     let headers = headers();
-    // Every connection is made before the clock runs.
+    // Connections are made before the clock starts.
     exchange(
         &client,
         url,
@@ -155,7 +155,7 @@ fn say(timing: &Timing) {
     );
 }
 
-/// Posts the body so many times a second; a turn is there and back.
+/// Posts the body at a steady rate; each turn is a round trip.
 async fn paced_client(url: &str, per_second: u32, time: Duration, body: &str) -> Fallible<()> {
     #[expect(
         clippy::disallowed_methods,

@@ -1,4 +1,4 @@
-//! Bare cryptography: what this machine's hashes and signatures cost, and the hashing a ledger's check cannot avoid.
+//! Bare cryptography: the cost of this machine's hashes and signatures, and the hashing that a check of a ledger must do.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::rows;
 /// How long each is measured.
 const TIME: Duration = Duration::from_millis(200);
 
-/// How often `work` can be done in a second.
+/// Returns how often `work` runs in a second.
 fn per_second<T>(mut work: impl FnMut() -> T) -> f64 {
     let began = Instant::now();
     let mut times = 0_u64;
@@ -29,19 +29,19 @@ fn per_second<T>(mut work: impl FnMut() -> T) -> f64 {
     times as f64 / began.elapsed().as_secs_f64()
 }
 
-/// SHA-256 of 64 bytes, per second.
+/// Returns SHA-256 hashes of 64 bytes per second.
 pub fn sha256() -> f64 {
     let bytes = [7_u8; 64];
     per_second(|| Sha256::digest(black_box(bytes)))
 }
 
-/// HMAC-SHA256 of 350 bytes, a webhook's body, per second.
+/// Returns HMAC-SHA256 codes of 350 bytes, the size of a webhook's body, per second.
 pub fn hmac_sha256() -> f64 {
     let (key, body) = ([7_u8; 32], [9_u8; 350]);
     per_second(|| hmac(black_box(&key), black_box(&body)))
 }
 
-/// Ed25519 signatures of a checkpoint's 100 bytes, per second.
+/// Returns Ed25519 signatures of 100 bytes, the size of a checkpoint, per second.
 pub fn ed25519() -> f64 {
     let key = SigningKey::from_bytes(&[7; 32]);
     let text = [9_u8; 100];
@@ -54,21 +54,21 @@ fn hmac(key: &[u8], message: &[u8]) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-/// The messages that have to be hashed to check one entry.
+/// The messages that must be hashed to check one entry.
 struct Entry {
     leaf: Vec<u8>,
-    /// Salt and `[name, value]` of every field.
+    /// The salt and the `[name, value]` of every field.
     fields: Vec<([u8; 32], Vec<u8>)>,
     salt: [u8; 32],
-    /// As long as the canonical body that the leaf commits to.
+    /// Bytes as long as the canonical body that the leaf commits to.
     body: Vec<u8>,
 }
 
-/// The hashing to check the entries of a database, nothing else: entries per second on one core.
+/// Only the hashing that a check of a database's entries must do.
 pub struct LedgerHashing(Vec<Entry>);
 
 impl LedgerHashing {
-    /// Takes the messages of every entry.
+    /// Reads the messages of every entry.
     pub fn of(db: &Path) -> Fallible<Self> {
         let connection = rows::open(db)?;
         let mut select = connection.prepare("SELECT leaf, facts, seed FROM entry ORDER BY idx")?;
@@ -95,7 +95,7 @@ impl LedgerHashing {
         Ok(Self(entries))
     }
 
-    /// Leaf, one node, every field and the body: entries per second.
+    /// Hashes leaf, one node, every field and the body; returns entries per second on one core.
     pub fn per_second(&self) -> f64 {
         let node = [1_u8; 65];
         let began = Instant::now();

@@ -1,7 +1,7 @@
-//! A lean HTTP/1.1 client: a ready-made request out, status and body back, over one kept-alive connection.
+//! A lean HTTP/1.1 client: sends a prepared request and reads status and body, over one kept-alive connection.
 //!
-//! It understands exactly what the servers measured here answer (`Content-Length`, no chunks) and says so when it
-//! meets anything else. Invariant: one request is open at a time, so the buffer holds one answer.
+//! It understands only what the measured servers answer (`Content-Length`, no chunks) and fails on anything else.
+//! Invariant: one request is open at a time, so the buffer holds one answer.
 
 use std::net::SocketAddr;
 
@@ -17,7 +17,7 @@ pub struct Connection {
     buffer: Vec<u8>,
 }
 
-/// An answer.
+/// An answer to a request.
 pub struct Answer<'a> {
     /// The status code.
     pub status: u16,
@@ -26,7 +26,7 @@ pub struct Answer<'a> {
 }
 
 impl Connection {
-    /// Connects.
+    /// Opens a connection.
     pub async fn open(addr: SocketAddr) -> Fallible<Self> {
         let stream = TcpStream::connect(addr).await?;
         stream.set_nodelay(true)?;
@@ -64,7 +64,7 @@ impl Connection {
     }
 }
 
-/// Where the body begins, once the head is complete.
+/// Returns where the body begins, once the head is complete.
 pub fn head_end(buffer: &[u8]) -> Option<usize> {
     buffer
         .windows(4)
@@ -81,7 +81,7 @@ fn read_head(head: &[u8]) -> Fallible<(u16, usize)> {
     Ok((status, content_length(head).unwrap_or(0)))
 }
 
-/// The value of `Content-Length`.
+/// Returns the value of `Content-Length`.
 pub fn content_length(head: &[u8]) -> Option<usize> {
     const NAME: &[u8] = b"content-length:";
     let line = head
@@ -94,7 +94,7 @@ pub fn content_length(head: &[u8]) -> Option<usize> {
         .ok()
 }
 
-/// A request, ready to be sent as often as wanted.
+/// Makes a request that can be sent repeatedly.
 pub fn request(method: &str, path: &str, key: Option<&str>, body: Option<&str>) -> Vec<u8> {
     let mut text = format!("{method} {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n");
     if let Some(key) = key {
@@ -113,7 +113,7 @@ pub fn request(method: &str, path: &str, key: Option<&str>, body: Option<&str>) 
     text.into_bytes()
 }
 
-/// One call outside of any measurement; its answer as JSON, an error when it is not a success.
+/// Makes one call outside of any measurement and returns its JSON; fails unless it succeeded.
 pub fn call(
     addr: SocketAddr,
     method: &str,
@@ -134,7 +134,7 @@ pub fn call(
     })
 }
 
-/// Refuses an answer whose status is not one of these, with what it says.
+/// Fails with the answer's text unless its status is one of these.
 pub fn expect(answer: &Answer<'_>, statuses: std::ops::Range<u16>) -> Fallible<()> {
     if statuses.contains(&answer.status) {
         return Ok(());

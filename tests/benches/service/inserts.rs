@@ -1,8 +1,7 @@
-//! Bare PostgreSQL: the rows of real bookings inserted into the same tables by the client alone, in groups, and one by
-//! one.
+//! Bare PostgreSQL: the client alone inserts the rows of real bookings into the same tables, in groups and one by one.
 //!
-//! Tables, columns and values come from the server's own database, byte by byte, so this stays true whatever the schema
-//! becomes. References are not checked, as with bare SQLite: the rows whose turn it is are there, or not needed.
+//! Tables, columns and values come from the server's own database, byte by byte, so this follows changes of the schema.
+//! As with bare SQLite, foreign keys are not checked: the rows they refer to are there, or not needed.
 
 use std::error::Error;
 use std::time::Instant;
@@ -15,11 +14,11 @@ use tokio_postgres::{Client, NoTls, Statement};
 
 use crate::Fallible;
 
-/// What a booking consists of, in the order in which it is inserted.
+/// The tables of a booking, in the order of insertion.
 const TABLES: [&str; 3] = ["booking", "entry", "event"];
-/// The order in which they were made.
+/// The column of each table that orders rows by their creation.
 const ORDERS: [&str; 3] = ["id", "idx", "id"];
-/// Who inserts single rows at a time: more reach no more.
+/// Connections that insert single rows concurrently; more are no faster.
 const CONNECTIONS: usize = 32;
 
 /// A connection of the bare client.
@@ -28,7 +27,7 @@ pub struct Bare {
     client: Client,
 }
 
-/// A value as it travels.
+/// A value in its wire format.
 #[derive(Debug)]
 struct Value(Option<Vec<u8>>);
 
@@ -65,16 +64,16 @@ impl ToSql for Value {
 /// A row's values.
 type Row = Vec<Value>;
 
-/// The rows of so many bookings.
+/// The rows of a number of bookings.
 pub struct Rows {
     tables: Vec<Vec<Row>>,
-    /// How many bookings they are.
+    /// The number of bookings.
     pub bookings: usize,
 }
 
 async fn connect(url: &str) -> Fallible<Client> {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
-    // It ends with the client, and what ended it otherwise the client says too.
+    // This task ends with the client; the client reports any error of the connection as well.
     tokio::spawn(async move {
         let _ = connection.await;
     });
@@ -85,7 +84,7 @@ async fn connect(url: &str) -> Fallible<Client> {
 }
 
 impl Bare {
-    /// Connects.
+    /// Connects to the database.
     pub fn connect(url: &str) -> Fallible<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -94,19 +93,19 @@ impl Bare {
         Ok(Self { runtime, client })
     }
 
-    /// The one number that a question has for an answer.
+    /// Returns the one number that a query selects.
     pub fn number(&self, sql: &str) -> Fallible<i64> {
         let row = self.runtime.block_on(self.client.query_one(sql, &[]))?;
         Ok(row.try_get(0)?)
     }
 
-    /// The numbers that a question has for an answer.
+    /// Returns the numbers that a query selects.
     pub fn numbers(&self, sql: &str) -> Fallible<Vec<i64>> {
         let rows = self.runtime.block_on(self.client.query(sql, &[]))?;
         rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
     }
 
-    /// The rows of the first `count` bookings of this database, or as many as there are, in whole groups.
+    /// Reads the rows of the first `count` bookings, or of as many as there are, in whole groups.
     pub fn rows(&self, count: usize, group: usize) -> Fallible<Rows> {
         let read = |(name, order)| -> Fallible<Vec<Row>> {
             let first = format!("SELECT id FROM booking ORDER BY id LIMIT {count}");
@@ -133,14 +132,14 @@ impl Bare {
         Ok(Rows { tables, bookings })
     }
 
-    /// Makes its tables empty.
+    /// Empties the tables.
     fn truncate(&self) -> Fallible<()> {
         let sql = format!("TRUNCATE {} CASCADE; CHECKPOINT", TABLES.join(", "));
         Ok(self.runtime.block_on(self.client.batch_execute(&sql))?)
     }
 
-    /// Inserts them in transactions of `group` bookings, each in one flight and durable before the next; bookings per
-    /// second.
+    /// Inserts the rows in transactions of `group` bookings, each sent in one round trip and durable before the next; returns
+    /// bookings per second.
     pub fn insert(&self, rows: &Rows, group: usize) -> Fallible<f64> {
         self.truncate()?;
         self.runtime.block_on(async {
@@ -174,7 +173,7 @@ impl Bare {
         })
     }
 
-    /// Inserts the events of bookings, each row a commit of its own, over many connections; rows per second.
+    /// Inserts the bookings' events, one commit per row, over many connections; returns rows per second.
     pub fn insert_single(&self, url: &str, rows: Rows) -> Fallible<f64> {
         self.truncate()?;
         let (count, events) = (rows.bookings, rows.tables.into_iter().next_back());
@@ -210,7 +209,7 @@ impl Bare {
     }
 }
 
-/// An INSERT of so many rows.
+/// Returns an INSERT of this many rows.
 fn insert(table: &str, columns: usize, rows: usize) -> String {
     let row = |row: usize| {
         let values: Vec<String> = (1..=columns)

@@ -1,6 +1,6 @@
-//! Instructions per operation of one process, counted by `perf stat` where that works.
+//! Instructions per operation of one process, counted by `perf stat` if the machine supports it.
 //!
-//! Machines are noisy, instructions are not.
+//! Times are noisy, instruction counts are not.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -8,13 +8,13 @@ use std::time::Duration;
 use crate::Fallible;
 use crate::process::Process;
 
-/// How long perf needs to attach before anything is counted.
+/// How long perf needs to attach before it counts.
 const ATTACH: Duration = Duration::from_millis(500);
 
-/// The event this machine can count: with the system's instructions, or those of programs alone.
+/// Returns the event that this machine can count: instructions including the kernel's, or only those of programs.
 ///
 /// # Errors
-/// Why it cannot, in perf's words.
+/// The reason why it can count neither, in perf's words.
 pub fn event() -> Result<&'static str, String> {
     let mut why = "perf is not installed".to_owned();
     for event in ["instructions", "instructions:u"] {
@@ -31,7 +31,8 @@ pub fn event() -> Result<&'static str, String> {
     Err(why)
 }
 
-/// Instructions of `process` while `work` runs, which must take less than `time`; per operation that it says it did.
+/// Counts the instructions of `process` while `work` runs, which must take less than `time`; returns them per operation
+/// that `work` reports.
 pub fn per_operation(
     process: &Process,
     event: &str,
@@ -60,7 +61,7 @@ pub fn per_operation(
     Ok(instructions / operations.max(1) as f64)
 }
 
-/// The number in perf's answer; `None` when it says that it cannot count.
+/// Parses the number in perf's output; `None` if it could not count.
 fn count(said: &str) -> Option<f64> {
     said.lines()
         .find_map(|line| line.split(',').next()?.parse().ok())

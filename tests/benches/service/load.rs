@@ -1,7 +1,7 @@
 //! A closed loop of clients: each does one thing after another as fast as it is answered, and every turn is timed.
 //!
-//! What a turn is, is the [`Client`]'s. Invariant: the clock starts when every client is connected and stops with the
-//! last turn that ended.
+//! The [`Client`] defines what a turn is. Invariant: the clock starts when every client is connected and stops when the
+//! last turn ends.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,26 +13,26 @@ use tokio::task::{JoinSet, LocalSet};
 use crate::Fallible;
 use crate::http::Connection;
 
-/// Threads that drive: on two cores a second one makes the empty handler's rate no higher.
+/// Threads that drive the clients: on two cores, a second one does not raise the empty handler's rate.
 const THREADS: usize = 1;
 
-/// One of many that act at the same time.
+/// One of many concurrent clients.
 pub trait Client: Send {
-    /// Does one thing to its end; `false` when there is nothing left to do.
+    /// Does one thing to its end; returns `false` if there is nothing left to do.
     fn turn(&mut self, connection: &mut Connection) -> impl Future<Output = Fallible<bool>>;
 }
 
-/// When a load ends: whichever comes first.
+/// When a load ends: at whichever limit comes first.
 #[derive(Debug, Clone, Copy)]
 pub struct Limit {
-    /// After so much time.
+    /// The most time.
     pub time: Duration,
-    /// After so many turns.
+    /// The most turns.
     pub turns: u64,
 }
 
 impl Limit {
-    /// By time alone.
+    /// A limit of time only.
     pub fn time(time: Duration) -> Self {
         Self {
             time,
@@ -40,7 +40,7 @@ impl Limit {
         }
     }
 
-    /// By number alone.
+    /// A limit of turns; no load takes longer than ten minutes.
     pub fn turns(turns: u64) -> Self {
         Self {
             time: Duration::from_secs(600),
@@ -49,19 +49,19 @@ impl Limit {
     }
 }
 
-/// What came of a load.
+/// The timing of a load.
 #[derive(Debug, Clone, Default)]
 pub struct Timing {
-    /// How many turns ended.
+    /// The number of turns that ended.
     pub turns: u64,
-    /// From the first one's beginning to the last one's end.
+    /// From the start of the first turn to the end of the last.
     pub elapsed: Duration,
-    /// Microseconds of every turn, ascending.
+    /// The latency of every turn in microseconds, ascending.
     latencies: Vec<u32>,
 }
 
 impl Timing {
-    /// From single latencies measured elsewhere.
+    /// Makes a timing from latencies measured elsewhere.
     pub fn of(elapsed: Duration, latencies: impl IntoIterator<Item = Duration>) -> Self {
         let mut latencies: Vec<u32> = latencies.into_iter().map(micros).collect();
         latencies.sort_unstable();
@@ -77,7 +77,7 @@ impl Timing {
         self.turns as f64 / self.elapsed.as_secs_f64().max(1e-9)
     }
 
-    /// The latency that `percent` of all turns did not exceed, milliseconds.
+    /// The latency that `percent` of all turns did not exceed, in milliseconds.
     pub fn percentile(&self, percent: usize) -> f64 {
         let index =
             (self.latencies.len() * percent / 100).min(self.latencies.len().saturating_sub(1));
@@ -91,14 +91,14 @@ fn micros(time: Duration) -> u32 {
     u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
 }
 
-/// What the threads of one load share.
+/// The state that the threads of a load share.
 struct Shared {
     begin: Barrier,
     turns: AtomicU64,
     limit: Limit,
 }
 
-/// Lets the clients act until the limit, spread evenly over these servers. They come back for what they have noted.
+/// Runs the clients until the limit, spread evenly over these servers, and returns them with what they have recorded.
 pub fn run<C: Client + 'static>(
     servers: &[SocketAddr],
     limit: Limit,
@@ -135,7 +135,7 @@ pub fn run<C: Client + 'static>(
     Ok((Timing::of(elapsed, latencies), clients))
 }
 
-/// One thread's part.
+/// The result of one thread.
 struct Driven<C> {
     clients: Vec<C>,
     latencies: Vec<Duration>,

@@ -1,5 +1,5 @@
-//! An open loop: bookings created at a steady pace, far below what the server can take, so that what is timed is the way
-//! of one and not a queue.
+//! An open loop: bookings are created at a steady pace, far below what the server can take, so that no queue is part of the
+//! measured time.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::http::{self, Connection};
 use crate::load::{self, Client, Limit, Timing};
 use crate::receiver::{Receiver, booking_id};
 
-/// How long the last of them may take to come.
+/// How long the last webhook may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A booking that was created.
@@ -32,12 +32,12 @@ impl Noted {
 pub enum From {
     /// The request that created the booking.
     Asked,
-    /// The answer to it; 0 for a webhook that came before the answer.
+    /// The answer to it; the time is 0 for a webhook that arrived before the answer.
     Answered,
 }
 
 struct Paced {
-    /// Which key it has: clients end in any order.
+    /// The index of its key, because clients end in any order.
     place: usize,
     request: Vec<u8>,
     next: tokio::time::Instant,
@@ -64,7 +64,7 @@ impl Client for Paced {
     }
 }
 
-/// Creates so many bookings a second, the keys in turn; what was created with each key, in their order.
+/// Creates `per_second` bookings a second with the keys in turn; returns the bookings of each key, in the keys' order.
 pub fn create(
     server: SocketAddr,
     keys: &[String],
@@ -89,7 +89,7 @@ pub fn create(
     Ok(clients.into_iter().map(|client| client.noted).collect())
 }
 
-/// How long the webhooks of these bookings took.
+/// Returns how long the webhooks of these bookings took.
 pub fn timing<'a>(
     receiver: &Receiver,
     noted: impl Iterator<Item = &'a Noted> + Clone,

@@ -1,4 +1,4 @@
-//! The parts of the benchmark, each with the floors its results are compared with.
+//! The parts of the benchmark, each with the floors that its results are compared with.
 
 use std::fs;
 use std::io::Write as _;
@@ -15,7 +15,7 @@ use crate::report::{Aim, Floor, Report, median};
 use crate::webhooks::webhooks;
 use crate::{Fallible, hashing, instructions};
 
-/// A part: it measures and reports.
+/// A part, which measures and reports.
 pub type Part = fn(&Bench, &mut Report) -> Fallible<()>;
 
 /// All parts by name, in the order of the table.
@@ -39,18 +39,18 @@ const FLAT: Aim = Aim {
     ratio: 0.8,
     text: "0.8",
 };
-/// Bookings in the ledger that is verified; half of them protected.
+/// Bookings in the verified ledger; half of them are protected.
 const LEDGER: u64 = 20_000;
-/// Bookings of one measurement while the database grows.
+/// Bookings in one measurement while the database grows.
 const WINDOW: u64 = 10_000;
 
-/// What all parts need.
+/// The settings and processes that all parts need.
 pub struct Bench {
-    /// Clients at a time.
+    /// Concurrent clients.
     pub concurrency: usize,
-    /// How long one load runs.
+    /// The limit of one load.
     pub seconds: Duration,
-    /// How often each is repeated.
+    /// Repetitions of each measurement.
     pub repeat: usize,
     large: bool,
     /// Makes servers.
@@ -81,7 +81,7 @@ impl Bench {
         })
     }
 
-    /// What the figures belong to.
+    /// The conditions under which the figures were measured.
     pub fn title(&self) -> Fallible<String> {
         let cores = std::thread::available_parallelism()?;
         let flush = flush_time(&self.maker)?;
@@ -109,7 +109,7 @@ impl Bench {
     }
 }
 
-/// How long 4 KiB take to reach the disk, microseconds.
+/// Measures how long 4 KiB take to reach the disk, in microseconds.
 fn flush_time(maker: &Maker) -> Fallible<f64> {
     let folder = maker.folder()?;
     let mut file = fs::File::create(folder.path().join("flush"))?;
@@ -123,7 +123,7 @@ fn flush_time(maker: &Maker) -> Fallible<f64> {
     Ok(median(times))
 }
 
-/// A floor with the rates of its samples.
+/// Makes a floor from the rates of its samples.
 pub fn floor(name: &str, samples: &[Sample], aim: Option<Aim>) -> Floor {
     Floor {
         name: name.to_owned(),
@@ -164,7 +164,7 @@ fn ledger(bench: &Bench, report: &mut Report) -> Fallible<()> {
     Ok(())
 }
 
-/// Entries per second of `bookguard ledger verify`.
+/// Returns the entries per second of `bookguard ledger verify`.
 fn verify(bench: &Bench, server: &Server) -> Fallible<f64> {
     let mut command = bench.maker.program();
     command
@@ -230,7 +230,7 @@ fn growth(bench: &Bench, report: &mut Report) -> Fallible<()> {
     Ok(())
 }
 
-/// Instructions of the server alone, where they can be counted.
+/// Measures the instructions of the server alone, if they can be counted.
 fn instructions(bench: &Bench, report: &mut Report) -> Fallible<()> {
     report.part("instructions of the server");
     let event = match instructions::event() {

@@ -1,7 +1,7 @@
-//! The service on PostgreSQL, with one node and with two, beside SQLite and beside the bare client in the same run.
+//! The service on PostgreSQL, with one node and with two, compared with SQLite and with the bare client in the same run.
 //!
-//! Everything runs on this one machine: the load, the nodes and the server share its cores. So what two nodes reach
-//! here says what their taking turns costs, not what two machines would reach.
+//! Everything runs on this one machine: the load, the nodes and the server share its cores. The result of two nodes
+//! therefore shows the cost of taking turns, not what two machines would reach.
 
 use crate::Fallible;
 use crate::cases::{self, Made, Sample, measure_all};
@@ -16,18 +16,18 @@ use crate::webhooks::bare_client;
 
 /// Bookings in one transaction of the bare client.
 const GROUP: usize = 128;
-/// Clients that fill every batch of two nodes.
+/// Enough clients to fill every batch of two nodes.
 const MANY: usize = 1_024;
-/// What one commit can carry.
+/// The most bookings in one commit.
 const BATCH: f64 = bookguard_core::limits::BATCH as f64;
-/// What the second node may not cost.
+/// Two nodes must not be slower than one.
 const SAME: Aim = Aim {
     ratio: 1.0,
     text: "1",
 };
 const CASES: [&str; 3] = ["created", "protected", "read"];
 
-/// Created, protected, read on SQLite, one node and two nodes in turn; then webhooks, and what a turn costs.
+/// Measures bookings on SQLite, on one node and on two in turn; then webhooks, and the cost of a turn.
 pub fn postgres(bench: &Bench, report: &mut Report) -> Fallible<()> {
     report.part("PostgreSQL");
     let Some(cluster) = Cluster::start()? else {
@@ -45,12 +45,12 @@ pub fn postgres(bench: &Bench, report: &mut Report) -> Fallible<()> {
     turns(bench, report, [&one, &two])
 }
 
-/// What a load is measured on.
+/// The processes that a load is measured on.
 struct Place<'a> {
     processes: &'a [Process],
     cluster: Option<&'a Cluster>,
     keys: Vec<String>,
-    /// What was created and not yet measured further.
+    /// The bookings that were created and are still to be used.
     made: Vec<Made>,
     samples: [Vec<Sample>; 3],
 }
@@ -136,7 +136,7 @@ fn bookings(
     Ok(())
 }
 
-/// The bare client's rates, on nodes that have ended.
+/// The bare client's rates, on the database of a node that was stopped.
 struct Inserts {
     nodes: Nodes,
     grouped: Vec<f64>,
@@ -144,7 +144,7 @@ struct Inserts {
 }
 
 impl Inserts {
-    /// The tables of a node that has done nothing.
+    /// Takes the empty tables of a new node.
     fn prepare(bench: &Bench, cluster: &Cluster) -> Fallible<Self> {
         let mut nodes = cluster.nodes(&bench.maker, 1)?;
         nodes.processes.clear();
@@ -155,7 +155,7 @@ impl Inserts {
         })
     }
 
-    /// Inserts the rows of this database.
+    /// Inserts the rows of these nodes' database.
     fn measure(&mut self, nodes: &Nodes) -> Fallible<()> {
         let rows = nodes.asked.rows(ROWS_BOOKINGS, GROUP)?;
         let Nodes {
@@ -189,7 +189,7 @@ impl Inserts {
     }
 }
 
-/// A backlog drained, and bookings created and delivered, each right after a bare client.
+/// Measures a backlog drained, and bookings created and delivered, each right after a bare client.
 fn webhooks(bench: &Bench, report: &mut Report, cluster: &Cluster) -> Fallible<()> {
     let nodes = cluster.nodes(&bench.maker, 1)?;
     let (receiver, concurrency, limit) = (Receiver::start()?, bench.concurrency, bench.limit());
@@ -226,10 +226,10 @@ fn webhooks(bench: &Bench, report: &mut Report, cluster: &Cluster) -> Fallible<(
     Ok(())
 }
 
-/// What the write turn costs: with one booking in it, handed over between two nodes, and with as many as there come.
+/// Measures the write turn: with one booking in it, handed over between two nodes, and with as many bookings as arrive.
 ///
-/// A turn lasts from one commit to the next, as nodes that have work do nothing else; so its share per booking, and
-/// what it costs at all, come from turns with few bookings and turns with many.
+/// Nodes with work do nothing but take turns, so a turn lasts from one commit to the next. Turns with few and with many
+/// bookings together give its fixed cost and its cost per booking.
 fn turns(bench: &Bench, report: &mut Report, nodes: [&Nodes; 2]) -> Fallible<()> {
     let cases = [
         ("one node, one client", nodes[0], 1),
@@ -271,9 +271,9 @@ fn turns(bench: &Bench, report: &mut Report, nodes: [&Nodes; 2]) -> Fallible<()>
     Ok(())
 }
 
-/// Turns of one load.
+/// The turns of one load.
 struct Turn {
-    /// How long one takes, handing it over included, microseconds.
+    /// The duration of one turn including its handover, microseconds.
     micros: f64,
     bookings: f64,
 }

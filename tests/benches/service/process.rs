@@ -1,7 +1,7 @@
-//! The processes that are measured: the server as its users run it, and this program again as a bare counterpart.
+//! The measured processes: the server as its users run it, and this program again as a bare counterpart.
 //!
-//! Every one says `listening on http://ADDR` (or another first line) on its standard output when it is ready, and is
-//! killed when it is dropped. What it used is read from `/proc`.
+//! Each prints `listening on http://ADDR` (or another first line) on standard output when it is ready, and is killed when
+//! dropped. Its resource use is read from `/proc`.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -18,22 +18,22 @@ use crate::rows;
 
 /// The argument that makes this program a counterpart instead of the benchmark.
 pub const CHILD: &str = "counterpart";
-/// Clock ticks per second in `/proc`: fixed by Linux for programs.
+/// Clock ticks per second in `/proc`, which Linux fixes for programs.
 const TICKS: f64 = 100.0;
 
-/// A child that has become ready.
+/// A child process that is ready.
 pub struct Process {
     child: Child,
-    /// Kept open: a child that prints into a closed pipe fails.
+    /// Kept open, because a child that prints into a closed pipe fails.
     _output: BufReader<ChildStdout>,
-    /// Where it listens.
+    /// The address it listens on.
     pub addr: SocketAddr,
     /// How long it took until it did.
     pub started: Duration,
 }
 
 impl Process {
-    /// Starts a command and waits until it listens. What it says on standard error goes to `log`.
+    /// Starts a command and waits until it listens. Its standard error goes to `log`.
     pub fn start(mut command: Command, log: &Path) -> Fallible<Self> {
         let file = fs::File::create(log)?;
         let began = Instant::now();
@@ -70,7 +70,7 @@ impl Process {
         self.child.id()
     }
 
-    /// A line of its `/proc` status, in MiB.
+    /// Reads a line of its `/proc` status, in MiB.
     pub fn memory(&self, name: &str) -> Fallible<f64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid()))?;
         let line = status
@@ -81,20 +81,20 @@ impl Process {
         Ok(kib / 1024.0)
     }
 
-    /// Forgets the peak of its memory, so that the next one is of what comes now.
+    /// Resets the peak of its memory.
     pub fn forget_peak(&self) {
-        // Not permitted everywhere; the peak is then the highest since its start.
+        // Not permitted everywhere; then the peak is the highest since the start.
         let _ = fs::write(format!("/proc/{}/clear_refs", self.pid()), "5");
     }
 
-    /// Ends it as nothing else would: without a word.
+    /// Kills it with SIGKILL.
     pub fn kill(&mut self) -> Fallible<()> {
         self.child.kill()?;
         self.child.wait()?;
         Ok(())
     }
 
-    /// Processor time it has used, in its own code and in the system's.
+    /// Returns the processor time it has used, in its own code and in the kernel.
     pub fn processor_time(&self) -> Fallible<Duration> {
         Ok(Stat::of(self.pid())?.own)
     }
@@ -102,24 +102,24 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What `/proc` says of a process.
+/// The `/proc` statistics of a process.
 pub struct Stat {
-    /// Its parent.
+    /// Its parent's id.
     pub parent: u32,
-    /// Processor time it has used, in its own code and in the system's.
+    /// Processor time it has used, in its own code and in the kernel.
     pub own: Duration,
-    /// That of its children that have ended.
+    /// Processor time of its children that have ended.
     pub ended: Duration,
 }
 
 impl Stat {
-    /// Reads it.
+    /// Reads the statistics of a process.
     pub fn of(pid: u32) -> Fallible<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
         let after_name = stat.rsplit_once(')').ok_or("an odd /proc stat")?.1;
@@ -136,28 +136,28 @@ impl Stat {
     }
 }
 
-/// What a load is driven against: where it goes, and where its deliveries are written down.
+/// The target of a load: where requests go, and where deliveries are recorded.
 pub trait Target {
-    /// Where its nodes listen.
+    /// Returns the addresses of its nodes.
     fn addrs(&self) -> Vec<SocketAddr>;
-    /// Whether no delivery is open any more.
+    /// Returns whether no delivery is open any more.
     fn is_settled(&self) -> Fallible<bool>;
-    /// How long the last so many attempts took.
+    /// Returns how long each of the last `count` attempts took.
     fn last_attempts(&self, count: usize) -> Fallible<Vec<Duration>>;
 }
 
-/// This program again, as one of its counterparts.
+/// Returns a command that runs this program as a counterpart.
 pub fn counterpart(arguments: &[&str]) -> Fallible<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg(CHILD).args(arguments);
     Ok(command)
 }
 
-/// How servers are made: which program, how fast its disk, and where.
+/// Makes servers of one program, in one folder, with one commit delay.
 pub struct Maker {
     program: PathBuf,
     folder: TempDir,
-    /// What every commit takes longer than on this disk.
+    /// The time added to every commit on this disk.
     pub commit_delay: Duration,
 }
 
@@ -165,7 +165,7 @@ pub struct Maker {
 pub struct Server {
     /// The process.
     pub process: Process,
-    /// Its database.
+    /// Its database file.
     pub db: PathBuf,
     folder: TempDir,
 }
@@ -193,7 +193,7 @@ impl Target for Server {
 }
 
 impl Maker {
-    /// Finds the server: what `BOOKGUARD_BENCH_BIN` names, else the release build of this source.
+    /// Finds the server: the program that `BOOKGUARD_BENCH_BIN` names, or the release build of this source.
     pub fn new(commit_delay: Duration) -> Fallible<Self> {
         let folder = match std::env::var_os("BOOKGUARD_BENCH_DIR") {
             Some(parent) => TempDir::new_in(parent)?,
@@ -203,7 +203,7 @@ impl Maker {
             Some(path) => PathBuf::from(path),
             None => build()?,
         };
-        // A copy, so that a build meanwhile changes nothing.
+        // Copied, so that a build during the benchmark changes nothing.
         let program = folder.path().join("bookguard");
         fs::copy(&built, &program).map_err(|e| format!("{}: {e}", built.display()))?;
         Ok(Self {
@@ -213,24 +213,24 @@ impl Maker {
         })
     }
 
-    /// A folder that is deleted with what it is for.
+    /// Makes a folder that is deleted when dropped.
     pub fn folder(&self) -> Fallible<TempDir> {
         Ok(TempDir::new_in(self.folder.path())?)
     }
 
-    /// A new server on an empty database.
+    /// Starts a server on an empty database.
     pub fn server(&self) -> Fallible<Server> {
         self.server_with(self.commit_delay)
     }
 
-    /// A new server on an empty database whose commits take so much longer.
+    /// Starts a server on an empty database whose commits take this much longer.
     pub fn server_with(&self, commit_delay: Duration) -> Fallible<Server> {
         let folder = self.folder()?;
         let db = folder.path().join("bench.db");
         let command = if commit_delay.is_zero() {
             self.serve(&db)
         } else {
-            // The one thing no setting reaches: the same server, started by its library.
+            // No setting delays commits, so a counterpart starts the same server as a library.
             let ms = commit_delay.as_millis().to_string();
             counterpart(&["serve", &db.to_string_lossy(), &ms])?
         };
@@ -241,14 +241,14 @@ impl Maker {
         })
     }
 
-    /// Another process in place of one that was killed, on the same database.
+    /// Starts a new process for one that was killed, on the same database.
     pub fn restart(&self, server: &mut Server) -> Fallible<()> {
         let log = server.folder.path().join("log");
         server.process = Process::start(self.serve(&server.db), &log)?;
         Ok(())
     }
 
-    /// The server on this database, limits off.
+    /// Returns the command that serves this database without rate limits.
     pub fn serve(&self, db: impl AsRef<OsStr>) -> Command {
         let mut command = self.program();
         command.arg("serve").arg("--db").arg(db);
@@ -258,7 +258,7 @@ impl Maker {
         command
     }
 
-    /// The command line, without what this environment says about it.
+    /// Returns the command line without the `BOOKGUARD_` variables of this environment.
     pub fn program(&self) -> Command {
         let mut command = Command::new(&self.program);
         for (name, _) in std::env::vars_os() {
@@ -270,7 +270,7 @@ impl Maker {
     }
 }
 
-/// Builds the server as its users do, and says where it is.
+/// Builds the server as its users do, and returns its path.
 fn build() -> Fallible<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)

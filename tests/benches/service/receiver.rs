@@ -1,7 +1,7 @@
-//! A webhook receiver that does next to nothing: it answers 200 and notes when each booking's event came.
+//! A webhook receiver that does next to nothing: it answers 200 and records when each booking's event arrived.
 //!
-//! It runs on a thread of its own with a gate: while that is shut, requests are read and not answered, so that a
-//! backlog builds up behind it.
+//! It runs on a thread of its own and has a gate: while that is shut, requests are read but not answered, so that a
+//! backlog builds up.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -20,18 +20,18 @@ const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 
 /// A running receiver; it ends with the process.
 pub struct Receiver {
-    /// Where it listens.
+    /// The address it listens on.
     pub addr: SocketAddr,
     gate: watch::Sender<bool>,
     seen: Arc<Mutex<Seen>>,
 }
 
-/// What has come so far.
+/// The events that have arrived so far.
 #[derive(Default)]
 struct Seen {
-    /// When each booking's event came first.
+    /// When each booking's first event arrived.
     bookings: HashMap<String, Instant>,
-    /// Who waits for one.
+    /// The clients that wait for a booking's event.
     waiting: HashMap<String, oneshot::Sender<Instant>>,
     requests: u64,
     /// The body that came last: what a bare client posts for comparison.
@@ -39,7 +39,7 @@ struct Seen {
 }
 
 impl Receiver {
-    /// Starts it, its gate open.
+    /// Starts a receiver with its gate open.
     pub fn start() -> Fallible<Self> {
         let (gate, open) = watch::channel(true);
         let seen = Arc::<Mutex<Seen>>::default();
@@ -70,19 +70,19 @@ impl Receiver {
         self.gate.send_replace(open);
     }
 
-    /// Forgets everything that came.
+    /// Forgets everything that arrived.
     pub fn forget(&self) {
         let mut seen = self.seen();
         seen.bookings.clear();
         seen.requests = 0;
     }
 
-    /// Of how many bookings an event came.
+    /// Returns the number of bookings whose events have arrived.
     pub fn bookings(&self) -> usize {
         self.seen().bookings.len()
     }
 
-    /// When this booking's event came first.
+    /// Returns when this booking's first event arrived.
     pub fn came(&self, booking_id: &str) -> Option<Instant> {
         self.seen().bookings.get(booking_id).copied()
     }
@@ -92,7 +92,7 @@ impl Receiver {
         self.seen().body.clone()
     }
 
-    /// Lets others wait for bookings.
+    /// Returns a handle to wait for bookings.
     pub fn watcher(&self) -> Watcher {
         Watcher(Arc::clone(&self.seen))
     }
@@ -103,11 +103,11 @@ impl Receiver {
 }
 
 /// Waits for the events of bookings.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Watcher(Arc<Mutex<Seen>>);
 
 impl Watcher {
-    /// Returns once the booking's event has come.
+    /// Returns once the booking's event has arrived.
     pub async fn came(&self, booking_id: &str) -> Fallible<()> {
         let waiter = {
             let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -155,7 +155,7 @@ fn note(seen: &Mutex<Seen>, body: &[u8]) {
     seen.requests += 1;
     if let Some(id) = booking_id(body) {
         if let Some(waiter) = seen.waiting.remove(id) {
-            // Nobody waits any more when the load has ended.
+            // The client may be gone if the load has ended.
             let _ = waiter.send(now);
         }
         seen.bookings.entry(id.to_owned()).or_insert(now);
@@ -165,7 +165,7 @@ fn note(seen: &Mutex<Seen>, body: &[u8]) {
     }
 }
 
-/// The booking a JSON text names.
+/// Returns the booking that a JSON text names.
 pub fn booking_id(body: &[u8]) -> Option<&str> {
     const NAME: &[u8] = b"\"bookingId\":\"";
     const LENGTH: usize = 36;

@@ -1,4 +1,4 @@
-//! How long after kill -9 the webhooks of a server go out that it held: from a new process, and from another node.
+//! How soon after kill -9 a server's pending webhooks go out: from a new process, and from another node.
 
 use std::time::{Duration, Instant};
 
@@ -11,16 +11,16 @@ use crate::process::Target;
 use crate::receiver::Receiver;
 use crate::report::{Report, median};
 
-/// Webhooks the killed server holds.
+/// Webhooks that the killed server holds.
 const HELD: u64 = 2_000;
-/// When the last of them must have been received, seconds after the kill.
+/// The most seconds from the kill until the last webhook arrives.
 const SOON_S: f64 = 5.0;
-/// How long is waited for it.
+/// How long the benchmark waits for it.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How often is looked.
+/// How often the benchmark looks.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Seconds from the kill until the first webhook came, and until all had.
+/// Seconds from the kill until the first webhook arrived, and until the last did.
 struct Recovery {
     first: f64,
     last: f64,
@@ -53,7 +53,7 @@ impl Recovery {
     }
 }
 
-/// Makes a server hold webhooks that nobody answers.
+/// Creates bookings whose webhooks are not answered.
 fn hold(bench: &Bench, target: &impl Target, receiver: &Receiver) -> Fallible<usize> {
     let server = target.addrs()[0];
     let keys = cases::partners(server, bench.concurrency, Some(receiver.addr))?;
@@ -63,7 +63,7 @@ fn hold(bench: &Bench, target: &impl Target, receiver: &Receiver) -> Fallible<us
     Ok(made.iter().map(cases::Made::len).sum())
 }
 
-/// A server on a file, killed and started again.
+/// Measures a server on a file that is killed and started again.
 pub fn of_a_file(bench: &Bench, report: &mut Report) -> Fallible<()> {
     let mut times = Vec::new();
     for _ in 0..bench.repeat {
@@ -79,7 +79,7 @@ pub fn of_a_file(bench: &Bench, report: &mut Report) -> Fallible<()> {
     Ok(())
 }
 
-/// The only node on a server, killed and started again; and one of two.
+/// Measures the only node on a server, killed and started again, and one of two nodes, killed.
 pub fn of_nodes(bench: &Bench, report: &mut Report, cluster: &Cluster) -> Fallible<()> {
     for (place, count) in [("one node started again", 1), ("the other node", 2)] {
         let mut times = Vec::new();

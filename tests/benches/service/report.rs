@@ -1,4 +1,4 @@
-//! The one table that is printed: every result with its floor, their ratio, and what was aimed at.
+//! The printed table: every result with its floor, their ratio, and its aim.
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 
@@ -8,9 +8,9 @@ use crate::cases::Sample;
 /// What a result is compared with.
 #[derive(Clone, Default)]
 pub struct Floor {
-    /// What it is.
+    /// Its name.
     pub name: String,
-    /// Per second, one for each repetition, measured right before it.
+    /// Rates per second, one for each repetition, measured right before it.
     pub rates: Vec<f64>,
     /// Microseconds of processor time each; nothing where they say nothing.
     pub cpu_us: Vec<f64>,
@@ -18,12 +18,12 @@ pub struct Floor {
     pub aim: Option<Aim>,
 }
 
-/// A ratio and how it is written.
+/// A ratio to reach, and its text.
 #[derive(Clone, Copy)]
 pub struct Aim {
-    /// At least this.
+    /// The least ratio.
     pub ratio: f64,
-    /// As people say it.
+    /// The ratio as printed.
     pub text: &'static str,
 }
 
@@ -39,7 +39,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// A measured rate: the median of its repetitions.
+    /// Adds a measured rate: the median of its repetitions.
     pub fn rate(&mut self, what: &str, samples: &[Sample], floor: Option<&Floor>) {
         let of = |part: fn(&Sample) -> f64| median(samples.iter().map(part).collect());
         let mut row = vec![
@@ -58,7 +58,7 @@ impl Report {
         self.rows.push(row);
     }
 
-    /// A rate of which nothing else is known.
+    /// Adds a rate without further figures.
     pub fn plain(&mut self, what: &str, rates: &[f64], floor: Option<&Floor>) {
         let mut row = vec![Cell::new(what), number(median(rates.to_vec()))];
         row.resize_with(7, || Cell::new(""));
@@ -68,7 +68,7 @@ impl Report {
         self.rows.push(row);
     }
 
-    /// A value with a limit it should not exceed.
+    /// Adds a value, with a limit that it should not exceed.
     pub fn value(&mut self, what: &str, value: f64, unit: &str, limit: Option<f64>) {
         let mut row = vec![Cell::new(what), right(format!("{} {unit}", short(value)))];
         row.resize_with(11, || Cell::new(""));
@@ -80,7 +80,7 @@ impl Report {
         self.rows.push(row);
     }
 
-    /// Something that could not be measured, and why.
+    /// Adds a note about something that could not be measured.
     pub fn note(&mut self, what: &str, why: &str) {
         self.rows.push(vec![Cell::new(what), Cell::new(why)]);
     }
@@ -180,7 +180,7 @@ fn number(value: f64) -> Cell {
     right(short(value))
 }
 
-/// Three digits or more, thousands apart.
+/// Formats a number with about three digits, or with separated thousands.
 fn short(value: f64) -> String {
     if value.is_nan() {
         return String::new();

@@ -1,7 +1,7 @@
 //! Bare SQLite: the rows of real bookings copied into an empty database of the same schema, in groups.
 //!
-//! Schema, columns and sizes come from the server's own database, so this stays true whatever the schema becomes.
-//! It does what no program that keeps these rows can leave out: the inserts, the indexes, one flush per group.
+//! Schema, columns and sizes come from the server's own database, so this follows changes of the schema. It does what no
+//! program that keeps these rows can avoid: the inserts, the indexes, one flush per group.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,16 +11,16 @@ use rusqlite::{Connection, OpenFlags, params_from_iter};
 
 use crate::Fallible;
 
-/// Rows of one statement.
+/// Rows per statement.
 const ROWS: usize = 16;
-/// What a booking consists of, in the order in which it is inserted.
+/// The tables of a booking, in the order of insertion.
 const TABLES: [&str; 3] = ["booking", "entry", "event"];
 
-/// The rows of so many bookings.
+/// The rows of a number of bookings.
 pub struct Rows {
     schema: Vec<String>,
     tables: Vec<Table>,
-    /// How many bookings they are.
+    /// The number of bookings.
     pub bookings: usize,
 }
 
@@ -30,7 +30,7 @@ struct Table {
     rows: Vec<Vec<Value>>,
 }
 
-/// A connection that only reads a server's database.
+/// Opens a server's database for reading only.
 pub fn open(db: &Path) -> Fallible<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(db, flags)?;
@@ -39,7 +39,7 @@ pub fn open(db: &Path) -> Fallible<Connection> {
 }
 
 impl Rows {
-    /// The first `count` bookings of a database, or as many as there are.
+    /// Reads the first `count` bookings of a database, or as many as there are.
     pub fn of(db: &Path, count: usize) -> Fallible<Self> {
         let connection = open(db)?;
         let mut made = connection.prepare(
@@ -78,7 +78,7 @@ impl Rows {
         })
     }
 
-    /// Inserts them in transactions of `group` bookings, each flushed; bookings per second.
+    /// Inserts the rows in transactions of `group` bookings, each flushed; returns bookings per second.
     pub fn insert(&self, db: &Path, group: usize, commit_delay: Duration) -> Fallible<f64> {
         let connection = Connection::open(db)?;
         connection.execute_batch(

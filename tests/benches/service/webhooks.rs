@@ -1,4 +1,4 @@
-//! Webhooks: how fast a backlog goes out, how soon a single one is there, and what a receiver that hangs costs the others.
+//! Webhooks: how fast a backlog goes out, how soon a single one arrives, and how a hanging receiver affects the others.
 
 use crate::cases::{self, Sample, measure};
 use crate::load::{Limit, Timing};
@@ -25,14 +25,14 @@ pub const CALM: u32 = 20;
 pub const LONGER: u32 = 5;
 /// From an answer to its webhook, milliseconds.
 const SOON_MS: f64 = 0.5;
-/// Receivers of which one hangs.
+/// Receivers, one of which hangs.
 const RECEIVERS: usize = 20;
-/// Bookings a second that all of them get together.
+/// Bookings a second for all of them together.
 const BUSY: u32 = 400;
-/// What the one may cost the others.
+/// The most that the hanging receiver may slow down the others, as a factor.
 const APART: f64 = 2.0;
 
-/// All of it, each right after its floor.
+/// Measures all cases, each right after its floor.
 pub fn webhooks(bench: &Bench, report: &mut Report) -> Fallible<()> {
     report.part("webhooks");
     at_full_speed(bench, report)?;
@@ -44,13 +44,13 @@ pub fn webhooks(bench: &Bench, report: &mut Report) -> Fallible<()> {
     recovery::of_a_file(bench, report)
 }
 
-/// A backlog drained, and bookings created and delivered.
+/// Measures a backlog drained, and bookings created and delivered.
 fn at_full_speed(bench: &Bench, report: &mut Report) -> Fallible<()> {
     let server = bench.maker.server()?;
     let receiver = Receiver::start()?;
     let concurrency = bench.concurrency;
     let keys = cases::partners(server.process.addr, concurrency, Some(receiver.addr))?;
-    // One delivery, so that there is a body to post.
+    // One delivery, to get the body that the bare client posts.
     cases::deliver_one_by_one(&server, &keys, 1, &receiver, Limit::turns(1))?;
     let body = String::from_utf8(receiver.body())?;
     let mut floors: [Vec<Sample>; 3] = Default::default();
@@ -93,7 +93,8 @@ fn at_full_speed(bench: &Bench, report: &mut Report) -> Fallible<()> {
     Ok(())
 }
 
-/// A backlog drained to so many endpoints, beside a bare client with as many requests in flight as they take together.
+/// Measures a backlog drained to `endpoints` endpoints, compared with a bare client that has as many requests in flight as
+/// they may have together.
 fn to_endpoints(bench: &Bench, report: &mut Report, endpoints: usize) -> Fallible<()> {
     let server = bench.maker.server()?;
     let receiver = Receiver::start()?;
@@ -124,14 +125,14 @@ fn to_endpoints(bench: &Bench, report: &mut Report, endpoints: usize) -> Fallibl
     Ok(())
 }
 
-/// From an answer to its webhook, where nothing else is going on.
+/// Measures the time from an answer to its webhook on an otherwise idle server.
 fn soon(bench: &Bench, report: &mut Report) -> Fallible<()> {
     let server = bench.maker.server()?;
     let receiver = Receiver::start()?;
     let keys = cases::partners(server.process.addr, 1, Some(receiver.addr))?;
     let (mut bare, mut answered, mut asked) = (Vec::new(), Vec::new(), Vec::new());
     let (addr, time) = (server.process.addr, bench.seconds * LONGER);
-    // Once before the clock runs, so that connections are made.
+    // Once before the measurement, so that connections are open.
     paced::create(addr, &keys, CALM, bench.seconds / 2)?;
     let body = String::from_utf8(receiver.body())?;
     for _ in 0..bench.repeat {
@@ -165,7 +166,7 @@ fn soon(bench: &Bench, report: &mut Report) -> Fallible<()> {
     Ok(())
 }
 
-/// What others notice of a receiver that takes requests and never answers.
+/// Measures how a receiver that takes requests and never answers affects the others.
 fn apart(bench: &Bench, report: &mut Report) -> Fallible<()> {
     let server = bench.maker.server()?;
     let (receiver, other) = (Receiver::start()?, Receiver::start()?);
@@ -206,7 +207,7 @@ fn apart(bench: &Bench, report: &mut Report) -> Fallible<()> {
     Ok(())
 }
 
-/// Where only the times matter.
+/// Makes a sample with only the times.
 fn sample(timing: &Timing) -> Sample {
     Sample {
         rate: timing.rate(),
@@ -218,7 +219,7 @@ fn sample(timing: &Timing) -> Sample {
     }
 }
 
-/// A bare client's rate, in a process of its own.
+/// Measures a bare client's rate, in a process of its own.
 pub fn bare_client(
     receiver: &Receiver,
     concurrency: usize,

@@ -2,22 +2,22 @@
 //!
 //! | module | tests |
 //! |---|---|
-//! | `story` | the whole story on a database file, beside a server on it, and on a server |
+//! | `story` | the whole story on a database file, on a database that a server is using, and on a server |
 //! | `cancellation` | cancellations previewed, guarded, recorded and decided |
 //! | `reschedules` | reschedules and acceptances |
-//! | `codes` | each exit code, and the message beside it |
-//! | `printing` | the output: tables, JSON, completions, to readers that go away |
-//! | `secrets` | where keys may come from |
-//! | `serving` | the message of `serve` when it cannot serve, and that it damages nothing |
-//! | `signals` | signals that end `serve`, end it at once, or reload its settings |
+//! | `codes` | each exit code, and the message that goes with it |
+//! | `printing` | the output: tables, JSON, completions, and readers that stop reading |
+//! | `secrets` | where API keys may come from |
+//! | `serving` | the message of a `serve` that cannot serve, and that it damages nothing |
+//! | `signals` | signals that stop `serve`, stop it at once, or reload its settings |
 //! | `lists` | the administrator's lists across partners |
 //! | `log` | events shown as they happen |
 //! | `recoveries` | missed events sent again |
 //! | `disk` | a full disk |
 //! | `storage` | a disk that fails or fills up under a server, and the permissions of its files |
 //! | `pruning` | old events counted and pruned by hand, and by a server that is killed while pruning |
-//! | `moving` | a database moved to another of the same engine or the other one |
-//! | `target` | (where commands work) |
+//! | `moving` | a database moved to another one, of the same engine or of the other |
+//! | `target` | (the database or server that commands work on) |
 //! | `backup` | a database copied while it is in use |
 
 mod backup;

@@ -1,5 +1,5 @@
-//! Many concurrent callers, on PostgreSQL at two nodes: one answer to many equal requests, a log without gaps, and partners
-//! who never see each other.
+//! Many concurrent callers, on PostgreSQL at two nodes: equal requests get one answer, the log has no gaps, and partners
+//! never see each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,11 +17,11 @@ use serde_json::{Value, json};
 
 const AT_ONCE: usize = 50;
 
-/// A server, and the addresses of its nodes: two where the engine takes more than one.
+/// A server and the addresses of its nodes: two if the engine supports more than one.
 struct Nodes {
     server: TestServer,
     urls: Vec<String>,
-    /// Runs while the server does.
+    /// Kept so that the second node runs as long as the server.
     _second: Option<Server>,
 }
 
@@ -42,7 +42,7 @@ impl Nodes {
         }
     }
 
-    /// The caller at one node or the other.
+    /// Returns the caller at one of the nodes, chosen by `number`.
     fn at(&self, number: usize, caller: &Caller) -> Caller {
         caller.at(&self.urls[number % self.urls.len()])
     }
@@ -85,7 +85,7 @@ async fn fifty_equal_requests_under_one_key_make_one_booking_and_get_the_same_by
         })
         .await;
         assert_eq!((events.len(), receiver.received().len()), (1, 1));
-        // One fact in the log, and that its one event was told.
+        // Two entries: the booking, and the delivery of its one event.
         let vkey = server.vkey().await;
         assert_eq!(
             Mirror::download(&server.caller(), &vkey)
@@ -113,7 +113,7 @@ async fn two_keys_that_end_each_other_leave_one() {
             let paths = [&other_id, &last_id].map(|id| format!("/v1/api-keys/{id}"));
             let (one, two) = (nodes.at(0, &last), nodes.at(1, &other));
             let (one, two) = tokio::join!(one.delete(&paths[0]), two.delete(&paths[1]));
-            // The second is a key that is the last, or one that is known to be revoked.
+            // The second request either deletes the last key or is made with a key already known to be revoked.
             match (one.status, two.status) {
                 (200, 409 | 401) => {}
                 (409 | 401, 200) => (last, last_id) = (other, other_id),
@@ -176,7 +176,7 @@ async fn many_different_writes_leave_a_log_without_gaps_and_each_its_own_place()
         }
         let receipts = at_once((0..PARTNERS * EACH).map(|n| {
             let partner = &partners[n % PARTNERS];
-            // Each partner is at both nodes.
+            // Each partner uses both nodes.
             let partner = Partner {
                 caller: nodes.at(n / PARTNERS, &partner.caller),
                 ..partner.clone()
@@ -191,7 +191,7 @@ async fn many_different_writes_leave_a_log_without_gaps_and_each_its_own_place()
         let vkey = server.vkey().await;
         let mirror = Mirror::download(&server.caller(), &vkey).await;
         assert_eq!(mirror.entries().len(), 2 * PARTNERS * EACH);
-        // Every receipt points at its own entry.
+        // Every receipt names an entry of its own.
         let mut places = BTreeSet::new();
         for receipt in &receipts {
             let index = receipt.number("leafIndex");
@@ -315,7 +315,7 @@ async fn simultaneous_changes_of_a_booking_have_one_order_that_anybody_can_recom
         let nodes = Nodes::open(engine).await;
         let acme = nodes.server.partner("Acme").await;
         let vkey = nodes.server.vkey().await;
-        // Meanwhile each event ends at each endpoint, on whichever node: accepted, or given up at once.
+        // Meanwhile either node settles each event at each endpoint: accepted, or given up at once.
         let receivers = [Receiver::start().await, Receiver::start().await];
         receivers[1].answer(Answer::Status(413));
         for receiver in &receivers {
@@ -421,7 +421,7 @@ async fn a_review_decided_by_many_at_once_is_decided_once() {
     .await;
 }
 
-/// The whole database agrees with its ledger.
+/// Asserts that the whole database agrees with its ledger.
 async fn verified(server: &TestServer) {
     let service = server.running().service().clone();
     let report = tokio::task::spawn_blocking(move || service.verify_ledger(false, |_, _| {}));
@@ -429,16 +429,16 @@ async fn verified(server: &TestServer) {
     assert_eq!(report.findings, []);
 }
 
-/// A recovery that delivers nothing.
+/// The body of a recovery that only counts.
 fn counting() -> Value {
     json!({"since": "2026-09-21T00:00:00Z", "dryRun": true})
 }
 
-/// What is one partner's and must never reach another.
+/// The data of one partner that must never reach another.
 struct Belongings {
-    /// The value of each path parameter.
+    /// The owner's value for each path parameter.
     ids: BTreeMap<&'static str, String>,
-    /// Texts that appear nowhere but in the owner's own answers.
+    /// Texts that appear only in the owner's own answers.
     texts: Vec<String>,
 }
 
@@ -462,7 +462,7 @@ async fn belongings(owner: &Partner, receiver: &Receiver) -> Belongings {
         ("eventId", event),
         ("endpointId", endpoint),
         ("apiKeyId", key.string("apiKeyId")),
-        // Every partner may have a policy of this name; what it says is the owner's.
+        // Every partner may have a policy of this name; its contents are the owner's.
         ("policyId", "pol_0123".to_owned()),
         ("resolutionId", resolution),
         ("recoveryId", recovery.string("recoveryId")),
@@ -552,7 +552,7 @@ async fn isolated(
         );
     }
     if foreign != path {
-        // The same answer as for what nobody has, to the last byte.
+        // The same bytes as the answer for an id that does not exist.
         let unknown = fill(path, |name| {
             let (prefix, digits) = belongings.ids[name].split_once('_').unwrap();
             format!("{prefix}_{}", digits.chars().rev().collect::<String>())
@@ -562,7 +562,7 @@ async fn isolated(
     }
 }
 
-/// A policy's name is its owner's alone: to anybody else it means nothing, or a policy of their own.
+/// To another partner the owner's policy name is unknown, or names a policy of their own.
 async fn takes_the_same_name(owner: &Partner, other: &Partner, belongings: &Belongings) {
     let policy_id = &belongings.ids["policyId"];
     let booking = samples::booking_with(json!({ "policyId": policy_id }));
@@ -619,7 +619,7 @@ async fn send(partner: &Partner, method: &str, path: &str, operation: &Value) ->
     partner.send(request).await
 }
 
-/// Everything of the owner's, as it sees it.
+/// Returns everything of the owner's, as the owner sees it.
 async fn owned(owner: &Partner, belongings: &Belongings) -> Vec<Value> {
     let booking = &belongings.ids["bookingId"];
     let mut seen = Vec::new();

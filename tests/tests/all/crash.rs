@@ -25,7 +25,7 @@ use bookguard_tests::waiting::{until, until_within};
 const KILLS: usize = 25;
 /// Clients that write at the same time.
 const CLIENTS: usize = 12;
-/// How long thousands of deliveries may take on a machine that has other things to do.
+/// The most time that thousands of deliveries may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -52,9 +52,9 @@ async fn killed_again_and_again(engine: Engine, count: usize) {
     let mut mirror = Mirror::download(&acme.caller, &vkey).await;
     let mut load = Load::start(CLIENTS, &acme.caller, &addresses);
     for kill in 0..KILLS {
-        // Each time at another point: after as few answers as two, and as many as sixty.
+        // Each kill comes at another point, after two to sixty answers.
         load.answers(2 + (kill * 17) % 59).await;
-        // In turn, and now and then all of them.
+        // The nodes are killed in turn, and every fifth time all at once.
         let killed: Vec<usize> = match kill % 5 {
             4 => (0..count).collect(),
             _ => vec![kill % count],
@@ -95,8 +95,8 @@ async fn killed_again_and_again(engine: Engine, count: usize) {
     database.verify(told.bookings.len()).await;
 }
 
-/// A server whose clock stands after every lease takes up what the killed ones held; then nothing is owed any more,
-/// and the receiver has had every event, genuine, at least once.
+/// Starts a server whose clock is past every lease and which takes over the killed servers' deliveries. In the end none is
+/// due, and the receiver has every event, genuine, at least once.
 async fn delivered_in_the_end(
     database: &TestDatabase,
     acme: &Partner,
@@ -202,8 +202,7 @@ async fn what_a_killed_node_held_goes_out_from_another_within_seconds() {
     .await;
 }
 
-/// Deliveries whose node was killed: some were being attempted, the others waited in its memory, all are under leases of a
-/// minute.
+/// Deliveries of a killed node: some were being attempted and the others waited in its memory, all under leases of a minute.
 struct Killed {
     database: TestDatabase,
     receiver: Receiver,
@@ -212,7 +211,7 @@ struct Killed {
     at: Instant,
 }
 
-/// How many there are.
+/// How many deliveries the killed node holds.
 const HELD: usize = 30;
 
 impl Killed {
@@ -252,7 +251,7 @@ impl Killed {
         .await;
         let lease = Duration::from_millis(LEASE_MS.unsigned_abs());
         assert!(self.at.elapsed() < lease / 2, "{:?}", self.at.elapsed());
-        // Only what it had sent comes twice.
+        // Only deliveries that the killed node had sent come twice.
         let received = self.receiver.received().len();
         assert_eq!(received, HELD + IN_FLIGHT_PER_NEW_ENDPOINT);
         server.stop().await;
@@ -280,7 +279,7 @@ async fn a_recovery_goes_on_where_a_killed_server_left_it() {
         acme.endpoint(&receiver.url()).await;
         let body = serde_json::json!({"since": "2020-01-01T00:00:00Z"});
         let begun = acme.post("/v1/webhook-events/recover", &body).await;
-        // Nobody takes it further from here on.
+        // While the test holds the write turn, no node can continue the recovery.
         let turn = database.hold_turn();
         let path = begun.header("location").unwrap().to_owned();
         let left = acme.get(&path).await.ok(200);
@@ -306,13 +305,13 @@ async fn a_recovery_goes_on_where_a_killed_server_left_it() {
             let received = receiver.received();
             received.iter().map(|one| one.string("eventId")).collect()
         };
-        // What the killed server held on PostgreSQL goes out once it is known to be gone.
+        // On PostgreSQL, the killed server's deliveries go out once another node knows that it is gone.
         until_within(PATIENCE, "every event", async || {
             (arrived().len() == EVENTS).then_some(())
         })
         .await;
         server.stop().await;
-        // What was on its way when the server was killed came twice at most, and nothing else did.
+        // Only deliveries in flight when the server was killed may come twice, and none comes more often.
         let twice = receiver.received().len() - EVENTS;
         assert!(
             sent <= IN_FLIGHT_PER_NEW_ENDPOINT && twice <= sent,

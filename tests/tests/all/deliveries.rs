@@ -14,21 +14,21 @@ use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until_within;
 use tokio::sync::Mutex;
 
-/// Both tests want the machine for themselves.
+/// Both tests need the machine to themselves.
 static MACHINE: Mutex<()> = Mutex::const_new(());
-/// Longer than anything here takes on a machine that is busy with other things.
+/// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Partners, each with an endpoint of its own; the first one's is the one that hangs.
+/// Partners, each with an endpoint of its own; the first one's receiver is the one that hangs.
 const NEIGHBOURS: usize = 20;
-/// Bookings of each of the others in a round.
+/// Bookings of each other partner in a round.
 const BOOKINGS: usize = 12;
-/// The first one books after every so many of the others: more in a round than may be in flight for it.
+/// The first partner books once per this many bookings of the others. In a round that is more than may be in flight for it.
 const EVERY: usize = 4;
-/// What a delivery may take whatever it took in a round without the hanging one: below it the machine is measured, far above it
-/// lies what a neighbour that hangs could do.
+/// A delivery time that is always allowed, whatever the round without the hanging receiver took. Anything below it is noise of
+/// the machine; what a hanging neighbour could cause is far above it.
 const FLOOR: Duration = Duration::from_millis(300);
-/// Pairs of rounds until one of them holds. A fault of isolation shows in every pair, a busy machine does not.
+/// Attempts to find a pair of rounds that passes. A lack of isolation shows in every pair, a busy machine does not.
 const PAIRS: usize = 3;
 
 struct Neighbourhood {
@@ -47,7 +47,7 @@ impl Neighbourhood {
         Self { partners }
     }
 
-    /// How long it took from each booking of the others until its webhook had come, at the 99th of a hundred.
+    /// Runs a round and returns the 99th percentile of the times from a booking of the others to its webhook.
     async fn round(&self, answer: Answer) -> Duration {
         let (hanging, others) = self.partners.split_first().unwrap();
         let earlier: Vec<usize> = self.partners.iter().map(|(_, r)| r.count()).collect();
@@ -71,7 +71,7 @@ impl Neighbourhood {
             }
         }
         assert_eq!(took.len(), began.len());
-        // Lets go of what hangs, so that the next round begins as this one did.
+        // Answers what hangs, so that the next round starts like this one.
         hanging.1.answer(Answer::Status(200));
         hanging.1.wait_for(earlier[0] + backlog).await;
         took.sort_unstable();
@@ -83,7 +83,7 @@ impl Neighbourhood {
 async fn a_receiver_that_hangs_delays_nobody_elses_deliveries() {
     let _machine = MACHINE.lock().await;
     on_every_engine(async |engine| {
-        // What times out after all is tried again in its time.
+        // With the system's clock, deliveries that time out are retried on schedule.
         let server = TestServer::with(engine, |config| Config {
             clock: Clock::System,
             ..config
@@ -109,11 +109,11 @@ async fn a_receiver_that_hangs_delays_nobody_elses_deliveries() {
     .await;
 }
 
-/// Deliveries altogether, at least.
+/// The least number of deliveries.
 const DELIVERIES: usize = 10_000;
-/// How many have come when the server is killed.
+/// How many have arrived when the server is killed.
 const BEFORE: usize = 4_000;
-/// Endpoints, all of one partner: as many as one may have.
+/// Endpoints, all of one partner: the most that one may have.
 const ENDPOINTS: usize = 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -137,7 +137,7 @@ async fn killed_in_the_middle(engine: Engine) {
     })
     .await;
     server.kill().await;
-    // What it had sent has been read once its connections are gone.
+    // Once the server's connections are closed, the receiver has read everything that was sent.
     until_within(PATIENCE, "the end of its connections", async || {
         (receiver.connections() == 0).then_some(())
     })
@@ -170,7 +170,7 @@ async fn killed_in_the_middle(engine: Engine) {
     assert_eq!(times.len(), owed, "none was lost");
     assert!(owed >= DELIVERIES, "{owed}");
     let repeated: usize = times.values().map(|times| times - 1).sum();
-    // One that took longer than an attempt may was tried again in its turn.
+    // Attempts that took longer than the deadline were retried, so they may come again too.
     let again = database.count("SELECT COUNT(*) FROM attempt WHERE number > 1");
     println!(
         "{sent} were sent when it was killed, {in_flight} of them in flight; {repeated} came again"

@@ -2,11 +2,11 @@
 //!
 //! | module | tests |
 //! |---|---|
-//! | `limits` | the declared types, words and limits: each just within it and just beyond |
-//! | `tables` | the faults that only the reader knows, in `fields/<Body>.txt` |
+//! | `limits` | the declared types, words and limits: each just within and just beyond |
+//! | `tables` | the faults that only the reader detects, in `fields/<Body>.txt` |
 //!
-//! Each probe is also checked against the body's schema, which must refuse exactly what the reader refuses. In
-//! `wire::bodies`, one test of each kind of fault shows that a caller gets it over HTTP.
+//! Each probe is also checked against the body's schema, which must refuse exactly what the reader refuses. `wire::bodies`
+//! shows for one fault of each kind that a caller gets it over HTTP.
 
 mod limits;
 pub(crate) mod tables;
@@ -29,12 +29,12 @@ use bookguard_core::operation::Operation;
 use bookguard_tests::interface;
 use serde_json::Value;
 
-/// Policies have a schema of their own: `policy_schema`.
+/// Policies have a schema of their own, tested in `policy_schema`.
 const POLICIES: [&str; 2] = ["NewPolicy", "PolicyDraft"];
-/// Only the administrator sends it, so the interface document does not have it.
+/// Sent only by the administrator, so it is not in the interface document.
 const NOT_OVER_HTTP: &str = "QuotaChanges";
 
-/// What no schema can know, by the code of the fault: what there is, what a calendar has, what a currency takes.
+/// Codes of faults that no schema can express: they depend on stored rows, the calendar, or a currency's digits.
 const BEYOND_SCHEMAS: [&str; 13] = [
     "policy_unknown",
     "time_zone_unknown",
@@ -51,8 +51,8 @@ const BEYOND_SCHEMAS: [&str; 13] = [
     "invalid_range",
 ];
 
-/// Members that a reader leaves to others: to the policies' own reader, to who is asking, to the booking's currency, to
-/// where the operator lets webhooks go, to the cancellation's own rules.
+/// Members that a reader does not judge. They depend on the policies' own reader, the caller, the booking's currency, the
+/// operator's address rules, or the cancellation's rules.
 const JUDGED_LATER: [&str; 8] = [
     "/policy",
     "/partnerId",
@@ -104,7 +104,7 @@ fn every_body_of_the_interface_is_asked_here() {
     assert_eq!(bodies.collect::<BTreeSet<_>>(), named);
 }
 
-/// Pointer and code of each fault that a reader found in this text.
+/// Returns the pointer and code of each fault that a reader finds in this text.
 fn faults(read: impl Fn(&[u8]) -> Result<(), Error>, text: &str) -> Vec<(String, String)> {
     let Err(error) = read(text.as_bytes()) else {
         return Vec::new();
@@ -123,18 +123,18 @@ fn faults(read: impl Fn(&[u8]) -> Result<(), Error>, text: &str) -> Vec<(String,
     details.map(|fault| (fault.pointer, fault.code)).collect()
 }
 
-/// Whether others than the reader judge what stands there.
+/// Returns whether this member is not judged by the reader.
 fn judged_later(pointer: &str) -> bool {
     JUDGED_LATER
         .iter()
         .any(|member| pointer.starts_with(member))
 }
 
-/// Asserts that the schema refuses a body for which its reader has these faults, and no other.
+/// Asserts that the schema refuses a body if and only if its reader finds these faults.
 fn schema_agrees(body: &Declaration, text: &str, faults: &[(String, String)]) {
     let beyond = |(_, code): &(String, String)| BEYOND_SCHEMAS.contains(&code.as_str());
     let Ok(value) = serde_json::from_str::<Value>(text) else {
-        // A lone surrogate, or a number that no program holds.
+        // A lone surrogate, or a number that no program can hold.
         return;
     };
     if body.name == NOT_OVER_HTTP || value["canceledBy"] == "mutual" {

@@ -1,24 +1,24 @@
-//! What partners do, from their first request on, over HTTP.
+//! Partner journeys over HTTP, from the first request on.
 //!
 //! | module | the journey |
 //! |---|---|
 //! | `story` | from registration to evidence that verifies without the service |
-//! | `cancellation` | the result that was shown is recorded once; an open result is decided once |
+//! | `cancellation` | the quoted result is recorded once; a pending resolution is decided once |
 //! | `outcomes` | every outcome of a cancellation, in currencies with every number of decimals |
-//! | `reschedules` | events that are moved |
-//! | `acceptances` | terms that are shown in words and accepted |
-//! | `keys` | registration modes, scopes, keys that are handed on and revoked |
-//! | `policies` | a partner's own policies and defaults, and which of them bookings take |
+//! | `reschedules` | events moved to another date |
+//! | `acceptances` | terms shown in words and accepted |
+//! | `keys` | registration modes, scopes, key rotation and revocation |
+//! | `policies` | a partner's own policies and defaults, and which of them a booking uses |
 //! | `quotas` | a partner's quotas, and what is refused beyond them |
 //! | `reading` | bookings in pages, and their ETags |
-//! | `event_log` | a partner's events as a log to read and to wait for |
-//! | `endpoints` | endpoints that change and come back, secrets that are replaced |
-//! | `notifications` | the ends of deliveries, as evidence of their bookings |
+//! | `event_log` | a partner's events as a log that can be read and waited on |
+//! | `endpoints` | endpoints that change, are disabled and come back; secrets that are replaced |
+//! | `notifications` | the outcomes of deliveries as evidence in the booking's packet |
 //! | `webhooks` | deliveries that succeed, fail, wait, and are tried again |
 //! | `faults` | every fault of a receiver, and how it is recorded |
-//! | `suspension` | endpoints that only fail, and how they come back |
+//! | `suspension` | endpoints that only fail: their suspension and how they are resumed |
 //! | `verification` | endpoints that have not accepted a delivery yet, and duplicate addresses |
-//! | `retention` | old events lose payload and attempts |
+//! | `retention` | old events lose their payload and attempts |
 //! | `forward_proxy` | deliveries through the operator's proxy |
 //! | `retries` | the results of a manual retry |
 //! | `recoveries` | missed events sent again |

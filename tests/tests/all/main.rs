@@ -2,16 +2,16 @@
 //!
 //! | module | tests |
 //! |---|---|
-//! | [`journey`] | what partners do, from their first request on, over HTTP |
+//! | [`journey`] | partner journeys over HTTP, from the first request on |
 //! | [`wire`] | the HTTP interface on the wire: every documented status, and bad input |
-//! | [`fields`] | the faults that the reader of each body reports |
+//! | [`fields`] | the faults that each body's reader reports |
 //! | [`mcp`] | the Model Context Protocol |
 //! | [`cli`] | the `bookguard` binary as people and scripts use it |
 //! | [`policy_vectors`], [`policy_http`], [`policy_schema`] | the worked policy cases: computed, over HTTP, and against the JSON Schema |
 //! | [`concurrency`], [`deliveries`] | many concurrent callers and deliveries |
-//! | [`crash`], [`rollback`], [`nodes`] | killed processes, restored databases, and every failure between nodes |
+//! | [`crash`], [`rollback`], [`nodes`] | killed processes, restored databases, and failures between nodes |
 //! | [`documents`] | README and docs: every command is run, every error code explained, every link has a target |
-//! | [`structure`] | the layout of the code: layers, what is public, where an operation is offered |
+//! | [`structure`] | the layout of the code: layers, public modules, where an operation is offered |
 //! | [`verifiers`] | the receiver code in the documents, and published webhook libraries |
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]

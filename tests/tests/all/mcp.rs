@@ -2,10 +2,10 @@
 //!
 //! | module | tests |
 //! |---|---|
-//! | `client` | (a client of either kind, which checks every answer against the announced schema) |
+//! | `client` | (a client over either transport, which checks every answer against the announced schema) |
 //! | `story` | the whole story of a booking in tools, over each transport |
 //! | `access` | keys, scopes, other partners, other sites |
-//! | `messages` | messages that no proper client would send |
+//! | `messages` | messages that no proper client sends |
 //! | `room` | limits: large and slow messages, and faulty calls |
 
 mod access;

@@ -15,9 +15,9 @@ use serde_json::value::RawValue;
 
 type Object = BTreeMap<String, Box<RawValue>>;
 
-/// Dates without any zone are refused over HTTP, where the pure function can be told to assume one.
+/// Cases with a date without a time zone: HTTP refuses them, the pure function can be told to assume one.
 const WITHOUT_A_ZONE: [&str; 2] = ["C25", "C26"];
-/// When the cancellation that a canceled booking begins with was received.
+/// When the cancellation of a case that starts with a canceled booking was received.
 const CANCELED_AT: &str = "2026-06-01T00:00:00Z";
 
 #[tokio::test]
@@ -74,7 +74,7 @@ impl Fixture {
         self.server.advance(to.ms() - self.server.now_ms());
     }
 
-    /// Does what the case says; the booking, once there is one, and the last answer.
+    /// Plays a case and returns the booking's id, once there is one, and the last answer.
     async fn play(&self, case: &Object) -> (Option<String>, Reply) {
         let caller = &self.partner().caller;
         let booking = object(&case["booking"]);
@@ -132,7 +132,7 @@ impl Fixture {
         (Some(id), reply)
     }
 
-    /// A canceled booking's packet recomputes to what was recorded.
+    /// Asserts that a canceled booking's packet verifies.
     async fn verify(&self, booking: &str) {
         let caller = &self.partner().caller;
         let key = self.server.vkey().await;
@@ -149,7 +149,7 @@ impl Fixture {
     }
 }
 
-/// The body of the booking's creation, its numbers as they are written.
+/// Returns the body that creates the case's booking, with its numbers as written.
 fn new_booking(case: &Object, booking: &Object) -> String {
     let raw = |json: String| RawValue::from_string(json).unwrap();
     let party = |name: &str| {
@@ -173,7 +173,7 @@ fn new_booking(case: &Object, booking: &Object) -> String {
         }
     }
     if let Some(first) = reschedules(booking).first() {
-        // What the case calls the date is the one to which the event was moved.
+        // The case names the date after its reschedules; the booking is created with the one before.
         body.insert("eventDate", first["previousEventDate"].clone());
     }
     if case["policy"].get() != "null" {
@@ -182,13 +182,13 @@ fn new_booking(case: &Object, booking: &Object) -> String {
     serde_json::to_string(&body).unwrap()
 }
 
-/// The case's changes of date, oldest first.
+/// Returns the case's reschedules, oldest first.
 fn reschedules(booking: &Object) -> Vec<Object> {
     let list = booking.get("amendments");
     list.map_or_else(Vec::new, |raw| serde_json::from_str(raw.get()).unwrap())
 }
 
-/// The case's evidence with digests, which the cases leave out.
+/// Returns the case's evidence, with the digests that cases leave out.
 fn evidence_of(evidence: &RawValue) -> Box<RawValue> {
     let mut items: Vec<Value> = serde_json::from_str(evidence.get()).unwrap();
     for item in &mut items {
@@ -206,7 +206,7 @@ fn evidence_of(evidence: &RawValue) -> Box<RawValue> {
     RawValue::from_string(serde_json::to_string(&items).unwrap()).unwrap()
 }
 
-/// A line for every member that is not as expected.
+/// Returns a line for every member that is not as expected.
 fn differences(id: &str, case: &Object, reply: &Reply) -> Vec<String> {
     let answer = reply.json();
     if WITHOUT_A_ZONE.contains(&id) {

@@ -1,7 +1,7 @@
 //! Compares the policies' JSON Schema with the reader, using a validator that shares no code with either.
 //!
-//! Policies are mutated at random, from the library and from one that has every member: members are replaced, removed,
-//! renamed, added and repeated. The seed is fixed, so a failure can be reproduced.
+//! Policies from the library, and one that has every member, are mutated at random: members are replaced, removed, renamed,
+//! added and repeated. The seed is fixed, so a failure can be reproduced.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use bookguard_core::policy::{Policy, SCHEMA};
 use boon::{Compiler, SchemaIndex, Schemas};
 use serde_json::{Value, json};
 
-/// Spoiled policies judged: about five in six cannot be used.
+/// The number of mutated policies; about five in six are invalid.
 const SPOILED: usize = 8_000;
 
-/// What no schema can know, by the code of the refusal.
+/// Codes of faults that no schema can express.
 const BEYOND_SCHEMAS: [&str; 7] = [
     "time_zone_unknown",
     "currency_unknown",
@@ -44,7 +44,7 @@ impl Judge {
     }
 }
 
-/// A policy with everything in it.
+/// Returns a policy that has every member.
 fn whole() -> Value {
     json!({
         "policyId": "whole", "version": 3, "name": "Whole", "timeZone": "America/New_York", "currency": "USD",
@@ -67,7 +67,7 @@ fn whole() -> Value {
     })
 }
 
-/// xorshift64*.
+/// A random number generator: xorshift64*.
 struct Dice(u64);
 
 impl Dice {
@@ -161,7 +161,7 @@ impl Dice {
         }
     }
 
-    /// A text of the kind another is: a duration, digits, a word.
+    /// Returns a random text of the same kind as `other`: a duration, digits, or a word.
     fn text_like(&mut self, other: &str) -> String {
         let kind = |text: &str| text.chars().next().map(|c| (c == 'P', c.is_ascii_digit()));
         loop {
@@ -265,7 +265,7 @@ impl Dice {
         }
     }
 
-    /// Changes one place.
+    /// Changes one place of the policy.
     fn spoil(&mut self, policy: &mut Value) {
         let places = count(policy);
         let place = self.below(places);
@@ -310,7 +310,7 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// The value that so many stand before.
+/// Returns the value that has `left` values before it.
 fn nth<'v>(value: &'v mut Value, left: &mut usize) -> Option<&'v mut Value> {
     if *left == 0 {
         return Some(value);
@@ -369,7 +369,7 @@ fn the_schema_and_the_reader_refuse_the_same_but_for_what_no_schema_can_know() {
             }
         }
     }
-    // Each of the three happened often enough to say something.
+    // Each of the three outcomes must occur often enough for the comparison to mean something.
     assert!(
         used > SPOILED / 10 && refused > SPOILED / 2,
         "{used} {refused} {beyond:?}"

@@ -13,7 +13,7 @@ use bookguard_core::policy::{
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// A policy and where it came from.
+/// A policy and its source.
 type Adopted = (Policy, PolicySource);
 type Object = BTreeMap<String, Box<RawValue>>;
 
@@ -41,7 +41,7 @@ fn policy_vectors() {
     );
 }
 
-/// Runs one case; a line per difference.
+/// Runs one case and returns a line for each difference.
 fn run(case: &Object) -> Vec<String> {
     let name = format!("{} ({})", text(case, "id"), text(case, "name"));
     let expected: Value = serde_json::from_str(case["expected"].get()).expect("JSON");
@@ -62,7 +62,7 @@ fn run(case: &Object) -> Vec<String> {
         .collect()
 }
 
-/// Instants are equal however they are written; all else must be the same.
+/// Compares a field. Instants may be written differently; everything else must be identical.
 fn same(field: &str, expected: &Value, actual: &Value) -> bool {
     if field.ends_with("Utc") {
         let instant = |value: &Value| value.as_str().and_then(Timestamp::parse);
@@ -71,7 +71,7 @@ fn same(field: &str, expected: &Value, actual: &Value) -> bool {
     expected == actual
 }
 
-/// The evaluation in the words of the vectors.
+/// Returns the evaluation in the terms of the vectors.
 fn facts(evaluation: &Evaluation) -> Value {
     let mut json = serde_json::to_value(evaluation).expect("an evaluation is JSON");
     let back: Evaluation = serde_json::from_value(json.clone()).expect("its JSON reads back");
@@ -82,7 +82,7 @@ fn facts(evaluation: &Evaluation) -> Value {
     json
 }
 
-/// The evaluation of a case, or the code of its refusal.
+/// Returns the evaluation of a case, or the code of its refusal.
 fn answer(case: &Object) -> Result<Evaluation, String> {
     let booking = object(&case["booking"]);
     let policy = match case["policy"].get() {
@@ -103,7 +103,7 @@ fn answer(case: &Object) -> Result<Evaluation, String> {
     let reschedules = reschedules(&booking, &booked, &adopted);
     let frozen =
         Terms::freeze(adopted, &booked, MissingZone::AssumeUtc).map_err(|e| e.code.into_owned())?;
-    // What is evaluated is what the store gives back.
+    // The terms are evaluated as read back from their stored form.
     let stored = serde_json::to_string(&frozen).expect("terms are JSON");
     let terms: Terms = serde_json::from_str(&stored).expect("stored terms read back");
     assert_eq!(terms, frozen);
@@ -154,7 +154,7 @@ fn question(case: &Object, currency: Currency) -> Result<Question, String> {
     })
 }
 
-/// The recorded resolution of a case, which names only what the test compares; the rest is evaluated.
+/// Returns a case's recorded resolution. The case names only the members that are compared; the rest is evaluated.
 fn recorded(booking: &Object, terms: &Terms) -> Option<Recorded> {
     let resolution = object(booking.get("resolution")?);
     let request = object(&resolution["request"]);
@@ -187,7 +187,7 @@ fn recorded(booking: &Object, terms: &Terms) -> Option<Recorded> {
     })
 }
 
-/// The changes of date of a case, each of which moves the booking from the date it had until then.
+/// Returns a case's reschedules, each of which starts from the date that the previous one set.
 fn reschedules(
     booking: &Object,
     booked: &Booked<'_>,
@@ -210,7 +210,7 @@ fn reschedules(
     list.iter().map(read).collect()
 }
 
-/// An amount, from the digits as written and from the double they are; both must agree, faults included.
+/// Reads an amount from its digits and from its double; both must agree, faults included.
 fn amount(object: &Object, field: &str, currency: Currency) -> Result<Option<Amount>, String> {
     let Some(raw) = object.get(field) else {
         return Ok(None);

@@ -12,7 +12,7 @@ use bookguard_tests::test_server::Partner;
 use bookguard_tests::waiting::until;
 use serde_json::Value;
 
-/// Keeps a copy of every table, beside it: a backup.
+/// A backup: a copy of every table, kept in the same database.
 struct Backup<'a> {
     database: &'a TestDatabase,
     tables: Vec<String>,
@@ -34,7 +34,7 @@ impl<'a> Backup<'a> {
         }
     }
 
-    /// Puts it back in one moment, whoever has the database open.
+    /// Restores the backup in one step, even while servers have the database open.
     fn put_back(&self) {
         let mut sql = String::new();
         for table in &self.tables {
@@ -69,7 +69,7 @@ async fn book(acme: &Partner) -> Reply {
     acme.post("/v1/bookings", &samples::booking()).await
 }
 
-/// What a server answers on a database that was put back: reads, and nothing else.
+/// Asserts that a server on a restored database answers reads and refuses everything else.
 async fn only_reads(acme: &Partner, kept: &str) {
     let health = acme.get("/v1/health").await;
     let writes = [
@@ -96,7 +96,7 @@ async fn accept(database: &TestDatabase) -> Ran {
     database.command("ledger accept-rollback --yes").run().await
 }
 
-/// The origin of an accepted loss, whose description on standard error has these words.
+/// Asserts that the output of an accepted loss has these words, and returns the new origin.
 fn accepted(ran: &Ran, words: &[&str]) -> String {
     for word in words {
         assert!(ran.stderr.contains(word), "{word}: {ran:?}");
@@ -139,7 +139,7 @@ async fn a_rolled_back_database_is_read_only_until_the_loss_is_accepted() {
         );
         stop_and_code(server.terminate().await);
 
-        // Who checks the database is told the same, unless it is known to be a backup; or nobody remembers.
+        // A check of the database finds the same, unless the database is given as a backup or no guard remembers its head.
         let found = database.command("ledger verify").run().await;
         found.ended(6, &["ledger_rolled_back"]);
         let report: Value = serde_json::from_str(&found.stdout).unwrap();
@@ -181,7 +181,7 @@ async fn a_rolled_back_database_is_read_only_until_the_loss_is_accepted() {
             "{alone}"
         );
 
-        // The same from the start, before anybody asks.
+        // A server that starts now reports it before any request.
         let server = Serving::start(&database, &[]).await;
         assert_eq!(times(&server.stderr(), "the ledger is rolled back"), 1);
         let acme = acme.on(server.url());
@@ -200,7 +200,7 @@ async fn a_rolled_back_database_is_read_only_until_the_loss_is_accepted() {
         only_reads(&acme, &kept).await;
 
         let origin = accepted(&accept(&database).await, &["3 published entries are lost"]);
-        // The server that runs takes up the new name by itself.
+        // The running server adopts the new origin by itself.
         acme.get("/v1/health").await.ok(200);
         let new = book(&acme).await.ok(201).text("bookingId").to_owned();
         let said = server.stderr();
@@ -241,7 +241,8 @@ async fn a_rolled_back_database_is_read_only_until_the_loss_is_accepted() {
     .await;
 }
 
-/// Versions are numbered from what is left. What the running server remembers under such a number is another version.
+/// New versions are numbered after the remaining ones, so the running server may have cached another version under the same
+/// number.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_version_of_a_policy_that_was_lost_is_under_no_booking_after_it() {
     on_every_engine(async |engine| {
@@ -288,7 +289,7 @@ async fn a_database_that_is_whole_again_is_written_again_by_itself() {
             only_reads(&acme, &kept).await;
             tuesday.put_back();
             acme.get("/v1/health").await.ok(200);
-            // Said by whoever found out first, who may still be at it.
+            // Whichever task notices first reports it, possibly a little later.
             let said = until("both to be said", async || {
                 let said = server.stderr();
                 (times(&said, "is whole again") >= round).then_some(said)
@@ -297,7 +298,7 @@ async fn a_database_that_is_whole_again_is_written_again_by_itself() {
             assert_eq!(times(&said, "the ledger is rolled back"), round, "{said}");
             assert_eq!(times(&said, "is whole again"), round, "{said}");
         }
-        // A batch finds out as well as a health check does.
+        // A batch notices as well as a health check does.
         monday.put_back();
         assert_eq!(book(&acme).await.code(), "ledger_rolled_back");
         tuesday.put_back();
@@ -330,7 +331,7 @@ async fn losses_are_accepted_one_after_another_and_an_older_log_never_comes_back
         acme.book().await;
         let third = Backup::take(&database, "third");
 
-        // The log as it was before the first loss, long given up.
+        // The log from before the first loss, which was given up long ago.
         first.put_back();
         only_reads(&acme, &kept).await;
         assert!(
@@ -346,7 +347,7 @@ async fn losses_are_accepted_one_after_another_and_an_older_log_never_comes_back
         ));
         database.verify(4).await;
 
-        // Unless that too is accepted.
+        // Unless its return is accepted too.
         first.put_back();
         let fourth = accepted(&accept(&database).await, &[&third_name, "may be lost"]);
         book(&acme).await.ok(201);
@@ -370,7 +371,7 @@ async fn an_old_backup_that_has_grown_past_what_was_published_is_a_fork() {
         acme.book().await;
         stop_and_code(server.terminate().await);
 
-        // Somebody who knows of nothing goes on with it.
+        // A server with another guard file, which knows of no later head, continues the old backup.
         old.put_back();
         let stranger = Serving::start(&database, &other).await;
         let there = acme.on(stranger.url());
@@ -392,7 +393,7 @@ async fn an_old_backup_that_has_grown_past_what_was_published_is_a_fork() {
         book(&acme).await.ok(201);
         stop_and_code(server.terminate().await);
 
-        // Who had followed the other branch learns from the log itself that it goes on under a new name.
+        // A server that followed the other branch learns from the log itself that it continues under a new origin.
         let stranger = Serving::start(&database, &other).await;
         assert!(
             stranger
@@ -422,7 +423,7 @@ async fn nodes_learn_from_each_other_and_take_up_a_new_name_together() {
         let there = acme.on(reader.url());
         let old = Backup::take(&database, "old");
         acme.book().await;
-        // It writes nothing, and shows the head that the other wrote.
+        // The second node writes nothing, and shows the head that the first one wrote.
         text(&there.caller, "/v1/ledger/checkpoint").await;
         stop_and_code(writer.terminate().await);
         old.put_back();
@@ -511,7 +512,7 @@ async fn a_killed_server_remembers_what_it_answered() {
         let kept = acme.book().await;
         let old = Backup::take(&database, "old");
         book(&acme).await.ok(201);
-        // Killed in the moment of the answer: long before anything is flushed for the sake of the guard.
+        // Killed right after the answer: long before anything is flushed for the guard.
         server.kill().await;
         old.put_back();
         let server = Serving::start(&database, &[]).await;
@@ -541,7 +542,7 @@ async fn the_file_of_yesterday_and_no_file_at_all_are_noticed() {
     only_reads(&acme, &kept).await;
     stop_and_code(server.terminate().await);
 
-    // The key was kept and the database was not: the log must not begin again under its name.
+    // The key was kept and the database was not: a new log must not begin under the old origin.
     std::fs::remove_file(database.file()).unwrap();
     let server = Serving::start(&database, &[]).await;
     let refused = server

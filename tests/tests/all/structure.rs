@@ -12,14 +12,13 @@ use std::path::{Path, PathBuf};
 
 use super::documents::repository;
 
-/// A crate's source files by their paths below `src`, without comments and tests.
+/// Returns a crate's source files by their paths below `src`, without comments and tests.
 fn sources(package: &str) -> BTreeMap<String, String> {
     let root = repository().join(package).join("src");
     let mut found = BTreeMap::new();
     for path in files(&root, "rs") {
         let name = path.strip_prefix(&root).unwrap().to_str().unwrap();
-        if !(name.ends_with("tests.rs") || name.contains("/tests/") || name.ends_with("fixture.rs"))
-        {
+        if !(name.ends_with("tests.rs") || name.contains("/tests/") || name.contains("fixture")) {
             let text = fs::read_to_string(&path).unwrap();
             found.insert(name.to_owned(), code(&text));
         }
@@ -36,7 +35,7 @@ fn code(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Every file below a folder whose name ends so.
+/// Returns every file below a folder that has this extension.
 fn files(root: &Path, extension: &str) -> Vec<PathBuf> {
     let (mut found, mut folders) = (Vec::new(), vec![root.to_owned()]);
     while let Some(folder) = folders.pop() {

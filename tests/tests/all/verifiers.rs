@@ -22,16 +22,16 @@ use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
-/// What a receiver has before it, and what it must find.
+/// A delivery as a receiver gets it, and the verdicts it must reach.
 #[derive(Clone)]
 struct Case {
     what: &'static str,
     secret: String,
     headers: BTreeMap<String, String>,
     body: Vec<u8>,
-    /// By the `webhook-*` headers, which bound the age.
+    /// Whether it verifies by the `webhook-*` headers, which limit its age.
     standard: bool,
-    /// By `x-service-signature`.
+    /// Whether it verifies by `x-service-signature`.
     short: bool,
 }
 
@@ -47,7 +47,7 @@ impl Case {
         }
     }
 
-    /// The same delivery, tampered with; whether each signature still holds.
+    /// Returns the same delivery, tampered with, and whether each signature still verifies.
     fn but(&self, what: &'static str, holds: (bool, bool), change: impl FnOnce(&mut Self)) -> Self {
         let mut case = self.clone();
         (case.what, case.standard, case.short) = (what, holds.0, holds.1);
@@ -63,7 +63,7 @@ impl Case {
         self.headers.get(name).map_or("", String::as_str)
     }
 
-    /// Sent so many seconds from now, and signed so.
+    /// Sets and signs a time this many seconds from now.
     fn sent(&mut self, seconds: i64) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let at = i64::try_from(now.as_secs()).unwrap() + seconds;
@@ -79,7 +79,7 @@ impl Case {
             .to_string()
     }
 
-    /// The parts, for the shell, which reads no JSON.
+    /// Returns the parts joined by `|`, for the shell, which reads no JSON.
     fn parts(&self) -> String {
         [
             &self.secret,
@@ -93,9 +93,9 @@ impl Case {
     }
 }
 
-/// Deliveries that a server has really sent.
+/// Returns deliveries that a server has really sent.
 async fn deliveries() -> Vec<Case> {
-    // The libraries have a clock of their own, the system's.
+    // The libraries use the system's clock, so the server must too.
     let server = TestServer::with(Engine::Sqlite, |config| Config {
         clock: Clock::System,
         ..config
@@ -113,7 +113,7 @@ async fn deliveries() -> Vec<Case> {
         .collect()
 }
 
-/// What any verifier must tell apart.
+/// Returns the cases that any verifier must tell apart.
 fn common(genuine: &Case) -> Vec<Case> {
     let another = Secret::from_bytes([7; 32]).reveal().to_owned();
     let none = (false, false);
@@ -141,7 +141,7 @@ fn common(genuine: &Case) -> Vec<Case> {
     ]
 }
 
-/// What is not a header of ours at all.
+/// Returns cases with malformed headers.
 fn malformed(genuine: &Case) -> Vec<Case> {
     let (old, none) = ((false, true), (false, false));
     let standard = |header: &'static str, value: &'static str| {
@@ -194,7 +194,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The one block of this language in docs/webhooks.md whose code has these words.
+/// Returns the one block of this language in docs/webhooks.md whose code has these words.
 fn offered(language: &str, words: &str) -> String {
     let page = std::fs::read_to_string(repository().join("docs/webhooks.md")).unwrap();
     let fence = format!("```{language}\n");
@@ -217,7 +217,7 @@ fn all_required() -> bool {
     std::env::var("BOOKGUARD_TEST_LANGUAGES").is_ok_and(|set| set == "required")
 }
 
-/// Whether the program is on the machine; it must be when all languages are required.
+/// Returns whether the program is installed; panics if it is not and all languages are required.
 async fn is_there(program: &str, says: &str) -> bool {
     let asked = Command::new(program).arg(says).output().await;
     let there = asked.is_ok_and(|ran| ran.status.success());
@@ -228,7 +228,7 @@ async fn is_there(program: &str, says: &str) -> bool {
     there
 }
 
-/// Runs it with these lines as its input; what it says, a line each.
+/// Runs a verifier with these lines as its input and returns the lines it prints.
 async fn judged(mut command: Command, lines: impl Iterator<Item = String>) -> Vec<String> {
     let input: String = lines.map(|line| line + "\n").collect();
     let mut child = command
@@ -254,7 +254,7 @@ async fn all_cases() -> Vec<Case> {
     genuine.iter().flat_map(cases).collect()
 }
 
-/// The verdicts, case by case, are what the cases say.
+/// Asserts that the verdicts are as the cases expect.
 async fn judges_rightly(command: Command, spelled: impl Fn(&Case) -> String) {
     let cases = all_cases().await;
     let verdicts = judged(command, cases.iter().map(spelled)).await;
@@ -273,7 +273,7 @@ async fn judges_rightly(command: Command, spelled: impl Fn(&Case) -> String) {
     assert_eq!(found, expected);
 }
 
-/// An interpreter on the offered code with its driver below.
+/// Runs the offered code with its driver in an interpreter.
 async fn interpreted(program: &str, language: &str, driver_name: &str) {
     if !is_there(program, "--version").await {
         return;
@@ -340,7 +340,7 @@ async fn the_shell_we_offer_tells_our_deliveries_from_all_else() {
     judges_rightly(command, Case::parts).await;
 }
 
-/// A published library on what any verifier must tell apart. They report malformed headers each in its own way.
+/// Runs a published library on the common cases only: each library reports malformed headers in its own way.
 async fn library(program: &str, driver_name: &str, variable: &str, place: &str) {
     let Some(libraries) = std::env::var_os("BOOKGUARD_TEST_LIBRARIES") else {
         assert!(!all_required(), "BOOKGUARD_TEST_LIBRARIES is not set");

@@ -13,7 +13,7 @@ use bookguard_tests::samples;
 use bookguard_tests::waiting::until;
 use serde_json::json;
 
-/// Records bookings until it is told to stop; their ids.
+/// Records bookings until `stop` is set, and returns their ids.
 async fn write(caller: Caller, stop: Arc<AtomicBool>) -> BTreeSet<String> {
     let mut made = BTreeSet::new();
     while !stop.load(Ordering::Acquire) {
@@ -72,7 +72,7 @@ async fn a_backup_made_under_load_is_one_moment_whole_and_in_one_file() {
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode();
         assert_eq!(mode(&copy), mode(database.file()));
     }
-    // It verifies with the key, and says what it holds.
+    // The copy verifies with the key, and the report says what it holds.
     let key = database.file().with_extension("db.key");
     let verified = bookguard("ledger verify --backup --db")
         .arg(&copy)
@@ -82,7 +82,7 @@ async fn a_backup_made_under_load_is_one_moment_whole_and_in_one_file() {
         .await
         .json();
     verified.holds(json!({"verified": true, "entries": made["treeSize"]}));
-    // And can be served: everything answered before is there, nothing that was never asked for.
+    // It can be served: every booking answered before the copy is there, and none that was never requested.
     let line = bookguard("serve --listen 127.0.0.1:0 --db").arg(&copy);
     let server = Serving::of(line.arg("--ledger-key").arg(&key)).await;
     let held = bookings(&acme.at(server.url())).await;

@@ -1,4 +1,4 @@
-//! Cancellations in commands: previewed, guarded, recorded and decided, on a database and on a server.
+//! Commands for cancellations: previewed, guarded, recorded and decided, on a database and on a server.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ async fn a_cancellation_is_looked_at_guarded_made_and_proven() {
         let cancel = format!("bookings cancel {id} --canceled-by organizer");
         let preview = target.json(format!("{cancel} --dry-run")).await;
         assert_eq!(preview["evaluationStatus"], "provisional");
-        // Where nobody can be asked, silence is no, and what would happen is said.
+        // Without a terminal and without `--yes`, the command refuses and says what would happen.
         let unasked = target.run(&cancel).await;
         unasked.ended(2, &["full_refund", "1,250.50", "for good", "--yes"]);
         let both = target.run(format!("{cancel} --dry-run --yes")).await;
@@ -45,7 +45,7 @@ async fn a_cancellation_is_looked_at_guarded_made_and_proven() {
             "illness",
         ];
         target.table(&get, &words).await;
-        // Nothing is asked about what has happened already.
+        // No confirmation is asked for when the booking is canceled already.
         for yes in ["--yes", ""] {
             let other = format!("bookings cancel {id} --canceled-by talent {yes}");
             let error = target.refused(other, 5, "booking_already_canceled").await;
@@ -60,7 +60,7 @@ async fn a_cancellation_is_looked_at_guarded_made_and_proven() {
     .await;
 }
 
-/// The schedule with the step at the instant marked, and every actor.
+/// Asserts that the output shows the schedule, with the step in force marked, and every actor.
 async fn looked_at(target: &Target<'_>, evaluate: &str) {
     let matrix = format!("{evaluate} --matrix");
     let words = [
@@ -79,7 +79,7 @@ async fn looked_at(target: &Target<'_>, evaluate: &str) {
     assert_eq!(target.json(agreed).await["refund"]["minorUnits"], 1_050);
 }
 
-/// The packet recomputes; one whose amounts were edited does not.
+/// Asserts that the packet verifies, and that one with edited amounts does not.
 async fn verified(target: &Target<'_>, id: &str, folder: &Path) {
     let vkey = target.vkey().await;
     let packet = target.run(format!("evidence get {id}")).await.stdout;
@@ -95,7 +95,7 @@ async fn verified(target: &Target<'_>, id: &str, folder: &Path) {
     }
 }
 
-/// What was left to a person is decided once.
+/// Asserts that a pending resolution is decided once.
 async fn decided(target: &Target<'_>) {
     let id = target.book().await;
     let cancel = format!("bookings cancel {id} --canceled-by talent");
@@ -109,7 +109,7 @@ async fn decided(target: &Target<'_>) {
         .await;
     let booking = target.json(format!("bookings get {id}")).await;
     let pending = booking.text("resolutionId");
-    // Nor is anything asked about what only waits for its decision.
+    // Nor is one asked for when the resolution is pending.
     let error = target.refused(&cancel, 5, "booking_already_canceled").await;
     assert_eq!(error["resolutionId"], pending);
     let decide = format!("resolutions decide {pending} --decided-by ops --rationale why --refund");

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 const REGISTER: &str = "partners register --name A --business-type b --contact-email a@example.com";
 
-/// Runs it twice: for people and for programs.
+/// Runs the command twice, with output for people and for programs, and asserts its exit code and error code.
 async fn refused(line: CommandLine, exit: i32, code: &str) -> Ran {
     let ran = line.clone().run().await;
     ran.refused(exit, &[]);
@@ -23,7 +23,7 @@ async fn refused(line: CommandLine, exit: i32, code: &str) -> Ran {
     assert!(error.text("message").len() > 10, "{error}");
     match error["code"].as_str() {
         Some(said) => assert_eq!(said, code, "{error}"),
-        // The interface's own 401 has no code.
+        // The 401 of the HTTP interface has no code.
         None => assert_eq!(
             (code, error.text("error")),
             ("unauthorized", "Unauthorized")
@@ -134,7 +134,7 @@ async fn on_a_server() {
         refused(on("bookings list --limit 0"), 5, "out_of_range").await;
         let twice = on("bookings protect --idempotency-key 'two words'").arg(&booking);
         refused(twice, 5, "idempotency_key_invalid").await;
-        // The store under the server goes away.
+        // The server loses a table of its store.
         let gone = "ALTER TABLE booking RENAME TO gone";
         server.database().tamper(gone);
         let unavailable = refused(on("bookings list"), 9, "unavailable").await;
@@ -145,7 +145,7 @@ async fn on_a_server() {
 
 #[tokio::test]
 async fn where_no_bookguard_answers() {
-    // Nobody listens where somebody did a moment ago.
+    // Nothing listens at this address any more.
     let gone = Receiver::start().await.url();
     let list_at = |url: &str| {
         let line = bookguard("bookings list --url").arg(url);

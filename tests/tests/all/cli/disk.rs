@@ -11,13 +11,13 @@ use bookguard_tests::test_server::Partner;
 use bookguard_tests::waiting::until;
 use tempfile::TempDir;
 
-/// A small disk of its own, mounted where that is permitted.
+/// A small disk mounted for the test, if the user may mount.
 struct Disk {
     folder: TempDir,
 }
 
 impl Disk {
-    /// `None` where this user may not mount.
+    /// Returns `None` if this user may not mount.
     fn mount(megabytes: u32) -> Option<Self> {
         let folder = TempDir::new().unwrap();
         let mounted = Command::new("mount")
@@ -33,7 +33,7 @@ impl Disk {
         TestDatabase::at(self.folder.path().join("bookguard.db"))
     }
 
-    /// Takes all the room there is.
+    /// Fills the disk completely.
     fn fill(&self) -> Filler {
         use std::io::Write as _;
         let path = self.folder.path().join("ballast");
@@ -52,7 +52,7 @@ impl Drop for Disk {
     }
 }
 
-/// Said past the test's own capture, so that nobody takes a test that could not run for one that did.
+/// Prints past the test's own capture, so that a skipped test is not mistaken for one that ran.
 fn say(line: &str) {
     use std::io::Write as _;
     let _ = writeln!(std::io::stderr(), "{line}");
@@ -61,7 +61,7 @@ fn say(line: &str) {
 struct Filler(PathBuf);
 
 impl Filler {
-    /// Makes room for so much.
+    /// Leaves this much room free.
     fn leave(&self, kib: u64) {
         let file = std::fs::File::options().write(true).open(&self.0).unwrap();
         let bytes = file.metadata().unwrap().len();
@@ -84,7 +84,7 @@ async fn a_full_disk_stops_writes_with_a_sentence_and_harms_nothing() {
     let acme = server.partner("Acme").await;
     let first = acme.book().await;
     let filler = disk.fill();
-    // What the write-ahead log has room for still goes through.
+    // Writes that still fit into the write-ahead log succeed.
     let mut made = 1;
     let refused = until("a full disk", async || {
         let reply = acme.post("/v1/bookings", &samples::booking()).await;
@@ -126,7 +126,7 @@ async fn a_server_that_starts_on_a_full_disk_says_so() {
     assert_eq!(ran.stderr.lines().count(), 1, "{ran:?}");
     assert!(ran.stderr.contains("full"), "{ran:?}");
     filler.remove();
-    // Whatever was left behind does not matter.
+    // The files that the failed start left behind do no harm.
     assert_eq!(Serving::of(start()).await.terminate().await.0, Some(0));
     database.verify(0).await;
 }
@@ -154,7 +154,7 @@ async fn a_move_to_a_full_disk_leaves_nothing_there_and_the_source_in_use() {
     let ran = go().run().await;
     ran.refused(1, &["new.db", "disk is full", "Nothing was moved"]);
     acme.book().await;
-    // A file that is full of nothing is as good as none, once there is room for more.
+    // Once there is room, a target that holds no data is treated like a missing one.
     let elsewhere = tempfile::tempdir().unwrap();
     let moved = elsewhere.path().join("new.db");
     std::fs::copy(&target, &moved).unwrap();
@@ -184,13 +184,14 @@ async fn a_backup_to_a_full_disk_leaves_nothing_there() {
         let left = std::fs::read_dir(disk.folder.path()).unwrap();
         let left: Vec<_> = left.map(|file| file.unwrap().file_name()).collect();
         assert_eq!(left, ["ballast"], "{ran:?}");
-        // The first fails at the first byte, the second somewhere in the middle.
+        // The first attempt fails at the first byte, the second somewhere in the middle.
         filler.leave(500);
     }
     server.stop().await;
 }
 
-/// Without a disk of its own: no file of the server may grow beyond 400 KiB, and writes fail as they do on a full disk.
+/// The substitute without a mounted disk: no file of the server may grow beyond 400 KiB, so writes fail as they do on a
+/// full disk.
 async fn limited() {
     let database = TestDatabase::new(Engine::Sqlite);
     let line = database

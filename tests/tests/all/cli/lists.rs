@@ -7,7 +7,7 @@ use bookguard_tests::receiver::Receiver;
 use bookguard_tests::test_server::TestServer;
 use serde_json::{Value, json};
 
-/// These members of each row.
+/// Returns these members of each row.
 fn rows<const N: usize>(ran: &Ran, names: [&str; N]) -> Vec<[Value; N]> {
     let page = ran.json();
     let rows = page.list("data").iter();
@@ -19,7 +19,7 @@ fn rows<const N: usize>(ran: &Ran, names: [&str; N]) -> Vec<[Value; N]> {
 async fn partners_and_endpoints_of_all_are_listed_by_status() {
     on_every_engine(async |engine| {
         let (server, acme) = TestServer::with_partner(engine).await;
-        // Ids of one millisecond have no order.
+        // Ids made in the same millisecond have no order.
         server.advance(1);
         let blue = server.partner("Blue").await;
         let list = |line: &str| server.database().command(line).run();
@@ -60,7 +60,7 @@ async fn partners_and_endpoints_of_all_are_listed_by_status() {
         let table = list("webhook-endpoints list --output table").await;
         table.said(&["PARTNER", &blue.id]);
 
-        // A partner's list is its own, whoever asks for it.
+        // With `--partner`, the administrator sees that partner's own list.
         let own = list(&format!("webhook-endpoints list --partner {}", acme.id)).await;
         assert_eq!(
             rows(&own, names),
@@ -115,7 +115,7 @@ async fn events_of_all_partners_are_listed_by_status() {
         let cursor = first.string("nextCursor");
         let second = list(&format!("--limit 1 --cursor {cursor}")).await;
         assert_eq!(rows(&second, names), [of_acme]);
-        // As a partner reads it: a log of its own, by number.
+        // With `--partner` it is that partner's own log, by number.
         let own = list(&format!("--partner {}", acme.id)).await;
         assert_eq!(own.json()["nextAfter"], 1);
         assert_eq!(own.json()["data"][0].get("partnerId"), None);

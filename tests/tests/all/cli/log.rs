@@ -1,4 +1,4 @@
-//! A partner's events in the terminal: listed, shown as they happen, posted to an address of the machine, triggered.
+//! A partner's events in the terminal: listed, shown as they happen, posted to a local address, triggered.
 
 use bookguard_core::clock::Clock;
 use bookguard_core::webhook::{self, Secret};
@@ -34,7 +34,7 @@ async fn events_are_listed_by_number_and_followed_through_a_restart_of_the_serve
         let list = format!("webhook-events list --type booking.protected --booking {booking}");
         let found = acme.command(&list).run().await.json();
         assert_eq!(found["data"][0]["seq"], 2);
-        // The administrator sees a booking's in their order, and all partners' newest first.
+        // The administrator sees a booking's events oldest first, and those of all partners newest first.
         let of_booking = format!("webhook-events list --booking {booking}");
         let own = database.command(of_booking).run().await.json();
         assert_eq!(own["nextAfter"], 2);
@@ -79,7 +79,7 @@ async fn events_are_posted_to_a_local_address_signed_and_kept() {
             posted.holds(json!({"seq": seq, "eventId": made["eventId"]}));
             match seq {
                 3 => assert_eq!(posted["statusCode"], 200),
-                // The receiver hung up; the next event would be posted all the same.
+                // The receiver hung up; the next event is still posted.
                 _ => assert!(posted["error"].is_string() && posted["statusCode"].is_null()),
             }
             let hooks = receiver.wait_for(if seq == 3 { 1 } else { 2 }).await;
@@ -106,7 +106,7 @@ async fn events_are_posted_to_a_local_address_signed_and_kept() {
         }
         assert_eq!(std::fs::read_dir(&save).unwrap().count(), 2);
 
-        // On the database itself they are signed as deliveries are.
+        // Directly on the database, events are signed as deliveries are.
         let own = database.command(format!("listen --print-secret --partner {}", acme.id));
         let own = own.run().await;
         assert_eq!(own.stdout.trim(), acme.secret);

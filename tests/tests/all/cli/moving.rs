@@ -1,4 +1,4 @@
-//! A database moved to another: of the same engine, of the other one, and back.
+//! A database moved to another one: of the same engine, of the other, and back.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use bookguard_tests::test_server::Partner;
 use bookguard_tests::waiting::until;
 use serde_json::json;
 
-/// Runs a test from every engine there is to every one.
+/// Runs a test from every available engine to every other and to itself.
 async fn on_every_route(body: impl AsyncFn(Engine, Engine)) {
     let engines: &[Engine] = match Postgres::shared() {
         Some(_) => &[Engine::Sqlite, Engine::Postgres],
@@ -39,7 +39,7 @@ fn text(db: &Database) -> String {
     }
 }
 
-/// Where the key of a database is.
+/// Returns the path of a database's ledger key.
 fn key(database: &TestDatabase) -> PathBuf {
     let beside = || database.file().with_extension("db.key");
     database.ledger_key().unwrap_or_else(beside)
@@ -57,14 +57,14 @@ fn reopen(from: &TestDatabase, to: &TestDatabase) -> CommandLine {
     bookguard(format!("transfer --reopen --from {source} --to {target}"))
 }
 
-/// What the operator does with the key.
+/// Copies the key, as the operator has to.
 fn take_key(from: &TestDatabase, to: &TestDatabase) {
     std::fs::copy(key(from), key(to)).unwrap();
 }
 
 fn moved_away(reply: &Reply) {
     reply.refused(503, "ledger_moved");
-    // Where it went is the operator's to know.
+    // Only the operator is told the new place.
     assert!(!reply.text().contains("postgres") && !reply.text().contains("/tmp"));
 }
 
@@ -90,7 +90,7 @@ async fn everything_goes_on_in_the_new_place_and_only_there() {
             all.then_some(events)
         })
         .await;
-        // One more whose delivery fails and waits for its next attempt.
+        // Another booking, whose delivery fails and waits for its next attempt.
         receiver.answer(Answer::Status(500));
         let waiting = acme.book().await;
         until("a failed attempt", async || {
@@ -121,7 +121,7 @@ async fn everything_goes_on_in_the_new_place_and_only_there() {
         let outcome = acme.post_nothing(&path).await;
         match outcome.status {
             200 => assert_eq!(outcome.string("retryStatus"), "delivered"),
-            // On a slow machine its next attempt was due by then.
+            // On a slow machine the next attempt may have come first.
             _ => assert_eq!(outcome.code(), "event_already_delivered"),
         }
         let since = &receiver.received()[before..];
@@ -138,7 +138,7 @@ async fn everything_goes_on_in_the_new_place_and_only_there() {
         to.verify(3).await;
 
         only_reads(&from, &acme, &id).await;
-        // Something was written in the new place, so whoever says yes, and whatever is risked, the old one stays closed.
+        // The new place has been written, so no flag reopens the old one.
         let back = reopen(&from, &to).arg("--yes").arg("--risk-two-histories");
         back.run()
             .await
@@ -152,7 +152,7 @@ async fn everything_goes_on_in_the_new_place_and_only_there() {
     .await;
 }
 
-/// A database that was moved answers reads, and says of everything else that it was moved.
+/// Asserts that a moved database answers reads, and refuses everything else as `ledger_moved`.
 async fn only_reads(database: &TestDatabase, acme: &Partner, booking: &str) {
     let server = Serving::start(database, &[]).await;
     let caller = acme.at(server.url());
@@ -177,7 +177,7 @@ async fn a_failed_move_can_be_undone_and_the_target_takes_no_writes() {
         server.stop().await;
         transfer(&from, &to).run().await.json();
         take_key(&from, &to);
-        // A server in the new place, which nobody asked for anything yet.
+        // A server in the new place that has had no request yet.
         let there = Serving::start(&to, &[]).await;
         reopen(&from, &to)
             .run()
@@ -239,7 +239,7 @@ async fn a_server_that_runs_meanwhile_loses_nothing_and_stops_writing() {
     .await;
 }
 
-/// Records bookings until one is refused.
+/// Records bookings until one is refused, and returns the refusal.
 async fn write_until_refused(caller: Caller, made: Arc<AtomicUsize>) -> Reply {
     loop {
         let reply = caller.post("/v1/bookings", &samples::booking()).await;
@@ -250,7 +250,7 @@ async fn write_until_refused(caller: Caller, made: Arc<AtomicUsize>) -> Reply {
     }
 }
 
-/// Rows enough to keep a move busy for a while.
+/// SQL for enough rows to keep a move busy for a while.
 fn filler(engine: Engine) -> &'static str {
     match engine {
         Engine::Sqlite => {
@@ -292,7 +292,7 @@ async fn a_move_that_is_killed_at_any_moment_is_simply_begun_again() {
             }
             killed += 1;
             if from.command("health").run().await.code != Some(0) {
-                // Killed between its last two steps, or after the last.
+                // The move was killed between its last two steps, or after the last.
                 break;
             }
         }
@@ -357,14 +357,14 @@ async fn a_move_that_makes_no_sense_is_refused_with_its_reason() {
         ran.refused(2, &["--to", "BOOKGUARD_TRANSFER_TO"]);
         let ran = bookguard(format!("transfer --to {target}")).run().await;
         ran.refused(2, &["--from", "BOOKGUARD_TRANSFER_FROM"]);
-        // None of it changed anything.
+        // None of these refusals changed anything.
         transfer(&from, &to).run().await.json();
         let away = TestDatabase::new(other);
         transfer(&from, &away)
             .run()
             .await
             .refused(5, &["ledger_moved", "--reopen"]);
-        // It may be moved on from where it is. Addresses with passwords come from the environment.
+        // The database can be moved on from its new place. Addresses with passwords come from the environment.
         take_key(&from, &to);
         let line = bookguard("transfer --ledger-key").arg(key(&to));
         let line = line.env("BOOKGUARD_TRANSFER_FROM", text(to.db()));

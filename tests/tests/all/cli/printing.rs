@@ -55,7 +55,7 @@ async fn tables_are_for_people_and_steer_no_terminal() {
             let one_end = table.ends_with('\n') && !table.ends_with("\n\n");
             assert!(one_end, "{line}: {table:?}");
         }
-        // Into a pipe it is the interface's own JSON, to the byte.
+        // Into a pipe, the output is the bytes of the HTTP answer.
         let over_http = acme.get(&format!("/v1/bookings/{id}")).await.text();
         let printed = acme.command(&get).run().await.stdout;
         assert_eq!(printed, format!("{over_http}\n"));

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-/// A server whose clock stands a hundred days ago, and which prunes nothing.
+/// Starts a server whose clock is a hundred days behind and which prunes nothing.
 async fn long_ago(engine: Engine) -> TestServer {
     let then = Clock::System.now().ms() - 100 * DAY;
     TestServer::with(engine, |config| Config {
@@ -28,13 +28,13 @@ async fn long_ago(engine: Engine) -> TestServer {
     .await
 }
 
-/// `webhook-events prune` with these flags.
+/// Runs `webhook-events prune` with these flags.
 async fn prune(database: &TestDatabase, flags: &str) -> Value {
     let line = database.command("webhook-events prune").args(flags);
     line.run().await.json()
 }
 
-/// What was found of so many events and attempts, and passed over.
+/// Returns whether it was a dry run, and the numbers of events and attempts found and of waiting events.
 fn counted(report: &Value) -> (bool, u64, u64, u64) {
     let number = |name: &str| report[name].as_u64().unwrap();
     let dry = report["dryRun"].as_bool().unwrap();
@@ -130,7 +130,8 @@ async fn a_server_killed_while_it_prunes_goes_on_where_it_was() {
             usize::try_from(report.number("events")).unwrap()
         };
         assert_eq!(left().await, all);
-        // It looks as soon as it is there, so the first is killed at its first commit or before, the second a little later.
+        // The server begins to prune at its start: the first is killed before or at its first commit, the second a little
+        // later.
         for wait in [false, true] {
             let before = left().await;
             let server = Serving::start(&database, &[]).await;
@@ -139,7 +140,7 @@ async fn a_server_killed_while_it_prunes_goes_on_where_it_was() {
             }
             server.kill().await;
             let after = left().await;
-            // Whole commits, or none.
+            // Each commit is there completely or not at all.
             assert!(
                 [all, all - PRUNED, all - 2 * PRUNED, 0].contains(&after),
                 "{after}"

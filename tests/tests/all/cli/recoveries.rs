@@ -7,7 +7,7 @@ use bookguard_tests::program::Serving;
 use bookguard_tests::receiver::Receiver;
 use serde_json::json;
 
-/// More than one step of a recovery looks at.
+/// More events than one step of a recovery examines.
 const EVENTS: usize = 300;
 
 #[tokio::test]
@@ -40,7 +40,7 @@ async fn a_recovery_is_counted_begun_waited_for_and_shown() {
         unknown.run().await.ended(5, &["/endpointId"]);
         server.stop().await;
 
-        // On the database: the first step at once, all of it where that is waited for.
+        // On a database, the first step is done at once, and all of it with `--wait`.
         let local = |line: &str| database.command(line).arg("--partner").arg(&acme.id);
         let begun = local(recover).run().await;
         let begun = begun.ended(0, &["--wait"]).json();
@@ -50,7 +50,7 @@ async fn a_recovery_is_counted_begun_waited_for_and_shown() {
         let get = format!("webhook-events recoveries get {id}");
         assert_eq!(local(&get).run().await.json(), begun);
 
-        // Whoever serves the database next takes it further, and delivers.
+        // The next server on the database continues the recovery and delivers.
         let server = Serving::start(&database, &["--dev"]).await;
         receiver.wait_for(EVENTS).await;
         let there = acme.on(server.url());

@@ -1,4 +1,4 @@
-//! Reschedules and acceptances in commands: previewed, recorded, repeated and refused, on a database and on a server.
+//! Commands for reschedules and acceptances: previewed, recorded, repeated and refused, on a database and on a server.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ async fn moved(target: &Target<'_>) {
     target.refused(early, 5, "rescheduled_before_booking").await;
 }
 
-/// The text in force is shown and accepted; the packet then shows both.
+/// Asserts that the text in force can be shown and accepted, and that the packet shows both.
 async fn accepted(target: &Target<'_>, folder: &Path) {
     let id = target.book().await;
     let disclosure = format!("bookings disclosure {id}");
@@ -70,7 +70,7 @@ async fn accepted(target: &Target<'_>, folder: &Path) {
     let other = accept("talent", &format!("sha256:{}", "00".repeat(32)));
     let error = target.refused(other, 5, "disclosure_changed").await;
     assert_eq!(error["disclosureHash"], hash);
-    // The packet alone shows what was accepted, and other words under it are found out.
+    // The packet alone shows what was accepted, and other words in its place are detected.
     let packet = target.run(format!("evidence get {id}")).await;
     let vkey = target.vkey().await;
     let reworded = packet

@@ -22,7 +22,7 @@ async fn a_key_comes_from_the_environment_or_a_file_and_never_from_a_flag() {
             let ran = me().arg("--api-key-file").arg(&file).run().await;
             assert_eq!(ran.string("partnerId"), acme.id);
         }
-        // The file wins over the environment.
+        // The file takes precedence over the environment.
         let both = me()
             .env("BOOKGUARD_API_KEY", "bgk_wrong")
             .arg("--api-key-file")
@@ -68,7 +68,7 @@ async fn the_ledger_key_is_its_owner_s_alone() {
     let registered = bookguard(register).arg("--db").arg(&db).run().await;
     let key = std::fs::metadata(folder.path().join("bookguard.db.key")).unwrap();
     assert_eq!(key.permissions().mode() & 0o777, 0o600);
-    // Neither the API key nor the signing secret lies readable in the file.
+    // No file holds the API key or the signing secret in the clear.
     let bytes: Vec<u8> = std::fs::read_dir(folder.path())
         .unwrap()
         .flat_map(|file| std::fs::read(file.unwrap().path()).unwrap())

@@ -14,7 +14,7 @@ fn serve(db: &Path) -> CommandLine {
     bookguard("serve --listen 127.0.0.1:0 --db").arg(db)
 }
 
-/// It ends with one sentence that has these words.
+/// Asserts that the command fails with one sentence that has these words.
 async fn refuses(line: CommandLine, words: &[&str]) -> Ran {
     let ran = line.run().await;
     ran.refused(1, &[]);
@@ -33,7 +33,7 @@ async fn refuses(line: CommandLine, words: &[&str]) -> Ran {
     ran
 }
 
-/// Every file of a folder but those that hold nothing: locks, and what SQLite coordinates readers with.
+/// Reads every file of a folder except locks and SQLite's shared memory, which hold no data.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let files = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
     let files = files.map(|file| (file.file_name().into_string().unwrap(), file.path()));
@@ -44,7 +44,7 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
-/// A folder with a database that holds a booking, closed in order.
+/// Returns a database that holds a booking and was closed cleanly.
 async fn used() -> TestDatabase {
     let database = TestDatabase::new(Engine::Sqlite);
     let server = Serving::start(&database, &[]).await;
@@ -55,7 +55,7 @@ async fn used() -> TestDatabase {
     database
 }
 
-/// It serves, and what was there is there.
+/// Asserts that the command serves, and that the booking is still there.
 async fn serves(line: CommandLine, db: &Path) {
     let (code, said) = Serving::of(line).await.terminate().await;
     assert_eq!(code, Some(0), "{said}");
@@ -109,7 +109,7 @@ async fn on_a_database_another_server_uses() {
     .await;
     assert_eq!(files(folder), before);
     server.caller().get("/v1/health").await.ok(200);
-    // A server that was killed holds nothing any more.
+    // A killed server holds no lock any more.
     server.kill().await;
     serves(serve(db), db).await;
 }
@@ -215,7 +215,7 @@ async fn without_the_ledger_s_key_or_with_another_s() {
     .await;
 }
 
-/// The database, its key back beside it for the check that follows.
+/// Writes the key back beside the database for the check that follows, and returns the database's path.
 fn db_with_key(db: &Path, key: &Path, own: &str) -> PathBuf {
     std::fs::write(key, own).unwrap();
     db.to_owned()
@@ -227,7 +227,7 @@ async fn in_a_folder_that_is_not_there() {
     let db = folder.path().join("missing").join("bookguard.db");
     refuses(serve(&db), &["missing", "does not exist"]).await;
     assert_eq!(files(folder.path()), BTreeMap::new());
-    // A folder where a file should be.
+    // A folder in the place of the file.
     let folder = folder.path().join("data");
     std::fs::create_dir(&folder).unwrap();
     refuses(serve(&folder), &["data", "cannot be opened"]).await;
@@ -239,25 +239,25 @@ pub(crate) mod permissions {
 
     use super::*;
 
-    /// Whom root becomes, because root may write everything.
+    /// The user that root switches to, because root ignores permissions.
     const NOBODY: u32 = 65_534;
 
     fn allow(path: &Path, mode: u32) {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     }
 
-    /// The command as somebody who may only do what modes say.
+    /// Returns the command run as a user that file permissions apply to.
     pub(crate) fn unprivileged(line: CommandLine, folder: &Path) -> CommandLine {
         if std::fs::metadata(folder).unwrap().uid() != 0 {
             return line;
         }
-        // From a place that everybody can reach, wherever the build is.
+        // Copied to a place that this user can reach.
         let reachable = folder.join("program");
         if !reachable.exists() {
             std::fs::create_dir(&reachable).unwrap();
             allow(&reachable, 0o755);
-            // By another process: a program that a test beside this one starts would inherit the open file, and what is open
-            // for writing cannot be run.
+            // Another process makes the copy. Otherwise a program that a parallel test starts could inherit the open file, and
+            // a file that is open for writing cannot be run.
             let copied = std::process::Command::new("cp")
                 .args([program(), &reachable.join("bookguard")])
                 .status();
@@ -293,7 +293,7 @@ pub(crate) mod permissions {
             std::fs::write(folder.join(&name), bytes).unwrap();
             allow(&folder.join(&name), 0o444);
         }
-        // The folder takes new files: only the database itself does not.
+        // The folder accepts new files; only the database itself is read-only.
         allow(&folder, 0o777);
         let before = files(&folder);
         let db = folder.join("bookguard.db");
@@ -394,7 +394,7 @@ async fn a_server_told_to_end_finishes_what_it_was_asked() {
                             assert_eq!(reply.status, 201, "{}", reply.text());
                             answered.push(reply.string("bookingId"));
                         }
-                        // Whatever reached the server was answered; only new connections are turned away.
+                        // Requests that reached the server were answered; only new connections are turned away.
                         Err(error) => return (answered, error.is_connect() || error.is_request()),
                     }
                 }
@@ -406,7 +406,7 @@ async fn a_server_told_to_end_finishes_what_it_was_asked() {
         })
         .await;
         let (code, said) = server.terminate().await;
-        // It began the ledger, which it says where the key is to be given to other nodes, and had nothing else to say.
+        // On PostgreSQL it says that it began the ledger and where the key is; otherwise it says nothing.
         let expected = usize::from(engine == Engine::Postgres);
         let began = said.matches("bookguard: began the ledger").count();
         assert_eq!((code, began), (Some(0), expected), "{said}");
@@ -418,7 +418,7 @@ async fn a_server_told_to_end_finishes_what_it_was_asked() {
         }
         let report = database.command("ledger verify").run().await.json();
         assert!(report.number("bookings") >= answered as u64);
-        // Closed in order: nothing is left in a log of its own.
+        // Closed cleanly: no write-ahead log is left.
         assert!(!database.folder().join("bookguard.db-wal").exists());
     })
     .await;

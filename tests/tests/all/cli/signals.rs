@@ -19,7 +19,7 @@ fn address(server: &Serving) -> SocketAddr {
     address.parse().unwrap()
 }
 
-/// The status of a registration that a proxy on this machine says came from `client`.
+/// Registers a partner as `client`, as a proxy on this machine would forward it, and returns the status.
 async fn register(server: &Serving, client: &str) -> u16 {
     let body = samples::partner("Acme").to_string();
     let mut raw = Raw::connect(address(server)).await;
@@ -47,7 +47,7 @@ async fn sighup_reloads_the_trusted_proxies_and_ends_nothing() {
     said(&server, "the configuration was reloaded").await;
     assert_eq!(register(&server, "203.0.113.2").await, 201);
     assert_eq!(register(&server, "203.0.113.2").await, 429);
-    // What makes no sense changes nothing.
+    // Invalid settings change nothing.
     std::fs::write(&file, "trusted_proxies = [\"nginx\"]\n").unwrap();
     server.signal("HUP").await;
     said(&server, "not reloaded").await;
@@ -62,7 +62,7 @@ async fn a_server_told_to_end_a_second_time_waits_for_nobody() {
     let server = Serving::start(&database, &[]).await;
     let acme = server.partner("Acme").await;
     acme.book().await;
-    // A request that never comes whole would be waited for.
+    // The server would wait for this request, which never completes.
     let mut slow = Raw::connect(address(&server)).await;
     slow.send(
         "POST /v1/partners/register HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
@@ -78,7 +78,7 @@ async fn a_server_told_to_end_a_second_time_waits_for_nobody() {
     .await;
     let told = Instant::now();
     let (code, said) = server.terminate().await;
-    // Left alone it would have waited for ten seconds.
+    // A single signal would have left it waiting for ten seconds.
     assert!(
         told.elapsed() < Duration::from_secs(7),
         "{:?}",

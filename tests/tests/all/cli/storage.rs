@@ -68,7 +68,7 @@ async fn health_reports_an_unwritable_log_without_writes_and_its_recovery() {
         disk.fail(&[(call, "-wal", error)]);
         let began = Instant::now();
         health(&acme.caller, code).await;
-        // A second to the next look; the rest is a loaded machine's.
+        // Health looks again every second; the rest is for a busy machine.
         let noticed = began.elapsed();
         assert!(noticed < Duration::from_secs(10), "{noticed:?}");
         for _ in 0..20 {
@@ -78,7 +78,7 @@ async fn health_reports_an_unwritable_log_without_writes_and_its_recovery() {
         health(&acme.caller, code).await;
         acme.get("/v1/bookings").await.ok(200);
         disk.mend();
-        // Nobody writes, and it is noticed all the same.
+        // The repair is noticed even if nobody writes.
         health(&acme.caller, "ok").await;
         acme.book().await;
         told(&server, "writes work again after").await;
@@ -105,7 +105,7 @@ async fn an_unwritable_database_file_is_reported_and_its_log_is_truncated_afterw
         acme.book().await;
         made += 1;
     }
-    // Everything was taken, and yet not all is well.
+    // Every write succeeded, but health reports that the log cannot be checkpointed.
     health(&acme.caller, "checkpoints_failing").await;
     disk.mend();
     health(&acme.caller, "ok").await;
@@ -191,7 +191,7 @@ async fn stopping_on_a_full_disk_is_prompt_and_pending_deliveries_go_out_later()
     let acme = server.partner("Acme").await;
     acme.endpoint(&receiver.url()).await;
     let booking = acme.book().await;
-    // The attempt is under way and its outcome cannot be kept.
+    // An attempt is in progress, and its outcome cannot be stored.
     disk.fail(&[("write", "-wal", ENOSPC)]);
     health(&acme.caller, "storage_full").await;
     let began = Instant::now();
@@ -228,7 +228,7 @@ async fn below_the_minimum_of_free_disk_only_existing_bookings_are_served() {
     receiver.wait_for(3).await;
     server.stop().await;
 
-    // More than any disk has.
+    // More than any disk has free.
     let server = Serving::start(&database, &["--dev", "--min-free-disk", "1048576TiB"]).await;
     let caller = acme.at(server.url());
     let acme = Partner { caller, ..acme };
@@ -249,7 +249,7 @@ async fn below_the_minimum_of_free_disk_only_existing_bookings_are_served() {
     acme.protect(&first).await;
     acme.cancel(&second, &samples::cancellation()).await;
     receiver.wait_for(5).await;
-    // It does its work: a balancer that took it away would stop that too.
+    // Health stays ok: a load balancer that removed the server would also stop the operations that still work.
     health(&open, "ok").await;
     let said = server.stop().await;
     assert_eq!(count(&said, "min_free_disk"), 1, "{said}");
@@ -271,7 +271,7 @@ mod owners {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     }
 
-    /// Files that others than their owner may touch.
+    /// Returns the files that others than their owner may access.
     fn open_files(folder: &Path) -> Vec<String> {
         let files = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
         let open = files.filter(|file| file.metadata().unwrap().permissions().mode() & 0o177 != 0);

@@ -16,7 +16,7 @@ const NEW_BOOKING: &str = "bookings create --talent-id tal-7 --talent-name 'The 
                            --organizer-name 'Acme Events' --event-type concert --event-date 2031-06-20T19:00:00-04:00 \
                            --value 1250.50 --metadata order=17";
 
-/// Every step that needs no courier of its own; the booking's id and the partner's signing secret.
+/// Runs every step that needs no courier, and returns the booking's id and the partner's signing secret.
 async fn tell(target: &mut Target<'_>, receiver: &Receiver, folder: &Path) -> (String, String) {
     let registered = target.register().await;
     let me = target.json("partners me").await;
@@ -66,7 +66,7 @@ async fn keys(target: &Target<'_>) {
     assert!(!list.stdout.contains(made.text("apiKey")));
 }
 
-/// Policies are checked, put, chosen and shown; a faulty one is refused with its fault, whatever the command.
+/// Policies are checked, stored, chosen and shown; every command refuses a faulty one with its fault.
 async fn policies(target: &Target<'_>) {
     let reads =
         async |line: &str, body: &Value| target.command(line).input(body.to_string()).run().await;
@@ -122,7 +122,7 @@ async fn policies(target: &Target<'_>) {
         .holds(json!({"defaultPolicies": null, "timeZone": null}));
 }
 
-/// What needs nobody's data needs no database and no server.
+/// Commands that need no stored data need neither a database nor a server.
 #[tokio::test]
 async fn policies_are_checked_and_the_library_is_shown_with_nothing_at_hand() {
     let folder = tempfile::tempdir().unwrap();
@@ -153,7 +153,7 @@ async fn policies_are_checked_and_the_library_is_shown_with_nothing_at_hand() {
     assert_eq!(made, 0, "no database was made");
 }
 
-/// The same JSON under the same key is one booking.
+/// The same JSON under the same idempotency key makes one booking.
 async fn once_only(target: &Target<'_>) {
     let create = || {
         let line = target.command("bookings create --json - --idempotency-key order-17");
@@ -164,7 +164,7 @@ async fn once_only(target: &Target<'_>) {
     assert_eq!(first.stdout, again.stdout);
 }
 
-/// The packet verifies with nothing but itself and the key; changed, it does not.
+/// The packet verifies with nothing but itself and the public key, and no longer after a change.
 async fn evidence(target: &Target<'_>, id: &str, folder: &Path) {
     let vkey = target.vkey().await;
     let checkpoint = target.run("ledger checkpoint").await;
@@ -190,7 +190,7 @@ async fn evidence(target: &Target<'_>, id: &str, folder: &Path) {
     from_pipe.ended(0, &[]);
 }
 
-/// Both events, once the server has delivered them.
+/// Returns both events once the server has delivered them.
 async fn delivered(target: &Target<'_>, booking: &str) -> Vec<Value> {
     until("both events delivered", async || {
         let events = target
@@ -203,7 +203,7 @@ async fn delivered(target: &Target<'_>, booking: &str) -> Vec<Value> {
     .await
 }
 
-/// What the receiver got verifies with the command for receivers.
+/// The received webhook verifies with the receivers' command.
 async fn received(receiver: &Receiver, secret: &str, folder: &Path) {
     let webhook = receiver.wait_for(2).await.remove(0);
     std::fs::write(folder.join("body.json"), &webhook.body).unwrap();
@@ -252,11 +252,11 @@ async fn on_a_database_while_a_server_runs_on_it() {
         let server = Serving::start(&database, &["--dev"]).await;
         let mut target = Target::Local(&database, None);
         let (id, secret) = tell(&mut target, &receiver, database.folder()).await;
-        // The server sends what the commands wrote.
+        // The server sends what the commands stored.
         delivered(&target, &id).await;
         received(&receiver, &secret, database.folder()).await;
         database.verify(3).await;
-        // And goes on where the commands left the log.
+        // It also continues the log where the commands left it.
         let key = target.run("api-keys create").await.string("apiKey");
         let caller = server.caller().with_key(&key);
         let booking = samples::booking();
@@ -285,7 +285,7 @@ async fn on_a_database_alone_what_is_due_is_left_to_the_server_that_starts() {
         retried.ended(0, &[said]);
         assert_eq!(receiver.count(), 0, "nothing was sent from here");
 
-        // Of a test nothing is recorded, so it needs no server.
+        // A test is not recorded, so it needs no server.
         let endpoints = target.json("webhook-endpoints list").await;
         let endpoint = endpoints["data"][0].text("endpointId");
         let test = format!("webhook-endpoints test {endpoint}");
@@ -328,7 +328,7 @@ async fn a_retry_on_a_database_is_carried_out_by_its_server_with_the_servers_set
         })
         .await;
 
-        // Not with --dev: by the settings of this command, nothing may be sent to this machine.
+        // Without `--dev`, this command's address rules allow nothing to be sent to this machine.
         let here = |line: String| {
             let line = database.command(line).arg("--partner");
             line.arg(registered.text("partnerId")).run()
@@ -378,7 +378,7 @@ async fn a_partner_that_needs_approval_is_let_in_on_the_database() {
             "active"
         );
         target.run(&approve).await.ended(5, &[]);
-        // Not offered over HTTP, and said so.
+        // The administrator's commands are not available over HTTP, and say so.
         let remote = Target::Remote(server.url().to_owned(), Some("bgk_x".to_owned()));
         for line in ["partners list", &approve, "ledger verify"] {
             remote.run(line).await.ended(2, &["--db"]);

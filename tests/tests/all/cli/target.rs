@@ -1,4 +1,4 @@
-//! Where commands work: on a database, or on a server.
+//! What commands work on: a database or a server.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{Arguments, CommandLine, Ran, Serving, bookguard};
 use serde_json::{Value, json};
 
-/// A database or a server, and as whom commands work there.
+/// A database or a server, and the partner or key that commands use there.
 pub(crate) enum Target<'d> {
-    /// On a database, for this partner once there is one.
+    /// A database, and the partner once one is registered.
     Local(&'d TestDatabase, Option<String>),
-    /// On a server, with this key once there is one.
+    /// A server's address, and the key once there is one.
     Remote(String, Option<String>),
 }
 
@@ -39,12 +39,12 @@ impl Target<'_> {
         self.command(args).run().await
     }
 
-    /// What a command answers.
+    /// Runs a command and returns its JSON.
     pub(crate) async fn json(&self, args: impl Arguments) -> Value {
         self.run(args).await.json()
     }
 
-    /// What it shows to people, with these words in it.
+    /// Runs a command with table output and returns it; it must contain these words.
     pub(crate) async fn table(&self, args: impl Arguments, words: &[&str]) -> String {
         let ran = self.command(args).args("--output table").run().await;
         ran.ended(0, &[]);
@@ -54,7 +54,7 @@ impl Target<'_> {
         ran.stdout
     }
 
-    /// Refused with this exit code, and this code in the JSON on standard error.
+    /// Asserts that a command fails with this exit code and error code, and returns the error.
     pub(crate) async fn refused(&self, args: impl Arguments, exit: i32, code: &str) -> Value {
         let ran = self.command(args).args("--output json").run().await;
         ran.refused(exit, &[]);
@@ -63,7 +63,7 @@ impl Target<'_> {
         error
     }
 
-    /// Registers a partner, and goes on as it.
+    /// Registers a partner and acts as it from then on.
     pub(crate) async fn register(&mut self) -> Value {
         let registered = self.json(
             "partners register --name Acme --business-type venue --contact-email ops@example.com",
@@ -77,7 +77,7 @@ impl Target<'_> {
         registered
     }
 
-    /// Records a booking under `firm`; its id.
+    /// Records a booking under `firm` and returns its id.
     pub(crate) async fn book(&self) -> String {
         let booking = json!({
             "talent": {"id": "t", "name": "T"}, "organizer": {"id": "o", "name": "O"}, "eventType": "concert",
@@ -88,14 +88,14 @@ impl Target<'_> {
         made.string("bookingId")
     }
 
-    /// The log's public key.
+    /// Returns the log's public key.
     pub(crate) async fn vkey(&self) -> String {
         let key = self.run("ledger key").await.stdout;
         key.trim().to_owned()
     }
 }
 
-/// The same commands on a database, and on a server, for each a partner; each makes so many bookings.
+/// Runs the same commands on a database and on a server, with a partner for each; each run makes this many bookings.
 pub(crate) async fn on_database_and_server(bookings: usize, body: impl AsyncFn(Target<'_>, &Path)) {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
@@ -113,7 +113,7 @@ pub(crate) async fn on_database_and_server(bookings: usize, body: impl AsyncFn(T
     .await;
 }
 
-/// Verifies a packet offline, kept in a file of this name: how it ends, and what it says.
+/// Stores a packet in a file of this name, verifies it offline, and returns the outcome.
 pub(crate) async fn verify_packet(folder: &Path, name: &str, packet: &str, vkey: &str) -> Ran {
     std::fs::write(folder.join(name), packet).unwrap();
     let verify = bookguard(format!("evidence verify {name} --key {vkey}"));

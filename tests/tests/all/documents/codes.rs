@@ -10,7 +10,8 @@ use bookguard_tests::codes::EXPLAINED;
 
 use super::repository;
 
-/// The files of the three crates, without their tests, and without the check of a database, whose findings are not errors.
+/// Returns the source files of the three crates, without tests and without the check of a database, whose findings are not
+/// errors.
 fn sources() -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
     let crates = ["bookguard-core", "bookguard-server", "bookguard-cli"];
@@ -36,9 +37,9 @@ fn sources() -> Vec<(PathBuf, String)> {
     files
 }
 
-/// Whether a string literal behind this text is the code of an error.
+/// Returns whether a string literal that follows this text is the code of an error.
 fn makes_an_error(before: &str) -> bool {
-    // The innermost call, and what stands before the literal in it; of `a(b(c), "d")` that is `a` and nothing of `b`.
+    // The innermost open call, and its arguments before the literal: in `a(b(c), "d")` that is `a`, not `b`.
     let before: String = before.chars().filter(|c| !c.is_whitespace()).collect();
     let Some((head, arguments)) = before.rsplit_once('(') else {
         return false;
@@ -62,11 +63,11 @@ fn makes_an_error(before: &str) -> bool {
     }
 }
 
-/// The codes that the sources make errors with, and a place of each.
+/// Returns the codes that the sources make errors with, each with one file that does.
 fn made() -> BTreeMap<String, PathBuf> {
     let mut made = BTreeMap::new();
     for (path, text) in sources() {
-        // Every second piece between quotes is a literal; a quote that is escaped only makes pieces that are not code.
+        // Every second piece between quotes is a literal. Escaped quotes only produce pieces that are not codes.
         let mut end = 0;
         for piece in text.split('"') {
             let begin = end;

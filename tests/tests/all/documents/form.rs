@@ -1,11 +1,11 @@
-//! Checks the form of the pages: their length, their links, and which blocks no test runs.
+//! Checks the form of the pages: their length, their links, and which shell blocks no test runs.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use super::{pages, repository};
 
-/// Why a shell block may be left out of the test.
+/// The permitted reasons to exclude a shell block from the test.
 const REASONS: [&str; 4] = [
     "needs PostgreSQL servers of your own",
     "needs packages from the network",
@@ -66,7 +66,7 @@ fn every_page_is_in_the_contents() {
     }
 }
 
-/// The targets of a page's links, outside of its blocks.
+/// Returns the targets of a page's links outside of code blocks.
 fn links(page: &str) -> Vec<String> {
     let mut inside = false;
     let prose = page.lines().filter(|line| {
@@ -81,7 +81,7 @@ fn links(page: &str) -> Vec<String> {
         .collect()
 }
 
-/// A heading as the link to it is written.
+/// Returns the anchor that a link to this heading uses.
 fn anchor(heading: &str) -> String {
     let text = heading.trim_start_matches('#').trim().to_lowercase();
     text.chars()

@@ -1,7 +1,7 @@
 //! Parses a page of Markdown: its fenced blocks in order, and the comments about each.
 //!
 //! A comment directly above a shell block marks a special case: `<!-- not run: REASON -->` for a block that no test can
-//! run, `<!-- stays running -->` for one that runs until it is stopped, as in its own terminal.
+//! run, `<!-- stays running -->` for one that runs until it is stopped, as if in a terminal of its own.
 
 use std::path::{Path, PathBuf};
 
@@ -10,32 +10,32 @@ use super::repository;
 /// A fenced block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// The line of its fence, from 1.
+    /// The line of its opening fence, from 1.
     pub line: usize,
     /// The word after the fence.
     pub language: String,
-    /// What stands in it.
+    /// Its contents.
     pub text: String,
     /// The comment above it, if there is one.
     pub remark: Option<String>,
-    /// Whether nothing but empty lines stands between it and the block before.
+    /// Whether only empty lines separate it from the block before.
     pub follows: bool,
 }
 
-/// A shell block, and what the page shows of its output.
+/// A shell block, with the output that the page shows for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// The line of its fence.
+    /// The line of its opening fence.
     pub line: usize,
     /// The commands.
     pub commands: String,
     /// The output shown in the block that follows.
     pub shown: Option<String>,
-    /// Whether it goes on until it is stopped.
+    /// Whether it runs until it is stopped.
     pub stays: bool,
 }
 
-/// README.md, CONTRIBUTING.md and all of docs/, by their paths from the repository's root.
+/// Returns README.md, CONTRIBUTING.md and every page of docs/, as paths relative to the repository's root.
 pub fn all() -> Vec<PathBuf> {
     let mut found = vec![PathBuf::from("README.md"), PathBuf::from("CONTRIBUTING.md")];
     let mut folders = vec![PathBuf::from("docs")];
@@ -53,12 +53,12 @@ pub fn all() -> Vec<PathBuf> {
     found
 }
 
-/// The text of a page.
+/// Reads a page.
 pub fn text(path: &Path) -> String {
     std::fs::read_to_string(repository().join(path)).unwrap()
 }
 
-/// The fenced blocks of a page.
+/// Returns the fenced blocks of a page.
 pub fn blocks(page: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let (mut open, mut remark, mut follows) = (None::<Block>, None, false);
@@ -95,7 +95,7 @@ pub fn blocks(page: &str) -> Vec<Block> {
     blocks
 }
 
-/// What there is to run on a page.
+/// Returns the shell blocks of a page that are to be run.
 pub fn steps(page: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let mut last_is_run = false;
@@ -123,7 +123,7 @@ pub fn steps(page: &str) -> Vec<Step> {
     steps
 }
 
-/// Why a shell block is not run.
+/// Returns the reason why a shell block is not run, if it is excluded.
 pub fn reason(block: &Block) -> Option<&str> {
     block.remark.as_deref()?.strip_prefix("not run: ")
 }

@@ -1,8 +1,8 @@
-//! Runs the shell blocks of each page, in order in one shell, like a reader who follows the page.
+//! Runs the shell blocks of each page in order in one shell, like a reader who follows the page.
 //!
 //! A session has its own folder, home and port. `:8080` on a page stands for the port of the server that the page started.
-//! `cargo` does only what the pages ask of it: it puts the `bookguard` built here into `target/release`. The binary is on
-//! the `PATH` only for pages that assume that it is.
+//! `cargo` is a stub that does only what the pages ask of it: it puts the `bookguard` built here into `target/release`. The
+//! binary is on the `PATH` only for pages that assume it.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -17,10 +17,10 @@ use tokio::time::timeout;
 use super::pages::{self, Step};
 use super::shape::fits;
 
-/// Far above what a page takes, on a machine that does much else.
+/// Far more than a page needs, even on a busy machine.
 const BOUND: Duration = Duration::from_secs(180);
 
-/// What `cargo` is asked for on the pages: the program is built already.
+/// The stub of `cargo`: the program is built already.
 const CARGO: &str = "#!/bin/sh
 set -e
 mkdir -p target/release
@@ -32,7 +32,8 @@ case \"$*\" in
 esac
 ";
 
-/// Waits until a block that stays running has printed as many lines as the page shows, and finds the port it listens on.
+/// A shell function that waits until a block that stays running has printed as many lines as the page shows, and then finds
+/// the port it listens on.
 const STARTED: &str = "started() {
     until [ \"$(wc -l < \"$OUT/$1\")\" -ge \"$2\" ]; do
         kill -0 \"$3\" || { echo 'it has ended'; exit 1; }
@@ -44,7 +45,7 @@ const STARTED: &str = "started() {
 }
 ";
 
-/// All steps as one script that keeps what each of them prints in a file of its own.
+/// Returns one script of all steps, which writes the output of each into a file of its own.
 fn script(steps: &[Step]) -> String {
     let mut script = format!("set -euo pipefail\n{STARTED}");
     for (index, step) in steps.iter().enumerate() {
@@ -62,7 +63,7 @@ fn script(steps: &[Step]) -> String {
     script
 }
 
-/// Runs the steps; says what went wrong, and where.
+/// Runs the steps; an error says what went wrong, and where.
 async fn follow(steps: &[Step]) -> Result<(), String> {
     let folder = TempDir::new().unwrap();
     let place = |name: &str| {
@@ -72,8 +73,8 @@ async fn follow(steps: &[Step]) -> Result<(), String> {
     };
     let (work, out, bin) = (place("work"), place("out"), place("bin"));
     let cargo = bin.join("cargo");
-    // By another process: a program that a test beside this one starts would inherit the open file, and what is open for
-    // writing cannot be run.
+    // Another process writes the file. Otherwise a program that a parallel test starts could inherit the open file, and a file
+    // that is open for writing cannot be run.
     let made = std::process::Command::new("sh")
         .args([
             "-c",
@@ -110,7 +111,7 @@ async fn follow(steps: &[Step]) -> Result<(), String> {
         .unwrap();
     let group = child.id().unwrap();
     let ended = timeout(BOUND, child.wait()).await;
-    // What stays running ends with its page.
+    // Blocks that stay running end with the page.
     let stopped = Command::new("bash")
         .args(["-c", &format!("kill -KILL -- -{group}")])
         .stderr(Stdio::null())
@@ -148,7 +149,7 @@ fn compare(steps: &[Step], out: &Path, succeeded: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether what the pages need beside `bookguard` is on this machine; it must be when all of it is required.
+/// Returns whether the tools that the pages need besides `bookguard` are installed; panics if all are required and one is not.
 async fn tools_are_there() -> bool {
     let required = std::env::var("BOOKGUARD_TEST_LANGUAGES").is_ok_and(|set| set == "required");
     for tool in ["curl", "jq", "openssl"] {

@@ -1,6 +1,6 @@
-//! Compares an output with the one that a page shows: character by character except for white space; `…` matches anything.
+//! Compares an output with the one that a page shows: character by character, ignoring white space; `…` matches anything.
 
-/// Whether `output` has the shape of `shown`.
+/// Returns whether `output` has the shape of `shown`.
 pub fn fits(shown: &str, output: &str) -> bool {
     let bare = |text: &str| {
         text.chars()

@@ -1,4 +1,4 @@
-//! Probes each declaration's members: each type, word and limit, just within it and just beyond.
+//! Probes the members of each declaration: every type, word and limit, just within and just beyond.
 
 use bookguard_core::input::Declaration;
 use bookguard_core::text;
@@ -6,28 +6,28 @@ use serde_json::{Map, Value, json};
 
 use crate::fields::{bodies, faults, judged_later, schema_agrees};
 
-/// What a reader must say to a probe.
+/// The result that a reader must give for a probe.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Says {
     Nothing,
     /// One fault, with this code.
     Fault(&'static str),
-    /// Some fault: which, the tables say.
+    /// Some fault; the tables test which.
     Something,
 }
 use Says::{Fault, Nothing, Something};
 
-/// Words of vocabularies that have a code of their own.
+/// Vocabularies whose unknown words have a code of their own.
 const UNKNOWN_WORD: [(&str, &str); 2] =
     [("Scope", "unknown_scope"), ("Currency", "currency_unknown")];
 
-/// A body in which these members stand, for those that its example leaves out.
+/// Bodies with members that the declaration's example leaves out.
 const OTHER_EXAMPLES: [(&str, &str); 1] = [(
     "NewCancellation",
     r#"{"canceledBy": "mutual", "agreedRefund": 1}"#,
 )];
 
-/// Stand in a value for what JSON text alone can say.
+/// Stand-ins for values that can be written only in JSON text.
 const LONE_SURROGATE: &str = "lone surrogate";
 const HUGE: i64 = 1_234_567_890_123;
 
@@ -37,7 +37,7 @@ fn text_of(body: &Value) -> String {
         .replace(&HUGE.to_string(), "1e400")
 }
 
-/// The schema that a reference leads to, with the name it has there.
+/// Resolves a schema's reference, and returns the schema with its name.
 fn followed(schema: &Value) -> (Value, &str) {
     let Some(place) = schema["$ref"].as_str() else {
         return (schema.clone(), "");
@@ -51,7 +51,7 @@ fn number(schema: &Value, word: &str) -> Option<usize> {
     schema[word].as_u64().map(|n| usize::try_from(n).unwrap())
 }
 
-/// Values for a member of this schema, and what is said to each. `sample` is one that is right.
+/// Returns values for a member of this schema, each with the expected result. `sample` is a valid one.
 fn probes(schema: &Value, name: &str, sample: &Value) -> Vec<(Value, Says)> {
     let kinds = match &schema["type"] {
         Value::Array(kinds) => kinds.clone(),
@@ -103,7 +103,7 @@ fn strings(schema: &Value, name: &str) -> Vec<(Value, Says)> {
             json!("no such word"),
             Fault(code.map_or("not_allowed", |(_, code)| code)),
         );
-        // Which currency is right depends on the amounts beside it.
+        // Whether a currency is valid depends on the amounts in the same body.
         let words = words.iter().filter(|_| name != "Currency");
         let right = words.map(|word| (word.clone(), Nothing));
         return right.chain([wrong]).collect();
@@ -139,7 +139,7 @@ fn strings(schema: &Value, name: &str) -> Vec<(Value, Says)> {
     texts.chain([surrogate]).collect()
 }
 
-/// Objects whose names are free.
+/// Returns probes for objects with free names.
 fn pairs(schema: &Value) -> Vec<(Value, Says)> {
     let names = &schema["propertyNames"];
     let (max, chars) = (
@@ -163,7 +163,7 @@ fn pairs(schema: &Value) -> Vec<(Value, Says)> {
     ]
 }
 
-/// A body whose member at `pointer` can be replaced, and what is asked there.
+/// A body whose members are replaced one at a time, and the number of probes so far.
 struct Probing<'b> {
     body: &'static Declaration,
     whole: &'b Value,
@@ -171,7 +171,7 @@ struct Probing<'b> {
 }
 
 impl Probing<'_> {
-    /// Puts `value` at `pointer`, or takes away what is there.
+    /// Puts `value` at `pointer`, or removes what is there, and asserts the result.
     fn ask(&mut self, pointer: &str, value: Option<Value>, at: &str, says: Says) {
         let mut whole = self.whole.clone();
         let (parent, name) = pointer.rsplit_once('/').unwrap();
@@ -198,7 +198,7 @@ impl Probing<'_> {
 
     fn member(&mut self, pointer: &str, schema: &Value) {
         let (schema, name) = followed(schema);
-        // A policy has a reader of its own.
+        // Policies have a reader of their own.
         if name == "CancellationPolicy" {
             return;
         }
@@ -246,7 +246,7 @@ impl Probing<'_> {
         }
     }
 
-    /// What an object must have, may have, and may not have.
+    /// Probes the required, optional and unknown members of an object.
     fn object(&mut self, pointer: &str, schema: &Value) {
         let required = schema["required"].as_array().cloned().unwrap_or_default();
         let surplus = format!("{pointer}/qqqqqqqqqqqqqqqq");
@@ -278,7 +278,7 @@ impl Probing<'_> {
         }
     }
 
-    /// The whole, or another example where that has the member.
+    /// Returns the whole example, or another one that has the member.
     fn example_with(&self, pointer: &str) -> Value {
         let mut others = OTHER_EXAMPLES
             .iter()
@@ -297,7 +297,7 @@ impl Probing<'_> {
     }
 }
 
-/// A value of this schema: what stands there, or the least that is right.
+/// Returns a value of this schema: the existing one, or the smallest valid one.
 fn sample(there: Option<&Value>, schema: &Value) -> Value {
     if let Some(there) = there.filter(|there| !there.is_null()) {
         return there.clone();
@@ -355,7 +355,7 @@ fn what_a_declaration_says_of_its_members_is_what_its_reader_takes() {
     assert!(asked > 1_000, "{asked}");
 }
 
-/// The pattern of a text for people in the interface document, and what it says of a text.
+/// Returns a matcher for the interface document's pattern of a text for people.
 fn pattern_of_text() -> impl Fn(&str) -> bool {
     let document = bookguard_server::openapi();
     let name = &document["components"]["schemas"]["Party"]["properties"]["name"];
@@ -371,7 +371,7 @@ fn pattern_of_text() -> impl Fn(&str) -> bool {
 fn the_pattern_of_a_text_is_what_the_reader_asks_as_far_as_it_goes() {
     let matches = pattern_of_text();
     for c in (0..0x1_0000).filter_map(char::from_u32) {
-        // Generators write a pattern's characters into JavaScript as they are, where a line must not end inside a pattern.
+        // Generators copy a pattern into JavaScript literals, which must not contain a line end.
         if matches!(c, '\u{2028}' | '\u{2029}') {
             assert!(text::is_hidden(c));
             continue;

@@ -1,4 +1,4 @@
-//! The faults that only the reader knows, in one table for each body.
+//! The faults that only the reader detects, in one table for each body.
 //!
 //! A line lists the faults, each by pointer and code, then `<-`, then the members that cause them, which replace the
 //! example's members of the same names. `fine` means no fault.
@@ -31,7 +31,7 @@ type Object = BTreeMap<String, Box<RawValue>>;
 
 const POLICY: &str = r#"{"policyId": "p", "organizer": {"late": {"refundBps": 0}}}"#;
 
-/// The rows of a table: the faults that are expected, and the members that cause them.
+/// Returns the rows of a table: the expected faults, and the members that cause them.
 pub(crate) fn rows(table: &str) -> impl Iterator<Item = (Vec<(String, String)>, &str)> {
     let lines = table
         .lines()
@@ -52,7 +52,7 @@ pub(crate) fn rows(table: &str) -> impl Iterator<Item = (Vec<(String, String)>, 
     })
 }
 
-/// The example with these members in the place of its own of the same names.
+/// Returns the example with these members in place of its own of the same names.
 pub(crate) fn with(example: &str, members: &str) -> String {
     let example: Object = serde_json::from_str(example).unwrap();
     let named: Object = serde_json::from_str(&format!("{{{members}}}")).unwrap();

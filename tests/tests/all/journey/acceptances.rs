@@ -1,4 +1,4 @@
-//! The terms are shown in words and accepted; years later the packet alone shows what was accepted, and by whom.
+//! The terms are shown in words and accepted; years later the packet alone proves what was accepted, and by whom.
 
 use bookguard_core::evidence;
 use bookguard_core::ledger::jcs;
@@ -51,7 +51,7 @@ async fn an_acceptance_is_recorded_once_and_stays_with_its_text() {
             "disclosureHash": told["disclosureHash"], "disclosureVersion": told["version"], "receipt": accepted["receipt"]
         });
         assert_eq!(accepted, expected);
-        // Protected meanwhile, and years have passed: the same text, and the same acceptance once.
+        // Three years later, and protected: the text is the same, and a repeated acceptance is not recorded again.
         acme.protect(&id).await;
         server.advance(3 * 365 * 86_400_000);
         let mut again = accept(&acme, &id, "organizer", &told["disclosureHash"]).await;
@@ -62,7 +62,7 @@ async fn an_acceptance_is_recorded_once_and_stays_with_its_text() {
         later.holds(json!({"text": told["text"], "disclosureHash": told["disclosureHash"]}));
         assert_eq!(later.list("acceptances").len(), 1);
 
-        // Moved: another text, which nobody accepted yet; the acceptance stays with the one it was of.
+        // A reschedule makes a new text, which nobody has accepted yet; the acceptance stays with the former text.
         acme.reschedule(&id, &samples::new_date()).await.ok(200);
         let moved = disclosure(&acme, &id).await;
         assert_ne!(moved["disclosureHash"], told["disclosureHash"]);
@@ -91,7 +91,7 @@ async fn an_acceptance_is_recorded_once_and_stays_with_its_text() {
     .await;
 }
 
-/// Whoever puts other words under an acceptance is found out, even where the signature is left aside.
+/// Asserts that a packet with altered terms or acceptances fails its acceptance check too, not only its signature.
 fn forged(packet: &Value, vkey: &str) {
     for (place, value) in [
         ("/termsDisclosures/0/text", json!("Everything is returned.")),

@@ -1,5 +1,5 @@
-//! A booking is canceled: the result that was shown is recorded once, and everybody can recompute it; an open result is
-//! decided once.
+//! A booking is canceled: the quoted result is recorded once, and anybody can recompute it; a pending resolution is decided
+//! once.
 
 use bookguard_core::evidence;
 use bookguard_core::ledger::jcs;
@@ -12,7 +12,7 @@ use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
-/// 2031-06-01T00:00:00Z: between the tiers of `firm` for the sample booking.
+/// 2031-06-01T00:00:00Z: between the refund tiers of `firm` for the sample booking.
 const BETWEEN_MS: i64 = 1_938_038_400_000;
 
 async fn protected(server: &TestServer, acme: &Partner) -> String {
@@ -97,7 +97,7 @@ fn side_by_side(quote: &Value) {
     assert_eq!(quote["refund"], rows[0]["refund"]);
 }
 
-/// The evaluation that was shown is the one recorded, but that now it is final.
+/// Asserts that the recorded evaluation is the quoted one, except that it is now final.
 fn recorded(resolution: &Value, quote: &Value, acme: &Partner, id: &str) {
     let expected = json!({
         "resolutionId": resolution["resolutionId"], "bookingId": id, "partnerId": acme.id, "status": "final",
@@ -128,7 +128,7 @@ fn recorded(resolution: &Value, quote: &Value, acme: &Partner, id: &str) {
     assert_eq!(resolution["summary"], summary);
 }
 
-/// One event, with the payload of the specification and what was added to it.
+/// Asserts that one event was delivered, with the specification's payload and our additions.
 async fn told(receiver: &Receiver, acme: &Partner, id: &str, resolution: &Value) {
     let webhooks = receiver.wait_for(1).await;
     let body = webhooks[0].json();
@@ -149,7 +149,7 @@ async fn told(receiver: &Receiver, acme: &Partner, id: &str, resolution: &Value)
     assert!(!String::from_utf8_lossy(&webhooks[0].body).contains("Zoë"));
 }
 
-/// The booking is canceled, still protected, and whatever is asked of its policy is answered with what was recorded.
+/// Asserts that the booking is canceled, stays protected, and that every policy evaluation returns the recorded one.
 async fn stands(acme: &Partner, id: &str, resolution: &Value) {
     let path = format!("/v1/bookings/{id}");
     let booking = acme.get(&path).await.ok(200);
@@ -169,7 +169,7 @@ async fn stands(acme: &Partner, id: &str, resolution: &Value) {
     }
 }
 
-/// Under its key it is the same to the byte, without one it is a replay, and another one is refused.
+/// The same idempotency key returns the same bytes, no key returns a replay, and a different cancellation is refused.
 async fn repeats(server: &TestServer, acme: &Partner, id: &str, cancel: &Value, first: &[u8]) {
     let path = format!("/v1/bookings/{id}/cancel");
     server.advance(3_600_000);
@@ -200,7 +200,7 @@ async fn repeats(server: &TestServer, acme: &Partner, id: &str, cancel: &Value, 
     assert_eq!(acme.events(id).await.len(), 3);
 }
 
-/// From here on there are only the packet's bytes and the log's public key.
+/// Verifies offline: with nothing but the packet's bytes and the log's public key.
 fn holds(packet: &[u8], vkey: &str, resolution: &Value) {
     let report = evidence::verify(packet, vkey);
     assert!(report.verified(), "{report}");
@@ -225,7 +225,7 @@ fn holds(packet: &[u8], vkey: &str, resolution: &Value) {
             "{to}"
         );
     }
-    // Whoever respells it all the same has no signature.
+    // An edit in canonical JSON fails the signature check.
     let mut edited = shown;
     edited["resolution"]["evaluation"]["refund"] =
         json!({"amount": "1250.50", "currency": "USD", "minorUnits": 125_050});
@@ -249,7 +249,7 @@ async fn a_quote_that_changed_is_shown_anew_and_changes_nothing() {
         let shown = acme.get(&quote).await.ok(200);
         let at = shown["nextChange"].text("at");
         let at = bookguard_core::model::Timestamp::parse(at).unwrap();
-        // A minute too late.
+        // A minute after the quote has changed.
         server.advance(at.ms() + 60_000 - server.now_ms());
         let expecting = |quote: &Value| {
             json!({
@@ -266,7 +266,7 @@ async fn a_quote_that_changed_is_shown_anew_and_changes_nothing() {
         assert_eq!(booking["status"], "protected");
         assert_eq!(entries(&server, &vkey).await, 2);
         assert_eq!(acme.events(&id).await.len(), 2);
-        // What is shown now is taken, under the same key too: a refusal is not remembered.
+        // The current quote is accepted, even under the same key: a refusal is not remembered.
         let taken = acme.post_once(&cancel, "key", &expecting(fresh)).await;
         assert_eq!(taken.ok(201)["evaluation"]["refund"], fresh["refund"]);
     })
@@ -311,7 +311,7 @@ async fn what_no_machine_can_know_is_left_open_and_decided_once() {
         let location = reply.header("location").unwrap();
         assert_eq!(acme.get(location).await.ok(200), decided);
 
-        // The first stays what it was, and says what took its place.
+        // The pending resolution is unchanged and names the one that replaced it.
         let mut first = acme.get(&pending_at).await.ok(200);
         assert_eq!(first["supersededBy"], decided["resolutionId"]);
         first.as_object_mut().unwrap().remove("supersededBy");
@@ -320,7 +320,7 @@ async fn what_no_machine_can_know_is_left_open_and_decided_once() {
 
         let same = acme.post(&decide, &samples::decision()).await.ok(201);
         assert_eq!(same, decided);
-        // Whoever never heard of the first answer and repeats the cancellation is answered, too.
+        // A client that never got the first answer and repeats the cancellation gets the decided resolution.
         let mut again = samples::open_cancellation();
         again["expected"] = json!({"resolutionPath": "manual_review"});
         let again = acme.cancel(&booking, &again).await;
@@ -343,7 +343,7 @@ async fn what_no_machine_can_know_is_left_open_and_decided_once() {
         let report = evidence::verify(&closed.body, &vkey);
         assert!(report.verified(), "{report}");
         assert_eq!(closed.json()["resolution"], decided);
-        // What was true then stays provable: the older packet still verifies.
+        // The packet from before the decision still verifies.
         assert!(evidence::verify(&open.body, &vkey).verified());
     })
     .await;

@@ -1,4 +1,4 @@
-//! Endpoints that change while events wait for them, and secrets that are replaced while deliveries are under way.
+//! Endpoints that change while events wait for them, and secrets that are replaced while deliveries are in progress.
 
 use bookguard_core::webhook::Secret;
 use bookguard_tests::engine::on_every_engine;
@@ -11,7 +11,7 @@ use serde_json::json;
 const SECOND: i64 = 1000;
 const DAY: i64 = 24 * 3600 * SECOND;
 
-/// Which of these secrets made `x-service-signature`, and which of them a signature in `webhook-signature`.
+/// Returns the indexes of the secrets that made `x-service-signature`, and of those that made one in `webhook-signature`.
 fn signed_with(received: &Received, secrets: &[&str], now_ms: i64) -> (Vec<usize>, Vec<usize>) {
     let now = now_ms / SECOND;
     let body = |secret: &Secret| received.body_verifies(secret).is_ok();
@@ -43,7 +43,7 @@ async fn what_waits_goes_to_the_address_the_endpoint_has_then() {
         let event = acme.event_that_is(&booking, "delivered").await;
         assert_eq!(event["deliveries"][0]["url"], new.url());
         assert_eq!((old.received().len(), new.received().len()), (1, 1));
-        // The address rule is asked again.
+        // A change of address is checked against the address rules again.
         let path = format!("/v1/webhook-endpoints/{endpoint}");
         let body = json!({"url": "https://169.254.169.254/"});
         acme.patch(&path, &body)
@@ -85,7 +85,7 @@ async fn an_endpoint_that_was_gone_resumes_what_waits_but_not_what_it_refused() 
         let given_up = acme.event_that_is(&refused, "failed").await;
         assert!(given_up["nextAttemptAt"].is_null(), "{given_up}");
         acme.event_that_is(&missed, "no_endpoints").await;
-        // By hand it goes out after all.
+        // A manual retry still delivers it.
         let retried = acme.retry(&given_up).await.ok(200);
         assert_eq!(retried["retryStatus"], "delivered");
         server.close().await.verify(4).await;
@@ -111,7 +111,7 @@ async fn while_it_is_disabled_an_endpoint_gets_nothing_and_what_waits_goes_on_wa
         let refused = acme.retry(&event).await;
         refused.refused(409, "no_endpoints");
         receiver.answer(Answer::Status(200));
-        // A further endpoint shows that the courier has been round since.
+        // A delivery to another endpoint shows that the courier has looked for work since.
         let other = Receiver::start().await;
         acme.endpoint(&other.url()).await;
         acme.book().await;
@@ -220,7 +220,7 @@ async fn an_endpoint_can_have_its_own_secret_and_listings_keep_the_partners() {
         let partners = later.received().pop().unwrap();
         assert_eq!(event["signature"], partners.header("x-service-signature"));
         server.advance(DAY);
-        // Rotated at once: from now on nothing else signs.
+        // Rotated without an overlap: from now on only the new secret signs.
         let path = format!("/v1/webhook-endpoints/{plain}/rotate-secret");
         let rotated = acme.post(&path, &json!({"overlapSeconds": 0})).await;
         let newest = rotated.string("secret");
@@ -326,7 +326,7 @@ async fn a_test_is_a_signed_delivery_that_changes_nothing_and_answers_what_came_
             failed.holds(json!({"delivered": false, "error": error}));
         }
         assert_eq!(acme.get(&path).await.ok(200), before);
-        // Its new address is tested at once, disabled or not.
+        // A test goes to the new address at once, even if the endpoint is disabled.
         let other = Receiver::start().await;
         let body = json!({"url": other.url(), "enabled": false});
         acme.change_endpoint(&endpoint, body).await;

@@ -1,4 +1,4 @@
-//! A partner's events as a log: read to its end, waited for and filtered, and never another partner's.
+//! A partner's events as a log: read to the end, waited on, filtered, and never another partner's.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 const LOG: &str = "/v1/webhook-events";
 
-/// The numbers of the events answered, and what to send as `after` next.
+/// Returns the numbers of the events in the answer, `hasMore`, and `nextAfter`.
 async fn read(caller: &Caller, query: &str) -> (Vec<u64>, bool, u64) {
     let answer = caller.get(&format!("{LOG}?{query}")).await.ok(200);
     (
@@ -36,7 +36,7 @@ async fn every_event_is_in_the_log_once_in_its_order_with_or_without_endpoints()
         let (first, second) = (acme.book().await, acme.book().await);
         acme.protect(&first).await;
         let foreign = other.book().await;
-        // From here on somebody listens, and fails.
+        // From here on there is an endpoint, and it fails.
         let receiver = Receiver::answering(Answer::Status(500)).await;
         acme.endpoint(&receiver.url()).await;
         acme.protect(&second).await;
@@ -69,10 +69,10 @@ async fn every_event_is_in_the_log_once_in_its_order_with_or_without_endpoints()
         assert_eq!(read(caller, &of_first).await, (vec![], false, 3));
         assert_eq!(read(&other.caller, "").await, (vec![1], false, 1));
 
-        // The same event here and at its booking.
+        // The log and the booking show the same event.
         let listed = caller.get(&format!("{LOG}?after=2&limit=1")).await.ok(200);
         assert_eq!(listed["data"][0], acme.events(&first).await[1]);
-        // A booking of another's is none.
+        // Another partner's booking is answered like an unknown one.
         let ask = async |id: &str| caller.get(&format!("{LOG}?bookingId={id}")).await;
         let unknown = ask("bkg_00000000000000000000000000000000").await;
         assert_eq!(
@@ -114,7 +114,7 @@ async fn a_log_longer_than_a_page_is_examined_to_its_end() {
     .await;
 }
 
-/// Asks in the background, to wait as long as one may.
+/// Sends a request in the background that waits for the longest permitted time.
 fn waits(caller: &Caller, after: u64) -> tokio::task::JoinHandle<Result<Reply, String>> {
     let caller = caller.clone();
     tokio::spawn(async move {
@@ -144,7 +144,7 @@ async fn a_waiting_reader_gets_the_next_event_from_any_node() {
             let answer = waiting.await.unwrap().unwrap().ok(200);
             assert_eq!(numbers(&answer), [round + 1]);
         }
-        // A filter goes on waiting through what it does not take.
+        // A filtered request keeps waiting while events arrive that do not match.
         let (caller, booking) = (acme.caller.clone(), acme.book().await);
         let before = format!("{LOG}?after=0&type=booking.protected&wait=30");
         let asked = tokio::spawn(async move { caller.get(&before).await });
@@ -179,7 +179,7 @@ async fn waiting_ends_with_patience_with_the_key_and_with_the_server() {
         let waiting: Vec<_> = (0..4).map(|_| waits(&acme.caller, 1)).collect();
         let began = Instant::now();
         server.close().await;
-        // Who waits would otherwise hold it up to the end of its own patience.
+        // Otherwise waiting requests would hold up the shutdown until their wait ends.
         assert!(began.elapsed() < Duration::from_secs(8));
         for waiting in waiting {
             if let Ok(reply) = waiting.await.unwrap() {

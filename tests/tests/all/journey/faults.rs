@@ -1,4 +1,4 @@
-//! Every fault of a receiver, and how the attempt records it: every class of failure, caused over the network.
+//! Every fault of a receiver and how the attempt records it: each failure class, caused over the network.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,15 +15,15 @@ use bookguard_tests::waiting::until_within;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// Two attempts' time and more: those that time out all do it at once.
+/// More than two attempts' time; the attempts that time out run concurrently.
 const PATIENCE: Duration = Duration::from_millis(3 * ATTEMPT_MS);
-/// How late the late one is.
+/// The delay of [`Answer::Late`].
 const LATE: Duration = Duration::from_millis(700);
 
-/// Phase, class and status of an attempt.
+/// Phase, failure class and status of an attempt.
 type Outcome = (&'static str, Option<&'static str>, Option<u16>);
 
-/// What a receiver may answer, and what its attempt must say then.
+/// Returns the receiver's answers, each with the outcome that its attempt must record.
 fn answers() -> Vec<(Answer, Outcome)> {
     let body = |class: Option<&'static str>, status| ("body", class, Some(status));
     let elsewhere = "location: http://127.0.0.1:9/\r\n";
@@ -61,10 +61,10 @@ fn answers() -> Vec<(Answer, Outcome)> {
     ]
 }
 
-/// Two megabytes of zero bytes in fifteen kilobytes: whoever unpacks what he reads reads all of them. RFC 1951, RFC 1952.
+/// Returns two megabytes of zero bytes gzipped to fifteen kilobytes, to catch a client that unpacks. RFC 1951, RFC 1952.
 fn bomb() -> Vec<u8> {
     let mut bits: Vec<bool> = Vec::new();
-    // One last block of fixed codes: a zero byte, then 258 times the byte before, again and again, and the end.
+    // A single, final block with fixed codes: a zero byte, then runs of 258 copies of it, then the end.
     bits.extend([true, true, false]);
     bits.extend([false, false, true, true, false, false, false, false]);
     for _ in 0..9_000 {
@@ -80,7 +80,7 @@ fn bomb() -> Vec<u8> {
     head.into_iter().chain(bytes).collect()
 }
 
-/// The event's attempts number `number`, once every endpoint has had one; by endpoint.
+/// Returns the event's attempts with this number, once each endpoint has had one.
 async fn attempts(acme: &Partner, booking: &str, number: u64, endpoints: usize) -> Vec<Value> {
     let event = acme.events(booking).await.remove(0);
     until_within(PATIENCE, "an attempt at every endpoint", async || {
@@ -115,7 +115,7 @@ async fn every_class_of_failure_is_told_from_the_others() {
         }
         let plain = Receiver::start().await;
         let nobody = Receiver::start().await.url();
-        // A label longer than 63 characters: every resolver refuses it without asking anybody.
+        // A label longer than 63 characters: every resolver refuses it without a query.
         let nameless = format!("http://{}.invalid/", "a".repeat(64));
         for (url, outcome) in [
             (
@@ -140,7 +140,8 @@ async fn every_class_of_failure_is_told_from_the_others() {
             );
             assert_eq!(attempt["delivered"], class.is_none(), "{named}");
         }
-        // Read to the limit, or in full, and never unpacked; the late one took its time, and the deadline holds to the end.
+        // Answers are read to the limit or in full and are never unpacked. The late answer took its time, and the deadline also
+        // applies to slow bodies.
         let taken = |answer: &str| {
             let place = expected
                 .iter()
@@ -158,7 +159,7 @@ async fn every_class_of_failure_is_told_from_the_others() {
             assert!(took >= ATTEMPT_MS, "{slow}: {took}");
         }
 
-        // By the rules of another configuration, all of them are where nothing may go.
+        // With another configuration's address rules, every one of these addresses is blocked.
         let mut seen: BTreeSet<String> = made.iter().filter_map(class).collect();
         let database = server.close().await;
         let strict = TestServer::on(database, |config| Config {
@@ -175,12 +176,12 @@ async fn every_class_of_failure_is_told_from_the_others() {
         };
         seen.extend(retried(&acme, &booking, &expected[3].1, 2).await);
 
-        // With a secret that does not open nothing can be signed, and that is nobody's fault but ours.
+        // If a secret cannot be decrypted, nothing can be signed: that is recorded as our own fault.
         let own = json!({"ownSecret": true});
         acme.change_endpoint(&expected[3].1, own).await;
         let broken = "UPDATE secret SET sealed = owner WHERE owner IN (SELECT id FROM endpoint)";
         strict.database().tamper(broken);
-        // What is known of an endpoint is forgotten by then.
+        // By then the cached secrets of the endpoint have expired.
         strict.advance(4_000);
         seen.extend(retried(&acme, &booking, &expected[3].1, 3).await);
         let all = FailureClass::ALL.map(|class| class.as_str().to_owned());
@@ -190,7 +191,7 @@ async fn every_class_of_failure_is_told_from_the_others() {
     .await;
 }
 
-/// Retries the booking's event; the class of this endpoint's attempt of that number.
+/// Retries the booking's event and returns the failure class of this endpoint's attempt with that number.
 async fn retried(acme: &Partner, booking: &str, endpoint: &str, number: u64) -> Option<String> {
     let event = acme.events(booking).await.remove(0);
     acme.retry(&event).await.ok(200);

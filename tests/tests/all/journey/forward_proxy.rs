@@ -18,7 +18,7 @@ use reqwest::header::HeaderValue;
 use serde_json::json;
 use tokio::net::TcpListener;
 
-/// A sender that goes through this proxy, and gives up soon.
+/// Returns a sender that goes through this proxy and gives up after `patience_ms`.
 fn through(proxy: &str, rules: AddressRules, patience_ms: u64) -> Sender {
     let proxy = Proxy::parse(proxy).unwrap();
     Sender::new(
@@ -63,7 +63,7 @@ async fn webhooks_go_through_the_proxy_to_the_address_that_was_checked() {
             let booking = acme.book().await;
             acme.event_that_is(&booking, "delivered").await;
         }
-        // By number, whatever the name; where a name has two addresses, the one that leads there.
+        // The proxy is asked for IP addresses, never for names. If a name has two, the last request is for the one that works.
         let asked = proxy.asked();
         let (line, authorization) = asked.last().unwrap();
         assert_eq!(*line, format!("CONNECT 127.0.0.1:{port} HTTP/1.1"));
@@ -79,7 +79,7 @@ async fn webhooks_go_through_the_proxy_to_the_address_that_was_checked() {
         assert_eq!(received[0].header("host"), format!("localhost:{port}"));
         assert_eq!(received[0].header("proxy-authorization"), "");
 
-        // What it does wrong is nobody's fault but ours, and no attempt of the schedule.
+        // A failure of the proxy is our own fault and uses up no attempt of the schedule.
         proxy.way(Way::Says(
             "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n",
         ));
@@ -160,7 +160,7 @@ async fn whatever_the_proxy_does_wrong_is_our_fault() {
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", nobody.local_addr().unwrap());
     drop(nobody);
-    // A label of more than 63 characters: every resolver refuses it without asking anybody.
+    // A label longer than 63 characters: every resolver refuses it without a query.
     let nowhere = format!("http://{}.invalid:3128", "a".repeat(64));
     for gone in [address, nowhere] {
         let lost = attempt(
@@ -193,7 +193,7 @@ async fn what_a_receiver_does_wrong_behind_the_proxy_is_its_own_fault() {
     let impatient = through(&proxy.url(""), AddressRules::dev(), 500);
     let silent = attempt(&impatient, &receiver.url()).await;
     assert_eq!(silent.class, Some(FailureClass::Timeout), "{silent:?}");
-    // It speaks no TLS, and is called by its name all the same.
+    // The receiver speaks no TLS, but the handshake still asks for it by its name.
     let port = receiver.url().parse::<Url>().unwrap().port().unwrap();
     let plain = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let secure = format!("https://localhost:{}/", plain.local_addr().unwrap().port());
@@ -217,7 +217,7 @@ async fn what_a_receiver_does_wrong_behind_the_proxy_is_its_own_fault() {
         "the name TLS asks for"
     );
 
-    // Where webhooks may not go, the proxy is not even asked.
+    // For an address that webhooks may not go to, the proxy is not asked at all.
     let before = proxy.asked().len();
     let http = AddressRules {
         allow_http: true,

@@ -1,4 +1,4 @@
-//! Registration modes, scopes, and keys that are handed on and revoked.
+//! Registration modes, scopes, and keys that are passed on and revoked.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use bookguard_tests::samples;
 use bookguard_tests::test_server::TestServer;
 use serde_json::json;
 
-/// What the administrator does on the database, beside the server.
+/// Runs an administrator's command on the database while the server runs.
 async fn administer(server: &TestServer, command: &str) -> Ran {
     server.database().command(command).run().await
 }
@@ -47,7 +47,7 @@ async fn credentials_come_with_the_approval() {
     .await;
 }
 
-/// Operation id → method, path and the scope its description names.
+/// Maps each operation id to its method, its path, and the scope that its description names.
 fn scope_of_each_operation() -> BTreeMap<String, (String, String, Option<String>)> {
     let document = bookguard_server::openapi();
     let mut scopes = BTreeMap::new();
@@ -214,7 +214,7 @@ async fn a_key_cannot_revoke_a_stronger_key_or_the_last_that_manages_keys() {
         refused.says(&["bookings:read"]);
         assert_eq!(acme.get("/v1/partners/me").await.status, 200);
 
-        // With another that manages keys there, a key may end itself; the last one stays.
+        // A key may revoke itself if another one manages keys; the last one that does cannot be revoked over HTTP.
         acme.delete(&own).await.ok(200);
         assert_eq!(acme.get("/v1/partners/me").await.status, 401);
         let id = manager.string("apiKeyId");
@@ -246,7 +246,7 @@ async fn a_key_written_or_changed_in_the_database_opens_nothing() {
         let path = format!("/v1/api-keys/{}", revoked.string("apiKeyId"));
         acme.delete(&path).await.ok(200);
         let id = |key: &Reply| literal(engine, &key.string("apiKeyId"));
-        // More scopes, another owner, life after its end; and one that is written from another's columns.
+        // More scopes, another partner as its owner, and a revocation undone.
         let database = server.database();
         let owner = "SELECT partner_id FROM api_key WHERE id = ";
         let others = literal(engine, &other.key_id);
@@ -261,7 +261,7 @@ async fn a_key_written_or_changed_in_the_database_opens_nothing() {
         server.advance(5_000);
         for key in [&narrow, &stolen, &revoked] {
             assert_eq!(status(&key.string("apiKey"), "/v1/bookings").await, 401);
-            // Nor are they there for anybody else.
+            // The list leaves them out too.
             let listed = acme.get("/v1/api-keys").await.ok(200);
             assert!(!listed.to_string().contains(&key.string("apiKeyId")), "{listed}");
         }
@@ -277,7 +277,7 @@ async fn a_key_written_or_changed_in_the_database_opens_nothing() {
     .await;
 }
 
-/// The id of a key as SQL writes its column.
+/// Returns a key's id as an SQL literal.
 fn literal(engine: Engine, id: &str) -> String {
     let id = ApiKeyId::parse(id).unwrap();
     let hex: String = id.as_bytes().iter().map(|b| format!("{b:02x}")).collect();

@@ -1,4 +1,4 @@
-//! Notifications as evidence: the end of each delivery is an entry of its booking, and is in its packet.
+//! Notifications as evidence: the outcome of each delivery is an entry of its booking, and is in its packet.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,7 +17,7 @@ fn digest(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// What the entries of a packet record of how deliveries ended, in their order.
+/// Returns the outcomes of deliveries that the packet's entries record, in order.
 fn recorded(packet: &Value) -> Vec<Value> {
     let entries = packet.list("entries").iter();
     let settled = entries.filter(|entry| entry["body"]["kind"] == "webhook.settled");
@@ -49,7 +49,7 @@ async fn an_accepted_delivery_is_recorded_with_the_digests_of_request_and_answer
         let text = packet["summary"]["timeline"][1].text("text");
         let told = format!("The notification booking.created (event 1) was accepted by endpoint {endpoint} (200, attempt 1). Entry 1 of");
         assert!(text.starts_with(&told), "{text}");
-        // The address may hold a token, and is not part of what is recorded.
+        // The address may hold a token, so it is not recorded.
         assert!(!packet["entries"].to_string().contains("127.0.0.1"));
         server.close().await.verify(1).await;
     })
@@ -72,7 +72,7 @@ async fn a_given_up_delivery_is_recorded_once_and_again_when_accepted_later() {
         let given_up = json!(["given_up", 1, "payload_too_large", 413]);
         let told = outcomes(&acme.verified_packet(&booking).await);
         assert_eq!(told, std::slice::from_ref(&given_up));
-        // Tried again in vain, it is given up no second time.
+        // Retries that fail do not record a second `given_up`.
         receiver.answer(Answer::Status(500));
         assert_eq!(acme.retry(&event).await.string("retryStatus"), "failed");
         receiver.answer(Answer::Status(413));
@@ -82,7 +82,7 @@ async fn a_given_up_delivery_is_recorded_once_and_again_when_accepted_later() {
             (outcomes(&still), &still["deliveries"][0]["attempts"]),
             (vec![given_up.clone()], &json!(3))
         );
-        // Canceled meanwhile: that does not end what is still to be told.
+        // A cancellation in the meantime does not stop earlier notifications.
         acme.cancel(&booking, &json!({"canceledBy": "organizer"}))
             .await;
         receiver.answer(Answer::Status(204));
@@ -177,7 +177,7 @@ async fn a_clock_that_was_wrong_once_is_a_warning_and_the_log_never_runs_backwar
     on_every_engine(async |engine| {
         let (server, acme) = TestServer::with_partner(engine).await;
         let receiver = Receiver::start().await;
-        // A day ahead: an endpoint, a booking. Then the clock is set right.
+        // An endpoint and a booking are made with the clock a day ahead. Then the clock is corrected.
         server.advance(DAY);
         acme.endpoint(&receiver.url()).await;
         let early = acme.book().await;

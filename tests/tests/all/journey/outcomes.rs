@@ -10,7 +10,8 @@ use bookguard_tests::samples;
 use bookguard_tests::test_server::TestServer;
 use serde_json::{Value, json};
 
-/// All back until four weeks ahead, then half, then nothing; a deposit of a tenth is kept from the organizer.
+/// A policy with a full refund until eight weeks before the event, half until four weeks before, then none, and a
+/// non-refundable deposit of a tenth.
 fn policy() -> Value {
     json!({
         "policyId": "house",

@@ -1,4 +1,4 @@
-//! A partner's own policies: put, versioned, chosen by name and by default, and frozen with each booking.
+//! A partner's own policies: stored, versioned, chosen by name or as a default, and frozen with each booking.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-/// Records a booking with these members; the policy it is under, as it shows it.
+/// Records a booking with these members and returns the policy that it shows.
 async fn policy_of_a_booking(partner: &Partner, members: Value) -> Value {
     let body = samples::booking_with(members);
     let made = partner.post("/v1/bookings", &body).await;
@@ -43,7 +43,7 @@ async fn each_change_is_a_version_that_stays_as_it_was() {
         assert_eq!(first["warnings"][0]["code"], "no_grace");
         assert_eq!(first["createdAt"], "2026-09-21T14:13:20.000Z");
 
-        // The same again, however it is written, is the same version.
+        // The same policy in another spelling is the same version.
         server.advance(DAY);
         let mut written_out = json!(expected);
         let mut floating = samples::policy(0);
@@ -51,12 +51,12 @@ async fn each_change_is_a_version_that_stays_as_it_was() {
         for same in [samples::policy(5000), written_out.clone(), floating] {
             assert_eq!(acme.put("/v1/policies/house", &same).await.ok(200), first);
         }
-        // A change to the latest, said to be one.
+        // A change that names the version it is based on.
         written_out["organizer"]["late"]["refundBps"] = json!(2500);
         let second = acme.put("/v1/policies/house", &written_out).await.ok(200);
         assert_eq!(second["version"], 2);
         assert_eq!(second["createdAt"], "2026-09-22T14:13:20.000Z");
-        // What the change was made to is not the latest any more; repeating the change itself is fine.
+        // The same change may be repeated. A different change based on a version that is no longer the latest is refused.
         assert_eq!(acme.put("/v1/policies/house", &written_out).await.ok(200), second);
         written_out["organizer"]["late"]["refundBps"] = json!(1000);
         acme.put_policy("house", &samples::policy(7500)).await;
@@ -66,7 +66,7 @@ async fn each_change_is_a_version_that_stays_as_it_was() {
         written_out["version"] = json!(4);
         let fourth = acme.put("/v1/policies/house", &written_out).await.ok(200);
         assert_eq!(fourth["version"], 4);
-        // Back to what it once was is a version of its own.
+        // Restoring former contents makes a new version.
         assert_eq!(acme.put_policy("house", &samples::policy(5000)).await, 5);
 
         acme.put_policy("a-second", &samples::policy(0)).await;
@@ -124,7 +124,7 @@ async fn the_first_policy_that_there_is_wins() {
             let (id, version, source) = expected;
             assert_eq!(summary(&shown), (id.to_owned(), version, source.to_owned()), "{members}");
         }
-        // Null takes one away, and what is left out stays.
+        // `null` removes a default; members left out stay.
         let me = acme.decide(json!({"defaultPolicies": {"CONCERT": null, "never there": null}})).await;
         assert_eq!(me["defaultPolicies"], json!({"*": "house", "live_music": "moderate"}));
         let shown = policy_of_a_booking(&acme, json!({})).await;
@@ -229,7 +229,7 @@ async fn what_changes_later_never_reaches_a_booking() {
     .await;
 }
 
-/// On another node the change is not known, and yet never overlooked.
+/// A change made on one node applies to the next booking on another.
 #[tokio::test]
 async fn a_booking_on_another_node_takes_what_was_answered_before_it() {
     on_postgres(async |engine| {
@@ -244,7 +244,7 @@ async fn a_booking_on_another_node_takes_what_was_answered_before_it() {
             here.put_policy("house", &samples::policy(round)).await;
             let shown = policy_of_a_booking(there, json!({"policyId": "house"})).await;
             assert_eq!(shown["version"], u64::from(round) + 1);
-            // A name that this node has never heard of.
+            // A name that this node has not seen before.
             let named = format!("new-{round}");
             here.put_policy(&named, &samples::policy(round)).await;
             let shown = policy_of_a_booking(there, json!({ "policyId": named })).await;

@@ -1,4 +1,4 @@
-//! A partner's quotas: beyond them new rows are refused, and everything that exists keeps working.
+//! A partner's quotas: new rows beyond them are refused, and everything that exists keeps working.
 
 use bookguard_core::model::Quota;
 use bookguard_server::config::Config;
@@ -11,10 +11,10 @@ use tokio::task::JoinSet;
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-/// Bookings that everybody may have.
+/// The default quota of bookings.
 const GIVEN: u64 = 5;
 
-/// Gives a partner a quota of its own; the quota as it is then.
+/// Sets a partner's own quota and returns the resulting quota.
 async fn set(server: &TestServer, partner: &Partner, flags: &str) -> Value {
     let line = format!("partners quota {} {flags}", partner.id);
     let line = server.database().command(line);
@@ -30,7 +30,7 @@ async fn used(partner: &Partner, part: &str) -> String {
     quota(partner).await[part]["used"].to_string()
 }
 
-/// Tries to book, and is refused with these words.
+/// Asserts that a booking is refused as `quota_exceeded`, with these words.
 async fn refused(partner: &Partner, words: &[&str]) {
     let path = "/v1/bookings";
     let reply = partner.post(path, &samples::booking()).await;
@@ -60,7 +60,7 @@ async fn beyond_a_quota_only_new_things_are_refused() {
         let first = post().await.ok(201);
         let id = first.text("bookingId");
 
-        // As many as fit, however many ask at once and wherever.
+        // Exactly as many succeed as fit, even if many requests arrive at once and on two nodes.
         let second_node = match server.database().db().file() {
             Some(_) => None,
             None => Some(server.second_node().await),
@@ -84,7 +84,7 @@ async fn beyond_a_quota_only_new_things_are_refused() {
             json!({"used": 5, "limit": 5})
         );
 
-        // What was answered before is answered again, and what is there is protected and canceled.
+        // Idempotent requests are still answered, and existing bookings can be protected and canceled.
         assert_eq!(post().await.ok(201), first);
         acme.protect(id).await;
         acme.cancel(id, &samples::cancellation()).await;
@@ -94,7 +94,7 @@ async fn beyond_a_quota_only_new_things_are_refused() {
             json!({"used": 1, "limit": 5})
         );
 
-        // Only the operator raises it.
+        // Only the operator can raise a quota.
         let raise = json!({"quota": {"bookings": {"limit": 9}}});
         let reply = acme.patch("/v1/partners/me", &raise).await;
         reply.refused(400, "unknown_field");

@@ -1,4 +1,4 @@
-//! Pages of bookings that stay stable while others are added, and ETags of bookings.
+//! Pages of bookings that stay stable while others are added, and the ETags of bookings.
 
 use std::collections::BTreeSet;
 
@@ -170,7 +170,7 @@ async fn an_unchanged_booking_is_304_until_it_is_protected() {
         let changed = ask(&tag).await;
         assert_eq!(changed.ok(200)["protected"], true);
         assert_ne!(changed.header("etag"), Some(tag.as_str()));
-        // One snapshot, to the byte, wherever it is shown.
+        // A booking is shown as the same bytes everywhere.
         let listed = acme.get("/v1/bookings").await;
         assert_eq!(
             listed.text(),
@@ -179,7 +179,7 @@ async fn an_unchanged_booking_is_304_until_it_is_protected() {
                 changed.text()
             )
         );
-        // Another partner's tag is of no use.
+        // `If-None-Match` does not reveal another partner's booking.
         let other = server.partner("Other").await;
         let request = other.request("GET", &path).header("if-none-match", "*");
         assert_eq!(other.send(request).await.status, 404);

@@ -1,4 +1,4 @@
-//! Events missed while a receiver was away are sent again, without a request for each event.
+//! Events missed while a receiver was down are sent again, without a request for each event.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ fn time(ms: i64) -> String {
     Timestamp::from_ms(ms).to_string()
 }
 
-/// The body of a recovery of everything so far, with some of it otherwise.
+/// Returns the body of a recovery of everything so far, changed by `more`.
 fn since_ever(more: Value) -> Value {
     let mut body = json!({"since": "2020-01-01T00:00:00Z"});
     for (name, value) in more.as_object().unwrap() {
@@ -39,7 +39,7 @@ async fn shown(partner: &Partner, recovery: &Value) -> Value {
     partner.get(&path).await.ok(200)
 }
 
-/// The recovery once it has looked at everything.
+/// Returns the recovery once it has finished.
 async fn finished(partner: &Partner, recovery: &Value) -> Value {
     until("the end of the recovery", async || {
         let shown = shown(partner, recovery).await;
@@ -48,13 +48,13 @@ async fn finished(partner: &Partner, recovery: &Value) -> Value {
     .await
 }
 
-/// Examined, recovered, deliveries, and those that no endpoint takes.
+/// Returns the numbers of events examined, events recovered, deliveries, and events that no endpoint takes.
 fn counts(recovery: &Value) -> [u64; 4] {
     ["examined", "recovered", "deliveries", "noEndpoints"]
         .map(|name| recovery[name].as_u64().unwrap())
 }
 
-/// Records bookings, a dozen at a time.
+/// Records `count` bookings from a dozen clients.
 async fn book_many(partner: &Partner, count: usize) {
     let clients = at_once((0..12).map(|client| {
         let partner = partner.clone();
@@ -67,7 +67,7 @@ async fn book_many(partner: &Partner, count: usize) {
     clients.await;
 }
 
-/// How many of the partner's events are in this status.
+/// Returns how many of the partner's events have this status.
 async fn count_in(partner: &Partner, status: &str) -> usize {
     let (mut after, mut count) = (0, 0);
     loop {
@@ -98,7 +98,7 @@ async fn a_recovery_delivers_failed_and_unsent_events_as_its_dry_run_said() {
         receiver.answer(Answer::Status(500));
         let waiting = acme.book().await;
         acme.event_that_is(&waiting, "failed").await;
-        // Older than any delivery goes on by itself.
+        // Longer than any delivery is retried automatically.
         server.advance(30 * DAY);
 
         let counted = recover(&acme, json!({"dryRun": true})).await;
@@ -111,13 +111,13 @@ async fn a_recovery_delivers_failed_and_unsent_events_as_its_dry_run_said() {
                 "nothing happened: {event}"
             );
         }
-        // Ids of one millisecond are in no order.
+        // Ids made in the same millisecond have no order.
         server.advance(1);
         let real = recover(&acme, json!({})).await;
         real.holds(json!({"dryRun": false, "status": "finished"}));
         assert_eq!(counts(&real), counts(&counted));
         assert_eq!(shown(&acme, &real).await, real);
-        // The receiver is not well yet: the schedule of each begins anew, however old the event.
+        // The receiver still fails: each delivery starts a new retry schedule, however old the event is.
         for booking in [&early, &given_up, &waiting] {
             let event = until("another attempt", async || {
                 let event = acme.events(booking).await.remove(0);
@@ -181,7 +181,7 @@ async fn a_recovery_selects_by_time_status_and_endpoint_even_for_a_new_endpoint(
         acme.event_that_is(&bookings[1], "delivered").await;
         assert_eq!(receiver.wait_for(1).await[0].string("bookingId"), bookings[1]);
 
-        // A further endpoint, for one type: what was delivered elsewhere it has not had.
+        // A new endpoint for one event type has received nothing, so its events are recovered even if delivered elsewhere.
         let other = Receiver::start().await;
         let made = acme.new_endpoint(json!({"url": other.url(), "events": ["booking.created"]})).await;
  let endpoint = made.text("endpointId");
@@ -216,7 +216,7 @@ async fn a_disabled_endpoint_is_refused_by_name_and_passed_over_otherwise() {
         let refused = acme.post(RECOVER, &body).await;
         refused.refused(409, "endpoint_disabled");
         assert_eq!(counts(&recover(&acme, json!({})).await), [1, 0, 0, 1]);
-        // One in its place gets what the other failed to take.
+        // A new endpoint receives what the disabled one did not accept.
         let heir = Receiver::start().await;
         acme.endpoint(&heir.url()).await;
         assert_eq!(counts(&recover(&acme, json!({})).await), [1, 1, 1, 0]);
@@ -257,7 +257,7 @@ async fn many_events_are_refilled_in_steps_and_each_arrives_once() {
         assert_eq!(counts(&real), counts(&counted));
         real.holds(json!({"throughSeq": 700, "reachedSeq": 700}));
         arrived_once(&receiver, 700).await;
-        // A delivery is recorded after it has arrived.
+        // A delivery is recorded only after it has arrived.
         until("the last delivery to be recorded", async || {
             (count_in(&acme, "delivered").await == 700).then_some(())
         })
@@ -267,7 +267,7 @@ async fn many_events_are_refilled_in_steps_and_each_arrives_once() {
     .await;
 }
 
-/// Waits until so many events arrived, and sees that none came twice.
+/// Waits until `count` events have arrived and asserts that none came twice.
 async fn arrived_once(receiver: &Receiver, count: usize) {
     let received = receiver.wait_for(count).await;
     let events: BTreeSet<String> = received.iter().map(|one| one.string("eventId")).collect();

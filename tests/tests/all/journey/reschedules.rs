@@ -1,5 +1,5 @@
-//! An event is moved: both sides agreed, the terms are compiled anew, a reached step is kept, and everybody can recompute
-//! it.
+//! An event is moved: both sides have agreed, the terms are compiled again, a step that was reached is kept, and anybody can
+//! recompute it.
 
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
@@ -7,7 +7,7 @@ use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, TestServer};
 use serde_json::{Value, json};
 
-/// 2031-06-01T00:00:00Z: between the tiers of `firm` for the sample booking.
+/// 2031-06-01T00:00:00Z: between the refund tiers of `firm` for the sample booking.
 const BETWEEN_MS: i64 = 1_938_038_400_000;
 const DAY_MS: i64 = 86_400_000;
 
@@ -58,7 +58,7 @@ async fn a_moved_event_keeps_the_step_that_was_reached_and_the_terms_before() {
         assert_eq!(list["data"], json!([booking]));
         let list = acme.get("/v1/bookings?eventTo=2031-10-01T00:00:00Z").await.ok(200);
         assert_eq!(list["data"], json!([]));
-        // No event of the specification tells of it.
+        // The specification has no event for a reschedule.
         assert_eq!(acme.events(&id).await.len(), 1);
 
         let after = acme.evaluation(&id, "").await;
@@ -89,7 +89,7 @@ async fn a_moved_booking_is_protected_moved_again_canceled_and_proven() {
         acme.reschedule(&id, &samples::new_date()).await.ok(200);
         acme.protect(&id).await;
         server.advance(DAY_MS);
-        // A local date is read on the booking's clocks, in winter now.
+        // A local date is read in the booking's time zone, which has winter time then.
         let winter = json!({"eventDate": "2031-12-20T19:00", "agreedBy": ["talent", "partner", "organizer"]});
         let moved = acme.reschedule(&id, &winter).await.ok(200);
         assert_eq!(moved["eventDate"], "2031-12-21T00:00:00.000Z");

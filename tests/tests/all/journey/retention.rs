@@ -1,4 +1,4 @@
-//! Old events lose payload and attempts, and nothing else; events with waiting deliveries lose nothing.
+//! Old events lose their payload and attempts, and nothing else; events with waiting deliveries lose nothing.
 
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-/// The event, once it is pruned.
+/// Returns the event once it is pruned.
 async fn pruned(partner: &Partner, event_id: &str) -> Value {
     let path = format!("/v1/webhook-events/{event_id}");
     until("the event to be pruned", async || {
@@ -20,7 +20,7 @@ async fn pruned(partner: &Partner, event_id: &str) -> Value {
     .await
 }
 
-/// Moves the clock on and starts the server again, which looks for old events at its start.
+/// Moves the clock forward and restarts the server, which looks for old events when it starts.
 async fn later(server: &mut TestServer, days: i64, partner: &mut Partner) {
     server.advance(days * DAY);
     server.restart().await;
@@ -41,7 +41,7 @@ async fn old_events_lose_payload_and_attempts_and_stay_what_they_were() {
         let told = acme.book().await;
         let delivered = acme.event_that_is(&told, "delivered").await;
         let unheard = acme.event_that_is(&quiet, "no_endpoints").await;
-        // Fails, and waits for an endpoint that its partner has switched off.
+        // This delivery fails, and waits for an endpoint that its partner has disabled.
         let failing = Receiver::answering(Answer::Status(500)).await;
         let off = acme.endpoint(&failing.url()).await;
         let open = acme.book().await;
@@ -77,7 +77,7 @@ async fn old_events_lose_payload_and_attempts_and_stay_what_they_were() {
         delivery.holds(json!({"status": "delivered", "attempts": 1}));
         pruned(&acme, id(&unheard)).await;
 
-        // What waits is whole, and so is what is young.
+        // The event that waits is complete, and so is the recent one.
         for (booking, kept) in [(&open, true), (&young, true), (&told, false)] {
             let event = &acme.events(booking).await[0];
             assert_eq!(event["payload"].is_object(), kept, "{event}");
@@ -102,7 +102,7 @@ async fn old_events_lose_payload_and_attempts_and_stay_what_they_were() {
         proven(&acme, &told).await;
         assert_eq!(receiver.received().len(), 3, "nothing was sent again");
 
-        // Once it is delivered nothing keeps it; the next look that goes back finds it.
+        // Once the event is delivered nothing keeps it; the scan after the next restart prunes it.
         failing.answer(Answer::Status(200));
         acme.change_endpoint(&off, json!({"enabled": true})).await;
         acme.event_that_is(&open, "delivered").await;
@@ -115,7 +115,7 @@ async fn old_events_lose_payload_and_attempts_and_stay_what_they_were() {
     .await;
 }
 
-/// The packet of a booking whose events were pruned verifies, and says where they were delivered.
+/// Asserts that the packet of a booking with pruned events verifies and keeps the outcomes of their deliveries.
 async fn proven(acme: &Partner, booking: &str) {
     let packet = acme.verified_packet(booking).await;
     packet["deliveries"][0].holds(json!({"status": "delivered", "attempts": 1, "history": []}));
@@ -134,7 +134,7 @@ async fn what_waits_for_a_deleted_endpoint_is_given_up_with_its_event() {
         let event = pruned(&acme, id(&event)).await;
         assert_eq!(event["status"], "failed");
         assert_eq!(event["nextAttemptAt"], Value::Null);
-        // Who deletes an endpoint and makes another does not get what is gone.
+        // A replacement endpoint does not receive an event whose payload is gone.
         acme.endpoint(&receiver.url()).await;
         acme.retry(&event).await.refused(409, "event_pruned");
         server.close().await.verify(1).await;

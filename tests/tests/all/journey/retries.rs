@@ -72,7 +72,7 @@ async fn a_retry_whose_outcome_is_not_known_in_time_is_pending() {
         let booking = acme.book().await;
         let event = acme.event_that_is(&booking, "failed").await;
         receiver.answer(Answer::Silence);
-        // Ten seconds of the product's own patience: this one test takes as long.
+        // The server waits ten seconds before it answers `pending`; only this test takes that long.
         let retried = acme.retry(&event).await.ok(200);
         assert_eq!(retried, result(&event, "pending", 1));
         receiver.answer(Answer::Status(200));

@@ -31,7 +31,7 @@ async fn from_registration_to_evidence_that_verifies_without_the_service() {
         let id = booked(&acme).await;
         let created = Mirror::download(&server.caller(), &vkey).await;
         created.extends(&empty);
-        // Recorded, and the partner told of it: so much the log holds before the protection.
+        // The log now holds the booking and the delivery of its event, and nothing else.
         acme.event_that_is(&id, "delivered").await;
         server.advance(60_000);
         let receipt = protected(&acme, &id).await;
@@ -121,7 +121,7 @@ async fn protected(acme: &Partner, id: &str) -> Value {
     let answer = acme.protect(id).await;
     answer.holds(json!({"bookingId": id, "protected": true}));
     assert_eq!(answer["protectedAt"], "2026-09-21T14:14:20.000Z");
-    // Again changes nothing.
+    // Protecting again changes nothing.
     assert_eq!(acme.protect(id).await["protectedAt"], answer["protectedAt"]);
     let shown = acme.booking(id).await;
     shown.holds(json!({"status": "protected", "protected": true}));
@@ -129,7 +129,7 @@ async fn protected(acme: &Partner, id: &str) -> Value {
     answer["receipt"].clone()
 }
 
-/// Both signatures of every webhook hold, and hold for nothing else.
+/// Asserts that both signatures of every webhook verify, and fail for anything else.
 fn genuine(server: &TestServer, acme: &Partner, webhooks: &[Received]) {
     let secret = acme.secret();
     let now = server.now_ms() / 1000;
@@ -152,7 +152,7 @@ fn genuine(server: &TestServer, acme: &Partner, webhooks: &[Received]) {
     }
 }
 
-/// The bodies say what happened, in the specification's words.
+/// Asserts that the bodies report what happened, in the specification's words.
 fn told(webhooks: &[Received], acme: &Partner, id: &str) {
     let url = format!("https://bookings.example.com/v1/bookings/{id}/evidence");
     for (seq, (kind, at, payload)) in (1..).zip([
@@ -181,7 +181,7 @@ fn told(webhooks: &[Received], acme: &Partner, id: &str) {
     }
 }
 
-/// The listing agrees with what was received, oldest first.
+/// Asserts that the listing agrees with what was received, oldest first.
 async fn listed(acme: &Partner, id: &str, webhooks: &[Received]) {
     let events = until("both events delivered", async || {
         let events = acme.events(id).await;
@@ -223,19 +223,19 @@ async fn evaluated(acme: &Partner, id: &str) {
     assert_eq!(evaluation["resolutionPath"], "full_refund");
     assert_eq!(evaluation["evaluatedAt"], "2026-09-21T14:14:20.000Z");
     assert_eq!(evaluation["refund"]["minorUnits"], 125_050);
-    // A week before: half under this policy's tiers would have been further off.
+    // On the day of the event nothing is refunded.
     let late =
         format!("{path}?asOf=2031-06-20T12:00:00Z&canceledBy=organizer&reason=changed_plans");
     let late = acme.get(&late).await.ok(200);
     late.holds(json!({"simulated": true, "resolutionPath": "no_refund"}));
     let by_talent = acme.get(&format!("{path}?canceledBy=talent")).await.ok(200);
     assert_eq!(by_talent["refund"]["minorUnits"], 125_050);
-    // Asking changed nothing.
+    // Evaluating changes nothing.
     assert_eq!(acme.get(&path).await.ok(200), evaluation);
     assert_eq!(acme.events(id).await.len(), 2);
 }
 
-/// From here on there are only the packet's bytes and the log's public key.
+/// Verifies offline: with nothing but the packet's bytes and the log's public key.
 fn holds_without_the_service(packet: &Reply, vkey: &str, id: &str) {
     assert_eq!(
         (packet.status, packet.header("content-type")),
@@ -252,13 +252,13 @@ fn holds_without_the_service(packet: &Reply, vkey: &str, id: &str) {
     for delivery in shown.list("deliveries") {
         assert_eq!(delivery["recorded"][0]["outcome"], "delivered");
     }
-    // Somebody would like not to have been told.
+    // A changed delivery outcome is detected.
     let untold = packet
         .text()
         .replace("\"outcome\":\"delivered\"", "\"outcome\":\"given_up\"");
     let report = evidence::verify(untold.as_bytes(), vkey);
     assert!(untold != packet.text() && !report.verified());
-    // A byte of each quarter, and a value that somebody would like to be another.
+    // So are a changed byte in each quarter and a changed amount.
     for at in [1, 2, 3].map(|quarter| quarter * packet.body.len() / 4) {
         let mut tampered = packet.body.clone();
         tampered[at] ^= 1;
@@ -333,7 +333,7 @@ async fn a_log_of_more_than_one_tile_is_mirrored_whole() {
             (partial.body.len(), partial.header("cache-control")),
             (44 * 32, Some("public, max-age=60"))
         );
-        // What is beyond the checkpoint is not there, what it covers stays at every width.
+        // Nothing beyond the checkpoint is served; what it covers stays available at every width.
         for (path, status) in [
             ("0/001.p/45", 404),
             ("0/001.p/1", 200),

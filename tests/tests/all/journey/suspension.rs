@@ -16,13 +16,13 @@ const DAY: i64 = 24 * HOUR;
 /// A partner whose only endpoint is about to be suspended.
 struct Fixture {
     server: TestServer,
-    /// Where the engine takes one: either settles what it delivers.
+    /// A second node if the engine supports one: either node may settle a delivery.
     other_node: Option<Server>,
     acme: Partner,
     receiver: Receiver,
     endpoint: String,
     bookings: Vec<String>,
-    /// How many attempts had failed when it was suspended and nothing was in anybody's hands.
+    /// The failed attempts at the time of the suspension, with no delivery leased any more.
     tried: usize,
 }
 
@@ -51,7 +51,7 @@ impl Fixture {
         self.acme.endpoint_shown(&self.endpoint).await
     }
 
-    /// The endpoint once it stands there, with so many failures.
+    /// Returns the endpoint once it has this status and number of failures.
     async fn that_is(&self, status: &str, failures: usize) -> Value {
         until(&format!("an endpoint that is {status}"), async || {
             let shown = self.shown().await;
@@ -71,7 +71,7 @@ impl Fixture {
         booking
     }
 
-    /// Ten bookings whose deliveries fail, and fail once more five days later.
+    /// Makes ten bookings whose deliveries fail, and fail again five days later.
     async fn suspend(&mut self) {
         self.receiver.answer(Answer::Status(500));
         for n in 1..=10 {
@@ -84,7 +84,8 @@ impl Fixture {
             (self.shown().await["status"] == "suspended").then_some(())
         })
         .await;
-        // What each node had taken before it knew is tried; a delivery in somebody's hands has no next attempt.
+        // Each node still attempts what it had leased before it learned of the suspension; a leased delivery has no next
+        // attempt.
         for booking in &self.bookings {
             until("a delivery that waits", async || {
                 let event = self.acme.events(booking).await.remove(0);
@@ -97,7 +98,7 @@ impl Fixture {
         let suspended = self.that_is("suspended", self.tried).await;
         assert_eq!(suspended["enabled"], true);
         assert_eq!(self.milliseconds_to_the_next_try().await, HOUR);
-        // What it says of itself while it is suspended holds together.
+        // The stored state of a suspended endpoint passes the check of the database.
         self.server.database().verify(self.bookings.len()).await;
     }
 
@@ -107,7 +108,7 @@ impl Fixture {
         Timestamp::parse(at).unwrap().ms() - self.server.now_ms()
     }
 
-    /// All that waited has arrived, each once since it was `tried` so often altogether.
+    /// Asserts that every waiting delivery has arrived, each with one request after the first `tried` ones.
     async fn end(self, tried: usize) {
         for booking in &self.bookings {
             self.acme.event_that_is(booking, "delivered").await;
@@ -129,12 +130,12 @@ async fn the_first_success_of_a_suspended_endpoint_releases_everything_that_wait
         let mut fixture = Fixture::set(engine).await;
         fixture.suspend().await;
 
-        // What happens now waits, and says until when.
+        // A new event waits, and shows until when.
         let waiting = fixture.book().await;
         let event = fixture.acme.event_that_is(&waiting, "pending").await;
         assert_eq!(event["nextAttemptAt"], fixture.shown().await["nextProbeAt"]);
 
-        // Nobody tries before its time: what is due for another endpoint is taken in the same look at the store.
+        // Nothing is tried before the probe is due, even when the same scan finds deliveries due for another endpoint.
         let other = Receiver::answering(Answer::Status(500)).await;
         fixture.acme.endpoint(&other.url()).await;
         let both = fixture.book().await;
@@ -145,7 +146,7 @@ async fn the_first_success_of_a_suspended_endpoint_releases_everything_that_wait
         other.wait_for(2).await;
         assert_eq!(fixture.receiver.received().len(), fixture.tried);
 
-        // One tries, fails, and uses nothing up.
+        // A single probe is sent; its failure uses up no attempt of the schedule.
         fixture.server.advance(1);
         let tried = fixture.tried + 1;
         fixture.receiver.wait_for(tried).await;
@@ -165,7 +166,7 @@ async fn a_suspended_endpoint_is_resumed_by_its_partner_at_once() {
         let mut fixture = Fixture::set(engine).await;
         fixture.suspend().await;
         fixture.book().await;
-        // What is retried by hand is tried all the same.
+        // A manual retry is sent even while the endpoint is suspended.
         let event = fixture
             .acme
             .event_that_is(&fixture.bookings[0], "failed")
@@ -176,7 +177,8 @@ async fn a_suspended_endpoint_is_resumed_by_its_partner_at_once() {
         fixture.that_is("suspended", tried).await;
         assert_eq!(fixture.receiver.received().len(), tried);
 
-        // The one whose failure suspended it has its schedule's five minutes to wait, the others nothing.
+        // The delivery whose failure caused the suspension still has five minutes of its schedule to wait, the others are due
+        // at once.
         fixture.server.advance(HOUR / 2);
         fixture.receiver.answer(Answer::Status(200));
         let back = fixture.change(json!({"enabled": true})).await;
@@ -191,11 +193,11 @@ async fn a_new_address_is_tried_at_once_and_waiting_deliveries_survive_a_suspens
     on_every_engine(async |engine| {
         let mut fixture = Fixture::set(engine).await;
         fixture.suspend().await;
-        // Far longer than any schedule: what waits is as good as new.
+        // Far longer than any schedule: waiting deliveries do not expire.
         fixture.server.advance(30 * DAY);
         let tried = fixture.tried + 1;
         fixture.that_is("suspended", tried).await;
-        // By then nobody remembers where it was.
+        // By then no node has the old address cached.
         fixture.server.advance(4 * SECOND);
         let elsewhere = Receiver::start().await;
         let dead = std::mem::replace(&mut fixture.receiver, elsewhere);

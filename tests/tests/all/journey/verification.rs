@@ -16,7 +16,7 @@ async fn verifying(engine: Engine) -> TestServer {
     .await
 }
 
-/// The endpoint once so many attempts in a row have failed.
+/// Returns the endpoint once this many attempts in a row have failed.
 async fn failed(acme: &Partner, endpoint: &str, failures: u64) -> Value {
     until("the failures", async || {
         let shown = acme.endpoint_shown(endpoint).await;
@@ -40,7 +40,7 @@ async fn an_endpoint_gets_one_delivery_at_a_time_until_it_has_accepted_one() {
         for attempt in 1..=3 {
             let after = failed(&acme, &endpoint, attempt).await;
             assert!(after["unverifiedSince"].is_string() && after["nextProbeAt"].is_string());
-            // Others have something due meanwhile, and get it: so this one was passed over.
+            // Another partner's delivery, due in the meantime, arrives: so this endpoint was passed over.
             let witness = Receiver::start().await;
             let other = server.partner("Witness").await;
             other.endpoint(&witness.url()).await;
@@ -61,9 +61,9 @@ async fn an_endpoint_gets_one_delivery_at_a_time_until_it_has_accepted_one() {
         let after = acme.endpoint_shown(&endpoint).await;
         assert!(after["unverifiedSince"].is_null() && after["nextProbeAt"].is_null());
 
-        // At another address it begins anew.
+        // A new address is unverified again.
         let victim = Receiver::answering(Answer::Status(404)).await;
-        // What is known of the endpoint is forgotten by then.
+        // By then the cached address of the endpoint has expired.
         server.advance(4_000);
         let moved = json!({"url": victim.url()});
         let moved = acme.change_endpoint(&endpoint, moved).await;
@@ -75,12 +75,12 @@ async fn an_endpoint_gets_one_delivery_at_a_time_until_it_has_accepted_one() {
         failed(&acme, &endpoint, 1).await;
         assert_eq!(victim.count(), 1);
 
-        // Back at the first one too, where only what begins once every node knows the address proves anything.
+        // So is the first address again. Only a delivery that starts after every node knows the address verifies it.
         let before = receiver.count();
         server.advance(4_000);
         let back = json!({"url": receiver.url()});
         acme.change_endpoint(&endpoint, back).await;
-        // The pause goes on, whatever address the partner names meanwhile.
+        // A change of address does not shorten the pause.
         server.advance(9_999);
         assert_eq!(receiver.count(), before);
         server.advance(1);
@@ -125,20 +125,21 @@ async fn an_address_has_one_endpoint_of_a_partner() {
         ] {
             refused(same).await;
         }
-        // Another partner's is another, and so is another address.
+        // Another partner may register the same address, and this partner a different one.
         other.endpoint(hook).await;
         let second = acme.endpoint("http://127.0.0.1:9/hook?a=c").await;
         let path = format!("/v1/webhook-endpoints/{second}");
         let moved = acme.patch(&path, &json!({"url": hook})).await;
         moved.refused(409, "duplicate_endpoint");
-        // Its own it may name. One that is disabled can be brought back; one that is deleted cannot.
+        // An endpoint may keep its own address. A disabled endpoint still occupies its address, because it can be enabled
+        // again; a deleted one does not.
         acme.change_endpoint(&first, json!({"url": hook})).await;
         acme.change_endpoint(&first, json!({"enabled": false}))
             .await;
         refused(hook).await;
         acme.delete_endpoint(&first).await;
         acme.endpoint(hook).await;
-        // Of many at once one is made.
+        // Of several concurrent requests exactly one succeeds.
         let url = json!({"url": "http://127.0.0.1:9/once"});
         let make = || acme.post("/v1/webhook-endpoints", &url);
         let made = tokio::join!(make(), make(), make(), make());

@@ -1,4 +1,4 @@
-//! Deliveries that succeed, fail, wait for their time, and end.
+//! Deliveries that succeed, fail, wait for their next attempt, and end.
 
 use std::collections::BTreeSet;
 
@@ -58,7 +58,7 @@ async fn a_failed_delivery_is_tried_again_on_schedule_until_it_is_given_up() {
         for (number, record) in (1..).zip(records) {
             record.holds(json!({"number": number, "error": "http_5xx"}));
         }
-        // The same bytes every time, each under its own time's signature.
+        // Each attempt sends the same bytes, signed with its own time.
         let received = receiver.received();
         assert_eq!(
             received
@@ -128,7 +128,7 @@ async fn what_a_receiver_answers_decides_what_comes_next() {
             }
             assert_eq!(receiver.received().len(), 1, "{answer:?}");
         }
-        // Nobody there at all.
+        // Nothing listens at this address.
         let acme = server.partner("Acme").await;
         let gone = Receiver::start().await.url();
         acme.endpoint(&gone).await;
@@ -222,7 +222,7 @@ async fn a_deleted_endpoint_receives_nothing_more_and_what_waited_is_given_up() 
         server.advance(HOUR);
         let later = acme.book().await;
         acme.event_that_is(&later, "no_endpoints").await;
-        // A further endpoint shows that the courier has been round since.
+        // A delivery to another endpoint shows that the courier has looked for work since.
         let other = Receiver::start().await;
         acme.endpoint(&other.url()).await;
         acme.book().await;

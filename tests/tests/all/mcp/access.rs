@@ -13,7 +13,7 @@ use crate::mcp::story::{local, on_every_way, remote};
 
 const UNAUTHORIZED: &str = r#"{"error":"Unauthorized","message":"Missing or invalid x-api-key"}"#;
 
-/// Arguments of a tool: what it requires, and every id it takes.
+/// Returns arguments for a tool: those it requires, and every id it takes.
 fn arguments(tool: &Value, ids: &Map<String, Value>) -> Value {
     let mut arguments = match tool.text("name") {
         "create_booking" => samples::booking(),
@@ -64,7 +64,7 @@ async fn what_is_another_partner_s_is_unknown_to_every_tool() {
                 let unknown = client.call_anyhow(name, arguments(&tool, &nobodys)).await;
                 assert!(foreign.refused, "{way} {name}: {}", foreign.text);
                 assert_eq!(foreign.text, unknown.text, "{way} {name}");
-                // What a filter names is a fault of the request, found or not.
+                // An unknown id in a filter is a fault of the request, not a missing object.
                 let error = match name {
                     "list_webhook_events" => "Bad Request",
                     _ => "Not Found",
@@ -148,7 +148,7 @@ async fn a_key_that_may_only_read_is_refused_by_every_tool_that_writes() {
         let refused = reader.post("/v1/bookings", &samples::booking()).await;
         let called = client.call("create_booking", samples::booking()).await;
         assert_eq!(called.text, refused.text());
-        // A resource is read with the scope of its tool; a packet that is sent needs none.
+        // Reading a resource needs the scope of its tool; verifying a packet that the caller sends needs none.
         let mut writer = Client::over_http(&acme.scoped(&["bookings:write"]).await).await;
         let refused = writer
             .read(&format!("bookguard://bookings/{booking}/evidence"))

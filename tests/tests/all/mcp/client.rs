@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 pub const LATEST_WITH_HANDSHAKE: &str = "2025-11-25";
 
-/// A client that has shaken hands and read the list of tools.
+/// A client that has completed the handshake and read the list of tools.
 pub struct Client {
     way: Way,
     id: u64,
-    /// The tools as they were listed.
+    /// The tools as listed.
     pub tools: Vec<Value>,
     schemas: Schemas,
     compiled: BTreeMap<String, (SchemaIndex, SchemaIndex)>,
@@ -25,7 +25,7 @@ enum Way {
     Bridge(Box<Talking>),
 }
 
-/// What a tool answered.
+/// A tool's answer.
 #[derive(Debug)]
 pub struct Called {
     pub refused: bool,
@@ -34,7 +34,7 @@ pub struct Called {
 }
 
 impl Called {
-    /// The answer, when it is not a refusal.
+    /// Returns the answer; panics if it is a refusal.
     pub fn ok(self) -> Value {
         assert!(!self.refused, "{}", self.text);
         let text: Value = serde_json::from_str(&self.text).unwrap();
@@ -42,21 +42,21 @@ impl Called {
         self.structured
     }
 
-    /// The body of a refusal, as over HTTP.
+    /// Returns the body of a refusal, as over HTTP.
     pub fn refusal(&self) -> Value {
         assert!(self.refused, "{}", self.text);
         assert_eq!(self.structured, Value::Null);
         serde_json::from_str(&self.text).unwrap()
     }
 
-    /// The code of a refusal.
+    /// Returns the code of a refusal.
     pub fn code(&self) -> String {
         let refusal = self.refusal();
         refusal.text("code").to_owned()
     }
 }
 
-/// A message of the protocol over HTTP.
+/// Posts a message of the protocol over HTTP.
 pub async fn post(caller: &Caller, message: impl Into<reqwest::Body>) -> Reply {
     caller.post_text("/mcp", message).await
 }
@@ -113,7 +113,7 @@ impl Client {
         }
     }
 
-    /// Sends a request and gives the answer, which names it.
+    /// Sends a request and returns the answer, which must have the request's id.
     pub async fn ask(&mut self, method: &str, params: Value) -> Value {
         self.id += 1;
         let message = request(self.id, method, params).to_string();
@@ -139,7 +139,7 @@ impl Client {
         }
     }
 
-    /// Calls a tool with arguments that its schema allows; its answer is as announced.
+    /// Calls a tool with arguments that its schema allows, and checks the answer against its output schema.
     pub async fn call(&mut self, name: &str, arguments: Value) -> Called {
         let (input, output) = self.compiled[name];
         if let Err(e) = self.schemas.validate(&arguments, input) {
@@ -169,7 +169,7 @@ impl Client {
         }
     }
 
-    /// Reads a resource; the error where there is none.
+    /// Reads a resource, or returns the error.
     pub async fn read(&mut self, uri: &str) -> Result<Value, Value> {
         let answer = self.ask("resources/read", json!({"uri": uri})).await;
         match answer["error"].is_object() {
@@ -178,7 +178,7 @@ impl Client {
         }
     }
 
-    /// Ends a bridge, which has said nothing more.
+    /// Ends a bridge, and asserts that it has printed nothing more.
     pub async fn end(self) {
         if let Way::Bridge(bridge) = self.way {
             let ended = bridge.end().await;

@@ -1,4 +1,4 @@
-//! Messages that no proper client would send, over HTTP and to the bridge.
+//! Messages that no proper client sends, over HTTP and to the bridge.
 
 use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
 use bookguard_tests::json::Members as _;
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::mcp::client::{post, request};
 use crate::mcp::story::{local, remote};
 
-/// The lines of a table: what is expected, and a message, in which `DEEP` stands for a bomb.
+/// Returns the lines of a table: the expected result and a message. `DEEP` in a message stands for deeply nested JSON.
 fn messages(table: &str) -> Vec<(&str, String)> {
     let deep = format!("{}1{}", "[".repeat(10_000), "]".repeat(10_000));
     let lines = table.lines().filter(|line| !line.starts_with('#'));
@@ -65,7 +65,7 @@ async fn malformed_messages_are_answered_with_an_error_of_the_protocol() {
             bridge.tell(vec![b'x'; 9 * 1024 * 1024]).await;
             let answer: Value = serde_json::from_str(&bridge.line().await.unwrap()).unwrap();
             assert_eq!(answer["error"]["code"], -32600);
-            // A notification has no answer, however wrong it is, nor has an answer; what comes next does.
+            // Notifications get no answer, however wrong they are, and neither do answers; the next request does.
             for silent in [
                 r#"{"jsonrpc":"2.0","method":"notifications/cancelled"}"#,
                 r#"{"jsonrpc":"2.0","method":"x","params":5}"#,
@@ -79,7 +79,7 @@ async fn malformed_messages_are_answered_with_an_error_of_the_protocol() {
             let ended = bridge.end().await;
             assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""));
         }
-        // Over HTTP each request is answered by itself: an answer's id is not taken for that of a request.
+        // Over HTTP each request is answered separately: the id of an answer is not taken for a request's.
         let answer = post(&acme.caller, r#"{"jsonrpc":"2.0","id":7,"result":{}}"#).await;
         assert_eq!((answer.status, &answer.json()["id"]), (400, &Value::Null));
     })
@@ -124,7 +124,7 @@ async fn a_call_that_waits_holds_up_no_server_that_stops() {
             let caller = acme.caller.clone();
             async move { caller.try_send(ask.body(call)).await }
         });
-        // Whether it came before or after, both end.
+        // Both end, whichever comes first.
         let stopped = timeout(BOUND, server.close()).await;
         assert!(stopped.is_ok(), "the server did not stop");
         drop(timeout(BOUND, waiting).await.unwrap().unwrap());
@@ -152,7 +152,7 @@ async fn every_revision_that_is_announced_is_spoken() {
             let answer = post(&stranger, hello(asked)).await.ok(200);
             assert_eq!(answer["result"]["protocolVersion"], agreed, "{asked}");
         }
-        // The latest has no handshake: each request says all of it, in its headers too.
+        // The latest version has no handshake: each request carries all of it, also in its headers.
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
@@ -192,7 +192,7 @@ async fn every_revision_that_is_announced_is_spoken() {
                 (&json!(7), status == 400)
             );
         }
-        // The server card says the same, to who has not connected yet.
+        // The server card says the same to clients that have not connected yet.
         let card = stranger.get("/mcp/server-card").await.ok(200);
         assert_eq!(card["remotes"][0]["supportedProtocolVersions"], found);
         assert_eq!(

@@ -21,7 +21,7 @@ fn call(name: &str, arguments: &Value) -> String {
     .to_string()
 }
 
-/// The head of a message of this partner's.
+/// Returns the head of a message from this partner.
 fn head(partner: &Partner, framing: &str) -> String {
     let key = &partner.key;
     format!(
@@ -60,7 +60,7 @@ async fn messages_are_bounded_and_the_larger_ones_need_a_key() {
         let larger = post(&stranger, small.replace("xx", "xxx")).await;
         larger.refused(413, "body_too_large");
         assert!(larger.string("message").contains("x-api-key"));
-        // Only what a tool is to verify may be large.
+        // Only a packet that is to be verified may be large.
         let padded = request(1, "ping", json!({"x": "x".repeat(BODY_BYTES)})).to_string();
         assert_eq!(status(&acme.caller, padded).await, 413);
         let booking =
@@ -102,7 +102,7 @@ async fn large_messages_have_few_places_and_a_partner_has_a_share_of_them() {
                 "content-length: 4000000\r\nexpect: 100-continue",
             ))
             .await;
-            // Asked for its body, it has its place, and so much of it has come that the rest has time.
+            // Once the body is asked for, the message has its slot, and with this much sent there is time for the rest.
             assert_eq!(raw.reply(true).await.status, 100);
             raw.send(" ".repeat(3_999_999)).await;
             arriving.push(raw);
@@ -114,7 +114,7 @@ async fn large_messages_have_few_places_and_a_partner_has_a_share_of_them() {
         );
         let refused = exchange(server.running().addr(), chunked(&acme, &verify)).await;
         assert_eq!(refused.status, 503);
-        // What is small waits for nobody, however it is sent, and nobody else is kept out.
+        // Small messages never wait, however they are sent, and other partners are not kept out.
         let list = call("list_bookings", &json!({}));
         post(&acme.caller, list.clone()).await.ok(200);
         let small = exchange(server.running().addr(), chunked(&acme, &list)).await;
@@ -149,14 +149,14 @@ async fn messages_that_do_not_arrive_keep_no_place_from_anybody() {
                 assert_eq!(raw.reply(true).await.status, 100);
                 let part = match framing.starts_with("content") {
                     true => "0123456789".to_owned(),
-                    // More than other requests may have, or it would be none of the large ones.
+                    // More than other requests may have; otherwise it would not be a large message.
                     false => format!("{:x}\r\n{}", 1_000_000, " ".repeat(BODY_BYTES + 10)),
                 };
                 raw.send(part).await;
                 stalled.push(raw);
             }
         }
-        // All of them are under way, and a fifth partner's is answered beside them.
+        // All of them are in progress, and a fifth partner's is still answered.
         let verify = call(
             "verify_evidence",
             &json!({"packet": {"filler": "x".repeat(BODY_BYTES)}}),
@@ -191,7 +191,7 @@ async fn calls_that_wait_hold_neither_places_nor_turns() {
             "verify_evidence",
             &json!({"packet": {"filler": "x".repeat(BODY_BYTES)}}),
         );
-        // Within less than they wait, or `until` gives up.
+        // Answered before the stalled messages time out; otherwise `until` gives up.
         for message in [call("list_bookings", &json!({})), verify] {
             until("an answer beside those that wait", async || {
                 let reply = exchange(server.running().addr(), chunked(&acme, &message)).await;
@@ -239,7 +239,7 @@ async fn a_call_that_comes_to_no_operation_counts_and_a_good_one_counts_once() {
             ..config
         })
         .await;
-        // The clock stands still, so what was taken stays so.
+        // The clock does not move, so the allowance does not recover.
         for (what, message) in [
             ("good", call("list_bookings", &json!({}))),
             ("missing", call("get_booking", &json!({}))),
@@ -334,7 +334,7 @@ async fn every_message_with_a_key_counts_once_whether_or_not_it_is_a_call() {
                 "{message}"
             );
         }
-        // Nobody else is refused for it, nor who shows no key.
+        // Other partners are not refused for it, nor is a caller without a key.
         assert_eq!(post(&other.caller, list.clone()).await.status, 200);
         assert_eq!(post(&server.caller(), list).await.status, 200);
     })

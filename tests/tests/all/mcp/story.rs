@@ -1,4 +1,4 @@
-//! The whole story of a booking in tools: over HTTP, through the bridge to a server, through the bridge to its database.
+//! The whole story of a booking in tools: over HTTP, through the bridge to a server, and through the bridge to its database.
 
 use bookguard_core::clock::Clock;
 use bookguard_server::config::Config;
@@ -14,20 +14,20 @@ use serde_json::{Value, json};
 
 use crate::mcp::client::{Client, post, request};
 
-/// The bridge to the server's server, as this partner.
+/// Returns the command line of a bridge to the running server, as this partner.
 pub fn remote(server: &TestServer, partner: &Partner) -> CommandLine {
     bookguard("mcp")
         .env("BOOKGUARD_URL", server.running().url())
         .env("BOOKGUARD_API_KEY", &partner.key)
 }
 
-/// The bridge to the server's database, for this partner.
+/// Returns the command line of a bridge to the server's database, for this partner.
 pub fn local(server: &TestServer, partner: &Partner) -> CommandLine {
     let line = server.database().command("mcp --dev");
     line.arg("--partner").arg(&partner.id)
 }
 
-/// A client on each way there is.
+/// Runs `body` with a client of each transport.
 pub async fn on_every_way(
     server: &TestServer,
     partner: &Partner,
@@ -86,7 +86,7 @@ async fn protect_and_read(client: &mut Client, id: &str) {
     assert_eq!(list["data"][0]["bookingId"], id, "the newest");
 }
 
-/// What was shown is what happens, or nothing does.
+/// A cancellation does what was shown, or nothing.
 async fn cancel_as_shown(client: &mut Client, id: &str) {
     let question = json!({"bookingId": id, "canceledBy": "organizer", "reason": "changed_plans", "matrix": true});
     let shown = client.call("evaluate_policy", question).await.ok();
@@ -226,7 +226,7 @@ async fn the_evidence_of_bookings_is_listed_in_pages_newest_first() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn events_are_listed_and_delivered_once_more() {
     on_every_engine(async |engine| {
-        // The bridge to the database leaves the delivery to this server, so both go by the same clock.
+        // The bridge to the database leaves deliveries to this server, so both must use the same clock.
         let server = TestServer::with(engine, |config| Config {
             clock: Clock::System,
             ..config
@@ -296,7 +296,7 @@ async fn a_refusal_is_the_one_over_http_word_for_word() {
     on_every_engine(async |engine| {
         let (_server, acme) = TestServer::with_partner(engine).await;
         let id = acme.book().await;
-        // More digits than a double has are refused, not rounded.
+        // Numbers with more digits than a double holds are refused, not rounded.
         let precise = r#"{"talent":{"id":"t","name":"T"},"organizer":{"id":"o"},"eventType":"x","bookingValue":0.1000000000000000000001,"eventDate":7,"surplus":null}"#;
         let over_http = acme.post_text("/v1/bookings", precise).await;
         assert_eq!(over_http.status, 400);
@@ -307,7 +307,7 @@ async fn a_refusal_is_the_one_over_http_word_for_word() {
         assert_eq!(answer["result"]["isError"], true);
         assert_eq!(answer["result"]["content"][0]["text"], over_http.text());
         let mut client = Client::over_http(&acme.caller).await;
-        // What is a parameter of the query there is an argument here.
+        // A query parameter over HTTP is an argument of the tool.
         let argued = |text: String| text.replace(r#"":"?"#, r#"":"/"#);
         let refused = acme.get("/v1/bookings?limit=1000&cursor=x").await;
         let called = client.call_anyhow("list_bookings", json!({"limit": 1000, "cursor": "x"})).await;
@@ -315,7 +315,7 @@ async fn a_refusal_is_the_one_over_http_word_for_word() {
         let refused = acme.get(&format!("/v1/bookings/{id}?x=1")).await;
         let called = client.call_anyhow("get_booking", json!({"bookingId": id, "x": 1})).await;
         assert_eq!(called.text, argued(refused.text()));
-        // A key that was used for something else.
+        // A key that was used for another request.
         let mut arguments = samples::booking();
         arguments["idempotencyKey"] = "the-one".into();
         client.call("create_booking", arguments.clone()).await.ok();
@@ -337,7 +337,7 @@ async fn calls_of_tools_use_up_the_key_s_rate_as_requests_do() {
         })
         .await;
         let acme = server.partner("Acme").await;
-        // So do the messages before the first call.
+        // The messages before the first call count too.
         let mut client = Client::over_http(&acme.caller).await;
         client
             .call("verify_evidence", json!({"packet": {}}))

@@ -10,7 +10,7 @@ use tokio::task::block_in_place;
 
 use crate::nodes::refusals::{ends, nothing_was_made, refuses, serve};
 
-/// Certificates, made by openssl in this folder: of an authority, and of a server at 127.0.0.1 that it vouches for.
+/// Makes certificates in this folder with openssl: an authority's, and one it issued to a server at 127.0.0.1.
 fn certificates(folder: &Path) {
     let openssl = |args: &str| {
         let ran = Command::new("openssl")
@@ -56,13 +56,13 @@ async fn a_node_speaks_tls_with_the_server_it_was_told_to_trust_and_with_no_othe
         let roots = folder.path().join("ca.crt");
         format!("{url}?sslmode={mode}&sslrootcert={}", roots.display())
     };
-    // In the clear the server itself does not want us; with another's certificate we do not want it.
+    // The server refuses a connection in the clear; the node refuses a server whose authority it does not trust.
     refuses(serve(&url, &folder), &["does not let this user in"]).await;
     for mode in ["require", "verify-ca", "verify-full"] {
         let line = serve(&trusting(mode, &other), &folder);
         refuses(line, &["TLS", "sslrootcert"]).await;
     }
-    // By another name it is another server.
+    // A certificate does not cover another name of the same server.
     let renamed = trusting("verify-full", &known).replace("127.0.0.1", "localhost");
     refuses(serve(&renamed, &folder), &["localhost"]).await;
     let nowhere = format!("{url}?sslmode=verify-full&sslrootcert=/nowhere.crt");

@@ -30,7 +30,7 @@ async fn nodes_follow_to_the_promoted_standby_with_everything_that_was_answered(
     let before = Mirror::download(&acme.caller, &vkey).await;
     load.answers(20).await;
     block_in_place(|| primary.crash());
-    // Nobody takes writes for a while, and everybody is told.
+    // No write succeeds for a while, and every caller is told.
     load.refusals(8).await;
     block_in_place(|| standby.promote());
     load.answers(100).await;
@@ -47,7 +47,7 @@ async fn nodes_follow_to_the_promoted_standby_with_everything_that_was_answered(
     database.verify(told.bookings.len()).await;
 }
 
-/// The URL that names both servers.
+/// Returns a URL that names both servers.
 fn both(primary: &Postgres, standby: &Postgres, database: &str) -> String {
     let (first, second) = (primary.port(), standby.port());
     format!(
@@ -71,7 +71,7 @@ async fn what_no_standby_has_is_not_answered_as_done() {
         let booking = samples::booking();
         caller.post_once("/v1/bookings", "waiting", &booking).await
     });
-    // Who gives up the wait for the standby has it confirmed all the same, with no more than a warning.
+    // When the wait for the standby is canceled, PostgreSQL still reports the commit as done, with only a warning.
     let cancel =
         "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
     until("a commit that waits for the standby", async || {
@@ -81,7 +81,7 @@ async fn what_no_standby_has_is_not_answered_as_done() {
     .await;
     let reply = asked.await.unwrap();
     reply.refused(503, "unavailable");
-    // Nor is it for who asks again, though the primary has it.
+    // A repeated request is not answered as done either, although the primary has the booking.
     let caller = acme.caller.clone();
     let asked = tokio::spawn(async move {
         let booking = samples::booking();

@@ -14,10 +14,10 @@ use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::{until, until_within};
 
-/// Longer than a node waits for a server that says nothing.
+/// Longer than a node waits for a silent server.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Two nodes: one beside the server, one behind a bad network.
+/// Two nodes: one close to the server, one behind a bad network.
 struct Pair {
     server: TestServer,
     acme: Partner,
@@ -56,7 +56,7 @@ impl Pair {
         list.list("data").len()
     }
 
-    /// Ends both, and looks whether all is well with what they left.
+    /// Stops both nodes and checks the database that they leave.
     async fn close(self) {
         let bookings = self.bookings().await;
         self.far.stop().await;
@@ -82,7 +82,7 @@ async fn a_commit_whose_answer_is_lost_is_repeated_to_whoever_asks_again() {
         let pair = Pair::open(engine).await;
         book(&pair.far(), "before").await.ok(201);
         pair.proxy.set(Rule::CutAfterCommit);
-        // Whether it was kept is not known there, so nothing is claimed.
+        // The node cannot know whether the commit was done, so it does not claim success.
         unavailable(&book(&pair.far(), "lost").await);
         assert_eq!(pair.proxy.rule(), Rule::Pass, "a commit was on its way");
         assert_eq!(pair.bookings().await, 2, "and was done");
@@ -122,7 +122,7 @@ async fn a_node_that_vanishes_in_its_turn_does_not_keep_the_others_from_theirs()
         pair.proxy.set(Rule::HoldCommit);
         let far = pair.far();
         let held = tokio::spawn(async move { book(&far, "held").await });
-        // The far node has the turn and is heard of no more; the server throws it out after a while.
+        // The far node holds the write turn and has gone silent; the server ends its session after a while.
         let mut asked = 0;
         let made = until_within(SILENCE, "the near node's turn", async || {
             asked += 1;

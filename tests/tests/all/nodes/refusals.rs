@@ -8,12 +8,12 @@ use bookguard_tests::test_server::TestServer;
 use tempfile::TempDir;
 use tokio::task::block_in_place;
 
-/// It ends with one sentence that has these words.
+/// Asserts that the command fails with one sentence that has these words.
 pub(crate) async fn refuses(line: CommandLine, words: &[&str]) -> Ran {
     ends(line, 1, "unexpected", words).await
 }
 
-/// The same with another exit code, and the word for it.
+/// The same, with this exit code and its name.
 pub(crate) async fn ends(line: CommandLine, code: i32, word: &str, words: &[&str]) -> Ran {
     let ran = line.run().await;
     ran.refused(code, &[]);
@@ -72,7 +72,7 @@ async fn an_invalid_address_is_told_apart_from_an_unreachable_server() {
         )
         .await;
     }
-    // Nobody listens where somebody did a moment ago.
+    // Nothing listens at this address any more.
     let gone = Receiver::start().await.url();
     let gone = gone
         .strip_prefix("http://")
@@ -88,7 +88,7 @@ async fn an_invalid_address_is_told_apart_from_an_unreachable_server() {
     unreached(&url, &[gone, "cannot be reached"]).await;
     let unknown = "postgres://me:s3cret@no-such-host.invalid/b";
     unreached(unknown, &["no-such-host.invalid", "cannot be reached"]).await;
-    // Somebody who speaks something else.
+    // A server that speaks another protocol.
     let other = Receiver::start().await;
     let other = other
         .url()
@@ -127,7 +127,7 @@ async fn users_without_access_or_rights_are_told_what_they_lack() {
     )
     .await;
     nothing_was_made(&folder);
-    // Once the tables are there, and it may use them, it needs no more.
+    // Once the tables exist and the user may use them, nothing else is needed.
     assert_eq!(
         Serving::of(serve(&url, &folder)).await.terminate().await.0,
         Some(0)

@@ -50,7 +50,7 @@ async fn a_crash_of_the_server_under_load_loses_nothing_that_was_answered() {
         let caller = acme.at(node.url());
         told.check_all(&caller).await;
         caller.get("/v1/health").await.ok(200);
-        // The operator hears of it, and of no password.
+        // The operator is told, without any password.
         let said = node.stderr();
         assert!(said.contains("writes fail: "), "{said}");
     }
@@ -74,7 +74,7 @@ async fn sessions_ended_by_an_administrator_are_opened_again() {
     for round in 0..5 {
         let ended = block_in_place(|| postgres.sql(database_of(&url), end));
         assert_ne!(ended, "0", "round {round}: there were sessions");
-        // Reads are simply asked again; a write may have met the end of its session.
+        // Reads are repeated by the node itself; a write may fail when its session ends.
         acme.get("/v1/bookings").await.ok(200);
         let key = format!("round-{round}");
         let made = until("a booking", async || {

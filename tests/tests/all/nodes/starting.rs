@@ -22,7 +22,7 @@ async fn a_node_waits_for_a_server_that_is_not_there_yet() {
     let folder = TempDir::new().unwrap();
     let url = block_in_place(|| postgres.fresh_database());
     block_in_place(|| postgres.stop());
-    // Asked before the server is: so it is seen that the node has tried.
+    // The address of a listener comes first, so that the test sees when the node has tried.
     let first = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = first.local_addr().unwrap();
     let both = url.replacen('@', &format!("@{address},"), 1);
@@ -69,7 +69,7 @@ async fn the_wait_for_a_missing_database_server_ends_as_configured() {
 async fn a_clock_that_differs_from_the_server_s_is_told_of_and_a_right_one_is_not() {
     static TOLD: Notify = Notify::const_new();
     on_postgres(async |engine| {
-        // The clock of a server is set to some day.
+        // The test server's clock is set to a fixed day, far from the database server's.
         let server = TestServer::with(engine, |config| Config {
             report: |line| {
                 if line.contains("the database server's; set both by NTP") {
@@ -96,7 +96,7 @@ async fn a_read_without_a_free_connection_is_refused_and_the_next_is_answered() 
         let (server, acme) = TestServer::with_partner(engine).await;
         acme.get("/v1/bookings").await.ok(200);
         let service = server.running().service();
-        // The last waits in vain for one more.
+        // The last reader asked for waits in vain, because every connection is in use.
         let held: Vec<_> =
             block_in_place(|| std::iter::from_fn(|| service.reader().ok()).collect());
         assert!(held.len() >= 4, "{}", held.len());

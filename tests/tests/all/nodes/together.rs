@@ -30,7 +30,7 @@ async fn a_key_revoked_on_one_node_dies_on_the_others_within_five_seconds() {
         let status = async |caller: &bookguard_tests::caller::Caller| {
             caller.get("/v1/partners/me").await.status
         };
-        // Made on one node, good on every other at once; and both remember it now.
+        // A key made on one node is valid on every other at once. From here on both nodes have it cached.
         assert_eq!((status(&here).await, status(&there).await), (200, 200));
         let revoked = acme.delete(&format!("/v1/api-keys/{id}")).await;
         assert!(revoked.status < 300, "{}", revoked.text());
@@ -133,7 +133,7 @@ async fn every_node_is_given_the_key_that_the_first_has_made_and_none_makes_anot
         let two = Serving::of(line).await;
         let key = two.caller().get("/v1/ledger/key").await.text();
         assert_eq!(key, one.caller().get("/v1/ledger/key").await.text());
-        // A key that is whole and another's, and one that was cut on its way.
+        // An intact key of another log, and a key file that was truncated.
         let other = TempDir::new().unwrap();
         let other_database = TestDatabase::new(engine);
         let third = bookguard(format!(
@@ -184,7 +184,7 @@ async fn nodes_that_start_at_once_on_an_empty_database_all_come_up_when_they_hav
     };
     let url = block_in_place(|| postgres.fresh_database());
     let folder = TempDir::new().unwrap();
-    // One key file that none of them finds there yet: on a shared disk, say.
+    // All nodes use one key file that does not exist yet, for example on a shared disk.
     let serve = || {
         let line = bookguard(format!("serve --listen 127.0.0.1:0 --db {url}"));
         Serving::of(line.in_folder(folder.path()))
@@ -220,7 +220,7 @@ async fn a_node_that_finds_a_log_begun_in_the_same_moment_finds_the_key_it_was_b
     );
     std::fs::rename(&key, &aside).unwrap();
 
-    // The node comes as far as the question whether there is a log; the answer and the key come later, key first.
+    // The node gets as far as asking whether there is a log. The key appears first, and the answer after it.
     let lock = "LOCK TABLE head IN ACCESS EXCLUSIVE MODE";
     let held = block_in_place(|| postgres.hold(database_of(&url), lock));
     let appears = async {

@@ -1,10 +1,10 @@
 //! Layers point one way: a module may import modules of the lines above its own, and none of its own line.
 //!
-//! Only files of one folder that are named together may import each other. A new module has to be added to a line.
+//! Only files of one folder that are named together may import each other. A new module must be added to a line.
 
 use super::sources;
 
-/// A crate's modules from the ground up. Those of the folders named here are told apart by file.
+/// A crate's modules, lowest layer first. In `folders`, each file is a module of its own.
 struct Layers {
     package: &'static str,
     folders: &'static [&'static str],
@@ -15,7 +15,7 @@ const CORE: Layers = Layers {
     package: "bookguard-core",
     folders: &["engine", "features"],
     lines: &[
-        // Pure: nouns, policies, the ledger's bytes, packets, signatures.
+        // Pure: identifiers and values, policies, the ledger's bytes, packets, signatures.
         &["limits", "text"],
         &["model"],
         &["error", "ledger"],
@@ -33,7 +33,7 @@ const CORE: Layers = Layers {
             "seal",
         ],
         &["log"],
-        // What a batch asks, sees and causes, and the store that loads and writes it.
+        // A batch's questions, data and effects, and the store that loads and writes them.
         &["engine/batch engine/change engine/command engine/needs"],
         &[
             "engine/answers",
@@ -106,12 +106,12 @@ const CLI: Layers = Layers {
     ],
 };
 
-/// What these may import, and nothing else of the crate: nothing in here does I/O.
+/// The pure modules: they do no I/O, and may import nothing of the crate but each other.
 const PURE: [&str; 9] = [
     "error", "evidence", "input", "ledger", "limits", "model", "policy", "text", "webhook",
 ];
 
-/// What no rule may know: clocks, dice, and everything that does I/O.
+/// Modules that no rule may import: clocks, randomness, and everything that does I/O.
 const FORBIDDEN_IN_RULES: [&str; 7] = [
     "clock",
     "entropy",
@@ -122,7 +122,7 @@ const FORBIDDEN_IN_RULES: [&str; 7] = [
     "engine/writer",
 ];
 
-/// How I/O, clocks, dice and waiting are spelt.
+/// Paths that mean I/O, clocks, randomness or waiting.
 const IO: [&str; 12] = [
     "std::env",
     "std::fs",
@@ -139,7 +139,7 @@ const IO: [&str; 12] = [
 ];
 
 impl Layers {
-    /// Each file with its module and the modules it imports.
+    /// Returns each file with its module and the modules it imports.
     fn imports(&self) -> Vec<(String, String, Vec<String>)> {
         let files = sources(self.package).into_iter();
         let files = files.filter(|(file, _)| file != "lib.rs");
@@ -151,7 +151,7 @@ impl Layers {
         found.collect()
     }
 
-    /// The module of the table that a path belongs to; none for a file that only names those of its folder.
+    /// Returns the module of the table that a path belongs to; `None` for a file that only declares a folder's modules.
     fn module(&self, path: &str) -> Option<String> {
         let mut parts = path.split('/');
         let first = parts.next()?;
@@ -162,7 +162,7 @@ impl Layers {
     }
 
     fn imported(&self, file: &str, text: &str) -> Vec<String> {
-        // Beside a file of such a folder, `super` is the folder.
+        // In a file directly below such a folder, `super` is the folder.
         let folder = file
             .split_once('/')
             .filter(|(folder, rest)| self.folders.contains(folder) && !rest.contains('/'));
@@ -186,7 +186,7 @@ impl Layers {
         modules
     }
 
-    /// Line and group of a module.
+    /// Returns the line and group of a module.
     fn place(&self, module: &str) -> (usize, usize) {
         let mut groups = self.lines.iter().enumerate().flat_map(|(line, groups)| {
             groups

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::sources;
 
-/// The tags of ids are named after the things they identify.
+/// The tags of ids have the names of the types they identify.
 const TAGS: &str = "bookguard-core/model/id.rs";
 
-/// The name of a type that a line declares for use beyond its folder.
+/// Returns the name of a type that a line declares for use beyond its folder.
 fn declared(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let line = line

@@ -1,11 +1,11 @@
-//! Checks the steps of "Add an operation": each operation of the core is served, has a command, a place in the documents,
-//! and a tool or a reason to have none.
+//! Checks the steps of "Add an operation": each operation of the core is served, has a command and a place in the documents,
+//! and has a tool or a reason not to.
 
 use std::fs;
 
 use super::{files, repository, sources};
 
-/// Operations that no model is offered, and why.
+/// Operations without a tool, and why.
 const NO_TOOL: [(&str, &[&str]); 5] = [
     (
         "credentials and whom they let in are a person's to decide",
@@ -62,8 +62,8 @@ const NO_TOOL: [(&str, &[&str]); 5] = [
     ),
 ];
 
-/// Operations whose paths no page names: they list or read what a page explains, or its command is explained in its place. The
-/// interface document and the page of commands have them.
+/// Operations whose paths no page names: they list or read what a page explains, or the page explains their command instead.
+/// They are in the interface document and on the page of commands.
 const NO_PAGE: [&str; 8] = [
     "getResolution",
     "listBookingWebhookEvents",
@@ -82,7 +82,7 @@ struct Declared {
     is_administrators: bool,
 }
 
-/// Every operation, as its declaration says.
+/// Returns every operation as declared.
 fn operations() -> Vec<Declared> {
     let mut found = Vec::new();
     for (file, text) in sources("bookguard-core") {
@@ -110,7 +110,7 @@ fn operations() -> Vec<Declared> {
     found
 }
 
-/// Whether a text has the path, with anything where it has a parameter.
+/// Returns whether a text names the path, with any text in place of its parameters.
 fn names_path(text: &str, path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     text.split(|c: char| c.is_whitespace() || "`'\"()<>|,?".contains(c))

@@ -2,7 +2,7 @@
 
 use super::sources;
 
-/// The public modules of a crate's root, with the feature that shows them.
+/// Returns the public modules of a crate's root, each with the feature that enables it.
 fn public_modules(package: &str) -> Vec<(String, Option<String>)> {
     let root = &sources(package)["lib.rs"];
     let mut found = Vec::new();

@@ -15,11 +15,11 @@ const LIMITS: Connections = Connections {
     reserve: 8,
 };
 
-/// A server with little room, on an engine: who may connect is not a matter of the database.
+/// Starts a server with low connection limits. The database does not matter here, so it runs on SQLite only.
 async fn crowded() -> (TestServer, SocketAddr) {
     let server = TestServer::with(Engine::Sqlite, |config| Config {
         connections: Some(LIMITS),
-        // Of the addresses of this machine these are the proxies.
+        // The upper half of 127.0.0.0/24 are trusted proxies.
         trusted_proxies: trusting("127.0.0.128/25"),
         registrations_per_minute: 2,
         ..config
@@ -37,7 +37,7 @@ fn trusting(subnet: &str) -> TrustedProxies {
     settings.resolve().unwrap().trusted_proxies
 }
 
-/// A connection from 127.0.0.`n` on which a request was answered, so that the server knows it.
+/// Returns a connection from 127.0.0.`n` that has had one answer, so that the server has accepted it.
 async fn known(n: u8, addr: SocketAddr) -> Raw {
     let mut raw = Raw::connect_from([127, 0, 0, n].into(), addr).await;
     assert_eq!(ask(&mut raw, "/v1/health").await.status, 200);
@@ -50,7 +50,7 @@ async fn ask(raw: &mut Raw, path: &str) -> RawReply {
     raw.reply(false).await
 }
 
-/// Sends a request without its body. When the body is asked for, the request is in progress.
+/// Sends a request without its body, which is in progress once the server asks for the body.
 async fn begin(raw: &mut Raw, body: &str) {
     let length = body.len();
     raw.send(format!(
@@ -72,7 +72,7 @@ async fn idle_connections_of_one_address_keep_nobody_out() {
     for n in 2..6 {
         others.push(known(n, addr).await);
     }
-    // Its own made room for it, the oldest first, and those of nobody else.
+    // The address made room with its own oldest connections, not with anybody else's.
     for (index, raw) in idle.iter_mut().enumerate() {
         if index < 16 {
             assert!(raw.closed().await, "{index}");
@@ -94,10 +94,10 @@ async fn a_full_server_closes_the_longest_idle_connection_and_no_request() {
     let mut waiting = Vec::new();
     for n in 2..9 {
         waiting.push(known(n, addr).await);
-        // Times are in milliseconds.
+        // The server orders idle connections by the millisecond.
         tokio::time::sleep(std::time::Duration::from_millis(3)).await;
     }
-    // Whoever asks again has not waited.
+    // A new request ends a connection's idle time.
     assert_eq!(ask(&mut waiting[0], "/v1/health").await.status, 200);
     let mut newcomer = known(20, addr).await;
     assert!(waiting[1].closed().await);
@@ -131,16 +131,16 @@ async fn the_health_check_is_answered_under_full_load() {
     );
     assert!(refused.header("retry-after").is_some() && refused.header("x-request-id").is_some());
     assert!(raw.closed().await);
-    // Who holds the reserve without a word makes room there.
+    // Silent connections in the reserve are closed to make room there.
     let mut silent = Vec::new();
     for n in 40..60 {
         silent.push(Raw::connect_from([127, 0, 0, n].into(), addr).await);
     }
     known(60, addr).await;
-    // Nobody's request was lost by it.
+    // No request in progress was lost.
     for (index, raw) in busy.iter_mut().enumerate() {
         raw.send(&body).await;
-        // Two a minute may register from one address, and each did it from its own.
+        // Each request comes from its own address, so the limit of two registrations a minute does not apply.
         assert_eq!(raw.reply(false).await.status, 201, "{index}");
     }
     known(61, addr).await;
@@ -176,7 +176,7 @@ async fn clients_named_by_a_trusted_proxy_have_their_own_limits() {
         (200, "x-forwarded-for: 203.0.113.1\r\n", 201),
         (200, "x-forwarded-for: 203.0.113.1\r\n", 201),
         (200, "x-forwarded-for: 203.0.113.1\r\n", 429),
-        // The client's own word before the proxy's changes nothing, nor another proxy, nor a port.
+        // Entries that the client sent before the proxy's, a second proxy, and a port change nothing.
         (200, "x-forwarded-for: 203.0.113.9, 203.0.113.1\r\n", 429),
         (
             201,
@@ -184,7 +184,7 @@ async fn clients_named_by_a_trusted_proxy_have_their_own_limits() {
             429,
         ),
         (200, "x-forwarded-for: 203.0.113.2\r\n", 201),
-        // The subscriber of an IPv6 address is its /64.
+        // IPv6 addresses are counted by their /64.
         (200, "x-forwarded-for: 2001:db8::1\r\n", 201),
         (200, "x-forwarded-for: 2001:db8::2\r\n", 201),
         (200, "x-forwarded-for: 2001:db8::3\r\n", 429),

@@ -1,4 +1,4 @@
-//! HTTP itself, byte by byte: unusual messages work, wrong ones are refused, and the server keeps running.
+//! HTTP itself, byte by byte: unusual messages work, malformed ones are refused, and the server keeps running.
 
 use std::net::SocketAddr;
 
@@ -21,7 +21,7 @@ impl Fixture {
         Self { server, acme, addr }
     }
 
-    /// A request with the key and these lines, and this behind its head.
+    /// Returns a request with the key, these header lines, and this body.
     fn request(&self, line: &str, headers: &str, body: &str) -> String {
         let key = &self.acme.key;
         format!("{line} HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\n{headers}\r\n{body}")
@@ -89,7 +89,7 @@ async fn a_head_is_the_get_without_its_body() {
             for name in ["content-type", "content-length", "etag"] {
                 assert_eq!(head.header(name), get.header(name), "{path}: {name}");
             }
-            // The next answer on the connection begins where a body would have stood.
+            // The next answer on the connection follows directly, where a body would have been.
             raw.send(fixture.request("GET /v1/partners/me", "", ""))
                 .await;
             assert_eq!(
@@ -115,7 +115,7 @@ async fn bodies_may_come_in_chunks() {
         );
         let reply = fixture.ask("POST /v1/bookings", &chunked, &chunks).await;
         assert_eq!(reply.status, 201, "{reply:?}");
-        // Byte by byte, as slow clients send.
+        // Byte by byte, like a slow client.
         let mut raw = Raw::connect(fixture.addr).await;
         for byte in fixture
             .request("POST /v1/bookings", &chunked, &chunks)
@@ -124,7 +124,7 @@ async fn bodies_may_come_in_chunks() {
             raw.send([*byte]).await;
         }
         assert_eq!(raw.reply(false).await.status, 201);
-        // Too much, although it never says how much.
+        // Too large, although no length is announced.
         let chunk = format!("{:x}\r\n{}\r\n", 8192, " ".repeat(8192));
         let endless = format!("{}0\r\n\r\n", chunk.repeat(9));
         let reply = fixture.ask("POST /v1/bookings", &chunked, &endless).await;
@@ -206,7 +206,7 @@ async fn a_body_that_ends_early_writes_nothing() {
                 (400, "body_incomplete")
             );
         }
-        // And one that vanishes without a word.
+        // A client that closes its connection in the middle of the body.
         let mut raw = Raw::connect(fixture.addr).await;
         raw.send(fixture.request(
             "POST /v1/bookings",
@@ -275,7 +275,8 @@ async fn lengths_that_contradict_each_other_smuggle_nothing() {
             .await;
         let first = raw.reply(false).await;
         assert_eq!(first.status, 400, "the chunks count: an empty body");
-        // What follows the last chunk is a request of its own or the end of the connection, never part of the first.
+        // What follows the last chunk is a request of its own or is cut off with the connection. It is never part of the first
+        // request.
         if !raw.closed().await {
             assert_eq!(raw.reply(false).await.status, 201);
         }
@@ -336,13 +337,13 @@ async fn what_is_no_http_is_refused_and_the_server_goes_on() {
             }
             assert!(raw.closed().await, "{shown:?}");
         }
-        // Also where another request was answered on the connection before.
+        // The same after another request on the connection.
         let mut raw = Raw::connect(fixture.addr).await;
         raw.send(fixture.request("GET /v1/health", "", "")).await;
         assert_eq!(raw.reply(false).await.status, 200);
         raw.send("hello\r\n\r\n").await;
         assert_eq!(code(&raw.reply(false).await), "malformed_request");
-        // HTTP/2 is the proxy's in front; who begins with it finds the connection closed.
+        // HTTP/2 is left to the proxy in front: a connection that begins with it is closed.
         let mut raw = Raw::connect(fixture.addr).await;
         raw.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
         assert!(raw.closed().await);
@@ -388,7 +389,7 @@ async fn paths_that_do_not_decode_name_nothing() {
             let reply = fixture.ask(&format!("GET /v1/bookings/{id}"), "", "").await;
             assert_eq!((reply.status, &reply.body), (404, &unknown.body), "{id}");
         }
-        // The same id in other spelling is the same id.
+        // An id in another percent-encoding is the same id.
         let spelled = format!("GET /v1/bookings/%62{}", &booking[1..]);
         assert_eq!(fixture.ask(&spelled, "", "").await.status, 200);
         for path in [
@@ -481,7 +482,7 @@ async fn a_caller_s_request_id_is_kept_when_it_is_a_sane_one() {
             let id = reply.header("x-request-id").unwrap();
             assert!(id.starts_with("req_") && id.len() == 36, "{id}");
         }
-        // A line break ends the header: what follows is the caller's own header and comes back nowhere.
+        // A line break ends the header: what follows is a header of its own, and no answer repeats it.
         let reply = fixture
             .ask("GET /v1/health", "x-request-id: a\r\nx-evil: b\r\n", "")
             .await;
@@ -507,7 +508,7 @@ async fn requests_follow_each_other_on_one_connection_also_after_a_refusal() {
             fixture.request("POST /v1/bookings", &headers, body)
         };
         let mut raw = Raw::connect(fixture.addr).await;
-        // Sent before any is answered.
+        // All requests are sent before the first is answered.
         let requests = [
             post(&body),
             post("{"),
@@ -691,7 +692,7 @@ async fn refusals_are_problems_for_whom_asks_for_problems() {
         let reply = exchange(fixture.addr, stranger).await;
         assert_eq!((reply.status, code(&reply).as_str()), (401, "unauthorized"));
         assert_eq!(reply.json()["message"], "Missing or invalid x-api-key");
-        // What is not a refusal is JSON, also for whom asks for problems alone.
+        // Answers that are not errors are JSON, even for clients that accept only problem documents.
         let reply = fixture
             .ask(
                 "GET /v1/bookings",

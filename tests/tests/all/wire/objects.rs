@@ -1,11 +1,11 @@
-//! Bodies that are not JSON objects; and that each operation with a body reads it by its declaration.
+//! Bodies that are not JSON objects are refused, and each operation with a body reads it by its declaration.
 
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::test_server::TestServer;
 
 use crate::wire::world::{World, documented};
 
-/// The bytes of a line in which `\x00`, `\n` and `\\` stand for what cannot be seen.
+/// Decodes a line in which `\x00`, `\n` and `\\` stand for bytes that cannot be seen.
 fn unescaped(line: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = line.as_bytes();
@@ -60,7 +60,7 @@ async fn every_operation_with_a_body_reads_it_by_its_declaration() {
             .iter()
             .filter(|operation| operation.body.is_some())
         {
-            // A check answers whatever is JSON.
+            // A check of a policy answers 200 for any JSON.
             if operation.id == "validatePolicy" {
                 continue;
             }
@@ -68,7 +68,7 @@ async fn every_operation_with_a_body_reads_it_by_its_declaration() {
             let send = |body: String| world.acme.send_json(&operation.method, &path, body);
             send("{".to_owned()).await.refused(400, "invalid_json");
             send("[]".to_owned()).await.refused(400, "wrong_type");
-            // A bomb that is JSON after all is read without being built.
+            // Valid JSON that is deeply nested is read without being built in memory.
             let bomb = format!(
                 "{{\"metadata\":{}1{}}}",
                 "[".repeat(30_000),

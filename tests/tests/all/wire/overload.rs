@@ -1,4 +1,4 @@
-//! Overload: rate limits that pass with time, and a writer with more work than it accepts.
+//! Overload: rate limits that recover with time, and a writer with more work than it accepts.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ async fn a_partner_that_asks_too_often_waits_whatever_key_it_shows_and_others_do
             let refused = acme.with_key(key).get("/v1/partners/me").await;
             assert_eq!(refused.status, 429, "another key is no other partner");
         }
-        // Open routes are not its business.
+        // Open routes are not limited by key.
         acme.get("/v1/health").await.ok(200);
         server.advance(500);
         acme.get("/v1/partners/me").await.ok(200);
@@ -105,14 +105,14 @@ async fn registrations_are_rationed_by_address() {
 async fn a_full_inbox_is_503_busy_and_nothing_is_half_done() {
     on_every_engine(async |engine| {
         let (server, acme) = TestServer::with_partner(engine).await;
-        // Whoever holds the write turn keeps the writer from its inbox.
+        // While this test holds the write turn, the writer takes no more batches from its inbox.
         let turn = server.database().hold_turn();
         let service = Arc::clone(server.running().service());
         assert_eq!(fill(&service), "busy");
         let refused = acme.post("/v1/bookings", &samples::booking()).await;
         refused.refused(503, "busy");
         assert_eq!(refused.header("retry-after"), Some("1"));
-        // Reads go on.
+        // Reads still work.
         acme.get("/v1/bookings").await.ok(200);
         drop(turn);
         drop(service);
@@ -127,8 +127,8 @@ async fn a_full_inbox_is_503_busy_and_nothing_is_half_done() {
     .await;
 }
 
-/// Hands over commands until the inbox stays full; the refusal's code. It is full for good once the writer has taken its
-/// batch, and then there were more commands than fit into the inbox.
+/// Submits commands until the inbox stays full, and returns the refusal's code. The inbox stays full only after the writer
+/// has taken its batch, so more commands than the inbox holds are accepted first.
 fn fill(service: &bookguard_core::service::Service) -> String {
     let (mut accepted, mut refusals) = (0, 0);
     loop {

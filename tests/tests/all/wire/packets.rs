@@ -10,7 +10,7 @@ use bookguard_tests::test_server::TestServer;
 use bookguard_tests::waiting::until;
 use serde_json::json;
 
-/// Asks for a packet, of which the caller has kept the one with this tag.
+/// Requests a packet with `If-None-Match` set to this tag.
 async fn ask(caller: &Caller, booking: &str, tag: &str) -> Reply {
     let path = format!("/v1/bookings/{booking}/evidence");
     let request = caller.request("GET", &path);
@@ -30,7 +30,7 @@ async fn a_packet_is_the_one_made_before_until_something_happens_to_its_booking(
         let first = ask(&acme.caller, &booking, "\"none\"").await;
         let mut last = tag(&first);
         assert!(last.starts_with("W/\""), "{last}");
-        // What happens elsewhere, and time alone, change nothing.
+        // Other bookings and a short time change nothing.
         server.advance(1_000);
         acme.book().await;
         let again = ask(&acme.caller, &booking, "\"none\"").await;
@@ -38,13 +38,13 @@ async fn a_packet_is_the_one_made_before_until_something_happens_to_its_booking(
         let kept = ask(&acme.caller, &booking, &last).await;
         assert_eq!((kept.status, kept.header("etag")), (304, Some(&*last)));
         assert!(kept.body.is_empty());
-        // For so long; then it says of a later time what it said before.
+        // After [`PACKET_KEPT_MS`] a packet with the same contents is made again, with a later `createdAt`.
         server.advance(PACKET_KEPT_MS);
         let later = ask(&acme.caller, &booking, "\"none\"").await;
         assert_eq!(tag(&later), last);
         assert_ne!(later.json()["createdAt"], first.json()["createdAt"]);
         assert_eq!(later.json().list("entries").len(), 1);
-        // Each entry counts at once.
+        // Each new entry changes the tag at once.
         acme.protect(&booking).await;
         let protected = ask(&acme.caller, &booking, &last).await;
         assert_ne!(tag(&protected), last);
@@ -55,11 +55,11 @@ async fn a_packet_is_the_one_made_before_until_something_happens_to_its_booking(
         let moved = ask(&acme.caller, &booking, &last).await;
         assert_eq!(moved.json().list("entries").len(), 3);
         last = tag(&moved);
-        // What a cancellation would come to is another thing on another day.
+        // The result that a cancellation would have today differs six years later.
         server.advance(6 * 365 * 86_400_000);
         let past = ask(&acme.caller, &booking, &last).await;
         assert_ne!(tag(&past), last);
-        // What is another partner's has no tag to be known.
+        // A tag does not reveal another partner's booking.
         let other = server.partner("Other").await;
         assert_eq!(ask(&other.caller, &booking, "*").await.status, 404);
     })
@@ -79,7 +79,7 @@ async fn a_packet_tells_of_every_attempt_there_was_when_it_was_asked_for() {
             (attempted(&reply) == 1).then_some(reply)
         })
         .await;
-        // Nothing but the address changes.
+        // Only the address changes.
         let moved = json!({"url": format!("{}/elsewhere", receiver.url())});
         acme.change_endpoint(&endpoint, moved).await;
         let elsewhere = ask(&acme.caller, &booking, &tag(&failed)).await;

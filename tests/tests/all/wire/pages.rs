@@ -14,7 +14,7 @@ const TEXT: &str = "text/plain; charset=utf-8";
 const CARD: &str = "application/mcp-server-card+json";
 const PUBLIC: &str = "https://bookings.example.com/base";
 
-/// Every path of this kind that is always there, and its media type.
+/// Every such path that is always served, with its media type.
 const DOCUMENTS: [(&str, &str); 17] = [
     ("/", "application/json"),
     ("/start.css", "text/css; charset=utf-8"),
@@ -44,7 +44,7 @@ const DOCUMENTS: [(&str, &str); 17] = [
     ),
 ];
 
-/// A server with a public address that is not its own.
+/// Starts a server whose public address differs from the one it listens on.
 async fn published(
     engine: bookguard_tests::engine::Engine,
     base: &str,
@@ -168,7 +168,7 @@ async fn people_get_a_page_at_the_root_and_programs_json() {
                 );
             }
         }
-        // The page's tag is not the JSON's.
+        // The page and the JSON at the same path have different tags.
         let tag = page.header("etag").unwrap();
         let other = asked(&caller, "GET", "/", &[("if-none-match", tag)]).await;
         assert_eq!(other.status, 200);
@@ -326,7 +326,7 @@ async fn the_card_is_the_same_in_every_place_and_every_page_may_read_it() {
         let card: Value = serde_json::from_slice(cards.iter().next().unwrap()).unwrap();
         assert_eq!(card["name"], "com.example.bookings/bookguard");
         assert_eq!(card["remotes"][0]["url"], format!("{PUBLIC}/mcp"));
-        // What is not for every page is for none but the server's own.
+        // All other paths are closed to pages of other sites.
         for path in ["/", "/openapi.json", "/docs", "/v1/health"] {
             let reply = asked(
                 &caller,

@@ -1,5 +1,5 @@
 //! Refusals of invalid policies wherever they are sent, of invalid ids, and of decisions that a partner cannot make. The
-//! faults of a policy are in a table, `fields/Policy.txt`.
+//! faults of a policy are listed in `fields/Policy.txt`.
 
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
@@ -37,12 +37,12 @@ async fn an_invalid_policy_is_refused_with_place_and_fix_wherever_it_is_sent() {
 async fn what_is_no_policy_at_all_is_said_to_be_none() {
     on_every_engine(async |engine| {
         let (_server, acme) = TestServer::with_partner(engine).await;
-        // A megabyte is more than a request may be.
+        // A megabyte is more than a request may have.
         let mut large = samples::policy(0);
         large["name"] = "n".repeat(1024 * 1024).into();
         let reply = acme.put("/v1/policies/house", &large).await;
         reply.refused(413, "body_too_large");
-        // A check answers whatever is JSON.
+        // A check answers 200 for any JSON, and refuses only what is not JSON.
         for (body, code) in [("{", "invalid_json"), ("", "body_required")] {
             let reply = acme.post_text("/v1/policies/validate", body).await;
             reply.refused(400, code);
@@ -84,7 +84,7 @@ async fn a_check_shows_what_a_good_policy_says_and_its_hash() {
         }
         let firm = templates.iter().find(|t| t["policyId"] == "firm").unwrap();
         assert_eq!(firm["defaultFor"], json!(["*", "rental", "stay"]));
-        // A template is a good beginning, under a name of one's own.
+        // A template can be stored under a name of the partner's own.
         let mut mine = firm["policy"].clone();
         mine["policyId"] = "my-firm".into();
         assert_eq!(acme.put_policy("my-firm", &mine).await, 1);
@@ -122,19 +122,19 @@ async fn what_a_partner_cannot_decide_is_named() {
         )
         .await;
         assert_eq!(acme.get("/v1/partners/me").await.ok(200), before);
-        // A hundred and no more, however many requests it takes.
+        // A hundred defaults and no more, even across several requests.
         let hundred = (0..100).map(|n| (format!("t{n}"), json!("firm")));
         let hundred: serde_json::Map<String, Value> = hundred.collect();
         acme.decide(json!({ "defaultPolicies": hundred })).await;
         refused(default("one more", "firm"), "/defaultPolicies", "too_many").await;
-        // Nothing to change is not a fault.
+        // An empty change is accepted.
         let me = acme.decide(json!({})).await;
         assert_eq!(me["defaultPolicies"].as_object().unwrap().len(), 100);
     })
     .await;
 }
 
-/// Deadlines beyond the calendar's ends, on events at both: no panic, and an evaluation.
+/// Deadlines beyond both ends of the calendar give a refusal or an evaluation, never a panic.
 #[tokio::test]
 async fn the_longest_durations_meet_the_farthest_events() {
     on_every_engine(async |engine| {

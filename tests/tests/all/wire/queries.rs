@@ -129,7 +129,7 @@ async fn a_repetition_is_answered_with_the_same_bytes_for_a_day_and_happens_once
         let first = acme.post_once("/v1/bookings", "order-1", &body).await;
         first.ok(201);
         assert_eq!(first.header("idempotent-replayed"), None);
-        // Long after, and after a restart.
+        // Up to the end of the key's lifetime, and after a restart.
         server.advance(IDEMPOTENCY_TTL_MS);
         server.restart().await;
         let caller = acme.at(&server.running().url());
@@ -137,7 +137,7 @@ async fn a_repetition_is_answered_with_the_same_bytes_for_a_day_and_happens_once
         assert_eq!((again.status, &again.body), (201, &first.body));
         assert_eq!(again.header("idempotent-replayed"), Some("true"));
         assert_eq!(again.header("location"), first.header("location"));
-        // Same meaning in other bytes is another request: what was signed off is the bytes.
+        // The same JSON in other bytes is another request: requests are compared by their bytes.
         let spaced = format!(" {body}");
         let request = caller
             .request("POST", "/v1/bookings")
@@ -145,7 +145,7 @@ async fn a_repetition_is_answered_with_the_same_bytes_for_a_day_and_happens_once
             .header("idempotency-key", "order-1");
         let other = caller.send(request.body(spaced)).await;
         other.refused(422, "idempotency_key_reused");
-        // Another partner's key of the same name is another key.
+        // Keys of the same name of different partners are independent.
         let second = server.partner("Second").await;
         let theirs = second.post_once("/v1/bookings", "order-1", &body).await;
         assert_eq!(theirs.header("idempotent-replayed"), None);
@@ -193,7 +193,7 @@ async fn every_post_repeats_safely_and_refusals_are_not_remembered() {
             let reused = acme
                 .post_once("/v1/bookings", &key, &samples::booking())
                 .await;
-            // Registration is anybody's: its keys are kept by address.
+            // Registration is open to everybody, so its idempotency keys are kept by address.
             let expected = if path.ends_with("register") { 201 } else { 422 };
             assert_eq!(reused.status, expected, "{path}: {}", reused.text());
         }

@@ -1,5 +1,5 @@
-//! Operations that a booking's state or its rules forbid, over HTTP: the code, the place, and that nothing changed. Each
-//! rule has its table beside it, in `features/*/rule/tests.rs`; here is one case of each kind for each operation.
+//! Operations that a booking's state or a rule forbids, over HTTP: the code, the member at fault, and that nothing changed.
+//! The rules have tables in `features/*/rule/tests.rs`; here is one case of each kind for each operation.
 
 use bookguard_server::config::Config;
 use bookguard_tests::engine::{Engine, on_every_engine};
@@ -8,7 +8,7 @@ use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, TestServer};
 use serde_json::{Value, json};
 
-/// 2031-06-20T23:00:00Z: the sample booking's event starts.
+/// 2031-06-20T23:00:00Z: the start of the sample booking's event.
 const EVENT_MS: i64 = 1_939_762_800_000;
 const DAY_MS: i64 = 86_400_000;
 
@@ -19,7 +19,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// A booking under `firm`; without a policy of its own, another would have none.
+    /// A booking under `firm`; there are no default policies, so a booking that names none has none.
     async fn open(engine: Engine) -> Self {
         let server = TestServer::with(engine, |config| Config {
             library_policies: false,
@@ -35,7 +35,7 @@ impl Fixture {
         }
     }
 
-    /// What anybody can see of the booking and of the log.
+    /// Returns what can be seen of the booking and of the log.
     async fn seen(&self) -> (Value, Value, String) {
         let told = self
             .acme
@@ -45,7 +45,7 @@ impl Fixture {
         (self.acme.booking(&self.booking).await, told.json(), log)
     }
 
-    /// Refused with this status, code and place, and everything is as before; the refusal.
+    /// Asserts a refusal with this status, code and member, that nothing changed, and returns the refusal.
     async fn refused(
         &self,
         what: &str,
@@ -97,7 +97,7 @@ async fn a_cancellation_that_cannot_be_changes_nothing() {
             .await;
         let plain = samples::cancellation();
         let firm = std::mem::replace(&mut fixture.booking, fixture.acme.book().await);
-        // It has no policy, and so no text that could be shown either.
+        // Without a policy a booking has no terms to show either.
         let path = format!("/v1/bookings/{}/cancel", fixture.booking);
         let reply = fixture.acme.post(&path, &plain).await;
         reply.refused(400, "policy_missing");
@@ -164,7 +164,7 @@ async fn a_date_that_cannot_be_changes_nothing() {
                 "rescheduled_in_future",
                 "/at",
             ),
-            // The booking has only the offset of its former date, and clocks change.
+            // The booking knows only the offset of its former date, and offsets change with daylight saving time.
             (
                 "eventDate",
                 json!("2031-10-20T19:00:00"),

@@ -1,7 +1,7 @@
 //! Calls each operation of the interface document for each status that it documents.
 //!
-//! The document is the list. A new operation or status in it is called without further code; if the test cannot cause it,
-//! the test fails and says so.
+//! The operations and statuses are read from the document, so a new one is called without further code. If the test cannot
+//! cause a status, it fails and says so.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,10 +19,10 @@ use serde_json::json;
 use crate::wire::world::{Documented, World, ask, documented};
 
 const UNAUTHORIZED: &str = r#"{"error":"Unauthorized","message":"Missing or invalid x-api-key"}"#;
-/// More than a body may have.
+/// One byte more than a body may have.
 const TOO_LARGE: usize = 64 * 1024 + 1;
 
-/// Documented statuses that nothing outside can bring about, with the reason.
+/// Documented statuses that this test cannot cause from outside, with the reason.
 const OUT_OF_REACH: [(&str, u16, &str); 4] = [
     ("*", 500, "a fault of ours"),
     ("getLedgerKey", 503, "the key is in memory"),
@@ -30,7 +30,7 @@ const OUT_OF_REACH: [(&str, u16, &str); 4] = [
     ("protectBooking", 409, "asked for on its own below"),
 ];
 
-/// What one operation was seen to answer; each must be a JSON error unless it is a success.
+/// The statuses that one operation has answered. Each answer must be a JSON error unless it is a success.
 struct Seen<'o>(&'o Documented, BTreeSet<u16>);
 
 impl Seen<'_> {
@@ -46,7 +46,7 @@ impl Seen<'_> {
             let error = reply.json();
             let mut keys: Vec<&String> = error.as_object().unwrap().keys().collect();
             if status == 409 {
-                // What stands in the way may be shown.
+                // A conflict may also show what it conflicts with.
                 keys.retain(|key| {
                     !["resolutionId", "evaluation", "disclosureHash"].contains(&key.as_str())
                 });
@@ -71,7 +71,7 @@ impl Seen<'_> {
 async fn every_documented_status_is_answered_and_no_other() {
     on_every_engine(async |engine| {
         let world = World::new(engine).await;
-        // A log with something in it.
+        // Make the log non-empty.
         world.acme.book().await;
         let operations = documented();
         let mut missing = Vec::new();
@@ -96,7 +96,7 @@ async fn every_documented_status_is_answered_and_no_other() {
                     .map(|status| format!("{} {status}", operation.id)),
             );
         }
-        // Limits are another server's, so that they do not stand in the way above.
+        // Another test causes 429 and the 403 of a registration, on servers whose limits and modes would get in the way here.
         missing.retain(|one| !one.ends_with(" 429") && one != "registerPartner 403");
         assert!(missing.is_empty(), "documented and never seen: {missing:?}");
     })
@@ -109,7 +109,7 @@ fn out_of_reach(id: &str, status: u16) -> bool {
     reasons.next().is_some()
 }
 
-/// What is refused whatever the path names.
+/// Causes the refusals that do not depend on what the path names.
 async fn refusals(world: &World, seen: &mut Seen<'_>, path: &str) {
     let operation = seen.0;
     let acme = &world.acme.caller;
@@ -161,7 +161,7 @@ async fn refusals(world: &World, seen: &mut Seen<'_>, path: &str) {
         }
     }
     if operation.statuses.contains(&422) {
-        // Remembered for another request: of this caller, or of this network address.
+        // The key was used for another request by this caller, or from this network address for an open operation.
         let key = format!("once-{}", operation.id);
         let first = match operation.open {
             true => ("/v1/partners/register", samples::partner("Another")),
@@ -177,7 +177,7 @@ async fn refusals(world: &World, seen: &mut Seen<'_>, path: &str) {
     }
 }
 
-/// Unknown, another partner's and malformed ids answer with the same bytes.
+/// Asserts that unknown, malformed and other partners' ids are answered with the same bytes.
 async fn unknown(world: &World, seen: &mut Seen<'_>) {
     let operation = seen.0;
     let foreign = world.path(operation, &world.other).await;
@@ -217,13 +217,13 @@ async fn unknown(world: &World, seen: &mut Seen<'_>) {
     assert_eq!(answers.len(), 1, "{}: {answers:?}", operation.path);
 }
 
-/// What the state of things forbids.
+/// Causes the refusals that depend on the state of what is named.
 async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
     let operation = seen.0;
     let filler = world.server.partner("Full").await;
     match operation.id.as_str() {
         "createApiKey" => {
-            // One came with the registration.
+            // The registration made the first key.
             for _ in 1..100 {
                 let made = filler.post("/v1/api-keys", &json!({})).await;
                 assert_eq!(made.status, 201, "{}", made.text());
@@ -361,16 +361,16 @@ async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
     }
 }
 
-/// While the store does not answer: every table is somewhere else. Afterwards everything is as before.
+/// Makes the store fail by renaming every table, and restores it afterwards.
 async fn unavailable(world: &World, seen: &mut Seen<'_>, path: &str) {
     let operation = seen.0;
     if !operation.statuses.contains(&503) || out_of_reach(&operation.id, 503) {
         return;
     }
-    // The key is known from here on for a while, so that it is the operation that meets the store.
+    // This caches the key, so that the operation itself is the first to reach the store.
     world.acme.get("/v1/partners/me").await.ok(200);
     let caller = match operation.id.as_str() {
-        // These ask the store nothing but whose key it is.
+        // These use the store only to look up the key.
         "validatePolicy" | "listPolicyTemplates" => world.acme.scoped(&["policies:*"]).await,
         _ => world.acme.caller.clone(),
     };
@@ -386,7 +386,7 @@ async fn unavailable(world: &World, seen: &mut Seen<'_>, path: &str) {
 
 fn rename_tables(database: &TestDatabase, from: &str, to: &str) {
     let mut names = database.tables();
-    // The head is every writer's first, so that nobody holds another table while waiting for this one.
+    // Every writer locks the head first, so renaming it first means that no other table is held while this waits.
     names.sort_by_key(|name| !name.ends_with("head"));
     assert!(names.len() > 10);
     let rename = names.iter().map(|name| {
@@ -404,7 +404,7 @@ async fn success(world: &World, seen: &mut Seen<'_>, path: &str) {
     assert!((200..300).contains(&status));
     seen.see(&reply, status);
     if matches!(status, 201 | 202) {
-        // What was made and can be fetched is where the answer says it is.
+        // If the answer has a location, the new object can be read there.
         if let Some(location) = reply.header("location") {
             acme.get(location).await.ok(200);
         }

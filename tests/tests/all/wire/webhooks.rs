@@ -18,14 +18,14 @@ async fn every_documented_webhook_is_sent_as_it_is_documented() {
         let endpoint = acme.endpoint(&receiver.url()).await;
         let path = format!("/v1/webhook-endpoints/{endpoint}/test");
         acme.post_nothing(&path).await.ok(200);
-        // Two resolutions: one that a person has to decide, and the one that stands in its place.
+        // Two resolutions: a pending one that a person must decide, and the decided one that replaces it.
         let resolution = acme.leave_open().await;
         let path = format!("/v1/resolutions/{resolution}/decide");
         acme.post(&path, &samples::decision()).await.ok(201);
         let booking = acme.book().await;
         acme.protect(&booking).await;
         acme.cancel(&booking, &samples::cancellation()).await;
-        // While a secret is replaced there are two signatures.
+        // While a secret is being replaced there are two signatures.
         let rotation = json!({"overlapSeconds": 3600});
         acme.post("/v1/partners/me/rotate-secret", &rotation)
             .await

@@ -18,7 +18,7 @@ pub(crate) struct Documented {
     pub(crate) path: String,
     pub(crate) statuses: BTreeSet<u16>,
     pub(crate) open: bool,
-    /// Such a body, if it takes one.
+    /// An example of its body, if it has one.
     pub(crate) body: Option<Value>,
     pub(crate) body_required: bool,
 }
@@ -45,13 +45,13 @@ pub(crate) fn documented() -> Vec<Documented> {
     operations
 }
 
-/// A server with two partners, and something of everything.
+/// A server with two partners, on which an object for any operation can be made.
 pub(crate) struct World {
     pub(crate) server: TestServer,
     pub(crate) acme: Partner,
     pub(crate) other: Partner,
     receiver: Receiver,
-    /// Things made so far whose names differ by a number.
+    /// Counter that makes names unique.
     numbers: AtomicUsize,
 }
 
@@ -69,7 +69,7 @@ impl World {
         }
     }
 
-    /// The path with its parameter naming something fresh that is `partner`'s.
+    /// Returns the path, with its parameter replaced by the id of a new object of `partner`'s.
     pub(crate) async fn path(&self, operation: &Documented, partner: &Partner) -> String {
         let Some((before, rest)) = operation.path.split_once('{') else {
             return operation.path.clone();
@@ -110,7 +110,7 @@ impl World {
         format!("{before}{value}{after}")
     }
 
-    /// An event whose only delivery failed and waits for its next attempt.
+    /// Returns an event whose only delivery failed and waits for its next attempt.
     async fn failed_event(&self, partner: &Partner) -> String {
         self.receiver.answer(Answer::Status(500));
         let n = self.numbers.fetch_add(1, Ordering::Relaxed);
@@ -123,7 +123,7 @@ impl World {
         });
         let event = event.await;
         self.receiver.answer(Answer::Status(200));
-        // The delivery goes on to its endpoint only while that exists; tests of retries need it.
+        // Tests of retries use Acme's events, so its endpoint stays: a delivery is retried only while its endpoint exists.
         if partner.id != self.acme.id {
             partner.delete_endpoint(&endpoint).await;
         }
@@ -141,7 +141,7 @@ impl World {
     }
 }
 
-/// The body a request of this operation needs, if it takes one.
+/// Returns the body that a request of this operation needs, if any.
 fn body(operation: &Documented) -> Option<Value> {
     operation
         .body
@@ -164,7 +164,7 @@ fn body(operation: &Documented) -> Option<Value> {
         })
 }
 
-/// An acceptance of the booking's own text, or of none where the caller may not see it.
+/// Returns an acceptance of the booking's current text, or of an unknown text if the caller may not see the booking.
 async fn acceptance(caller: &Caller, path: &str) -> Value {
     let disclosure = path.replace("/acceptances", "/disclosure");
     let disclosure = caller.get(disclosure.split('?').next().unwrap()).await;
