@@ -243,7 +243,7 @@ fn party(form: &mut Form<'_, '_>) -> Option<Party> {
 const EVENT_DATE: &str = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])([Tt]([01][0-9]|2[0-3]):[0-5][0-9]\
                           (:([0-5][0-9]|60)(\\.[0-9]{1,9})?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])?)?)?$";
 
-pub(in crate::features) fn event_date(v: &mut Value<'_, '_>) -> Option<EventDate> {
+pub(crate) fn event_date(v: &mut Value<'_, '_>) -> Option<EventDate> {
     let text = v.pattern(EVENT_DATE).string()?;
     EventDate::parse(&text).or_else(|| {
         v.fault(
@@ -268,7 +268,7 @@ fn currency(v: &mut Value<'_, '_>) -> Option<Currency> {
 }
 
 /// Reads the digits of an amount of money.
-pub(in crate::features) fn decimal<'a>(v: &mut Value<'a, '_>) -> Option<&'a str> {
+pub(crate) fn decimal<'a>(v: &mut Value<'a, '_>) -> Option<&'a str> {
     v.example(1200.5)
         .describe(|draft| {
             draft.set("minimum", 0);

@@ -99,7 +99,7 @@ fn operations() -> Vec<Declared> {
                 id: said("id: \""),
                 path: said("path: \""),
                 is_administrators: declaration
-                    .split("status:")
+                    .split("tag:")
                     .next()
                     .unwrap()
                     .contains("Access::Administrator"),
