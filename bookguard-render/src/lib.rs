@@ -1,0 +1,3 @@
+//! Evidence packets for people: pure functions from a signed packet to a page and two PDFs.
+//!
+//! Nothing here decides what a packet says: the sentences are those of its `summary`. The same packet gives the same bytes.
