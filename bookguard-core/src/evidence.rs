@@ -6,6 +6,7 @@
 //!          the facts with more members                 verify   packet + key → report
 //! frozen   the canonical text of a booking's terms     packet   the signed document
 //! entry    a leaf as stored                            continuation  how a log continues after a loss
+//! scan     packet + log → entries that the packet lacks
 //! ```
 //!
 //! All of it is pure, and [`verify()`] needs nothing but this crate's default features, the packet's bytes and the
@@ -33,6 +34,7 @@ mod openapi;
 pub(crate) mod packet;
 pub(crate) mod report;
 pub(crate) mod reschedule;
+mod scan;
 pub(crate) mod state;
 pub(crate) mod summary;
 pub(crate) mod verify;
@@ -52,6 +54,7 @@ pub use packet::{PACKET_TYPE, Packet, SealedPacket};
 pub use report::{Check, Report};
 #[doc(hidden)]
 pub use reschedule::{RescheduleFact, TermsVersion};
+pub use scan::{LogEntry, LogReport, Scan, ScanError, Timeline};
 #[doc(hidden)]
 pub use state::BookingState;
-pub use verify::verify;
+pub use verify::{verify, verify_timeline};
