@@ -6,6 +6,7 @@
 //!          the facts with more members                 verify   packet + key → report
 //! frozen   the canonical text of a booking's terms     packet   the signed document
 //! entry    a leaf as stored                            continuation  how a log continues after a loss
+//! statement  what is signed of a packet               timeline  two packets compared
 //! scan     packet + log → entries that the packet lacks
 //! ```
 //!
@@ -36,7 +37,9 @@ pub(crate) mod report;
 pub(crate) mod reschedule;
 mod scan;
 pub(crate) mod state;
+pub(crate) mod statement;
 pub(crate) mod summary;
+mod timeline;
 pub(crate) mod verify;
 
 #[doc(hidden)]
@@ -54,7 +57,9 @@ pub use packet::{PACKET_TYPE, Packet, SealedPacket};
 pub use report::{Check, Report};
 #[doc(hidden)]
 pub use reschedule::{RescheduleFact, TermsVersion};
-pub use scan::{LogEntry, LogReport, Scan, ScanError, Timeline};
+pub use scan::{LogEntry, LogReport, Scan, ScanError};
 #[doc(hidden)]
 pub use state::BookingState;
+pub use statement::Statement;
+pub use timeline::{Account, Comparison, Timeline, Verdict, compare};
 pub use verify::{verify, verify_timeline};

@@ -19,7 +19,10 @@ use crate::output::table::Style;
 use crate::settings::environment;
 use crate::text::plain;
 
+mod contradict;
 mod log;
+
+pub(super) use contradict::contradict_command;
 
 /// One check, as both commands show it.
 #[derive(Serialize)]
@@ -68,10 +71,7 @@ pub(super) fn packet_command() -> CliCommand {
 
 async fn packet(call: Call<'_>) -> Result<(), Failure> {
     let PacketArgs { packet, key, log } = call.args()?;
-    let key = match key.strip_prefix('@') {
-        Some(file) => files::text(Path::new(file), SECRET_BYTES)?,
-        None => key,
-    };
+    let key = ledger_key(key)?;
     let bytes = files::bytes(&packet, DOCUMENT_BYTES)?;
     let (mut report, timeline) = evidence::verify_timeline(&bytes, key.trim());
     let genuine = report.verified();
@@ -100,6 +100,14 @@ async fn packet(call: Call<'_>) -> Result<(), Failure> {
             "The packet does not verify: do not rely on it."
         },
     )
+}
+
+/// The verifier key that was typed, or that is in the file after @.
+fn ledger_key(typed: String) -> Result<String, Failure> {
+    match typed.strip_prefix('@') {
+        Some(file) => files::text(Path::new(file), SECRET_BYTES),
+        None => Ok(typed),
+    }
 }
 
 /// What the log shows about a packet, as one more check. An older packet passes.

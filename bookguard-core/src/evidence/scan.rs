@@ -2,31 +2,22 @@
 //! booking are compared with those that the packet shows.
 //!
 //! The holder of the ledger's key can sign a packet without the booking's last entry; the log still has it. The caller
-//! fetches the log's tiles ([`Scan::paths`]); `ledger::walk` checks each of them. Invariants: only a verified packet has a
-//! [`Timeline`]; an entry that cannot be read ends the scan, because it could be the booking's.
+//! fetches the log's tiles ([`Scan::paths`]); `ledger::walk` checks each of them. Invariant: an entry that cannot be
+//! read ends the scan, because it could be the booking's.
 
 use std::fmt;
 
 use serde::Serialize;
 
+use super::timeline::Timeline;
 use crate::ledger::checkpoint::CheckpointError;
-use crate::ledger::leaf::{LeafError, STREAM_BYTES};
+use crate::ledger::hash::Hash;
+use crate::ledger::leaf::LeafError;
 use crate::ledger::note::KeyError;
 use crate::ledger::walk::{Walk, WalkError};
 use crate::ledger::{Checkpoint, Leaf, TilePath, VerifierKey};
 use crate::limits::MISSING_ENTRIES;
 use crate::model::Timestamp;
-
-/// Where a verified packet's entries are in the log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Timeline {
-    /// The booking's stream.
-    pub(super) stream: [u8; STREAM_BYTES],
-    /// The places of its entries, in order.
-    pub(super) indices: Vec<u64>,
-    /// The state of the log that proves them.
-    pub(super) log: Checkpoint,
-}
 
 /// An entry of the booking that the log holds and the packet lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -179,7 +170,7 @@ impl Scan {
             size: log.size,
             root_hash: log.root.to_string(),
             packet_size: timeline.log.size,
-            entries: timeline.indices.len() as u64,
+            entries: timeline.entries.len() as u64,
             left_out: 0,
             later: 0,
             missing: Vec::new(),
@@ -222,7 +213,11 @@ impl Scan {
 
     fn add(&mut self, index: u64, leaf: &Leaf) {
         // The log continues the one that proves the packet, so what is at these places is what the packet shows.
-        if self.timeline.indices.binary_search(&index).is_ok() {
+        let shown = |entry: &(u64, Hash)| entry.0;
+        if (self.timeline.entries)
+            .binary_search_by_key(&index, shown)
+            .is_ok()
+        {
             return;
         }
         let left_out = index < self.report.packet_size;

@@ -69,7 +69,8 @@ fn entries_after_the_packet_make_it_older_and_nothing_worse() {
 fn an_entry_that_the_packet_hides_is_named() {
     let mut fixture = Fixture::new();
     let place = fixture.size() + 1;
-    let packet = fixture.hiding_the_protection();
+    let (packet, honest) = fixture.hiding_the_protection();
+    assert!(scanned(&fixture, &honest).complete());
     let report = scanned(&fixture, &packet);
     assert!(!report.complete() && !report.honest());
     assert_eq!((report.left_out, report.later), (1, 0));

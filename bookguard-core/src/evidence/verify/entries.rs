@@ -6,7 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::super::facts::LeafPlace;
 use super::super::packet::{Packet, PacketEntry};
-use super::super::scan::Timeline;
+use super::super::timeline::Timeline;
 use super::{Outcome, Verification, decode, place};
 use crate::input::shorten;
 use crate::ledger::hash::Hash;
@@ -76,11 +76,13 @@ impl Verification {
             return None;
         }
         let chained = self.check("chain", "/entries", chain(packet, &links));
-        let indices = links.iter().map(|(link, _)| link.index).collect();
+        let entries = (links.iter())
+            .map(|(link, _)| (link.index, link.hash))
+            .collect();
         let (last, head) = links.pop()?;
         self.timeline = Some(Timeline {
             stream: last.leaf.stream,
-            indices,
+            entries,
             log: head.clone(),
         });
         chained.then_some((proven, head))

@@ -270,16 +270,17 @@ impl Fixture {
         self.kept.push(kept);
     }
 
-    /// A protected booking whose packet hides that it is.
-    pub fn hiding_the_protection(&mut self) -> Packet {
+    /// A protected booking whose packet hides that it is, and the packet that does not.
+    pub fn hiding_the_protection(&mut self) -> (Packet, Packet) {
         let which = self.kept.len();
         self.create(27, Some("firm"), "2026-06-20T19:00:00-04:00", None);
         let before = self.kept[which].state.clone();
         self.protect(which);
+        let honest = self.packet(&self.kept[which]);
         let kept = &mut self.kept[which];
         kept.entries.pop();
         kept.state = before;
-        self.packet(&self.kept[which])
+        (self.packet(&self.kept[which]), honest)
     }
 
     /// A booking before all that [`Self::crowded`] tells of it is logged.
@@ -652,6 +653,7 @@ impl Fixture {
         let summary = summarize(&SummaryInput {
             origin: self.signer.name(),
             created_at,
+            partner_name: "Stage & Co",
             booking,
             facts: &facts,
             evaluation: evaluation.as_ref(),
@@ -662,6 +664,7 @@ impl Fixture {
             packet_type: PACKET_TYPE.to_owned(),
             created_at,
             booking: booking.clone(),
+            partner_name: "Stage & Co".to_owned(),
             stream: URL_SAFE_NO_PAD.encode(kept.stream),
             log: LogHint {
                 origin: self.signer.name().to_owned(),
