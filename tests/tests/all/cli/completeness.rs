@@ -4,6 +4,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use bookguard_core::evidence::{Packet, Statement};
+use bookguard_core::key_file::LedgerKey;
 use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::mirror::Mirror;
@@ -143,9 +145,10 @@ async fn a_packet_is_compared_with_the_log_of_the_server_and_of_a_mirror() {
         let newer = Case {
             packet: packet(&acme, &booking).await,
             vkey: case.vkey.clone(),
-            ..case
+            folder: case.folder,
         };
         newer.says(&url, json!({"complete": true}), &[]).await;
+        accounts(&case.packet, &newer, &database).await;
         let smaller = format!("the log has {size} entries, but ");
         newer.denied("mirror", &[&smaller, "older copy"]).await;
         server.stop().await;
@@ -197,6 +200,52 @@ async fn changed_mirrors(case: &Case<'_>, folder: &Path, mirror: &Mirror, size: 
         .await;
     mirror.save(folder);
     case.says("mirror", json!({"complete": true}), &[]).await;
+}
+
+/// Two packets of a booking agree; a later note that counts less does not, and neither does another booking.
+async fn accounts(older: &str, newer: &Case<'_>, database: &TestDatabase) {
+    let folder = newer.folder;
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    let compared = async |a: &str, b: &str| {
+        let line = ["evidence", "contradict", a, b, "--key", &newer.vkey];
+        bookguard(line).in_folder(folder).run().await
+    };
+    write("older.json", older);
+    write("newer.json", &newer.packet);
+    let parsed: Packet = serde_json::from_str(&newer.packet).unwrap();
+    write("newer.note", &parsed.signature);
+    for newer in ["newer.json", "newer.note"] {
+        let agreed = compared("older.json", newer).await;
+        assert_eq!(agreed.json()["verdict"], "consistent", "{agreed:?}");
+    }
+    // The holder of the key signs that the booking has fewer entries than it had.
+    let key = match database.ledger_key() {
+        Some(file) => file,
+        None => database.file().with_extension("db.key"),
+    };
+    let signer = LedgerKey::load(&key).unwrap().unwrap().signer().unwrap();
+    let vkey = signer.verifier();
+    let mut lie = Statement::open(&parsed.signature, vkey).unwrap();
+    lie.log_size += 1000;
+    lie.count -= 1;
+    write("lie.note", &signer.sign(&lie.to_string()).unwrap());
+    let lie = compared("newer.json", "lie.note").await;
+    lie.ended(6, &["A and B contradict each other"]);
+    let found: Value = serde_json::from_str(&lie.stdout).unwrap();
+    assert_eq!(found["verdict"], "contradiction");
+    assert!(
+        found.text("detail").contains("leaves out 1 entry"),
+        "{found}"
+    );
+    let forged = newer
+        .packet
+        .replacen("\"partnerName\":\"Acme\"", "\"partnerName\":\"Acne\"", 1);
+    write("forged.json", &forged);
+    let refused = compared("older.json", "forged.json").await;
+    refused.refused(
+        6,
+        &["B (forged.json) cannot be relied on. The packet does not verify."],
+    );
 }
 
 #[tokio::test]
