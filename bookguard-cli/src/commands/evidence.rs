@@ -14,8 +14,12 @@ pub(super) fn commands() -> Declared {
     let get = carried::<GetEvidence>("get", about, |call| Box::pin(get(call)));
     group(
         "evidence",
-        "Evidence packets: fetch, verify offline",
-        [get.into(), verify::packet_command().into()],
+        "Evidence packets: fetch, verify, compare",
+        [
+            get.into(),
+            verify::packet_command().into(),
+            verify::contradict_command().into(),
+        ],
     )
 }
 
