@@ -1,3 +1,7 @@
 //! Evidence packets for people: pure functions from a signed packet to a page and two PDFs.
 //!
 //! Nothing here decides what a packet says: the sentences are those of its `summary`. The same packet gives the same bytes.
+
+mod pdf;
+
+pub use pdf::{Fonts, PdfForm, RenderError, pdf};
