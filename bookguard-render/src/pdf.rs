@@ -11,6 +11,7 @@
 
 use std::fmt;
 
+use bookguard_core::ledger::VerifierKey;
 use krilla::error::KrillaError;
 
 mod breaking;
@@ -42,6 +43,8 @@ pub enum PdfForm {
 pub enum RenderError {
     /// The packet cannot be read.
     Packet(serde_json::Error),
+    /// The key is not a verifier key.
+    Key,
     /// A font file cannot be used.
     Font(&'static str),
     /// The PDF cannot be written.
@@ -52,6 +55,7 @@ impl fmt::Display for RenderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Packet(error) => write!(f, "The text is not an evidence packet: {error}."),
+            Self::Key => f.write_str("The ledger's key is not of the form name+id+base64."),
             Self::Font(why) => write!(f, "The font file {why}."),
             Self::Pdf(error) => write!(f, "The PDF cannot be written: {error}."),
         }
@@ -62,7 +66,7 @@ impl std::error::Error for RenderError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Packet(error) => Some(error),
-            Self::Font(_) => None,
+            Self::Key | Self::Font(_) => None,
             Self::Pdf(error) => Some(error),
         }
     }
@@ -73,15 +77,16 @@ impl std::error::Error for RenderError {
 /// It does not verify the packet: whoever did not make it verifies it first.
 ///
 /// # Errors
-/// The text is not a packet.
+/// The text is not a packet, or the key not a verifier key.
 pub fn pdf(packet: &str, vkey: &str, form: PdfForm, fonts: &Fonts) -> Result<Vec<u8>, RenderError> {
     let told: Told = serde_json::from_str(packet).map_err(RenderError::Packet)?;
     let faces = fonts.faces()?;
-    let vkey = vkey.trim();
-    let lay = |limits| Layout::new(&told.blocks(vkey, form, limits), &faces);
+    let key: VerifierKey = vkey.trim().parse().map_err(|_| RenderError::Key)?;
+    let lay =
+        |limits, most_pages| Layout::new(&told.blocks(&key, form, limits), &faces, most_pages);
     let layout = match form {
-        PdfForm::Bank => fitted(&told, lay),
-        PdfForm::Archive => lay(Limits::NONE),
+        PdfForm::Bank => fitted(&told, |limits| lay(limits, MOST_PAGES)),
+        PdfForm::Archive => lay(Limits::NONE, usize::MAX),
     };
     let attached = (form == PdfForm::Archive).then_some(packet);
     paint::paint(&layout, &told, &faces, attached).map_err(RenderError::Pdf)

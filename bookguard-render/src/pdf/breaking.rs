@@ -8,6 +8,9 @@ use std::ops::Range;
 use super::fonts::Faces;
 use super::legible::{Legible, clusters};
 
+/// How far a full stop or the like may stand out, as a part of the font's size.
+const HANGING: f32 = 0.4;
+
 /// Breaks the text into lines of at most `width`, which is a part of the font's size. Spaces at the end of a line belong to
 /// it and may stand out. There is at least one line.
 pub(super) fn lines(legible: &Legible, width: f32, faces: &Faces<'_>) -> Vec<Range<usize>> {
@@ -18,7 +21,12 @@ pub(super) fn lines(legible: &Legible, width: f32, faces: &Faces<'_>) -> Vec<Ran
     for cluster in clusters(text) {
         let face = faces.get(legible.font_at(at));
         let advance: f32 = cluster.chars().map(|c| face.width(c)).sum();
-        if cluster != " " && used + advance > width && at > start {
+        let hangs = if ".,;:)".contains(cluster) {
+            HANGING
+        } else {
+            0.0
+        };
+        if cluster != " " && used + advance > width + hangs && at > start {
             let (end, until) = last.unwrap_or((at, used));
             found.push(start..end);
             (start, used, last) = (end, used - until, None);

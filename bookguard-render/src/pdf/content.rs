@@ -1,12 +1,13 @@
 //! What a PDF says, as headings, paragraphs and tables. The sentences are the packet's; only what stands around them is ours.
 
 use bookguard_core::evidence::FrozenTerms;
+use bookguard_core::ledger::VerifierKey;
 use bookguard_core::model::{Booking, Timestamp};
 use bookguard_core::policy::{TermsDisclosure, Zone};
 use serde::Deserialize;
-use sha2::{Digest as _, Sha256};
 
 use super::PdfForm;
+use crate::fingerprint::fingerprint;
 
 /// A part of the document, from top to bottom.
 #[derive(Debug, Clone)]
@@ -66,15 +67,9 @@ pub(super) struct Told {
     pub(super) booking: Booking,
     #[serde(default)]
     partner_name: String,
-    log: Log,
     terms: FrozenTerms,
     terms_disclosures: Vec<TermsDisclosure>,
     summary: Summary,
-}
-
-#[derive(Debug, Deserialize)]
-struct Log {
-    origin: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -130,7 +125,7 @@ impl Told {
     }
 
     /// The whole document. What the limits leave out is counted where it is missing.
-    pub(super) fn blocks(&self, vkey: &str, form: PdfForm, limits: Limits) -> Vec<Block> {
+    pub(super) fn blocks(&self, key: &VerifierKey, form: PdfForm, limits: Limits) -> Vec<Block> {
         let mut blocks = self.opening();
         let story: Vec<_> = self
             .summary
@@ -154,7 +149,7 @@ impl Told {
         }
         blocks.push(Block::Section("Timeline".to_owned()));
         blocks.push(Block::Table(self.timeline(limits.timeline)));
-        blocks.extend(self.closing(vkey, form));
+        blocks.extend(self.closing(key, form));
         blocks
     }
 
@@ -182,10 +177,9 @@ impl Told {
         vec![
             Block::Title("Evidence of a booking".to_owned()),
             Block::Note(format!(
-                "Booking {} · issued {} · from the ledger {}",
+                "Booking {} · issued {}",
                 booking.booking_id,
-                utc(self.created_at),
-                self.log.origin
+                utc(self.created_at)
             )),
             Block::Lead(cut(&self.summary.headline, LONGEST)),
             Block::Table(Table {
@@ -276,7 +270,7 @@ impl Told {
         }
     }
 
-    fn closing(&self, vkey: &str, form: PdfForm) -> Vec<Block> {
+    fn closing(&self, key: &VerifierKey, form: PdfForm) -> Vec<Block> {
         let list = |sentences: &[&str]| Cell {
             paragraphs: sentences
                 .iter()
@@ -288,10 +282,10 @@ impl Told {
             PdfForm::Bank => "the platform hands it out as packet.json",
             PdfForm::Archive => "it is attached to this document as packet.json",
         };
-        let key = [
-            ("Ledger", self.log.origin.clone()),
-            ("Public key", vkey.to_owned()),
-            ("Fingerprint", fingerprint(vkey)),
+        let facts = [
+            ("Ledger", key.name().to_owned()),
+            ("Public key", key.to_string()),
+            ("Fingerprint", fingerprint(key)),
         ];
         let row = |(label, value): (&str, String)| vec![Cell::aside(label), Cell::of(value)];
         let ways = [
@@ -313,14 +307,14 @@ impl Told {
             }),
             Block::Section("How to check it".to_owned()),
             Block::Paragraph(format!(
-                "This document is a printed form of a signed evidence packet; {packet}. The packet can be checked by anyone, \
-                 without asking the platform or the service. The ledger's public key must come from somewhere else than \
-                 this document; it is the right one if its SHA-256 is the fingerprint below."
+                "This document prints a signed evidence packet; {packet}. Anyone can check that packet without asking the \
+                 platform or the service. Take the ledger's public key from somewhere other than this document. It is the right \
+                 one if the SHA-256 of its 32 bytes is this fingerprint:"
             )),
             Block::Table(Table {
                 columns: vec![0.2, 0.8],
                 header: None,
-                rows: key.into_iter().map(row).collect(),
+                rows: facts.into_iter().map(row).collect(),
             }),
             Block::Paragraph(
                 "Three ways to check the packet (ledger.vkey is a file with that key):".to_owned(),
@@ -370,16 +364,6 @@ fn cut(text: &str, chars: usize) -> String {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
-}
-
-/// The SHA-256 of a verifier key's text, in groups of eight hex digits.
-pub(super) fn fingerprint(vkey: &str) -> String {
-    let digest = hex::encode(Sha256::digest(vkey.trim()));
-    let groups: Vec<&str> = (0..digest.len())
-        .step_by(8)
-        .map(|at| &digest[at..at + 8])
-        .collect();
-    groups.join(" ")
 }
 
 fn utc(at: Timestamp) -> String {

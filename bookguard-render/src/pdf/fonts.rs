@@ -21,17 +21,20 @@ pub struct Fonts {
 }
 
 impl Fonts {
-    /// Adds a TrueType or OpenType file for what the fonts before it lack. Of a collection, the first font is used.
+    /// Adds a TrueType file for what the fonts before it lack. Of a collection, the first font is used.
     ///
     /// # Errors
-    /// The file is not such a font, or its license forbids to embed it.
+    /// The file is not such a font, has PostScript outlines, or its license forbids to embed it.
     pub fn with(mut self, file: Vec<u8>) -> Result<Self, RenderError> {
-        let face = Face::from_slice(&file, 0)
-            .ok_or(RenderError::Font("is not a TrueType or OpenType font"))?;
+        let face = Face::from_slice(&file, 0).ok_or(RenderError::Font("is not a TrueType font"))?;
         if face.permissions() == Some(Permissions::Restricted) {
             return Err(RenderError::Font(
                 "does not permit to be embedded in documents",
             ));
+        }
+        // A subset of a font with PostScript outlines lacks the widths that PDF/A wants to be stated twice.
+        if face.tables().glyf.is_none() {
+            return Err(RenderError::Font("has no TrueType outlines"));
         }
         if krilla::text::Font::new(file.clone().into(), 0).is_none() {
             return Err(RenderError::Font("cannot be embedded in a PDF"));

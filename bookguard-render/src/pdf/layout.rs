@@ -115,7 +115,8 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    pub(super) fn new(blocks: &[Block], faces: &Faces<'_>) -> Self {
+    /// Lays the parts out, and stops when there are more than so many pages.
+    pub(super) fn new(blocks: &[Block], faces: &Faces<'_>, most_pages: usize) -> Self {
         let mut setter = Setter {
             faces,
             layout: Self {
@@ -124,8 +125,12 @@ impl Layout {
                 bookmarks: Vec::new(),
             },
             y: TOP,
+            most_pages,
         };
         for block in blocks {
+            if setter.is_over() {
+                break;
+            }
             setter.block(block);
         }
         setter.layout
@@ -152,10 +157,14 @@ struct Setter<'a> {
     layout: Layout,
     /// Where the next part begins.
     y: f32,
+    most_pages: usize,
 }
 
-/// Space between the columns of a table, and above and below a row.
+/// By how much the first line of an aside is moved down, so that it stands on the line of the text beside it.
+const ASIDE_DROP: f32 = (BODY.leading - ASIDE.leading + (BODY.size - ASIDE.size) * 0.72) / 2.0;
+/// Space between the columns of a table, between the paragraphs of a cell, and above and below a row.
 const GUTTER: f32 = 14.0;
+const BETWEEN: f32 = 6.0;
 const PADDING: f32 = 5.0;
 
 impl Setter<'_> {
@@ -202,6 +211,11 @@ impl Setter<'_> {
     fn turn(&mut self) {
         self.layout.pages.push(Vec::new());
         self.y = TOP;
+    }
+
+    /// Whether there are too many pages already.
+    fn is_over(&self) -> bool {
+        self.layout.pages.len() > self.most_pages
     }
 
     fn is_at_top(&self) -> bool {
@@ -285,6 +299,10 @@ impl Setter<'_> {
     fn paragraph(&mut self, text: &str, style: Style, x: f32, below: f32) {
         let node = self.node(Role::Paragraph, None);
         let broken = self.broken(text, style, WIDTH - x, Some(node));
+        if text.ends_with(':') {
+            // It introduces what follows.
+            self.need(broken.height().min(LOWEST / 2.0) + below + 2.0 * BODY.leading);
+        }
         self.flow(&broken, SIDE + x);
         self.y += below;
     }
@@ -338,6 +356,9 @@ impl Setter<'_> {
                 .collect()
         });
         for row in &table.rows {
+            if self.is_over() {
+                return;
+            }
             let number = self.node(Role::Row, Some(body));
             let cells: Vec<Vec<Broken>> = row
                 .iter()
@@ -407,18 +428,21 @@ impl Setter<'_> {
         let from = self.y + PADDING;
         let (mut lowest, mut x, mut whole) = (from, SIDE, true);
         for (column, (cell, drawn)) in cells.iter().zip(drawn).enumerate() {
-            let (mut y, mut skipped) = (from, 0);
+            let aside = cell.first().is_some_and(|broken| broken.style == ASIDE);
+            let mut y = from + if aside { ASIDE_DROP } else { 0.0 };
+            let mut skipped = 0;
             for broken in cell {
                 let total = broken.lines.len();
                 let first = drawn.saturating_sub(skipped).min(total);
                 let fit = room(y + PADDING, broken.style).min(total - first);
                 // Progress, whatever the sizes.
-                let fit = if *drawn == 0 && y <= TOP + PADDING {
+                let fit = if *drawn == 0 && from <= TOP + PADDING {
                     fit.max(1)
                 } else {
                     fit
                 };
-                y = self.draw(broken, first..first + fit, x, y) + if fit > 0 { 3.0 } else { 0.0 };
+                y = self.draw(broken, first..first + fit, x, y)
+                    + if fit > 0 { BETWEEN } else { 0.0 };
                 *drawn += fit;
                 skipped += total;
                 if first + fit < total {
@@ -426,7 +450,7 @@ impl Setter<'_> {
                     break;
                 }
             }
-            lowest = lowest.max(y - 3.0);
+            lowest = lowest.max(y - BETWEEN);
             x += table.columns[column] * (WIDTH + GUTTER);
         }
         self.y = lowest + PADDING;
@@ -445,8 +469,12 @@ fn room(y: f32, style: Style) -> usize {
 }
 
 fn tallest(cells: &[Vec<Broken>]) -> f32 {
-    let height =
-        |cell: &Vec<Broken>| cell.iter().map(|broken| broken.height() + 3.0).sum::<f32>() - 3.0;
+    let height = |cell: &Vec<Broken>| {
+        cell.iter()
+            .map(|broken| broken.height() + BETWEEN)
+            .sum::<f32>()
+            - BETWEEN
+    };
     cells.iter().map(height).fold(0.0, f32::max)
 }
 

@@ -112,18 +112,16 @@ impl Painter<'_, '_> {
         self.close();
         match to {
             Open::Nothing => {}
-            Open::Content(node) => self.start(node, SpanTag::empty()),
+            Open::Content(node) => {
+                let span = ContentTag::Span(SpanTag::empty());
+                self.content[node].push(self.surface.start_tagged(span));
+            }
             Open::Decoration(kind) => {
                 self.surface
                     .start_tagged(ContentTag::Artifact(Artifact::with_kind(kind)));
             }
         }
         self.open = to;
-    }
-
-    fn start(&mut self, node: NodeNumber, tag: SpanTag<'_>) {
-        let identifier = self.surface.start_tagged(ContentTag::Span(tag));
-        self.content[node].push(identifier);
     }
 
     fn mark(&mut self, mark: &Mark) {
@@ -153,26 +151,12 @@ impl Painter<'_, '_> {
                 baseline,
                 node,
             } => {
-                let text = &legible.text[range.clone()];
-                match node {
-                    // Readers of the file get the text in the order in which it is read, not in which it is drawn.
-                    Some(node) if bookguard_core::text::goes_right_to_left(text) => {
-                        self.close();
-                        self.start(*node, SpanTag::empty().with_actual_text(Some(text)));
-                        self.open = Open::Content(*node);
-                    }
-                    Some(node) => self.belongs(Open::Content(*node)),
-                    None => self.belongs(Open::Decoration(ArtifactType::PaginationOther)),
-                }
-                self.line(
-                    legible,
-                    range.clone(),
-                    *style,
-                    Point::from_xy(*x, *baseline),
-                );
-                if node.is_some() && bookguard_core::text::goes_right_to_left(text) {
-                    self.close();
-                }
+                self.belongs(match node {
+                    Some(node) => Open::Content(*node),
+                    None => Open::Decoration(ArtifactType::PaginationOther),
+                });
+                let at = Point::from_xy(*x, *baseline);
+                self.line(legible, range.clone(), *style, at);
             }
         }
     }
