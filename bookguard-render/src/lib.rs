@@ -1,3 +1,11 @@
 //! Evidence packets for people: pure functions from a signed packet to a page and two PDFs.
 //!
 //! Nothing here decides what a packet says: the sentences are those of its `summary`. The same packet gives the same bytes.
+
+mod fingerprint;
+pub mod page;
+
+pub use fingerprint::fingerprint;
+
+/// The verifier in JavaScript, as it is published: plain, and without dependencies.
+pub const VERIFIER: &str = include_str!("../../docs/verifiers/verify.js");

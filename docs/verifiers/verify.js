@@ -11,7 +11,7 @@
   "use strict";
 
   const NOT_CHECKED =
-    "Not recomputed here: the schedule of the terms, the sums, and the sentences. The program `bookguard evidence verify` does that.";
+    "Not recomputed here: the schedule of the terms, the sums, and the sentences. The command “bookguard evidence verify” does that.";
   const PACKET_BYTES = 4 * 1024 * 1024;
   const utf8 = (text) => new TextEncoder().encode(text);
 
@@ -194,8 +194,7 @@
     if (typed[0] !== 1 || isSmall(typed.slice(1))) wrong("it is not an Ed25519 key");
     const digest = await sha256(joined(utf8(`${name}\n`), typed));
     if (hex(digest.slice(0, 4)) !== id) wrong("its id is not that of its name and key; part of it was changed or cut");
-    const bytes = typed.slice(1);
-    return { vkey, name, id, bytes, usable: await subtle().importKey("raw", bytes, { name: "Ed25519" }, false, ["verify"]) };
+    return { vkey, name, id, bytes: typed.slice(1) };
   }
 
   /** Checks a signed note (C2SP signed-note). Returns its text and the number of its signature lines. */
@@ -686,7 +685,7 @@
   /** Verifies a packet, a text or its bytes, against the ledger's key. Never throws for what a packet holds. */
   async function verifyPacket(input, vkey) {
     const checks = [];
-    const report = { verified: false, bookingId: null, createdAt: null, ledger: null, fingerprint: null, checks, notChecked: NOT_CHECKED };
+    const report = { verified: false, bookingId: null, createdAt: null, entries: 0, ledger: null, fingerprint: null, checks, notChecked: NOT_CHECKED };
     const check = async (name, place, work) => {
       let [passed, detail, value] = [true, "", null];
       try {
@@ -703,13 +702,17 @@
       report.verified = checks.length > 0 && checks.every(({ passed }) => passed);
       return report;
     };
-    const key = await check("key", "", async () => ({ said: "", value: await readKey(String(vkey).trim()) }));
+    const key = await check("key", "", async () => {
+      const value = await readKey(String(vkey).trim());
+      value.usable = await subtle().importKey("raw", value.bytes, { name: "Ed25519" }, false, ["verify"]);
+      return { said: "", value };
+    });
     if (!key) return done();
     checks.pop();
-    report.fingerprint = hex(await sha256(key.bytes));
+    report.fingerprint = await fingerprintOf(vkey);
     const packet = await check("form", "", () => form(input));
     if (!packet) return done();
-    [report.bookingId, report.createdAt] = [packet.booking.bookingId ?? null, packet.createdAt];
+    Object.assign(report, { bookingId: packet.booking.bookingId ?? null, createdAt: packet.createdAt, entries: packet.entries.length });
     await check("signature", "/signature", () => signature(packet, key));
     await check("key", "/log", () => sameKey(packet, key));
     const heads = new Map();
@@ -758,6 +761,11 @@
     return { said: `${said}. It was reformatted since it was issued, which changes nothing of what it says.`, value };
   }
 
+  /** SHA-256 of a key's 32 bytes, in hex: what people compare. */
+  async function fingerprintOf(vkey) {
+    return hex(await sha256((await readKey(String(vkey).trim())).bytes));
+  }
+
   /** Whether this program has what it needs. */
   async function canVerify() {
     try {
@@ -769,9 +777,9 @@
     }
   }
 
-  Object.assign(root, { verifyPacket, canVerify });
+  Object.assign(root, { verifyPacket, canVerify, fingerprintOf });
   if (typeof module === "undefined" || typeof require === "undefined") return;
-  module.exports = { verifyPacket, canVerify };
+  module.exports = { verifyPacket, canVerify, fingerprintOf };
   if (require.main !== module) return;
 
   const [packetFile, keyFile, ...more] = process.argv.slice(2);

@@ -65,11 +65,8 @@ pub(super) fn packet_command() -> CliCommand {
 
 fn packet(call: Call<'_>) -> Result<(), Failure> {
     let PacketArgs { packet, key } = call.args()?;
-    let key = match key.strip_prefix('@') {
-        Some(file) => files::text(Path::new(file), SECRET_BYTES)?,
-        None => key,
-    };
-    let report = evidence::verify(&files::bytes(&packet, DOCUMENT_BYTES)?, key.trim());
+    let key = self::key(&key)?;
+    let report = evidence::verify(&files::bytes(&packet, DOCUMENT_BYTES)?, &key);
     let verified = report.verified();
     let mut value = json!(report);
     value["verified"] = verified.into();
@@ -78,6 +75,19 @@ fn packet(call: Call<'_>) -> Result<(), Failure> {
         lines(&checks, verified, style)
     })?;
     conclude(verified, "The packet does not verify: do not rely on it.")
+}
+
+/// A key as it was typed: the key itself, or @ and a file that holds it.
+///
+/// # Errors
+/// [`Failure::Usage`] for a file that cannot be read.
+pub fn key(typed: &str) -> Result<String, Failure> {
+    match typed.strip_prefix('@') {
+        Some(file) => Ok(files::text(Path::new(file), SECRET_BYTES)?
+            .trim()
+            .to_owned()),
+        None => Ok(typed.trim().to_owned()),
+    }
 }
 
 /// A received webhook.
