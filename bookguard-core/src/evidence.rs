@@ -6,6 +6,7 @@
 //!          the facts with more members                 verify   packet + key → report
 //! frozen   the canonical text of a booking's terms     packet   the signed document
 //! entry    a leaf as stored                            continuation  how a log continues after a loss
+//! statement  what is signed of a packet
 //! ```
 //!
 //! All of it is pure, and [`verify()`] needs nothing but this crate's default features, the packet's bytes and the
@@ -34,6 +35,7 @@ pub(crate) mod packet;
 pub(crate) mod report;
 pub(crate) mod reschedule;
 pub(crate) mod state;
+pub(crate) mod statement;
 pub(crate) mod summary;
 pub(crate) mod verify;
 
@@ -54,4 +56,5 @@ pub use report::{Check, Report};
 pub use reschedule::{RescheduleFact, TermsVersion};
 #[doc(hidden)]
 pub use state::BookingState;
+pub use statement::Statement;
 pub use verify::verify;

@@ -1,24 +1,22 @@
 //! The evidence packet: everything about a booking in one signed document that can be checked offline.
 //!
 //! The caller brings the stored data to make a packet; `verify` checks it. The document is canonical JSON (RFC 8785),
-//! signed as a whole by the ledger's key: a C2SP signed note over the SHA-256 of its text without the member `signature`.
+//! signed as a whole by the ledger's key: a C2SP signed note that holds its [`Statement`].
 //! So every byte is covered, including those that the ledger itself does not prove. Invariant: the text of a
 //! [`SealedPacket`] is never serialized again on its way to its recipient.
 
 use std::fmt;
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use sha2::{Digest as _, Sha256};
 
 use super::acceptance::Acceptance;
 use super::frozen::FrozenTerms;
 use super::notification::Notification;
 use super::state::BookingState;
+use super::statement::{Statement, digest};
 use super::summary::Summary;
 use crate::error::Error;
 use crate::ledger::{Disclosure, EventBody, Signer, jcs};
@@ -29,9 +27,7 @@ use crate::policy::{
 
 /// The `type` of every packet this module makes and reads.
 pub const PACKET_TYPE: &str = "bookguard.evidence/1";
-/// First line of the note that signs a packet.
-const NOTE_TYPE: &str = "bookguard.packet/1";
-/// The member that holds that note.
+/// The member that holds the note over a packet.
 pub(super) const SIGNATURE: &str = "signature";
 
 /// An evidence packet.
@@ -51,6 +47,8 @@ pub struct Packet {
     pub created_at: Timestamp,
     /// The booking as `GET /v1/bookings/{bookingId}` shows it.
     pub booking: Booking,
+    /// The registered name of the booking's partner, as the service states it.
+    pub partner_name: String,
     /// The booking's random stream id in the ledger.
     pub stream: String,
     /// The ledger; only a hint, because verifiers pin its key themselves.
@@ -82,7 +80,8 @@ pub struct Packet {
     pub deliveries: Vec<PacketDelivery>,
     /// The packet in sentences.
     pub summary: Summary,
-    /// C2SP signed note by the ledger's key over the SHA-256 of this document's RFC 8785 text without this member.
+    /// C2SP signed note by the ledger's key: the SHA-256 of this document's RFC 8785 text without this member, and how far
+    /// the booking's chain reached in the log.
     pub signature: String,
 }
 
@@ -194,7 +193,7 @@ impl Packet {
     /// Signs the packet and replaces its `signature`.
     ///
     /// # Errors
-    /// A number that canonical JSON cannot represent exactly.
+    /// A number that canonical JSON cannot represent exactly, or entries that the signer's log does not hold.
     pub fn seal(&self, signer: &Signer) -> Result<SealedPacket, Error> {
         let fault = |e: &dyn fmt::Display| {
             Error::internal(format!(
@@ -203,9 +202,9 @@ impl Packet {
             ))
         };
         let mut value = serde_json::to_value(self).map_err(|e| fault(&e))?;
-        let note = signer
-            .sign(&signed_text(&mut value).map_err(|e| fault(&e))?)
-            .map_err(|e| fault(&e))?;
+        let digest = digest(&mut value).map_err(|e| fault(&e))?;
+        let statement = Statement::of(self, digest, signer.verifier()).map_err(|e| fault(&e))?;
+        let note = (signer.sign(&statement.to_string())).map_err(|e| fault(&e))?;
         if let Value::Object(members) = &mut value {
             members.insert(SIGNATURE.to_owned(), note.into());
         }
@@ -213,15 +212,6 @@ impl Packet {
         let text = RawValue::from_string(text).map_err(|e| fault(&e))?;
         Ok(SealedPacket::from(text))
     }
-}
-
-/// The text of the note over a packet. Removes the signature from the packet.
-pub(super) fn signed_text(packet: &mut Value) -> Result<String, jcs::NumberError> {
-    if let Value::Object(members) = packet {
-        members.remove(SIGNATURE);
-    }
-    let digest = Sha256::digest(jcs::to_canonical(packet)?);
-    Ok(format!("{NOTE_TYPE}\n{}\n", STANDARD.encode(digest)))
 }
 
 /// A signed packet: its exact text. Its serde form is that text, byte for byte.

@@ -38,6 +38,8 @@ pub struct SummaryInput<'a> {
     pub origin: &'a str,
     /// When the packet was made.
     pub created_at: Timestamp,
+    /// The registered name of the booking's partner.
+    pub partner_name: &'a str,
     /// The booking.
     pub booking: &'a Booking,
     /// Its facts, oldest first.
@@ -71,12 +73,12 @@ pub fn summarize(material: &SummaryInput<'_>) -> Summary {
         (None, evaluation) => evaluation.map(|evaluation| outlook(evaluation, at)),
     });
     Summary {
-        headline: headline(material.booking),
+        headline: headline(material.booking, material.partner_name),
         timeline,
     }
 }
 
-fn headline(booking: &Booking) -> String {
+fn headline(booking: &Booking, partner_name: &str) -> String {
     let value = match booking.value() {
         Some(value) => value.to_string(),
         None => format!("{} {}", booking.currency, booking.booking_value),
@@ -91,7 +93,7 @@ fn headline(booking: &Booking) -> String {
         },
     };
     format!(
-        "Booking {} ({}, event on {}, {value}) {standing}.",
+        "Booking {} by {partner_name} ({}, event on {}, {value}) {standing}.",
         booking.booking_id, booking.event_type, booking.event_date
     )
 }

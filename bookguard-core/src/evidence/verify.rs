@@ -1,17 +1,18 @@
 //! Offline verification of an evidence packet: its bytes and a public key go in, a [`Report`] comes out.
 //!
 //! Verification needs no server, no network and no clock, and trusts nothing in the packet: the key named in the packet is
-//! compared with the given key. Invariants: no input causes a panic; every byte of a packet is covered by a check, because
-//! only one spelling is accepted and the signature covers all of it; a check that could not be made does not count as
-//! passed.
+//! compared with the given key. A packet is its RFC 8785 text, so one that was only formatted anew is the same packet.
+//! Invariants: no input causes a panic; every value of a packet is covered by a check, because the signature covers all of
+//! that text; a check that could not be made does not count as passed.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::packet::{PACKET_TYPE, Packet, signed_text};
+use super::packet::{PACKET_TYPE, Packet};
 use super::report::{Check, Report, Witness};
+use super::statement::{Statement, digest};
 use crate::input::{cut, shorten};
 use crate::ledger::{Checkpoint, VerifierKey, jcs};
 use crate::limits::PACKET_BYTES;
@@ -63,7 +64,7 @@ impl Verification {
                 return;
             }
         };
-        let (packet, value) = match read(bytes) {
+        let (packet, value, is_reformatted) = match read(bytes) {
             Ok(read) => read,
             Err(why) => {
                 self.check("form", "", Err(why));
@@ -72,9 +73,17 @@ impl Verification {
         };
         self.report.booking_id = Some(packet.booking.booking_id);
         self.report.created_at = Some(packet.created_at);
-        self.check("form", "", Ok(format!(
-            "The packet is a complete {PACKET_TYPE} document in the exact form in which the service writes it."
-        )));
+        let form = match is_reformatted {
+            false => "in the exact form in which the service writes it",
+            true => "formatted anew since the service wrote it, which changes nothing that it says",
+        };
+        self.check(
+            "form",
+            "",
+            Ok(format!(
+                "The packet is a complete {PACKET_TYPE} document, {form}."
+            )),
+        );
         self.check("signature", "/signature", signature(&packet, value, &key));
         self.check("key", "/log", same_key(&packet, &key));
         let proven = self.entries(&packet, &key);
@@ -106,8 +115,8 @@ impl Verification {
     }
 }
 
-/// Reads a packet, in its canonical spelling only.
-fn read(bytes: &[u8]) -> Result<(Packet, Value), String> {
+/// Reads a packet. Returns it as a value too, and whether its text is not the canonical one.
+fn read(bytes: &[u8]) -> Result<(Packet, Value, bool), String> {
     if bytes.len() > PACKET_BYTES {
         return Err(format!(
             "The file has {} bytes; a packet has at most {PACKET_BYTES}. This is not a packet.",
@@ -128,13 +137,14 @@ fn read(bytes: &[u8]) -> Result<(Packet, Value), String> {
         }
         None => return Err("The document does not say that it is an evidence packet.".to_owned()),
     }
-    if jcs::to_canonical(&value).ok().as_deref() != Some(text) {
-        return Err(
-            "The packet is not in the exact form in which the service writes it: something was changed, if only white \
-             space or the order of its parts. Fetch it anew and keep the file as it is."
-                .to_owned(),
-        );
-    }
+    // What is signed is the canonical text, so what is checked is read from it too.
+    let canonical =
+        jcs::to_canonical(&value).map_err(|e| format!("The packet cannot be read: {e}."))?;
+    let is_reformatted = canonical != text;
+    let value = match is_reformatted {
+        true => jcs::parse(&canonical).map_err(|e| format!("The packet cannot be read: {e}."))?,
+        false => value,
+    };
     let packet =
         Packet::deserialize(&value).map_err(|e| format!("The packet cannot be read: {e}."))?;
     if serde_json::to_value(&packet).ok().as_ref() != Some(&value) {
@@ -143,7 +153,7 @@ fn read(bytes: &[u8]) -> Result<(Packet, Value), String> {
                 .to_owned(),
         );
     }
-    Ok((packet, value))
+    Ok((packet, value, is_reformatted))
 }
 
 fn signature(packet: &Packet, mut value: Value, key: &VerifierKey) -> Outcome {
@@ -153,22 +163,23 @@ fn signature(packet: &Packet, mut value: Value, key: &VerifierKey) -> Outcome {
              another service."
         )
     };
-    let expected = signed_text(&mut value).map_err(|e| refused(&e))?;
-    let text = key.open(&packet.signature).map_err(|e| refused(&e))?;
-    if text != expected {
+    let digest = digest(&mut value).map_err(|e| refused(&e))?;
+    let statement = Statement::open(&packet.signature, key).map_err(|e| refused(&e))?;
+    if statement.digest != digest {
         return Err(refused(
             &"its content does not have the digest that was signed",
         ));
     }
-    // Signatures of other keys prove nothing here, so there must be none: text, empty line, one signature.
-    let line = packet
-        .signature
-        .get(expected.len() + 1..)
-        .unwrap_or_default();
-    if line.lines().count() != 1 {
-        return Err(refused(&"it carries more than one signature"));
+    match Statement::of(packet, digest, key) {
+        Ok(own) if own == statement => {}
+        Ok(_) => {
+            return Err(refused(
+                &"the signed number, head or log of its records is not what the packet shows",
+            ));
+        }
+        Err(why) => return Err(why),
     }
-    Ok("The packet as a whole is signed by the ledger's key: not one character was changed since it was issued.".to_owned())
+    Ok("The packet as a whole is signed by the ledger's key: nothing that it says was changed since it was issued.".to_owned())
 }
 
 fn same_key(packet: &Packet, key: &VerifierKey) -> Outcome {

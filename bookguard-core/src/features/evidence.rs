@@ -44,7 +44,7 @@ impl Operation for GetEvidence {
         tag: "Evidence",
         summary: "The evidence packet of a booking",
         description: "Everything recorded about the booking so far, in one signed document that anybody can verify offline \
-                      with the ledger's public key. Keep its bytes unchanged: the signature covers every one of them. While \
+                      with the ledger's public key. The signature covers everything in it. While \
                       nothing happens to the booking and its deliveries, the same packet is returned for up to a minute, and \
                       its `ETag` stays the same: ask with `If-None-Match`.",
         ..Route::GET
@@ -124,6 +124,7 @@ fn find(
 /// What a packet depends on, besides the entries (the tip of their chain stands for them) and the rest of the log.
 struct Standing {
     state: LoadedBooking,
+    partner_name: String,
     head: StoredHead,
     deliveries: [u8; 32],
 }
@@ -133,8 +134,15 @@ impl Standing {
         let Some(state) = reader.booking(booking_id)? else {
             return Ok(None);
         };
+        let owner = state.booking.partner_id;
+        let partner = reader.partner(&owner)?.ok_or_else(|| {
+            StoreError::Corrupt(format!(
+                "booking {booking_id} belongs to {owner}, which does not exist"
+            ))
+        })?;
         Ok(Some(Self {
             state,
+            partner_name: partner.name,
             head: reader.head()?,
             deliveries: reader.standing_of(booking_id)?,
         }))
@@ -158,6 +166,7 @@ impl Standing {
         let mut digest = Sha256::new();
         for part in [
             self.head.origin.as_bytes(),
+            self.partner_name.as_bytes(),
             &chain.tip,
             &self.deliveries,
             &to_json(&outcome),
@@ -172,6 +181,7 @@ impl Standing {
 /// The contents of a packet, all read at one moment.
 struct Source {
     state: LoadedBooking,
+    partner_name: String,
     head: StoredHead,
     entries: Vec<(StoredEntry, TlogProof)>,
     events: Vec<StoredEvent>,
@@ -183,7 +193,12 @@ impl Source {
         booking_id: &BookingId,
         standing: Standing,
     ) -> Result<Self, StoreError> {
-        let Standing { state, head, .. } = standing;
+        let Standing {
+            state,
+            partner_name,
+            head,
+            ..
+        } = standing;
         let mut entries = Vec::new();
         // The proofs of a booking's entries share most of their tiles.
         let mut tiles: HashMap<(u8, u64), Option<Vec<u8>>> = HashMap::new();
@@ -211,6 +226,7 @@ impl Source {
         let events = reader.events_of(booking_id)?;
         Ok(Self {
             state,
+            partner_name,
             head,
             entries,
             events,
@@ -241,6 +257,7 @@ impl Source {
         let summary = summarize(&SummaryInput {
             origin: &self.head.origin,
             created_at,
+            partner_name: &self.partner_name,
             booking,
             facts: &facts,
             evaluation: evaluation.as_ref(),
@@ -251,6 +268,7 @@ impl Source {
             packet_type: PACKET_TYPE.to_owned(),
             created_at,
             booking: booking.clone(),
+            partner_name: self.partner_name,
             stream: URL_SAFE_NO_PAD.encode(self.state.stream),
             log: LogHint {
                 origin: self.head.origin,

@@ -157,6 +157,7 @@ fn summary(packet: &Packet, facts: &[Logged<Fact>], head: &Checkpoint) -> Outcom
     let anew = summarize(&SummaryInput {
         origin: &head.origin,
         created_at: packet.created_at,
+        partner_name: &packet.partner_name,
         booking: &packet.booking,
         facts,
         evaluation: packet.evaluation.as_ref(),

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::super::SealedPacket;
 use super::*;
 use crate::ledger::Signer;
+use crate::ledger::hash::Hash;
 use crate::limits::DELIVERIES_PER_EVENT;
 use crate::model::{Amount, Currency, DeliveryStatus, EndpointId, EventId, EventType, Timestamp};
 use crate::policy::{Actor, ResolutionStatus};
@@ -14,8 +15,9 @@ pub(crate) mod fixture;
 
 use fixture::{Fixture, Lie};
 
+/// The packet as its service signs it, even if it is one that no honest service makes.
 fn text(packet: &Packet, signer: &Signer) -> String {
-    packet.seal(signer).unwrap().text().to_owned()
+    String::from_utf8(signed_anew(&serde_json::to_value(packet).unwrap(), signer)).unwrap()
 }
 
 /// The names of the checks that failed.
@@ -105,9 +107,88 @@ fn a_packet_with_any_byte_changed_never_verifies() {
     for at in (0..genuine.len()).step_by(61) {
         assert!(!verify(&genuine[..at], &vkey).verified(), "cut at {at}");
     }
-    for more in ["\n\n", " ", "x", "\0", "{}"] {
+    for more in ["x", "\0", "{}"] {
         assert!(!verify(&[&genuine, more.as_bytes()].concat(), &vkey).verified());
     }
+}
+
+#[test]
+fn a_packet_that_was_only_formatted_anew_is_the_same_packet() {
+    let fixture = Fixture::new();
+    let genuine = text(&fixture.decided(), &fixture.signer);
+    let value: Map<String, Value> = serde_json::from_str(&genuine).unwrap();
+    let backwards: Vec<String> = (value.iter().rev())
+        .map(|(name, value)| format!("{}: {value}", json!(name)))
+        .collect();
+    let escaped = genuine.replacen("concert", "\\u0063oncert", 1);
+    for (other, same) in [
+        (serde_json::to_string_pretty(&value).unwrap(), true),
+        (format!("{{{}}}", backwards.join(",\t")), true),
+        (escaped.clone(), true),
+        (escaped.replacen("\\u0063", "\\u0043", 1), false),
+        (format!("\n {genuine} \n"), true),
+        (
+            genuine.replacen("\"type\"", "\"type\":\"bookguard.evidence/1\",\"type\"", 1),
+            false,
+        ),
+    ] {
+        assert_ne!(other, genuine);
+        let report = verify(other.as_bytes(), &fixture.vkey());
+        assert_eq!(report.verified(), same, "{report}");
+        assert!(
+            !same || report.checks[0].detail.contains("formatted anew"),
+            "{report}"
+        );
+    }
+}
+
+#[test]
+fn what_is_signed_of_a_packet_must_be_what_it_shows() {
+    let fixture = Fixture::new();
+    let sealed = text(&fixture.decided(), &fixture.signer);
+    let document: Value = jcs::parse(&sealed).unwrap();
+    let key = fixture.signer.verifier();
+    let own = Statement::open(document["signature"].as_str().unwrap(), key).unwrap();
+    let (stream, head) = ([1; 16], Hash::ZERO);
+    for (statement, verifies) in [
+        (own.clone(), true),
+        (
+            Statement {
+                stream,
+                ..own.clone()
+            },
+            false,
+        ),
+        (
+            Statement {
+                count: own.count + 1,
+                ..own.clone()
+            },
+            false,
+        ),
+        (
+            Statement {
+                head,
+                ..own.clone()
+            },
+            false,
+        ),
+        (
+            Statement {
+                log_size: own.log_size + 1,
+                ..own.clone()
+            },
+            false,
+        ),
+    ] {
+        let note = fixture.signer.sign(&statement.to_string()).unwrap();
+        let told = changed(&document, &["signature".to_owned()], Some(note.into()));
+        let failed = failures(&serde_json::to_vec(&told).unwrap(), &fixture.vkey());
+        assert_eq!(failed.is_empty(), verifies, "{statement}");
+        assert!(verifies || failed == ["signature"], "{failed:?}");
+    }
+    let more = format!("{own}more\n");
+    assert!(Statement::open(&fixture.signer.sign(&more).unwrap(), key).is_err());
 }
 
 /// Collects every place in a document, as the names and numbers that lead to it.
@@ -152,7 +233,23 @@ fn changed(document: &Value, path: &[String], to: Option<Value>) -> Value {
 /// The document signed again by the ledger's own key: what a dishonest service could do.
 fn signed_anew(document: &Value, signer: &Signer) -> Vec<u8> {
     let mut document = document.clone();
-    let note = signer.sign(&signed_text(&mut document).unwrap()).unwrap();
+    let digest = digest(&mut document).unwrap();
+    let statement = Packet::deserialize(&changed(
+        &document,
+        &["signature".to_owned()],
+        Some(json!("")),
+    ));
+    let statement = statement
+        .ok()
+        .and_then(|packet| Statement::of(&packet, digest, signer.verifier()).ok());
+    let statement = statement.unwrap_or(Statement {
+        digest,
+        stream: [0; 16],
+        count: 1,
+        head: Hash::ZERO,
+        log_size: 1,
+    });
+    let note = signer.sign(&statement.to_string()).unwrap();
     document[super::super::packet::SIGNATURE] = note.into();
     jcs::to_canonical(&document).unwrap().into_bytes()
 }
@@ -317,7 +414,10 @@ fn entries_swapped_dropped_repeated_or_of_another_booking_are_noticed() {
     let other = fixture.other();
     assert_eq!(noticed(&fixture, |p| p.entries.swap(0, 1)), ["chain"]);
     assert_eq!(noticed(&fixture, |p| drop(p.entries.remove(0))), ["chain"]);
-    assert_eq!(noticed(&fixture, |p| p.entries.clear()), ["chain"]);
+    assert_eq!(
+        noticed(&fixture, |p| p.entries.clear()),
+        ["signature", "chain"]
+    );
     assert_eq!(
         noticed(&fixture, |p| p.entries.push(p.entries[1].clone())),
         ["chain"]
@@ -828,7 +928,7 @@ fn proofs_of_another_state_or_another_ledger_are_noticed() {
     assert_eq!(failures(posing.as_bytes(), &fixture.vkey()), ["signature"]);
     assert_eq!(
         failures(posing.as_bytes(), &impostor.verifier().to_string()),
-        ["key", "proof"]
+        ["signature", "key", "proof"]
     );
 }
 

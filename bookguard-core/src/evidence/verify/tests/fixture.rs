@@ -588,6 +588,7 @@ impl Fixture {
         let summary = summarize(&SummaryInput {
             origin: self.signer.name(),
             created_at,
+            partner_name: "Stage & Co",
             booking,
             facts: &facts,
             evaluation: evaluation.as_ref(),
@@ -598,6 +599,7 @@ impl Fixture {
             packet_type: PACKET_TYPE.to_owned(),
             created_at,
             booking: booking.clone(),
+            partner_name: "Stage & Co".to_owned(),
             stream: URL_SAFE_NO_PAD.encode(kept.stream),
             log: LogHint {
                 origin: self.signer.name().to_owned(),
