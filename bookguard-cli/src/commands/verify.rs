@@ -71,7 +71,7 @@ pub(super) fn packet_command() -> CliCommand {
 
 async fn packet(call: Call<'_>) -> Result<(), Failure> {
     let PacketArgs { packet, key, log } = call.args()?;
-    let key = ledger_key(key)?;
+    let key = self::key(&key)?;
     let bytes = files::bytes(&packet, DOCUMENT_BYTES)?;
     let (mut report, timeline) = evidence::verify_timeline(&bytes, key.trim());
     let genuine = report.verified();
@@ -102,14 +102,6 @@ async fn packet(call: Call<'_>) -> Result<(), Failure> {
     )
 }
 
-/// The verifier key that was typed, or that is in the file after @.
-fn ledger_key(typed: String) -> Result<String, Failure> {
-    match typed.strip_prefix('@') {
-        Some(file) => files::text(Path::new(file), SECRET_BYTES),
-        None => Ok(typed),
-    }
-}
-
 /// What the log shows about a packet, as one more check. An older packet passes.
 fn log_check(scanned: &Result<LogReport, String>) -> Check {
     Check {
@@ -120,6 +112,19 @@ fn log_check(scanned: &Result<LogReport, String>) -> Check {
             Ok(report) => report.to_string(),
             Err(why) => why.clone(),
         },
+    }
+}
+
+/// A key as it was typed: the key itself, or @ and a file that holds it.
+///
+/// # Errors
+/// [`Failure::Usage`] for a file that cannot be read.
+pub fn key(typed: &str) -> Result<String, Failure> {
+    match typed.strip_prefix('@') {
+        Some(file) => Ok(files::text(Path::new(file), SECRET_BYTES)?
+            .trim()
+            .to_owned()),
+        None => Ok(typed.trim().to_owned()),
     }
 }
 
