@@ -16,7 +16,7 @@ packet=$1 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 hex() { od -An -v -tx1 | tr -d ' \n'; }
-raw() { printf %b "$(sed 's/../\\x&/g' <<<"$1")"; }                    # of hex
+raw() { printf %b "$(printf %s "$1" | sed 's/../\\x&/g')"; }           # of hex
 sha256() { openssl dgst -sha256 -r | cut -c1-64; }
 hmac() { openssl dgst -sha256 -mac HMAC -macopt "hexkey:$1" -r | cut -c1-64; }
 
@@ -24,7 +24,7 @@ hmac() { openssl dgst -sha256 -mac HMAC -macopt "hexkey:$1" -r | cut -c1-64; }
 vkey=$(tr -d '\r' <"$2")
 name=${vkey%%+*} key=${vkey#*+*+} id=${vkey#*+}
 id=${id%%+*} key=$(openssl base64 -d -A <<<"$key" | hex)
-[[ ${#key} == 66 && $key == 01* && $(printf '%s\n%s' "$name" "$(raw "$key")" | wc -c) -gt 0 ]] || usage "not a key"
+[[ ${#key} == 66 && $key == 01* ]] || usage "not a key"
 [[ $({ printf '%s\n' "$name"; raw "$key"; } | sha256) == "$id"* && ${#id} == 8 ]] || usage "the key's id is not its own"
 { raw 302a300506032b6570032100; raw "${key:2}"; } >"$scratch/key"
 
@@ -47,9 +47,10 @@ if tr '{}[],: \t\r' '\n' <"$scratch/tokens" |
     grep -Evq '^(|S|true|false|null|-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?)$'; then
     refuse "form: not JSON"
 fi
-jq -s 'if length == 1 then .[0] else error end' "$packet" >"$scratch/packet" 2>/dev/null || refuse "form: not one JSON document"
-[[ $(jq '[.. | objects | length] | add' "$scratch/packet") == "$(tr -cd : <"$scratch/tokens" | wc -c)" ]] ||
-    refuse "form: a name occurs twice in one object"
+jq -sr 'if length == 1 then .[0] | ([.. | objects | length] | add), tojson else error end' "$packet" >"$scratch/packet" 2>/dev/null ||
+    refuse "form: not one JSON document"
+[[ $(head -1 "$scratch/packet") == "$(tr -cd : <"$scratch/tokens" | wc -c)" ]] || refuse "form: a name occurs twice in one object"
+sed -i.bak 1d "$scratch/packet"
 
 # --- What jq must know of the format. "?" marks members that may be absent.
 cat >"$scratch/format.jq" <<'JQ'
@@ -58,7 +59,7 @@ def shapes: {
   log: "origin vkey", entry: "body disclosures leaf proof salt", body: "kind sd v", disclosure: "name salt value",
   text: "disclosureHash text version", terms: "adopted? assumed date offsets schedule source until zone",
   former: "at previousEventDate reached", delivery: "attempts endpointId eventId history recorded status type url",
-  attempt: "error startedAt statusCode", summary: "headline offsets story timeline version", moment: "at entry text when",
+  attempt: "error startedAt statusCode",
   notification: "attempts bodySha256 endpointId error? eventId outcome responseSha256? seq settledAt statusCode? type",
   resolution: "bookingId canceledAt canceledBy decision? effectiveAt? evaluation evidenceGrade partnerId reason? resolutionId status summary supersedes?",
   decision: "decidedAt decidedBy rationale refund", leaf: "commit prev seq stream t v",
@@ -96,7 +97,7 @@ def hex_of_base64: rtrimstr("=") | rtrimstr("=")
       elif . == 47 then 63 else 62 end]
   | [range(0; length; 4) as $i | .[$i:$i + 4] | (length - 1) as $n | . + [0, 0, 0]
       | [.[0] * 4 + (.[1] / 16 | floor), .[1] % 16 * 16 + (.[2] / 4 | floor), .[2] % 4 * 64 + .[3]][:$n][]]
-  | map("0123456789abcdef" as $digits | (. / 16 | floor) as $high | . % 16 as $low | $digits[$high:$high + 1] + $digits[$low:$low + 1]) | add;
+  | map("0123456789abcdef" as $digits | (. / 16 | floor) as $high | (. % 16) as $low | $digits[$high:$high + 1] + $digits[$low:$low + 1]) | add;
 
 # A note: its text, the hex of the signature by the key with this name and id, and the number of signatures.
 def note($name; $id; $check): need(type == "string"; "\($check): not a note") | split("\n\n") as $parts | ($parts[-1] | split("\n")) as $lines
@@ -130,17 +131,17 @@ cat >"$scratch/plan.jq" <<'JQ'
 include "format";
 has_shape("packet"; "form") | need(.type == "bookguard.evidence/1"; "form: not a packet of this version")
 | need([.. | numbers | select(fabs >= 9007199254740992)] == []; "form: a number is too large")
-| .log |= has_shape("log"; "form") | .terms |= has_shape("terms"; "form") | .summary |= has_shape("summary"; "form")
+| .log |= has_shape("log"; "form") | .terms |= has_shape("terms"; "form")
 | .formerTerms[] |= has_shape("terms"; "form") | .termsDisclosures[] |= has_shape("text"; "form")
 | .deliveries[] |= has_shape("delivery"; "form") | .deliveries[].history[] |= has_shape("attempt"; "form")
-| .summary.timeline[] |= has_shape("moment"; "form") | .entries[] |= has_shape("entry"; "form")
+| .entries[] |= has_shape("entry"; "form")
 | .entries[].body |= (has_shape("body"; "form") | need(.v == "bookguard.event/1"; "form: a body is of another version"))
 | .entries[].disclosures[] |= has_shape("disclosure"; "form")
 | need(.log == {origin: $name, vkey: $vkey}; "key: the packet names another ledger or key")
 | need(.entries != []; "signature: there are no entries")
 | (.entries[0].proof | proof | .checkpoint) as $checkpoint
 | need(all(.entries[]; .proof | proof | .checkpoint == $checkpoint and .origin == $name and .index < .size); "chain: the proofs have different checkpoints")
-| ["content", del(.signature) | canonical],
+| ["content", (del(.signature) | canonical)],
   ["note", (.signature | note($name; $id; "signature") | need(.count == 1; "signature: more than one") | .signature, (.text | @base64))],
   ["note", ($checkpoint | note($name; $id; "proof") | .signature, (.text | @base64))],
   (.entries[] | leaf as $leaf | (.proof | proof) as $proof
@@ -150,6 +151,7 @@ has_shape("packet"; "form") | need(.type == "bookguard.evidence/1"; "form: not a
     | ["leaf", $proof.root, $proof.index, $proof.size, ($proof.path | join(" ")), $leaf.text],
       ["hmac", "commitment", (.salt | hex_of_base64), ($leaf.commit | hex_of_base64), (.body | canonical)],
       (.body.sd as $sd | .disclosures[] | ["hmac", "disclosures", (.salt | hex_of_base64), ($sd[.name] | hex_of_base64), ([.name, .value] | canonical)])),
+  ["stream", .stream], ["size", (.entries[-1].proof | proof | .size)],
   (.policy | values | ["hash", "policy", canonical]),
   (.formerTerms + [.terms] | .[] | ["hash", "shown", canonical]),
   (.entries[] | select(.body.kind == "booking.rescheduled") | .disclosures[] | select(.name == "terms") | ["hash", "moved", (.value | canonical)]),
@@ -175,7 +177,7 @@ included() {
     done
     ((last == 0)) && [[ $node == "$root" ]]
 }
-digest='' leaves=() hashes=()
+digest='' stream='' size='' count=0 last='' leaves='' hashes=''
 while IFS= read -r line; do
     task=${line%%$'\t'*} rest=${line#*$'\t'}
     first=${rest%%$'\t'*} more=${rest#*$'\t'}
@@ -186,35 +188,36 @@ while IFS= read -r line; do
             verify "$scratch/text" "$first" || refuse "signature: the key has not signed the packet, or not its checkpoint"
             [[ -e $scratch/said ]] || cp "$scratch/text" "$scratch/said" ;;
         leaf)
-            IFS=$'\t' read -r root index size path text < <(printf '%s\n' "${rest//$'\t\t'/$'\t-\t'}")
-            hash=$({ printf '\0'; printf %s "$text"; } | sha256)
-            included "$root" "$index" "$size" "${path#-}" "$hash" || refuse "proof: an entry is not in the ledger"
-            leaves+=("$hash") ;;
+            IFS=$'\t' read -r root index log path text <<<"${rest//$'\t\t'/$'\t-\t'}"    # "-": an empty path
+            last=$({ printf '\0'; printf %s "$text"; } | sha256)
+            included "$root" "$index" "$log" "${path#-}" "$last" || refuse "proof: an entry is not in the ledger"
+            count=$((count + 1)) leaves+=${leaves:+,}\"$last\" ;;
         hmac)
-            salt=$first expected=${more%%$'\t'*}
-            check=$salt salt=$expected more=${more#*$'\t'}
+            salt=${more%%$'\t'*} more=${more#*$'\t'}
             expected=${more%%$'\t'*} message=${more#*$'\t'}
-            [[ $(printf %s "$message" | hmac "$salt") == "$expected" ]] || refuse "$check: what is shown is not what was recorded" ;;
-        hash) hashes+=("$first sha256:$(printf %s "$more" | sha256)") ;;
-        text) hashes+=("$first sha256:$(openssl base64 -d -A <<<"$more" | sha256)") ;;
+            [[ $(printf %s "$message" | hmac "$salt") == "$expected" ]] || refuse "$first: what is shown is not what was recorded" ;;
+        hash) hashes+="${hashes:+,}[\"$first\",\"sha256:$(printf %s "$more" | sha256)\"]" ;;
+        text) hashes+="${hashes:+,}[\"$first\",\"sha256:$(openssl base64 -d -A <<<"$more" | sha256)\"]" ;;
+        stream) stream=$rest ;;
+        size) size=$rest ;;
     esac
 done <"$scratch/plan"
-size=$(jq -r '.entries[-1].proof | split("\n\n")[1] | split("\n")[1]' "$scratch/packet")
-printf '%s\n' bookguard.packet/1 "$digest" "$(jq -r .stream "$scratch/packet")" "${#leaves[@]}" "${leaves[-1]}" "$size" |
+printf '%s\n' bookguard.packet/1 "$digest" "$stream" "$count" "$last" "$size" |
     cmp -s - "$scratch/said" || refuse "signature: the packet is not the one that was signed"
 
 # --- The rules: chain, booking, and what must be equal
 cat >"$scratch/rules.jq" <<'JQ'
 include "format";
+def hashes($what): [$hashes[] | select(.[0] == $what) | .[1]];
 # Why the end of a delivery cannot be recorded after those before it.
 def contradiction($before; $causes): . as $new | (.outcome == "delivered") as $delivered
   | need(.attempts >= 1 and .seq >= 1 and ($delivered or .outcome == "given_up"); "booking: the end of a delivery counts from nothing")
-  | need($delivered == (.error == null) and (.error == null or (.error | IN(failures[]))) and ($delivered | not or (.statusCode // 0 | . >= 200 and . <= 299));
+  | need($delivered == (.error == null) and (.error == null or (.error | IN(failures[]))) and (($delivered | not) or (.statusCode // 0 | . >= 200 and . <= 299));
       "booking: the end of a delivery is not that of its last attempt")
   | need(all(.bodySha256, (.responseSha256 // ("0" * 64)); matches("[0-9a-f]{64}")) and (.statusCode != null or .responseSha256 == null);
       "booking: the end of a delivery has a digest that is not one")
   | need(all($before[]; (.eventId == $new.eventId) as $same | $same == (.seq == $new.seq)
-        and ($same | not or (.type == $new.type and .bodySha256 == $new.bodySha256)));
+        and (($same | not) or (.type == $new.type and .bodySha256 == $new.bodySha256)));
       "booking: an event has two contents or numbers")
   | need(all($before[] | select(.eventId == $new.eventId and .endpointId == $new.endpointId);
         .outcome == "given_up" and $delivered and .attempts < $new.attempts); "booking: a delivery ended twice")
@@ -231,7 +234,7 @@ def resolution($state): has_shape("resolution"; "booking") | . as $new | $state.
         $before[0] + {status: "decided", supersedes: $before[0].resolutionId, decision: (.decision | has_shape("decision"; "booking"))}
       else {} end + {resolutionId, summary, evaluation}) as $expected | same($expected) and .evaluation.bookingId == $state.booking.bookingId;
     "booking: a resolution is not that of the cancellation, nor a decision of what that left open");
-def step($kind; $fact; $time): . as $state | ($state.canceled == null) as $open
+def step($kind; $fact; $written): . as $state | ($state.canceled == null) as $open
   | ($fact | has_shape($kind; "booking")) as $checked
   | if $kind == "booking.created" then need(.booking == null; "booking: a booking is recorded once")
       | .booking = ($fact | del(.termsHash)) + {status: "created", protected: false} | .terms_hash = $fact.termsHash | .in_force = $fact.termsHash
@@ -256,7 +259,7 @@ def step($kind; $fact; $time): . as $state | ($state.canceled == null) as $open
       | .settled += [$fact.notification] | .happened = $fact.notification.settledAt
     end
   | if $kind | IN("booking.created", "booking.protected", "resolution.created") then .causes += [[$kind, (.happened | time)]] else . end
-  | need((.happened | time) <= ($time | time); "booking: a fact happened after its entry was written");
+  | need((.happened | time) <= ($written | time); "booking: a fact happened after its entry was written");
 def delivery($told; $events): . as $d | (.status == "no_endpoints") as $nowhere | [.type, (.eventId | made_at)] as $kind
   | [$told.settled[] | select(.eventId == $d.eventId and .endpointId == $d.endpointId)] as $own | $own[-1] as $last
   | need(($events | map(select(.[1:] == $kind)) | unique | length) <= ($told.causes | map(select(. == $kind)) | length); "deliveries: no entry is what an event reports")
@@ -276,20 +279,20 @@ def delivery($told; $events): . as $d | (.status == "no_endpoints") as $nowhere 
       and .t <= $packet.createdAt); "chain: the entries are not one chain, in order, before the packet")
 | need(all($entries[]; .kind as $kind | shapes | has($kind)) and all($entries[].kind; contains(".")); "commitment: an entry is of another kind")
 | need($entries[0].kind == "booking.created"; "booking: the first entry is not the recording")
-| reduce $entries[] as $entry ({terms: [], accepted: [], resolutions: [], settled: [], causes: [], moved: ($hashes.moved // [])};
+| reduce $entries[] as $entry ({terms: [], accepted: [], resolutions: [], settled: [], causes: [], moved: hashes("moved")};
     step($entry.kind; $entry.fact; $entry.t))
 | need(.canceled == null or .resolutions != []; "booking: the cancellation has no resolution")
 | .booking += (if $packet.policy == null then {} else {policy: {policyId: $packet.policy.policyId, version: $packet.policy.version,
     policyHash: $packet.policyHash, policySource: $packet.terms.source}} end)
 | need(.booking as $booking | $packet.booking | same($booking); "booking: the booking is not shown as recorded")
-| need($packet.policyHash == $packet.terms.adopted and $packet.policyHash == $hashes.policy[0]; "policy: it has another hash")
+| need($packet.policyHash == $packet.terms.adopted and $packet.policyHash == hashes("policy")[0]; "policy: it has another hash")
 | ($packet.formerTerms + [$packet.terms]) as $shown
-| need(.terms_hash == $hashes.shown[0] and (.terms as $terms | $shown[1:] | same($terms)) and all($shown[]; .adopted == $packet.policyHash);
+| need(.terms_hash == hashes("shown")[0] and (.terms as $terms | $shown[1:] | same($terms)) and all($shown[]; .adopted == $packet.policyHash);
     "terms: they are not those recorded")
-| need(($packet.termsDisclosures | map(.disclosureHash)) == $hashes.texts and ($hashes.texts | length) == ($shown | length)
+| need(($packet.termsDisclosures | map(.disclosureHash)) == hashes("texts") and (hashes("texts") | length) == ($shown | length)
     and all($packet.termsDisclosures[]; .version == "bookguard-disclosure-1"); "acceptances: the texts do not have their hashes")
 | need((.accepted | map(.fact)) as $facts | $packet.acceptances | same($facts); "acceptances: they are not those recorded")
-| need(all(.accepted[]; .fact.disclosureVersion == "bookguard-disclosure-1" and .fact.disclosureHash == $hashes.texts[.moves]);
+| need(all(.accepted[]; .fact.disclosureVersion == "bookguard-disclosure-1" and .fact.disclosureHash == hashes("texts")[.moves]);
     "acceptances: what was accepted is not the text in force then")
 | need(.resolutions[-1] as $latest | $packet.resolution | same($latest); "resolution: it is not the latest recorded")
 | need(.resolutions == [] or (.resolutions[-1].evaluation as $recorded | $packet.evaluation | same($recorded)); "evaluation: it is not the one recorded")
@@ -297,11 +300,9 @@ def delivery($told; $events): . as $d | (.status == "no_endpoints") as $nowhere 
 | need(length <= 50 * ($told.causes | length) and (map([.eventId, .endpointId]) | unique | length) == length
     and all(group_by(.eventId)[]; (map(.type) | unique | length) == 1 and (length == 1 or all(.[]; .endpointId != null)));
     "deliveries: one is shown twice, or there are too many")
-| need(all($told.settled[]; [.eventId, .endpointId] as $end | $packet.deliveries | any(.[]; [.eventId, .endpointId] == $end)); "deliveries: a recorded end is not shown")
+| need(all($told.settled[]; [.eventId, .endpointId] as $own | $packet.deliveries | any(.[]; [.eventId, .endpointId] == $own)); "deliveries: a recorded end is not shown")
 | map(delivery($told; $events)) | "Verified: \($entries | length) entries of \($packet.booking.bookingId) in the ledger \($packet.log.origin)."
 JQ
-hashes=$(printf '%s\n' "${hashes[@]}" | jq -R 'split(" ")' | jq -s 'group_by(.[0]) | map({key: .[0][0], value: map(.[1])}) | from_entries')
-leaves=$(printf '%s\n' "${leaves[@]}" | jq -R . | jq -s .)
-jq -r -L "$scratch" --argjson hashes "$hashes" --argjson leaves "$leaves" -f "$scratch/rules.jq" "$scratch/packet" 2>"$scratch/why" ||
+jq -r -L "$scratch" --argjson hashes "[$hashes]" --argjson leaves "[$leaves]" -f "$scratch/rules.jq" "$scratch/packet" 2>"$scratch/why" ||
     refuse "$(sed 's/^jq: error ([^)]*): //' "$scratch/why" | head -1)"
 echo "Not recomputed: deadlines, amounts and evaluations from the policy; the texts of the terms; the summary."

@@ -14,30 +14,35 @@ type Change = fn(&World, &mut Value);
 
 /// A character or number changed, in each part of a packet.
 const FLIPS: &[(&str, &str, &str)] = &[
-    ("booking", "created", "/booking/eventType"),
-    ("booking-value", "created", "/booking/bookingValue"),
-    ("partner-name", "created", "/partnerName"),
-    ("created-at", "created", "/createdAt"),
-    ("stream", "created", "/stream"),
-    ("leaf", "created", "/entries/0/leaf"),
-    ("salt", "created", "/entries/0/salt"),
-    ("kind", "created", "/entries/0/body/kind"),
-    ("digest", "created", "/entries/0/body/sd/eventType"),
-    ("value", "created", "/entries/0/disclosures/5/value"),
-    ("value-salt", "created", "/entries/0/disclosures/5/salt"),
-    ("proof", "created", "/entries/0/proof"),
-    ("policy", "created", "/policy/name"),
+    ("booking", "created-without-policy", "/booking/eventType"),
+    ("partner-name", "created-without-policy", "/partnerName"),
+    ("created-at", "created-without-policy", "/createdAt"),
+    ("leaf", "created-without-policy", "/entries/0/leaf"),
+    (
+        "digest",
+        "created-without-policy",
+        "/entries/0/body/sd/eventType",
+    ),
+    (
+        "value",
+        "created-without-policy",
+        "/entries/0/disclosures/5/value",
+    ),
+    (
+        "value-salt",
+        "created-without-policy",
+        "/entries/0/disclosures/5/salt",
+    ),
+    ("proof", "created-without-policy", "/entries/0/proof"),
     ("policy-hash", "created", "/policyHash"),
     ("terms", "created", "/terms/until"),
-    ("former-terms", "moved-once", "/formerTerms/0/until"),
     ("text", "created", "/termsDisclosures/0/text"),
     ("acceptance", "accepted", "/acceptances/0/method"),
     ("evaluation", "created", "/evaluation/explanation/text"),
     ("resolution", "canceled-final", "/resolution/summary"),
-    ("host", "created", "/deliveries/0/url"),
-    ("attempt", "created", "/deliveries/0/history/0/startedAt"),
-    ("headline", "created", "/summary/headline"),
-    ("signature", "created", "/signature"),
+    ("host", "created-without-policy", "/deliveries/0/url"),
+    ("headline", "created-without-policy", "/summary/headline"),
+    ("signature", "created-without-policy", "/signature"),
 ];
 
 /// Changed, and not signed again.
@@ -68,19 +73,19 @@ const CHANGED: &[(&str, &str, &str, Change)] = &[
     ),
     (
         "member-added",
-        "created",
+        "created-without-policy",
         "it has a member more",
         |_, doc| doc["more"] = json!(1),
     ),
     (
         "signature-missing",
-        "created",
+        "created-without-policy",
         "the signature is empty",
         |_, doc| doc["signature"] = json!(""),
     ),
     (
         "signature-of-another-packet",
-        "created",
+        "created-without-policy",
         "the signature is another packet's",
         |world, doc| {
             doc["signature"] = world.good["protected"]["signature"].clone();
@@ -88,7 +93,7 @@ const CHANGED: &[(&str, &str, &str, Change)] = &[
     ),
     (
         "signature-is-a-checkpoint",
-        "created",
+        "created-without-policy",
         "the ledger's key signed the note, but it is a checkpoint",
         |_, doc| {
             let proof = doc["entries"][0]["proof"].as_str().unwrap();
@@ -131,7 +136,7 @@ const SIGNED: &[(&str, &str, &str, Noticed, &str, Change)] = &[
     ),
     (
         "no-entries-signed",
-        "created",
+        "created-without-policy",
         "it has no entries",
         STRUCTURE,
         "signature",
@@ -168,7 +173,7 @@ const SIGNED: &[(&str, &str, &str, Noticed, &str, Change)] = &[
     ),
     (
         "entries-of-another-booking",
-        "created",
+        "created-without-policy",
         "all entries and the stream are another booking's",
         STRUCTURE,
         "booking",
@@ -180,7 +185,7 @@ const SIGNED: &[(&str, &str, &str, Noticed, &str, Change)] = &[
     ),
     (
         "unknown-member",
-        "created",
+        "created-without-policy",
         "a member that is not known",
         STRUCTURE,
         "form",
@@ -188,7 +193,7 @@ const SIGNED: &[(&str, &str, &str, Noticed, &str, Change)] = &[
     ),
     (
         "unknown-member-of-an-entry",
-        "created",
+        "created-without-policy",
         "an entry has a member that is not known",
         STRUCTURE,
         "form",
@@ -198,7 +203,7 @@ const SIGNED: &[(&str, &str, &str, Noticed, &str, Change)] = &[
     ),
     (
         "unknown-member-of-the-booking",
-        "created",
+        "created-without-policy",
         "the booking has a member that is not recorded",
         STRUCTURE,
         "form",
@@ -208,7 +213,7 @@ const SIGNED: &[(&str, &str, &str, Noticed, &str, Change)] = &[
     ),
     (
         "unknown-member-of-a-delivery",
-        "created",
+        "created-without-policy",
         "a delivery has a member that is not known",
         STRUCTURE,
         "form",
@@ -218,7 +223,7 @@ const SIGNED: &[(&str, &str, &str, Noticed, &str, Change)] = &[
     ),
     (
         "missing-member",
-        "created",
+        "created-without-policy",
         "formerTerms is missing",
         STRUCTURE,
         "form",
@@ -228,7 +233,7 @@ const SIGNED: &[(&str, &str, &str, Noticed, &str, Change)] = &[
     ),
     (
         "body-of-another-version",
-        "created",
+        "created-without-policy",
         "the body of an entry is of a version that is not known",
         STRUCTURE,
         "form",
@@ -238,7 +243,7 @@ const SIGNED: &[(&str, &str, &str, Noticed, &str, Change)] = &[
     ),
     (
         "origin-of-another-log",
-        "created",
+        "created-without-policy",
         "the packet names another ledger than its key",
         STRUCTURE,
         "key",
@@ -248,7 +253,7 @@ const SIGNED: &[(&str, &str, &str, Noticed, &str, Change)] = &[
     ),
     (
         "key-of-another-log",
-        "created",
+        "created-without-policy",
         "the packet names another key",
         STRUCTURE,
         "key",
@@ -258,7 +263,7 @@ const SIGNED: &[(&str, &str, &str, Noticed, &str, Change)] = &[
     ),
     (
         "created-before-its-entry",
-        "created",
+        "created-without-policy",
         "the packet is older than its entry",
         STRUCTURE,
         "chain",
@@ -348,7 +353,7 @@ const SIGNED: &[(&str, &str, &str, Noticed, &str, Change)] = &[
     ),
     (
         "value-missing",
-        "created",
+        "created-without-policy",
         "a recorded value is not shown",
         STRUCTURE,
         "disclosures",
@@ -356,7 +361,7 @@ const SIGNED: &[(&str, &str, &str, Noticed, &str, Change)] = &[
     ),
     (
         "value-added",
-        "created",
+        "created-without-policy",
         "a value is shown that was not recorded",
         STRUCTURE,
         "disclosures",
@@ -368,7 +373,7 @@ const SIGNED: &[(&str, &str, &str, Noticed, &str, Change)] = &[
     ),
     (
         "value-twice",
-        "created",
+        "created-without-policy",
         "a value is shown twice",
         STRUCTURE,
         "disclosures",
@@ -379,7 +384,7 @@ const SIGNED: &[(&str, &str, &str, Noticed, &str, Change)] = &[
     ),
     (
         "values-unsorted",
-        "created",
+        "created-without-policy",
         "the values are not in order",
         STRUCTURE,
         "disclosures",
@@ -387,7 +392,7 @@ const SIGNED: &[(&str, &str, &str, Noticed, &str, Change)] = &[
     ),
     (
         "value-of-another-salt",
-        "created",
+        "created-without-policy",
         "the salt of a value is another's",
         STRUCTURE,
         "disclosures",
@@ -397,7 +402,7 @@ const SIGNED: &[(&str, &str, &str, Noticed, &str, Change)] = &[
     ),
     (
         "value-other",
-        "created",
+        "created-without-policy",
         "a value is not the one recorded",
         STRUCTURE,
         "disclosures",
@@ -417,7 +422,7 @@ const SIGNED: &[(&str, &str, &str, Noticed, &str, Change)] = &[
     ),
     (
         "digest-added",
-        "created",
+        "created-without-policy",
         "a body has the digest of a value that was not recorded",
         STRUCTURE,
         "commitment",
@@ -448,7 +453,7 @@ const SIGNED: &[(&str, &str, &str, Noticed, &str, Change)] = &[
     ),
     (
         "salt-stray-bits",
-        "created",
+        "created-without-policy",
         "the last character of a salt has bits that belong to no byte",
         STRUCTURE,
         "commitment",
@@ -460,7 +465,7 @@ const SIGNED: &[(&str, &str, &str, Noticed, &str, Change)] = &[
     ),
     (
         "booking-other",
-        "created",
+        "created-without-policy",
         "the event is of another type than recorded",
         STRUCTURE,
         "booking",
@@ -480,7 +485,7 @@ const SIGNED: &[(&str, &str, &str, Noticed, &str, Change)] = &[
     ),
     (
         "booking-protected",
-        "created",
+        "created-without-policy",
         "the booking is shown as protected, and no entry says so",
         STRUCTURE,
         "booking",
@@ -533,7 +538,7 @@ const SIGNED: &[(&str, &str, &str, Noticed, &str, Change)] = &[
     ),
     (
         "terms-other",
-        "created",
+        "created-without-policy",
         "the terms are not those of the recorded hash",
         STRUCTURE,
         "terms",
@@ -553,7 +558,7 @@ const SIGNED: &[(&str, &str, &str, Noticed, &str, Change)] = &[
     ),
     (
         "text-of-another-hash",
-        "created",
+        "created-without-policy",
         "a text does not have the hash shown",
         STRUCTURE,
         "acceptances",
@@ -692,7 +697,7 @@ const SIGNED: &[(&str, &str, &str, Noticed, &str, Change)] = &[
     ),
     (
         "delivery-of-nothing",
-        "created",
+        "created-without-policy",
         "an event of a protection that is not recorded",
         STRUCTURE,
         "deliveries",
@@ -738,7 +743,7 @@ const SIGNED: &[(&str, &str, &str, Noticed, &str, Change)] = &[
     ),
     (
         "summary-headline",
-        "created",
+        "created-without-policy",
         "the headline says something else than the packet",
         Noticed::Wording,
         "summary",

@@ -158,7 +158,7 @@ const FACTS: &[(&str, &str, &str, &str, Change)] = &[
     ),
     (
         "fact-member-missing",
-        "created",
+        "created-without-policy",
         "a booking was recorded without its event's type",
         "booking",
         |drafts| {
@@ -187,7 +187,7 @@ const FACTS: &[(&str, &str, &str, &str, Change)] = &[
     ),
     (
         "value-withheld",
-        "created",
+        "created-without-policy",
         "a value was recorded and is not shown",
         "disclosures",
         |drafts| {
@@ -218,7 +218,7 @@ const FACTS: &[(&str, &str, &str, &str, Change)] = &[
     ),
     (
         "created-twice",
-        "created",
+        "created-without-policy",
         "the booking was recorded twice",
         "booking",
         |drafts| {
@@ -315,7 +315,7 @@ const FACTS: &[(&str, &str, &str, &str, Change)] = &[
     ),
     (
         "terms-hash-of-others",
-        "created",
+        "created-without-policy",
         "the booking was recorded under other terms than those shown",
         "terms",
         |drafts| {

@@ -119,7 +119,7 @@ pub fn good(world: &World) -> Vec<(&'static str, &'static str, String)> {
 
 /// Files that are not the text of a packet, and ones whose text was changed.
 pub fn bad(world: &World) -> Vec<Bad> {
-    let genuine = world.text("created");
+    let genuine = world.text("created-without-policy");
     let with = |from: &str, to: &str| {
         assert_eq!(genuine.matches(from).count(), 1, "{from}");
         genuine.replace(from, to).into_bytes()
