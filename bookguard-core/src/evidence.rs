@@ -57,4 +57,6 @@ pub use reschedule::{RescheduleFact, TermsVersion};
 #[doc(hidden)]
 pub use state::BookingState;
 pub use statement::Statement;
+#[doc(hidden)]
+pub use summary::{DOES_NOT_PROVE, Moment, PROVES, SUMMARY_VERSION, Summary};
 pub use verify::verify;
