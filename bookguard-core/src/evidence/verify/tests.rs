@@ -12,6 +12,7 @@ use crate::policy::{Actor, ResolutionStatus};
 use crate::tests::shared_out;
 
 pub(crate) mod fixture;
+mod vectors;
 
 use fixture::{Fixture, Lie};
 

@@ -238,9 +238,22 @@ impl Fixture {
     }
 
     fn create(&mut self, n: u8, policy: Option<&str>, date: &str, zone: Option<&str>) {
+        let value = Amount::parse("1200.50", Currency::USD).unwrap();
+        self.record(n, policy, date, zone, value, |_| {});
+    }
+
+    /// Records a booking of this value. `change` changes only what the terms do not depend on.
+    pub fn record(
+        &mut self,
+        n: u8,
+        policy: Option<&str>,
+        date: &str,
+        zone: Option<&str>,
+        value: Amount,
+        change: impl FnOnce(&mut Booking),
+    ) {
         let created_at = at("2026-01-10T15:00:00.123Z").plus_ms(i64::from(n) * 60_000);
         let policy = policy.map(|id| (Policy::template(id).unwrap().clone(), PolicySource::Named));
-        let value = Amount::parse("1200.50", Currency::USD).unwrap();
         let booked = Booked {
             event_date: EventDate::parse(date).unwrap(),
             time_zone: zone,
@@ -250,7 +263,8 @@ impl Fixture {
             created_at,
         };
         let terms = Terms::freeze(policy, &booked, MissingZone::Refuse).unwrap();
-        let booking = booking(n, created_at, &terms, zone);
+        let mut booking = booking(n, created_at, &terms, zone);
+        change(&mut booking);
         let fact = CreationFact::of(&booking, FrozenTerms::of(&terms).hash());
         let stream = Sha256::digest([n])[..16].try_into().unwrap();
         let state = BookingState::recorded(fact.clone(), booking.policy);
@@ -338,7 +352,7 @@ impl Fixture {
         self.protect_at(which, now);
     }
 
-    fn protect_at(&mut self, which: usize, now: Timestamp) {
+    pub fn protect_at(&mut self, which: usize, now: Timestamp) {
         let mut kept = self.kept.remove(which);
         let fact = ProtectionFact {
             protected_at: now,
@@ -348,7 +362,7 @@ impl Fixture {
         self.kept.insert(which, kept);
     }
 
-    fn attempt(&mut self, which: usize, event_type: EventType, error: Option<&str>) {
+    pub fn attempt(&mut self, which: usize, event_type: EventType, error: Option<&str>) {
         self.kept[which].attempt(event_type, 5, error);
     }
 
@@ -381,7 +395,7 @@ impl Fixture {
     }
 
     /// Records the end of the delivery that was attempted last.
-    fn settle(&mut self, which: usize) {
+    pub fn settle(&mut self, which: usize) {
         let mut kept = self.kept.remove(which);
         let mut events: Vec<EventId> = kept.deliveries.iter().map(|d| d.event_id).collect();
         events.dedup();
@@ -411,7 +425,7 @@ impl Fixture {
         self.kept.insert(which, kept);
     }
 
-    fn reschedule(&mut self, which: usize, now: &str, date: &str, zone: Option<&str>) {
+    pub fn reschedule(&mut self, which: usize, now: &str, date: &str, zone: Option<&str>) {
         let mut kept = self.kept.remove(which);
         let agreed_at = at(now);
         let now = agreed_at.plus_ms(30 * 60_000);
@@ -443,7 +457,7 @@ impl Fixture {
         self.kept.insert(which, kept);
     }
 
-    fn accept(&mut self, which: usize, now: &str, party: Actor, ip: Option<&str>) {
+    pub fn accept(&mut self, which: usize, now: &str, party: Actor, ip: Option<&str>) {
         let mut kept = self.kept.remove(which);
         let now = at(now);
         let mut told = policy::disclose(&kept.terms, &kept.state.moves).unwrap();
@@ -465,7 +479,7 @@ impl Fixture {
         self.kept.insert(which, kept);
     }
 
-    fn cancel(&mut self, which: usize, canceled_by: Actor, reason: Option<Reason>) {
+    pub fn cancel(&mut self, which: usize, canceled_by: Actor, reason: Option<Reason>) {
         let mut kept = self.kept.remove(which);
         let now = at("2026-05-25T08:00:00.750Z");
         let booking = &kept.state.booking;
@@ -711,7 +725,7 @@ pub(crate) fn booking(n: u8, created_at: Timestamp, terms: &Terms, zone: Option<
         time_zone: zone.map(str::to_owned),
         booking_value: terms.value.json_number(),
         amount_paid: None,
-        currency: Currency::USD,
+        currency: terms.value.currency(),
         status: BookingStatus::Created,
         protected: false,
         protected_at: None,
