@@ -65,5 +65,7 @@ pub use scan::{LogEntry, LogReport, Scan, ScanError};
 #[doc(hidden)]
 pub use state::BookingState;
 pub use statement::Statement;
+#[doc(hidden)]
+pub use summary::{DOES_NOT_PROVE, Moment, PROVES, SUMMARY_VERSION, Summary};
 pub use timeline::{Account, Comparison, Timeline, Verdict, compare};
 pub use verify::{verify, verify_timeline};

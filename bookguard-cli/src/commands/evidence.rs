@@ -10,7 +10,7 @@ use clap::builder::PossibleValuesParser;
 use super::declare::{Call, Declared, carried, group};
 use super::verify;
 use crate::failure::Failure;
-use crate::output::table::{Style, fields, record, time};
+use crate::output::table::{Style, fields, record};
 use crate::text::plain;
 
 pub(super) fn commands() -> Declared {
@@ -93,7 +93,7 @@ fn shown(packet: &Packet, style: Style) -> String {
         .map(|moment| {
             format!(
                 "\n{}  {}",
-                style.bold(&time(moment.at)),
+                style.bold(&plain(&moment.when)),
                 plain(&moment.text)
             )
         })
@@ -107,8 +107,11 @@ fn shown(packet: &Packet, style: Style) -> String {
         "deliveries" => packet.deliveries.len(),
         "summary" => packet.summary.headline,
     };
+    let story: String = (packet.summary.story.iter())
+        .map(|paragraph| format!("\n{}\n", plain(paragraph)))
+        .collect();
     format!(
-        "{}\n{timeline}\n\nThis is a summary. To keep the packet itself: --output json > packet.json",
+        "{}\n{story}{timeline}\n\nThis is a summary. To keep the packet itself: --output json > packet.json",
         record(style, &fields)
     )
 }

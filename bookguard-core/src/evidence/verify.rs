@@ -24,6 +24,8 @@ mod entries;
 mod resolution;
 mod terms;
 
+pub(crate) use terms::ZONE_CHANGE_MS;
+
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -97,9 +99,8 @@ impl Verification {
         );
         self.check("signature", "/signature", signature(&packet, value, &key));
         self.check("key", "/log", same_key(&packet, &key));
-        let proven = self.entries(&packet, &key);
-        if let Some((entries, head)) = proven {
-            self.content(&packet, &entries, &head);
+        if let Some(entries) = self.entries(&packet, &key) {
+            self.content(&packet, &entries);
         }
     }
 

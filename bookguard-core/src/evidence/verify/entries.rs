@@ -25,12 +25,12 @@ struct Link {
 }
 
 impl Verification {
-    /// Checks all entries. Returns their kinds and places, and the ledger's head that proves them, unless a check failed.
+    /// Checks all entries. Returns their kinds and places, unless a check failed.
     pub(super) fn entries(
         &mut self,
         packet: &Packet,
         key: &VerifierKey,
-    ) -> Option<(Vec<(LeafKind, LeafPlace)>, Checkpoint)> {
+    ) -> Option<Vec<(LeafKind, LeafPlace)>> {
         let mut links = Vec::new();
         let mut proven = Vec::new();
         let mut whole = true;
@@ -83,9 +83,9 @@ impl Verification {
         self.timeline = Some(Timeline {
             stream: last.leaf.stream,
             entries,
-            log: head.clone(),
+            log: head,
         });
-        chained.then_some((proven, head))
+        chained.then_some(proven)
     }
 }
 
@@ -210,6 +210,6 @@ fn chain(packet: &Packet, links: &[(Link, Checkpoint)]) -> Outcome {
         ),
     };
     Ok(format!(
-        "{chained}. Whether there is a later one, a packet alone cannot show: the log shows it."
+        "{chained}. Whether there is a later one, the log shows: bookguard evidence verify --log URL|DIR."
     ))
 }

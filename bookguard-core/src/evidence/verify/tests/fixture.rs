@@ -651,10 +651,12 @@ impl Fixture {
             });
         }
         let summary = summarize(&SummaryInput {
-            origin: self.signer.name(),
             created_at,
             partner_name: "Stage & Co",
             booking,
+            terms: &FrozenTerms::of(&kept.terms),
+            policy: kept.terms.policy.as_ref().map(|policy| &policy.document),
+            offsets: &[],
             facts: &facts,
             evaluation: evaluation.as_ref(),
             resolution,
