@@ -7,6 +7,7 @@
 //! frozen   the canonical text of a booking's terms     packet   the signed document
 //! entry    a leaf as stored                            continuation  how a log continues after a loss
 //! statement  what is signed of a packet               timeline  two packets compared
+//! dispute  the packet in the fields of a card dispute
 //! scan     packet + log → entries that the packet lacks
 //! ```
 //!
@@ -25,6 +26,7 @@
 pub(crate) mod acceptance;
 #[cfg(feature = "internals")]
 mod continuation;
+mod dispute;
 #[cfg(feature = "internals")]
 mod entry;
 pub(crate) mod facts;
@@ -46,6 +48,8 @@ pub(crate) mod verify;
 pub use acceptance::Acceptance;
 #[cfg(feature = "internals")]
 pub use continuation::{Continuation, FoundLog};
+#[doc(hidden)]
+pub use dispute::{DisputeExport, DisputeForm, DisputeReason, dispute};
 #[cfg(feature = "internals")]
 pub use entry::StoredEntry;
 #[doc(hidden)]

@@ -12,6 +12,7 @@
 //! | `signals` | signals that stop `serve`, stop it at once, or reload its settings |
 //! | `lists` | the administrator's lists across partners |
 //! | `completeness` | packets compared with the public log, a mirror of it, and servers that are no log |
+//! | `disputes` | evidence in the fields of a card dispute |
 //! | `log` | events shown as they happen |
 //! | `recoveries` | missed events sent again |
 //! | `disk` | a full disk |
@@ -26,6 +27,7 @@ mod cancellation;
 mod codes;
 mod completeness;
 mod disk;
+mod disputes;
 mod lists;
 mod log;
 mod moving;

@@ -1,0 +1,371 @@
+//! A packet put into the fields of a card dispute, for the partner to complete and submit.
+//!
+//! A pure function of the packet. Every sentence says who claims what: what the partner recorded, what the service itself
+//! did, and what neither of them knows, which is listed as missing. Invariants: nothing is ever submitted, no id of a file
+//! is invented, and no field exceeds the limits of the card networks' forms.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::acceptance::Acceptance;
+use super::packet::Packet;
+use crate::limits::{DISPUTE_CHARS, DISPUTE_FIELD_CHARS};
+use crate::model::BookingId;
+use crate::policy::{Actor, Resolution, ResolutionStatus};
+
+mod fit;
+mod reasons;
+
+pub use reasons::DisputeReason;
+
+/// Whose form is filled in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DisputeForm {
+    /// Stripe's dispute evidence.
+    Stripe,
+    /// Any card dispute: neutral names, and where they go at Adyen, Checkout.com and PayPal.
+    Card,
+}
+
+impl DisputeForm {
+    /// All forms with their names.
+    pub const WORDS: [(&'static str, Self); 2] = [("stripe", Self::Stripe), ("card", Self::Card)];
+}
+
+/// Evidence for a card dispute.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DisputeExport {
+    /// Whose form it fills in.
+    #[serde(rename = "for")]
+    pub form: DisputeForm,
+    /// What the cardholder claims.
+    pub reason: DisputeReason,
+    /// The booking.
+    pub booking_id: BookingId,
+    /// For Stripe, the body of `POST /v1/disputes/{dispute}`; otherwise the same with neutral names.
+    pub request: DisputeRequest,
+    /// Documents to upload, and the field that takes each one's id.
+    pub files: Vec<DisputeFile>,
+    /// What only the partner can add.
+    pub missing: Vec<MissingEvidence>,
+    /// For `card`, where each field goes at other processors.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mapping: Vec<FieldMapping>,
+    /// The fields that were cut to their limit.
+    pub cut: Vec<&'static str>,
+}
+
+/// The fields, ready to send.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DisputeRequest {
+    /// The fields' texts.
+    pub evidence: BTreeMap<&'static str, String>,
+    /// Always false: the partner submits, once it has added what is missing.
+    pub submit: bool,
+}
+
+/// A document to upload.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DisputeFile {
+    /// The field that takes the id of the uploaded file.
+    pub field: &'static str,
+    /// The document.
+    pub document: String,
+}
+
+/// Evidence that the packet does not hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MissingEvidence {
+    /// The field for it.
+    pub field: &'static str,
+    /// What it is.
+    pub what: String,
+}
+
+/// Where a neutral field goes at other processors.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FieldMapping {
+    /// The neutral field.
+    pub field: &'static str,
+    /// The field of Checkout.com's dispute evidence.
+    pub checkout: &'static str,
+    /// The part of PayPal's dispute evidence.
+    pub paypal: &'static str,
+    /// The part of Adyen's defense.
+    pub adyen: &'static str,
+}
+
+/// The fields: Stripe's name, the neutral one, and its place at Checkout.com. The most important comes first.
+const FIELDS: [(&str, &str, &str); 7] = [
+    ("customer_name", "customerName", "additional_evidence_text"),
+    (
+        "service_date",
+        "serviceDate",
+        "proof_of_delivery_or_service_date_text",
+    ),
+    (
+        "product_description",
+        "productDescription",
+        "invoice_or_receipt_text",
+    ),
+    (
+        "refund_refusal_explanation",
+        "refundExplanation",
+        "refund_or_cancellation_policy_text",
+    ),
+    (
+        "cancellation_policy_disclosure",
+        "cancellationTerms",
+        "refund_or_cancellation_policy_text",
+    ),
+    (
+        "refund_policy_disclosure",
+        "refundTerms",
+        "refund_or_cancellation_policy_text",
+    ),
+    (
+        "uncategorized_text",
+        "statement",
+        "additional_evidence_text",
+    ),
+];
+
+/// Puts a packet into the fields of a dispute.
+#[must_use]
+pub fn dispute(packet: &Packet, form: DisputeForm, reason: DisputeReason) -> DisputeExport {
+    let terms = terms_disclosure(packet);
+    let texts = [
+        packet.booking.organizer.name.clone(),
+        service_date(packet),
+        product(packet),
+        outcome(packet),
+        terms.clone(),
+        terms,
+        statement(packet, reason),
+    ];
+    let named = FIELDS.iter().map(|(stripe, neutral, _)| match form {
+        DisputeForm::Stripe => *stripe,
+        DisputeForm::Card => *neutral,
+    });
+    let (evidence, cut) = fit::fit(named.zip(texts), DISPUTE_FIELD_CHARS, DISPUTE_CHARS);
+    DisputeExport {
+        form,
+        reason,
+        booking_id: packet.booking.booking_id,
+        request: DisputeRequest {
+            evidence,
+            submit: false,
+        },
+        files: files(packet, form, reason),
+        missing: reasons::missing(reason, packet),
+        mapping: match form {
+            DisputeForm::Stripe => Vec::new(),
+            DisputeForm::Card => mapping(),
+        },
+        cut,
+    }
+}
+
+fn mapping() -> Vec<FieldMapping> {
+    let fields = FIELDS.iter();
+    fields
+        .map(|(_, field, checkout)| FieldMapping {
+            field,
+            checkout,
+            paypal: "notes, and the PDF as a document",
+            adyen: "the PDF as a defense document",
+        })
+        .collect()
+}
+
+/// The PDF for banks, in the fields that fit the reason.
+fn files(packet: &Packet, form: DisputeForm, reason: DisputeReason) -> Vec<DisputeFile> {
+    let document = format!(
+        "GET /v1/bookings/{}/evidence?form=bank with Accept: application/pdf",
+        packet.booking.booking_id
+    );
+    let fields = match form {
+        DisputeForm::Stripe => reason.files(),
+        DisputeForm::Card => &["document"],
+    };
+    let file = |field: &&'static str| DisputeFile {
+        field,
+        document: document.clone(),
+    };
+    fields.iter().map(file).collect()
+}
+
+/// The date of the event where it takes place, as the partner gave it.
+fn service_date(packet: &Packet) -> String {
+    let date = serde_json::to_value(packet.terms.date).unwrap_or_default();
+    date.as_str().unwrap_or_default().chars().take(10).collect()
+}
+
+fn value(packet: &Packet) -> String {
+    let booking = &packet.booking;
+    match booking.value() {
+        Some(value) => value.to_string(),
+        None => format!("{} {}", booking.currency, booking.booking_value),
+    }
+}
+
+fn product(packet: &Packet) -> String {
+    let booking = &packet.booking;
+    let zone = match &booking.time_zone {
+        Some(zone) => format!(" (time zone {zone})"),
+        None => String::new(),
+    };
+    format!(
+        "A single booking, not a subscription: {} with {}, booked by {} through {}, for {}. The event date is {}{zone}, which is \
+         {} in UTC. Booking {}.",
+        booking.event_type,
+        booking.talent.name,
+        booking.organizer.name,
+        packet.partner_name,
+        value(packet),
+        service_date(packet),
+        booking.event_date,
+        booking.booking_id
+    )
+}
+
+/// Who accepted which text, and the text.
+fn terms_disclosure(packet: &Packet) -> String {
+    let platform = &packet.partner_name;
+    let (mut lines, mut shown) = (Vec::new(), packet.terms_disclosures.last());
+    for accepted in &packet.acceptances {
+        if accepted.party == Actor::Organizer {
+            lines.push(acceptance(packet, accepted));
+            let is_it = |text: &&_| text_hash(text) == accepted.disclosure_hash;
+            shown = packet.terms_disclosures.iter().find(is_it).or(shown);
+        }
+    }
+    let accepted = !lines.is_empty();
+    if !accepted {
+        lines.push(format!(
+            "{platform} recorded no acceptance of the terms by the organizer, {}. The terms were fixed when the booking was \
+             recorded, {}, and could not be changed unnoticed since.",
+            packet.booking.organizer.name, packet.booking.created_at
+        ));
+    }
+    if let Some(shown) = shown {
+        lines.push(String::new());
+        lines.push(match accepted {
+            true => format!("The text that was accepted ({}):", shown.disclosure_hash),
+            false => format!("The terms in words ({}):", shown.disclosure_hash),
+        });
+        lines.push(shown.text.clone());
+    }
+    lines.join("\n")
+}
+
+fn text_hash(text: &crate::policy::TermsDisclosure) -> &str {
+    &text.disclosure_hash
+}
+
+fn acceptance(packet: &Packet, accepted: &Acceptance) -> String {
+    let from = match &accepted.ip {
+        Some(ip) => format!(" from the network address {ip}"),
+        None => String::new(),
+    };
+    format!(
+        "{} recorded that the organizer, {}, accepted the terms of cancellation and refund on {} by {}{from}. Bookguard received \
+         and logged that record on {}; it names exactly this text by its SHA-256.",
+        packet.partner_name,
+        packet.booking.organizer.name,
+        accepted.at,
+        accepted.method,
+        accepted.accepted_at
+    )
+}
+
+/// What became of the money under the terms.
+fn outcome(packet: &Packet) -> String {
+    let Some(resolution) = &packet.resolution else {
+        return format!(
+            "{} recorded no cancellation of this booking up to {}, when this evidence was made, so no refund was due under the \
+             terms up to then.",
+            packet.partner_name, packet.created_at
+        );
+    };
+    format!(
+        "{} {}",
+        canceled(packet, resolution),
+        settled(packet, resolution)
+    )
+}
+
+fn canceled(packet: &Packet, resolution: &Resolution) -> String {
+    let why = match resolution.reason {
+        Some(reason) => format!(", giving the reason {}", reason.word().replace('_', " ")),
+        None => String::new(),
+    };
+    let by = match resolution.canceled_by {
+        Actor::Organizer => format!("the organizer, {},", packet.booking.organizer.name),
+        Actor::Talent => format!("the talent, {},", packet.booking.talent.name),
+        Actor::Partner => packet.partner_name.clone(),
+        Actor::Mutual => "both sides together".to_owned(),
+    };
+    format!(
+        "{} recorded that {by} canceled the booking{why}. Bookguard received and logged that on {}.",
+        packet.partner_name, resolution.canceled_at
+    )
+}
+
+fn settled(packet: &Packet, resolution: &Resolution) -> String {
+    let evaluation = &resolution.evaluation;
+    if resolution.status == ResolutionStatus::PendingReview {
+        return format!(
+            "Under the terms a person has to decide, and nobody has yet: {}",
+            evaluation.explanation.text
+        );
+    }
+    let decided = match &resolution.decision {
+        Some(decision) => format!(
+            "{} recorded that {} decided it on {}: {} ",
+            packet.partner_name, decision.decided_by, decision.decided_at, decision.rationale
+        ),
+        None => {
+            "Bookguard computed the result from the frozen terms, and anybody can recompute it. "
+                .to_owned()
+        }
+    };
+    let sums = match (evaluation.refund, evaluation.penalty) {
+        (Some(refund), Some(penalty)) => {
+            format!(" Refund due: {refund}. Kept under the terms: {penalty}.")
+        }
+        _ => String::new(),
+    };
+    format!("{decided}{}{sums}", evaluation.explanation.text)
+}
+
+/// The answer to the claim, what happened, and how to check it.
+fn statement(packet: &Packet, reason: DisputeReason) -> String {
+    let mut lines = vec![
+        format!("The claim: {}", reason.claim()),
+        format!(
+            "The answer of {}: {}",
+            packet.partner_name,
+            reasons::answer(reason, packet)
+        ),
+        String::new(),
+        packet.summary.headline.clone(),
+    ];
+    let moments = packet.summary.timeline.iter();
+    lines.extend(packet.summary.story.iter().cloned());
+    lines.push(String::new());
+    lines.extend(moments.map(|moment| format!("{}: {}", moment.when, moment.text)));
+    lines.push(String::new());
+    lines.push(format!(
+        "How to check this: every entry is in the ledger {}, whose key is {}. The evidence packet of booking {} holds the proofs; \
+         \"bookguard evidence verify\" checks them without asking anybody.",
+        packet.log.origin, packet.log.vkey, packet.booking.booking_id
+    ));
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests;

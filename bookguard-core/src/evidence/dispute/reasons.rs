@@ -1,0 +1,172 @@
+//! The reasons for a dispute as Stripe names them: what the cardholder claims, what answers it, and what the partner must add.
+
+use serde::Serialize;
+
+use super::super::packet::Packet;
+use super::{MissingEvidence, outcome};
+
+/// What the cardholder claims, in Stripe's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DisputeReason {
+    /// A refund is owed.
+    CreditNotProcessed,
+    /// The same thing was charged twice.
+    Duplicate,
+    /// The cardholder did not pay.
+    Fraudulent,
+    /// None of the others.
+    General,
+    /// What was booked was not provided.
+    ProductNotReceived,
+    /// What was provided was not what was booked.
+    ProductUnacceptable,
+    /// A subscription was charged after it was canceled.
+    SubscriptionCanceled,
+    /// The cardholder does not recognize the payment.
+    Unrecognized,
+}
+
+impl DisputeReason {
+    /// All reasons with their names.
+    pub const WORDS: [(&'static str, Self); 8] = [
+        ("credit_not_processed", Self::CreditNotProcessed),
+        ("duplicate", Self::Duplicate),
+        ("fraudulent", Self::Fraudulent),
+        ("general", Self::General),
+        ("product_not_received", Self::ProductNotReceived),
+        ("product_unacceptable", Self::ProductUnacceptable),
+        ("subscription_canceled", Self::SubscriptionCanceled),
+        ("unrecognized", Self::Unrecognized),
+    ];
+
+    /// The claim in a sentence.
+    pub(super) fn claim(self) -> &'static str {
+        match self {
+            Self::CreditNotProcessed => {
+                "the cardholder says that a refund is owed and was not paid."
+            }
+            Self::Duplicate => {
+                "the cardholder says that the same booking was charged more than once."
+            }
+            Self::Fraudulent => "the cardholder says that somebody else made the payment.",
+            Self::General => "the bank names no particular reason.",
+            Self::ProductNotReceived => {
+                "the cardholder says that what was booked was not provided."
+            }
+            Self::ProductUnacceptable => {
+                "the cardholder says that what was provided was not what was booked."
+            }
+            Self::SubscriptionCanceled => {
+                "the cardholder says that a subscription was charged after it was canceled."
+            }
+            Self::Unrecognized => "the cardholder does not recognize the payment.",
+        }
+    }
+
+    /// Stripe's fields that take the PDF's file id.
+    pub(super) fn files(self) -> &'static [&'static str] {
+        match self {
+            Self::CreditNotProcessed | Self::SubscriptionCanceled => {
+                &["cancellation_policy", "refund_policy"]
+            }
+            Self::ProductNotReceived | Self::ProductUnacceptable => {
+                &["service_documentation", "cancellation_policy"]
+            }
+            Self::Duplicate | Self::Fraudulent | Self::General | Self::Unrecognized => {
+                &["uncategorized_file"]
+            }
+        }
+    }
+}
+
+/// The answer to the claim, as far as the packet goes.
+pub(super) fn answer(reason: DisputeReason, packet: &Packet) -> String {
+    use DisputeReason as R;
+    let (organizer, talent) = (&packet.booking.organizer.name, &packet.booking.talent.name);
+    let own = match reason {
+        R::CreditNotProcessed => "what is owed follows from the terms that were fixed before.".to_owned(),
+        R::Duplicate => format!(
+            "this evidence is about one booking, {}. Another charge is for another booking, if there is one.",
+            packet.booking.booking_id
+        ),
+        R::Fraudulent | R::Unrecognized => format!(
+            "the payment is for the booking described here, made for {organizer} as the organizer, with {talent}."
+        ),
+        R::General => "the booking, its terms and what happened are set out below.".to_owned(),
+        R::ProductNotReceived => format!(
+            "what was booked is {talent} on the event's date. Whether the event took place is for {} to show; this record shows \
+             what was agreed and whether it was canceled.",
+            packet.partner_name
+        ),
+        R::ProductUnacceptable => "what was booked, and under which terms, is set out below as it was fixed before the event.".to_owned(),
+        R::SubscriptionCanceled => "this was a single booking with one price. There is no subscription.".to_owned(),
+    };
+    format!("{own} {}", outcome(packet))
+}
+
+/// What only the partner can add.
+pub(super) fn missing(reason: DisputeReason, packet: &Packet) -> Vec<MissingEvidence> {
+    use DisputeReason as R;
+    let mut missing = vec![
+        (
+            "customer_name",
+            "check that the cardholder is the organizer named here; Bookguard knows no payments"
+                .to_owned(),
+        ),
+        (
+            "customer_email_address",
+            "the payer's e-mail address; Bookguard keeps none".to_owned(),
+        ),
+        (
+            "receipt",
+            "the receipt or invoice, with the payment's own reference".to_owned(),
+        ),
+    ];
+    let refund = (packet.resolution.as_ref()).and_then(|resolution| resolution.evaluation.refund);
+    if let Some(refund) = refund.filter(|refund| refund.minor() > 0) {
+        missing.push((
+            "uncategorized_text",
+            format!("whether the refund of {refund} was paid: its date, amount and reference"),
+        ));
+    }
+    match reason {
+        R::Fraudulent | R::Unrecognized => {
+            missing.push((
+                "customer_purchase_ip",
+                "the network address that the payment was made from".to_owned(),
+            ));
+            missing.push((
+                "customer_signature",
+                "a signed contract, if there is one".to_owned(),
+            ));
+        }
+        R::ProductNotReceived | R::ProductUnacceptable => {
+            missing.push(("service_documentation", "proof that the event took place as booked: check-in, photos, a signed confirmation".to_owned()));
+            missing.push((
+                "customer_communication",
+                "messages with the organizer about the event".to_owned(),
+            ));
+        }
+        R::Duplicate => {
+            missing.push((
+                "duplicate_charge_id",
+                "the other payment, and what it was for".to_owned(),
+            ));
+            missing.push((
+                "duplicate_charge_explanation",
+                "how the two payments differ".to_owned(),
+            ));
+        }
+        R::CreditNotProcessed | R::SubscriptionCanceled | R::General => {
+            missing.push((
+                "customer_communication",
+                "messages with the organizer about the cancellation or the refund".to_owned(),
+            ));
+        }
+    }
+    let missing = missing.into_iter();
+    missing
+        .map(|(field, what)| MissingEvidence { field, what })
+        .collect()
+}
