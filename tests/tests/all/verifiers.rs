@@ -229,7 +229,10 @@ fn with_libraries(mut command: Command) -> Command {
 
 /// Returns whether the program is installed; panics if it is not and all languages are required.
 async fn is_there(program: &str, says: &[&str]) -> bool {
-    let asked = with_libraries(Command::new(program)).args(says).output().await;
+    let asked = with_libraries(Command::new(program))
+        .args(says)
+        .output()
+        .await;
     let there = asked.is_ok_and(|ran| ran.status.success());
     assert!(there || !all_required(), "{program} is not on this machine");
     if !there {
