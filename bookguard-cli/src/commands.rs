@@ -11,6 +11,7 @@ mod bookings;
 mod cancellations;
 mod declare;
 mod demo;
+mod documents;
 mod endpoints;
 mod evaluations;
 mod events;
@@ -308,6 +309,8 @@ mod tests {
             "serve --webhook-proxy http://proxy.example:3128",
             "evidence get bkg_1",
             "evidence verify packet.json --key @log.vkey",
+            "evidence page bkg_1",
+            "evidence page packet.json --key @log.vkey --out page.html",
             "ledger verify",
             "ledger verify --backup",
             "ledger accept-rollback --yes --guard-file f.seen",

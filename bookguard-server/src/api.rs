@@ -6,6 +6,7 @@
 pub(crate) mod call;
 mod describe;
 pub(crate) mod endpoint;
+mod forms;
 
 use std::sync::{Arc, LazyLock};
 
@@ -44,6 +45,7 @@ use call::CallFn;
 pub(crate) use describe::INTERFACE_VERSION;
 use describe::document;
 use endpoint::OperationEndpoint;
+use forms::{Form, PACKET_FORMS};
 
 /// Every operation offered over HTTP, in the order of the document.
 pub(crate) fn table() -> Vec<OperationEntry> {
@@ -66,7 +68,7 @@ pub(crate) fn table() -> Vec<OperationEntry> {
         offered::<CancelBooking>().at_once().located(),
         offered::<GetResolution>(),
         offered::<DecideResolution>().located(),
-        offered::<GetEvidence>(),
+        offered::<GetEvidence>().also_as(&PACKET_FORMS),
         offered::<PutPolicy>(),
         offered::<GetPolicy>(),
         offered::<ListPolicies>(),
@@ -141,6 +143,8 @@ pub(crate) struct OperationEntry {
     keeping_nothing: bool,
     /// Whether the answer has a Location header.
     located: bool,
+    /// The forms of its answer besides JSON.
+    forms: &'static [Form],
     output: Schema,
     /// Calls the operation.
     pub(crate) call: CallFn,
@@ -172,6 +176,7 @@ fn offered<O: Operation<Output: Type>>() -> OperationEntry {
         at_once: false,
         keeping_nothing: false,
         located: false,
+        forms: &[],
         output: Schema::of::<O::Output>(),
         call: call::call::<O>,
         #[cfg(test)]
@@ -200,6 +205,11 @@ impl OperationEntry {
 
     fn located(mut self) -> Self {
         self.located = true;
+        self
+    }
+
+    fn also_as(mut self, forms: &'static [Form]) -> Self {
+        self.forms = forms;
         self
     }
 
@@ -240,6 +250,7 @@ impl OperationEntry {
             app: Arc::clone(app),
             route: self.route,
             tagged: self.is_tagged(),
+            forms: self.forms,
             from_memory: self.is_from_memory(app),
             call: self.call,
         };

@@ -6,6 +6,7 @@
 //! | `llms`, `rules` | what a language model needs to know |
 //! | `card`, `catalog`, `security` | discovery documents under `/.well-known/` |
 //! | `swagger` | `/docs` |
+//! | `verify` | `/verify`, where a packet is checked in the browser |
 //! | `ledger` | the ledger for mirrors |
 //! | `document` | headers and caching of a document |
 //!
@@ -22,6 +23,7 @@ mod rules;
 mod security;
 mod start;
 mod swagger;
+mod verify;
 
 use std::sync::Arc;
 
@@ -93,7 +95,7 @@ pub(crate) fn add_routes(app: &Arc<App>, security: Option<&SecurityTxt>, routes:
         "/favicon.ico",
         on_demand(|| ServedDocument::new("image/svg+xml", ICON)),
     );
-    for (path, endpoint) in swagger::endpoints() {
+    for (path, endpoint) in swagger::endpoints().into_iter().chain(verify::endpoints()) {
         get(path, endpoint);
     }
     ledger::add_routes(app, &mut get);

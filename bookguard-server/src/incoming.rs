@@ -167,13 +167,30 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> Option<String> {
 
 /// Refuses with 406 if the client does not accept this media type (RFC 9110 section 12.5.1).
 pub(crate) fn accepts(headers: &HeaderMap, media_type: &str) -> Result<(), Refusal> {
-    // A client that names only the media type of refusals wants to read them, and says nothing about other answers.
-    let names_problems = || media_type == "application/json" && names(headers, PROBLEM).is_some();
-    if wish(headers, media_type) > 0 || names_problems() {
-        return Ok(());
+    choose(headers, &[media_type]).map(drop)
+}
+
+/// Which of these media types the client wants most: the first of those that it wants equally.
+///
+/// # Errors
+/// 406 if it accepts none of them.
+pub(crate) fn choose(headers: &HeaderMap, media_types: &[&str]) -> Result<usize, Refusal> {
+    let wishes = media_types
+        .iter()
+        .map(|media_type| wish(headers, media_type));
+    // Of equal maxima, `max_by_key` returns the last.
+    let best = wishes.enumerate().rev().max_by_key(|(_, wish)| *wish);
+    if let Some((place, 1..)) = best {
+        return Ok(place);
     }
+    // A client that names only the media type of refusals wants to read them, and says nothing about other answers.
+    if media_types.first() == Some(&"application/json") && names(headers, PROBLEM).is_some() {
+        return Ok(0);
+    }
+    let types = media_types.join(" or ");
     let message = format!(
-        "Answers are {media_type}, which the Accept header excludes. Leave it out, or add {media_type}."
+        "Answers are {types}, which the Accept header excludes. Leave it out, or add {}.",
+        media_types.first().unwrap_or(&"*/*")
     );
     Err(Refusal::http(
         StatusCode::NOT_ACCEPTABLE,

@@ -4,7 +4,7 @@ use bookguard_core::evidence::Packet;
 use bookguard_core::features::evidence::GetEvidence;
 
 use super::declare::{Call, Declared, carried, group};
-use super::verify;
+use super::{documents, verify};
 use crate::failure::Failure;
 use crate::output::table::{Style, fields, record};
 use crate::text::plain;
@@ -14,8 +14,13 @@ pub(super) fn commands() -> Declared {
     let get = carried::<GetEvidence>("get", about, |call| Box::pin(get(call)));
     group(
         "evidence",
-        "Evidence packets: fetch, verify offline",
-        [get.into(), verify::packet_command().into()],
+        "Evidence packets: fetch, verify, compare, make documents of them",
+        [
+            get.into(),
+            verify::packet_command().into(),
+            verify::contradict_command().into(),
+            documents::page_command().into(),
+        ],
     )
 }
 

@@ -4,20 +4,24 @@
 
 use std::sync::Arc;
 
+use bookguard_core::error::Error;
 use bookguard_core::limits;
 use bookguard_core::operation::{self, Finished, Route};
 use bookguard_core::session::Session;
 use poem::http::StatusCode;
 use poem::http::header::{
-    CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION,
+    ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH,
+    LOCATION, VARY,
 };
 use poem::{Endpoint, Request, Response};
 use sha2::{Digest as _, Sha256};
 
 use super::call::{CallFn, Caller};
-use crate::app::{Admitted, App, NotAdmitted};
+use super::forms::{Form, chosen};
+use crate::app::{Admitted, App, NotAdmitted, RequestCost};
 use crate::incoming;
 use crate::payer::Payer;
+use crate::readers::ReadClass;
 use crate::refusal::Refusal;
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
@@ -28,6 +32,8 @@ pub(crate) struct OperationEndpoint {
     pub(super) route: Route,
     /// Whether answers carry an ETag.
     pub(super) tagged: bool,
+    /// The forms of its answer besides JSON.
+    pub(super) forms: &'static [Form],
     /// Whether to try the operation without the store first.
     pub(super) from_memory: bool,
     pub(super) call: CallFn,
@@ -36,7 +42,8 @@ pub(crate) struct OperationEndpoint {
 impl OperationEndpoint {
     async fn answer(&self, session: Session, request: &mut Request) -> Result<Response, Refusal> {
         let cost = self.app.cost(Payer::of(&session.authority));
-        let input = self.input(request).await?;
+        let form = chosen(self.forms, request.headers())?;
+        let input = self.input(request, form).await?;
         let headers = request.headers();
         let caller = Caller {
             app: &self.app,
@@ -44,16 +51,48 @@ impl OperationEndpoint {
             cost: &cost,
             headers,
         };
-        let finished = (self.call)(caller, input).await?;
-        Ok(respond(
-            self.route.status,
-            finished,
-            self.tagged.then_some(headers),
-        ))
+        let mut finished = (self.call)(caller, input).await?;
+        if let (Some(form), Some(tag)) = (form, &mut finished.tag) {
+            tag.push_str(form.mark);
+        }
+        let tagged = self.tagged.then_some(headers);
+        let mut response = respond(self.route.status, finished, tagged);
+        if let Some(form) = form {
+            response = self.render(form, &cost, response).await?;
+        }
+        if !self.forms.is_empty() {
+            let vary = HeaderValue::from(ACCEPT);
+            response.headers_mut().append(VARY, vary);
+        }
+        Ok(response)
     }
 
-    async fn input(&self, request: &mut Request) -> Result<operation::Request, Refusal> {
-        incoming::accepts(request.headers(), "application/json")?;
+    /// Makes an answer's form, which may take long, unless the client has it already.
+    async fn render(
+        &self,
+        form: &'static Form,
+        cost: &Arc<RequestCost>,
+        mut response: Response,
+    ) -> Result<Response, Refusal> {
+        response.headers_mut().extend((form.headers)());
+        if response.status() == StatusCode::NOT_MODIFIED {
+            return Ok(response);
+        }
+        let json = response.take_body().into_vec().await;
+        let json = json.map_err(|e| Error::internal(format!("an answer cannot be read: {e}")))?;
+        let make = move || (form.make)(&json);
+        let made = self.app.read(cost, ReadClass::Long, make).await?;
+        let media_type = HeaderValue::from_static(form.media_type);
+        response.headers_mut().insert(CONTENT_TYPE, media_type);
+        response.set_body(made);
+        Ok(response)
+    }
+
+    async fn input(
+        &self,
+        request: &mut Request,
+        form: Option<&Form>,
+    ) -> Result<operation::Request, Refusal> {
         let body = incoming::body(request, limits::BODY_BYTES).await?;
         Ok(operation::Request {
             path: incoming::parameters(&self.route, request),
@@ -61,7 +100,7 @@ impl OperationEndpoint {
             body,
             idempotency_key: incoming::idempotency_key(request.headers()),
             known_tags: match self.tagged {
-                true => known_tags(request.headers()),
+                true => tags_of(form, known_tags(request.headers())),
                 false => Vec::new(),
             },
             from_memory: self.from_memory,
@@ -161,6 +200,18 @@ fn known_tags(headers: &HeaderMap) -> Vec<String> {
         }
     };
     tags.filter_map(opaque).collect()
+}
+
+/// Of the tags a client knows, those of this form, as the operation knows them.
+fn tags_of(form: Option<&Form>, tags: Vec<String>) -> Vec<String> {
+    let Some(form) = form else {
+        return tags;
+    };
+    let own = |tag: String| match tag.as_str() {
+        "*" => Some(tag),
+        tag => tag.strip_suffix(form.mark).map(str::to_owned),
+    };
+    tags.into_iter().filter_map(own).collect()
 }
 
 /// Whether If-None-Match names the current tag (RFC 9110 section 13.1.2: weak comparison).

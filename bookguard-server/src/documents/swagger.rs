@@ -12,7 +12,7 @@ use super::document::{POLICY_WITH_PICTURES, ServedDocument, on_demand};
 const PAGE: &str = include_str!("pages/docs.html");
 const START: &str = include_str!("pages/reference.js");
 pub(super) const CSS_TYPE: &str = "text/css; charset=utf-8";
-const SCRIPT_TYPE: &str = "text/javascript; charset=utf-8";
+pub(super) const SCRIPT_TYPE: &str = "text/javascript; charset=utf-8";
 
 /// The page and the files it loads, by path.
 pub(super) fn endpoints() -> [(&'static str, BoxEndpoint<'static>); 4] {

@@ -6,6 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::super::facts::LeafPlace;
 use super::super::packet::{Packet, PacketEntry};
+use super::super::timeline::Timeline;
 use super::{Outcome, Verification, decode, place};
 use crate::input::shorten;
 use crate::ledger::hash::Hash;
@@ -75,6 +76,15 @@ impl Verification {
             return None;
         }
         let chained = self.check("chain", "/entries", chain(packet, &links));
+        let entries = (links.iter())
+            .map(|(link, _)| (link.index, link.hash))
+            .collect();
+        let (last, head) = links.pop()?;
+        self.timeline = Some(Timeline {
+            stream: last.leaf.stream,
+            entries,
+            log: head,
+        });
         chained.then_some(proven)
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn of(entry: &OperationEntry) -> Json {
     let mut success = Json::object([
         ("description", success_text(route.status).into()),
         ("headers", Json::object(headers)),
-        ("content", content(body, example)),
+        ("content", forms(entry, content(body, example))),
     ]);
     let links = written::links(route.id);
     if !links.members().is_empty() {
@@ -63,6 +63,15 @@ pub(super) fn content(schema: Json, example: Option<Json>) -> Json {
         body.set("example", example);
     }
     Json::object([(JSON, body)])
+}
+
+/// The contents of an answer: its JSON, and the forms it also has.
+fn forms(entry: &OperationEntry, mut content: Json) -> Json {
+    for form in entry.forms {
+        let text = Json::object([("type", "string".into())]);
+        content.set(form.media_type, Json::object([("schema", text)]));
+    }
+    content
 }
 
 /// Every status a route may refuse with.

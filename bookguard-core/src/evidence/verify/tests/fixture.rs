@@ -19,7 +19,10 @@ use crate::evidence::{
 use crate::ledger::event::{field_digest, salts};
 use crate::ledger::hash::Hash;
 use crate::ledger::proof::prove_inclusion;
-use crate::ledger::{Checkpoint, Disclosure, EventBody, Leaf, Signer, TlogProof, Tree, leaf_hash};
+use crate::ledger::tile::{TILE_WIDTH, TileKind, encode_bundle};
+use crate::ledger::{
+    Checkpoint, Disclosure, EventBody, Leaf, Signer, TilePath, TlogProof, Tree, leaf_hash,
+};
 use crate::limits::{DELIVERIES_PER_EVENT, PACKET_ATTEMPTS};
 use crate::model::*;
 use crate::policy::{
@@ -33,6 +36,7 @@ pub struct Fixture {
     tiles: BTreeMap<(u8, u64), Vec<u8>>,
     tree: Tree,
     roots: Vec<Hash>,
+    leaves: Vec<Vec<u8>>,
     kept: Vec<Kept>,
     lie: Option<Lie>,
 }
@@ -102,6 +106,7 @@ impl Fixture {
             tiles: BTreeMap::new(),
             tree: Tree::empty(),
             roots: Vec::new(),
+            leaves: Vec::new(),
             kept: Vec::new(),
         };
         let zone = Some("America/New_York");
@@ -277,6 +282,69 @@ impl Fixture {
             kept.attempt(EventType::BookingCreated, 5, Some("timeout"));
         }
         self.kept.push(kept);
+    }
+
+    /// A protected booking whose packet hides that it is, and the packet that does not.
+    pub fn hiding_the_protection(&mut self) -> (Packet, Packet) {
+        let which = self.kept.len();
+        self.create(27, Some("firm"), "2026-06-20T19:00:00-04:00", None);
+        let before = self.kept[which].state.clone();
+        self.protect(which);
+        let honest = self.packet(&self.kept[which]);
+        let kept = &mut self.kept[which];
+        kept.entries.pop();
+        kept.state = before;
+        (self.packet(&self.kept[which]), honest)
+    }
+
+    /// A booking before all that [`Self::crowded`] tells of it is logged.
+    pub fn crowded_before_it_is_told(&mut self) -> Packet {
+        let which = self.kept.len();
+        let zone = Some("America/New_York");
+        self.create(26, Some("firm"), "2026-06-20T19:00:00-04:00", zone);
+        let packet = self.packet(&self.kept[which]);
+        self.told_to_all(which, EventType::BookingCreated);
+        self.protect(which);
+        packet
+    }
+
+    /// Logs an entry of another booking.
+    pub fn other_work(&mut self) {
+        self.create(28, None, "2026-06-20T19:00:00Z", None);
+    }
+
+    /// Adds an entry to the log, whatever it is. Returns its place.
+    pub fn log_bytes(&mut self, leaf: &[u8]) -> u64 {
+        for tile in self.tree.append([leaf_hash(leaf)]) {
+            self.tiles.insert((tile.level, tile.index), tile.bytes);
+        }
+        self.roots.push(self.tree.root());
+        self.leaves.push(leaf.to_vec());
+        self.size() - 1
+    }
+
+    pub fn root(&self) -> Hash {
+        self.tree.root()
+    }
+
+    /// The log's latest checkpoint.
+    pub fn checkpoint(&self) -> String {
+        Checkpoint::sign(&self.signer, self.size(), self.root())
+    }
+
+    /// What the log serves under a tile's path.
+    pub fn tile(&self, path: &TilePath) -> Vec<u8> {
+        match path.kind() {
+            TileKind::Hashes(level) => {
+                let tile = &self.tiles[&(level, path.index())];
+                path.cut(tile).unwrap().to_vec()
+            }
+            TileKind::Entries => {
+                let first = path.index() as usize * TILE_WIDTH;
+                let leaves = &self.leaves[first..first + path.width()];
+                encode_bundle(leaves.iter().map(Vec::as_slice)).unwrap()
+            }
+        }
     }
 
     pub fn protect(&mut self, which: usize) {
@@ -531,10 +599,7 @@ impl Fixture {
             hash: leaf_hash(&leaf),
             at: now,
         };
-        for tile in self.tree.append([place.hash]) {
-            self.tiles.insert((tile.level, tile.index), tile.bytes);
-        }
-        self.roots.push(self.tree.root());
+        self.log_bytes(&leaf);
         let logged = Logged { place, fact };
         // The facts of an honest service form a booking; those of a liar are left to the verifier.
         let applied = match logged.fact {

@@ -1,0 +1,119 @@
+//! `evidence page`: a packet as a document for people, offline from a file, or fetched first by the booking's id.
+//!
+//! `bookguard-render` makes it. A packet that does not verify is not rendered, and a document is written whole or not at all.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use bookguard_core::evidence;
+use bookguard_core::features::evidence::GetEvidence;
+use bookguard_core::model::BookingId;
+use bookguard_render::page;
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::declare::{Call, CliCommand, alone};
+use super::verify;
+use crate::failure::Failure;
+use crate::files::{self, DOCUMENT_BYTES};
+use crate::output::say;
+use crate::settings::{self, environment};
+use crate::target::{self, Purpose, Target};
+
+#[derive(Debug, Args)]
+struct DocumentArgs {
+    /// The booking's id, or a file with its packet, or - for standard input
+    #[arg(value_name = "BOOKING_ID|PACKET|-")]
+    of: PathBuf,
+    /// The log's verifier key, or @ and a file that holds it; without it, the one that the packet names
+    #[arg(long, value_name = "VKEY|@FILE")]
+    key: Option<String>,
+    /// The file to write, replacing what is there [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+pub(super) fn page_command() -> CliCommand {
+    let about = "Make a page of a packet: one HTML file that checks itself in any browser, offline";
+    alone("page", about, |call| {
+        Box::pin(async move {
+            let args = call.args::<DocumentArgs>()?;
+            let (packet, key) = source(call, &args).await?;
+            let page = page::page(&packet, &key).map_err(Failure::Usage)?;
+            deliver(call, &args, page.as_bytes())
+        })
+    })
+    .with::<DocumentArgs>()
+}
+
+/// The packet and the key that it verifies under.
+async fn source(call: Call<'_>, args: &DocumentArgs) -> Result<(String, String), Failure> {
+    let packet = match args.of.to_str().and_then(BookingId::parse) {
+        Some(booking_id) => fetch(call, &booking_id.to_string()).await?,
+        None => files::text(&args.of, DOCUMENT_BYTES)?,
+    };
+    let key = match &args.key {
+        Some(key) => verify::key(key)?,
+        None => {
+            say(
+                "note: checked with the key that the packet itself names; give the service's own with --key",
+            );
+            let read: Value = serde_json::from_str(&packet).unwrap_or_default();
+            read["log"]["vkey"].as_str().unwrap_or_default().to_owned()
+        }
+    };
+    let report = evidence::verify(packet.as_bytes(), &key);
+    for check in report.failures() {
+        say(&format!(
+            "FAILED {}: {}",
+            check.name,
+            crate::text::plain(&check.detail)
+        ));
+    }
+    verify::conclude(
+        report.verified(),
+        "The packet does not verify, so no document was made of it.",
+    )?;
+    Ok((packet, key))
+}
+
+async fn fetch(call: Call<'_>, booking_id: &str) -> Result<String, Failure> {
+    let place = settings::place(call.place, &environment)?;
+    let target = Target::open(place, Purpose::Work)?;
+    let request = target::request(&[booking_id], &Value::Null);
+    let answer = target.call::<GetEvidence>(request).await;
+    target.close().await;
+    Ok(answer?.json)
+}
+
+/// Writes a document to its file, or to standard output.
+fn deliver(call: Call<'_>, args: &DocumentArgs, document: &[u8]) -> Result<(), Failure> {
+    let Some(path) = &args.out else {
+        let mut out = std::io::stdout().lock();
+        if out.is_terminal() {
+            return Err(Failure::Usage(
+                "a document is not for a terminal: name a file with --out".to_owned(),
+            ));
+        }
+        out.write_all(document)?;
+        return Ok(out.flush()?);
+    };
+    write(path, document)
+        .map_err(|e| Failure::Unexpected(format!("{} cannot be written: {e}", path.display())))?;
+    let value = json!({ "file": path, "bytes": document.len() });
+    call.screen.said(&value, |_| {
+        format!("{}: {} bytes", path.display(), document.len())
+    })
+}
+
+/// Replaces a file, whole or not at all.
+fn write(path: &Path, document: &[u8]) -> std::io::Result<()> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+    file.write_all(document)?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
+}

@@ -1,0 +1,282 @@
+//! A packet as one HTML file that checks itself when it is opened: no request to anybody, from a server or from a disk.
+//!
+//! The page holds the packet (base64) and the verifier of `docs/verifiers/verify.js`. The script compares what the page says
+//! in words with the packet, part by part (`data-from`). Invariants: every value is escaped; the policy in the page allows its
+//! own scripts and style by their digests, and nothing else; the same packet and key give the same bytes.
+
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bookguard_core::evidence::FrozenTerms;
+use bookguard_core::ledger::VerifierKey;
+use bookguard_core::model::{Booking, Timestamp};
+use bookguard_core::policy::TermsDisclosure;
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+
+use crate::{VERIFIER, fingerprint};
+
+mod words;
+
+const TEMPLATE: &str = include_str!("page/page.html");
+const STYLE: &str = include_str!("page/style.css");
+const SCRIPT: &str = include_str!("page/page.js");
+
+/// The Content-Security-Policy in every page. A server that sends a page sends at most this much permission with it.
+pub static POLICY: LazyLock<String> = LazyLock::new(|| {
+    let digest = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
+    format!(
+        "default-src 'none'; script-src {} {}; style-src {}; base-uri 'none'; form-action 'none'",
+        digest(VERIFIER),
+        digest(SCRIPT),
+        digest(STYLE)
+    )
+});
+
+/// Makes the page of a packet, which checks itself against the ledger's public key, `name+id+base64`.
+///
+/// # Errors
+/// A sentence, if this is not a packet or not a key. Whether the packet is genuine is not checked here.
+pub fn page(packet: &str, vkey: &str) -> Result<String, String> {
+    let shown: Shown =
+        serde_json::from_str(packet).map_err(|e| format!("The packet cannot be read: {e}."))?;
+    let key: VerifierKey = vkey
+        .trim()
+        .parse()
+        .map_err(|e| format!("The ledger's key cannot be read: {e}."))?;
+    Ok(fill(TEMPLATE, |name| match name {
+        "policy" => POLICY.clone(),
+        "style" => STYLE.to_owned(),
+        "verifier" => VERIFIER.to_owned(),
+        "script" => SCRIPT.to_owned(),
+        "packet" => STANDARD.encode(packet),
+        "vkey" => escape(&key.to_string()),
+        "origin" => escape(key.name()),
+        "fingerprint" => fingerprint(&key),
+        "booking" => shown.booking.booking_id.to_string(),
+        "made" => words::moment(&shown.created_at.to_string()),
+        "talent" => escape(&shown.booking.talent.name),
+        "organizer" => escape(&shown.booking.organizer.name),
+        "headline" => shown.sentence(&shown.summary.headline),
+        "facts" => shown.facts(),
+        "story" => shown.story(),
+        "terms" => shown.terms_in_words(),
+        "timeline" => shown.timeline(),
+        "proves" => items(words::PROVES),
+        "limits" => items(words::DOES_NOT_PROVE),
+        _ => String::new(),
+    }))
+}
+
+/// What the page shows of a packet in words.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown {
+    created_at: Timestamp,
+    partner_name: String,
+    booking: Booking,
+    terms: FrozenTerms,
+    terms_disclosures: Vec<TermsDisclosure>,
+    summary: Summary,
+}
+
+#[derive(Deserialize)]
+struct Summary {
+    headline: String,
+    story: Vec<String>,
+    timeline: Vec<Moment>,
+}
+
+#[derive(Deserialize)]
+struct Moment {
+    at: Timestamp,
+    when: String,
+    entry: Option<u64>,
+    text: String,
+}
+
+impl Shown {
+    /// A sentence of the packet, with each party's name isolated from the writing direction around it.
+    fn sentence(&self, text: &str) -> String {
+        let booking = &self.booking;
+        let mut names = [
+            &booking.talent.name,
+            &booking.organizer.name,
+            &self.partner_name,
+        ]
+        .map(String::as_str)
+        .to_vec();
+        // The longest first: one name may begin with another.
+        names.sort_by_key(|name| std::cmp::Reverse(name.len()));
+        let mut html = String::with_capacity(text.len() + 64);
+        let mut rest = text;
+        while let Some(next) = rest.chars().next() {
+            let name = names
+                .iter()
+                .find(|name| !name.is_empty() && rest.starts_with(**name));
+            let taken = name.map_or(next.len_utf8(), |name| name.len());
+            let (part, after) = rest.split_at(taken);
+            match name {
+                Some(_) => {
+                    let _ = write!(html, "<bdi>{}</bdi>", escape(part));
+                }
+                None => html.push_str(&escape(part)),
+            }
+            rest = after;
+        }
+        html
+    }
+
+    fn facts(&self) -> String {
+        let booking = &self.booking;
+        let party = |id: &str, name: &str| {
+            format!(
+                "<bdi>{}</bdi> <span class=\"soft\">(<bdi>{}</bdi>)</span>",
+                escape(name),
+                escape(id)
+            )
+        };
+        let value = match booking.value() {
+            Some(value) => value.to_string(),
+            None => format!("{} {}", booking.currency, booking.booking_value),
+        };
+        let mut html = String::new();
+        let mut fact = |name: &str, value: &str| {
+            let _ = writeln!(html, "<dt>{name}</dt><dd>{value}</dd>");
+        };
+        fact(
+            "Platform",
+            &format!("<bdi>{}</bdi>", escape(&self.partner_name)),
+        );
+        fact(
+            "Organizer",
+            &party(&booking.organizer.id, &booking.organizer.name),
+        );
+        fact("Talent", &party(&booking.talent.id, &booking.talent.name));
+        fact(
+            "Event",
+            &format!("<bdi>{}</bdi>", escape(&booking.event_type)),
+        );
+        fact("Event starts", &escape(&self.starts()));
+        fact("Value", &escape(&value));
+        fact("Status", &escape(self.booking.status.word()));
+        fact("Booking", &format!("<code>{}</code>", booking.booking_id));
+        fact(
+            "Packet made",
+            &escape(&words::moment(&self.created_at.to_string())),
+        );
+        html
+    }
+
+    /// The event's start as it was given, with the zone that it is read in, and in UTC.
+    fn starts(&self) -> String {
+        let utc = words::moment(&self.booking.event_date.to_string());
+        let local = words::moment(&self.terms.date.to_string());
+        match local == utc {
+            true => utc,
+            false => format!("{local}, {} ({utc})", self.terms.zone),
+        }
+    }
+
+    fn story(&self) -> String {
+        let paragraphs = self.summary.story.iter().enumerate().map(|(at, text)| {
+            format!(
+                "<p data-from=\"/summary/story/{at}\">{}</p>\n",
+                self.sentence(text)
+            )
+        });
+        paragraphs.collect()
+    }
+
+    fn terms_in_words(&self) -> String {
+        let mut told = self.terms_disclosures.iter().enumerate().rev();
+        let mut html = told
+            .next()
+            .map_or_else(String::new, |(at, told)| self.terms_text(at, told));
+        for (at, told) in told {
+            let _ = write!(
+                html,
+                "<details class=\"former\"><summary>The terms before change of date {}</summary>\n{}</details>\n",
+                at + 1,
+                self.terms_text(at, told)
+            );
+        }
+        html
+    }
+
+    /// A text of the terms, line by line.
+    fn terms_text(&self, at: usize, told: &TermsDisclosure) -> String {
+        let lines = told.text.split_inclusive('\n').map(|line| {
+            let kind = match line {
+                "\n" => "gap",
+                _ if line.starts_with("- ") => "item",
+                _ => "line",
+            };
+            format!("<span class=\"{kind}\">{}</span>", self.sentence(line))
+        });
+        format!(
+            "<div class=\"terms\" data-from=\"/termsDisclosures/{at}/text\">{}</div>\n<p class=\"note\">The SHA-256 of this text, \
+             by which acceptances name it: <span class=\"code\">{}</span></p>\n",
+            lines.collect::<String>(),
+            escape(&told.disclosure_hash)
+        )
+    }
+
+    fn timeline(&self) -> String {
+        let items = self.summary.timeline.iter().enumerate().map(|(at, moment)| {
+            let source = match moment.entry {
+                Some(entry) => format!("Ledger entry {entry}"),
+                None => "The service’s statement".to_owned(),
+            };
+            format!(
+                "<li><time datetime=\"{}\" data-from=\"/summary/timeline/{at}/when\">{}</time><div><p data-from=\"/summary/timeline/{at}/text\">{}</p><p class=\"source\">{source}</p></div></li>\n",
+                moment.at,
+                escape(&moment.when),
+                self.sentence(&moment.text)
+            )
+        });
+        items.collect()
+    }
+}
+
+fn items(texts: &[&str]) -> String {
+    let items = texts
+        .iter()
+        .map(|text| format!("<li>{}</li>\n", escape(text)));
+    items.collect()
+}
+
+/// Escapes a text for an element or a quoted attribute.
+fn escape(text: &str) -> String {
+    let mut html = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => html.push_str("&amp;"),
+            '<' => html.push_str("&lt;"),
+            '>' => html.push_str("&gt;"),
+            '"' => html.push_str("&quot;"),
+            '\'' => html.push_str("&#39;"),
+            // A parser turns it into a line feed.
+            '\r' => html.push_str("&#13;"),
+            c => html.push(c),
+        }
+    }
+    html
+}
+
+/// Replaces each `{{name}}`, in one pass: a value that looks like a name stays a value.
+fn fill(template: &str, value: impl Fn(&str) -> String) -> String {
+    let mut parts = template.split("{{");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (name, rest) = part.split_once("}}").unwrap_or((part, ""));
+        text.push_str(&value(name));
+        text.push_str(rest);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,23 @@
+use super::*;
+
+#[test]
+fn no_script_or_style_ends_the_element_it_stands_in() {
+    for text in [STYLE, VERIFIER, SCRIPT] {
+        let lower = text.to_ascii_lowercase();
+        for end in ["</script", "</style", "<!--", "{{"] {
+            assert!(!lower.contains(end), "{end}");
+        }
+    }
+}
+
+#[test]
+fn a_value_never_becomes_markup_or_a_place_to_fill() {
+    let filled = fill("a {{x}} b {{y}} c", |name| match name {
+        "x" => "{{y}}".to_owned(),
+        _ => escape("</script><img src=x onerror='alert(\"1\")'>&"),
+    });
+    assert_eq!(
+        filled,
+        "a {{y}} b &lt;/script&gt;&lt;img src=x onerror=&#39;alert(&quot;1&quot;)&#39;&gt;&amp; c"
+    );
+}

@@ -1,0 +1,810 @@
+// Verifies an evidence packet of Bookguard (bookguard.evidence/1), without network and without dependencies.
+//
+//   node verify.js PACKET KEYFILE     exit 0: verified, 1: not verified, 2: wrong usage
+//   verifyPacket(text, vkey)          in a browser, or after require("./verify.js"): a promise of
+//                                     {verified, checks: [{name, place, passed, detail}], fingerprint, notChecked}
+//
+// Needs Ed25519 in WebCrypto: Node.js 18, Chrome 137, Firefox 129, Safari 17. The ledger's key must come from somewhere other
+// than the packet. The format is described in docs/evidence-format.md. Not checked, because it takes the policy engine: that the
+// terms follow from the policy, the sums from the terms, and the sentences from the facts. `bookguard evidence verify` does that.
+(function (root) {
+  "use strict";
+
+  const NOT_CHECKED =
+    "Not recomputed here: the schedule of the terms, the sums, and the sentences. The command “bookguard evidence verify” does that.";
+  const PACKET_BYTES = 4 * 1024 * 1024;
+  const utf8 = (text) => new TextEncoder().encode(text);
+
+  /** What is wrong with a packet, in a sentence; anything else that is thrown is a fault of this program. */
+  class Fault extends Error {}
+  const fail = (why) => {
+    throw new Fault(why);
+  };
+  const must = (holds, why) => holds || fail(why);
+  const short = (value) => {
+    const text = typeof value === "string" ? value : (JSON.stringify(value) ?? "nothing");
+    return text.length > 80 ? `${text.slice(0, 80)}…` : text;
+  };
+
+  // ---- JSON: a strict reader (JSON.parse hides names that occur twice), and the canonical form (RFC 8785)
+
+  const MAX_DEPTH = 127;
+  const MAX_VALUES = 500000;
+  const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
+  const STRING = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y;
+  const LONE_SURROGATE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
+
+  function readJson(text) {
+    let at = 0;
+    let values = 0;
+    const wrong = (what) => fail(`The file is not a JSON document: ${what} at character ${at + 1}.`);
+    const space = () => {
+      while (" \t\n\r".includes(text[at] || "x")) at++;
+    };
+    const take = (pattern) => {
+      pattern.lastIndex = at;
+      const found = pattern.exec(text);
+      if (found) at = pattern.lastIndex;
+      return found && found[0];
+    };
+    const string = () => {
+      const quoted = take(STRING) ?? wrong("no valid string");
+      const value = quoted.includes("\\") ? JSON.parse(quoted) : quoted.slice(1, -1);
+      return LONE_SURROGATE.test(value) ? wrong("half a character (a lone surrogate)") : value;
+    };
+    const value = (depth) => {
+      if (depth > MAX_DEPTH || ++values > MAX_VALUES) wrong("too much in one document");
+      space();
+      for (const [word, meaning] of [["null", null], ["true", true], ["false", false]]) {
+        if (text.startsWith(word, at)) {
+          at += word.length;
+          return meaning;
+        }
+      }
+      if (text[at] === '"') return string();
+      if (text[at] === "[" || text[at] === "{") return text[at] === "[" ? array(depth) : object(depth);
+      const number = Number(take(NUMBER) ?? wrong("no JSON value"));
+      // Beyond this, two numbers could have the same canonical form.
+      return Math.abs(number) <= Number.MAX_SAFE_INTEGER ? number : wrong("a number that is too large");
+    };
+    const list = (close, item) => {
+      at++;
+      space();
+      if (text[at] === close) return at++;
+      for (;;) {
+        item();
+        space();
+        if (text[at] === close) return at++;
+        if (text[at++] !== ",") wrong(`no comma and no ${close}`);
+      }
+    };
+    const array = (depth) => {
+      const items = [];
+      list("]", () => items.push(value(depth + 1)));
+      return items;
+    };
+    const object = (depth) => {
+      const members = Object.create(null);
+      list("}", () => {
+        space();
+        const name = string();
+        if (name in members) wrong(`the name ${short(name)} a second time`);
+        space();
+        if (text[at++] !== ":") wrong("no colon");
+        members[name] = value(depth + 1);
+      });
+      return members;
+    };
+    const document = value(0);
+    space();
+    return at === text.length ? document : wrong("more after the document's end");
+  }
+
+  function canonical(value) {
+    if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+    if (value === null || typeof value !== "object") return JSON.stringify(value);
+    // The default order of sort() is that of UTF-16 code units, as RFC 8785 demands.
+    const members = Object.keys(value).sort();
+    return `{${members.map((name) => `${JSON.stringify(name)}:${canonical(value[name])}`).join(",")}}`;
+  }
+
+  const same = (a, b) => canonical(a) === canonical(b);
+  const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
+
+  /** Refuses an object that has other members than these; one whose name ends in ? may be absent, but not null. */
+  function members(value, names, what) {
+    must(isObject(value), `${what} is not an object.`);
+    const open = new Set(Object.keys(value));
+    for (const name of names.split(" ")) {
+      const known = open.delete(name.replace("?", ""));
+      const fits = name.endsWith("?") ? value[name.slice(0, -1)] !== null : known;
+      must(fits, `${what} has no member ${name}, or null in its place.`);
+    }
+    must(!open.size, `${what} has the member ${short([...open][0])}, which does not belong there.`);
+    return value;
+  }
+
+  const TIME = /^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$/;
+  /** Checks the one spelling of an instant. In that spelling, texts sort like instants. */
+  function time(text, what) {
+    const instant = typeof text === "string" && TIME.test(text) ? new Date(text) : new Date(NaN);
+    must(!isNaN(instant) && instant.toISOString() === text, `${what} is not a time: ${short(text)}.`);
+    return text;
+  }
+
+  // ---- Bytes, hashes, signatures
+
+  const bytesOf = (binary) => Uint8Array.from(binary, (character) => character.charCodeAt(0));
+  const base64 = (bytes) => btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+  const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  const urlSafe = (text) => text.replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
+
+  /** Decodes padded base64 in its only spelling: no stray bits, no other characters. */
+  function fromBase64(text, length) {
+    let bytes = null;
+    try {
+      bytes = bytesOf(atob(text));
+    } catch {
+      return null;
+    }
+    return base64(bytes) === text && (length === undefined || bytes.length === length) ? bytes : null;
+  }
+
+  /** Decodes unpadded base64url of so many bytes. */
+  function fromBase64Url(text, length) {
+    if (typeof text !== "string") return null;
+    const padded = text.replace(/-/g, "+").replace(/_/g, "/") + "=".repeat((4 - (text.length % 4)) % 4);
+    const bytes = fromBase64(padded, length);
+    return bytes && urlSafe(base64(bytes)) === text ? bytes : null;
+  }
+
+  function joined(...parts) {
+    const all = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
+    let at = 0;
+    for (const part of parts) {
+      all.set(part, at);
+      at += part.length;
+    }
+    return all;
+  }
+
+  const subtle = () => root.crypto.subtle;
+  const sha256 = async (bytes) => new Uint8Array(await subtle().digest("SHA-256", bytes));
+  const named = async (text) => `sha256:${hex(await sha256(utf8(text)))}`;
+  async function hmac(secret, text) {
+    const key = await subtle().importKey("raw", secret, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
+    return new Uint8Array(await subtle().sign("HMAC", key, utf8(text)));
+  }
+
+  // Points of small order, without the sign bit: a signature by or with one of them proves nothing.
+  const SMALL = ["00".repeat(32), `01${"00".repeat(31)}`,
+    "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+    "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+    ...["ec", "ed", "ee"].map((low) => `${low}${"ff".repeat(30)}7f`)];
+  const isSmall = (point) => SMALL.includes(hex([...point.slice(0, 31), point[31] & 0x7f]));
+
+  /** Reads a verifier key, `name+id+base64` (C2SP signed-note). */
+  async function readKey(vkey) {
+    const parts = /^([^+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/]{44})$/.exec(vkey);
+    const wrong = (why) => fail(`The ledger key given to verify with cannot be read: ${why}. Take it from the service's /v1/ledger/key.`);
+    parts || wrong("it is written as a name, an id of 8 hex digits and base64, joined by plus signs");
+    const [, name, id, encoded] = parts;
+    const typed = fromBase64(encoded, 33);
+    if (!typed || /[\p{White_Space}\p{Cc}]/u.test(name) || utf8(name).length > 255) wrong("its name or its base64 is malformed");
+    if (typed[0] !== 1 || isSmall(typed.slice(1))) wrong("it is not an Ed25519 key");
+    const digest = await sha256(joined(utf8(`${name}\n`), typed));
+    if (hex(digest.slice(0, 4)) !== id) wrong("its id is not that of its name and key; part of it was changed or cut");
+    return { vkey, name, id, bytes: typed.slice(1) };
+  }
+
+  /** Checks a signed note (C2SP signed-note). Returns its text and the number of its signature lines. */
+  async function openNote(note, key) {
+    must(typeof note === "string" && note.length <= 256 * 1024, "it is not a note, or too long");
+    const end = note.lastIndexOf("\n\n");
+    must(end >= 0 && note.endsWith("\n") && end + 2 < note.length, "it has no empty line, or its last line is cut");
+    const [text, lines] = [note.slice(0, end + 1), note.slice(end + 2, -1).split("\n")];
+    must(!/[\u0000-\u0009\u000b-\u001f]/.test(text), "its text has control characters");
+    must(lines.length <= 100, "it has too many signatures");
+    const own = [];
+    for (const line of lines) {
+      const [, name, encoded] = /^\u2014 ([^ ]+) ([^ ]+)$/.exec(line) ?? fail("one of its signature lines is malformed");
+      const bytes = fromBase64(encoded);
+      must(bytes && bytes.length > 4 && !/[+\p{White_Space}\p{Cc}]/u.test(name), "one of its signature lines is malformed");
+      if (name === key.name && hex(bytes.slice(0, 4)) === key.id) own.push(bytes.slice(4));
+    }
+    must(own.length === 1, own.length ? "the key has signed it twice" : `it has no signature by ${key.name}`);
+    const good =
+      own[0].length === 64 &&
+      !isSmall(own[0].slice(0, 32)) &&
+      (await subtle().verify({ name: "Ed25519" }, key.usable, own[0], utf8(text)));
+    must(good, `its signature by ${key.name} does not fit its text`);
+    return { text, signatures: lines.length };
+  }
+
+  const DECIMAL = /^(0|[1-9][0-9]{0,19})$/;
+
+  /** Checks a checkpoint (C2SP tlog-checkpoint) of the key's log. */
+  async function openCheckpoint(note, key) {
+    const { text } = await openNote(note, key);
+    const lines = text.slice(0, -1).split("\n");
+    const [origin, size, root64] = lines;
+    const root = fromBase64(root64 ?? "", 32);
+    must(lines.every(Boolean) && DECIMAL.test(size ?? "") && root, "its head is not that of a log");
+    must(origin === key.name, `its head is that of the log ${short(origin)}, not of ${key.name}`);
+    return { origin, size: BigInt(size), root };
+  }
+
+  /** Reads a proof (C2SP tlog-proof) in its only spelling, without extra data. */
+  function readProof(text) {
+    const parts = /^c2sp\.org\/tlog-proof@v1\nindex (0|[1-9][0-9]{0,19})\n((?:[A-Za-z0-9+/]{43}=\n){0,64})\n([^]+)$/.exec(text);
+    must(parts, "it is not a proof, or holds more than one");
+    const path = parts[2].split("\n").slice(0, -1).map((line) => fromBase64(line, 32));
+    must(path.every(Boolean), "one of its hashes is malformed");
+    return { index: BigInt(parts[1]), path, checkpoint: parts[3] };
+  }
+
+  const leafHash = (leaf) => sha256(joined([0], leaf));
+
+  /** The root to which a path leads (RFC 9162 section 2.1.3.2). */
+  async function rootOf(hash, index, size, path) {
+    must(index < size, `position ${index} is not in a ledger of ${size} entries`);
+    let [node, last] = [index, size - 1n];
+    for (const sibling of path) {
+      must(last > 0n, "it has too many hashes");
+      if (node & 1n || node === last) {
+        hash = await sha256(joined([1], sibling, hash));
+        while (!(node & 1n) && node) [node, last] = [node >> 1n, last >> 1n];
+      } else {
+        hash = await sha256(joined([1], hash, sibling));
+      }
+      [node, last] = [node >> 1n, last >> 1n];
+    }
+    must(last === 0n, "it has too few hashes");
+    return hash;
+  }
+
+  // ---- The entries: each in the ledger, its values the committed ones, all of them one chain
+
+  /** Reads the exact bytes of an entry of the ledger. */
+  function readLeaf(encoded) {
+    const bytes = fromBase64(encoded) ?? fail("The record's leaf is not valid base64.");
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+    let leaf;
+    try {
+      leaf = readJson(text.decode(bytes));
+    } catch {
+      fail("The record cannot be read as a ledger entry.");
+    }
+    members(leaf, "commit prev seq stream t v", "The ledger entry");
+    const sound =
+      leaf.v === "bookguard.leaf/1" &&
+      canonical(leaf) === text.decode(bytes) &&
+      fromBase64Url(leaf.commit, 32) &&
+      fromBase64Url(leaf.stream, 16) &&
+      /^[0-9a-f]{64}$/.test(leaf.prev) &&
+      Number.isSafeInteger(leaf.seq) &&
+      leaf.seq >= 0 &&
+      (leaf.seq === 0) === /^0+$/.test(leaf.prev);
+    must(sound, "The ledger entry is not one of bookguard.leaf/1 in its exact form.");
+    time(leaf.t, "The time of the ledger entry");
+    return { bytes, ...leaf };
+  }
+
+  /** Proves that an entry is in the ledger. `heads` keeps the checkpoints already checked. */
+  async function prove(entry, key, heads) {
+    const leaf = readLeaf(entry.leaf);
+    try {
+      const proof = readProof(entry.proof);
+      if (!heads.has(proof.checkpoint)) heads.set(proof.checkpoint, await openCheckpoint(proof.checkpoint, key));
+      const head = heads.get(proof.checkpoint);
+      const hash = await leafHash(leaf.bytes);
+      const root = await rootOf(hash, proof.index, head.size, proof.path);
+      must(hex(root) === hex(head.root), "it does not lead to the ledger's root");
+      return { leaf, hash: hex(hash), index: proof.index, head, checkpoint: proof.checkpoint };
+    } catch (fault) {
+      throw fault instanceof Fault ? new Fault(`The record is not proven to be in the ledger: ${fault.message}.`) : fault;
+    }
+  }
+
+  /** Checks that the ledger committed to the body of an entry. */
+  async function committed(entry, leaf) {
+    const salt = fromBase64Url(entry.salt, 32) ?? fail("The record's salt is not 32 bytes in base64url.");
+    members(entry.body, "kind sd v", "The record");
+    const digest = await hmac(salt, canonical(entry.body));
+    must(urlSafe(base64(digest)) === leaf.commit, "The record's content is not the one the ledger committed to.");
+    must(entry.body.v === "bookguard.event/1" && isObject(entry.body.sd), "The record is not one of bookguard.event/1.");
+    must(KINDS[entry.body.kind], `${short(entry.body.kind)} is not a kind of record that this verifier knows.`);
+    return `The record is a ${entry.body.kind}, and it is the one the ledger committed to.`;
+  }
+
+  /** Checks that every value shown is the committed one, and that every committed value is shown. */
+  async function disclosed(entry) {
+    const names = entry.disclosures.map((disclosure) => disclosure.name);
+    must(names.every((name, at) => at === 0 || utf8Before(names[at - 1], name)), "The values are not in order, or one is given twice.");
+    for (const { name, salt, value } of entry.disclosures) {
+      const secret = fromBase64Url(salt, 32) ?? fail(`The salt of ${short(name)} is not 32 bytes in base64url.`);
+      const digest = urlSafe(base64(await hmac(secret, canonical([name, value]))));
+      must(entry.body.sd[name] === digest, `The value of ${short(name)} is not the one that was recorded.`);
+    }
+    const hidden = Object.keys(entry.body.sd).find((name) => !names.includes(name));
+    must(hidden === undefined, `The value ${short(hidden)} was recorded but is not shown.`);
+    return `All ${names.length} values of the record are the ones recorded.`;
+  }
+
+  /** Whether a text comes before another in the order of UTF-8, which is that of code points. */
+  function utf8Before(a, b) {
+    const [left, right] = [[...a], [...b]];
+    for (let at = 0; at < left.length && at < right.length; at++) {
+      if (left[at] !== right[at]) return left[at].codePointAt(0) < right[at].codePointAt(0);
+    }
+    return left.length < right.length;
+  }
+
+  /** Checks that the entries are one booking's, from its first on, without gap, under one head of the ledger. */
+  function chain(packet, links) {
+    must(links.length, "The packet has no records.");
+    links.forEach(({ leaf, index, checkpoint }, seq) => {
+      const before = links[seq - 1];
+      must(leaf.stream === packet.stream, `Record ${seq} belongs to another booking.`);
+      must(leaf.seq === seq, `Record ${leaf.seq} stands where record ${seq} belongs: one is missing, repeated or moved.`);
+      must(leaf.prev === (before ? before.hash : "0".repeat(64)), `Record ${seq} does not follow the record before it.`);
+      must(!before || before.index < index, `Record ${seq} stands before its predecessor in the ledger.`);
+      must(checkpoint === links[0].checkpoint, `Record ${seq} is proven under another state of the ledger than the first.`);
+      must(!before || before.leaf.t <= leaf.t, `Record ${seq} has an earlier time than the record before it.`);
+      must(leaf.t <= packet.createdAt, `The packet claims to be older than its record ${seq}.`);
+    });
+    return (
+      `The ${links.length} records form an unbroken chain from the booking's first on. Nothing before the last is missing. ` +
+      "Whether there is a later one, the log shows."
+    );
+  }
+
+  // ---- The facts: what the entries say, and the booking they add up to
+
+  /** The members of each kind of fact, and the one that says when it happened. */
+  const KINDS = {
+    "booking.created": [
+      "bookingId partnerId talent organizer eventType eventDate timeZone? bookingValue amountPaid? currency metadata? createdAt termsHash",
+      (fact) => fact.createdAt,
+    ],
+    "booking.protected": ["protectedAt termsHash", (fact) => fact.protectedAt],
+    "booking.rescheduled": ["rescheduledAt eventDate timeZone? agreedBy at? former terms", (fact) => fact.rescheduledAt],
+    "terms.accepted": [
+      "bookingId acceptedAt party method at ip? userAgent? disclosureHash disclosureVersion",
+      (fact) => fact.acceptedAt,
+    ],
+    "booking.canceled": [
+      "bookingId canceledAt canceledBy reason? note? effectiveAt? agreedRefund? evidence?",
+      (fact) => fact.canceledAt,
+    ],
+    "resolution.created": ["resolution", ({ resolution }) => madeAt(resolution)],
+    "webhook.settled": ["notification", ({ notification }) => notification.settledAt],
+  };
+  const madeAt = (resolution) => (resolution.decision ? resolution.decision.decidedAt : resolution.canceledAt);
+  /** The first six bytes of an id are its time in milliseconds. */
+  const idMadeAt = (id) => new Date(parseInt(/^[a-z]+_([0-9a-f]{12})[0-9a-f]{20}$/.exec(id)?.[1] ?? "", 16));
+  const later = (...times) => times.reduce((latest, one) => (one > latest ? one : latest));
+  const wholeSecond = (text) => text.replace(/\.[0-9]{3}Z$/, ".000Z");
+
+  function readFact(entry, leaf) {
+    const kind = entry.body.kind;
+    const fact = Object.create(null);
+    for (const { name, value } of entry.disclosures) fact[name] = value;
+    const [names, happenedAt] = KINDS[kind];
+    members(fact, names, `The record ${kind}`);
+    const happened = time(happenedAt(fact), `The time in the record ${kind}`);
+    must(happened <= leaf.t, `What ${kind} says happened after its entry was written.`);
+    return { kind, fact };
+  }
+
+  /** Adds up the facts of a booking, oldest first. Refuses one that is out of place. */
+  async function fold(facts) {
+    const [{ kind, fact: first }, ...rest] = facts;
+    must(kind === "booking.created", `The first record is ${kind}, not booking.created.`);
+    const booking = { ...first, status: "created", protected: false };
+    delete booking.termsHash;
+    const state = { booking, termsHash: first.termsHash, moves: [], acceptances: [], settled: [], resolutions: [], cancellation: null };
+    for (const next of rest) await apply(state, next);
+    must(state.booking.status !== "canceled" || state.resolutions.length, "The cancellation has no resolution after it.");
+    return state;
+  }
+
+  async function apply(state, { kind, fact }) {
+    const { booking } = state;
+    const open = booking.status !== "canceled";
+    const own = (id) => must(id === booking.bookingId, `The record ${kind} is not one of booking ${booking.bookingId}.`);
+    if (kind === "booking.protected" && booking.status === "created") {
+      const moved = state.moves.at(-1);
+      const inForce = moved ? await named(canonical(moved.terms)) : state.termsHash;
+      must(fact.termsHash === inForce, "The terms locked by the protection are not the ones in force then.");
+      Object.assign(booking, { status: "protected", protected: true, protectedAt: fact.protectedAt });
+    } else if (kind === "booking.rescheduled" && open) {
+      const earliest = state.moves.length ? state.moves.at(-1).former.at : booking.createdAt;
+      const at = wholeSecond(later(fact.at ?? fact.rescheduledAt, earliest, booking.createdAt));
+      must(fact.former.at === at, "The change of date does not follow the booking's recording or the change before it.");
+      state.moves.push(fact);
+      Object.assign(booking, { eventDate: fact.eventDate, rescheduledAt: fact.rescheduledAt });
+      delete booking.timeZone;
+      if (fact.timeZone !== undefined) booking.timeZone = fact.timeZone;
+    } else if (kind === "terms.accepted" && open) {
+      own(fact.bookingId);
+      state.acceptances.push({ fact, moves: state.moves.length });
+    } else if (kind === "booking.canceled" && open) {
+      own(fact.bookingId);
+      Object.assign(booking, { status: "canceled", canceledAt: fact.canceledAt });
+      state.cancellation = fact;
+    } else if (kind === "resolution.created" && !open) {
+      resolve(state, fact.resolution);
+    } else if (kind === "webhook.settled" && (open || state.resolutions.length)) {
+      settle(state, fact.notification);
+    } else {
+      fail(`The record ${kind} cannot follow the booking's records before it.`);
+    }
+  }
+
+  /** Adds a resolution: the first is the cancellation's, the second the decision of what the first left open. */
+  function resolve(state, resolution) {
+    const { booking, cancellation } = state;
+    const pending = state.resolutions.at(-1);
+    const { resolutionId, summary, evaluation, decision } = members(
+      resolution,
+      "resolutionId bookingId partnerId status evidenceGrade canceledBy reason? effectiveAt? canceledAt supersedes? decision? summary evaluation",
+      "The resolution",
+    );
+    let expected = null;
+    if (!pending) {
+      const { canceledBy, reason, effectiveAt, canceledAt, bookingId } = cancellation;
+      const status = evaluation.evaluationStatus === "review_required" ? "pending_review" : "final";
+      const evidenceGrade = booking.protected ? "ledger_anchored" : "record_only";
+      expected = { bookingId, partnerId: booking.partnerId, status, evidenceGrade, canceledBy, reason, effectiveAt, canceledAt };
+    } else if (pending.status === "pending_review" && decision) {
+      expected = { ...pending, status: "decided", supersedes: pending.resolutionId, decision };
+    }
+    expected = expected && { ...expected, resolutionId, summary, evaluation };
+    for (const name in expected) if (expected[name] === undefined) delete expected[name];
+    must(
+      expected && same(expected, resolution) && evaluation.bookingId === booking.bookingId,
+      "The resolution is not that of the booking's cancellation, nor a decision of what that left open.",
+    );
+    booking.resolutionId = resolutionId;
+    state.resolutions.push(resolution);
+  }
+
+  const causes = ({ booking, resolutions }) => [
+    ["booking.created", booking.createdAt],
+    ...(booking.protectedAt ? [["booking.protected", booking.protectedAt]] : []),
+    ...resolutions.map((resolution) => ["resolution.created", madeAt(resolution)]),
+  ];
+  /** How many events of this type, made when this one was, the booking has a cause for. */
+  const causeCount = (state, type, eventId) =>
+    causes(state).filter(([cause, at]) => cause === type && Date.parse(at) === idMadeAt(eventId).getTime()).length;
+  const delivered = (notification) => notification.outcome === "delivered";
+  const DIGEST = /^[0-9a-f]{64}$/;
+
+  /** Adds the record of how a delivery ended. */
+  function settle(state, next) {
+    members(
+      next,
+      "eventId type seq bodySha256 endpointId outcome settledAt attempts error? statusCode? responseSha256?",
+      "The record of a delivery's end",
+    );
+    const told = `The record of how the delivery of event ${short(next.eventId)} ended contradicts itself`;
+    must(next.attempts > 0 && next.seq > 0, `${told}: it counts from nothing.`);
+    const accepted = next.statusCode >= 200 && next.statusCode <= 299;
+    const sound = next.outcome === "delivered" ? accepted && next.error === undefined : next.outcome === "given_up" && typeof next.error === "string";
+    must(sound, `${told}: its outcome is not that of its last attempt.`);
+    const answered = next.responseSha256 === undefined || (next.statusCode !== undefined && DIGEST.test(next.responseSha256));
+    must(DIGEST.test(next.bodySha256) && answered, `${told}: one of its digests is not a digest.`);
+    const others = new Set();
+    for (const known of state.settled) {
+      const sameEvent = known.eventId === next.eventId;
+      const alike = ["type", "seq", "bodySha256"].every((name) => known[name] === next[name]);
+      must(sameEvent === (known.seq === next.seq) && (!sameEvent || alike), `${told}: another record has the same event with other content.`);
+      if (!sameEvent && known.type === next.type && +idMadeAt(known.eventId) === +idMadeAt(next.eventId)) others.add(known.eventId);
+      const again = sameEvent && known.endpointId === next.endpointId;
+      const retried = !delivered(known) && delivered(next) && known.attempts < next.attempts;
+      must(!again || retried, `${told}: only a delivery that was given up can end again, by being accepted.`);
+    }
+    must(causeCount(state, next.type, next.eventId) > others.size, `${told}: no earlier record is what the event reports.`);
+    state.settled.push(next);
+  }
+
+  // ---- What the packet shows: it must be what the facts say
+
+  function sameBooking(packet, state) {
+    const { policy, terms } = packet;
+    const recorded = { ...state.booking };
+    if (policy) {
+      const { policyId, version } = policy;
+      recorded.policy = { policyId, version, policyHash: terms.adopted, policySource: terms.source };
+    }
+    const names = new Set([...Object.keys(recorded), ...Object.keys(packet.booking)]);
+    const wrong = [...names].filter((name) => !same(recorded[name], packet.booking[name]));
+    const said = wrong.map((name) => `${name}: the packet shows ${short(packet.booking[name])}, the ledger recorded ${short(recorded[name])}`);
+    must(!said.length, `The booking is not shown as the ledger recorded it. ${said.join("; ")}.`);
+    return `The booking is shown exactly as these records of the ledger say, status ${recorded.status} included.`;
+  }
+
+  async function samePolicy({ policy, policyHash, terms }) {
+    must(policyHash === (terms.adopted ?? null), "The policy shown is not the one the terms name.");
+    must((policy === null) === (policyHash === null) && (policy === null) === (terms.source === null), "The terms name a policy, and none is shown, or the reverse.");
+    if (policy === null) return "The terms were fixed without a cancellation policy.";
+    must((await named(canonical(policy))) === policyHash, "The text of the cancellation policy is not that of the one the terms name.");
+    return `The cancellation policy, ${short(policy.policyId)} version ${short(policy.version)}, is word for word the one the terms name.`;
+  }
+
+  async function sameTerms(packet, state) {
+    const shown = [...packet.formerTerms, packet.terms];
+    const hash = await named(canonical(shown[0]));
+    must(hash === state.termsHash, "The terms shown are not the ones fixed when the booking was recorded.");
+    const moved = state.moves.map((move) => move.terms);
+    must(same(shown.slice(1), moved), "The terms shown are not the ones fixed when the event was moved, or some are missing.");
+    const policies = new Set(shown.map((terms) => terms.adopted));
+    must(policies.size === 1, "The event was moved, and with it the booking to another policy.");
+    return `The terms are the ones fixed in the ledger, in ${shown.length === 1 ? "one version" : `${shown.length} versions`}.`;
+  }
+
+  async function sameAcceptances(packet, state) {
+    const texts = packet.termsDisclosures;
+    must(texts.length === state.moves.length + 1, "There is not one text of the terms for each version of them.");
+    for (const { text, disclosureHash } of texts) {
+      must((await named(text)) === disclosureHash, "A text of the terms does not have the hash it is shown with.");
+    }
+    const recorded = state.acceptances.map(({ fact }) => fact);
+    must(same(recorded, packet.acceptances), "The acceptances shown are not the ones recorded.");
+    for (const { fact, moves } of state.acceptances) {
+      const { disclosureHash, version } = texts[moves];
+      const right = fact.disclosureHash === disclosureHash && fact.disclosureVersion === version;
+      must(right, `What ${short(fact.party)} accepted is not the text of the terms in force then.`);
+    }
+    return recorded.length
+      ? `${recorded.length} recorded: each is of exactly the text shown that was in force then.`
+      : "No record in the packet is an acceptance.";
+  }
+
+  function sameResolution({ resolution, evaluation }, state) {
+    const latest = state.resolutions.at(-1) ?? null;
+    must(latest || resolution === null, "The packet shows a resolution that none of its records holds.");
+    must(same(latest, resolution), "The resolution shown is not the latest one recorded in the packet.");
+    if (!latest) return "No record in the packet is a resolution, and the packet shows none.";
+    must(same(evaluation, latest.evaluation), "The evaluation shown is not the one that was recorded when the booking was canceled.");
+    return "The resolution is the latest one recorded in the packet.";
+  }
+
+  function sameDeliveries({ deliveries }, state) {
+    const most = causes(state).length * 50;
+    must(deliveries.length <= most, `The packet shows more deliveries (${deliveries.length}) than its records account for.`);
+    deliveries.forEach((delivery, place) => {
+      const before = deliveries.slice(0, place);
+      const refuse = (why) => fail(`The delivery of event ${short(delivery.eventId)} cannot have happened as shown: ${why}.`);
+      const ofTime = (other) => other.type === delivery.type && +idMadeAt(other.eventId) === +idMadeAt(delivery.eventId);
+      const events = new Set([delivery, ...before.filter(ofTime)].map((other) => other.eventId));
+      if (events.size > causeCount(state, delivery.type, delivery.eventId)) refuse("no record is what the event reports");
+      for (const other of before.filter(({ eventId }) => eventId === delivery.eventId)) {
+        if (other.type !== delivery.type) refuse("the event is shown with two types");
+        if (other.endpointId === delivery.endpointId || !other.endpointId || !delivery.endpointId) refuse("it is shown twice");
+      }
+      const own = state.settled.filter((end) => end.endpointId === delivery.endpointId && end.eventId === delivery.eventId);
+      if (!same(own, delivery.recorded)) refuse("how it ended is not shown as the ledger records it");
+      if (!soundStatus(delivery)) refuse("its status is not what the ledger records and what else is shown of it");
+      if (!soundHistory(delivery)) refuse("its attempts cannot have led to what is recorded");
+    });
+    const shown = (end) => deliveries.some((delivery) => delivery.endpointId === end.endpointId && delivery.eventId === end.eventId);
+    const hidden = state.settled.find((end) => !shown(end));
+    must(!hidden, `The ledger records how the delivery of event ${short(hidden?.eventId)} ended, and the packet does not show it.`);
+    return `How ${state.settled.length} deliveries ended is shown exactly as the ledger records it. The rest is what the service says.`;
+  }
+
+  function soundStatus({ status, attempts, recorded, endpointId, url, type }) {
+    const last = recorded.at(-1);
+    const nowhere = status === "no_endpoints";
+    if ((endpointId === null) !== nowhere || (url === null) !== nowhere || (last && last.type !== type)) return false;
+    if (status === "delivered") return Boolean(last) && delivered(last) && last.attempts === attempts;
+    if (status === "failed") return !last || (!delivered(last) && last.attempts <= attempts);
+    return (nowhere || status === "pending") && attempts === 0 && !last;
+  }
+
+  function soundHistory({ status, attempts, recorded, history }) {
+    if (!history.length) return true;
+    if (history.length !== Math.min(attempts, 20)) return false;
+    for (const end of recorded) {
+      const attempt = history[end.attempts - 1 - (attempts - history.length)];
+      if (attempt && (attempt.statusCode !== (end.statusCode ?? null) || attempt.error !== (end.error ?? null))) return false;
+    }
+    const accepted = history.findIndex((attempt) => attempt.error === null);
+    return accepted === (status === "delivered" ? history.length - 1 : -1);
+  }
+
+  // ---- The packet as a whole
+
+  const PACKET =
+    "type createdAt partnerName booking stream log entries policy policyHash terms formerTerms termsDisclosures acceptances " +
+    "evaluation resolution deliveries summary signature";
+
+  /** Reads a packet and checks the form of its members. The text may be spelled otherwise: its canonical form is signed. */
+  function readPacket(text) {
+    must(text.length <= PACKET_BYTES, `The file is longer than any packet (${PACKET_BYTES} bytes).`);
+    const packet = readJson(text);
+    must(packet?.type === "bookguard.evidence/1", `The document is not an evidence packet of type bookguard.evidence/1 but ${short(packet?.type)}.`);
+    members(packet, PACKET, "The packet");
+    time(packet.createdAt, "The packet's time");
+    members(packet.log, "origin vkey", "The packet's log");
+    members(packet.summary, "version headline story timeline offsets", "The summary");
+    const lists = { entries: "leaf body salt disclosures proof", termsDisclosures: "disclosureHash version text",
+      deliveries: "eventId type endpointId url status attempts recorded history", acceptances: null, formerTerms: null };
+    for (const [name, names] of Object.entries(lists)) {
+      must(Array.isArray(packet[name]), `The packet's ${name} are not a list.`);
+      for (const item of packet[name]) names ? members(item, names, `One of the packet's ${name}`) : must(isObject(item), `One of the packet's ${name} is not an object.`);
+    }
+    for (const { disclosures } of packet.entries) {
+      must(Array.isArray(disclosures), "The values of a record are not a list.");
+      for (const disclosure of disclosures) {
+        members(disclosure, "name salt value", "A value of a record");
+        must(typeof disclosure.name === "string", "A value of a record has no name.");
+      }
+    }
+    for (const { recorded, history } of packet.deliveries) {
+      must(Array.isArray(recorded) && Array.isArray(history), "What is shown of a delivery is not a list.");
+      for (const attempt of history) time(members(attempt, "startedAt statusCode error", "An attempt").startedAt, "The time of an attempt");
+    }
+    must(isObject(packet.booking) && isObject(packet.terms), "The packet's booking or terms are not an object.");
+    must(typeof packet.partnerName === "string", "The packet's partnerName is not a text.");
+    for (const { text } of packet.termsDisclosures) must(typeof text === "string", "A text of the terms is not a text.");
+    return packet;
+  }
+
+  /** Checks the note that signs the packet, and what it says of the booking's records. */
+  async function signature(packet, key) {
+    const { signature: note, ...rest } = packet;
+    const refused = (why) => fail(`The packet as a whole is not what the ledger's key signed: ${why}. Some part of it was changed, or it comes from another service.`);
+    let opened = null;
+    try {
+      opened = await openNote(note, key);
+    } catch (fault) {
+      if (!(fault instanceof Fault)) throw fault;
+      refused(fault.message);
+    }
+    const last = packet.entries.at(-1);
+    const leaf = (last && fromBase64(last.leaf)) ?? refused("its last record has no leaf");
+    const size = /\n\n[^\n]*\n([0-9]+)\n/.exec(last.proof)?.[1] ?? "";
+    const lines = ["bookguard.packet/1", base64(await sha256(utf8(canonical(rest)))), packet.stream, packet.entries.length, hex(await leafHash(leaf)), size];
+    const told = opened.text.slice(0, -1).split("\n");
+    const names = ["its kind", "the digest of its content", "its stream", "the number of its records", "its last record", "the size of the log"];
+    const wrong = names.findIndex((_, at) => told[at] !== String(lines[at]));
+    if (wrong >= 0 || told.length !== lines.length) refused(`${names[wrong] ?? "its form"} is not what was signed`);
+    if (opened.signatures !== 1) refused("it carries more than one signature");
+    return "The packet as a whole is signed by the ledger's key: nothing in it was changed since it was issued.";
+  }
+
+  function sameKey({ log }, key) {
+    must(log.vkey === key.vkey, `The packet belongs to ledger ${short(log.origin)} with a key other than the one given (${key.name}).`);
+    must(log.origin === key.name, `The packet calls its ledger ${short(log.origin)}, but its key names ${key.name}.`);
+    return `The packet names the ledger ${key.name} and the very key given.`;
+  }
+
+  /** Verifies a packet, a text or its bytes, against the ledger's key. Never throws for what a packet holds. */
+  async function verifyPacket(input, vkey) {
+    const checks = [];
+    const report = { verified: false, bookingId: null, createdAt: null, entries: 0, ledger: null, fingerprint: null, checks, notChecked: NOT_CHECKED };
+    const check = async (name, place, work) => {
+      let [passed, detail, value] = [true, "", null];
+      try {
+        const result = await work();
+        [detail, value] = typeof result === "string" ? [result, true] : [result.said, result.value];
+      } catch (fault) {
+        // Forged parts may have any form; a part that cannot even be walked through is not what it should be.
+        [passed, detail] = [false, fault instanceof Fault ? fault.message : `This part of the packet does not have its form (${fault.message}).`];
+      }
+      checks.push({ name, place, passed, detail: detail.length > 1000 ? `${detail.slice(0, 1000)}…` : detail });
+      return passed ? value : null;
+    };
+    const done = () => {
+      report.verified = checks.length > 0 && checks.every(({ passed }) => passed);
+      return report;
+    };
+    const key = await check("key", "", async () => {
+      const value = await readKey(String(vkey).trim());
+      value.usable = await subtle().importKey("raw", value.bytes, { name: "Ed25519" }, false, ["verify"]);
+      return { said: "", value };
+    });
+    if (!key) return done();
+    checks.pop();
+    report.fingerprint = await fingerprintOf(vkey);
+    const packet = await check("form", "", () => form(input));
+    if (!packet) return done();
+    Object.assign(report, { bookingId: packet.booking.bookingId ?? null, createdAt: packet.createdAt, entries: packet.entries.length });
+    await check("signature", "/signature", () => signature(packet, key));
+    await check("key", "/log", () => sameKey(packet, key));
+    const heads = new Map();
+    const links = [];
+    let whole = true;
+    for (const [at, entry] of packet.entries.entries()) {
+      const link = await check("proof", `/entries/${at}/proof`, async () => {
+        const value = await prove(entry, key, heads);
+        return { said: `This record, written ${value.leaf.t}, is entry ${value.index} of the ledger, which then had ${value.head.size} entries.`, value };
+      });
+      const opened = link && (await check("commitment", `/entries/${at}/body`, () => committed(entry, link.leaf)));
+      const shown = opened && (await check("disclosures", `/entries/${at}/disclosures`, () => disclosed(entry)));
+      whole &&= Boolean(shown);
+      links.push(link);
+    }
+    if (!whole || !(await check("chain", "/entries", () => chain(packet, links)))) return done();
+    const { origin, size, root: rootHash } = links[0].head;
+    report.ledger = { origin, treeSize: Number(size), rootHash: hex(rootHash) };
+    const state = await check("records", "/entries", async () => {
+      const facts = packet.entries.map((entry, at) => readFact(entry, links[at].leaf));
+      return { said: "The records follow one another as those of a booking do.", value: await fold(facts) };
+    });
+    if (!state) return done();
+    await check("booking", "/booking", () => sameBooking(packet, state));
+    await check("policy", "/policy", () => samePolicy(packet));
+    await check("terms", "/terms", () => sameTerms(packet, state));
+    await check("acceptances", "/acceptances", () => sameAcceptances(packet, state));
+    await check("resolution", "/resolution", () => sameResolution(packet, state));
+    await check("deliveries", "/deliveries", () => sameDeliveries(packet, state));
+    return done();
+  }
+
+  function form(input) {
+    let text = input;
+    if (typeof input !== "string") {
+      must(input.byteLength <= PACKET_BYTES + 1, `The file is longer than any packet (${PACKET_BYTES} bytes).`);
+      try {
+        text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(input);
+      } catch {
+        fail("The file is not text in UTF-8.");
+      }
+    }
+    const value = readPacket(text);
+    const said = "The packet is a complete bookguard.evidence/1 document";
+    if (canonical(value) === text.replace(/\n$/, "")) return { said: `${said} in the form in which the service writes it.`, value };
+    return { said: `${said}. It was reformatted since it was issued, which changes nothing of what it says.`, value };
+  }
+
+  /** SHA-256 of a key's 32 bytes, in hex: what people compare. */
+  async function fingerprintOf(vkey) {
+    return hex(await sha256((await readKey(String(vkey).trim())).bytes));
+  }
+
+  /** Whether this program has what it needs. */
+  async function canVerify() {
+    try {
+      const key = Uint8Array.from({ length: 32 }, (_, at) => (at ? 0x66 : 0x58));
+      await subtle().importKey("raw", key, { name: "Ed25519" }, false, ["verify"]);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  Object.assign(root, { verifyPacket, canVerify, fingerprintOf });
+  if (typeof module === "undefined" || typeof require === "undefined") return;
+  module.exports = { verifyPacket, canVerify, fingerprintOf };
+  if (require.main !== module) return;
+
+  const [packetFile, keyFile, ...more] = process.argv.slice(2);
+  const usage = (why) => {
+    console.error(`${why}\nusage: node verify.js PACKET KEYFILE`);
+    process.exit(2);
+  };
+  if (!packetFile || !keyFile || more.length) usage("Two files are needed: the packet, and the ledger's key from the service's /v1/ledger/key.");
+  const read = (path) => {
+    try {
+      return require("fs").readFileSync(path);
+    } catch (error) {
+      return usage(`${path} cannot be read: ${error.message}`);
+    }
+  };
+  const [packet, vkey] = [read(packetFile), read(keyFile).toString("utf8")];
+  canVerify()
+    .then((able) => able || usage("This Node.js has no Ed25519 in WebCrypto; version 18 or later has."))
+    .then(() => verifyPacket(packet, vkey))
+    .then((report) => {
+      for (const { passed, name, place, detail } of report.checks) {
+        console.log(`${passed ? "ok    " : "FAILED"}  ${name.padEnd(11)}  ${detail.replace(/\p{Cc}/gu, "\ufffd")}${place && `  (${place})`}`);
+      }
+      console.log(report.verified ? `VERIFIED: booking ${report.bookingId}.` : "NOT VERIFIED. Do not rely on this packet.");
+      console.log(report.notChecked);
+      process.exitCode = report.verified ? 0 : 1;
+    });
+})(globalThis);
