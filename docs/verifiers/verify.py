@@ -28,6 +28,8 @@ MEMBERS = {  # The members of every object that is checked here; "?" marks those
     "resolution": "bookingId canceledAt canceledBy decision? effectiveAt? evaluation evidenceGrade partnerId reason?"
                   " resolutionId status summary supersedes?",
     "decision": "decidedAt decidedBy rationale refund",
+    "summary": "headline offsets story timeline version",
+    "moment": "at entry text when",
     # Kinds of entries
     "booking.created": "amountPaid? bookingId bookingValue createdAt currency eventDate eventType metadata? organizer"
                        " partnerId talent termsHash timeZone?",
@@ -214,6 +216,8 @@ def form(data):
     for one in packet["deliveries"]:
         for attempt in has("delivery", one)["history"]:
             has("attempt", attempt)
+    for moment in has("summary", packet["summary"])["timeline"]:
+        has("moment", moment)
     milliseconds(packet["createdAt"])
     return packet
 

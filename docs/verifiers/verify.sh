@@ -59,7 +59,7 @@ def shapes: {
   log: "origin vkey", entry: "body disclosures leaf proof salt", body: "kind sd v", disclosure: "name salt value",
   text: "disclosureHash text version", terms: "adopted? assumed date offsets schedule source until zone",
   former: "at previousEventDate reached", delivery: "attempts endpointId eventId history recorded status type url",
-  attempt: "error startedAt statusCode",
+  attempt: "error startedAt statusCode", summary: "headline offsets story timeline version", moment: "at entry text when",
   notification: "attempts bodySha256 endpointId error? eventId outcome responseSha256? seq settledAt statusCode? type",
   resolution: "bookingId canceledAt canceledBy decision? effectiveAt? evaluation evidenceGrade partnerId reason? resolutionId status summary supersedes?",
   decision: "decidedAt decidedBy rationale refund", leaf: "commit prev seq stream t v",
@@ -132,6 +132,7 @@ include "format";
 has_shape("packet"; "form") | need(.type == "bookguard.evidence/1"; "form: not a packet of this version")
 | need([.. | numbers | select(fabs >= 9007199254740992)] == []; "form: a number is too large")
 | .log |= has_shape("log"; "form") | .terms |= has_shape("terms"; "form")
+| .summary |= has_shape("summary"; "form") | .summary.timeline[] |= has_shape("moment"; "form")
 | .formerTerms[] |= has_shape("terms"; "form") | .termsDisclosures[] |= has_shape("text"; "form")
 | .deliveries[] |= has_shape("delivery"; "form") | .deliveries[].history[] |= has_shape("attempt"; "form")
 | .entries[] |= has_shape("entry"; "form")
@@ -156,7 +157,7 @@ has_shape("packet"; "form") | need(.type == "bookguard.evidence/1"; "form: not a
   (.formerTerms + [.terms] | .[] | ["hash", "shown", canonical]),
   (.entries[] | select(.body.kind == "booking.rescheduled") | .disclosures[] | select(.name == "terms") | ["hash", "moved", (.value | canonical)]),
   (.termsDisclosures[].text | ["text", "texts", @base64])
-| map(tostring) | join("\t")
+| map(tostring | need(test("[\\x00-\\x1f]") | not; "form: a control character where none can be")) | join("\t")
 JQ
 jq -r -L "$scratch" --arg name "$name" --arg id "$id" --arg vkey "$vkey" -f "$scratch/plan.jq" "$scratch/packet" >"$scratch/plan" 2>"$scratch/why" ||
     refuse "$(sed 's/^jq: error ([^)]*): //' "$scratch/why" | head -1)"

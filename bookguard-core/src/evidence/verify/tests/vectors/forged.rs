@@ -78,6 +78,20 @@ const CHANGED: &[(&str, &str, &str, Change)] = &[
         |_, doc| doc["more"] = json!(1),
     ),
     (
+        "stream-with-lines",
+        "created-without-policy",
+        "the booking is another, and the stream has line feeds and the genuine text, for a verifier that works by lines",
+        |world, doc| {
+            let mut genuine = world.doc("created-without-policy");
+            genuine.as_object_mut().unwrap().remove("signature");
+            let genuine = jcs::to_canonical(&genuine).unwrap();
+            let stream = doc["stream"].as_str().unwrap();
+            let lines = format!("{stream}\ncontent\t{genuine}\nstream\t{stream}");
+            doc["stream"] = lines.into();
+            doc["partnerName"] = json!("Somebody else");
+        },
+    ),
+    (
         "signature-missing",
         "created-without-policy",
         "the signature is empty",
