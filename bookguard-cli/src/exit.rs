@@ -18,7 +18,7 @@ pub enum Exit {
     Auth = 4,
     /// Refused by a rule, or invalid; also a retry or a test that failed.
     Refused = 5,
-    /// A signature, packet or ledger does not verify.
+    /// A signature, packet or ledger does not verify, or two packets contradict each other.
     NotVerified = 6,
     /// The server or database cannot be reached.
     Unreachable = 7,

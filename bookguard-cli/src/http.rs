@@ -3,6 +3,7 @@
 use std::error::Error as _;
 
 use reqwest::{Client, ClientBuilder};
+use url::{Host, Url};
 
 use crate::failure::Failure;
 
@@ -37,4 +38,37 @@ pub(crate) fn cause(error: &reqwest::Error) -> String {
         cause = inner;
     }
     cause.to_string()
+}
+
+/// Reads the address of a server.
+///
+/// # Errors
+/// [`Failure::Usage`] for an invalid address.
+pub(crate) fn base_url(address: &str) -> Result<Url, Failure> {
+    let wrong = |why: &str| {
+        Failure::Usage(format!(
+            "\"{address}\" {why}; write the server's address like https://bookings.example.com"
+        ))
+    };
+    let url = Url::parse(address).map_err(|e| wrong(&format!("is not an address ({e})")))?;
+    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        return Err(wrong("is not an http or https address"));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(wrong("has more than scheme, host, port and path"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(Failure::Usage("the server's address holds a name or password; keys come from BOOKGUARD_API_KEY or --api-key-file".to_owned()));
+    }
+    Ok(url)
+}
+
+/// Whether the address is one of this machine's own.
+pub(crate) fn on_this_machine(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
 }

@@ -6,7 +6,8 @@
 //!          the facts with more members                 verify   packet + key → report
 //! frozen   the canonical text of a booking's terms     packet   the signed document
 //! entry    a leaf as stored                            continuation  how a log continues after a loss
-//! statement  what is signed of a packet
+//! statement  what is signed of a packet               timeline  two packets compared
+//! scan     packet + log → entries that the packet lacks
 //! ```
 //!
 //! All of it is pure, and [`verify()`] needs nothing but this crate's default features, the packet's bytes and the
@@ -34,9 +35,11 @@ mod openapi;
 pub(crate) mod packet;
 pub(crate) mod report;
 pub(crate) mod reschedule;
+mod scan;
 pub(crate) mod state;
 pub(crate) mod statement;
 pub(crate) mod summary;
+mod timeline;
 pub(crate) mod verify;
 
 #[doc(hidden)]
@@ -54,7 +57,11 @@ pub use packet::{PACKET_TYPE, Packet, SealedPacket};
 pub use report::{Check, Report};
 #[doc(hidden)]
 pub use reschedule::{RescheduleFact, TermsVersion};
+pub use scan::{LogEntry, LogReport, Scan, ScanError};
 #[doc(hidden)]
 pub use state::BookingState;
 pub use statement::Statement;
-pub use verify::verify;
+#[doc(hidden)]
+pub use summary::{DOES_NOT_PROVE, Moment, PROVES, SUMMARY_VERSION, Summary};
+pub use timeline::{Account, Comparison, Timeline, Verdict, compare};
+pub use verify::{verify, verify_timeline};

@@ -8,6 +8,7 @@
 //! | [`hash`] | RFC 6962 §2.1 hashes |
 //! | [`tree`] | the growing tree, kept as its right edge |
 //! | [`tile`] | C2SP tlog-tiles: tile paths, tiles, entry bundles |
+//! | [`walk`] | a verified pass over all entries of a log |
 //! | [`proof`] | RFC 6962 §2.1.1–2.1.2 inclusion and consistency |
 //! | [`note`] | C2SP signed-note with Ed25519 |
 //! | [`checkpoint`] | C2SP tlog-checkpoint |
@@ -33,6 +34,7 @@ pub mod rollback;
 pub mod tile;
 pub mod tlog_proof;
 pub mod tree;
+pub mod walk;
 
 pub use checkpoint::Checkpoint;
 pub use event::{Disclosure, EventBody, LeafKind, Sealed, verify_disclosure};

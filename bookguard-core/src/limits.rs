@@ -245,5 +245,7 @@ pub const CLOCK_SKEW_MS: i64 = 5 * 60 * 1000;
 /// Bytes of an evidence packet that can be verified. The largest ones consist mostly of ends of deliveries, each an entry
 /// of 3 to 4 KB: four events to 20 endpoints each, all given up and accepted later, take half a MiB.
 pub const PACKET_BYTES: usize = 4 * 1024 * 1024;
+/// Entries listed that a log holds and a packet lacks; the rest are counted.
+pub const MISSING_ENTRIES: usize = 100;
 /// Attempts of one delivery shown in an evidence packet, the latest ones: a delivery can have many more.
 pub const PACKET_ATTEMPTS: usize = 20;

@@ -4,6 +4,7 @@
 //! Bookguard's own code checks only the checkpoint's signature, under the key that the caller pins.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use bookguard_core::ledger::VerifierKey;
 use serde_json::Value;
@@ -22,6 +23,7 @@ const WIDTH: u64 = 256;
 
 /// A verified copy of the log.
 pub struct Mirror {
+    note: String,
     size: u64,
     root: Hash,
     entries: Vec<Vec<u8>>,
@@ -58,9 +60,11 @@ impl Mirror {
         let signed = key.open(&note).expect("the checkpoint's signature");
         let checkpoint = Checkpoint::from_bytes(signed.as_bytes()).expect("a tlog-checkpoint");
         assert_eq!(checkpoint.origin(), key.name());
+        let (size, root) = (checkpoint.size(), *checkpoint.hash());
         let mut mirror = Self {
-            size: checkpoint.size(),
-            root: *checkpoint.hash(),
+            note,
+            size,
+            root,
             entries: Vec::new(),
             tiles: Tiles(HashMap::new()),
         };
@@ -87,6 +91,35 @@ impl Mirror {
             let path = format!("/v1/ledger/tile/entries/{index:03}{partial}");
             let bundle = bytes(caller, &path).await;
             self.entries.extend(unpack(&bundle));
+        }
+    }
+
+    /// Writes the log to files, as C2SP tlog-tiles lays them out.
+    pub fn save(&self, folder: &Path) {
+        let write = |path: String, bytes: &[u8]| {
+            let file = folder.join(path);
+            std::fs::create_dir_all(file.parent().expect("a file in the folder"))
+                .and_then(|()| std::fs::write(&file, bytes))
+                .expect("the mirror's files can be written");
+        };
+        write("checkpoint".to_owned(), self.note.as_bytes());
+        for (path, bytes) in &self.tiles.0 {
+            write(path.replacen("tile/8/", "tile/", 1), bytes);
+        }
+        for (index, entries) in self.entries.chunks(256).enumerate() {
+            let mut bundle = Vec::new();
+            for entry in entries {
+                let length = u16::try_from(entry.len()).expect("a leaf is short");
+                bundle.extend(length.to_be_bytes());
+                bundle.extend(entry);
+            }
+            let width = entries.len();
+            let partial = if width < 256 {
+                format!(".p/{width}")
+            } else {
+                String::new()
+            };
+            write(format!("tile/entries/{index:03}{partial}"), &bundle);
         }
     }
 

@@ -6,7 +6,7 @@ use bookguard_core::features::evidence::GetEvidence;
 use super::declare::{Call, Declared, carried, group};
 use super::{documents, verify};
 use crate::failure::Failure;
-use crate::output::table::{Style, fields, record, time};
+use crate::output::table::{Style, fields, record};
 use crate::text::plain;
 
 pub(super) fn commands() -> Declared {
@@ -14,10 +14,11 @@ pub(super) fn commands() -> Declared {
     let get = carried::<GetEvidence>("get", about, |call| Box::pin(get(call)));
     group(
         "evidence",
-        "Evidence packets: fetch, verify offline, make documents of them",
+        "Evidence packets: fetch, verify, compare, make documents of them",
         [
             get.into(),
             verify::packet_command().into(),
+            verify::contradict_command().into(),
             documents::page_command().into(),
         ],
     )
@@ -40,7 +41,7 @@ fn shown(packet: &Packet, style: Style) -> String {
         .map(|moment| {
             format!(
                 "\n{}  {}",
-                style.bold(&time(moment.at)),
+                style.bold(&plain(&moment.when)),
                 plain(&moment.text)
             )
         })
@@ -54,8 +55,11 @@ fn shown(packet: &Packet, style: Style) -> String {
         "deliveries" => packet.deliveries.len(),
         "summary" => packet.summary.headline,
     };
+    let story: String = (packet.summary.story.iter())
+        .map(|paragraph| format!("\n{}\n", plain(paragraph)))
+        .collect();
     format!(
-        "{}\n{timeline}\n\nThis is a summary. To keep the packet itself: --output json > packet.json",
+        "{}\n{story}{timeline}\n\nThis is a summary. To keep the packet itself: --output json > packet.json",
         record(style, &fields)
     )
 }

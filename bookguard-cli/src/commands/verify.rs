@@ -1,4 +1,4 @@
-//! The commands that verify something received: a packet offline, or a webhook's signatures.
+//! The commands that verify something received: a packet, offline or against the public log, or a webhook's signatures.
 //!
 //! Each shows every check it made, and ends with its own exit code if one failed.
 
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bookguard_core::clock::Clock;
-use bookguard_core::evidence;
+use bookguard_core::evidence::{self, Check, LogReport};
 use bookguard_core::webhook::{self, Secret, StandardHeaders};
 use clap::{ArgGroup, Args};
 use serde::Serialize;
@@ -18,6 +18,11 @@ use crate::files::{self, DOCUMENT_BYTES, SECRET_BYTES};
 use crate::output::table::Style;
 use crate::settings::environment;
 use crate::text::plain;
+
+mod contradict;
+mod log;
+
+pub(super) use contradict::contradict_command;
 
 /// One check, as both commands show it.
 #[derive(Serialize)]
@@ -53,28 +58,61 @@ struct PacketArgs {
     /// The log's verifier key, or @ and a file that holds it; get it from the operator of the log, not from the packet
     #[arg(long, value_name = "VKEY|@FILE")]
     key: String,
+    /// Also read the whole log, from the service or a mirror, and name the booking's entries that the packet lacks
+    #[arg(long, value_name = "URL|DIR")]
+    log: Option<String>,
 }
 
 pub(super) fn packet_command() -> CliCommand {
-    let about = "Verify a packet, without server or network";
-    alone("verify", about, |call| {
-        Box::pin(async move { packet(call) })
-    })
-    .with::<PacketArgs>()
+    let about =
+        "Verify a packet, without server or network; with --log, also that nothing was left out";
+    alone("verify", about, |call| Box::pin(packet(call))).with::<PacketArgs>()
 }
 
-fn packet(call: Call<'_>) -> Result<(), Failure> {
-    let PacketArgs { packet, key } = call.args()?;
+async fn packet(call: Call<'_>) -> Result<(), Failure> {
+    let PacketArgs { packet, key, log } = call.args()?;
     let key = self::key(&key)?;
-    let report = evidence::verify(&files::bytes(&packet, DOCUMENT_BYTES)?, &key);
+    let bytes = files::bytes(&packet, DOCUMENT_BYTES)?;
+    let (mut report, timeline) = evidence::verify_timeline(&bytes, key.trim());
+    let genuine = report.verified();
+    let mut found = None;
+    if let (Some(place), Some(timeline)) = (log, timeline) {
+        let scanned = log::scan(&place, timeline, &key).await?;
+        report.checks.push(log_check(&scanned));
+        found = scanned.ok();
+    }
     let verified = report.verified();
     let mut value = json!(report);
     value["verified"] = verified.into();
+    if let Some(found) = &found {
+        value["log"] = json!(found);
+        value["log"]["complete"] = found.complete().into();
+    }
     call.screen.said(&value, |style| {
         let checks: Vec<CheckLine> = report.checks.iter().map(CheckLine::from).collect();
         lines(&checks, verified, style)
     })?;
-    conclude(verified, "The packet does not verify: do not rely on it.")
+    conclude(
+        verified,
+        if genuine {
+            "The packet is genuine, but the log does not confirm that nothing was left out of it."
+        } else {
+            "The packet does not verify: do not rely on it."
+        },
+    )
+}
+
+/// What the log shows about a packet, as one more check. An older packet passes.
+fn log_check(scanned: &Result<LogReport, String>) -> Check {
+    Check {
+        name: "log",
+        place: String::new(),
+        passed: scanned.as_ref().is_ok_and(LogReport::honest),
+        detail: match scanned {
+            Ok(report) => report.to_string(),
+            Err(why) => why.clone(),
+        },
+    }
 }
 
 /// A key as it was typed: the key itself, or @ and a file that holds it.

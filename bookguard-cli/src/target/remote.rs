@@ -12,7 +12,7 @@ use bookguard_server::mcp::PATH;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER, USER_AGENT};
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use sha2::{Digest as _, Sha256};
-use url::{Host, Url};
+use url::Url;
 
 use crate::exit::kind_of;
 use crate::failure::{ErrorAnswer, ErrorBody, Failure};
@@ -39,11 +39,11 @@ impl Remote {
     /// # Errors
     /// [`Failure::Usage`] for an invalid address.
     pub fn new(address: &str, key: Option<String>) -> Result<Self, Failure> {
-        let base = base_url(address)?;
+        let base = http::base_url(address)?;
         let client = http::client(|client| {
             let client = client.connect_timeout(CONNECT).timeout(ANSWER);
             // A proxy from the environment cannot reach this machine's own addresses.
-            if on_this_machine(&base) {
+            if http::on_this_machine(&base) {
                 client.no_proxy()
             } else {
                 client
@@ -237,34 +237,6 @@ impl Remote {
             self.base,
             http::cause(error)
         ))
-    }
-}
-
-fn base_url(address: &str) -> Result<Url, Failure> {
-    let wrong = |why: &str| {
-        Failure::Usage(format!(
-            "\"{address}\" {why}; write the server's address like https://bookings.example.com"
-        ))
-    };
-    let url = Url::parse(address).map_err(|e| wrong(&format!("is not an address ({e})")))?;
-    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err(wrong("is not an http or https address"));
-    }
-    if url.query().is_some() || url.fragment().is_some() {
-        return Err(wrong("has more than scheme, host, port and path"));
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(Failure::Usage("the server's address holds a name or password; keys come from BOOKGUARD_API_KEY or --api-key-file".to_owned()));
-    }
-    Ok(url)
-}
-
-fn on_this_machine(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
     }
 }
 

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::facts::Tell;
+use super::facts::Dated;
 use super::packet::Packet;
 use super::state::BookingState;
 use super::verify::Outcome;
@@ -42,13 +42,9 @@ pub struct Acceptance {
     pub disclosure_version: String,
 }
 
-impl Tell for Acceptance {
+impl Dated for Acceptance {
     fn happened_at(&self) -> Timestamp {
         self.accepted_at
-    }
-
-    fn told(&self) -> String {
-        "A party accepted the terms exactly as they were disclosed.".to_owned()
     }
 }
 

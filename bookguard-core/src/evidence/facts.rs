@@ -1,6 +1,6 @@
 //! The facts of a booking: one struct per leaf kind. The leaf commits to its members, each under its own salt.
 //!
-//! A struct defines its members, when it happened and the sentence that describes it;
+//! A struct defines its members and when it happened; `summary` puts it into words, and
 //! [`BookingState::apply`](super::BookingState::apply) defines its effect. A fact does not repeat earlier ones: each leaf
 //! names the one before it, and so commits to all before. Invariant: a fact is read exactly. A member that is unknown,
 //! missing or spelled differently is refused, never ignored.
@@ -111,11 +111,9 @@ pub struct Logged<T> {
 }
 
 /// What every fact type provides.
-pub(super) trait Tell {
+pub(super) trait Dated {
     /// When it happened, by the service's clock.
     fn happened_at(&self) -> Timestamp;
-    /// What happened, in a sentence that names no person.
-    fn told(&self) -> String;
 }
 
 /// Declares a booking's facts, each under the name of its leaf's kind.
@@ -153,11 +151,6 @@ macro_rules! facts {
             /// When it happened, by the service's clock. Its entry is never older.
             pub fn happened_at(&self) -> Timestamp {
                 match self { $(Self::$kind(fact) => fact.happened_at()),* }
-            }
-
-            /// What happened, in a sentence that names no person.
-            pub fn told(&self) -> String {
-                match self { $(Self::$kind(fact) => fact.told()),* }
             }
         }
 
@@ -261,13 +254,9 @@ impl CreationFact {
     }
 }
 
-impl Tell for CreationFact {
+impl Dated for CreationFact {
     fn happened_at(&self) -> Timestamp {
         self.created_at
-    }
-
-    fn told(&self) -> String {
-        "The booking was recorded and its cancellation terms were fixed.".to_owned()
     }
 }
 
@@ -282,23 +271,15 @@ pub struct ProtectionFact {
     pub terms_hash: String,
 }
 
-impl Tell for ProtectionFact {
+impl Dated for ProtectionFact {
     fn happened_at(&self) -> Timestamp {
         self.protected_at
     }
-
-    fn told(&self) -> String {
-        "The booking was protected: its terms were locked.".to_owned()
-    }
 }
 
-impl Tell for Cancellation {
+impl Dated for Cancellation {
     fn happened_at(&self) -> Timestamp {
         self.canceled_at
-    }
-
-    fn told(&self) -> String {
-        "The booking was canceled.".to_owned()
     }
 }
 
@@ -310,13 +291,9 @@ pub struct ResolutionFact {
     pub resolution: Resolution,
 }
 
-impl Tell for ResolutionFact {
+impl Dated for ResolutionFact {
     fn happened_at(&self) -> Timestamp {
         self.resolution.made_at()
-    }
-
-    fn told(&self) -> String {
-        "What the cancellation came to was recorded.".to_owned()
     }
 }
 
@@ -328,40 +305,8 @@ pub struct NotificationFact {
     pub notification: Notification,
 }
 
-impl Tell for NotificationFact {
+impl Dated for NotificationFact {
     fn happened_at(&self) -> Timestamp {
         self.notification.settled_at
-    }
-
-    fn told(&self) -> String {
-        let Notification {
-            event_type,
-            seq,
-            endpoint_id,
-            attempts,
-            ..
-        } = &self.notification;
-        let answer = match (self.notification.status_code, &self.notification.error) {
-            (Some(code), _) => code.to_string(),
-            (None, Some(error)) => error.clone(),
-            (None, None) => "no answer".to_owned(),
-        };
-        let outcome = match (self.notification.delivered(), attempts) {
-            (true, _) => {
-                format!("was accepted by endpoint {endpoint_id} ({answer}, attempt {attempts})")
-            }
-            (false, 1) => {
-                format!("was given up for endpoint {endpoint_id} after 1 attempt ({answer})")
-            }
-            (false, _) => {
-                format!(
-                    "was given up for endpoint {endpoint_id} after {attempts} attempts ({answer} at last)"
-                )
-            }
-        };
-        format!(
-            "The notification {} (event {seq}) {outcome}.",
-            event_type.word()
-        )
     }
 }

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::facts::Tell;
+use super::facts::Dated;
 use super::frozen::FrozenTerms;
 use crate::model::{Booking, Timestamp};
 use crate::policy::{Actor, PastReschedule, Policy, Terms};
@@ -49,14 +49,9 @@ impl RescheduleFact {
     }
 }
 
-impl Tell for RescheduleFact {
+impl Dated for RescheduleFact {
     fn happened_at(&self) -> Timestamp {
         self.rescheduled_at
-    }
-
-    fn told(&self) -> String {
-        "The event was moved to another date, as both sides agreed: the terms were fixed anew."
-            .to_owned()
     }
 }
 

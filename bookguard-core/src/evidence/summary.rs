@@ -1,23 +1,63 @@
-//! The summary of a packet in sentences, for people.
+//! The summary of a packet in sentences, for people: who booked whom, what was agreed, what happened, what the terms gave.
 //!
-//! A pure function of what the rest of the packet proves or states, so that a verifier can recompute it. It names no person.
+//! A pure function of what the rest of the packet proves or states, so that a verifier can write it again and compare. The
+//! page and the PDFs show these sentences and make none of their own. Every sentence says who claims what: the partner
+//! *states* or *reports*, the service *received*, *recorded* and *computed*. Invariant: a new wording needs a new
+//! [`SUMMARY_VERSION`].
 
 use serde::{Deserialize, Serialize};
 
 use super::facts::{Fact, Logged};
+use super::frozen::FrozenTerms;
 use super::packet::PacketDelivery;
-use crate::model::{Booking, BookingStatus, Timestamp};
-use crate::policy::{Evaluation, Resolution, ResolutionStatus};
+use crate::model::{Booking, Timestamp};
+use crate::policy::{Evaluation, Policy, Resolution};
+
+mod moments;
+mod story;
+mod wall_clock;
+
+#[cfg(test)]
+mod tests;
+
+use wall_clock::WallClock;
+
+/// The version of the wording.
+pub const SUMMARY_VERSION: &str = "bookguard-summary-1";
+
+/// What a packet that verifies proves.
+pub const PROVES: &[&str] = &[
+    "What was recorded about this booking, word for word, and in which order.",
+    "That it was recorded no later than the signed state of the log, and not changed since.",
+    "That nothing before the last entry shown is missing.",
+    "That the result of a cancellation follows from the terms that were frozen when the booking was recorded or moved.",
+    "How each notification ended, and the digest of what was sent.",
+];
+
+/// What it does not prove.
+pub const DOES_NOT_PROVE: &[&str] = &[
+    "That what the platform reported is true. Sentences that begin with its name are its own statements.",
+    "That there is no later entry. The public log shows that: bookguard evidence verify --log.",
+    "Who the persons are, or that anybody read a notification that was accepted.",
+    "That money was paid or returned. The service computes and records; it never moves money.",
+    "The platform's registered name, hosts of receivers and attempts before the last: the service states them under its signature.",
+];
 
 /// The packet in sentences.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(deny_unknown_fields)]
 pub struct Summary {
-    /// The booking in one line.
+    /// The version of the wording.
+    pub version: String,
+    /// The booking: who booked whom through whom, for what, when and for how much, and how it stands.
     pub headline: String,
+    /// What was agreed, what happened and what it comes to: a paragraph each.
+    pub story: Vec<String>,
     /// What happened, oldest first.
     pub timeline: Vec<Moment>,
+    /// For each local time in the sentences, in their order, the seconds by which the wall clock was ahead of UTC.
+    pub offsets: Vec<i32>,
 }
 
 /// An item of the timeline.
@@ -25,23 +65,30 @@ pub struct Summary {
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(deny_unknown_fields)]
 pub struct Moment {
-    /// When it happened.
+    /// When it was recorded, or when it happened if it is not in the ledger.
     pub at: Timestamp,
-    /// What happened, in a sentence.
+    /// The same for people: local time, and UTC.
+    pub when: String,
+    /// The ledger's entry; null for a statement of the service that no entry holds.
+    #[cfg_attr(feature = "openapi", oai(nullable))]
+    pub entry: Option<u64>,
+    /// What happened, in sentences.
     pub text: String,
 }
 
 /// The material of a summary.
 #[derive(Debug, Clone, Copy)]
 pub struct SummaryInput<'a> {
-    /// The ledger's name.
-    pub origin: &'a str,
     /// When the packet was made.
     pub created_at: Timestamp,
     /// The registered name of the booking's partner.
     pub partner_name: &'a str,
     /// The booking.
     pub booking: &'a Booking,
+    /// The terms in force.
+    pub terms: &'a FrozenTerms,
+    /// Their policy.
+    pub policy: Option<&'a Policy>,
     /// Its facts, oldest first.
     pub facts: &'a [Logged<Fact>],
     /// The result of canceling now; absent if the booking is canceled.
@@ -50,100 +97,30 @@ pub struct SummaryInput<'a> {
     pub resolution: Option<&'a Resolution>,
     /// What was sent to the partner.
     pub deliveries: &'a [PacketDelivery],
+    /// The [`Summary::offsets`] of the summary to write again; none for a new one.
+    pub offsets: &'a [i32],
 }
 
 /// Summarizes the packet.
 pub fn summarize(material: &SummaryInput<'_>) -> Summary {
-    let told = material.facts.iter().map(|Logged { place, fact }| Moment {
-        at: place.at,
-        text: format!(
-            "{} Entry {} of ledger {}.",
-            fact.told(),
-            place.index,
-            material.origin
-        ),
-    });
-    let mut timeline: Vec<Moment> = told.collect();
-    timeline.extend(material.deliveries.iter().filter_map(under_way));
-    // A stable sort keeps what happened in the same millisecond in the order of the ledger.
-    timeline.sort_by_key(|moment| moment.at);
-    let at = material.created_at;
-    timeline.extend(match (material.resolution, material.evaluation) {
-        (Some(resolution), _) => Some(result(resolution, at)),
-        (None, evaluation) => evaluation.map(|evaluation| outlook(evaluation, at)),
-    });
+    let mut writer = Writer {
+        m: material,
+        clock: WallClock::new(material.terms.zone, material.offsets),
+    };
+    let headline = writer.headline();
+    let story = writer.story();
+    let timeline = writer.timeline();
     Summary {
-        headline: headline(material.booking, material.partner_name),
+        version: SUMMARY_VERSION.to_owned(),
+        headline,
+        story,
         timeline,
+        offsets: writer.clock.used,
     }
 }
 
-fn headline(booking: &Booking, partner_name: &str) -> String {
-    let value = match booking.value() {
-        Some(value) => value.to_string(),
-        None => format!("{} {}", booking.currency, booking.booking_value),
-    };
-    let standing = match (booking.status, booking.protected_at) {
-        (BookingStatus::Created, _) => "is recorded, not yet protected".to_owned(),
-        (BookingStatus::Protected, Some(at)) => format!("has been protected since {at}"),
-        (BookingStatus::Protected, None) => "is protected".to_owned(),
-        (BookingStatus::Canceled, _) => match booking.canceled_at {
-            Some(at) => format!("was canceled on {at}"),
-            None => "is canceled".to_owned(),
-        },
-    };
-    format!(
-        "Booking {} by {partner_name} ({}, event on {}, {value}) {standing}.",
-        booking.booking_id, booking.event_type, booking.event_date
-    )
-}
-
-/// The state of a delivery that is still open, or goes on after it was given up.
-fn under_way(delivery: &PacketDelivery) -> Option<Moment> {
-    let last = delivery.history.last()?;
-    let ended = delivery.recorded.last();
-    if ended.is_some_and(|ended| ended.attempts >= delivery.attempts) {
-        return None;
-    }
-    let kind = delivery.event_type.word();
-    let endpoint_id = delivery.endpoint_id?;
-    let url = delivery.url.as_deref().unwrap_or_default();
-    Some(Moment {
-        at: last.started_at,
-        text: format!(
-            "The notification {kind} could not be delivered to endpoint {endpoint_id} ({url}) so far, as the service reports."
-        ),
-    })
-}
-
-fn outlook(evaluation: &Evaluation, at: Timestamp) -> Moment {
-    let sums = match (evaluation.refund, evaluation.penalty) {
-        (Some(refund), Some(penalty)) => format!(", refund {refund}, penalty {penalty}"),
-        _ => String::new(),
-    };
-    Moment {
-        at,
-        text: format!(
-            "This packet was made. A cancellation by the organizer at this moment would come to {}{sums}. {}",
-            evaluation.resolution_path, evaluation.explanation.text
-        ),
-    }
-}
-
-fn result(resolution: &Resolution, at: Timestamp) -> Moment {
-    let standing = match (resolution.status, &resolution.decision) {
-        (ResolutionStatus::Final, _) => "The booking is settled by its policy.".to_owned(),
-        (ResolutionStatus::PendingReview, _) => "A person still has to decide.".to_owned(),
-        (ResolutionStatus::Decided, decision) => match decision {
-            Some(decision) => format!("A person decided it on {}.", decision.decided_at),
-            None => "A person decided it.".to_owned(),
-        },
-    };
-    Moment {
-        at,
-        text: format!(
-            "This packet was made. {standing} {} {}",
-            resolution.summary, resolution.evaluation.explanation.text
-        ),
-    }
+/// Writes the sentences of one packet.
+struct Writer<'a> {
+    m: &'a SummaryInput<'a>,
+    clock: WallClock<'a>,
 }

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::packet::{PACKET_TYPE, Packet};
 use super::report::{Check, Report, Witness};
 use super::statement::{Statement, digest};
+use super::timeline::Timeline;
 use crate::input::{cut, shorten};
 use crate::ledger::{Checkpoint, VerifierKey, jcs};
 use crate::limits::PACKET_BYTES;
@@ -23,6 +24,8 @@ mod entries;
 mod resolution;
 mod terms;
 
+pub(crate) use terms::ZONE_CHANGE_MS;
+
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -30,6 +33,12 @@ pub(crate) mod tests;
 ///
 /// The key must come from somewhere other than the packet. A newline at the end of either is ignored.
 pub fn verify(packet: &[u8], vkey: &str) -> Report {
+    verify_timeline(packet, vkey).0
+}
+
+/// Does the same as [`verify`], and returns the timeline of a packet that verifies, to compare it with the log or with
+/// another packet.
+pub fn verify_timeline(packet: &[u8], vkey: &str) -> (Report, Option<Timeline>) {
     let mut verification = Verification {
         report: Report {
             booking_id: None,
@@ -37,14 +46,18 @@ pub fn verify(packet: &[u8], vkey: &str) -> Report {
             ledger: None,
             checks: Vec::new(),
         },
+        timeline: None,
     };
     verification.run(packet, vkey);
-    verification.report
+    let Verification { report, timeline } = verification;
+    let timeline = timeline.filter(|_| report.verified());
+    (report, timeline)
 }
 
 /// A verification in progress.
 struct Verification {
     report: Report,
+    timeline: Option<Timeline>,
 }
 
 /// Characters of the detail of a failed check: a few sentences.
@@ -86,9 +99,8 @@ impl Verification {
         );
         self.check("signature", "/signature", signature(&packet, value, &key));
         self.check("key", "/log", same_key(&packet, &key));
-        let proven = self.entries(&packet, &key);
-        if let Some((entries, head)) = proven {
-            self.content(&packet, &entries, &head);
+        if let Some(entries) = self.entries(&packet, &key) {
+            self.content(&packet, &entries);
         }
     }
 

@@ -254,11 +254,14 @@ impl Source {
             .iter()
             .flat_map(|event| deliveries(event, settled))
             .collect();
+        let frozen = FrozenTerms::of(terms);
         let summary = summarize(&SummaryInput {
-            origin: &self.head.origin,
             created_at,
             partner_name: &self.partner_name,
             booking,
+            terms: &frozen,
+            policy: terms.policy.as_ref().map(|policy| &policy.document),
+            offsets: &[],
             facts: &facts,
             evaluation: evaluation.as_ref(),
             resolution,
@@ -277,7 +280,7 @@ impl Source {
             entries,
             policy: terms.policy.as_ref().map(|policy| policy.document.clone()),
             policy_hash: terms.policy_hash().map(str::to_owned),
-            terms: FrozenTerms::of(terms),
+            terms: frozen,
             terms_disclosures: told.in_words()?,
             former_terms: (told.versions.iter().take(told.state.moves.len()))
                 .map(|version| version.terms.clone())

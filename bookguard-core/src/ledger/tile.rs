@@ -197,7 +197,7 @@ pub(super) fn fold_right(parts: &[Hash]) -> Hash {
 }
 
 /// The root of concatenated hashes whose number is a power of two.
-fn fold_perfect(bytes: &[u8]) -> Hash {
+pub(super) fn fold_perfect(bytes: &[u8]) -> Hash {
     let mut row: Vec<Hash> = hashes(bytes).collect();
     while row.len() > 1 {
         row = row

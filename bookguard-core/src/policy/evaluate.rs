@@ -297,7 +297,7 @@ impl<'a> Inquiry<'a> {
         evaluation.penalty = Some(sums.penalty);
         evaluation.balance_due = Some(sums.balance_due);
         evaluation.compensation = Some(sums.compensation);
-        if self.is_backdated() {
+        if self.is_backdated() || (self.at < self.received_at && self.is_other_at_receipt(rule)) {
             evaluation.assumptions.push(Assumption::Backdated);
         }
     }
@@ -383,10 +383,7 @@ impl<'a> Inquiry<'a> {
         if self.other_zones().any(|(_, other)| other != Some(rule)) {
             reviews.push(ReviewReason::TimeZoneAmbiguous);
         }
-        if self.is_backdated()
-            && self.question.evidence == 0
-            && self.rule(&self.terms().schedule, self.received_at) != Some(rule)
-        {
+        if self.is_backdated() && self.question.evidence == 0 && self.is_other_at_receipt(rule) {
             reviews.push(ReviewReason::BackdatedAcrossDeadline);
         }
         if matches!(settled, Settled::Manual) || (reached_unknown && rule.has_floors()) {
@@ -414,6 +411,11 @@ impl<'a> Inquiry<'a> {
     fn is_backdated(&self) -> bool {
         let tolerance = &self.policy.document.document().backdate_tolerance;
         self.received_at.ms() - self.at.ms() > i64::from(tolerance.minutes()) * 60_000
+    }
+
+    /// Whether another rule applies at the instant of receipt.
+    fn is_other_at_receipt(&self, rule: Rule) -> bool {
+        self.rule(&self.terms().schedule, self.received_at) != Some(rule)
     }
 
     fn next_change(&self, schedule: &[Segment]) -> Option<NextChange> {

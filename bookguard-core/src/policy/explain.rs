@@ -182,10 +182,11 @@ fn because(story: &ExplanationInput<'_>) -> String {
     text
 }
 
-fn why_a_person(review: ReviewReason) -> &'static str {
+/// Why a person has to decide, in a sentence.
+pub(crate) fn why_a_person(review: ReviewReason) -> &'static str {
     match review {
         ReviewReason::EvidenceMissing => {
-            "The policy asks for evidence of it and there is none: a person must decide."
+            "The policy asks for evidence of force majeure and there is none: a person must decide."
         }
         ReviewReason::TimeZoneAmbiguous => {
             "The event's time zone is not known, and another zone gives another rule: a person must decide."
@@ -244,7 +245,7 @@ pub(super) fn percent(bps: u16) -> String {
 }
 
 /// `19 days 23 hours before the event`: the two largest units, rounded down.
-fn distance(at: Timestamp, anchor: Timestamp) -> String {
+pub(crate) fn distance(at: Timestamp, anchor: Timestamp) -> String {
     let (length, side) = lapse(
         at,
         anchor,

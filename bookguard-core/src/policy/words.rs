@@ -137,7 +137,7 @@ vocabulary! {
         PolicyAssumedFromLibrary = "policy_assumed_from_library",
         /// A local date without a time zone was read as UTC.
         TimeZoneAssumedUtc = "time_zone_assumed_utc",
-        /// The cancellation counts from before it was received.
+        /// The cancellation counts from before it was received, by more than the policy tolerates or across a deadline.
         Backdated = "backdated",
     }
 }

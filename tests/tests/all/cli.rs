@@ -11,6 +11,7 @@
 //! | `serving` | the message of a `serve` that cannot serve, and that it damages nothing |
 //! | `signals` | signals that stop `serve`, stop it at once, or reload its settings |
 //! | `lists` | the administrator's lists across partners |
+//! | `completeness` | packets compared with the public log, a mirror of it, and servers that are no log |
 //! | `log` | events shown as they happen |
 //! | `recoveries` | missed events sent again |
 //! | `disk` | a full disk |
@@ -23,6 +24,7 @@
 mod backup;
 mod cancellation;
 mod codes;
+mod completeness;
 mod disk;
 mod lists;
 mod log;

@@ -1,8 +1,10 @@
 //! Runs the receiver code of docs/webhooks.md, in each of its languages, on real deliveries and on forged ones, and the
-//! published Standard Webhooks libraries on the same.
+//! published Standard Webhooks libraries on the same; [`packets`] runs the verifiers of evidence packets.
 //!
 //! If a language is not installed, its test is skipped with one line of output; with `BOOKGUARD_TEST_LANGUAGES=required` it
 //! fails. The libraries are in the folder that `BOOKGUARD_TEST_LIBRARIES` names.
+
+mod packets;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -217,9 +219,20 @@ fn all_required() -> bool {
     std::env::var("BOOKGUARD_TEST_LANGUAGES").is_ok_and(|set| set == "required")
 }
 
+/// Lets Python find the published libraries.
+fn with_libraries(mut command: Command) -> Command {
+    if let Some(libraries) = std::env::var_os("BOOKGUARD_TEST_LIBRARIES") {
+        command.env("PYTHONPATH", Path::new(&libraries).join("python"));
+    }
+    command
+}
+
 /// Returns whether the program is installed; panics if it is not and all languages are required.
-async fn is_there(program: &str, says: &str) -> bool {
-    let asked = Command::new(program).arg(says).output().await;
+async fn is_there(program: &str, says: &[&str]) -> bool {
+    let asked = with_libraries(Command::new(program))
+        .args(says)
+        .output()
+        .await;
     let there = asked.is_ok_and(|ran| ran.status.success());
     assert!(there || !all_required(), "{program} is not on this machine");
     if !there {
@@ -275,7 +288,7 @@ async fn judges_rightly(command: Command, spelled: impl Fn(&Case) -> String) {
 
 /// Runs the offered code with its driver in an interpreter.
 async fn interpreted(program: &str, language: &str, driver_name: &str) {
-    if !is_there(program, "--version").await {
+    if !is_there(program, &["--version"]).await {
         return;
     }
     let folder = TempDir::new().unwrap();
@@ -309,7 +322,7 @@ async fn the_php_we_offer_tells_our_deliveries_from_all_else() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_go_we_offer_tells_our_deliveries_from_all_else() {
-    if !is_there("go", "version").await {
+    if !is_there("go", &["version"]).await {
         return;
     }
     let folder = TempDir::new().unwrap();
@@ -331,7 +344,7 @@ async fn the_go_we_offer_tells_our_deliveries_from_all_else() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_shell_we_offer_tells_our_deliveries_from_all_else() {
-    if !is_there("openssl", "version").await {
+    if !is_there("openssl", &["version"]).await {
         return;
     }
     let mut command = Command::new("sh");

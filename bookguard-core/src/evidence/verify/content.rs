@@ -9,18 +9,13 @@ use super::super::packet::{Packet, PacketEntry, evaluate};
 use super::super::state::BookingState;
 use super::super::summary::{SummaryInput, summarize};
 use super::{Outcome, Verification, deliveries, resolution, terms};
+use crate::ledger::LeafKind;
 use crate::ledger::jcs::differences;
-use crate::ledger::{Checkpoint, LeafKind};
 use crate::model::Booking;
 use crate::policy::Terms;
 
 impl Verification {
-    pub(super) fn content(
-        &mut self,
-        packet: &Packet,
-        entries: &[(LeafKind, LeafPlace)],
-        head: &Checkpoint,
-    ) {
+    pub(super) fn content(&mut self, packet: &Packet, entries: &[(LeafKind, LeafPlace)]) {
         // The policy's summary and what the terms repeat of the booking come from what is shown. The check of the booking
         // itself compares them with what is recorded.
         let current = packet
@@ -71,7 +66,7 @@ impl Verification {
         }
         let told = deliveries::check(packet, &state);
         self.check("deliveries", "/deliveries", told);
-        let said = summary(packet, &facts, head);
+        let said = summary(packet, &facts);
         self.check("summary", "/summary", said);
     }
 }
@@ -153,12 +148,14 @@ fn evaluation(packet: &Packet, state: &BookingState, terms: &Terms) -> Outcome {
     })
 }
 
-fn summary(packet: &Packet, facts: &[Logged<Fact>], head: &Checkpoint) -> Outcome {
+fn summary(packet: &Packet, facts: &[Logged<Fact>]) -> Outcome {
     let anew = summarize(&SummaryInput {
-        origin: &head.origin,
         created_at: packet.created_at,
         partner_name: &packet.partner_name,
         booking: &packet.booking,
+        terms: &packet.terms,
+        policy: packet.policy.as_ref(),
+        offsets: &packet.summary.offsets,
         facts,
         evaluation: packet.evaluation.as_ref(),
         resolution: packet.resolution.as_ref(),

@@ -6,6 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::super::facts::LeafPlace;
 use super::super::packet::{Packet, PacketEntry};
+use super::super::timeline::Timeline;
 use super::{Outcome, Verification, decode, place};
 use crate::input::shorten;
 use crate::ledger::hash::Hash;
@@ -24,12 +25,12 @@ struct Link {
 }
 
 impl Verification {
-    /// Checks all entries. Returns their kinds and places, and the ledger's head that proves them, unless a check failed.
+    /// Checks all entries. Returns their kinds and places, unless a check failed.
     pub(super) fn entries(
         &mut self,
         packet: &Packet,
         key: &VerifierKey,
-    ) -> Option<(Vec<(LeafKind, LeafPlace)>, Checkpoint)> {
+    ) -> Option<Vec<(LeafKind, LeafPlace)>> {
         let mut links = Vec::new();
         let mut proven = Vec::new();
         let mut whole = true;
@@ -75,8 +76,16 @@ impl Verification {
             return None;
         }
         let chained = self.check("chain", "/entries", chain(packet, &links));
-        let (_, head) = links.pop()?;
-        chained.then_some((proven, head))
+        let entries = (links.iter())
+            .map(|(link, _)| (link.index, link.hash))
+            .collect();
+        let (last, head) = links.pop()?;
+        self.timeline = Some(Timeline {
+            stream: last.leaf.stream,
+            entries,
+            log: head,
+        });
+        chained.then_some(proven)
     }
 }
 
@@ -201,6 +210,6 @@ fn chain(packet: &Packet, links: &[(Link, Checkpoint)]) -> Outcome {
         ),
     };
     Ok(format!(
-        "{chained}. Whether there is a later one, a packet alone cannot show: the log shows it."
+        "{chained}. Whether there is a later one, the log shows: bookguard evidence verify --log URL|DIR."
     ))
 }

@@ -9,7 +9,7 @@ use crate::policy::{Assumption, Booked, MissingZone, PastReschedule, Segment, Te
 
 /// How far a later edition of the time zone tables can move an instant: no zone has ever moved its clocks further at once,
 /// except across the date line.
-const ZONE_CHANGE_MS: i64 = 3 * 60 * 60 * 1000;
+pub(crate) const ZONE_CHANGE_MS: i64 = 3 * 60 * 60 * 1000;
 
 /// Checks that the terms shown are those in the ledger: the first by their hash, the others word for word.
 pub(super) fn same(packet: &Packet, state: &BookingState) -> Outcome {

@@ -80,12 +80,20 @@ fn an_instant_is_refused_from_the_first_second_that_cannot_be() {
 }
 
 #[test]
-fn only_what_is_backdated_beyond_tolerance_and_across_a_deadline_needs_evidence() {
+fn what_is_backdated_across_a_deadline_says_so_and_beyond_the_tolerance_needs_evidence() {
     // The deadline is at 19:00 on 21 May, and an hour is tolerated.
     for (instant, received, evidence, needs_a_person, is_backdated) in [
         (
             "2026-05-21T18:30:00Z",
             "2026-05-21T19:30:00Z",
+            0,
+            false,
+            true,
+        ),
+        // Within the tolerance, on one side of the deadline.
+        (
+            "2026-05-21T18:00:00Z",
+            "2026-05-21T18:59:59Z",
             0,
             false,
             false,

@@ -15,6 +15,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use super::pages::{self, Step};
+use super::repository;
 use super::shape::fits;
 
 /// Far more than a page needs, even on a busy machine.
@@ -72,6 +73,10 @@ async fn follow(steps: &[Step]) -> Result<(), String> {
         path
     };
     let (work, out, bin) = (place("work"), place("out"), place("bin"));
+    // The reader is in a checkout as far as the pages need one.
+    for part in ["docs", "tests"] {
+        std::os::unix::fs::symlink(repository().join(part), work.join(part)).unwrap();
+    }
     let cargo = bin.join("cargo");
     // Another process writes the file. Otherwise a program that a parallel test starts could inherit the open file, and a file
     // that is open for writing cannot be run.

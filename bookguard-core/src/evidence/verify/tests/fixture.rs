@@ -19,7 +19,10 @@ use crate::evidence::{
 use crate::ledger::event::{field_digest, salts};
 use crate::ledger::hash::Hash;
 use crate::ledger::proof::prove_inclusion;
-use crate::ledger::{Checkpoint, Disclosure, EventBody, Leaf, Signer, TlogProof, Tree, leaf_hash};
+use crate::ledger::tile::{TILE_WIDTH, TileKind, encode_bundle};
+use crate::ledger::{
+    Checkpoint, Disclosure, EventBody, Leaf, Signer, TilePath, TlogProof, Tree, leaf_hash,
+};
 use crate::limits::{DELIVERIES_PER_EVENT, PACKET_ATTEMPTS};
 use crate::model::*;
 use crate::policy::{
@@ -33,6 +36,7 @@ pub struct Fixture {
     tiles: BTreeMap<(u8, u64), Vec<u8>>,
     tree: Tree,
     roots: Vec<Hash>,
+    leaves: Vec<Vec<u8>>,
     kept: Vec<Kept>,
     lie: Option<Lie>,
 }
@@ -102,6 +106,7 @@ impl Fixture {
             tiles: BTreeMap::new(),
             tree: Tree::empty(),
             roots: Vec::new(),
+            leaves: Vec::new(),
             kept: Vec::new(),
         };
         let zone = Some("America/New_York");
@@ -233,9 +238,22 @@ impl Fixture {
     }
 
     fn create(&mut self, n: u8, policy: Option<&str>, date: &str, zone: Option<&str>) {
+        let value = Amount::parse("1200.50", Currency::USD).unwrap();
+        self.record(n, policy, date, zone, value, |_| {});
+    }
+
+    /// Records a booking of this value. `change` changes only what the terms do not depend on.
+    pub fn record(
+        &mut self,
+        n: u8,
+        policy: Option<&str>,
+        date: &str,
+        zone: Option<&str>,
+        value: Amount,
+        change: impl FnOnce(&mut Booking),
+    ) {
         let created_at = at("2026-01-10T15:00:00.123Z").plus_ms(i64::from(n) * 60_000);
         let policy = policy.map(|id| (Policy::template(id).unwrap().clone(), PolicySource::Named));
-        let value = Amount::parse("1200.50", Currency::USD).unwrap();
         let booked = Booked {
             event_date: EventDate::parse(date).unwrap(),
             time_zone: zone,
@@ -245,7 +263,8 @@ impl Fixture {
             created_at,
         };
         let terms = Terms::freeze(policy, &booked, MissingZone::Refuse).unwrap();
-        let booking = booking(n, created_at, &terms, zone);
+        let mut booking = booking(n, created_at, &terms, zone);
+        change(&mut booking);
         let fact = CreationFact::of(&booking, FrozenTerms::of(&terms).hash());
         let stream = Sha256::digest([n])[..16].try_into().unwrap();
         let state = BookingState::recorded(fact.clone(), booking.policy);
@@ -265,12 +284,75 @@ impl Fixture {
         self.kept.push(kept);
     }
 
-    fn protect(&mut self, which: usize) {
+    /// A protected booking whose packet hides that it is, and the packet that does not.
+    pub fn hiding_the_protection(&mut self) -> (Packet, Packet) {
+        let which = self.kept.len();
+        self.create(27, Some("firm"), "2026-06-20T19:00:00-04:00", None);
+        let before = self.kept[which].state.clone();
+        self.protect(which);
+        let honest = self.packet(&self.kept[which]);
+        let kept = &mut self.kept[which];
+        kept.entries.pop();
+        kept.state = before;
+        (self.packet(&self.kept[which]), honest)
+    }
+
+    /// A booking before all that [`Self::crowded`] tells of it is logged.
+    pub fn crowded_before_it_is_told(&mut self) -> Packet {
+        let which = self.kept.len();
+        let zone = Some("America/New_York");
+        self.create(26, Some("firm"), "2026-06-20T19:00:00-04:00", zone);
+        let packet = self.packet(&self.kept[which]);
+        self.told_to_all(which, EventType::BookingCreated);
+        self.protect(which);
+        packet
+    }
+
+    /// Logs an entry of another booking.
+    pub fn other_work(&mut self) {
+        self.create(28, None, "2026-06-20T19:00:00Z", None);
+    }
+
+    /// Adds an entry to the log, whatever it is. Returns its place.
+    pub fn log_bytes(&mut self, leaf: &[u8]) -> u64 {
+        for tile in self.tree.append([leaf_hash(leaf)]) {
+            self.tiles.insert((tile.level, tile.index), tile.bytes);
+        }
+        self.roots.push(self.tree.root());
+        self.leaves.push(leaf.to_vec());
+        self.size() - 1
+    }
+
+    pub fn root(&self) -> Hash {
+        self.tree.root()
+    }
+
+    /// The log's latest checkpoint.
+    pub fn checkpoint(&self) -> String {
+        Checkpoint::sign(&self.signer, self.size(), self.root())
+    }
+
+    /// What the log serves under a tile's path.
+    pub fn tile(&self, path: &TilePath) -> Vec<u8> {
+        match path.kind() {
+            TileKind::Hashes(level) => {
+                let tile = &self.tiles[&(level, path.index())];
+                path.cut(tile).unwrap().to_vec()
+            }
+            TileKind::Entries => {
+                let first = path.index() as usize * TILE_WIDTH;
+                let leaves = &self.leaves[first..first + path.width()];
+                encode_bundle(leaves.iter().map(Vec::as_slice)).unwrap()
+            }
+        }
+    }
+
+    pub fn protect(&mut self, which: usize) {
         let now = self.kept[which].state.booking.created_at.plus_ms(3_600_000);
         self.protect_at(which, now);
     }
 
-    fn protect_at(&mut self, which: usize, now: Timestamp) {
+    pub fn protect_at(&mut self, which: usize, now: Timestamp) {
         let mut kept = self.kept.remove(which);
         let fact = ProtectionFact {
             protected_at: now,
@@ -280,7 +362,7 @@ impl Fixture {
         self.kept.insert(which, kept);
     }
 
-    fn attempt(&mut self, which: usize, event_type: EventType, error: Option<&str>) {
+    pub fn attempt(&mut self, which: usize, event_type: EventType, error: Option<&str>) {
         self.kept[which].attempt(event_type, 5, error);
     }
 
@@ -313,7 +395,7 @@ impl Fixture {
     }
 
     /// Records the end of the delivery that was attempted last.
-    fn settle(&mut self, which: usize) {
+    pub fn settle(&mut self, which: usize) {
         let mut kept = self.kept.remove(which);
         let mut events: Vec<EventId> = kept.deliveries.iter().map(|d| d.event_id).collect();
         events.dedup();
@@ -343,7 +425,7 @@ impl Fixture {
         self.kept.insert(which, kept);
     }
 
-    fn reschedule(&mut self, which: usize, now: &str, date: &str, zone: Option<&str>) {
+    pub fn reschedule(&mut self, which: usize, now: &str, date: &str, zone: Option<&str>) {
         let mut kept = self.kept.remove(which);
         let agreed_at = at(now);
         let now = agreed_at.plus_ms(30 * 60_000);
@@ -375,7 +457,7 @@ impl Fixture {
         self.kept.insert(which, kept);
     }
 
-    fn accept(&mut self, which: usize, now: &str, party: Actor, ip: Option<&str>) {
+    pub fn accept(&mut self, which: usize, now: &str, party: Actor, ip: Option<&str>) {
         let mut kept = self.kept.remove(which);
         let now = at(now);
         let mut told = policy::disclose(&kept.terms, &kept.state.moves).unwrap();
@@ -397,7 +479,7 @@ impl Fixture {
         self.kept.insert(which, kept);
     }
 
-    fn cancel(&mut self, which: usize, canceled_by: Actor, reason: Option<Reason>) {
+    pub fn cancel(&mut self, which: usize, canceled_by: Actor, reason: Option<Reason>) {
         let mut kept = self.kept.remove(which);
         let now = at("2026-05-25T08:00:00.750Z");
         let booking = &kept.state.booking;
@@ -517,10 +599,7 @@ impl Fixture {
             hash: leaf_hash(&leaf),
             at: now,
         };
-        for tile in self.tree.append([place.hash]) {
-            self.tiles.insert((tile.level, tile.index), tile.bytes);
-        }
-        self.roots.push(self.tree.root());
+        self.log_bytes(&leaf);
         let logged = Logged { place, fact };
         // The facts of an honest service form a booking; those of a liar are left to the verifier.
         let applied = match logged.fact {
@@ -586,10 +665,12 @@ impl Fixture {
             });
         }
         let summary = summarize(&SummaryInput {
-            origin: self.signer.name(),
             created_at,
             partner_name: "Stage & Co",
             booking,
+            terms: &FrozenTerms::of(&kept.terms),
+            policy: kept.terms.policy.as_ref().map(|policy| &policy.document),
+            offsets: &[],
             facts: &facts,
             evaluation: evaluation.as_ref(),
             resolution,
@@ -644,7 +725,7 @@ pub(crate) fn booking(n: u8, created_at: Timestamp, terms: &Terms, zone: Option<
         time_zone: zone.map(str::to_owned),
         booking_value: terms.value.json_number(),
         amount_paid: None,
-        currency: Currency::USD,
+        currency: terms.value.currency(),
         status: BookingStatus::Created,
         protected: false,
         protected_at: None,

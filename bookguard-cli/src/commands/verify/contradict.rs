@@ -1,0 +1,73 @@
+//! `evidence contradict`: whether two packets of a booking, or the signed notes cut out of them, can both be true.
+
+use std::path::{Path, PathBuf};
+
+use bookguard_core::evidence::{Account, Comparison, Verdict, compare};
+use clap::Args;
+use serde_json::json;
+
+use super::super::declare::{Call, CliCommand, alone};
+use super::{conclude, key as ledger_key};
+use crate::failure::Failure;
+use crate::files::{self, DOCUMENT_BYTES};
+use crate::output::table::Style;
+use crate::text::plain;
+
+#[derive(Debug, Args)]
+struct TwoArgs {
+    /// A packet, or its signed note (the text of its member signature)
+    #[arg(value_name = "A")]
+    a: PathBuf,
+    /// Another one of the same booking
+    #[arg(value_name = "B")]
+    b: PathBuf,
+    /// The log's verifier key, or @ and a file that holds it; get it from the operator of the log, not from a packet
+    #[arg(long, value_name = "VKEY|@FILE")]
+    key: String,
+}
+
+pub(in crate::commands) fn contradict_command() -> CliCommand {
+    let about = "Compare two packets of a booking, or their signed notes: can both be true?";
+    alone("contradict", about, |call| {
+        Box::pin(async move { contradict(call) })
+    })
+    .with::<TwoArgs>()
+}
+
+fn contradict(call: Call<'_>) -> Result<(), Failure> {
+    let TwoArgs { a, b, key } = call.args()?;
+    let key = ledger_key(&key)?;
+    let (a, b) = (account("A", &a, &key)?, account("B", &b, &key)?);
+    let found = compare(&a, &b);
+    let stated = |account: &Account| json!({ "entries": account.count(), "head": account.head(), "logSize": account.log_size() });
+    let mut value = json!(found);
+    value["a"] = stated(&a);
+    value["b"] = stated(&b);
+    call.screen.said(&value, |style| told(&found, style))?;
+    match found.verdict {
+        Verdict::Consistent => Ok(()),
+        Verdict::Contradiction => conclude(
+            false,
+            "A and B contradict each other: the holder of the key signed something untrue. Keep both.",
+        ),
+        Verdict::Unrelated => Err(Failure::Usage(
+            "A and B are about different bookings; give two packets of the same one".to_owned(),
+        )),
+    }
+}
+
+fn account(name: &str, path: &Path, key: &str) -> Result<Account, Failure> {
+    Account::read(&files::bytes(path, DOCUMENT_BYTES)?, key).map_err(|why| {
+        let path = path.display();
+        Failure::NotVerified(format!("{name} ({path}) cannot be relied on. {why}"))
+    })
+}
+
+fn told(found: &Comparison, style: Style) -> String {
+    let mark = match found.verdict {
+        Verdict::Consistent => style.good("Consistent."),
+        Verdict::Contradiction => style.bad("CONTRADICTION."),
+        Verdict::Unrelated => style.bold("Unrelated."),
+    };
+    format!("{}\n{mark}", plain(&found.detail))
+}

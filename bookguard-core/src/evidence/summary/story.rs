@@ -1,0 +1,453 @@
+//! Headline and story: the first page of a packet.
+
+use super::Writer;
+use super::wall_clock::{clock, day, money};
+use crate::evidence::facts::{Fact, Logged};
+use crate::evidence::{Acceptance, RescheduleFact};
+use crate::model::{Amount, DeliveryStatus, Timestamp};
+use crate::policy::{
+    Actor, Assumption, Cancellation, Evaluation, EvaluationStatus, EventDate, PolicySource, Reason,
+    Resolution, ResolutionDecision, ResolutionStatus, Rule, distance, why_a_person,
+};
+
+impl Writer<'_> {
+    pub(super) fn headline(&mut self) -> String {
+        let booking = self.m.booking;
+        let value = booking.value().map(money);
+        let value =
+            value.unwrap_or_else(|| format!("{} {}", booking.currency, booking.booking_value));
+        let event = self.clock.time(booking.event_date);
+        let standing = match (booking.canceled_at, booking.protected_at) {
+            (Some(at), _) => format!("It was canceled on {}.", self.clock.time(at)),
+            (None, Some(at)) => format!("It has been protected since {}.", self.clock.time(at)),
+            (None, None) => "It is recorded, and not protected.".to_owned(),
+        };
+        format!(
+            "\u{201c}{}\u{201d} booked \u{201c}{}\u{201d} through \u{201c}{}\u{201d} for {event}, event type \u{201c}{}\u{201d}, at {value}. {standing}",
+            booking.organizer.name, booking.talent.name, self.m.partner_name, booking.event_type
+        )
+    }
+
+    pub(super) fn story(&mut self) -> Vec<String> {
+        let mut story = vec![self.agreed()];
+        let moved: Vec<&RescheduleFact> = (self.m.facts.iter())
+            .filter_map(|logged| match &logged.fact {
+                Fact::BookingRescheduled(fact) => Some(&**fact),
+                _ => None,
+            })
+            .collect();
+        if let Some(last) = moved.last() {
+            let before = date(&last.former.previous_event_date);
+            story.push(match moved.len() {
+                1 => format!("The event was moved once; before that it was to start on {before}."),
+                n => format!("The event was moved {n} times; before the last time it was to start on {before}."),
+            });
+        }
+        story.extend(self.accepted());
+        let facts = self.m.facts;
+        let canceled = facts.iter().find_map(|logged| match &logged.fact {
+            Fact::BookingCanceled(fact) => Some(&**fact),
+            _ => None,
+        });
+        match (canceled, self.m.resolution) {
+            (Some(cancellation), Some(resolution)) => {
+                let first = facts.iter().find_map(|logged| match &logged.fact {
+                    Fact::ResolutionCreated(fact) => Some(&fact.resolution),
+                    _ => None,
+                });
+                let at = self.clock.time(cancellation.canceled_at);
+                story.push(self.cancellation(
+                    cancellation,
+                    &format!("; the service received this on {at}"),
+                ));
+                story.push(self.result(&first.unwrap_or(resolution).evaluation, cancellation));
+                story.extend(self.outcome(resolution));
+            }
+            _ => story.extend(self.outlook()),
+        }
+        story.extend(self.notifications());
+        story
+    }
+
+    /// The sides by name and role.
+    pub(super) fn side(&self, actor: Actor) -> String {
+        let booking = self.m.booking;
+        match actor {
+            Actor::Organizer => {
+                format!("\u{201c}{}\u{201d} (the organizer)", booking.organizer.name)
+            }
+            Actor::Talent => format!("\u{201c}{}\u{201d} (the talent)", booking.talent.name),
+            Actor::Partner => format!("{} (the platform)", self.partner()),
+            Actor::Mutual => format!(
+                "\u{201c}{}\u{201d} (the organizer) and \u{201c}{}\u{201d} (the talent) together",
+                booking.organizer.name, booking.talent.name
+            ),
+        }
+    }
+
+    pub(super) fn partner(&self) -> String {
+        format!("\u{201c}{}\u{201d}", self.m.partner_name)
+    }
+
+    /// What was agreed: when it was recorded, under which policy, and what was paid.
+    fn agreed(&mut self) -> String {
+        let at = self.clock.time(self.m.booking.created_at);
+        let partner = self.partner();
+        let policy = match (self.m.policy, self.m.terms.source) {
+            (Some(policy), Some(source)) => {
+                let document = policy.document();
+                let name = match &document.name {
+                    Some(name) => format!(
+                        "\u{201c}{name}\u{201d} ({} version {})",
+                        document.policy_id, document.version
+                    ),
+                    None => format!("{} version {}", document.policy_id, document.version),
+                };
+                let source = match source {
+                    PolicySource::Booking => format!("written by {partner} for this booking"),
+                    PolicySource::Named => format!("chosen by {partner} for this booking"),
+                    PolicySource::PartnerDefaultForEventType => {
+                        format!("{partner}'s own for such events")
+                    }
+                    PolicySource::PartnerDefault => format!("{partner}'s own"),
+                    PolicySource::Library => {
+                        "the service's default for such events, because none was chosen".to_owned()
+                    }
+                };
+                format!(
+                    "The cancellation policy is {name}, {source}; its terms were frozen at that moment."
+                )
+            }
+            _ => "No cancellation policy was agreed on.".to_owned(),
+        };
+        let paid = self
+            .m
+            .booking
+            .amount_paid
+            .as_ref()
+            .and_then(|paid| Amount::parse(&paid.to_string(), self.m.booking.currency).ok());
+        let paid = paid.map_or_else(String::new, |paid| {
+            format!(
+                " According to {partner}, {} had been paid by then.",
+                money(paid)
+            )
+        });
+        let zone = match self
+            .m
+            .terms
+            .assumed
+            .contains(&Assumption::TimeZoneAssumedUtc)
+        {
+            true => " Nobody named the event's time zone, so its date is read as UTC.",
+            false => "",
+        };
+        format!("{partner} recorded the booking on {at}. {policy}{paid}{zone}")
+    }
+
+    /// The latest acceptance of each side.
+    fn accepted(&mut self) -> Vec<String> {
+        let acceptances = self
+            .m
+            .facts
+            .iter()
+            .rev()
+            .filter_map(|logged| match &logged.fact {
+                Fact::TermsAccepted(fact) => Some((&logged.place, &**fact)),
+                _ => None,
+            });
+        let mut latest: Vec<_> = Vec::new();
+        for (place, acceptance) in acceptances {
+            if !latest
+                .iter()
+                .any(|(_, other): &(_, &Acceptance)| other.party == acceptance.party)
+            {
+                latest.push((place, acceptance));
+            }
+        }
+        latest.reverse();
+        let moved_after = |index: u64| {
+            let mut later = self
+                .m
+                .facts
+                .iter()
+                .filter(|logged| logged.place.index > index);
+            later.any(|Logged { fact, .. }| matches!(fact, Fact::BookingRescheduled(_)))
+        };
+        let former: Vec<bool> = latest
+            .iter()
+            .map(|(place, _)| moved_after(place.index))
+            .collect();
+        let told = latest
+            .into_iter()
+            .zip(former)
+            .map(|((_, acceptance), former)| {
+                let terms = match former {
+                    true => "the terms that applied before the event was moved",
+                    false => "these terms, as they were disclosed",
+                };
+                self.acceptance(acceptance, terms)
+            });
+        told.collect()
+    }
+
+    pub(super) fn acceptance(&mut self, acceptance: &Acceptance, terms: &str) -> String {
+        let at = self.clock.time(acceptance.at);
+        format!(
+            "{} states that {} accepted {terms} on {at}, by \u{201c}{}\u{201d}.",
+            self.partner(),
+            self.side(acceptance.party),
+            acceptance.method
+        )
+    }
+
+    /// What the partner reported. `received` says when, unless the reader sees that beside it.
+    pub(super) fn cancellation(&mut self, cancellation: &Cancellation, received: &str) -> String {
+        let why = match cancellation.reason {
+            Some(reason) => format!(" {}", because(reason)),
+            None => String::new(),
+        };
+        let mut text = format!(
+            "{} reported that {} canceled{why}{received}.",
+            self.partner(),
+            self.side(cancellation.canceled_by)
+        );
+        if let Some(effective) = cancellation.effective_at {
+            text += &format!(
+                " According to {}, the cancellation counts from {}.",
+                self.partner(),
+                self.clock.time(effective)
+            );
+        }
+        if let Some(refund) = cancellation.agreed_refund {
+            text += &format!(
+                " Both sides agreed on a refund of {}, as {} states.",
+                money(refund),
+                self.partner()
+            );
+        }
+        match cancellation.evidence.len() {
+            0 => {}
+            1 => text += " It named one document as evidence, by its digest.",
+            n => text += &format!(" It named {n} documents as evidence, by their digests."),
+        }
+        text
+    }
+
+    /// What the terms gave for a recorded cancellation.
+    pub(super) fn result(
+        &mut self,
+        evaluation: &Evaluation,
+        cancellation: &Cancellation,
+    ) -> String {
+        let mut text = format!(
+            "The service computed from the frozen terms: the cancellation came {}. ",
+            distance(evaluation.as_of, evaluation.anchor_utc)
+        );
+        text += &self.applied(evaluation, true);
+        if is_other_at(evaluation, cancellation.canceled_at) {
+            text += &format!(
+                " On {}, when the service received it, another step of the terms applied.",
+                self.clock.time(cancellation.canceled_at)
+            );
+        }
+        text
+    }
+
+    /// Which rule applies and what it gives, or why a person has to decide.
+    fn applied(&mut self, evaluation: &Evaluation, past: bool) -> String {
+        if !evaluation.review_reasons.is_empty() {
+            let reasons = evaluation
+                .review_reasons
+                .iter()
+                .map(|reason| why_a_person(*reason));
+            return reasons.collect::<Vec<_>>().join(" ");
+        }
+        let rule = evaluation
+            .matched_rule
+            .map_or_else(String::new, |rule| self.rule(rule, evaluation, past) + " ");
+        match (evaluation.refund, evaluation.penalty) {
+            (Some(refund), Some(penalty)) => rule + &sums(evaluation, refund, penalty),
+            _ => rule + "The amounts are open.",
+        }
+    }
+
+    fn rule(&mut self, rule: Rule, evaluation: &Evaluation, past: bool) -> String {
+        let deadline = evaluation.deadline_utc.unwrap_or(evaluation.anchor_utc);
+        let (applies, lasts) = if past {
+            ("applied", "lasted")
+        } else {
+            ("applies", "lasts")
+        };
+        match rule {
+            Rule::Grace => format!(
+                "The grace period after booking {lasts} until {}.",
+                self.clock.time(deadline)
+            ),
+            Rule::Tier(_) => format!(
+                "The step that {applies} {lasts} until {}.",
+                self.clock.time(deadline)
+            ),
+            Rule::Late => format!(
+                "Every earlier deadline {} passed.",
+                if past { "had" } else { "has" }
+            ),
+            Rule::OrganizerNoShow => {
+                "The rule for an organizer who does not come applies.".to_owned()
+            }
+            Rule::TalentCancel => "The rule for a talent who cancels applies.".to_owned(),
+            Rule::TalentNoShow => "The rule for a talent who does not come applies.".to_owned(),
+            Rule::PartnerCancel => "The rule for a platform that cancels applies.".to_owned(),
+            Rule::ForceMajeure => "The rule for force majeure applies, whoever cancels.".to_owned(),
+            Rule::Mutual => "The amount is the one that both sides agreed on.".to_owned(),
+        }
+    }
+
+    /// How a cancellation ended that the terms did not settle.
+    fn outcome(&mut self, resolution: &Resolution) -> Option<String> {
+        match (resolution.status, &resolution.decision) {
+            (ResolutionStatus::Decided, Some(decision)) => {
+                Some(self.decision(decision, &resolution.evaluation))
+            }
+            (ResolutionStatus::PendingReview, _) => {
+                Some("When this packet was made, nobody had decided yet.".to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn decision(
+        &mut self,
+        decision: &ResolutionDecision,
+        evaluation: &Evaluation,
+    ) -> String {
+        let at = self.clock.time(decision.decided_at);
+        let sums = match (evaluation.refund, evaluation.penalty) {
+            (Some(refund), Some(penalty)) => sums(evaluation, refund, penalty),
+            _ => format!(
+                "{} is to be returned to the organizer.",
+                money(decision.refund)
+            ),
+        };
+        format!(
+            "{} reported that \u{201c}{}\u{201d} decided on {at}: {sums} The reason given: \u{201c}{}\u{201d}",
+            self.partner(),
+            decision.decided_by,
+            decision.rationale
+        )
+    }
+
+    /// What canceling would come to when the packet was made.
+    fn outlook(&mut self) -> Option<String> {
+        let evaluation = self.m.evaluation?;
+        let text = match evaluation.evaluation_status {
+            EvaluationStatus::NotEvaluable => return None,
+            EvaluationStatus::Closed => {
+                return Some("The event is over, and the time for claims has passed.".to_owned());
+            }
+            _ => self.applied(evaluation, false),
+        };
+        let at = self.clock.time(self.m.created_at);
+        let far = distance(evaluation.as_of, evaluation.anchor_utc);
+        Some(format!(
+            "If the organizer had canceled when this packet was made, on {at}, that would have been {far}. {text}"
+        ))
+    }
+
+    fn notifications(&self) -> Option<String> {
+        let partner = self.partner();
+        let sent = self
+            .m
+            .deliveries
+            .iter()
+            .filter(|d| d.status != DeliveryStatus::NoEndpoints);
+        let (mut accepted, mut failed, mut open) = (0, 0, 0);
+        for delivery in sent {
+            match delivery.status {
+                DeliveryStatus::Delivered => accepted += 1,
+                DeliveryStatus::Failed => failed += 1,
+                _ => open += 1,
+            }
+        }
+        let parts = [
+            (accepted, "accepted"),
+            (failed, "not accepted"),
+            (open, "still under way"),
+        ];
+        let parts = parts.into_iter().filter(|(n, _)| *n > 0);
+        let parts: Vec<String> = parts.map(|(n, how)| format!("{n} {how}")).collect();
+        let total = accepted + failed + open;
+        let noun = if total == 1 {
+            "notification"
+        } else {
+            "notifications"
+        };
+        (total > 0).then(|| {
+            format!(
+                "The service sent {total} {noun} about the booking to {partner}: {}.",
+                parts.join(", ")
+            )
+        })
+    }
+}
+
+/// Whether another step of the organizer's schedule applied at this instant than the one that matched.
+fn is_other_at(evaluation: &Evaluation, at: Timestamp) -> bool {
+    let at = at.floor_to_second();
+    let step = evaluation
+        .schedule
+        .iter()
+        .find(|step| step.from <= at && at <= step.to);
+    let matched = evaluation.matched_rule;
+    let timed = matches!(matched, Some(Rule::Grace | Rule::Tier(_) | Rule::Late));
+    timed && step.map(|step| step.rule_id) != matched
+}
+
+/// What happens to the money.
+fn sums(evaluation: &Evaluation, refund: Amount, penalty: Amount) -> String {
+    let owed = evaluation.balance_due.map_or(0, Amount::minor);
+    let kept = Amount::from_minor(penalty.minor().saturating_sub(owed), penalty.currency());
+    let mut text = format!(
+        "{} is to be returned to the organizer and {} is to be kept",
+        money(refund),
+        money(kept.unwrap_or(penalty))
+    );
+    for (amount, what) in [
+        (evaluation.balance_due, "is still owed by the organizer"),
+        (
+            evaluation.compensation,
+            "is owed to the organizer as compensation",
+        ),
+    ] {
+        if let Some(amount) = amount.filter(|amount| amount.minor() > 0) {
+            text += &format!("; {} {what}", money(amount));
+        }
+    }
+    text + "."
+}
+
+fn because(reason: Reason) -> &'static str {
+    match reason {
+        Reason::ChangedPlans => "because plans changed",
+        Reason::ScheduleConflict => "because of another engagement at the same time",
+        Reason::Illness => "because of illness",
+        Reason::VenueUnavailable => "because the venue could not be used",
+        Reason::Weather => "because of the weather",
+        Reason::ForceMajeure => "for force majeure",
+        Reason::NoShow => "because somebody did not come",
+        Reason::NonPayment => "because the organizer did not pay",
+        Reason::Safety => "for safety",
+        Reason::Other => "for another reason",
+    }
+}
+
+/// A date as it was given: on the wall clock it was given for.
+pub(super) fn date(date: &EventDate) -> String {
+    match date {
+        EventDate::Date(date) => day((*date).into()),
+        EventDate::Local(local) => format!("{}, {}", day(*local), clock(*local)),
+        EventDate::Instant { at, offset } => {
+            let local = at.to_utc().with_timezone(offset).naive_local();
+            format!("{}, {} (UTC{offset})", day(local), clock(local))
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Times and amounts as people read them.
+//!
+//! A time is given on the wall clock of the booking's terms first, then in UTC. The tables of time zones change, so a packet
+//! keeps the offset of every time in its sentences, and a verifier writes the sentences with those.
+
+use chrono::{Datelike as _, NaiveDateTime, TimeDelta, Timelike as _};
+
+use crate::evidence::verify::ZONE_CHANGE_MS;
+use crate::model::{Amount, Timestamp};
+use crate::policy::Zone;
+
+/// Writes times, and keeps the offset of each.
+pub(super) struct WallClock<'a> {
+    zone: Zone,
+    /// The offsets to use, in the order of the times; beyond them and without them, those of the tables.
+    given: &'a [i32],
+    /// The offsets used so far: seconds by which the clock was ahead of UTC.
+    pub used: Vec<i32>,
+}
+
+impl<'a> WallClock<'a> {
+    pub fn new(zone: Zone, given: &'a [i32]) -> Self {
+        Self {
+            zone,
+            given,
+            used: Vec::new(),
+        }
+    }
+
+    /// `Saturday 20 June 2026, 19:00 New York time (23:00 UTC)`.
+    pub fn time(&mut self, at: Timestamp) -> String {
+        let table = self.zone.offset_at(at);
+        let given = self.given.get(self.used.len()).copied();
+        let offset = given
+            .filter(|given| self.may_be(*given, table))
+            .unwrap_or(table);
+        self.used.push(offset);
+        let utc = at.to_utc().naive_utc();
+        // Within the years of a timestamp, no offset of a day leaves the calendar.
+        let local = utc + TimeDelta::seconds(i64::from(offset));
+        let day = format!("{} {}", local.format("%A"), day(local));
+        let name = self.name();
+        if name == "UTC" {
+            return format!("{day}, {} UTC", clock(utc));
+        }
+        let utc = match utc.date() == local.date() {
+            true => clock(utc),
+            false => format!("{} {}, {}", utc.day(), utc.format("%B"), clock(utc)),
+        };
+        format!("{day}, {} {name} ({utc} UTC)", clock(local))
+    }
+
+    /// Whether an offset can be that of another edition of the tables. One that cannot is not used, so the sentences differ.
+    fn may_be(&self, given: i32, table: i32) -> bool {
+        let change = i64::from(given) - i64::from(table);
+        matches!(self.zone, Zone::Named(_)) && change.abs() * 1000 <= ZONE_CHANGE_MS
+    }
+
+    /// What the wall clock is called: `New York time`, `UTC`, `UTC+02:00`.
+    fn name(&self) -> String {
+        match self.zone {
+            Zone::Fixed(offset) if offset.local_minus_utc() == 0 => "UTC".to_owned(),
+            Zone::Fixed(offset) => format!("UTC{offset}"),
+            Zone::Named(zone) => match zone.name().rsplit_once('/') {
+                Some(("Etc", "UTC" | "UCT" | "Universal" | "Zulu")) => "UTC".to_owned(),
+                Some(("Etc", _)) | None => zone.name().to_owned(),
+                Some((_, city)) => format!("{} time", city.replace('_', " ")),
+            },
+        }
+    }
+}
+
+/// `20 June 2026`.
+pub(super) fn day(local: NaiveDateTime) -> String {
+    format!("{} {} {}", local.day(), local.format("%B"), local.year())
+}
+
+/// `19:00`, and `19:00:05` if seconds matter.
+pub(super) fn clock(time: NaiveDateTime) -> String {
+    let format = if time.second() == 0 {
+        "%H:%M"
+    } else {
+        "%H:%M:%S"
+    };
+    time.format(format).to_string()
+}
+
+/// `USD 1,200.50`: the thousands are grouped.
+pub(super) fn money(amount: Amount) -> String {
+    let decimal = amount.decimal();
+    let (whole, rest) = match decimal.split_once('.') {
+        Some((whole, rest)) => (whole, format!(".{rest}")),
+        None => (decimal.as_str(), String::new()),
+    };
+    let mut grouped = String::new();
+    for (place, digit) in whole.chars().enumerate() {
+        if place > 0 && (whole.len() - place) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    format!("{} {grouped}{rest}", amount.currency())
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::FixedOffset;
+
+    use super::*;
+    use crate::model::Currency;
+
+    #[test]
+    fn times_are_local_first_and_in_utc_too() {
+        let summer = "2026-06-20T23:00:00Z";
+        for (zone, at, text) in [
+            (
+                Zone::iana("America/New_York"),
+                summer,
+                "Saturday 20 June 2026, 19:00 New York time (23:00 UTC)",
+            ),
+            (
+                Zone::iana("Asia/Tokyo"),
+                "2026-06-20T23:00:05.900Z",
+                "Sunday 21 June 2026, 08:00:05 Tokyo time (20 June, 23:00:05 UTC)",
+            ),
+            (
+                Zone::iana("America/Argentina/Buenos_Aires"),
+                summer,
+                "Saturday 20 June 2026, 20:00 Buenos Aires time (23:00 UTC)",
+            ),
+            (Some(Zone::UTC), summer, "Saturday 20 June 2026, 23:00 UTC"),
+            (
+                Zone::iana("Etc/UTC"),
+                summer,
+                "Saturday 20 June 2026, 23:00 UTC",
+            ),
+            (
+                Zone::iana("EST5EDT"),
+                summer,
+                "Saturday 20 June 2026, 19:00 EST5EDT (23:00 UTC)",
+            ),
+            (
+                FixedOffset::east_opt(-9000).map(Zone::Fixed),
+                summer,
+                "Saturday 20 June 2026, 20:30 UTC-02:30 (23:00 UTC)",
+            ),
+        ] {
+            let at = Timestamp::parse(at).unwrap();
+            assert_eq!(WallClock::new(zone.unwrap(), &[]).time(at), text);
+        }
+    }
+
+    #[test]
+    fn offsets_that_a_packet_kept_count_more_than_the_tables() {
+        let at = Timestamp::parse("2026-06-20T23:00:00Z").unwrap();
+        let mut clock = WallClock::new(Zone::iana("America/New_York").unwrap(), &[-3 * 3600]);
+        assert!(clock.time(at).contains("20:00 New York"));
+        assert!(clock.time(at).contains("19:00 New York"));
+        assert_eq!(clock.used, [-10_800, -14_400]);
+        for (zone, at) in [("Asia/Tokyo", i64::MAX), ("America/New_York", i64::MIN)] {
+            let mut clock = WallClock::new(Zone::iana(zone).unwrap(), &[i32::MAX, i32::MIN]);
+            let told = clock.time(Timestamp::from_ms(at));
+            assert!(told.contains("time ("), "{told}");
+            assert!(clock.used[0].abs() < 86_400);
+        }
+    }
+
+    #[test]
+    fn amounts_have_the_decimals_of_their_currency_and_grouped_thousands() {
+        for (text, code, written) in [
+            ("0", "USD", "USD 0.00"),
+            ("999.5", "USD", "USD 999.50"),
+            ("1200.50", "USD", "USD 1,200.50"),
+            ("1234567", "JPY", "JPY 1,234,567"),
+            ("12345.678", "KWD", "KWD 12,345.678"),
+        ] {
+            let amount = Amount::parse(text, Currency::parse(code).unwrap()).unwrap();
+            assert_eq!(money(amount), written);
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What two signed accounts of one booking say about how long its chain is, and whether both can be true.
+//!
+//! An account is a packet, or only the signed note cut out of one. The holder of the ledger's key can leave the last entry
+//! out of a packet; a second account of the same booking, made earlier or later, gives that away without the log. Invariants:
+//! only a verified packet has a [`Timeline`]; a booking to which entries were added is no contradiction.
+
+use serde::Serialize;
+
+use super::statement::Statement;
+use super::verify::verify_timeline;
+use crate::ledger::hash::Hash;
+use crate::ledger::leaf::STREAM_BYTES;
+use crate::ledger::{Checkpoint, VerifierKey};
+
+/// Where a verified packet's entries are in the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Timeline {
+    /// The booking's stream.
+    pub(super) stream: [u8; STREAM_BYTES],
+    /// The place of each of its entries, and its leaf hash, in order; at least one.
+    pub(super) entries: Vec<(u64, Hash)>,
+    /// The state of the log that proves them.
+    pub(super) log: Checkpoint,
+}
+
+/// A signed account of a booking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Account {
+    /// A verified packet.
+    Packet(Timeline),
+    /// The signed note of a packet.
+    Note(Statement),
+}
+
+impl Account {
+    /// Reads a packet or the signed note of one, and verifies it.
+    ///
+    /// # Errors
+    /// Why it cannot be relied on, in a sentence.
+    pub fn read(bytes: &[u8], vkey: &str) -> Result<Self, String> {
+        let key: VerifierKey = vkey
+            .trim()
+            .parse()
+            .map_err(|e| format!("The ledger key cannot be read: {e}."))?;
+        let text = std::str::from_utf8(bytes).map_err(|_| "It is not text.".to_owned())?;
+        if !text.trim_start().starts_with('{') {
+            let read = Statement::open(text, &key);
+            return read.map(Self::Note).map_err(|e| {
+                format!("It is neither a packet nor the signed note of one by this key: {e}.")
+            });
+        }
+        let (report, timeline) = verify_timeline(bytes, vkey);
+        let failed = report.failures().next().map(|check| check.detail.clone());
+        timeline
+            .map(Self::Packet)
+            .ok_or_else(|| format!("The packet does not verify. {}", failed.unwrap_or_default()))
+    }
+
+    fn stream(&self) -> &[u8; STREAM_BYTES] {
+        match self {
+            Self::Packet(packet) => &packet.stream,
+            Self::Note(note) => &note.stream,
+        }
+    }
+
+    /// Entries of the booking.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        match self {
+            Self::Packet(packet) => packet.entries.len() as u64,
+            Self::Note(note) => note.count,
+        }
+    }
+
+    /// The leaf hash of the last of them.
+    #[must_use]
+    pub fn head(&self) -> Hash {
+        match self {
+            Self::Packet(packet) => packet.entries.last().map_or(Hash::ZERO, |(_, hash)| *hash),
+            Self::Note(note) => note.head,
+        }
+    }
+
+    /// Entries of the log.
+    #[must_use]
+    pub fn log_size(&self) -> u64 {
+        match self {
+            Self::Packet(packet) => packet.log.size,
+            Self::Note(note) => note.log_size,
+        }
+    }
+
+    /// The place and hash of an entry; `None` if only a note is there.
+    fn entry(&self, number: u64) -> Option<(u64, Hash)> {
+        match self {
+            Self::Packet(packet) => packet.entries.get(usize::try_from(number).ok()?).copied(),
+            Self::Note(_) => None,
+        }
+    }
+
+    fn root(&self) -> Option<Hash> {
+        match self {
+            Self::Packet(packet) => Some(packet.log.root),
+            Self::Note(_) => None,
+        }
+    }
+}
+
+/// Whether two accounts can both be true.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// They can.
+    Consistent,
+    /// They cannot: the holder of the key signed something untrue.
+    Contradiction,
+    /// They are about different bookings.
+    Unrelated,
+}
+
+/// Two accounts compared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Comparison {
+    /// Whether both can be true.
+    pub verdict: Verdict,
+    /// Why, in a sentence. The accounts are called A and B.
+    pub detail: String,
+}
+
+/// Compares two accounts that the same key signed.
+#[must_use]
+pub fn compare(a: &Account, b: &Account) -> Comparison {
+    let (verdict, detail) = match judge(a, b) {
+        Ok((verdict, detail)) => (verdict, detail),
+        Err(detail) => (Verdict::Contradiction, detail),
+    };
+    Comparison { verdict, detail }
+}
+
+/// The verdict, or in an error, the contradiction.
+fn judge(a: &Account, b: &Account) -> Result<(Verdict, String), String> {
+    let same_size = a.log_size() == b.log_size();
+    if let (true, Some(one), Some(other)) = (same_size, a.root(), b.root())
+        && one != other
+    {
+        return Err(format!(
+            "The log itself is forked: A and B are proven by two different logs of {} entries under the same key.",
+            a.log_size()
+        ));
+    }
+    if a.stream() != b.stream() {
+        let detail = "A and B are about different bookings, so they say nothing about each other.";
+        return Ok((Verdict::Unrelated, detail.to_owned()));
+    }
+    let order = |account: &Account| (account.log_size(), account.count());
+    let ((one, older), (two, newer)) = if order(a) <= order(b) {
+        (("A", a), ("B", b))
+    } else {
+        (("B", b), ("A", a))
+    };
+    let (fewer, more) = (older.count(), newer.count());
+    let made = format!(
+        "{one} states {} of the booking in a log of {}, and {two} {} in a log of {}",
+        entries(fewer),
+        older.log_size(),
+        entries(more),
+        newer.log_size()
+    );
+    if more < fewer {
+        return Err(format!(
+            "{made}: {two} was made later and leaves out {}.",
+            entries(fewer - more)
+        ));
+    }
+    if more - fewer > newer.log_size() - older.log_size() {
+        return Err(format!(
+            "{made}: the log did not grow by as much in between, so {one} leaves out what was already in it."
+        ));
+    }
+    if more == fewer && older.head() != newer.head() {
+        return Err(format!(
+            "{made}, but with different last entries: one of the two is not the booking's."
+        ));
+    }
+    let mut is_whole = more == fewer;
+    if let Some((_, hash)) = newer.entry(fewer.saturating_sub(1)) {
+        is_whole = true;
+        if hash != older.head() {
+            return Err(format!(
+                "{made}, but entry {fewer} of the booking is another in {two} than the last one of {one}: the booking has two \
+                 histories."
+            ));
+        }
+    }
+    if let Some((index, _)) = newer.entry(fewer)
+        && index < older.log_size()
+    {
+        return Err(format!(
+            "{made}, but entry {} of the booking is entry {index} of the log, which was there when {one} was made: {one} leaves \
+             it out.",
+            fewer + 1
+        ));
+    }
+    let detail = match (more - fewer, is_whole) {
+        (0, _) => format!("{made}: nothing was added to the booking in between."),
+        (added, true) => format!(
+            "{made}: {two} continues {one} with {}, added after {one} was made.",
+            entries(added)
+        ),
+        (added, false) => format!(
+            "{made}: {two} can continue {one} with {}. Its note alone does not show them; the packet of {two} would.",
+            entries(added)
+        ),
+    };
+    Ok((Verdict::Consistent, detail))
+}
+
+fn entries(count: u64) -> String {
+    match count {
+        1 => "1 entry".to_owned(),
+        _ => format!("{count} entries"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,261 @@
+//! The packets of `tests/vectors/packets`: genuine ones, and ones that must be refused, each with its reason.
+//!
+//! They are judged by every verifier: this crate's here, those of `docs/verifiers` by the tests of the workspace. The test
+//! compares the files with what it makes; with `UPDATE=1` it writes them. What the ledger's holder could forge is signed
+//! with the ledger's key.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::fixture::Fixture;
+use super::{failures, text};
+use crate::ledger::jcs;
+use crate::model::{Amount, Currency, EventType, Timestamp};
+use crate::policy::{Actor, Reason};
+
+mod forged;
+mod logged;
+mod relog;
+mod spelled;
+
+/// What it takes to notice a fault.
+#[derive(Debug, Clone, Copy)]
+enum Noticed {
+    /// The packet's own structure: signatures, proofs, digests, and members that must be equal.
+    Structure,
+    /// Recomputing deadlines, amounts or evaluations from the policy.
+    Policy,
+    /// Recomputing the sentences.
+    Wording,
+}
+
+impl Noticed {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Structure => "structure",
+            Self::Policy => "policy",
+            Self::Wording => "wording",
+        }
+    }
+}
+
+/// A packet that must be refused.
+struct Bad {
+    name: String,
+    why: String,
+    noticed: Noticed,
+    /// The first check that fails.
+    check: &'static str,
+    bytes: Vec<u8>,
+}
+
+/// The ledger of the vectors, and its genuine packets.
+struct World {
+    fixture: Fixture,
+    good: BTreeMap<&'static str, Value>,
+}
+
+impl World {
+    fn new() -> Self {
+        let mut fixture = Fixture::new();
+        let zone = Some("America/New_York");
+        let usd = Amount::parse("950", Currency::USD).unwrap();
+        let sum = |text, code| Amount::parse(text, Currency::parse(code).unwrap()).unwrap();
+        let date = "2026-06-20T19:00:00-04:00";
+        fixture.record(30, Some("firm"), date, zone, usd, |_| {});
+        fixture.accept(
+            13,
+            "2026-02-01T10:00:00Z",
+            Actor::Organizer,
+            Some("2001:db8::7"),
+        );
+        fixture.accept(13, "2026-02-02T10:00:00Z", Actor::Talent, None);
+        fixture.protect_at(13, Timestamp::parse("2026-02-03T10:00:00Z").unwrap());
+        fixture.record(31, Some("firm"), date, zone, usd, |_| {});
+        fixture.reschedule(14, "2026-03-01T00:00:00Z", "2026-09-20T19:00", None);
+        for (which, n, value) in [
+            (15, 32, sum("333333", "JPY")),
+            (16, 33, sum("1234.567", "KWD")),
+        ] {
+            fixture.record(n, Some("firm"), date, zone, value, |_| {});
+            fixture.cancel(which, Actor::Organizer, Some(Reason::Illness));
+        }
+        fixture.record(34, Some("flexible"), date, zone, usd, |booking| {
+            booking.talent.name = "村上ジャズ・トリオ 🎷".to_owned();
+            booking.organizer.name = "مهرجان النجوم".to_owned();
+            booking.event_type = "mariage à l’étranger".to_owned();
+            // By code point the second comes before the third, by UTF-16 code unit it comes after.
+            let members = [
+                ("path/\"a\\b\"", "tab\tline\n\u{7f}"),
+                ("\u{fb01}", "ligature"),
+                ("\u{1f600}", "emoji"),
+            ];
+            booking.metadata = members
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into();
+        });
+        fixture.attempt(17, EventType::BookingCreated, None);
+        fixture.settle(17);
+        let packets = [
+            ("created", fixture.recorded()),
+            ("created-without-policy", fixture.bare()),
+            ("protected", fixture.protected()),
+            ("accepted", fixture.packet_at(13)),
+            ("moved-once", fixture.packet_at(14)),
+            (
+                "moved-twice-accepted-before-and-after",
+                fixture.rescheduled(),
+            ),
+            ("moved-and-canceled", fixture.moved_and_canceled()),
+            ("canceled-final", fixture.canceled()),
+            ("canceled-pending", fixture.pending()),
+            ("canceled-decided", fixture.decided()),
+            ("notified", fixture.notified()),
+            ("yen", fixture.packet_at(15)),
+            ("dinar", fixture.packet_at(16)),
+            ("names", fixture.packet_at(17)),
+        ];
+        let parsed = |packet| jcs::parse(&text(packet, &fixture.signer)).unwrap();
+        let good = packets.iter().map(|(name, packet)| (*name, parsed(packet)));
+        Self {
+            good: good.collect(),
+            fixture,
+        }
+    }
+
+    /// A genuine packet, to be changed.
+    fn doc(&self, name: &str) -> Value {
+        self.good[name].clone()
+    }
+
+    fn text(&self, name: &str) -> String {
+        jcs::to_canonical(&self.good[name]).unwrap()
+    }
+}
+
+/// The value at a pointer.
+fn at<'a>(document: &'a mut Value, pointer: &str) -> &'a mut Value {
+    document
+        .pointer_mut(pointer)
+        .unwrap_or_else(|| panic!("no {pointer}"))
+}
+
+/// Changes one character of a text, or a number by one.
+fn flip(document: &mut Value, pointer: &str) {
+    let value = at(document, pointer);
+    *value = match &*value {
+        Value::String(text) => {
+            let place = text.find(|c: char| c.is_ascii_alphanumeric()).unwrap();
+            let place = place + text[place..].len() / 2;
+            let place = text[place..]
+                .find(|c: char| c.is_ascii_alphanumeric())
+                .unwrap()
+                + place;
+            let other = match &text[place..=place] {
+                "0" => "1",
+                "A" => "B",
+                "a" => "b",
+                c if c.as_bytes()[0].is_ascii_digit() => "0",
+                c if c.as_bytes()[0].is_ascii_uppercase() => "A",
+                _ => "a",
+            };
+            json!([&text[..place], other, &text[place + 1..]].concat())
+        }
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => json!(whole + 1),
+            None => json!(number.as_f64().unwrap() + 1.0),
+        },
+        Value::Bool(b) => json!(!b),
+        other => panic!("{pointer} is {other}"),
+    };
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/vectors/packets")
+}
+
+/// Every file of the folder that is made here.
+fn files(world: &World) -> BTreeMap<String, Vec<u8>> {
+    let vkey = world.fixture.vkey();
+    let mut files = BTreeMap::from([("ledger.vkey".to_owned(), format!("{vkey}\n").into_bytes())]);
+    let mut index = Vec::new();
+    let written = world
+        .good
+        .keys()
+        .map(|name| (*name, "as the service writes it", world.text(name)));
+    for (name, why, text) in written.chain(spelled::good(world)) {
+        let failed = failures(text.as_bytes(), &vkey);
+        assert!(failed.is_empty(), "{name}: {failed:?}");
+        let file = format!("good/{name}.json");
+        index.push(json!({ "file": file, "verdict": "verified", "why": why }));
+        assert!(
+            files.insert(file, text.into_bytes()).is_none(),
+            "{name} is there twice"
+        );
+    }
+    let bad = forged::bad(world)
+        .into_iter()
+        .chain(logged::bad(world))
+        .chain(spelled::bad(world));
+    let mut wrong = Vec::new();
+    for Bad {
+        name,
+        why,
+        noticed,
+        check,
+        bytes,
+    } in bad
+    {
+        let failed = failures(&bytes, &vkey);
+        if failed.first() != Some(&check) {
+            wrong.push(format!("{name}: {failed:?}, not {check}"));
+        }
+        let file = format!("bad/{name}.json");
+        index.push(json!({
+            "file": file, "verdict": "not verified", "why": why, "noticedBy": noticed.word(), "check": check,
+        }));
+        assert!(files.insert(file, bytes).is_none(), "{name} is there twice");
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let lines: Vec<String> = index.iter().map(|vector| format!("    {vector}")).collect();
+    let index = format!(
+        "{{\n  \"key\": \"ledger.vkey\",\n  \"vectors\": [\n{}\n  ]\n}}\n",
+        lines.join(",\n")
+    );
+    files.insert("index.json".to_owned(), index.into_bytes());
+    files
+}
+
+#[test]
+fn packet_vectors_are_what_the_index_says_and_what_is_made_here() {
+    let made = files(&World::new());
+    let folder = folder();
+    if std::env::var_os("UPDATE").is_some() {
+        for part in ["good", "bad"] {
+            let _ = std::fs::remove_dir_all(folder.join(part));
+            std::fs::create_dir_all(folder.join(part)).unwrap();
+        }
+        for (name, bytes) in &made {
+            std::fs::write(folder.join(name), bytes).unwrap();
+        }
+    }
+    for (name, bytes) in &made {
+        let stored = std::fs::read(folder.join(name)).unwrap_or_default();
+        assert!(
+            stored == *bytes,
+            "tests/vectors/packets/{name} is not what is made now; if the format was to change, run this test with UPDATE=1"
+        );
+    }
+    for part in ["good", "bad"] {
+        for file in std::fs::read_dir(folder.join(part)).unwrap() {
+            let name = format!("{part}/{}", file.unwrap().file_name().display());
+            assert!(
+                made.contains_key(&name),
+                "tests/vectors/packets/{name} is not made any more"
+            );
+        }
+    }
+    assert!(made.values().map(Vec::len).sum::<usize>() < 2_500_000);
+}

@@ -1,0 +1,371 @@
+//! What a PDF says, as headings, paragraphs and tables. The sentences are the packet's; only what stands around them is ours.
+
+use bookguard_core::evidence::FrozenTerms;
+use bookguard_core::ledger::VerifierKey;
+use bookguard_core::model::{Booking, Timestamp};
+use bookguard_core::policy::{TermsDisclosure, Zone};
+use serde::Deserialize;
+
+use super::PdfForm;
+use crate::fingerprint::fingerprint;
+
+/// A part of the document, from top to bottom.
+#[derive(Debug, Clone)]
+pub(super) enum Block {
+    /// The document's one title.
+    Title(String),
+    /// A line under the title.
+    Note(String),
+    /// The document in a sentence or two.
+    Lead(String),
+    Section(String),
+    Subsection(String),
+    Paragraph(String),
+    /// Items with a label each, such as `1.`.
+    List(Vec<(String, String)>),
+    Table(Table),
+}
+
+/// A table. A row has a cell for each column; a cell has paragraphs.
+#[derive(Debug, Clone)]
+pub(super) struct Table {
+    /// Parts of the width, one for each column.
+    pub(super) columns: Vec<f32>,
+    /// The header row; without it, the first cell of each row is the row's header.
+    pub(super) header: Option<Vec<String>>,
+    pub(super) rows: Vec<Vec<Cell>>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Cell {
+    pub(super) paragraphs: Vec<String>,
+    /// Whether it is set smaller and less black.
+    pub(super) aside: bool,
+}
+
+impl Cell {
+    fn of(text: impl Into<String>) -> Self {
+        Self {
+            paragraphs: vec![text.into()],
+            aside: false,
+        }
+    }
+
+    fn aside(text: impl Into<String>) -> Self {
+        Self {
+            aside: true,
+            ..Self::of(text)
+        }
+    }
+}
+
+/// What of a packet is printed.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Told {
+    pub(super) created_at: Timestamp,
+    pub(super) booking: Booking,
+    #[serde(default)]
+    partner_name: String,
+    terms: FrozenTerms,
+    terms_disclosures: Vec<TermsDisclosure>,
+    summary: Summary,
+}
+
+#[derive(Debug, Deserialize)]
+struct Summary {
+    headline: String,
+    #[serde(default)]
+    story: Vec<String>,
+    timeline: Vec<Moment>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Moment {
+    at: Timestamp,
+    #[serde(default)]
+    when: String,
+    #[serde(default)]
+    entry: Option<u64>,
+    text: String,
+}
+
+/// How much of each part that can be long is printed: so many of its items.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) story: usize,
+    pub(super) agreed: usize,
+    pub(super) timeline: usize,
+}
+
+impl Limits {
+    pub(super) const NONE: Self = Self {
+        story: usize::MAX,
+        agreed: usize::MAX,
+        timeline: usize::MAX,
+    };
+}
+
+/// A text so long that it was not written by the service: longer than a page.
+const LONGEST: usize = 2_000;
+
+impl Told {
+    /// The document's title for programs that list documents.
+    pub(super) fn title(&self) -> String {
+        format!("Evidence of booking {}", self.booking.booking_id)
+    }
+
+    /// Items in each of the parts that can be long.
+    pub(super) fn lengths(&self) -> Limits {
+        Limits {
+            story: self.summary.story.len(),
+            agreed: self.agreed().len(),
+            timeline: self.summary.timeline.len(),
+        }
+    }
+
+    /// The whole document. What the limits leave out is counted where it is missing.
+    pub(super) fn blocks(&self, key: &VerifierKey, form: PdfForm, limits: Limits) -> Vec<Block> {
+        let mut blocks = self.opening();
+        let story: Vec<_> = self
+            .summary
+            .story
+            .iter()
+            .cloned()
+            .map(Block::Paragraph)
+            .collect();
+        if !story.is_empty() {
+            blocks.push(Block::Section("What happened".to_owned()));
+            blocks.extend(shortened(&story, limits.story, |left_out| {
+                Block::Paragraph(missing(left_out, "paragraphs of this account"))
+            }));
+        }
+        let agreed = self.agreed();
+        if !agreed.is_empty() {
+            blocks.push(Block::Section("What was agreed".to_owned()));
+            blocks.extend(shortened(&agreed, limits.agreed, |left_out| {
+                Block::Paragraph(missing(left_out, "parts of these texts"))
+            }));
+        }
+        blocks.push(Block::Section("Timeline".to_owned()));
+        blocks.push(Block::Table(self.timeline(limits.timeline)));
+        blocks.extend(self.closing(key, form));
+        blocks
+    }
+
+    fn opening(&self) -> Vec<Block> {
+        let booking = &self.booking;
+        let value = match booking.value() {
+            Some(value) => value.to_string(),
+            None => format!("{} {}", booking.currency, booking.booking_value),
+        };
+        let platform = match self.partner_name.as_str() {
+            "" => booking.partner_id.to_string(),
+            name => name.to_owned(),
+        };
+        let facts = [
+            ("Platform", platform),
+            ("Talent", booking.talent.name.clone()),
+            ("Organizer", booking.organizer.name.clone()),
+            ("Event", booking.event_type.clone()),
+            ("Starts", self.starts()),
+            ("Value", value),
+        ];
+        let row = |(label, value): (&str, String)| {
+            vec![Cell::aside(label), Cell::of(cut(&value, LONGEST))]
+        };
+        vec![
+            Block::Title("Evidence of a booking".to_owned()),
+            Block::Note(format!(
+                "Booking {} · issued {}",
+                booking.booking_id,
+                utc(self.created_at)
+            )),
+            Block::Lead(cut(&self.summary.headline, LONGEST)),
+            Block::Table(Table {
+                columns: vec![0.2, 0.8],
+                header: None,
+                rows: facts.into_iter().map(row).collect(),
+            }),
+        ]
+    }
+
+    /// When the event starts, on the wall clock of the terms.
+    fn starts(&self) -> String {
+        let at = self.booking.event_date;
+        let terms = &self.terms;
+        let ahead = match terms.zone {
+            Zone::Fixed(offset) => offset.local_minus_utc(),
+            Zone::Named(_) => {
+                let known = terms
+                    .offsets
+                    .get(terms.schedule.len())
+                    .or(terms.offsets.last());
+                known.copied().unwrap_or_default()
+            }
+        };
+        let local = at.plus_ms(i64::from(ahead) * 1_000).to_utc();
+        match ahead {
+            0 => utc(at),
+            _ => format!(
+                "{} in {} ({})",
+                local.format("%-d %B %Y, %H:%M"),
+                terms.zone,
+                utc(at)
+            ),
+        }
+    }
+
+    /// The texts of the terms, line by line, blank lines left out.
+    fn agreed(&self) -> Vec<Block> {
+        let mut blocks: Vec<Block> = Vec::new();
+        for disclosure in &self.terms_disclosures {
+            for (number, line) in disclosure
+                .text
+                .lines()
+                .filter(|line| !line.trim().is_empty())
+                .enumerate()
+            {
+                let item = line
+                    .strip_prefix("- ")
+                    .map(|item| ("–".to_owned(), item.to_owned()));
+                match (item, blocks.last_mut()) {
+                    (Some(item), Some(Block::List(items))) => items.push(item),
+                    (Some(item), _) => blocks.push(Block::List(vec![item])),
+                    (None, _) if number == 0 => blocks.push(Block::Subsection(line.to_owned())),
+                    (None, _) => blocks.push(Block::Paragraph(line.to_owned())),
+                }
+            }
+        }
+        blocks
+    }
+
+    fn timeline(&self, limit: usize) -> Table {
+        let row = |moment: &Moment| {
+            let when = match moment.when.as_str() {
+                "" => utc(moment.at),
+                when => when.to_owned(),
+            };
+            let entry = moment
+                .entry
+                .map_or("–".to_owned(), |entry| entry.to_string());
+            vec![
+                Cell::aside(entry),
+                Cell::aside(when),
+                Cell::of(&moment.text),
+            ]
+        };
+        let rows: Vec<_> = self.summary.timeline.iter().map(row).collect();
+        let gap = |left_out| {
+            vec![
+                Cell::aside("…"),
+                Cell::aside("…"),
+                Cell::of(missing(left_out, "moments")),
+            ]
+        };
+        Table {
+            columns: vec![0.09, 0.25, 0.66],
+            header: Some(["Entry", "When", "What"].map(str::to_owned).to_vec()),
+            rows: shortened(&rows, limit, gap),
+        }
+    }
+
+    fn closing(&self, key: &VerifierKey, form: PdfForm) -> Vec<Block> {
+        let list = |sentences: &[&str]| Cell {
+            paragraphs: sentences
+                .iter()
+                .map(|&sentence| sentence.to_owned())
+                .collect(),
+            aside: false,
+        };
+        let packet = match form {
+            PdfForm::Bank => "the platform hands it out as packet.json",
+            PdfForm::Archive => "it is attached to this document as packet.json",
+        };
+        let facts = [
+            ("Ledger", key.name().to_owned()),
+            ("Public key", key.to_string()),
+            ("Fingerprint", fingerprint(key)),
+        ];
+        let row = |(label, value): (&str, String)| vec![Cell::aside(label), Cell::of(value)];
+        let ways = [
+            "With the program of the service: bookguard evidence verify packet.json --key @ledger.vkey",
+            "With a program short enough to be read first: verify.py packet.json ledger.vkey",
+            "In a browser, from which the packet is sent nowhere: the page /verify of the service.",
+        ];
+        let numbered = |(number, way): (usize, &str)| (format!("{}.", number + 1), way.to_owned());
+        vec![
+            Block::Section("What this proves, and what it does not".to_owned()),
+            Block::Table(Table {
+                columns: vec![0.5, 0.5],
+                header: Some(
+                    ["What this proves", "What it does not prove"]
+                        .map(str::to_owned)
+                        .to_vec(),
+                ),
+                rows: vec![vec![list(&PROVES), list(&DOES_NOT_PROVE)]],
+            }),
+            Block::Section("How to check it".to_owned()),
+            Block::Paragraph(format!(
+                "This document prints a signed evidence packet; {packet}. Anyone can check that packet without asking the \
+                 platform or the service. Take the ledger's public key from somewhere other than this document. It is the right \
+                 one if the SHA-256 of its 32 bytes is this fingerprint:"
+            )),
+            Block::Table(Table {
+                columns: vec![0.2, 0.8],
+                header: None,
+                rows: facts.into_iter().map(row).collect(),
+            }),
+            Block::Paragraph(
+                "Three ways to check the packet (ledger.vkey is a file with that key):".to_owned(),
+            ),
+            Block::List(ways.into_iter().enumerate().map(numbered).collect()),
+        ]
+    }
+}
+
+const PROVES: [&str; 3] = [
+    "Each numbered entry was in the ledger when the packet was issued, and has not changed since.",
+    "The entries form an unbroken chain: nothing before the last one is missing.",
+    "The terms in words follow from the terms that were fixed when the booking was recorded.",
+];
+const DOES_NOT_PROVE: [&str; 2] = [
+    "That what the platform recorded is true.",
+    "That there is no later entry: the public log shows that.",
+];
+
+/// The items, without those in the middle that are too many; `gap` says how many.
+fn shortened<T: Clone>(items: &[T], limit: usize, gap: impl Fn(usize) -> T) -> Vec<T> {
+    let Some(left_out) = items
+        .len()
+        .checked_sub(limit)
+        .filter(|left_out| *left_out > 0)
+    else {
+        return items.to_vec();
+    };
+    let first = limit.div_ceil(2);
+    let mut kept = items[..first].to_vec();
+    kept.push(gap(left_out));
+    kept.extend_from_slice(&items[first + left_out..]);
+    kept
+}
+
+fn missing(left_out: usize, what: &str) -> String {
+    format!(
+        "Left out here to keep this document at {} pages: {left_out} {what}. They are in the evidence packet (packet.json) and \
+         in its archive PDF.",
+        super::MOST_PAGES
+    )
+}
+
+/// The first so many characters of a text.
+fn cut(text: &str, chars: usize) -> String {
+    match text.char_indices().nth(chars) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn utc(at: Timestamp) -> String {
+    at.to_utc().format("%-d %B %Y, %H:%M:%S UTC").to_string()
+}

@@ -1,0 +1,483 @@
+//! Places the document's parts on pages.
+//!
+//! Invariants: no heading stands last on a page; a paragraph leaves no single line behind; a table's header is repeated on
+//! every page that the table reaches; whatever is taller than a page goes on on the next one.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use super::breaking::lines;
+use super::content::{Block, Cell, Table};
+use super::fonts::Faces;
+use super::legible::Legible;
+
+/// A4 in points, and the margins.
+pub(super) const PAGE: (f32, f32) = (595.28, 841.89);
+pub(super) const SIDE: f32 = 62.0;
+const TOP: f32 = 62.0;
+const BOTTOM: f32 = 76.0;
+const WIDTH: f32 = PAGE.0 - 2.0 * SIDE;
+const LOWEST: f32 = PAGE.1 - BOTTOM;
+
+/// How text looks. All lengths are points.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Style {
+    pub(super) size: f32,
+    pub(super) bold: bool,
+    pub(super) grey: bool,
+    leading: f32,
+}
+
+const fn style(size: f32, bold: bool, grey: bool, leading: f32) -> Style {
+    Style {
+        size,
+        bold,
+        grey,
+        leading,
+    }
+}
+
+const TITLE: Style = style(23.0, true, false, 30.0);
+const NOTE: Style = style(9.5, false, true, 14.0);
+const LEAD: Style = style(13.5, true, false, 19.5);
+const SECTION: Style = style(15.0, true, false, 20.0);
+const SUBSECTION: Style = style(12.0, true, false, 17.0);
+const BODY: Style = style(12.0, false, false, 17.0);
+const HEADER: Style = style(10.0, true, false, 14.0);
+const ASIDE: Style = style(10.0, false, true, 14.0);
+pub(super) const FOOTER: Style = style(9.0, false, true, 12.0);
+
+/// What a part of the structure is, in the words of PDF.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Heading(u16),
+    Paragraph,
+    List,
+    Item,
+    Label,
+    ItemBody,
+    Table,
+    TableHead,
+    TableBody,
+    Row,
+    ColumnHeader,
+    RowHeader,
+    Data,
+}
+
+/// A part of the document's structure. Parents stand before their children.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) role: Role,
+    pub(super) parent: Option<NodeNumber>,
+    /// The text of a heading; otherwise empty.
+    pub(super) title: String,
+}
+
+pub(super) type NodeNumber = usize;
+
+/// What is drawn.
+#[derive(Debug)]
+pub(super) enum Mark {
+    Line {
+        legible: Rc<Legible>,
+        range: Range<usize>,
+        style: Style,
+        x: f32,
+        baseline: f32,
+        /// The part of the structure that it belongs to; none if it only repeats something.
+        node: Option<NodeNumber>,
+    },
+    Rule {
+        x: f32,
+        y: f32,
+        width: f32,
+        height: f32,
+        /// 0 is black, 255 white.
+        grey: u8,
+    },
+}
+
+/// A heading in the bookmarks.
+#[derive(Debug)]
+pub(super) struct Bookmark {
+    pub(super) text: String,
+    pub(super) page: usize,
+    pub(super) y: f32,
+}
+
+/// A document with everything in its place.
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub(super) pages: Vec<Vec<Mark>>,
+    pub(super) nodes: Vec<Node>,
+    pub(super) bookmarks: Vec<Bookmark>,
+}
+
+impl Layout {
+    /// Lays the parts out, and stops when there are more than so many pages.
+    pub(super) fn new(blocks: &[Block], faces: &Faces<'_>, most_pages: usize) -> Self {
+        let mut setter = Setter {
+            faces,
+            layout: Self {
+                pages: vec![Vec::new()],
+                nodes: Vec::new(),
+                bookmarks: Vec::new(),
+            },
+            y: TOP,
+            most_pages,
+        };
+        for block in blocks {
+            if setter.is_over() {
+                break;
+            }
+            setter.block(block);
+        }
+        setter.layout
+    }
+}
+
+/// Lines of text that are broken but not placed.
+struct Broken {
+    legible: Rc<Legible>,
+    lines: Vec<Range<usize>>,
+    style: Style,
+    node: Option<NodeNumber>,
+}
+
+impl Broken {
+    fn height(&self) -> f32 {
+        self.lines.iter().map(|_| self.style.leading).sum()
+    }
+}
+
+/// Places one part after the other.
+struct Setter<'a> {
+    faces: &'a Faces<'a>,
+    layout: Layout,
+    /// Where the next part begins.
+    y: f32,
+    most_pages: usize,
+}
+
+/// By how much the first line of an aside is moved down, so that it stands on the line of the text beside it.
+const ASIDE_DROP: f32 = (BODY.leading - ASIDE.leading + (BODY.size - ASIDE.size) * 0.72) / 2.0;
+/// Space between the columns of a table, between the paragraphs of a cell, and above and below a row.
+const GUTTER: f32 = 14.0;
+const BETWEEN: f32 = 6.0;
+const PADDING: f32 = 5.0;
+
+impl Setter<'_> {
+    fn block(&mut self, block: &Block) {
+        match block {
+            Block::Title(text) => self.heading(1, text, TITLE, 0.0),
+            Block::Note(text) => self.paragraph(text, NOTE, 0.0, 16.0),
+            Block::Lead(text) => self.lead(text),
+            Block::Section(text) => self.heading(2, text, SECTION, 22.0),
+            Block::Subsection(text) => self.heading(3, text, SUBSECTION, 8.0),
+            Block::Paragraph(text) => self.paragraph(text, BODY, 0.0, 8.0),
+            Block::List(items) => self.list(items),
+            Block::Table(table) => self.table(table),
+        }
+    }
+
+    fn node(&mut self, role: Role, parent: Option<NodeNumber>) -> NodeNumber {
+        self.layout.nodes.push(Node {
+            role,
+            parent,
+            title: String::new(),
+        });
+        self.layout.nodes.len() - 1
+    }
+
+    fn broken(&self, text: &str, style: Style, width: f32, node: Option<NodeNumber>) -> Broken {
+        let legible = Legible::new(text, style.bold, self.faces);
+        let lines = lines(&legible, width / style.size, self.faces);
+        Broken {
+            legible: Rc::new(legible),
+            lines,
+            style,
+            node,
+        }
+    }
+
+    fn mark(&mut self, mark: Mark) {
+        // There is always a page.
+        if let Some(page) = self.layout.pages.last_mut() {
+            page.push(mark);
+        }
+    }
+
+    fn turn(&mut self) {
+        self.layout.pages.push(Vec::new());
+        self.y = TOP;
+    }
+
+    /// Whether there are too many pages already.
+    fn is_over(&self) -> bool {
+        self.layout.pages.len() > self.most_pages
+    }
+
+    fn is_at_top(&self) -> bool {
+        self.y <= TOP
+    }
+
+    /// Goes on to the next page unless there is room for this much.
+    fn need(&mut self, height: f32) {
+        if self.y + height > LOWEST && !self.is_at_top() {
+            self.turn();
+        }
+    }
+
+    fn rule(&mut self, (x, y): (f32, f32), (width, height): (f32, f32), grey: u8) {
+        self.mark(Mark::Rule {
+            x,
+            y,
+            width,
+            height,
+            grey,
+        });
+    }
+
+    /// Draws lines downwards from `y`, and returns where they end.
+    fn draw(&mut self, broken: &Broken, lines: Range<usize>, x: f32, mut y: f32) -> f32 {
+        let Style { size, leading, .. } = broken.style;
+        for range in &broken.lines[lines] {
+            self.mark(Mark::Line {
+                legible: Rc::clone(&broken.legible),
+                range: range.clone(),
+                style: broken.style,
+                x,
+                // Letters reach further up than down.
+                baseline: y + (leading + size * 0.72) / 2.0,
+                node: broken.node,
+            });
+            y += leading;
+        }
+        y
+    }
+
+    fn heading(&mut self, level: u16, text: &str, style: Style, above: f32) {
+        let node = self.node(Role::Heading(level), None);
+        let broken = self.broken(text, style, WIDTH, Some(node));
+        self.layout.nodes[node]
+            .title
+            .clone_from(&broken.legible.text);
+        let above = if self.is_at_top() { 0.0 } else { above };
+        // Two lines or a table's first row must follow on the same page.
+        self.need(above + broken.height() + 4.0 * BODY.leading);
+        self.y += if self.is_at_top() { 0.0 } else { above };
+        let (page, y) = (self.layout.pages.len() - 1, self.y);
+        self.layout.bookmarks.extend((level == 2).then(|| Bookmark {
+            text: text.to_owned(),
+            page,
+            y,
+        }));
+        self.y = self.draw(&broken, 0..broken.lines.len(), SIDE, self.y) + 4.0;
+    }
+
+    /// Draws a text, over several pages if it must be. Leaves no single line at the end or the beginning of a page.
+    fn flow(&mut self, broken: &Broken, x: f32) {
+        let mut from = 0;
+        let total = broken.lines.len();
+        while from < total {
+            let left = total - from;
+            let mut fit = room(self.y, broken.style).min(left);
+            if fit + 1 == left && fit > 1 {
+                fit -= 1;
+            }
+            if fit < 2.min(left) && !self.is_at_top() {
+                self.turn();
+                continue;
+            }
+            let fit = fit.max(1);
+            self.y = self.draw(broken, from..from + fit, x, self.y);
+            from += fit;
+        }
+    }
+
+    fn paragraph(&mut self, text: &str, style: Style, x: f32, below: f32) {
+        let node = self.node(Role::Paragraph, None);
+        let broken = self.broken(text, style, WIDTH - x, Some(node));
+        if text.ends_with(':') {
+            // It introduces what follows.
+            self.need(broken.height().min(LOWEST / 2.0) + below + 2.0 * BODY.leading);
+        }
+        self.flow(&broken, SIDE + x);
+        self.y += below;
+    }
+
+    /// The lead stands beside a bar.
+    fn lead(&mut self, text: &str) {
+        let (page, from) = (self.layout.pages.len(), self.y);
+        self.paragraph(text, LEAD, 14.0, 0.0);
+        if page == self.layout.pages.len() {
+            self.rule((SIDE, from + 1.0), (3.0, self.y - from - 2.0), 0x33);
+        }
+        self.y += 14.0;
+    }
+
+    fn list(&mut self, items: &[(String, String)]) {
+        let list = self.node(Role::List, None);
+        for (label, text) in items {
+            let item = self.node(Role::Item, Some(list));
+            let labelled = self.node(Role::Label, Some(item));
+            let body = self.node(Role::ItemBody, Some(item));
+            let label = self.broken(label, BODY, WIDTH, Some(labelled));
+            let broken = self.broken(text, BODY, WIDTH - 20.0, Some(body));
+            self.need(broken.height().min(2.0 * BODY.leading));
+            self.draw(&label, 0..1, SIDE + 2.0, self.y);
+            self.flow(&broken, SIDE + 20.0);
+            self.y += 4.0;
+        }
+        self.y += 6.0;
+    }
+
+    fn table(&mut self, table: &Table) {
+        let node = self.node(Role::Table, None);
+        let head = table.header.as_ref().map(|header| {
+            let head = self.node(Role::TableHead, Some(node));
+            let row = self.node(Role::Row, Some(head));
+            self.header(table, header, row)
+        });
+        let body = self.node(Role::TableBody, Some(node));
+        let first = head
+            .as_ref()
+            .map_or(0.0, |head| tallest(head) + 2.0 * PADDING);
+        self.need(first + 3.0 * BODY.leading);
+        self.head(table, head.as_deref());
+        let repeated = |broken: Broken| Broken {
+            node: None,
+            ..broken
+        };
+        let again: Option<Vec<Vec<Broken>>> = head.map(|head| {
+            head.into_iter()
+                .map(|cell| cell.into_iter().map(repeated).collect())
+                .collect()
+        });
+        for row in &table.rows {
+            if self.is_over() {
+                return;
+            }
+            let number = self.node(Role::Row, Some(body));
+            let cells: Vec<Vec<Broken>> = row
+                .iter()
+                .enumerate()
+                .map(|(column, cell)| self.cell(table, column, cell, number))
+                .collect();
+            self.row(table, &cells, again.as_deref());
+        }
+        self.y += 10.0;
+    }
+
+    fn header(&mut self, table: &Table, header: &[String], row: NodeNumber) -> Vec<Vec<Broken>> {
+        let titles = header.iter().enumerate();
+        titles
+            .map(|(column, title)| {
+                let node = self.node(Role::ColumnHeader, Some(row));
+                vec![self.broken(title, HEADER, column_width(table, column), Some(node))]
+            })
+            .collect()
+    }
+
+    fn cell(&mut self, table: &Table, column: usize, cell: &Cell, row: NodeNumber) -> Vec<Broken> {
+        let role = match (&table.header, column) {
+            (None, 0) => Role::RowHeader,
+            _ => Role::Data,
+        };
+        let node = self.node(role, Some(row));
+        let style = if cell.aside { ASIDE } else { BODY };
+        let width = column_width(table, column);
+        let paragraphs = cell.paragraphs.iter();
+        paragraphs
+            .map(|text| {
+                let paragraph = self.node(Role::Paragraph, Some(node));
+                self.broken(text, style, width, Some(paragraph))
+            })
+            .collect()
+    }
+
+    fn head(&mut self, table: &Table, head: Option<&[Vec<Broken>]>) {
+        match head {
+            Some(head) => {
+                self.cells(table, head, &mut vec![0; head.len()]);
+                self.rule((SIDE, self.y - 0.5), (WIDTH, 1.0), 0x33);
+            }
+            None => self.rule((SIDE, self.y), (WIDTH, 0.5), 0x99),
+        }
+    }
+
+    /// Draws a row, over several pages if it is too tall for what is left of this one.
+    fn row(&mut self, table: &Table, cells: &[Vec<Broken>], head: Option<&[Vec<Broken>]>) {
+        let height = tallest(cells) + 2.0 * PADDING;
+        // A row that is not unusually tall is kept together.
+        if self.y + height > LOWEST && height < LOWEST / 3.0 {
+            self.turn();
+            self.head(table, head);
+        }
+        let mut drawn = vec![0; cells.len()];
+        while !self.cells(table, cells, &mut drawn) {
+            self.turn();
+            self.head(table, head);
+        }
+        self.rule((SIDE, self.y), (WIDTH, 0.5), 0x99);
+    }
+
+    /// Draws as many lines of each cell as fit, from those already drawn on. Returns whether all are drawn.
+    fn cells(&mut self, table: &Table, cells: &[Vec<Broken>], drawn: &mut [usize]) -> bool {
+        let from = self.y + PADDING;
+        let (mut lowest, mut x, mut whole) = (from, SIDE, true);
+        for (column, (cell, drawn)) in cells.iter().zip(drawn).enumerate() {
+            let aside = cell.first().is_some_and(|broken| broken.style == ASIDE);
+            let mut y = from + if aside { ASIDE_DROP } else { 0.0 };
+            let mut skipped = 0;
+            for broken in cell {
+                let total = broken.lines.len();
+                let first = drawn.saturating_sub(skipped).min(total);
+                let fit = room(y + PADDING, broken.style).min(total - first);
+                // Progress, whatever the sizes.
+                let fit = if *drawn == 0 && from <= TOP + PADDING {
+                    fit.max(1)
+                } else {
+                    fit
+                };
+                y = self.draw(broken, first..first + fit, x, y)
+                    + if fit > 0 { BETWEEN } else { 0.0 };
+                *drawn += fit;
+                skipped += total;
+                if first + fit < total {
+                    whole = false;
+                    break;
+                }
+            }
+            lowest = lowest.max(y - BETWEEN);
+            x += table.columns[column] * (WIDTH + GUTTER);
+        }
+        self.y = lowest + PADDING;
+        whole
+    }
+}
+
+/// Lines that fit between `y` and the end of the page.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "not negative, and at most the lines of a page"
+)]
+fn room(y: f32, style: Style) -> usize {
+    ((LOWEST - y).max(0.0) / style.leading + 0.01) as usize
+}
+
+fn tallest(cells: &[Vec<Broken>]) -> f32 {
+    let height = |cell: &Vec<Broken>| {
+        cell.iter()
+            .map(|broken| broken.height() + BETWEEN)
+            .sum::<f32>()
+            - BETWEEN
+    };
+    cells.iter().map(height).fold(0.0, f32::max)
+}
+
+fn column_width(table: &Table, column: usize) -> f32 {
+    table.columns[column] * (WIDTH + GUTTER) - GUTTER
+}

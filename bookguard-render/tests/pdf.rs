@@ -1,0 +1,383 @@
+//! The two PDFs, as programs that are not ours read them: qpdf, poppler's pdftotext, and the Python packages `page-validation`
+//! (PDF/A and PDF/UA) and pikepdf.
+//!
+//! If one is not installed, what needs it is skipped with a line of output; with `BOOKGUARD_TEST_LANGUAGES=required` it
+//! fails. The Python packages are in the folder that `BOOKGUARD_TEST_LIBRARIES` names.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use bookguard_render::{Fonts, PdfForm, RenderError, pdf};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const PACKET: &str = include_str!("packet.json");
+const KEY: &str = include_str!("ledger.vkey");
+
+/// Names as people and attackers choose them.
+const NAMES: [&str; 9] = [
+    "Zoë & the Ñandús – Ελλάδα, Україна “Café” Łódź",
+    "張偉 Orchestra、東京事変",
+    "عبد الرحمن 2030",
+    "שָׁלוֹם",
+    "👩🏽\u{200d}🚀 & 🏳\u{fe0f}\u{200d}🌈",
+    "Acme\u{202e}moc.liva \u{2066}\u{200b}\u{e000}\u{fffe}\u{0}\u{1b}[31m\r\n",
+    "\u{301}\u{200d}\u{fe0f}\u{feff} a\u{308}\u{308}\u{308} नमस्ते ไทย \u{1F1E9}\u{1F1EA} \u{10ffff}",
+    "<script>alert(1)</script> (\\) %PDF-1.7 endstream endobj << /JS >> ]]>&amp;\"'",
+    "",
+];
+
+/// The packet with a story, so changed. The PDFs do not depend on its signature.
+fn packet(change: impl FnOnce(&mut Value)) -> String {
+    let mut packet: Value = serde_json::from_str(PACKET).unwrap();
+    packet["partnerName"] = json!("StageHub");
+    packet["summary"]["story"] = json!([
+        "StageHub recorded on 22 November 2026, 16:43:15 (21:43:15 UTC) that Lakeside Festival books Mara Quint Trio for USD 4500.00.",
+        "The organizer canceled 1287 days before the event. The terms gave a refund of USD 4500.00 and a penalty of USD 0.00.",
+    ]);
+    change(&mut packet);
+    packet.to_string()
+}
+
+fn named(name: &str) -> String {
+    packet(|packet| {
+        packet["partnerName"] = json!(name);
+        packet["booking"]["talent"]["name"] = json!(name);
+        packet["booking"]["organizer"]["name"] = json!(format!("{name}{}", "W".repeat(200)));
+        packet["summary"]["headline"] =
+            json!(format!("{name} booked {name} for USD 4500.00, {name}."));
+        packet["summary"]["story"] = json!([name, format!("{name}, who paid USD 4500.00.")]);
+    })
+}
+
+/// A packet with so many moments and paragraphs.
+fn long(moments: usize, paragraphs: usize) -> String {
+    packet(|packet| {
+        let sentence = |what: &str, number: usize| {
+            format!(
+                "{what} {number} of a long booking, of which there is a good deal to tell, in USD 12.50."
+            )
+        };
+        let moment = |number| json!({"at": "2026-11-22T21:43:15.458Z", "when": "22 November 2026, 16:43:15 (21:43:15 UTC)", "entry": number, "text": sentence("Moment", number)});
+        packet["summary"]["timeline"] = (0..moments).map(moment).collect();
+        packet["summary"]["story"] = (0..paragraphs)
+            .map(|number| sentence("Paragraph", number))
+            .collect();
+    })
+}
+
+fn printed(packet: &str, form: PdfForm) -> Vec<u8> {
+    pdf(packet, KEY, form, &Fonts::default()).unwrap()
+}
+
+fn font(name: &str) -> Vec<u8> {
+    std::fs::read(
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/fonts")
+            .join(name),
+    )
+    .unwrap()
+}
+
+/// Files that go when they are dropped.
+struct Files(TempDir);
+
+impl Files {
+    fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    fn keep(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.0.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+}
+
+fn all_required() -> bool {
+    std::env::var("BOOKGUARD_TEST_LANGUAGES").is_ok_and(|set| set == "required")
+}
+
+/// Runs a program and returns what it prints; `None` if it is not there.
+fn run(command: &mut Command) -> Option<String> {
+    match command.output() {
+        Ok(ran) => {
+            let stderr = String::from_utf8_lossy(&ran.stderr);
+            assert!(
+                ran.status.success(),
+                "{command:?}: {stderr}{}",
+                String::from_utf8_lossy(&ran.stdout)
+            );
+            Some(String::from_utf8_lossy(&ran.stdout).into_owned())
+        }
+        Err(error) => {
+            assert!(!all_required(), "{command:?}: {error}");
+            println!("{command:?} is not on this machine: what it would say is not known");
+            None
+        }
+    }
+}
+
+/// The text of a PDF, each run of white space as one space.
+fn text(pdf: &[u8]) -> Option<String> {
+    let files = Files::new();
+    let path = files.keep("a.pdf", pdf);
+    let text = run(Command::new("pdftotext").arg("-layout").arg(path).arg("-"))?;
+    Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// The lines of a PDF's text.
+fn lines(pdf: &[u8]) -> Option<Vec<String>> {
+    let files = Files::new();
+    let path = files.keep("a.pdf", pdf);
+    let text = run(Command::new("pdftotext").arg("-raw").arg(path).arg("-"))?;
+    Some(text.lines().map(|line| line.trim().to_owned()).collect())
+}
+
+fn pages(pdf: &[u8]) -> Option<usize> {
+    let files = Files::new();
+    let path = files.keep("a.pdf", pdf);
+    let pages = run(Command::new("qpdf").arg("--show-npages").arg(path))?;
+    Some(pages.trim().parse().unwrap())
+}
+
+/// Has other programs judge archives.
+fn judge(archives: &[(String, Vec<u8>)]) {
+    let Some(libraries) = std::env::var_os("BOOKGUARD_TEST_LIBRARIES") else {
+        assert!(!all_required(), "BOOKGUARD_TEST_LIBRARIES is not set");
+        println!("BOOKGUARD_TEST_LIBRARIES is not set: nobody judged the archives");
+        return;
+    };
+    let files = Files::new();
+    let mut command = Command::new("python3");
+    command.env("PYTHONPATH", Path::new(&libraries).join("python"));
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/judge.py"));
+    for (number, (packet, pdf)) in archives.iter().enumerate() {
+        command.arg(files.keep(&format!("{number}.pdf"), pdf));
+        files.keep(&format!("{number}.pdf.json"), packet.as_bytes());
+    }
+    let verdicts = run(&mut command).unwrap_or_default();
+    let bad: Vec<_> = verdicts
+        .lines()
+        .enumerate()
+        .filter(|(_, verdict)| *verdict != "good")
+        .collect();
+    assert!(bad.is_empty(), "{bad:#?}");
+    assert_eq!(verdicts.lines().count(), archives.len());
+}
+
+fn qpdf_finds_no_fault(pdf: &[u8]) {
+    let files = Files::new();
+    run(Command::new("qpdf")
+        .arg("--check")
+        .arg(files.keep("a.pdf", pdf)));
+}
+
+#[test]
+fn the_same_packet_gives_the_same_bytes() {
+    for form in [PdfForm::Bank, PdfForm::Archive] {
+        let packet = packet(|_| {});
+        assert!(printed(&packet, form) == printed(&packet, form), "{form:?}");
+    }
+}
+
+#[test]
+fn what_the_packet_says_can_be_read_in_both() {
+    let packet = packet(|_| {});
+    let told: Value = serde_json::from_str(&packet).unwrap();
+    for form in [PdfForm::Bank, PdfForm::Archive] {
+        let pdf = printed(&packet, form);
+        let (Some(text), Some(lines)) = (text(&pdf), lines(&pdf)) else {
+            return;
+        };
+        let flat = lines
+            .join(" ")
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
+        let summary = &told["summary"];
+        let sentences = summary["story"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .chain([&summary["headline"]]);
+        for sentence in sentences {
+            let sentence = sentence.as_str().unwrap();
+            assert!(
+                flat.contains(sentence),
+                "{form:?}: {sentence} is not in {flat}"
+            );
+        }
+        for fact in [
+            "StageHub",
+            "Mara Quint Trio",
+            "Lakeside Festival",
+            "concert",
+            "USD 4500.00",
+            "Page 1 of",
+        ] {
+            assert!(text.contains(fact), "{form:?}: {fact}");
+        }
+        assert!(
+            text.contains("1 June 2030, 20:00 in America/New_York"),
+            "{text}"
+        );
+        // No amount is broken over two lines.
+        for line in &lines {
+            assert!(!line.ends_with("USD"), "{line}");
+        }
+    }
+}
+
+#[test]
+fn the_story_begins_on_page_one() {
+    let files = Files::new();
+    let path = files.keep("a.pdf", &printed(&packet(|_| {}), PdfForm::Bank));
+    let mut first = Command::new("pdftotext");
+    first.args(["-raw", "-l", "1"]).arg(path).arg("-");
+    if let Some(text) = run(&mut first) {
+        assert!(
+            text.contains("What happened") && text.contains("StageHub recorded"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn an_archive_keeps_its_standards_whatever_the_names() {
+    let with_fonts = || {
+        let fonts = Fonts::default().with(font("ideographs.ttf")).unwrap();
+        fonts.with(font("arabic.ttf")).unwrap()
+    };
+    let mut archives = Vec::new();
+    for name in NAMES {
+        let packet = named(name);
+        let plain = printed(&packet, PdfForm::Archive);
+        qpdf_finds_no_fault(&plain);
+        qpdf_finds_no_fault(&printed(&packet, PdfForm::Bank));
+        let added = pdf(&packet, KEY, PdfForm::Archive, &with_fonts()).unwrap();
+        archives.extend([(packet.clone(), plain), (packet, added)]);
+    }
+    archives.push((long(60, 10), printed(&long(60, 10), PdfForm::Archive)));
+    judge(&archives);
+}
+
+#[test]
+fn a_character_without_a_font_is_printed_as_its_code_point() {
+    let packet = named("張偉 & 👍 Co\u{202e}");
+    let Some(plain) = text(&printed(&packet, PdfForm::Bank)) else {
+        return;
+    };
+    assert!(
+        plain.contains("[U+5F35][U+5049] & [U+1F44D] Co[U+202E]"),
+        "{plain}"
+    );
+    let fonts = Fonts::default().with(font("ideographs.ttf")).unwrap();
+    let added = text(&pdf(&packet, KEY, PdfForm::Bank, &fonts).unwrap()).unwrap();
+    assert!(added.contains("張偉 & [U+1F44D] Co[U+202E]"), "{added}");
+}
+
+#[test]
+fn a_name_written_from_right_to_left_leaves_its_sentence_in_order() {
+    let fonts = Fonts::default().with(font("arabic.ttf")).unwrap();
+    let packet = packet(|packet| {
+        packet["summary"]["story"] =
+            json!(["StageHub paid عبد الرحمن 4500 times, then USD 12.50."]);
+    });
+    let pdf = pdf(&packet, KEY, PdfForm::Archive, &fonts).unwrap();
+    if let Some(text) = text(&pdf) {
+        // pdftotext adds marks of direction, and counts spaces on the side where it sees them.
+        let seen: String = text
+            .chars()
+            .filter(|c| c.is_ascii_graphic() || c.is_alphabetic())
+            .collect();
+        let told = "StageHubpaidعبدالرحمن4500times,thenUSD12.50.";
+        assert!(seen.contains(told), "{text}");
+    }
+    judge(&[(packet, pdf)]);
+}
+
+#[test]
+fn a_bank_gets_ten_pages_at_most_and_is_told_what_is_missing() {
+    for (moments, paragraphs) in [(3, 2), (120, 10), (1_000, 10), (150, 400)] {
+        let packet = long(moments, paragraphs);
+        let pdf = printed(&packet, PdfForm::Bank);
+        assert!(pdf.len() < 1_000_000, "{} bytes", pdf.len());
+        let (Some(pages), Some(text)) = (pages(&pdf), text(&pdf)) else {
+            return;
+        };
+        let case = format!("{moments} moments, {paragraphs} paragraphs: {pages} pages");
+        assert!(pages <= 10, "{case}");
+        assert!(
+            text.contains("How to check it") && text.contains("What this proves"),
+            "{case}"
+        );
+        assert_eq!(text.contains("Left out here"), moments > 100, "{case}");
+        if moments > 100 {
+            assert!(pages == 10, "{case}");
+        }
+        if moments == 120 {
+            assert!(
+                text.contains("Moment 0 ") && text.contains("Moment 119 "),
+                "{case}: {text}"
+            );
+        }
+        let whole = printed(&packet, PdfForm::Archive);
+        assert!(text_is_whole(&whole, moments), "{case}");
+    }
+}
+
+fn text_is_whole(archive: &[u8], moments: usize) -> bool {
+    let text = text(archive).unwrap();
+    !text.contains("Left out here") && text.contains(&format!("Moment {} ", moments - 1))
+}
+
+#[test]
+fn a_bank_gets_no_attachment_and_no_link() {
+    let files = Files::new();
+    let path = files.keep("a.pdf", &printed(&packet(|_| {}), PdfForm::Bank));
+    let mut open = Command::new("qpdf");
+    open.args(["--qdf", "--object-streams=disable"])
+        .arg(path)
+        .arg("-");
+    if let Some(open) = run(&mut open) {
+        for word in [
+            "/EmbeddedFile",
+            "/Annots",
+            "/URI",
+            "/JavaScript",
+            "/OpenAction",
+        ] {
+            assert!(!open.contains(word), "{word}");
+        }
+    }
+}
+
+#[test]
+fn the_attached_packet_is_the_packet_byte_for_byte() {
+    let files = Files::new();
+    let path = files.keep("a.pdf", &printed(PACKET, PdfForm::Archive));
+    let shown = run(Command::new("qpdf")
+        .arg("--show-attachment=packet.json")
+        .arg(path));
+    assert!(shown.is_none_or(|shown| shown == PACKET));
+}
+
+#[test]
+fn what_is_not_a_packet_a_key_or_a_font_is_refused() {
+    let fonts = Fonts::default();
+    for packet in ["", "{}", "[1]", "\u{0}", &PACKET[..1_000]] {
+        let refused = pdf(packet, KEY, PdfForm::Bank, &fonts);
+        assert!(matches!(refused, Err(RenderError::Packet(_))), "{packet}");
+    }
+    let refused = pdf(PACKET, "not a key", PdfForm::Bank, &fonts);
+    assert!(matches!(refused, Err(RenderError::Key)));
+    for file in [Vec::new(), vec![0; 10_000], b"OTTO\0\x0f\0\x80".to_vec()] {
+        assert!(matches!(
+            Fonts::default().with(file),
+            Err(RenderError::Font(_))
+        ));
+    }
+}

@@ -1,0 +1,481 @@
+#!/usr/bin/env python3
+"""Checks an evidence packet offline:  python3 verify.py PACKET KEYFILE
+
+KEYFILE holds the ledger's key as GET /v1/ledger/key returns it. Get it from the service, never from the packet.
+Exit code: 0 verified, 1 not verified, 2 wrong usage or a file that cannot be read.
+Needs Python 3.9 or newer and the package `cryptography`. The format is described in docs/evidence-format.md.
+
+It checks everything that was recorded. It does not recompute what the policy gives, nor the sentences: see the last line.
+"""
+import base64, hashlib, hmac, json, re, sys
+from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+MEMBERS = {  # The members of every object that is checked here; "?" marks those that may be absent.
+    "packet": "acceptances booking createdAt deliveries entries evaluation formerTerms log partnerName policy policyHash"
+              " resolution signature stream summary terms termsDisclosures type",
+    "log": "origin vkey",
+    "entry": "body disclosures leaf proof salt",
+    "body": "kind sd v",
+    "disclosure": "name salt value",
+    "text": "disclosureHash text version",
+    "terms": "adopted? assumed date offsets schedule source until zone",
+    "former": "at previousEventDate reached",
+    "delivery": "attempts endpointId eventId history recorded status type url",
+    "attempt": "error startedAt statusCode",
+    "notification": "attempts bodySha256 endpointId error? eventId outcome responseSha256? seq settledAt statusCode? type",
+    "resolution": "bookingId canceledAt canceledBy decision? effectiveAt? evaluation evidenceGrade partnerId reason?"
+                  " resolutionId status summary supersedes?",
+    "decision": "decidedAt decidedBy rationale refund",
+    # Kinds of entries
+    "booking.created": "amountPaid? bookingId bookingValue createdAt currency eventDate eventType metadata? organizer"
+                       " partnerId talent termsHash timeZone?",
+    "booking.protected": "protectedAt termsHash",
+    "booking.rescheduled": "agreedBy at? eventDate former rescheduledAt terms timeZone?",
+    "terms.accepted": "acceptedAt at bookingId disclosureHash disclosureVersion ip? method party userAgent?",
+    "booking.canceled": "agreedRefund? bookingId canceledAt canceledBy effectiveAt? evidence? note? reason?",
+    "resolution.created": "resolution",
+    "webhook.settled": "notification",
+}
+FAILURES = ("dns_error blocked_address connection_refused connection_reset timeout tls_error redirect_refused http_4xx"
+            " http_5xx gone payload_too_large throttled protocol_error headers_too_large excessive_answer our_fault").split()
+# Digits are spelled out: \d would match those of every script.
+TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
+HEX = re.compile(r"[0-9a-f]{64}")
+LEAF = re.compile(r'\{"commit":"([\w-]{43})","prev":"([0-9a-f]{64})","seq":(0|[1-9][0-9]{0,15}),'
+                  r'"stream":"([\w-]{21}[AQgw])","t":"([0-9-]{10}T[0-9:]{8}\.[0-9]{3}Z)","v":"bookguard\.leaf/1"\}', re.ASCII)
+
+
+class Refused(Exception):
+    pass
+
+
+def need(holds, why):
+    if not holds:
+        raise Refused(why)
+
+
+@contextmanager
+def check(name):
+    """Gives a refusal the name of the check. Whatever else goes wrong is a refusal too: the packet is not as it must be."""
+    try:
+        yield
+    except Exception as why:
+        named = isinstance(why, Refused) and len(why.args) == 2
+        raise why if named else Refused(name, str(why) if isinstance(why, Refused) else repr(why)) from None
+
+
+# --- JSON, hashes and base64
+
+def number(text):
+    """Numbers are doubles, as in RFC 8785. Those of a packet are integers, or have at most four decimals."""
+    value = float(text)
+    need(abs(value) < 2**53, "a number is too large")
+    return int(value) if value.is_integer() else value
+
+
+def members(pairs):
+    need(len(dict(pairs)) == len(pairs), "a name occurs twice in one object")
+    return dict(pairs)
+
+
+def parse(data):
+    need(len(data) <= 4 << 20, "the file has more than 4 MiB")
+    value = json.loads(data.decode(), object_pairs_hook=members, parse_int=number, parse_float=number, parse_constant=number)
+    canonical(value)  # fails for a lone surrogate, which is not text
+    return value
+
+
+def canonical(value):
+    """The text of RFC 8785, as bytes. Names are sorted by their UTF-16 code units."""
+    if isinstance(value, dict):
+        names = sorted(value, key=lambda name: name.encode("utf-16-be"))
+        return b"{" + b",".join(canonical(name) + b":" + canonical(value[name]) for name in names) + b"}"
+    if isinstance(value, list):
+        return b"[" + b",".join(map(canonical, value)) + b"]"
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+def same(one, other):
+    return canonical(one) == canonical(other)  # In Python, True == 1.
+
+
+def has(kind, value):
+    names = MEMBERS[kind].split()
+    required = {name for name in names if name[-1] != "?"}
+    need(isinstance(value, dict) and required <= set(value) <= {name.rstrip("?") for name in names},
+         f"this is not a {kind} with the members {MEMBERS[kind]}")
+    return value
+
+
+def sha256(data):
+    return hashlib.sha256(data).digest()
+
+
+def named(data):
+    return "sha256:" + sha256(data).hex()
+
+
+def base64_of(text, size=None):
+    data = base64.b64decode(text, validate=True)
+    if base64.b64encode(data).decode() != text or size not in (None, len(data)):
+        raise Refused("not base64 of the right length")
+    return data
+
+
+def url64(data):
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def hmac_of(salt, text):
+    key = base64.urlsafe_b64decode(salt + "=")
+    if len(key) != 32 or url64(key) != salt:
+        raise ValueError("a salt has 32 bytes")
+    return url64(hmac.new(key, text, "sha256").digest())
+
+
+# --- Notes, checkpoints and proofs (C2SP signed-note, tlog-checkpoint, tlog-proof)
+
+class Key:
+    def __init__(self, text):
+        self.text = text
+        self.name, key_id, key = text.split("+", 2)
+        key = base64_of(key, 33)
+        self.id = sha256(self.name.encode() + b"\n" + key)[:4]
+        if key[0] != 1 or self.id.hex() != key_id:
+            raise ValueError("the key is not an Ed25519 verifier key, or its id is not its own")
+        self.public = Ed25519PublicKey.from_public_bytes(key[1:])
+
+    def open(self, note):
+        """The text of a note that this key has signed, and how many have signed it."""
+        text, end, lines = note.rpartition("\n\n")
+        lines = lines.removesuffix("\n").split("\n")
+        if not end or note[-1] != "\n" or re.search(r"[\0-\x09\x0b-\x1f]", text):
+            raise ValueError("not a signed note")
+        signatures = [re.fullmatch(r"— (\S+) (\S+)", line).groups() for line in lines]
+        signatures = [(name, base64_of(line)) for name, line in signatures]
+        [own] = [line[4:] for name, line in signatures if (name, line[:4]) == (self.name, self.id)]
+        self.public.verify(own, (text + "\n").encode())
+        return text + "\n", len(lines)
+
+
+def prove(proof, leaf, key):
+    """The index of a leaf, and the checkpoint of the log that it is proven to be in."""
+    head, checkpoint = proof.split("\n\n", 1)
+    first, index, *path = head.split("\n")
+    index = int(re.fullmatch("index (0|[1-9][0-9]{0,18})", index)[1])
+    origin, size, root = key.open(checkpoint)[0].split("\n")[:3]
+    size = int(re.fullmatch("0|[1-9][0-9]{0,18}", size)[0])
+    if first != "c2sp.org/tlog-proof@v1" or origin != key.name or index >= size:
+        raise ValueError("not a proof, or of another log")
+    node, at, last = sha256(b"\0" + leaf), index, size - 1
+    for sibling in path:  # RFC 9162, 2.1.3.2
+        sibling = base64_of(sibling, 32)
+        if last == 0:
+            raise ValueError("the path is too long")
+        if at % 2 or at == last:
+            node = sha256(b"\1" + sibling + node)
+            while at % 2 == 0 and at > 0:
+                at, last = at >> 1, last >> 1
+        else:
+            node = sha256(b"\1" + node + sibling)
+        at, last = at >> 1, last >> 1
+    if last != 0 or node != base64_of(root, 32):
+        raise ValueError("the path does not lead to the root")
+    return index, checkpoint
+
+
+def milliseconds(time):
+    need(TIME.fullmatch(time), f"{time} is not a time")
+    since = datetime.fromisoformat(time[:-1] + "+00:00") - datetime(1970, 1, 1, tzinfo=timezone.utc)
+    return since // timedelta(milliseconds=1)
+
+
+def made_at(event_id):
+    """The milliseconds in a UUIDv7."""
+    return int(re.fullmatch("evt_([0-9a-f]{12})[0-9a-f]{20}", event_id)[1], 16)
+
+
+# --- The checks, in the order of the page
+
+def form(data):
+    packet = has("packet", parse(data))
+    need(packet["type"] == "bookguard.evidence/1", "this is not a packet of this version")
+    has("log", packet["log"])
+    for entry in packet["entries"]:
+        need(has("body", has("entry", entry)["body"])["v"] == "bookguard.event/1", "a body is of another version")
+        for one in entry["disclosures"]:
+            has("disclosure", one)
+    for terms in packet["formerTerms"] + [packet["terms"]]:
+        has("terms", terms)
+    for text in packet["termsDisclosures"]:
+        has("text", text)
+    for one in packet["deliveries"]:
+        for attempt in has("delivery", one)["history"]:
+            has("attempt", attempt)
+    milliseconds(packet["createdAt"])
+    return packet
+
+
+def signature(packet, key):
+    unsigned = {name: value for name, value in packet.items() if name != "signature"}
+    last = packet["entries"][-1]
+    text, count = key.open(packet["signature"])
+    lines = ["bookguard.packet/1", base64.b64encode(sha256(canonical(unsigned))).decode(), packet["stream"],
+             str(len(packet["entries"])), sha256(b"\0" + base64_of(last["leaf"])).hex(),
+             last["proof"].split("\n\n")[1].split("\n")[1]]
+    need(text == "".join(line + "\n" for line in lines), "the packet is not the one that was signed")
+    need(count == 1, "it has more than one signature")
+
+
+def prove_entry(entry, key):
+    raw = base64_of(entry["leaf"])
+    leaf = LEAF.fullmatch(raw.decode())
+    need(leaf, "the leaf is not written as leaves are")
+    _, prev, seq, _, time = leaf.groups()
+    need(int(seq) < 2**53 and (seq == "0") == (prev == "0" * 64) and milliseconds(time) >= 0, "no such leaf can be")
+    return (raw, leaf, *prove(entry["proof"], raw, key))
+
+
+def commitment(entry, leaf):
+    body = entry["body"]
+    need(hmac_of(entry["salt"], canonical(body)) == leaf[1], "the leaf does not commit to the body")
+    need(body["kind"] in MEMBERS and "." in body["kind"], f"{body['kind']} is not a kind of a booking's entry")
+
+
+def disclosures(entry):
+    """The values of an entry by name."""
+    names, digests = [one["name"] for one in entry["disclosures"]], entry["body"]["sd"]
+    need(names == sorted(set(names), key=str.encode), "the values are not in order, or one is given twice")
+    need(set(names) == set(digests), "a value is missing, or was not recorded")
+    for one in entry["disclosures"]:
+        digest = hmac_of(one["salt"], canonical([one["name"], one["value"]]))
+        need(digest == digests[one["name"]], f"{one['name']} is not as recorded")
+    return {one["name"]: one["value"] for one in entry["disclosures"]}
+
+
+def chain(packet, proven):
+    before, last_index, last_time = "0" * 64, -1, ""
+    for place, (raw, leaf, index, checkpoint) in enumerate(proven):
+        _, prev, seq, stream, time = leaf.groups()
+        need(stream == packet["stream"], f"entry {place} belongs to another booking")
+        need(int(seq) == place and prev == before, f"entry {place} does not follow the one before it")
+        need(index > last_index and checkpoint == proven[0][3], f"entry {place} has another place or state of the ledger")
+        need(last_time <= time <= packet["createdAt"], f"entry {place} has an earlier time than is possible")
+        before, last_index, last_time = sha256(b"\0" + raw).hex(), index, time
+
+
+def booking(packet, facts):
+    """Folds the facts, (kind, members, time of the entry), into what the packet must show."""
+    first = facts[0][1]
+    need(facts[0][0] == "booking.created", "the first entry is not the booking's recording")
+    state = {name: value for name, value in first.items() if name != "termsHash"}
+    state.update(status="created", protected=False)
+    if packet["policy"] is not None:
+        state["policy"] = {"policyId": packet["policy"]["policyId"], "version": packet["policy"]["version"],
+                           "policyHash": packet["policyHash"], "policySource": packet["terms"]["source"]}
+    told = {"terms_hash": first["termsHash"], "terms": [], "accepted": [], "resolutions": [], "settled": [], "causes": []}
+    in_force, counted, canceled = first["termsHash"], first["createdAt"], None
+    for place, (kind, fact, time) in enumerate(facts):
+        has(kind, fact)
+        open_ = canceled is None
+        if kind == "booking.created":
+            need(place == 0, "a booking is recorded once")
+            happened = fact["createdAt"]
+        elif kind == "booking.protected":
+            need(state["status"] == "created", "a protection cannot stand here")
+            need(fact["termsHash"] == in_force, "the terms locked are not those in force")
+            happened = fact["protectedAt"]
+            state.update(status="protected", protected=True, protectedAt=happened)
+        elif kind == "booking.rescheduled":
+            happened = fact["rescheduledAt"]
+            counted = max(fact.get("at", happened), counted)[:19] + ".000Z"
+            need(open_ and has("former", fact["former"])["at"] == counted, "a move does not follow what was before it")
+            told["terms"].append(has("terms", fact["terms"]))
+            in_force = named(canonical(fact["terms"]))
+            state.pop("timeZone", None)
+            state.update({name: fact[name] for name in ("eventDate", "timeZone", "rescheduledAt") if name in fact})
+        elif kind == "terms.accepted":
+            need(open_ and fact["bookingId"] == state["bookingId"], "an acceptance cannot stand here")
+            happened = fact["acceptedAt"]
+            told["accepted"].append((fact, len(told["terms"])))
+        elif kind == "booking.canceled":
+            need(open_ and fact["bookingId"] == state["bookingId"], "a cancellation cannot stand here")
+            canceled, happened = fact, fact["canceledAt"]
+            state.update(status="canceled", canceledAt=happened)
+        elif kind == "resolution.created":
+            need(not open_, "a resolution cannot stand here")
+            happened = resolution(state, canceled, told["resolutions"], fact["resolution"])
+            told["resolutions"].append(fact["resolution"])
+            state["resolutionId"] = fact["resolution"]["resolutionId"]
+        else:
+            need(open_ or told["resolutions"], "the end of a delivery cannot stand here")
+            happened = has("notification", fact["notification"])["settledAt"]
+            why = contradiction(told["settled"], fact["notification"], told["causes"])
+            need(not why, f"the end of a delivery contradicts what is recorded: {why}")
+            told["settled"].append(fact["notification"])
+        if kind in ("booking.created", "booking.protected", "resolution.created"):
+            told["causes"].append((kind, milliseconds(happened)))
+        need(milliseconds(happened) <= milliseconds(time), f"a {kind} happened after its entry was written")
+    need(canceled is None or told["resolutions"], "the cancellation has no resolution")
+    need(same(packet["booking"], state), "the booking is not shown as recorded")
+    return told
+
+
+def resolution(state, canceled, before, new):
+    """Checks a resolution against the cancellation, or a decision against what it decides; returns its time."""
+    decision = has("resolution", new).get("decision")
+    if before:
+        has("decision", decision)
+        expected = dict(before[0], status="decided", supersedes=before[0]["resolutionId"], decision=decision)
+        need(len(before) == 1 and before[0]["status"] == "pending_review", "there was nothing to decide")
+    else:
+        expected = {name: canceled[name] for name in ("bookingId", "canceledAt", "canceledBy", "effectiveAt", "reason")
+                    if name in canceled}
+        open_ = new["evaluation"]["evaluationStatus"] == "review_required"
+        expected.update(partnerId=state["partnerId"], status="pending_review" if open_ else "final",
+                        evidenceGrade="ledger_anchored" if state["protected"] else "record_only")
+    expected.update({name: new[name] for name in ("resolutionId", "summary", "evaluation")})
+    need(same(new, expected) and new["evaluation"]["bookingId"] == state["bookingId"],
+         "the resolution is not that of the cancellation, nor a decision of what that left open")
+    return decision["decidedAt"] if decision else new["canceledAt"]
+
+
+def contradiction(before, new, causes):
+    """Why the end of a delivery cannot be recorded after those before it."""
+    delivered, status, error = new["outcome"] == "delivered", new.get("statusCode"), new.get("error")
+    if new["attempts"] < 1 or new["seq"] < 1 or new["outcome"] not in ("delivered", "given_up"):
+        return "it counts from nothing"
+    if delivered != (error is None) or error not in [None] + FAILURES or delivered and not 200 <= (status or 0) <= 299:
+        return "its outcome is not that of its last attempt"
+    if not all(HEX.fullmatch(new.get(name, "0" * 64)) for name in ("bodySha256", "responseSha256")) \
+            or status is None and "responseSha256" in new:
+        return "a digest is not one, or of an answer that never came"
+    same_kind = {new["eventId"]}
+    for known in before:
+        same_event = known["eventId"] == new["eventId"]
+        if same_event != (known["seq"] == new["seq"]) or same_event and any(
+                known[name] != new[name] for name in ("type", "bodySha256")):
+            return "the same event has another content or number"
+        if (known["type"], made_at(known["eventId"])) == (new["type"], made_at(new["eventId"])):
+            same_kind.add(known["eventId"])
+        if same_event and known["endpointId"] == new["endpointId"] and (
+                known["outcome"] == "delivered" or not delivered or known["attempts"] >= new["attempts"]):
+            return "only a delivery that was given up can end again, by being accepted"
+    if len(same_kind) > causes.count((new["type"], made_at(new["eventId"]))):
+        return "no earlier entry is what the event reports"
+
+
+def policy(packet):
+    need(packet["policyHash"] == packet["terms"].get("adopted"), "the policy is not the one that the terms name")
+    own = None if packet["policy"] is None else named(canonical(packet["policy"]))
+    need(own == packet["policyHash"], "the policy has another hash")
+
+
+def terms(packet, told):
+    first, *moved = shown = packet["formerTerms"] + [packet["terms"]]
+    need(named(canonical(first)) == told["terms_hash"] and same(moved, told["terms"]), "the terms are not those recorded")
+    need(all(one.get("adopted") == packet["policyHash"] for one in shown), "the terms name another policy")
+
+
+def acceptances(packet, told):
+    texts = packet["termsDisclosures"]
+    need(len(texts) == len(packet["formerTerms"]) + 1, "there is not one text for each version of the terms")
+    for text in texts:
+        need(text["disclosureHash"] == named(text["text"].encode()), "a text has another hash")
+        need(text["version"] == "bookguard-disclosure-1", "the wording of a text is of an unknown version")
+    need(same(packet["acceptances"], [fact for fact, _ in told["accepted"]]), "the acceptances are not those recorded")
+    for fact, moves in told["accepted"]:
+        need((fact["disclosureHash"], fact["disclosureVersion"]) == (texts[moves]["disclosureHash"], texts[moves]["version"]),
+             "what was accepted is not the text in force then")
+
+
+def latest_resolution(packet, told):
+    latest = told["resolutions"][-1] if told["resolutions"] else None
+    need(same(packet["resolution"], latest), "the resolution is not the latest one recorded")
+    need(latest is None or same(packet["evaluation"], latest["evaluation"]), "the evaluation is not the one recorded")
+
+
+def deliveries(packet, told):
+    causes, events, places = told["causes"], {}, set()
+    need(len(packet["deliveries"]) <= 50 * len(causes), "there are more than there can be")
+    for one in packet["deliveries"]:
+        event, endpoint, status = one["eventId"], one["endpointId"], one["status"]
+        nowhere = status == "no_endpoints"
+        need(events.setdefault(event, (one["type"], nowhere)) == (one["type"], nowhere), "an event is shown in two ways")
+        need((event, endpoint) not in places, "a delivery is shown twice")
+        places.add((event, endpoint))
+        alike = [id for id, (kind, _) in events.items() if (kind, made_at(id)) == (one["type"], made_at(event))]
+        need(len(alike) <= causes.count((one["type"], made_at(event))), "no entry is what the event reports")
+        own = [n for n in told["settled"] if (n["eventId"], n["endpointId"]) == (event, endpoint)]
+        need(same(own, one["recorded"]), "how it ended is not shown as recorded")
+        last = own[-1] if own else None
+        need((endpoint is None) == nowhere and (one["url"] is None) == nowhere, "its endpoint does not go with its status")
+        need(last is None or last["type"] == one["type"], "the ledger records another type")
+        if status == "delivered":
+            need(last and last["outcome"] == "delivered" and last["attempts"] == one["attempts"], "it was not accepted so")
+        elif status == "failed":
+            need(not last or last["outcome"] != "delivered" and last["attempts"] <= one["attempts"], "it did not fail")
+        else:
+            need(status in ("pending", "no_endpoints") and one["attempts"] == 0 and not last, "it cannot have this status")
+        history = one["history"]
+        if history:
+            need(len(history) == min(one["attempts"], 20), "it does not show as many attempts as it counts")
+            skipped = one["attempts"] - len(history) + 1
+            for n in own:
+                if n["attempts"] >= skipped:
+                    shown = history[n["attempts"] - skipped]
+                    need((shown["statusCode"], shown["error"]) == (n.get("statusCode"), n.get("error")),
+                          "the attempt with which it ended is not the one recorded")
+            accepted = [attempt["error"] is None for attempt in history]
+            need(accepted == [False] * (len(history) - 1) + [status == "delivered"], "its attempts end in another way")
+    need(all((n["eventId"], n["endpointId"]) in places for n in told["settled"]), "a recorded end is not shown")
+
+
+def verify(data, key):
+    with check("form"):
+        packet = form(data)
+    with check("signature"):
+        signature(packet, key)
+    with check("key"):
+        need(packet["log"] == {"origin": key.name, "vkey": key.text}, "the packet names another ledger or key")
+    proven, facts = [], []
+    for entry in packet["entries"]:
+        with check("proof"):
+            proven.append(prove_entry(entry, key))
+        with check("commitment"):
+            commitment(entry, proven[-1][1])
+        with check("disclosures"):
+            facts.append((entry["body"]["kind"], disclosures(entry), proven[-1][1][5]))
+    with check("chain"):
+        chain(packet, proven)
+    with check("booking"):
+        told = booking(packet, facts)
+    with check("policy"):
+        policy(packet)
+    with check("terms"):
+        terms(packet, told)
+    with check("acceptances"):
+        acceptances(packet, told)
+    with check("resolution"):
+        latest_resolution(packet, told)
+    with check("deliveries"):
+        deliveries(packet, told)
+    return packet
+
+
+if __name__ == "__main__":
+    try:
+        packet_file, key_file = sys.argv[1:]
+        data, key = open(packet_file, "rb").read(), Key(open(key_file, encoding="utf-8").read().strip())
+    except Exception as why:
+        print(f"usage: verify.py PACKET KEYFILE ({why})", file=sys.stderr)
+        sys.exit(2)
+    try:
+        packet = verify(data, key)
+    except Refused as why:
+        print("NOT VERIFIED.", ": ".join(why.args))
+        sys.exit(1)
+    print(f"Verified: {len(packet['entries'])} entries of {packet['booking']['bookingId']} in the ledger {key.name}.")
+    print("Not recomputed: deadlines, amounts and evaluations from the policy; the texts of the terms; the summary.")

@@ -1,0 +1,308 @@
+#!/usr/bin/env bash
+# Checks an evidence packet offline:  bash verify.sh PACKET KEYFILE
+#
+# KEYFILE holds the ledger's key as GET /v1/ledger/key returns it. Get it from the service, never from the packet.
+# Exit code: 0 verified, 1 not verified, 2 wrong usage or a file that cannot be read.
+# Needs bash, jq 1.6 or newer and openssl 3. The format is described in docs/evidence-format.md.
+#
+# It checks everything that was recorded. It does not recompute what the policy gives, nor the sentences: see the last line.
+set -euo pipefail
+export LC_ALL=C
+refuse() { echo "NOT VERIFIED. $*"; exit 1; }
+usage() { echo "usage: verify.sh PACKET KEYFILE ($*)" >&2; exit 2; }
+[[ $# == 2 ]] || usage "two files"
+[[ -r $1 && -f $1 && -r $2 && -f $2 ]] || usage "a file cannot be read"
+packet=$1 scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+hex() { od -An -v -tx1 | tr -d ' \n'; }
+raw() { printf %b "$(printf %s "$1" | sed 's/../\\x&/g')"; }           # of hex
+sha256() { openssl dgst -sha256 -r | cut -c1-64; }
+hmac() { openssl dgst -sha256 -mac HMAC -macopt "hexkey:$1" -r | cut -c1-64; }
+
+# --- The key
+vkey=$(tr -d '\r' <"$2")
+name=${vkey%%+*} key=${vkey#*+*+} id=${vkey#*+}
+id=${id%%+*} key=$(openssl base64 -d -A <<<"$key" | hex)
+[[ ${#key} == 66 && $key == 01* ]] || usage "not a key"
+[[ $({ printf '%s\n' "$name"; raw "$key"; } | sha256) == "$id"* && ${#id} == 8 ]] || usage "the key's id is not its own"
+{ raw 302a300506032b6570032100; raw "${key:2}"; } >"$scratch/key"
+
+# verify TEXTFILE HEX: whether the key made this signature of the text.
+verify() {
+    raw "$2" >"$scratch/signature"
+    openssl pkeyutl -verify -pubin -keyform DER -inkey "$scratch/key" -rawin -in "$1" -sigfile "$scratch/signature" >/dev/null 2>&1
+}
+
+# --- The file. jq takes much that is not JSON, and of two equal names in an object it keeps the last without a word. So the
+# tokens are checked first: only strings, numbers and words that JSON has, and as many colons as there will be members.
+(($(wc -c <"$packet") <= 4194304)) || refuse "form: the file has more than 4 MiB"
+iconv -f UTF-8 -t UTF-8 "$packet" >/dev/null 2>&1 || refuse "form: not UTF-8"
+[[ $(tr -d '\t\n\r -\377' <"$packet" | wc -c) == 0 ]] || refuse "form: a control character"
+if sed -E 's/\\\\//g; s/\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}//g' "$packet" | grep -q '\\u[dD][89a-fA-F]'; then
+    refuse "form: half a surrogate pair"
+fi
+sed -E $'s/"([^"\\\\\t\r]|\\\\["\\\\\\/bfnrt]|\\\\u[0-9a-fA-F]{4})*"/S/g' "$packet" >"$scratch/tokens"
+if tr '{}[],: \t\r' '\n' <"$scratch/tokens" |
+    grep -Evq '^(|S|true|false|null|-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?)$'; then
+    refuse "form: not JSON"
+fi
+jq -sr 'if length == 1 then .[0] | ([.. | objects | length] | add), tojson else error end' "$packet" >"$scratch/packet" 2>/dev/null ||
+    refuse "form: not one JSON document"
+[[ $(head -1 "$scratch/packet") == "$(tr -cd : <"$scratch/tokens" | wc -c)" ]] || refuse "form: a name occurs twice in one object"
+sed -i.bak 1d "$scratch/packet"
+
+# --- What jq must know of the format. "?" marks members that may be absent.
+cat >"$scratch/format.jq" <<'JQ'
+def shapes: {
+  packet: "acceptances booking createdAt deliveries entries evaluation formerTerms log partnerName policy policyHash resolution signature stream summary terms termsDisclosures type",
+  log: "origin vkey", entry: "body disclosures leaf proof salt", body: "kind sd v", disclosure: "name salt value",
+  text: "disclosureHash text version", terms: "adopted? assumed date offsets schedule source until zone",
+  former: "at previousEventDate reached", delivery: "attempts endpointId eventId history recorded status type url",
+  attempt: "error startedAt statusCode",
+  notification: "attempts bodySha256 endpointId error? eventId outcome responseSha256? seq settledAt statusCode? type",
+  resolution: "bookingId canceledAt canceledBy decision? effectiveAt? evaluation evidenceGrade partnerId reason? resolutionId status summary supersedes?",
+  decision: "decidedAt decidedBy rationale refund", leaf: "commit prev seq stream t v",
+  "booking.created": "amountPaid? bookingId bookingValue createdAt currency eventDate eventType metadata? organizer partnerId talent termsHash timeZone?",
+  "booking.protected": "protectedAt termsHash",
+  "booking.rescheduled": "agreedBy at? eventDate former rescheduledAt terms timeZone?",
+  "terms.accepted": "acceptedAt at bookingId disclosureHash disclosureVersion ip? method party userAgent?",
+  "booking.canceled": "agreedRefund? bookingId canceledAt canceledBy effectiveAt? evidence? note? reason?",
+  "resolution.created": "resolution", "webhook.settled": "notification"};
+def failures: "dns_error blocked_address connection_refused connection_reset timeout tls_error redirect_refused http_4xx http_5xx gone payload_too_large throttled protocol_error headers_too_large excessive_answer our_fault" | split(" ");
+
+def need(holds; why): if holds then . else error(why) end;
+def has_shape($kind; $check): . as $value | (shapes[$kind] | split(" ")) as $names
+  | need(type == "object" and ($names | map(select(endswith("?") | not)) - ($value | keys)) == []
+      and (($value | keys) - ($names | map(rtrimstr("?")))) == []; "\($check): this is not a \($kind) with its members");
+def matches($pattern): type == "string" and test("\\A(" + $pattern + ")\\z");
+
+# Canonical text (RFC 8785). Two traps: jq escapes U+007F, which RFC 8785 does not, and sorts names by code point instead of
+# UTF-16 code unit. Adding 0 makes a double of a number, which newer versions of jq would write as it was spelled.
+def string: "\"" + (split("\u007f") | map(tojson | .[1:-1]) | join("\u007f")) + "\"";
+def utf16: explode | map(if . > 65535 then (. - 65536 | 55296 + (. / 1024 | floor), 56320 + . % 1024) else . end);
+def canonical:
+  if type == "object" then "{" + (to_entries | sort_by(.key | utf16) | map((.key | string) + ":" + (.value | canonical)) | join(",")) + "}"
+  elif type == "array" then "[" + (map(canonical) | join(",")) + "]"
+  elif type == "string" then string
+  elif type == "number" then if . == 0 then "0" else . + 0 | tojson end
+  else tojson end;
+def same($other): canonical == ($other | canonical);
+
+# Base64 of both alphabets to hex. The patterns leave no stray bits.
+def b64_32: matches("[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=");
+def url_32: matches("[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]");
+def hex_of_base64: rtrimstr("=") | rtrimstr("=")
+  | [explode[] | if . >= 97 then . - 71 elif . == 95 then 63 elif . >= 65 then . - 65 elif . >= 48 and . <= 57 then . + 4
+      elif . == 47 then 63 else 62 end]
+  | [range(0; length; 4) as $i | .[$i:$i + 4] | (length - 1) as $n | . + [0, 0, 0]
+      | [.[0] * 4 + (.[1] / 16 | floor), .[1] % 16 * 16 + (.[2] / 4 | floor), .[2] % 4 * 64 + .[3]][:$n][]]
+  | map("0123456789abcdef" as $digits | (. / 16 | floor) as $high | (. % 16) as $low | $digits[$high:$high + 1] + $digits[$low:$low + 1]) | add;
+
+# A note: its text, the hex of the signature by the key with this name and id, and the number of signatures.
+def note($name; $id; $check): need(type == "string"; "\($check): not a note") | split("\n\n") as $parts | ($parts[-1] | split("\n")) as $lines
+  | need(($parts | length) > 1 and ($lines | length) > 1 and $lines[-1] == "" and ($parts[:-1] | join("") | test("[\\x00-\\x09\\x0b-\\x1f]") | not);
+      "\($check): not a signed note")
+  | [$lines[:-1][] | need(matches("— [^ +]+ [A-Za-z0-9+/]+={0,2}"); "\($check): not a signature line") | split(" ")
+      | select(.[1] == $name and (.[2] | hex_of_base64)[:8] == $id)] as $own
+  | need(($own | length) == 1 and ($own[0][2] | matches("[A-Za-z0-9+/]{90}[AEIMQUYcgkosw048]=")); "\($check): not signed by the key")
+  | {text: (($parts[:-1] | join("\n\n")) + "\n"), signature: ($own[0][2] | hex_of_base64)[8:], count: ($lines | length - 1)};
+
+def time: need(matches("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z"); "form: not a time") | . as $time
+  | (.[:19] + "Z" | fromdateiso8601) | need(todateiso8601 == $time[:19] + "Z"; "form: not a time") | . * 1000 + ($time[20:23] | tonumber);
+def made_at: need(matches("evt_[0-9a-f]{32}"); "form: not an event's id")
+  | reduce (.[4:16] | explode[]) as $digit (0; . * 16 + (if $digit > 57 then $digit - 87 else $digit - 48 end));
+def leaf: (.leaf | @base64d) as $text | ($text | fromjson) as $leaf
+  | need(.leaf == ($text | @base64) and ($leaf | canonical) == $text and ($leaf | has_shape("leaf"; "proof") | .v == "bookguard.leaf/1"
+      and (.commit | url_32) and (.prev | matches("[0-9a-f]{64}")) and (.seq | . >= 0 and . < 9007199254740992 and . == floor)
+      and (.stream | matches("[A-Za-z0-9_-]{21}[AQgw]")) and (.seq == 0) == (.prev == "0" * 64) and (.t | time) >= 0);
+    "proof: a leaf is not written as leaves are")
+  | {text: $text} + $leaf;
+def proof: need(type == "string" and contains("\n\n"); "proof: not a proof") | split("\n\n") as $parts | ($parts[0] | split("\n")) as $head
+  | ($parts[1] | split("\n")) as $log
+  | need($head[0] == "c2sp.org/tlog-proof@v1" and ($head[1] | matches("index (0|[1-9][0-9]{0,15})")) and all($head[2:][]; b64_32)
+      and ($head | length) <= 66 and ($log | length) >= 3 and ($log[1] | matches("0|[1-9][0-9]{0,15}")) and ($log[2] | b64_32); "proof: not a proof")
+  | {index: ($head[1][6:] | tonumber), path: ($head[2:] | map(hex_of_base64)), origin: $log[0], size: ($log[1] | tonumber),
+     root: ($log[2] | hex_of_base64), checkpoint: ($parts[1:] | join("\n\n"))};
+JQ
+
+# --- The plan: jq takes the packet apart and lists what must be hashed, one task in a line.
+cat >"$scratch/plan.jq" <<'JQ'
+include "format";
+has_shape("packet"; "form") | need(.type == "bookguard.evidence/1"; "form: not a packet of this version")
+| need([.. | numbers | select(fabs >= 9007199254740992)] == []; "form: a number is too large")
+| .log |= has_shape("log"; "form") | .terms |= has_shape("terms"; "form")
+| .formerTerms[] |= has_shape("terms"; "form") | .termsDisclosures[] |= has_shape("text"; "form")
+| .deliveries[] |= has_shape("delivery"; "form") | .deliveries[].history[] |= has_shape("attempt"; "form")
+| .entries[] |= has_shape("entry"; "form")
+| .entries[].body |= (has_shape("body"; "form") | need(.v == "bookguard.event/1"; "form: a body is of another version"))
+| .entries[].disclosures[] |= has_shape("disclosure"; "form")
+| need(.log == {origin: $name, vkey: $vkey}; "key: the packet names another ledger or key")
+| need(.entries != []; "signature: there are no entries")
+| (.entries[0].proof | proof | .checkpoint) as $checkpoint
+| need(all(.entries[]; .proof | proof | .checkpoint == $checkpoint and .origin == $name and .index < .size); "chain: the proofs have different checkpoints")
+| ["content", (del(.signature) | canonical)],
+  ["note", (.signature | note($name; $id; "signature") | need(.count == 1; "signature: more than one") | .signature, (.text | @base64))],
+  ["note", ($checkpoint | note($name; $id; "proof") | .signature, (.text | @base64))],
+  (.entries[] | leaf as $leaf | (.proof | proof) as $proof
+    | need((.disclosures | map(.name)) == (.disclosures | map(.name) | unique) and (.disclosures | map(.name)) == (.body.sd | keys);
+        "disclosures: a value is missing, not recorded, given twice or out of order")
+    | need((.salt | url_32) and all(.disclosures[].salt, .body.sd[]; url_32); "commitment: a salt or digest is not 32 bytes")
+    | ["leaf", $proof.root, $proof.index, $proof.size, ($proof.path | join(" ")), $leaf.text],
+      ["hmac", "commitment", (.salt | hex_of_base64), ($leaf.commit | hex_of_base64), (.body | canonical)],
+      (.body.sd as $sd | .disclosures[] | ["hmac", "disclosures", (.salt | hex_of_base64), ($sd[.name] | hex_of_base64), ([.name, .value] | canonical)])),
+  ["stream", .stream], ["size", (.entries[-1].proof | proof | .size)],
+  (.policy | values | ["hash", "policy", canonical]),
+  (.formerTerms + [.terms] | .[] | ["hash", "shown", canonical]),
+  (.entries[] | select(.body.kind == "booking.rescheduled") | .disclosures[] | select(.name == "terms") | ["hash", "moved", (.value | canonical)]),
+  (.termsDisclosures[].text | ["text", "texts", @base64])
+| map(tostring) | join("\t")
+JQ
+jq -r -L "$scratch" --arg name "$name" --arg id "$id" --arg vkey "$vkey" -f "$scratch/plan.jq" "$scratch/packet" >"$scratch/plan" 2>"$scratch/why" ||
+    refuse "$(sed 's/^jq: error ([^)]*): //' "$scratch/why" | head -1)"
+
+# --- The hashes: signatures, proofs, commitments, digests
+# included ROOT INDEX SIZE PATH HASH, by RFC 9162, 2.1.3.2
+included() {
+    local root=$1 at=$2 last=$(($3 - 1)) node=$5 sibling
+    for sibling in $4; do
+        ((last > 0)) || return 1
+        if ((at % 2 || at == last)); then
+            node=$(raw "01$sibling$node" | sha256)
+            while ((at % 2 == 0 && at > 0)); do at=$((at >> 1)) last=$((last >> 1)); done
+        else
+            node=$(raw "01$node$sibling" | sha256)
+        fi
+        at=$((at >> 1)) last=$((last >> 1))
+    done
+    ((last == 0)) && [[ $node == "$root" ]]
+}
+digest='' stream='' size='' count=0 last='' leaves='' hashes=''
+while IFS= read -r line; do
+    task=${line%%$'\t'*} rest=${line#*$'\t'}
+    first=${rest%%$'\t'*} more=${rest#*$'\t'}
+    case $task in
+        content) digest=$(printf %s "$rest" | openssl dgst -sha256 -binary | openssl base64) ;;
+        note)
+            openssl base64 -d -A <<<"$more" >"$scratch/text"
+            verify "$scratch/text" "$first" || refuse "signature: the key has not signed the packet, or not its checkpoint"
+            [[ -e $scratch/said ]] || cp "$scratch/text" "$scratch/said" ;;
+        leaf)
+            IFS=$'\t' read -r root index log path text <<<"${rest//$'\t\t'/$'\t-\t'}"    # "-": an empty path
+            last=$({ printf '\0'; printf %s "$text"; } | sha256)
+            included "$root" "$index" "$log" "${path#-}" "$last" || refuse "proof: an entry is not in the ledger"
+            count=$((count + 1)) leaves+=${leaves:+,}\"$last\" ;;
+        hmac)
+            salt=${more%%$'\t'*} more=${more#*$'\t'}
+            expected=${more%%$'\t'*} message=${more#*$'\t'}
+            [[ $(printf %s "$message" | hmac "$salt") == "$expected" ]] || refuse "$first: what is shown is not what was recorded" ;;
+        hash) hashes+="${hashes:+,}[\"$first\",\"sha256:$(printf %s "$more" | sha256)\"]" ;;
+        text) hashes+="${hashes:+,}[\"$first\",\"sha256:$(openssl base64 -d -A <<<"$more" | sha256)\"]" ;;
+        stream) stream=$rest ;;
+        size) size=$rest ;;
+    esac
+done <"$scratch/plan"
+printf '%s\n' bookguard.packet/1 "$digest" "$stream" "$count" "$last" "$size" |
+    cmp -s - "$scratch/said" || refuse "signature: the packet is not the one that was signed"
+
+# --- The rules: chain, booking, and what must be equal
+cat >"$scratch/rules.jq" <<'JQ'
+include "format";
+def hashes($what): [$hashes[] | select(.[0] == $what) | .[1]];
+# Why the end of a delivery cannot be recorded after those before it.
+def contradiction($before; $causes): . as $new | (.outcome == "delivered") as $delivered
+  | need(.attempts >= 1 and .seq >= 1 and ($delivered or .outcome == "given_up"); "booking: the end of a delivery counts from nothing")
+  | need($delivered == (.error == null) and (.error == null or (.error | IN(failures[]))) and (($delivered | not) or (.statusCode // 0 | . >= 200 and . <= 299));
+      "booking: the end of a delivery is not that of its last attempt")
+  | need(all(.bodySha256, (.responseSha256 // ("0" * 64)); matches("[0-9a-f]{64}")) and (.statusCode != null or .responseSha256 == null);
+      "booking: the end of a delivery has a digest that is not one")
+  | need(all($before[]; (.eventId == $new.eventId) as $same | $same == (.seq == $new.seq)
+        and (($same | not) or (.type == $new.type and .bodySha256 == $new.bodySha256)));
+      "booking: an event has two contents or numbers")
+  | need(all($before[] | select(.eventId == $new.eventId and .endpointId == $new.endpointId);
+        .outcome == "given_up" and $delivered and .attempts < $new.attempts); "booking: a delivery ended twice")
+  | [.type, (.eventId | made_at)] as $kind
+  | need(([$new, $before[]] | map(select([.type, (.eventId | made_at)] == $kind) | .eventId) | unique | length) <= ($causes | map(select(. == $kind)) | length);
+      "booking: a notification reports nothing recorded");
+# Checks a resolution against the cancellation, or a decision against what it decides.
+def resolution($state): has_shape("resolution"; "booking") | . as $new | $state.resolutions as $before
+  | need((if $before == [] then
+        ($state.canceled | with_entries(select(.key | IN("bookingId", "canceledAt", "canceledBy", "effectiveAt", "reason"))))
+        + {partnerId: $state.booking.partnerId, evidenceGrade: (if $state.booking.protected then "ledger_anchored" else "record_only" end),
+           status: (if .evaluation.evaluationStatus == "review_required" then "pending_review" else "final" end)}
+      elif ($before | length) == 1 and $before[0].status == "pending_review" and (.decision | type) == "object" then
+        $before[0] + {status: "decided", supersedes: $before[0].resolutionId, decision: (.decision | has_shape("decision"; "booking"))}
+      else {} end + {resolutionId, summary, evaluation}) as $expected | same($expected) and .evaluation.bookingId == $state.booking.bookingId;
+    "booking: a resolution is not that of the cancellation, nor a decision of what that left open");
+def step($kind; $fact; $written): . as $state | ($state.canceled == null) as $open
+  | ($fact | has_shape($kind; "booking")) as $checked
+  | if $kind == "booking.created" then need(.booking == null; "booking: a booking is recorded once")
+      | .booking = ($fact | del(.termsHash)) + {status: "created", protected: false} | .terms_hash = $fact.termsHash | .in_force = $fact.termsHash
+      | .counted = $fact.createdAt | .happened = $fact.createdAt
+    elif $kind == "booking.protected" then need(.booking.status == "created" and $fact.termsHash == .in_force; "booking: a protection cannot stand here")
+      | .booking += {status: "protected", protected: true, protectedAt: $fact.protectedAt} | .happened = $fact.protectedAt
+    elif $kind == "booking.rescheduled" then
+      .counted = (([$fact.at // $fact.rescheduledAt, .counted] | max)[:19] + ".000Z")
+      | need($open and ($fact.former | has_shape("former"; "booking") | .at) == .counted; "booking: a move does not follow what was before it")
+      | .terms += [$fact.terms | has_shape("terms"; "booking")] | .in_force = .moved[(.terms | length) - 1]
+      | .booking |= (del(.timeZone) + ($fact | {eventDate, rescheduledAt}) + (if $fact.timeZone then {timeZone: $fact.timeZone} else {} end))
+      | .happened = $fact.rescheduledAt
+    elif $kind == "terms.accepted" then need($open and $fact.bookingId == .booking.bookingId; "booking: an acceptance cannot stand here")
+      | .accepted += [{fact: $fact, moves: (.terms | length)}] | .happened = $fact.acceptedAt
+    elif $kind == "booking.canceled" then need($open and $fact.bookingId == .booking.bookingId; "booking: a cancellation cannot stand here")
+      | .canceled = $fact | .booking += {status: "canceled", canceledAt: $fact.canceledAt} | .happened = $fact.canceledAt
+    elif $kind == "resolution.created" then need($open | not; "booking: a resolution cannot stand here")
+      | ($fact.resolution | resolution($state)) as $resolution | .resolutions += [$fact.resolution]
+      | .booking.resolutionId = $fact.resolution.resolutionId | .happened = ($fact.resolution | .decision.decidedAt // .canceledAt)
+    else need($open or .resolutions != []; "booking: the end of a delivery cannot stand here")
+      | ($fact.notification | has_shape("notification"; "booking") | contradiction($state.settled; $state.causes)) as $sound
+      | .settled += [$fact.notification] | .happened = $fact.notification.settledAt
+    end
+  | if $kind | IN("booking.created", "booking.protected", "resolution.created") then .causes += [[$kind, (.happened | time)]] else . end
+  | need((.happened | time) <= ($written | time); "booking: a fact happened after its entry was written");
+def delivery($told; $events): . as $d | (.status == "no_endpoints") as $nowhere | [.type, (.eventId | made_at)] as $kind
+  | [$told.settled[] | select(.eventId == $d.eventId and .endpointId == $d.endpointId)] as $own | $own[-1] as $last
+  | need(($events | map(select(.[1:] == $kind)) | unique | length) <= ($told.causes | map(select(. == $kind)) | length); "deliveries: no entry is what an event reports")
+  | need(.recorded | same($own); "deliveries: how one ended is not shown as recorded")
+  | need((.endpointId == null) == $nowhere and (.url == null) == $nowhere and ($last == null or $last.type == .type); "deliveries: one is not of its status or type")
+  | need(if .status == "delivered" then $last.outcome == "delivered" and $last.attempts == .attempts
+      elif .status == "failed" then $last == null or ($last.outcome == "given_up" and $last.attempts <= .attempts)
+      else ($nowhere or .status == "pending") and .attempts == 0 and $last == null end; "deliveries: one cannot have its status")
+  | (.attempts - (.history | length)) as $before
+  | need(.history == [] or ((.history | length) == ([.attempts, 20] | min)
+      and all($own[] | select(.attempts > $before); . as $n | $d.history[.attempts - $before - 1] | .statusCode == $n.statusCode and .error == $n.error)
+      and (.history | map(.error == null)) == ([range(.history | length - 1) | false] + [.status == "delivered"])); "deliveries: the attempts of one are not as recorded");
+
+. as $packet | [.entries[] | leaf + {kind: .body.kind, index: (.proof | proof | .index), fact: (.disclosures | map({key: .name, value}) | from_entries)}] as $entries
+| need(all(range($entries | length); . as $i | $entries[$i] | .stream == $packet.stream and .seq == $i
+      and .prev == (if $i == 0 then "0" * 64 else $leaves[$i - 1] end) and ($i == 0 or (.index > $entries[$i - 1].index and .t >= $entries[$i - 1].t))
+      and .t <= $packet.createdAt); "chain: the entries are not one chain, in order, before the packet")
+| need(all($entries[]; .kind as $kind | shapes | has($kind)) and all($entries[].kind; contains(".")); "commitment: an entry is of another kind")
+| need($entries[0].kind == "booking.created"; "booking: the first entry is not the recording")
+| reduce $entries[] as $entry ({terms: [], accepted: [], resolutions: [], settled: [], causes: [], moved: hashes("moved")};
+    step($entry.kind; $entry.fact; $entry.t))
+| need(.canceled == null or .resolutions != []; "booking: the cancellation has no resolution")
+| .booking += (if $packet.policy == null then {} else {policy: {policyId: $packet.policy.policyId, version: $packet.policy.version,
+    policyHash: $packet.policyHash, policySource: $packet.terms.source}} end)
+| need(.booking as $booking | $packet.booking | same($booking); "booking: the booking is not shown as recorded")
+| need($packet.policyHash == $packet.terms.adopted and $packet.policyHash == hashes("policy")[0]; "policy: it has another hash")
+| ($packet.formerTerms + [$packet.terms]) as $shown
+| need(.terms_hash == hashes("shown")[0] and (.terms as $terms | $shown[1:] | same($terms)) and all($shown[]; .adopted == $packet.policyHash);
+    "terms: they are not those recorded")
+| need(($packet.termsDisclosures | map(.disclosureHash)) == hashes("texts") and (hashes("texts") | length) == ($shown | length)
+    and all($packet.termsDisclosures[]; .version == "bookguard-disclosure-1"); "acceptances: the texts do not have their hashes")
+| need((.accepted | map(.fact)) as $facts | $packet.acceptances | same($facts); "acceptances: they are not those recorded")
+| need(all(.accepted[]; .fact.disclosureVersion == "bookguard-disclosure-1" and .fact.disclosureHash == hashes("texts")[.moves]);
+    "acceptances: what was accepted is not the text in force then")
+| need(.resolutions[-1] as $latest | $packet.resolution | same($latest); "resolution: it is not the latest recorded")
+| need(.resolutions == [] or (.resolutions[-1].evaluation as $recorded | $packet.evaluation | same($recorded)); "evaluation: it is not the one recorded")
+| . as $told | $packet.deliveries | map([.eventId, .type, (.eventId | made_at)]) as $events
+| need(length <= 50 * ($told.causes | length) and (map([.eventId, .endpointId]) | unique | length) == length
+    and all(group_by(.eventId)[]; (map(.type) | unique | length) == 1 and (length == 1 or all(.[]; .endpointId != null)));
+    "deliveries: one is shown twice, or there are too many")
+| need(all($told.settled[]; [.eventId, .endpointId] as $own | $packet.deliveries | any(.[]; [.eventId, .endpointId] == $own)); "deliveries: a recorded end is not shown")
+| map(delivery($told; $events)) | "Verified: \($entries | length) entries of \($packet.booking.bookingId) in the ledger \($packet.log.origin)."
+JQ
+jq -r -L "$scratch" --argjson hashes "[$hashes]" --argjson leaves "[$leaves]" -f "$scratch/rules.jq" "$scratch/packet" 2>"$scratch/why" ||
+    refuse "$(sed 's/^jq: error ([^)]*): //' "$scratch/why" | head -1)"
+echo "Not recomputed: deadlines, amounts and evaluations from the policy; the texts of the terms; the summary."

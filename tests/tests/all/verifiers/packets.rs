@@ -1,0 +1,135 @@
+//! Runs the packet verifiers of docs/verifiers on every packet of tests/vectors/packets and on one that a server made, and
+//! compares their verdicts with ours.
+//!
+//! They do not recompute what a policy gives, nor sentences, so a fault that only shows there is none of theirs.
+
+use std::path::{Path, PathBuf};
+
+use bookguard_tests::engine::Engine;
+use bookguard_tests::samples;
+use bookguard_tests::test_server::TestServer;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use super::{is_there, repository, with_libraries};
+
+/// A packet, and the exit code that a verifier must have for it; `None` if it need not notice the fault.
+struct Case {
+    packet: PathBuf,
+    code: Option<i32>,
+}
+
+fn vectors() -> PathBuf {
+    repository().join("tests/vectors/packets")
+}
+
+/// The cases of the index.
+fn cases() -> Vec<Case> {
+    let index = std::fs::read(vectors().join("index.json")).unwrap();
+    let index: Value = serde_json::from_slice(&index).unwrap();
+    let cases = index["vectors"].as_array().unwrap().iter().map(|vector| {
+        let text = |name: &str| vector[name].as_str().unwrap();
+        Case {
+            packet: vectors().join(text("file")),
+            code: match (text("verdict"), &vector["noticedBy"]) {
+                ("verified", Value::Null) => Some(0),
+                ("not verified", noticed) if noticed == "structure" => Some(1),
+                ("not verified", _) => None,
+                other => panic!("{other:?}"),
+            },
+        }
+    });
+    cases.collect()
+}
+
+/// A verifier as it is called, without the packet and the key.
+struct Verifier {
+    program: &'static str,
+    script: PathBuf,
+}
+
+impl Verifier {
+    fn of(program: &'static str, script: &str) -> Self {
+        let script = repository().join("docs/verifiers").join(script);
+        Self { program, script }
+    }
+
+    /// Runs it; returns its exit code and what it prints.
+    async fn run(&self, arguments: &[&Path]) -> (Option<i32>, String) {
+        let mut command = with_libraries(Command::new(self.program));
+        command.arg(&self.script).args(arguments).kill_on_drop(true);
+        let ran = command.output().await.unwrap();
+        let printed = [ran.stdout, ran.stderr].concat();
+        (
+            ran.status.code(),
+            String::from_utf8_lossy(&printed).into_owned(),
+        )
+    }
+
+    /// Judges every vector, two at a time, and a packet of a real server.
+    async fn judges_rightly(&self) {
+        let key = vectors().join("ledger.vkey");
+        let mut wrong = Vec::new();
+        let cases = cases();
+        let (left, right) = cases.split_at(cases.len() / 2);
+        let half = async |cases: &[Case]| {
+            let mut wrong = Vec::new();
+            for case in cases {
+                let (code, printed) = self.run(&[&case.packet, &key]).await;
+                let verdict = matches!(code, Some(0 | 1)).then_some(code).flatten();
+                if verdict.is_none() || (case.code.is_some() && verdict != case.code) {
+                    let name = case.packet.file_name().unwrap().display();
+                    wrong.push(format!("{name}: {code:?} {printed}"));
+                }
+            }
+            wrong
+        };
+        let (one, other) = tokio::join!(half(left), half(right));
+        wrong.extend(one.into_iter().chain(other));
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        self.judges_a_real_packet().await;
+        let nowhere = key.with_file_name("nowhere");
+        for arguments in [&[][..], &[&*key], &[&*nowhere, &*key], &[&*key, &*nowhere]] {
+            let (code, printed) = self.run(arguments).await;
+            assert_eq!(code, Some(2), "{arguments:?}: {printed}");
+        }
+    }
+
+    async fn judges_a_real_packet(&self) {
+        let folder = TempDir::new().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        let (packet, key) = (place("packet.json"), place("key"));
+        let server = TestServer::open(Engine::Sqlite).await;
+        let acme = server.partner("Acme").await;
+        let id = acme.book().await;
+        acme.protect(&id).await;
+        acme.reschedule(&id, &samples::new_date()).await.ok(200);
+        acme.cancel(&id, &samples::cancellation()).await;
+        let genuine = acme.packet(&id).await.text();
+        std::fs::write(&packet, &genuine).unwrap();
+        std::fs::write(&key, server.vkey().await).unwrap();
+        let (code, printed) = self.run(&[&packet, &key]).await;
+        assert_eq!(code, Some(0), "{printed}");
+        std::fs::write(
+            &packet,
+            genuine.replacen("\"protected\":true", "\"protected\":false", 1),
+        )
+        .unwrap();
+        assert_eq!(self.run(&[&packet, &key]).await.0, Some(1));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_python_we_offer_tells_genuine_packets_from_all_else() {
+    if is_there("python3", &["-c", "import cryptography"]).await {
+        Verifier::of("python3", "verify.py").judges_rightly().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_shell_we_offer_tells_genuine_packets_from_all_else() {
+    if is_there("jq", &["--version"]).await && is_there("openssl", &["version"]).await {
+        Verifier::of("bash", "verify.sh").judges_rightly().await;
+    }
+}
