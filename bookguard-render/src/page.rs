@@ -85,6 +85,7 @@ struct Shown {
 #[derive(Deserialize)]
 struct Summary {
     headline: String,
+    #[serde(default)]
     story: Vec<String>,
     timeline: Vec<Moment>,
 }
@@ -92,6 +93,7 @@ struct Summary {
 #[derive(Deserialize)]
 struct Moment {
     at: Timestamp,
+    #[serde(default)]
     when: String,
     entry: Option<u64>,
     text: String,

@@ -1,13 +1,11 @@
 // Opens the server's pages in a browser and does on them what people do. Nothing may leave for another host, nothing may
 // break the policy or complain; that these are noticed is shown first, on pages that do them.
 import assert from "node:assert/strict";
-import { mkdir } from "node:fs/promises";
-import { createServer, request } from "node:http";
-import { join } from "node:path";
+import { request } from "node:http";
 
-import { Chromium } from "./chromium.mjs";
+import { complaints, inBrowser, outside, serve } from "./watched.mjs";
 
-const { BASE, KEY, PARTNER, WORK } = process.env;
+const { BASE, KEY, PARTNER } = process.env;
 const OPERATION = "createBooking";
 const READ = "getPartner";
 
@@ -18,32 +16,6 @@ const operations = Object.entries(document_.paths).flatMap(([path, item]) =>
     .map(([method, operation]) => ({ path, method, id: operation.operationId, tag: operation.tags[0] })),
 );
 assert(operations.length >= 40, `openapi.json has only ${operations.length} operations`);
-
-async function serve(answer) {
-  const server = createServer(answer);
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return { origin: `http://127.0.0.1:${server.address().port}`, close: () => server.close() };
-}
-
-async function inBrowser(name, work) {
-  const folder = join(WORK, name);
-  await mkdir(folder);
-  const browser = await Chromium.start(folder);
-  try {
-    await work(browser);
-    return await browser.close();
-  } finally {
-    browser.kill();
-  }
-}
-
-const outside = (addresses, origins) =>
-  addresses.filter((address) => /^(https?|wss?):/.test(address) && !origins.includes(new URL(address).origin));
-
-// Every fault of a page, and every request of it to somebody else.
-function complaints(page, origins) {
-  return [...page.faults, ...outside(page.requests, origins).map((address) => `outside: ${address}`)];
-}
 
 async function provesThatFaultsAreNoticed() {
   const pages = {
