@@ -79,7 +79,9 @@ impl std::error::Error for RenderError {
 /// # Errors
 /// The text is not a packet, or the key not a verifier key.
 pub fn pdf(packet: &str, vkey: &str, form: PdfForm, fonts: &Fonts) -> Result<Vec<u8>, RenderError> {
-    let told: Told = serde_json::from_str(packet).map_err(RenderError::Packet)?;
+    let told = Told {
+        packet: serde_json::from_str(packet).map_err(RenderError::Packet)?,
+    };
     let faces = fonts.faces()?;
     let key: VerifierKey = vkey.trim().parse().map_err(|_| RenderError::Key)?;
     let lay =

@@ -13,6 +13,7 @@ use bookguard_render::{Fonts, PdfForm, RenderError, pdf};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+/// A packet whose signature is not genuine: the PDFs do not depend on it.
 const PACKET: &str = include_str!("packet.json");
 const KEY: &str = include_str!("ledger.vkey");
 
@@ -29,7 +30,7 @@ const NAMES: [&str; 9] = [
     "",
 ];
 
-/// The packet with a story, so changed. The PDFs do not depend on its signature.
+/// The packet with a story, so changed.
 fn packet(change: impl FnOnce(&mut Value)) -> String {
     let mut packet: Value = serde_json::from_str(PACKET).unwrap();
     packet["partnerName"] = json!("StageHub");

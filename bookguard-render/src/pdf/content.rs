@@ -1,10 +1,9 @@
 //! What a PDF says, as headings, paragraphs and tables. The sentences are the packet's; only what stands around them is ours.
 
-use bookguard_core::evidence::FrozenTerms;
+use bookguard_core::evidence::{DOES_NOT_PROVE, Moment, PROVES, Packet};
 use bookguard_core::ledger::VerifierKey;
-use bookguard_core::model::{Booking, Timestamp};
-use bookguard_core::policy::{TermsDisclosure, Zone};
-use serde::Deserialize;
+use bookguard_core::model::Timestamp;
+use bookguard_core::policy::Zone;
 
 use super::PdfForm;
 use crate::fingerprint::fingerprint;
@@ -59,35 +58,10 @@ impl Cell {
     }
 }
 
-/// What of a packet is printed.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// A packet, as it is told.
+#[derive(Debug)]
 pub(super) struct Told {
-    pub(super) created_at: Timestamp,
-    pub(super) booking: Booking,
-    #[serde(default)]
-    partner_name: String,
-    terms: FrozenTerms,
-    terms_disclosures: Vec<TermsDisclosure>,
-    summary: Summary,
-}
-
-#[derive(Debug, Deserialize)]
-struct Summary {
-    headline: String,
-    #[serde(default)]
-    story: Vec<String>,
-    timeline: Vec<Moment>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Moment {
-    at: Timestamp,
-    #[serde(default)]
-    when: String,
-    #[serde(default)]
-    entry: Option<u64>,
-    text: String,
+    pub(super) packet: Packet,
 }
 
 /// How much of each part that can be long is printed: so many of its items.
@@ -112,15 +86,15 @@ const LONGEST: usize = 2_000;
 impl Told {
     /// The document's title for programs that list documents.
     pub(super) fn title(&self) -> String {
-        format!("Evidence of booking {}", self.booking.booking_id)
+        format!("Evidence of booking {}", self.packet.booking.booking_id)
     }
 
     /// Items in each of the parts that can be long.
     pub(super) fn lengths(&self) -> Limits {
         Limits {
-            story: self.summary.story.len(),
+            story: self.packet.summary.story.len(),
             agreed: self.agreed().len(),
-            timeline: self.summary.timeline.len(),
+            timeline: self.packet.summary.timeline.len(),
         }
     }
 
@@ -154,17 +128,13 @@ impl Told {
     }
 
     fn opening(&self) -> Vec<Block> {
-        let booking = &self.booking;
+        let booking = &self.packet.booking;
         let value = match booking.value() {
             Some(value) => value.to_string(),
             None => format!("{} {}", booking.currency, booking.booking_value),
         };
-        let platform = match self.partner_name.as_str() {
-            "" => booking.partner_id.to_string(),
-            name => name.to_owned(),
-        };
         let facts = [
-            ("Platform", platform),
+            ("Platform", self.packet.partner_name.clone()),
             ("Talent", booking.talent.name.clone()),
             ("Organizer", booking.organizer.name.clone()),
             ("Event", booking.event_type.clone()),
@@ -179,9 +149,9 @@ impl Told {
             Block::Note(format!(
                 "Booking {} · issued {}",
                 booking.booking_id,
-                utc(self.created_at)
+                utc(self.packet.created_at)
             )),
-            Block::Lead(cut(&self.summary.headline, LONGEST)),
+            Block::Lead(cut(&self.packet.summary.headline, LONGEST)),
             Block::Table(Table {
                 columns: vec![0.2, 0.8],
                 header: None,
@@ -192,8 +162,8 @@ impl Told {
 
     /// When the event starts, on the wall clock of the terms.
     fn starts(&self) -> String {
-        let at = self.booking.event_date;
-        let terms = &self.terms;
+        let at = self.packet.booking.event_date;
+        let terms = &self.packet.terms;
         let ahead = match terms.zone {
             Zone::Fixed(offset) => offset.local_minus_utc(),
             Zone::Named(_) => {
@@ -204,22 +174,17 @@ impl Told {
                 known.copied().unwrap_or_default()
             }
         };
-        let local = at.plus_ms(i64::from(ahead) * 1_000).to_utc();
+        let local = at.plus_ms(i64::from(ahead) * 1_000);
         match ahead {
             0 => utc(at),
-            _ => format!(
-                "{} in {} ({})",
-                local.format("%-d %B %Y, %H:%M"),
-                terms.zone,
-                utc(at)
-            ),
+            _ => format!("{} in {} ({})", worded(local), terms.zone, utc(at)),
         }
     }
 
     /// The texts of the terms, line by line, blank lines left out.
     fn agreed(&self) -> Vec<Block> {
         let mut blocks: Vec<Block> = Vec::new();
-        for disclosure in &self.terms_disclosures {
+        for disclosure in &self.packet.terms_disclosures {
             for (number, line) in disclosure
                 .text
                 .lines()
@@ -242,20 +207,16 @@ impl Told {
 
     fn timeline(&self, limit: usize) -> Table {
         let row = |moment: &Moment| {
-            let when = match moment.when.as_str() {
-                "" => utc(moment.at),
-                when => when.to_owned(),
-            };
             let entry = moment
                 .entry
                 .map_or("–".to_owned(), |entry| entry.to_string());
             vec![
                 Cell::aside(entry),
-                Cell::aside(when),
+                Cell::aside(&moment.when),
                 Cell::of(&moment.text),
             ]
         };
-        let rows: Vec<_> = self.summary.timeline.iter().map(row).collect();
+        let rows: Vec<_> = self.packet.summary.timeline.iter().map(row).collect();
         let gap = |left_out| {
             vec![
                 Cell::aside("…"),
@@ -303,7 +264,7 @@ impl Told {
                         .map(str::to_owned)
                         .to_vec(),
                 ),
-                rows: vec![vec![list(&PROVES), list(&DOES_NOT_PROVE)]],
+                rows: vec![vec![list(PROVES), list(DOES_NOT_PROVE)]],
             }),
             Block::Section("How to check it".to_owned()),
             Block::Paragraph(format!(
@@ -323,16 +284,6 @@ impl Told {
         ]
     }
 }
-
-const PROVES: [&str; 3] = [
-    "Each numbered entry was in the ledger when the packet was issued, and has not changed since.",
-    "The entries form an unbroken chain: nothing before the last one is missing.",
-    "The terms in words follow from the terms that were fixed when the booking was recorded.",
-];
-const DOES_NOT_PROVE: [&str; 2] = [
-    "That what the platform recorded is true.",
-    "That there is no later entry: the public log shows that.",
-];
 
 /// The items, without those in the middle that are too many; `gap` says how many.
 fn shortened<T: Clone>(items: &[T], limit: usize, gap: impl Fn(usize) -> T) -> Vec<T> {
@@ -367,5 +318,11 @@ fn cut(text: &str, chars: usize) -> String {
 }
 
 fn utc(at: Timestamp) -> String {
-    at.to_utc().format("%-d %B %Y, %H:%M:%S UTC").to_string()
+    format!("{} UTC", worded(at))
+}
+
+/// A date and a time of day; the seconds only if there are any.
+fn worded(at: Timestamp) -> String {
+    let text = at.to_utc().format("%-d %B %Y, %H:%M:%S").to_string();
+    text.strip_suffix(":00").map_or(text.clone(), str::to_owned)
 }

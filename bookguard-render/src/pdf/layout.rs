@@ -341,10 +341,15 @@ impl Setter<'_> {
             self.header(table, header, row)
         });
         let body = self.node(Role::TableBody, Some(node));
-        let first = head
-            .as_ref()
-            .map_or(0.0, |head| tallest(head) + 2.0 * PADDING);
-        self.need(first + 3.0 * BODY.leading);
+        self.need(match &head {
+            Some(head) => tallest(head) + 2.0 * PADDING + 3.0 * BODY.leading,
+            // A table without a header is short, and stays together if its rows have two lines each.
+            None => table
+                .rows
+                .iter()
+                .map(|_| 2.0 * (BODY.leading + PADDING))
+                .sum(),
+        });
         self.head(table, head.as_deref());
         let repeated = |broken: Broken| Broken {
             node: None,

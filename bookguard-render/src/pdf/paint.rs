@@ -48,7 +48,7 @@ pub(super) fn paint(
         };
         marks.iter().for_each(|mark| painter.mark(mark));
         painter.footer(
-            &told.booking.booking_id.to_string(),
+            &told.packet.booking.booking_id.to_string(),
             &format!("Page {} of {total}", number + 1),
         );
         painter.close();
@@ -59,7 +59,7 @@ pub(super) fn paint(
     document.set_metadata(metadata(told));
     if let Some(packet) = attached {
         document.set_outline(outline(layout));
-        document.embed_file(embedded(packet, told.created_at));
+        document.embed_file(embedded(packet, told.packet.created_at));
     }
     document.finish()
 }
@@ -264,8 +264,8 @@ fn metadata(told: &Told) -> Metadata {
         )
         .creator("Bookguard".to_owned())
         .language("en".to_owned())
-        .creation_date(date(told.created_at))
-        .document_id(told.booking.booking_id.to_string())
+        .creation_date(date(told.packet.created_at))
+        .document_id(told.packet.booking.booking_id.to_string())
 }
 
 fn embedded(packet: &str, at: Timestamp) -> EmbeddedFile {
