@@ -102,6 +102,7 @@ impl Told {
     pub(super) fn blocks(&self, key: &VerifierKey, form: PdfForm, limits: Limits) -> Vec<Block> {
         let mut blocks = self.opening();
         let story: Vec<_> = self
+            .packet
             .summary
             .story
             .iter()
