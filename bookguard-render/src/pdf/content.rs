@@ -101,14 +101,8 @@ impl Told {
     /// The whole document. What the limits leave out is counted where it is missing.
     pub(super) fn blocks(&self, key: &VerifierKey, form: PdfForm, limits: Limits) -> Vec<Block> {
         let mut blocks = self.opening();
-        let story: Vec<_> = self
-            .packet
-            .summary
-            .story
-            .iter()
-            .cloned()
-            .map(Block::Paragraph)
-            .collect();
+        let story = self.packet.summary.story.iter().cloned();
+        let story: Vec<_> = story.map(Block::Paragraph).collect();
         if !story.is_empty() {
             blocks.push(Block::Section("What happened".to_owned()));
             blocks.extend(shortened(&story, limits.story, |left_out| {
