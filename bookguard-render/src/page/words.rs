@@ -1,10 +1,5 @@
 //! Words of the page that are not the packet's.
 
-/// What a packet proves.
-pub(super) const PROVES: &[&str] = &[];
-/// What it does not prove.
-pub(super) const DOES_NOT_PROVE: &[&str] = &[];
-
 const MONTHS: [&str; 12] = [
     "January",
     "February",
