@@ -64,8 +64,8 @@ pub use reschedule::{RescheduleFact, TermsVersion};
 pub use scan::{LogEntry, LogReport, Scan, ScanError};
 #[doc(hidden)]
 pub use state::BookingState;
-pub use statement::Statement;
+pub use statement::SignedStatement;
 #[doc(hidden)]
 pub use summary::{DOES_NOT_PROVE, Moment, PROVES, SUMMARY_VERSION, Summary};
-pub use timeline::{Account, Comparison, Timeline, Verdict, compare};
+pub use timeline::{Account, Comparison, Timeline, TimelineVerdict, compare};
 pub use verify::{verify, verify_timeline};

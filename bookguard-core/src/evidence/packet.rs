@@ -1,7 +1,7 @@
 //! The evidence packet: everything about a booking in one signed document that can be checked offline.
 //!
 //! The caller brings the stored data to make a packet; `verify` checks it. The document is canonical JSON (RFC 8785),
-//! signed as a whole by the ledger's key: a C2SP signed note that holds its [`Statement`].
+//! signed as a whole by the ledger's key: a C2SP signed note that holds its [`SignedStatement`].
 //! So every byte is covered, including those that the ledger itself does not prove. Invariant: the text of a
 //! [`SealedPacket`] is never serialized again on its way to its recipient.
 
@@ -16,7 +16,7 @@ use super::acceptance::Acceptance;
 use super::frozen::FrozenTerms;
 use super::notification::Notification;
 use super::state::BookingState;
-use super::statement::{Statement, digest};
+use super::statement::{SignedStatement, digest};
 use super::summary::Summary;
 use crate::error::Error;
 use crate::ledger::{Disclosure, EventBody, Signer, jcs};
@@ -203,7 +203,8 @@ impl Packet {
         };
         let mut value = serde_json::to_value(self).map_err(|e| fault(&e))?;
         let digest = digest(&mut value).map_err(|e| fault(&e))?;
-        let statement = Statement::of(self, digest, signer.verifier()).map_err(|e| fault(&e))?;
+        let statement =
+            SignedStatement::of(self, digest, signer.verifier()).map_err(|e| fault(&e))?;
         let note = (signer.sign(&statement.to_string())).map_err(|e| fault(&e))?;
         if let Value::Object(members) = &mut value {
             members.insert(SIGNATURE.to_owned(), note.into());

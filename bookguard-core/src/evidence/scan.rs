@@ -183,7 +183,6 @@ impl Scan {
     }
 
     /// The tiles of the log to fetch, in the order in which [`Self::take`] takes them.
-    #[must_use]
     pub fn paths(&self) -> impl Iterator<Item = TilePath> + Send + use<> {
         self.walk.paths()
     }

@@ -20,7 +20,7 @@ const STATEMENT_TYPE: &str = "bookguard.packet/1";
 
 /// The signed statement of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Statement {
+pub struct SignedStatement {
     /// SHA-256 of the packet's RFC 8785 text without the member `signature`.
     pub digest: [u8; 32],
     /// The booking's random stream id in the ledger.
@@ -34,7 +34,7 @@ pub struct Statement {
 }
 
 /// Writes the text of the note.
-impl fmt::Display for Statement {
+impl fmt::Display for SignedStatement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{STATEMENT_TYPE}")?;
         writeln!(f, "{}", STANDARD.encode(self.digest))?;
@@ -43,7 +43,7 @@ impl fmt::Display for Statement {
     }
 }
 
-impl Statement {
+impl SignedStatement {
     /// The statement of a packet with this digest, whose log has this key.
     ///
     /// # Errors

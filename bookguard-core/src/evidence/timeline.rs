@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-use super::statement::Statement;
+use super::statement::SignedStatement;
 use super::verify::verify_timeline;
 use crate::ledger::hash::Hash;
 use crate::ledger::leaf::STREAM_BYTES;
@@ -29,7 +29,7 @@ pub enum Account {
     /// A verified packet.
     Packet(Timeline),
     /// The signed note of a packet.
-    Note(Statement),
+    Note(SignedStatement),
 }
 
 impl Account {
@@ -44,7 +44,7 @@ impl Account {
             .map_err(|e| format!("The ledger key cannot be read: {e}."))?;
         let text = std::str::from_utf8(bytes).map_err(|_| "It is not text.".to_owned())?;
         if !text.trim_start().starts_with('{') {
-            let read = Statement::open(text, &key);
+            let read = SignedStatement::open(text, &key);
             return read.map(Self::Note).map_err(|e| {
                 format!("It is neither a packet nor the signed note of one by this key: {e}.")
             });
@@ -109,7 +109,7 @@ impl Account {
 /// Whether two accounts can both be true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum TimelineVerdict {
     /// They can.
     Consistent,
     /// They cannot: the holder of the key signed something untrue.
@@ -122,7 +122,7 @@ pub enum Verdict {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Comparison {
     /// Whether both can be true.
-    pub verdict: Verdict,
+    pub verdict: TimelineVerdict,
     /// Why, in a sentence. The accounts are called A and B.
     pub detail: String,
 }
@@ -132,13 +132,13 @@ pub struct Comparison {
 pub fn compare(a: &Account, b: &Account) -> Comparison {
     let (verdict, detail) = match judge(a, b) {
         Ok((verdict, detail)) => (verdict, detail),
-        Err(detail) => (Verdict::Contradiction, detail),
+        Err(detail) => (TimelineVerdict::Contradiction, detail),
     };
     Comparison { verdict, detail }
 }
 
 /// The verdict, or in an error, the contradiction.
-fn judge(a: &Account, b: &Account) -> Result<(Verdict, String), String> {
+fn judge(a: &Account, b: &Account) -> Result<(TimelineVerdict, String), String> {
     let same_size = a.log_size() == b.log_size();
     if let (true, Some(one), Some(other)) = (same_size, a.root(), b.root())
         && one != other
@@ -150,7 +150,7 @@ fn judge(a: &Account, b: &Account) -> Result<(Verdict, String), String> {
     }
     if a.stream() != b.stream() {
         let detail = "A and B are about different bookings, so they say nothing about each other.";
-        return Ok((Verdict::Unrelated, detail.to_owned()));
+        return Ok((TimelineVerdict::Unrelated, detail.to_owned()));
     }
     let order = |account: &Account| (account.log_size(), account.count());
     let ((one, older), (two, newer)) = if order(a) <= order(b) {
@@ -212,7 +212,7 @@ fn judge(a: &Account, b: &Account) -> Result<(Verdict, String), String> {
             entries(added)
         ),
     };
-    Ok((Verdict::Consistent, detail))
+    Ok((TimelineVerdict::Consistent, detail))
 }
 
 fn entries(count: u64) -> String {

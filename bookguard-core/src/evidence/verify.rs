@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::packet::{PACKET_TYPE, Packet};
 use super::report::{Check, Report, Witness};
-use super::statement::{Statement, digest};
+use super::statement::{SignedStatement, digest};
 use super::timeline::Timeline;
 use crate::input::{cut, shorten};
 use crate::ledger::{Checkpoint, VerifierKey, jcs};
@@ -176,13 +176,13 @@ fn signature(packet: &Packet, mut value: Value, key: &VerifierKey) -> Outcome {
         )
     };
     let digest = digest(&mut value).map_err(|e| refused(&e))?;
-    let statement = Statement::open(&packet.signature, key).map_err(|e| refused(&e))?;
+    let statement = SignedStatement::open(&packet.signature, key).map_err(|e| refused(&e))?;
     if statement.digest != digest {
         return Err(refused(
             &"its content does not have the digest that was signed",
         ));
     }
-    match Statement::of(packet, digest, key) {
+    match SignedStatement::of(packet, digest, key) {
         Ok(own) if own == statement => {}
         Ok(_) => {
             return Err(refused(

@@ -77,7 +77,6 @@ impl Walk {
     }
 
     /// The tiles to fetch, in the order in which [`Self::take`] takes them.
-    #[must_use]
     pub fn paths(&self) -> impl Iterator<Item = TilePath> + Send + use<> {
         paths(self.log.size, self.known.size)
     }

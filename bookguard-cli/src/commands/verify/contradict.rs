@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bookguard_core::evidence::{Account, Comparison, Verdict, compare};
+use bookguard_core::evidence::{Account, Comparison, TimelineVerdict, compare};
 use clap::Args;
 use serde_json::json;
 
@@ -45,12 +45,12 @@ fn contradict(call: Call<'_>) -> Result<(), Failure> {
     value["b"] = stated(&b);
     call.screen.said(&value, |style| told(&found, style))?;
     match found.verdict {
-        Verdict::Consistent => Ok(()),
-        Verdict::Contradiction => conclude(
+        TimelineVerdict::Consistent => Ok(()),
+        TimelineVerdict::Contradiction => conclude(
             false,
             "A and B contradict each other: the holder of the key signed something untrue. Keep both.",
         ),
-        Verdict::Unrelated => Err(Failure::Usage(
+        TimelineVerdict::Unrelated => Err(Failure::Usage(
             "A and B are about different bookings; give two packets of the same one".to_owned(),
         )),
     }
@@ -65,9 +65,9 @@ fn account(name: &str, path: &Path, key: &str) -> Result<Account, Failure> {
 
 fn told(found: &Comparison, style: Style) -> String {
     let mark = match found.verdict {
-        Verdict::Consistent => style.good("Consistent."),
-        Verdict::Contradiction => style.bad("CONTRADICTION."),
-        Verdict::Unrelated => style.bold("Unrelated."),
+        TimelineVerdict::Consistent => style.good("Consistent."),
+        TimelineVerdict::Contradiction => style.bad("CONTRADICTION."),
+        TimelineVerdict::Unrelated => style.bold("Unrelated."),
     };
     format!("{}\n{mark}", plain(&found.detail))
 }

@@ -8,7 +8,7 @@ fn hash(number: u64) -> Hash {
 }
 
 fn note(log_size: u64, count: u64) -> Account {
-    Account::Note(Statement {
+    Account::Note(SignedStatement {
         digest: [count as u8; 32],
         stream: [1; 16],
         count,
@@ -50,7 +50,7 @@ fn other_head(mut account: Account) -> Account {
 
 #[test]
 fn only_what_cannot_both_be_true_is_a_contradiction() {
-    use Verdict::{Consistent, Contradiction, Unrelated};
+    use TimelineVerdict::{Consistent, Contradiction, Unrelated};
     let elsewhere = changed(packet(10, &[3]), |p| p.stream = [2; 16]);
     let forked = |account| changed(account, |p| p.log.root = hash(77));
     for (what, a, b, verdict, words) in [
@@ -203,15 +203,20 @@ fn accounts_are_read_from_packets_and_from_their_notes() {
     let read = |bytes: &str| Account::read(bytes.as_bytes(), &vkey);
     let note = hiding.read().unwrap().signature;
     let (packet, note) = (read(hiding.text()).unwrap(), read(&note).unwrap());
-    assert_eq!(compare(&packet, &note).verdict, Verdict::Consistent);
+    assert_eq!(compare(&packet, &note).verdict, TimelineVerdict::Consistent);
     // What one packet hides, the other shows.
     let honest = read(honest.text()).unwrap();
     for hiding in [&packet, &note] {
         let found = compare(hiding, &honest);
-        assert_eq!(found.verdict, Verdict::Contradiction, "{}", found.detail);
+        assert_eq!(
+            found.verdict,
+            TimelineVerdict::Contradiction,
+            "{}",
+            found.detail
+        );
     }
     let other = read(seal(&fixture.protected()).text()).unwrap();
-    assert_eq!(compare(&packet, &other).verdict, Verdict::Unrelated);
+    assert_eq!(compare(&packet, &other).verdict, TimelineVerdict::Unrelated);
     for (bytes, words) in [
         ("", "neither a packet nor the signed note of one"),
         ("{}", "The packet does not verify. "),

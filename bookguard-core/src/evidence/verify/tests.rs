@@ -149,33 +149,33 @@ fn what_is_signed_of_a_packet_must_be_what_it_shows() {
     let sealed = text(&fixture.decided(), &fixture.signer);
     let document: Value = jcs::parse(&sealed).unwrap();
     let key = fixture.signer.verifier();
-    let own = Statement::open(document["signature"].as_str().unwrap(), key).unwrap();
+    let own = SignedStatement::open(document["signature"].as_str().unwrap(), key).unwrap();
     let (stream, head) = ([1; 16], Hash::ZERO);
     for (statement, verifies) in [
         (own.clone(), true),
         (
-            Statement {
+            SignedStatement {
                 stream,
                 ..own.clone()
             },
             false,
         ),
         (
-            Statement {
+            SignedStatement {
                 count: own.count + 1,
                 ..own.clone()
             },
             false,
         ),
         (
-            Statement {
+            SignedStatement {
                 head,
                 ..own.clone()
             },
             false,
         ),
         (
-            Statement {
+            SignedStatement {
                 log_size: own.log_size + 1,
                 ..own.clone()
             },
@@ -189,7 +189,7 @@ fn what_is_signed_of_a_packet_must_be_what_it_shows() {
         assert!(verifies || failed == ["signature"], "{failed:?}");
     }
     let more = format!("{own}more\n");
-    assert!(Statement::open(&fixture.signer.sign(&more).unwrap(), key).is_err());
+    assert!(SignedStatement::open(&fixture.signer.sign(&more).unwrap(), key).is_err());
 }
 
 /// Collects every place in a document, as the names and numbers that lead to it.
@@ -242,8 +242,8 @@ fn signed_anew(document: &Value, signer: &Signer) -> Vec<u8> {
     ));
     let statement = statement
         .ok()
-        .and_then(|packet| Statement::of(&packet, digest, signer.verifier()).ok());
-    let statement = statement.unwrap_or(Statement {
+        .and_then(|packet| SignedStatement::of(&packet, digest, signer.verifier()).ok());
+    let statement = statement.unwrap_or(SignedStatement {
         digest,
         stream: [0; 16],
         count: 1,

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use bookguard_core::evidence::{Packet, Statement};
+use bookguard_core::evidence::{Packet, SignedStatement};
 use bookguard_core::key_file::LedgerKey;
 use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
 use bookguard_tests::json::Members as _;
@@ -225,7 +225,7 @@ async fn accounts(older: &str, newer: &Case<'_>, database: &TestDatabase) {
     };
     let signer = LedgerKey::load(&key).unwrap().unwrap().signer().unwrap();
     let vkey = signer.verifier();
-    let mut lie = Statement::open(&parsed.signature, vkey).unwrap();
+    let mut lie = SignedStatement::open(&parsed.signature, vkey).unwrap();
     lie.log_size += 1000;
     lie.count -= 1;
     write("lie.note", &signer.sign(&lie.to_string()).unwrap());

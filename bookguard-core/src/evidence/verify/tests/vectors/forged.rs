@@ -6,7 +6,7 @@ use super::super::fixture::Fixture;
 use super::super::{signed_anew, text};
 use super::{Bad, Noticed, World, at, flip};
 use crate::evidence::frozen;
-use crate::evidence::statement::Statement;
+use crate::evidence::statement::SignedStatement;
 use crate::ledger::hash::Hash;
 use crate::ledger::{Signer, jcs};
 
@@ -819,8 +819,8 @@ fn spelled(document: &Value) -> Vec<u8> {
 fn notes(world: &World) -> Vec<(&'static str, &'static str, String)> {
     let signer = &world.fixture.signer;
     let note = world.good["protected"]["signature"].as_str().unwrap();
-    let own = Statement::open(note, signer.verifier()).unwrap();
-    let of = |change: fn(&mut Statement)| {
+    let own = SignedStatement::open(note, signer.verifier()).unwrap();
+    let of = |change: fn(&mut SignedStatement)| {
         let mut other = own.clone();
         change(&mut other);
         signer.sign(&other.to_string()).unwrap()
