@@ -11,7 +11,8 @@
 
 use std::fmt;
 
-use bookguard_core::ledger::VerifierKey;
+use bookguard_core::evidence::Packet;
+use bookguard_core::ledger::{VerifierKey, jcs};
 use krilla::error::KrillaError;
 
 mod breaking;
@@ -42,7 +43,7 @@ pub enum PdfForm {
 #[derive(Debug)]
 pub enum RenderError {
     /// The packet cannot be read.
-    Packet(serde_json::Error),
+    Packet(String),
     /// The key is not a verifier key.
     Key,
     /// A font file cannot be used.
@@ -65,8 +66,7 @@ impl fmt::Display for RenderError {
 impl std::error::Error for RenderError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Packet(error) => Some(error),
-            Self::Key | Self::Font(_) => None,
+            Self::Packet(_) | Self::Key | Self::Font(_) => None,
             Self::Pdf(error) => Some(error),
         }
     }
@@ -80,7 +80,7 @@ impl std::error::Error for RenderError {
 /// The text is not a packet, or the key not a verifier key.
 pub fn pdf(packet: &str, vkey: &str, form: PdfForm, fonts: &Fonts) -> Result<Vec<u8>, RenderError> {
     let told = Told {
-        packet: serde_json::from_str(packet).map_err(RenderError::Packet)?,
+        packet: read(packet).map_err(RenderError::Packet)?,
     };
     let faces = fonts.faces()?;
     let key: VerifierKey = vkey.trim().parse().map_err(|_| RenderError::Key)?;
@@ -92,6 +92,13 @@ pub fn pdf(packet: &str, vkey: &str, form: PdfForm, fonts: &Fonts) -> Result<Vec
     };
     let attached = (form == PdfForm::Archive).then_some(packet);
     paint::paint(&layout, &told, &faces, attached).map_err(RenderError::Pdf)
+}
+
+/// Reads a packet in any of its spellings, as its verification does.
+fn read(text: &str) -> Result<Packet, String> {
+    let value = jcs::parse(text.strip_suffix('\n').unwrap_or(text)).map_err(|e| e.to_string())?;
+    let canonical = jcs::to_canonical(&value).map_err(|e| e.to_string())?;
+    serde_json::from_str(&canonical).map_err(|e| e.to_string())
 }
 
 /// Lays the document out on at most [`MOST_PAGES`] pages: shortens the timeline first, then the terms, then the account.

@@ -127,11 +127,11 @@ impl Layout {
             y: TOP,
             most_pages,
         };
-        for block in blocks {
+        for (number, block) in blocks.iter().enumerate() {
             if setter.is_over() {
                 break;
             }
-            setter.block(block);
+            setter.block(block, blocks.get(number + 1));
         }
         setter.layout
     }
@@ -168,14 +168,17 @@ const BETWEEN: f32 = 6.0;
 const PADDING: f32 = 5.0;
 
 impl Setter<'_> {
-    fn block(&mut self, block: &Block) {
+    fn block(&mut self, block: &Block, next: Option<&Block>) {
         match block {
             Block::Title(text) => self.heading(1, text, TITLE, 0.0),
             Block::Note(text) => self.paragraph(text, NOTE, 0.0, 16.0),
             Block::Lead(text) => self.lead(text),
             Block::Section(text) => self.heading(2, text, SECTION, 22.0),
             Block::Subsection(text) => self.heading(3, text, SUBSECTION, 8.0),
-            Block::Paragraph(text) => self.paragraph(text, BODY, 0.0, 8.0),
+            Block::Paragraph(text) => {
+                self.introduce(text, next);
+                self.paragraph(text, BODY, 0.0, 8.0);
+            }
             Block::List(items) => self.list(items),
             Block::Table(table) => self.table(table),
         }
@@ -296,13 +299,22 @@ impl Setter<'_> {
         }
     }
 
+    /// Keeps a sentence that introduces a table or a list with its beginning.
+    fn introduce(&mut self, text: &str, next: Option<&Block>) {
+        if !text.ends_with(':') {
+            return;
+        }
+        let follows = match next {
+            Some(Block::Table(table)) => short(table),
+            _ => 2.0 * BODY.leading,
+        };
+        let lines = self.broken(text, BODY, WIDTH, None).height();
+        self.need(lines.min(LOWEST / 2.0) + 8.0 + follows);
+    }
+
     fn paragraph(&mut self, text: &str, style: Style, x: f32, below: f32) {
         let node = self.node(Role::Paragraph, None);
         let broken = self.broken(text, style, WIDTH - x, Some(node));
-        if text.ends_with(':') {
-            // It introduces what follows.
-            self.need(broken.height().min(LOWEST / 2.0) + below + 2.0 * BODY.leading);
-        }
         self.flow(&broken, SIDE + x);
         self.y += below;
     }
@@ -343,12 +355,7 @@ impl Setter<'_> {
         let body = self.node(Role::TableBody, Some(node));
         self.need(match &head {
             Some(head) => tallest(head) + 2.0 * PADDING + 3.0 * BODY.leading,
-            // A table without a header is short, and stays together if its rows have two lines each.
-            None => table
-                .rows
-                .iter()
-                .map(|_| 2.0 * (BODY.leading + PADDING))
-                .sum(),
+            None => short(table),
         });
         self.head(table, head.as_deref());
         let repeated = |broken: Broken| Broken {
@@ -416,7 +423,7 @@ impl Setter<'_> {
     fn row(&mut self, table: &Table, cells: &[Vec<Broken>], head: Option<&[Vec<Broken>]>) {
         let height = tallest(cells) + 2.0 * PADDING;
         // A row that is not unusually tall is kept together.
-        if self.y + height > LOWEST && height < LOWEST / 3.0 {
+        if self.y + height > LOWEST && height < LOWEST / 2.0 {
             self.turn();
             self.head(table, head);
         }
@@ -471,6 +478,12 @@ impl Setter<'_> {
 )]
 fn room(y: f32, style: Style) -> usize {
     ((LOWEST - y).max(0.0) / style.leading + 0.01) as usize
+}
+
+/// The height of a table without a header, whose rows have two lines at most as a rule.
+fn short(table: &Table) -> f32 {
+    let row = 2.0 * (BODY.leading + PADDING);
+    table.rows.iter().map(|_| row).sum()
 }
 
 fn tallest(cells: &[Vec<Broken>]) -> f32 {
