@@ -16,8 +16,6 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{VERIFIER, fingerprint};
 
-mod words;
-
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/style.css");
 const SCRIPT: &str = include_str!("page/page.js");
@@ -55,7 +53,7 @@ pub fn page(packet: &str, vkey: &str) -> Result<String, String> {
         "origin" => escape(key.name()),
         "fingerprint" => fingerprint(&key),
         "booking" => shown.0.booking.booking_id.to_string(),
-        "made" => words::moment(&shown.0.created_at.to_string()),
+        "made" => escape(shown.0.made_in_words()),
         "talent" => escape(&shown.0.booking.talent.name),
         "organizer" => escape(&shown.0.booking.organizer.name),
         "headline" => shown.sentence(&shown.0.summary.headline),
@@ -113,10 +111,6 @@ impl Shown {
                 escape(id)
             )
         };
-        let value = match booking.value() {
-            Some(value) => value.to_string(),
-            None => format!("{} {}", booking.currency, booking.booking_value),
-        };
         let mut html = String::new();
         let mut fact = |name: &str, value: &str| {
             let _ = writeln!(html, "<dt>{name}</dt><dd>{value}</dd>");
@@ -134,25 +128,12 @@ impl Shown {
             "Event",
             &format!("<bdi>{}</bdi>", escape(&booking.event_type)),
         );
-        fact("Event starts", &escape(&self.starts()));
-        fact("Value", &escape(&value));
+        fact("Event starts", &escape(&self.0.event_in_words()));
+        fact("Value", &escape(&self.0.value_in_words()));
         fact("Status", &escape(self.0.booking.status.word()));
         fact("Booking", &format!("<code>{}</code>", booking.booking_id));
-        fact(
-            "Packet made",
-            &escape(&words::moment(&self.0.created_at.to_string())),
-        );
+        fact("Packet made", &escape(self.0.made_in_words()));
         html
-    }
-
-    /// The event's start as it was given, with the zone that it is read in, and in UTC.
-    fn starts(&self) -> String {
-        let utc = words::moment(&self.0.booking.event_date.to_string());
-        let local = words::moment(&self.0.terms.date.to_string());
-        match local == utc {
-            true => utc,
-            false => format!("{local}, {} ({utc})", self.0.terms.zone),
-        }
     }
 
     fn story(&self) -> String {

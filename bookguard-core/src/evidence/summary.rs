@@ -126,6 +126,15 @@ impl Packet {
         WallClock::new(self.terms.zone, &self.summary.offsets).time(self.booking.event_date)
     }
 
+    /// When the packet was made, in the words of the summary.
+    #[must_use]
+    pub fn made_in_words(&self) -> &str {
+        self.summary
+            .timeline
+            .last()
+            .map_or("", |moment| &moment.when)
+    }
+
     /// What the booking is worth, in the words of the summary.
     #[must_use]
     pub fn value_in_words(&self) -> String {
