@@ -149,23 +149,24 @@ mod tests {
     }
 
     /// What help calls the values of these flags, of one command or of all; every other value is called as its flag is.
-    const VALUES: [(&str, &str); 28] = [
+    const VALUES: [(&str, &str); 30] = [
         (
             "ADDRESS",
             "forward-to public-url security-contact security-encryption security-policy url",
         ),
         ("ADDRESS:PORT", "listen"),
         ("AMOUNT", "agreed-refund amount-paid refund value"),
+        ("BOOKING_ID|PACKET|-", "of"),
         ("BOOL", "library-policies webhook-allow-http"),
         ("DATABASE", "db from to"),
         ("DAYS", "older-than"),
         (
             "FILE",
-            "api-key-file config guard-file ledger-key policy secret-file",
+            "api-key-file config font guard-file ledger-key out policy secret-file",
         ),
         ("FILE|-", "body json"),
         ("FOLDER", "save"),
-        ("FORM", "output"),
+        ("FORM", "export:for output"),
         ("HEADER", "proxy-header"),
         ("ID", "webhook-id"),
         ("KEY", "idempotency-key no-default-policy"),
@@ -187,6 +188,7 @@ mod tests {
         ("SUBNET", "trusted-proxy webhook-allow-subnet"),
         ("TAGS", "security-languages"),
         ("TYPE", "event_type"),
+        ("URL|DIR", "verify:log"),
         ("VKEY|@FILE", "key"),
         ("http://HOST:PORT", "webhook-proxy"),
     ];

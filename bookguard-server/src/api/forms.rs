@@ -69,8 +69,7 @@ pub(super) fn chosen(
     headers: &HeaderMap,
     query: &mut Vec<(String, String)>,
 ) -> Result<Option<&'static AnswerForm>, Refusal> {
-    // What a packet comes to in a dispute has no form for people.
-    if forms.is_empty() || query.iter().any(|(name, _)| name == "for") {
+    if forms.is_empty() {
         choose(headers, &[JSON])?;
         return Ok(None);
     }
