@@ -311,6 +311,7 @@ mod tests {
             "evidence verify packet.json --key @log.vkey",
             "evidence page bkg_1",
             "evidence page packet.json --key @log.vkey --out page.html",
+            "evidence pdf packet.json --key @log.vkey --form archive --font f.ttf --out packet.pdf",
             "ledger verify",
             "ledger verify --backup",
             "ledger accept-rollback --yes --guard-file f.seen",

@@ -9,16 +9,12 @@ use std::sync::LazyLock;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bookguard_core::evidence::FrozenTerms;
+use bookguard_core::evidence::{DOES_NOT_PROVE, PROVES, Packet};
 use bookguard_core::ledger::VerifierKey;
-use bookguard_core::model::{Booking, Timestamp};
 use bookguard_core::policy::TermsDisclosure;
-use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
 use crate::{VERIFIER, fingerprint};
-
-mod words;
 
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/style.css");
@@ -40,8 +36,9 @@ pub static POLICY: LazyLock<String> = LazyLock::new(|| {
 /// # Errors
 /// A sentence, if this is not a packet or not a key. Whether the packet is genuine is not checked here.
 pub fn page(packet: &str, vkey: &str) -> Result<String, String> {
-    let shown: Shown =
+    let read: Packet =
         serde_json::from_str(packet).map_err(|e| format!("The packet cannot be read: {e}."))?;
+    let shown = Shown(read);
     let key: VerifierKey = vkey
         .trim()
         .parse()
@@ -55,58 +52,32 @@ pub fn page(packet: &str, vkey: &str) -> Result<String, String> {
         "vkey" => escape(&key.to_string()),
         "origin" => escape(key.name()),
         "fingerprint" => fingerprint(&key),
-        "booking" => shown.booking.booking_id.to_string(),
-        "made" => words::moment(&shown.created_at.to_string()),
-        "talent" => escape(&shown.booking.talent.name),
-        "organizer" => escape(&shown.booking.organizer.name),
-        "headline" => shown.sentence(&shown.summary.headline),
+        "booking" => shown.0.booking.booking_id.to_string(),
+        "made" => escape(shown.0.made_in_words()),
+        "talent" => escape(&shown.0.booking.talent.name),
+        "organizer" => escape(&shown.0.booking.organizer.name),
+        "headline" => shown.sentence(&shown.0.summary.headline),
         "facts" => shown.facts(),
         "story" => shown.story(),
         "terms" => shown.terms_in_words(),
         "timeline" => shown.timeline(),
-        "proves" => items(words::PROVES),
-        "limits" => items(words::DOES_NOT_PROVE),
+        "proves" => items(PROVES),
+        "limits" => items(DOES_NOT_PROVE),
         _ => String::new(),
     }))
 }
 
-/// What the page shows of a packet in words.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Shown {
-    created_at: Timestamp,
-    partner_name: String,
-    booking: Booking,
-    terms: FrozenTerms,
-    terms_disclosures: Vec<TermsDisclosure>,
-    summary: Summary,
-}
-
-#[derive(Deserialize)]
-struct Summary {
-    headline: String,
-    #[serde(default)]
-    story: Vec<String>,
-    timeline: Vec<Moment>,
-}
-
-#[derive(Deserialize)]
-struct Moment {
-    at: Timestamp,
-    #[serde(default)]
-    when: String,
-    entry: Option<u64>,
-    text: String,
-}
+/// A packet, as the page shows it.
+struct Shown(Packet);
 
 impl Shown {
     /// A sentence of the packet, with each party's name isolated from the writing direction around it.
     fn sentence(&self, text: &str) -> String {
-        let booking = &self.booking;
+        let booking = &self.0.booking;
         let mut names = [
             &booking.talent.name,
             &booking.organizer.name,
-            &self.partner_name,
+            &self.0.partner_name,
         ]
         .map(String::as_str)
         .to_vec();
@@ -132,7 +103,7 @@ impl Shown {
     }
 
     fn facts(&self) -> String {
-        let booking = &self.booking;
+        let booking = &self.0.booking;
         let party = |id: &str, name: &str| {
             format!(
                 "<bdi>{}</bdi> <span class=\"soft\">(<bdi>{}</bdi>)</span>",
@@ -140,17 +111,13 @@ impl Shown {
                 escape(id)
             )
         };
-        let value = match booking.value() {
-            Some(value) => value.to_string(),
-            None => format!("{} {}", booking.currency, booking.booking_value),
-        };
         let mut html = String::new();
         let mut fact = |name: &str, value: &str| {
             let _ = writeln!(html, "<dt>{name}</dt><dd>{value}</dd>");
         };
         fact(
             "Platform",
-            &format!("<bdi>{}</bdi>", escape(&self.partner_name)),
+            &format!("<bdi>{}</bdi>", escape(&self.0.partner_name)),
         );
         fact(
             "Organizer",
@@ -161,29 +128,16 @@ impl Shown {
             "Event",
             &format!("<bdi>{}</bdi>", escape(&booking.event_type)),
         );
-        fact("Event starts", &escape(&self.starts()));
-        fact("Value", &escape(&value));
-        fact("Status", &escape(self.booking.status.word()));
+        fact("Event starts", &escape(&self.0.event_in_words()));
+        fact("Value", &escape(&self.0.value_in_words()));
+        fact("Status", &escape(self.0.booking.status.word()));
         fact("Booking", &format!("<code>{}</code>", booking.booking_id));
-        fact(
-            "Packet made",
-            &escape(&words::moment(&self.created_at.to_string())),
-        );
+        fact("Packet made", &escape(self.0.made_in_words()));
         html
     }
 
-    /// The event's start as it was given, with the zone that it is read in, and in UTC.
-    fn starts(&self) -> String {
-        let utc = words::moment(&self.booking.event_date.to_string());
-        let local = words::moment(&self.terms.date.to_string());
-        match local == utc {
-            true => utc,
-            false => format!("{local}, {} ({utc})", self.terms.zone),
-        }
-    }
-
     fn story(&self) -> String {
-        let paragraphs = self.summary.story.iter().enumerate().map(|(at, text)| {
+        let paragraphs = self.0.summary.story.iter().enumerate().map(|(at, text)| {
             format!(
                 "<p data-from=\"/summary/story/{at}\">{}</p>\n",
                 self.sentence(text)
@@ -193,7 +147,7 @@ impl Shown {
     }
 
     fn terms_in_words(&self) -> String {
-        let mut told = self.terms_disclosures.iter().enumerate().rev();
+        let mut told = self.0.terms_disclosures.iter().enumerate().rev();
         let mut html = told
             .next()
             .map_or_else(String::new, |(at, told)| self.terms_text(at, told));
@@ -227,7 +181,7 @@ impl Shown {
     }
 
     fn timeline(&self) -> String {
-        let items = self.summary.timeline.iter().enumerate().map(|(at, moment)| {
+        let items = self.0.summary.timeline.iter().enumerate().map(|(at, moment)| {
             let source = match moment.entry {
                 Some(entry) => format!("Ledger entry {entry}"),
                 None => "The service’s statement".to_owned(),

@@ -45,7 +45,7 @@ use call::CallFn;
 pub(crate) use describe::INTERFACE_VERSION;
 use describe::document;
 use endpoint::OperationEndpoint;
-use forms::{Form, PACKET_FORMS};
+use forms::{AnswerForm, PACKET_FORMS};
 
 /// Every operation offered over HTTP, in the order of the document.
 pub(crate) fn table() -> Vec<OperationEntry> {
@@ -144,7 +144,7 @@ pub(crate) struct OperationEntry {
     /// Whether the answer has a Location header.
     located: bool,
     /// The forms of its answer besides JSON.
-    forms: &'static [Form],
+    forms: &'static [AnswerForm],
     output: Schema,
     /// Calls the operation.
     pub(crate) call: CallFn,
@@ -208,7 +208,7 @@ impl OperationEntry {
         self
     }
 
-    fn also_as(mut self, forms: &'static [Form]) -> Self {
+    fn also_as(mut self, forms: &'static [AnswerForm]) -> Self {
         self.forms = forms;
         self
     }

@@ -629,7 +629,7 @@
     members(packet, PACKET, "The packet");
     time(packet.createdAt, "The packet's time");
     members(packet.log, "origin vkey", "The packet's log");
-    members(packet.summary, "version? headline story? timeline offsets?", "The summary");
+    members(packet.summary, "version headline story timeline offsets", "The summary");
     const lists = { entries: "leaf body salt disclosures proof", termsDisclosures: "disclosureHash version text",
       deliveries: "eventId type endpointId url status attempts recorded history", acceptances: null, formerTerms: null };
     for (const [name, names] of Object.entries(lists)) {

@@ -2,7 +2,7 @@
 //!
 //! The demo works as a partner would: over HTTP, with a receiver that checks signatures, and with a packet that is verified
 //! after the server has stopped. Invariant: every printed claim was checked. A claim that fails ends the demo with its exit
-//! code. The temporary directory is removed in any case.
+//! code. The temporary database is removed in any case; the evidence stays, for a person to open.
 
 mod receiver;
 
@@ -23,6 +23,7 @@ use bookguard_core::model::{Amount, BookingId, DeliveryStatus, EventType};
 use bookguard_core::operation::Operation;
 use bookguard_core::policy::{Evaluation, Reason};
 use bookguard_core::webhook::Secret;
+use bookguard_render::{Fonts, PdfForm, page};
 use bookguard_server::Server;
 use bookguard_server::config::Config;
 use bookguard_server::courier::address::AddressRules;
@@ -64,7 +65,7 @@ async fn run(style: Style) -> Result<(), Failure> {
     drop(scratch);
     done?;
     print(&format!(
-        "\nEvery step succeeded, in {:.1} s; the temporary database is gone.\n\n{}",
+        "\nEvery step succeeded, in {:.1} s; the temporary database is gone, the evidence is kept.\n\n{}",
         begun.elapsed().as_secs_f64(),
         go_on()
     ))
@@ -116,7 +117,8 @@ async fn steps(style: Style, folder: &Path) -> Result<(), Failure> {
         "Server stopped: only the packet and the log's public key remain",
         "",
     )?;
-    verify_offline(&packet, &key, &mut step)
+    verify_offline(&packet, &key, &mut step)?;
+    write_documents(&packet, &key, &mut step)
 }
 
 async fn start(folder: &Path) -> Result<Server, Failure> {
@@ -376,6 +378,34 @@ fn verify_offline(packet: &[u8], key: &str, step: &mut Steps) -> Result<(), Fail
         report.checks.len()
     );
     step.done(&what, &lines(&failed, false, step.style))
+}
+
+/// Writes the packet, its key, the page and the PDF to a directory that stays.
+fn write_documents(packet: &[u8], key: &str, step: &mut Steps) -> Result<(), Failure> {
+    let fault = |e: &dyn std::fmt::Display| {
+        Failure::Unexpected(format!("the evidence cannot be written: {e}"))
+    };
+    let text = std::str::from_utf8(packet).map_err(|e| fault(&e))?;
+    let page = page::page(text, key).map_err(|e| fault(&e))?;
+    let pdf = bookguard_render::pdf(text, key, PdfForm::Bank, &Fonts::default());
+    let pdf = pdf.map_err(|e| fault(&e))?;
+    let folder = scratch()?.keep();
+    let mut written = String::new();
+    for (name, bytes, what) in [
+        (
+            "evidence.html",
+            page.as_bytes(),
+            "a page that checks itself in any browser, offline",
+        ),
+        ("evidence.pdf", &pdf, "what a card bank reads"),
+        ("packet.json", packet, "the packet"),
+        ("ledger.vkey", key.as_bytes(), "the log's public key"),
+    ] {
+        let path = folder.join(name);
+        std::fs::write(&path, bytes).map_err(|e| fault(&e))?;
+        written += &format!("{}  {what}\n", path.display());
+    }
+    step.done("Evidence written for people", &written)
 }
 
 /// The packet with the first digit of its booking's value changed: where, from what, to what.

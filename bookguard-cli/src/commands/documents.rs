@@ -1,4 +1,4 @@
-//! `evidence page`: a packet as a document for people, offline from a file, or fetched first by the booking's id.
+//! `evidence page` and `evidence pdf`: a packet as a document for people, offline from a file, or fetched first by the booking's id.
 //!
 //! `bookguard-render` makes it. A packet that does not verify is not rendered, and a document is written whole or not at all.
 
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use bookguard_core::evidence;
 use bookguard_core::features::evidence::GetEvidence;
 use bookguard_core::model::BookingId;
-use bookguard_render::page;
-use clap::Args;
+use bookguard_render::{Fonts, PdfForm, page};
+use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::declare::{Call, CliCommand, alone};
@@ -31,6 +31,53 @@ struct DocumentArgs {
     /// The file to write, replacing what is there [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct PdfArgs {
+    #[command(flatten)]
+    document: DocumentArgs,
+    /// What the PDF is for
+    #[arg(long, value_enum, default_value = "bank")]
+    form: PdfFormArg,
+    /// A font for characters that the shipped ones lack: TrueType, embeddable; may be repeated
+    #[arg(long, value_name = "FILE")]
+    font: Vec<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum PdfFormArg {
+    /// For a card bank: at most ten pages, nothing attached
+    Bank,
+    /// To keep: PDF/A, complete, with the packet attached
+    Archive,
+}
+
+pub(super) fn pdf_command() -> CliCommand {
+    let about = "Make a PDF of a packet: for a card bank, or to keep";
+    alone("pdf", about, |call| {
+        Box::pin(async move {
+            let PdfArgs {
+                document,
+                form,
+                font,
+            } = call.args::<PdfArgs>()?;
+            let form = match form {
+                PdfFormArg::Bank => PdfForm::Bank,
+                PdfFormArg::Archive => PdfForm::Archive,
+            };
+            let usage = |e: bookguard_render::RenderError| Failure::Usage(e.to_string());
+            let mut fonts = Fonts::default();
+            for file in &font {
+                let bytes = files::bytes(file, DOCUMENT_BYTES)?;
+                fonts = fonts.with(bytes).map_err(usage)?;
+            }
+            let (packet, key) = source(call, &document).await?;
+            let pdf = bookguard_render::pdf(&packet, &key, form, &fonts).map_err(usage)?;
+            deliver(call, &document, &pdf)
+        })
+    })
+    .with::<PdfArgs>()
 }
 
 pub(super) fn page_command() -> CliCommand {

@@ -27,6 +27,7 @@ pub(super) fn commands() -> Declared {
             verify::packet_command().into(),
             verify::contradict_command().into(),
             documents::page_command().into(),
+            documents::pdf_command().into(),
         ],
     )
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::facts::{Fact, Logged};
 use super::frozen::FrozenTerms;
-use super::packet::PacketDelivery;
+use super::packet::{Packet, PacketDelivery};
 use crate::model::{Booking, Timestamp};
 use crate::policy::{Evaluation, Policy, Resolution};
 
@@ -117,6 +117,35 @@ pub fn summarize(material: &SummaryInput<'_>) -> Summary {
         timeline,
         offsets: writer.clock.used,
     }
+}
+
+impl Packet {
+    /// When the event starts, in the words of the summary.
+    #[must_use]
+    pub fn event_in_words(&self) -> String {
+        WallClock::new(self.terms.zone, &self.summary.offsets).time(self.booking.event_date)
+    }
+
+    /// When the packet was made, in the words of the summary.
+    #[must_use]
+    pub fn made_in_words(&self) -> &str {
+        self.summary
+            .timeline
+            .last()
+            .map_or("", |moment| &moment.when)
+    }
+
+    /// What the booking is worth, in the words of the summary.
+    #[must_use]
+    pub fn value_in_words(&self) -> String {
+        value(&self.booking)
+    }
+}
+
+/// A booking's value.
+fn value(booking: &Booking) -> String {
+    let value = booking.value().map(wall_clock::money);
+    value.unwrap_or_else(|| format!("{} {}", booking.currency, booking.booking_value))
 }
 
 /// Writes the sentences of one packet.

@@ -2,8 +2,6 @@
 
 use bookguard_core::evidence::{DOES_NOT_PROVE, Moment, PROVES, Packet};
 use bookguard_core::ledger::VerifierKey;
-use bookguard_core::model::Timestamp;
-use bookguard_core::policy::Zone;
 
 use super::PdfForm;
 use crate::fingerprint::fingerprint;
@@ -124,17 +122,13 @@ impl Told {
 
     fn opening(&self) -> Vec<Block> {
         let booking = &self.packet.booking;
-        let value = match booking.value() {
-            Some(value) => value.to_string(),
-            None => format!("{} {}", booking.currency, booking.booking_value),
-        };
         let facts = [
             ("Platform", self.packet.partner_name.clone()),
             ("Talent", booking.talent.name.clone()),
             ("Organizer", booking.organizer.name.clone()),
             ("Event", booking.event_type.clone()),
-            ("Starts", self.starts()),
-            ("Value", value),
+            ("Starts", self.packet.event_in_words()),
+            ("Value", self.packet.value_in_words()),
         ];
         let row = |(label, value): (&str, String)| {
             vec![Cell::aside(label), Cell::of(cut(&value, LONGEST))]
@@ -142,9 +136,9 @@ impl Told {
         vec![
             Block::Title("Evidence of a booking".to_owned()),
             Block::Note(format!(
-                "Booking {} · issued {}",
+                "Booking {} · made on {}",
                 booking.booking_id,
-                utc(self.packet.created_at)
+                self.packet.made_in_words()
             )),
             Block::Lead(cut(&self.packet.summary.headline, LONGEST)),
             Block::Table(Table {
@@ -153,27 +147,6 @@ impl Told {
                 rows: facts.into_iter().map(row).collect(),
             }),
         ]
-    }
-
-    /// When the event starts, on the wall clock of the terms.
-    fn starts(&self) -> String {
-        let at = self.packet.booking.event_date;
-        let terms = &self.packet.terms;
-        let ahead = match terms.zone {
-            Zone::Fixed(offset) => offset.local_minus_utc(),
-            Zone::Named(_) => {
-                let known = terms
-                    .offsets
-                    .get(terms.schedule.len())
-                    .or(terms.offsets.last());
-                known.copied().unwrap_or_default()
-            }
-        };
-        let local = at.plus_ms(i64::from(ahead) * 1_000);
-        match ahead {
-            0 => utc(at),
-            _ => format!("{} in {} ({})", worded(local), terms.zone, utc(at)),
-        }
     }
 
     /// The texts of the terms, line by line, blank lines left out.
@@ -310,14 +283,4 @@ fn cut(text: &str, chars: usize) -> String {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
-}
-
-fn utc(at: Timestamp) -> String {
-    format!("{} UTC", worded(at))
-}
-
-/// A date and a time of day; the seconds only if there are any.
-fn worded(at: Timestamp) -> String {
-    let text = at.to_utc().format("%-d %B %Y, %H:%M:%S").to_string();
-    text.strip_suffix(":00").map_or(text.clone(), str::to_owned)
 }

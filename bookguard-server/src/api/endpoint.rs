@@ -17,7 +17,7 @@ use poem::{Endpoint, Request, Response};
 use sha2::{Digest as _, Sha256};
 
 use super::call::{CallFn, Caller};
-use super::forms::{Form, chosen};
+use super::forms::{AnswerForm, chosen};
 use crate::app::{Admitted, App, NotAdmitted, RequestCost};
 use crate::incoming;
 use crate::payer::Payer;
@@ -33,7 +33,7 @@ pub(crate) struct OperationEndpoint {
     /// Whether answers carry an ETag.
     pub(super) tagged: bool,
     /// The forms of its answer besides JSON.
-    pub(super) forms: &'static [Form],
+    pub(super) forms: &'static [AnswerForm],
     /// Whether to try the operation without the store first.
     pub(super) from_memory: bool,
     pub(super) call: CallFn,
@@ -42,8 +42,9 @@ pub(crate) struct OperationEndpoint {
 impl OperationEndpoint {
     async fn answer(&self, session: Session, request: &mut Request) -> Result<Response, Refusal> {
         let cost = self.app.cost(Payer::of(&session.authority));
-        let form = chosen(self.forms, request.headers())?;
-        let input = self.input(request, form).await?;
+        let mut query = incoming::query(request.uri().query())?;
+        let form = chosen(self.forms, request.headers(), &mut query)?;
+        let input = self.input(request, query, form).await?;
         let headers = request.headers();
         let caller = Caller {
             app: &self.app,
@@ -58,6 +59,9 @@ impl OperationEndpoint {
         let tagged = self.tagged.then_some(headers);
         let mut response = respond(self.route.status, finished, tagged);
         if let Some(form) = form {
+            let booking_id = incoming::parameters(&self.route, request);
+            let booking_id = booking_id.first().map_or("", String::as_str);
+            response.headers_mut().extend((form.headers)(booking_id));
             response = self.render(form, &cost, response).await?;
         }
         if !self.forms.is_empty() {
@@ -70,11 +74,10 @@ impl OperationEndpoint {
     /// Makes an answer's form, which may take long, unless the client has it already.
     async fn render(
         &self,
-        form: &'static Form,
+        form: &'static AnswerForm,
         cost: &Arc<RequestCost>,
         mut response: Response,
     ) -> Result<Response, Refusal> {
-        response.headers_mut().extend((form.headers)());
         if response.status() == StatusCode::NOT_MODIFIED {
             return Ok(response);
         }
@@ -91,12 +94,13 @@ impl OperationEndpoint {
     async fn input(
         &self,
         request: &mut Request,
-        form: Option<&Form>,
+        query: Vec<(String, String)>,
+        form: Option<&AnswerForm>,
     ) -> Result<operation::Request, Refusal> {
         let body = incoming::body(request, limits::BODY_BYTES).await?;
         Ok(operation::Request {
             path: incoming::parameters(&self.route, request),
-            query: incoming::query(request.uri().query())?,
+            query,
             body,
             idempotency_key: incoming::idempotency_key(request.headers()),
             known_tags: match self.tagged {
@@ -203,7 +207,7 @@ fn known_tags(headers: &HeaderMap) -> Vec<String> {
 }
 
 /// Of the tags a client knows, those of this form, as the operation knows them.
-fn tags_of(form: Option<&Form>, tags: Vec<String>) -> Vec<String> {
+fn tags_of(form: Option<&AnswerForm>, tags: Vec<String>) -> Vec<String> {
     let Some(form) = form else {
         return tags;
     };

@@ -1,66 +1,134 @@
-//! The forms of an answer besides JSON, made of its JSON: of a packet, the page that people read.
+//! The forms of an answer besides JSON, made of its JSON: of a packet, the page and the two PDFs that people read.
 //!
-//! A form is chosen by the `Accept` header. Invariant: JSON is what a client gets that does not prefer another form.
+//! A form is chosen by the `Accept` header, and one of two PDFs by the query's `form`. Invariant: JSON is what a client gets that does not prefer another form.
 
 use bookguard_core::error::Error;
 use bookguard_core::evidence::Packet;
-use bookguard_render::page;
+use bookguard_render::{Fonts, PdfForm, page};
 use poem::http::header::{
-    CONTENT_SECURITY_POLICY, HeaderMap, HeaderName, HeaderValue, REFERRER_POLICY,
-    X_CONTENT_TYPE_OPTIONS,
+    CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HeaderMap, HeaderName, HeaderValue,
+    REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 
 use crate::incoming::choose;
 use crate::refusal::Refusal;
 
 const JSON: &str = "application/json";
+const PDF: &str = "application/pdf";
+
+/// The query's parameter that chooses one of several forms of a media type, and its words. The first is the default.
+pub(crate) const PARAMETER: &str = "form";
+pub(crate) const WORDS: [&str; 2] = ["bank", "archive"];
 
 /// A form of an answer.
-pub(crate) struct Form {
+pub(crate) struct AnswerForm {
     /// Its media type.
     pub(crate) media_type: &'static str,
+    /// The word that chooses it, if there are several of its media type.
+    word: Option<&'static str>,
     /// What an entity tag ends with, so that no two forms have the same one.
-    pub(crate) mark: &'static str,
+    pub(super) mark: &'static str,
     /// Makes it of the answer's JSON.
-    pub(crate) make: fn(&[u8]) -> Result<Vec<u8>, Error>,
-    /// The headers that it needs.
-    pub(crate) headers: fn() -> Vec<(HeaderName, HeaderValue)>,
+    pub(super) make: fn(&[u8]) -> Result<Vec<u8>, Error>,
+    /// The headers that it needs, given the booking's id.
+    pub(super) headers: fn(&str) -> Vec<(HeaderName, HeaderValue)>,
 }
 
 /// The forms of a packet.
-pub(super) static PACKET_FORMS: [Form; 1] = [Form {
-    media_type: "text/html",
-    mark: "-html",
-    make: make_page,
-    headers: page_headers,
-}];
+pub(super) static PACKET_FORMS: [AnswerForm; 3] = [
+    AnswerForm {
+        media_type: "text/html",
+        word: None,
+        mark: "-html",
+        make: make_page,
+        headers: page_headers,
+    },
+    AnswerForm {
+        media_type: PDF,
+        word: Some(WORDS[0]),
+        mark: "-bank",
+        make: |packet| make_pdf(packet, PdfForm::Bank),
+        headers: pdf_headers,
+    },
+    AnswerForm {
+        media_type: PDF,
+        word: Some(WORDS[1]),
+        mark: "-archive",
+        make: |packet| make_pdf(packet, PdfForm::Archive),
+        headers: pdf_headers,
+    },
+];
 
-/// The form that the client prefers; `None` stands for JSON.
+/// The form that the client prefers; `None` stands for JSON. Takes the word that chooses it out of the query, which the
+/// operation does not know.
 ///
 /// # Errors
-/// 406 if it accepts none of them.
+/// 406 if it accepts none of them, 400 for a word that chooses none.
 pub(super) fn chosen(
-    forms: &'static [Form],
+    forms: &'static [AnswerForm],
     headers: &HeaderMap,
-) -> Result<Option<&'static Form>, Refusal> {
-    let types: Vec<&str> = [JSON]
-        .into_iter()
-        .chain(forms.iter().map(|form| form.media_type))
-        .collect();
+    query: &mut Vec<(String, String)>,
+) -> Result<Option<&'static AnswerForm>, Refusal> {
+    // What a packet comes to in a dispute has no form for people.
+    if forms.is_empty() || query.iter().any(|(name, _)| name == "for") {
+        choose(headers, &[JSON])?;
+        return Ok(None);
+    }
+    let asked = query.iter().position(|(name, _)| name == PARAMETER);
+    let asked = asked.map_or_else(|| WORDS[0].to_owned(), |place| query.remove(place).1);
+    if !WORDS.contains(&asked.as_str()) {
+        let words = WORDS.join(" or ");
+        let (message, fix) = ("is not an allowed value", format!("Send {words}."));
+        let pointer = format!("?{PARAMETER}");
+        return Err(Error::fault(pointer, "not_allowed", message, fix).into());
+    }
+    let fits = |form: &&AnswerForm| form.word.is_none_or(|word| word == asked);
+    let forms: Vec<&'static AnswerForm> = forms.iter().filter(fits).collect();
+    let types = forms.iter().map(|form| form.media_type);
+    let types: Vec<&str> = [JSON].into_iter().chain(types).collect();
     let place = choose(headers, &types)?;
-    Ok(place.checked_sub(1).and_then(|place| forms.get(place)))
+    Ok(place.checked_sub(1).map(|place| forms[place]))
 }
 
-fn make_page(packet: &[u8]) -> Result<Vec<u8>, Error> {
-    let fault = |e: &dyn std::fmt::Display| Error::internal(format!("a page cannot be made: {e}"));
-    let text = std::str::from_utf8(packet).map_err(|e| fault(&e))?;
-    // The service made the packet, so the key that it names is the service's own.
-    let read: Packet = serde_json::from_str(text).map_err(|e| fault(&e))?;
-    let page = page::page(text, &read.log.vkey).map_err(|e| fault(&e))?;
+/// The text of a packet and the key that it verifies under. The service made the packet, so the key is its own.
+fn packet(json: &[u8]) -> Result<(&str, String), Error> {
+    let text = std::str::from_utf8(json).map_err(|e| fault(&e))?;
+    let packet: Packet = serde_json::from_str(text).map_err(|e| fault(&e))?;
+    Ok((text, packet.log.vkey))
+}
+
+fn fault(why: &dyn std::fmt::Display) -> Error {
+    Error::internal(format!("a document cannot be made of a packet: {why}"))
+}
+
+fn make_page(json: &[u8]) -> Result<Vec<u8>, Error> {
+    let (text, vkey) = packet(json)?;
+    let page = page::page(text, &vkey).map_err(|e| fault(&e))?;
     Ok(page.into_bytes())
 }
 
-fn page_headers() -> Vec<(HeaderName, HeaderValue)> {
+fn make_pdf(json: &[u8], form: PdfForm) -> Result<Vec<u8>, Error> {
+    let (text, vkey) = packet(json)?;
+    bookguard_render::pdf(text, &vkey, form, &Fonts::default()).map_err(|e| fault(&e))
+}
+
+/// The name of the file holds the end of the booking's id. Some banks take only names of at most 16 letters and digits.
+fn pdf_headers(booking_id: &str) -> Vec<(HeaderName, HeaderValue)> {
+    let letters = booking_id.chars().filter(char::is_ascii_alphanumeric);
+    let letters: Vec<char> = letters.collect();
+    let end: String = letters[letters.len().saturating_sub(13)..].iter().collect();
+    let name = HeaderValue::try_from(format!("attachment; filename=\"bkg{end}.pdf\""));
+    vec![
+        (
+            CONTENT_DISPOSITION,
+            name.expect("letters and digits are visible ASCII"),
+        ),
+        (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+        (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    ]
+}
+
+fn page_headers(_: &str) -> Vec<(HeaderName, HeaderValue)> {
     // What a policy in the page itself cannot say is added.
     let policy = format!("{}; frame-ancestors 'none'", *page::POLICY);
     let policy =

@@ -85,6 +85,20 @@ async function formsOf(id) {
     assert.equal(again.status, status, `${accept} ${tag}`);
     assert.equal((await again.text()) === "", status === 304);
   }
+  const printed = new Map();
+  for (const form of ["", "?form=bank", "?form=archive"]) {
+    const pdf = await fetch(`${BASE}/v1/bookings/${id}/evidence${form}`, { headers: { "x-api-key": KEY, accept: "application/pdf" } });
+    assert.equal(pdf.headers.get("content-type"), "application/pdf", form);
+    assert.match(pdf.headers.get("content-disposition"), /^attachment; filename="[a-z0-9]{1,16}\.pdf"$/);
+    const bytes = Buffer.from(await pdf.arrayBuffer());
+    assert.equal(bytes.subarray(0, 5).toString(), "%PDF-", form);
+    printed.set(pdf.headers.get("etag"), bytes.length);
+  }
+  assert.equal(printed.size, 2, "without a form it is the bank's");
+  for (const accept of ["application/pdf", "text/html", "*/*"]) {
+    const other = await fetch(`${BASE}/v1/bookings/${id}/evidence?form=poem`, { headers: { "x-api-key": KEY, accept } });
+    assert.equal(other.status, 400, accept);
+  }
   const policy = page.headers.get("content-security-policy");
   assert.match(policy, /^default-src 'none'; script-src 'sha256-.+frame-ancestors 'none'$/);
   assert.equal(page.headers.get("x-content-type-options"), "nosniff");
@@ -311,12 +325,29 @@ async function command(text, vkey, html) {
   assert.equal((await readdir(WORK)).includes("none.html"), false);
 }
 
+// The published vectors; those marked so can be noticed only by a verifier that recomputes the policy or the sentences.
+async function vectors() {
+  const folder = join(root, "tests/vectors/packets");
+  const { key, vectors } = JSON.parse(await readFile(join(folder, "index.json"), "utf8"));
+  const keyFor = async (vector) => readFile(join(folder, vector.key ?? key), "utf8");
+  let counted = 0;
+  for (const vector of vectors) {
+    if (["policy", "wording"].includes(vector.noticedBy)) continue;
+    const { verified } = await verifyPacket(await readFile(join(folder, vector.file)), await keyFor(vector));
+    assert.equal(verified, vector.verdict === "verified", `${vector.file}: ${vector.why}`);
+    counted++;
+  }
+  assert(counted > 100, `only ${counted} vectors`);
+  return counted;
+}
+
 const vkey = (await (await fetch(`${BASE}/v1/ledger/key`)).text()).trim();
 const id = await eventful(BASE, KEY);
 // Deliveries end, or there are none: without endpoints the packet stays as it is.
 const html = await formsOf(id);
 const text = Buffer.from(/id="packet">([^<]+)</.exec(html)[1], "base64").toString();
 const count = await flips(text, vkey);
+const judged = await vectors();
 const origins = [BASE];
 const asked = await inBrowser("evidence", async (browser) => {
   const fingerprint = await pageFromDisk(browser, html);
@@ -327,4 +358,4 @@ const asked = await inBrowser("evidence", async (browser) => {
 });
 assert.deepEqual(outside(asked, origins), [], "requests to other hosts");
 await command(text, vkey, html);
-console.log(`evidence: ${count} changes of a packet noticed; the page checks itself, asks nobody, and prints`);
+console.log(`evidence: ${judged} vectors, ${count} changes of a packet noticed; the page checks itself, asks nobody, and prints`);

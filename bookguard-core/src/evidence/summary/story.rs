@@ -13,9 +13,7 @@ use crate::policy::{
 impl Writer<'_> {
     pub(super) fn headline(&mut self) -> String {
         let booking = self.m.booking;
-        let value = booking.value().map(money);
-        let value =
-            value.unwrap_or_else(|| format!("{} {}", booking.currency, booking.booking_value));
+        let value = super::value(booking);
         let event = self.clock.time(booking.event_date);
         let standing = match (booking.canceled_at, booking.protected_at) {
             (Some(at), _) => format!("It was canceled on {}.", self.clock.time(at)),

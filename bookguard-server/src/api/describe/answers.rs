@@ -68,8 +68,8 @@ pub(super) fn content(schema: Json, example: Option<Json>) -> Json {
 /// The contents of an answer: its JSON, and the forms it also has.
 fn forms(entry: &OperationEntry, mut content: Json) -> Json {
     for form in entry.forms {
-        let text = Json::object([("type", "string".into())]);
-        content.set(form.media_type, Json::object([("schema", text)]));
+        let media_type = [("schema", Json::object([("type", "string".into())]))];
+        content.set(form.media_type, Json::object(media_type));
     }
     content
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::{component, written};
 use crate::api::OperationEntry;
+use crate::api::forms::{PARAMETER, WORDS};
 use bookguard_core::input::Json;
 
 /// The parameters of paths: name, description, and the prefix of its ids.
@@ -43,6 +44,15 @@ pub(super) fn of(entry: &OperationEntry) -> Vec<Json> {
         "limit" => component("parameters", "limit"),
         _ => query(parameter),
     }));
+    if !entry.forms.is_empty() {
+        let form = json!({
+            "name": PARAMETER,
+            "in": "query",
+            "description": "Which PDF: `bank` is for a card bank, at most ten pages; `archive` is PDF/A with the packet attached.",
+            "schema": {"type": "string", "enum": WORDS, "default": WORDS[0]},
+        });
+        parameters.push(form.into());
+    }
     if entry.is_remembered() {
         let name = match route.access {
             Access::Open => "LongIdempotencyKey",

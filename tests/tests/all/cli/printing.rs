@@ -1,5 +1,7 @@
 //! The output: tables for people, the interface's JSON for programs, and a quiet end if the reader goes away.
 
+use std::path::{Path, PathBuf};
+
 use bookguard_tests::engine::{TestDatabase, on_every_engine};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::program::bookguard;
@@ -104,7 +106,7 @@ async fn a_reader_that_goes_away_ends_a_command_quietly() {
 }
 
 #[tokio::test]
-async fn the_demo_tells_the_whole_story_and_leaves_nothing() {
+async fn the_demo_tells_the_whole_story_and_leaves_only_the_evidence() {
     let (folder, temporary) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let line = bookguard("demo")
         .in_folder(folder.path())
@@ -126,10 +128,30 @@ async fn the_demo_tells_the_whole_story_and_leaves_nothing() {
         "Packet verified offline",
         "One byte of the packet changed",
         "NOT VERIFIED.",
+        "Evidence written for people",
+        "evidence.html",
         "Every step succeeded",
         "bookguard serve",
     ]);
-    for target in [&folder, &temporary] {
-        assert_eq!(std::fs::read_dir(target.path()).unwrap().count(), 0);
-    }
+    let inside = |path: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(path).unwrap();
+        let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        paths
+    };
+    assert_eq!(inside(folder.path()), Vec::<PathBuf>::new());
+    let [kept] = &inside(temporary.path())[..] else {
+        panic!("{:?}", inside(temporary.path()));
+    };
+    let names = [
+        "evidence.html",
+        "evidence.pdf",
+        "ledger.vkey",
+        "packet.json",
+    ];
+    assert_eq!(inside(kept), names.map(|name| kept.join(name)));
+    let key = format!("@{}", kept.join("ledger.vkey").display());
+    let packet = kept.join("packet.json");
+    let check = bookguard("evidence verify").args([packet.to_str().unwrap(), "--key", &key]);
+    assert_eq!(check.run().await.json()["verified"], true);
 }

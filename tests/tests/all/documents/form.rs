@@ -9,7 +9,7 @@ use super::{pages, repository};
 const REASONS: [&str; 5] = [
     "needs PostgreSQL servers of your own",
     "needs packages from the network",
-        "needs packets of your own",
+    "needs packets of your own",
     "needs a service of your own",
     "this test is part of it",
 ];
