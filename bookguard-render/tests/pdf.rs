@@ -246,7 +246,7 @@ fn page_one_names_the_sides_the_event_and_the_sum() {
         "The [U+1F3B8] \"Band\"[U+0007]",
         "Ana María",
         "concert",
-        "Value USD 1,200.50",
+        "USD 1,200.50",
         "Starts Saturday 20 June 2026, 19:00 New York time (23:00 UTC)",
         "Page 1 of",
     ] {
