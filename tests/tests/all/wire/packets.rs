@@ -118,3 +118,70 @@ async fn a_packet_that_takes_long_is_as_whole_and_kept_as_well() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_packet_is_a_page_or_a_pdf_for_who_asks_for_one() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let booking = acme.book().await;
+        let ask = async |accept: &str, query: &str, tag: &str| {
+            let path = format!("/v1/bookings/{booking}/evidence{query}");
+            let request = acme.caller.request("GET", &path).header("accept", accept);
+            acme.caller.send(request.header("if-none-match", tag)).await
+        };
+        let mut tags = Vec::new();
+        for (accept, query, media_type, begins) in [
+            ("application/json", "", "application/json", "{"),
+            ("*/*", "?form=archive", "application/json", "{"),
+            ("text/html,*/*;q=0.8", "", "text/html", "<!doctype html>"),
+            ("application/pdf", "", "application/pdf", "%PDF-"),
+            ("application/pdf", "?form=bank", "application/pdf", "%PDF-"),
+            (
+                "application/pdf",
+                "?form=archive",
+                "application/pdf",
+                "%PDF-",
+            ),
+        ] {
+            let reply = ask(accept, query, "\"none\"").await;
+            let told = String::from_utf8_lossy(&reply.body).to_lowercase();
+            assert_eq!(reply.status, 200, "{told}");
+            assert_eq!(reply.header("content-type"), Some(media_type));
+            assert!(
+                told.starts_with(&begins.to_lowercase()),
+                "{accept}: {told:.80}"
+            );
+            assert_eq!(
+                reply.header("vary").map(str::to_lowercase).as_deref(),
+                Some("accept")
+            );
+            let kept = ask(accept, query, &tag(&reply)).await;
+            assert_eq!((kept.status, kept.body.len()), (304, 0), "{accept}{query}");
+            if let Some(named) = reply.header("content-disposition") {
+                let name = named
+                    .split('"')
+                    .nth(1)
+                    .unwrap()
+                    .strip_suffix(".pdf")
+                    .unwrap();
+                let short = name.len() <= 16 && name.bytes().all(|b| b.is_ascii_alphanumeric());
+                assert!(short && named.starts_with("attachment"), "{named}");
+            }
+            tags.push(tag(&reply));
+        }
+        tags.sort_unstable();
+        tags.dedup();
+        assert_eq!(tags.len(), 4, "{tags:?}");
+        for (accept, query, status) in [
+            ("image/png", "", 406),
+            ("application/pdf", "?form=poster", 400),
+            ("application/pdf", "?form=bank&form=bank", 400),
+            ("application/pdf", "?shape=bank", 400),
+        ] {
+            let reply = ask(accept, query, "\"none\"").await;
+            assert_eq!(reply.status, status, "{}", reply.text());
+        }
+        server.close().await.verify(1).await;
+    })
+    .await;
+}

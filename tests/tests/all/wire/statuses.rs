@@ -144,7 +144,7 @@ async fn refusals(world: &World, seen: &mut Seen<'_>, path: &str) {
         }
     }
     if operation.statuses.contains(&406) {
-        let reply = ask(acme, operation, path, &[("accept", "text/html")]).await;
+        let reply = ask(acme, operation, path, &[("accept", "image/png")]).await;
         seen.see(&reply, 406);
     }
     if operation.statuses.contains(&413) {
