@@ -83,11 +83,14 @@ assert.equal(refund.minorUnits + given("what is kept", evaluation.penalty).minor
 assert.match(refund.amount satisfies string, /^\d+\.\d{2}$/);
 assert.equal(refund.currency, "USD");
 
-const packet: Schemas["EvidencePacket"] = answered(
+const evidence = answered(
   "getEvidence",
   200,
   await api.GET("/v1/bookings/{bookingId}/evidence", { params }),
 );
+// Only who asks for a page or a PDF gets text.
+assert.ok(typeof evidence !== "string");
+const packet: Schemas["EvidencePacket"] = evidence;
 assert.equal(packet.booking.bookingId, created.bookingId);
 assert.ok(packet.entries.length >= 2, "a protected booking has two entries");
 
