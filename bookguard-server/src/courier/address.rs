@@ -12,6 +12,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
 use bookguard_core::limits::URL_CHARS;
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use poem::http::Uri;
 use url::{Host, Url};
 
@@ -68,6 +69,7 @@ impl AddressRules {
         }
         let url = Url::parse(text)
             .map_err(|error| RefusedAddress::invalid(format!("the URL cannot be read: {error}")))?;
+        let url = written_as_uri(url);
         self.check_parsed(&url)?;
         if !url.username().is_empty() || url.password().is_some() {
             let why = "the URL holds a user name or password; webhooks are authenticated by their signature";
@@ -183,6 +185,33 @@ impl AddressRules {
     fn allows(&self, ip: IpAddr) -> bool {
         self.allowed.iter().any(|subnet| subnet.contains(ip))
     }
+}
+
+/// What the URL parser leaves in a query or path as it is, and RFC 3986 does not allow there.
+const NOT_IN_A_URI: &AsciiSet = &CONTROLS
+    .add(b'"')
+    .add(b'<')
+    .add(b'>')
+    .add(b'[')
+    .add(b'\\')
+    .add(b']')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
+
+/// The same URL in the spelling of RFC 3986, which the interface document promises.
+fn written_as_uri(mut url: Url) -> Url {
+    let uri = |text: &str| utf8_percent_encode(text, NOT_IN_A_URI).to_string();
+    let (path, query) = (uri(url.path()), url.query().map(uri));
+    if path != url.path() {
+        url.set_path(&path);
+    }
+    if query.as_deref() != url.query() {
+        url.set_query(query.as_deref());
+    }
+    url
 }
 
 fn check_length(url: &str) -> Result<(), RefusedAddress> {

@@ -366,3 +366,22 @@ proptest! {
         let _ = subnet.parse::<Subnet>();
     }
 }
+
+#[test]
+fn an_address_is_stored_in_the_spelling_of_rfc_3986() {
+    for (typed, stored) in [
+        ("https://example.com/?{", "https://example.com/?%7B"),
+        (
+            "https://example.com/a|b?x[]={y}&z=^`\\",
+            "https://example.com/a%7Cb?x%5B%5D=%7By%7D&z=%5E%60%5C",
+        ),
+        (
+            "https://example.com/%7b?a=%5B",
+            "https://example.com/%7b?a=%5B",
+        ),
+        ("https://example.com/?", "https://example.com/?"),
+    ] {
+        let url = AddressRules::default().check_url(typed).unwrap();
+        assert_eq!(url.as_str(), stored);
+    }
+}
