@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! facts    one struct per kind of fact                 state    the booking: its facts, folded by one `apply`
-//! reschedule, acceptance, notification                 summary  the packet in sentences
+//! reschedule, acceptance, item, notification           summary  the packet in sentences
 //!          the facts with more members                 verify   packet + key → report
 //! frozen   the canonical text of a booking's terms     packet   the signed document
 //! entry    a leaf as stored                            continuation  how a log continues after a loss
@@ -31,6 +31,7 @@ mod dispute;
 mod entry;
 pub(crate) mod facts;
 pub(crate) mod frozen;
+pub(crate) mod item;
 pub(crate) mod notification;
 #[cfg(feature = "openapi")]
 mod openapi;
@@ -54,6 +55,8 @@ pub use dispute::{DisputeExport, DisputeForm, DisputeReason, dispute};
 pub use entry::StoredEntry;
 #[doc(hidden)]
 pub use frozen::FrozenTerms;
+#[doc(hidden)]
+pub use item::{EvidenceItem, ItemKind};
 #[doc(hidden)]
 pub use notification::{Notification, NotificationOutcome};
 #[doc(hidden)]

@@ -1,6 +1,7 @@
 //! Headline and story: the first page of a packet.
 
 use super::Writer;
+use super::moments::item_in_words;
 use super::wall_clock::{clock, day, money};
 use crate::evidence::facts::{Fact, Logged};
 use crate::evidence::{Acceptance, RescheduleFact};
@@ -9,6 +10,9 @@ use crate::policy::{
     Actor, Assumption, Cancellation, Evaluation, EvaluationStatus, EventDate, PolicySource, Reason,
     Resolution, ResolutionDecision, ResolutionStatus, Rule, distance, why_a_person,
 };
+
+/// Evidence items that the story names; the timeline names all.
+const ITEMS_TOLD: usize = 5;
 
 impl Writer<'_> {
     pub(super) fn headline(&mut self) -> String {
@@ -63,6 +67,7 @@ impl Writer<'_> {
             }
             _ => story.extend(self.outlook()),
         }
+        story.extend(self.items());
         story.extend(self.notifications());
         story
     }
@@ -348,6 +353,29 @@ impl Writer<'_> {
         let far = distance(evaluation.as_of, evaluation.anchor_utc);
         Some(format!(
             "If the organizer had canceled when this packet was made, on {at}, that would have been {far}. {text}"
+        ))
+    }
+
+    /// The evidence items that the partner added.
+    fn items(&self) -> Option<String> {
+        let items = self.m.facts.iter().filter_map(|logged| match &logged.fact {
+            Fact::EvidenceAdded(item) => Some(item_in_words(item)),
+            _ => None,
+        });
+        let items: Vec<String> = items.collect();
+        let noun = match items.len() {
+            0 => return None,
+            1 => "one item",
+            n => &format!("{n} items"),
+        };
+        let told = items[..items.len().min(ITEMS_TOLD)].join("; ");
+        let rest = match items.len().saturating_sub(ITEMS_TOLD) {
+            0 => String::new(),
+            n => format!("; and {n} more, which the timeline names"),
+        };
+        Some(format!(
+            "{} added {noun} of evidence: {told}{rest}.",
+            self.partner()
         ))
     }
 

@@ -26,7 +26,7 @@ use crate::ledger::{
 use crate::limits::{DELIVERIES_PER_EVENT, PACKET_ATTEMPTS};
 use crate::model::*;
 use crate::policy::{
-    self, Actor, Booked, Cancellation, EventDate, EvidenceItem, MissingZone, PastReschedule,
+    self, Actor, Booked, Cancellation, EventDate, MissingZone, NamedDocument, PastReschedule,
     Policy, PolicySource, Reason, Resolution, ResolutionDecision, Terms, TermsDisclosure,
 };
 
@@ -493,7 +493,7 @@ impl Fixture {
             agreed_refund: None,
             evidence: match reason {
                 Some(Reason::ForceMajeure) => Vec::new(),
-                _ => vec![EvidenceItem {
+                _ => vec![NamedDocument {
                     kind: "notice".to_owned(),
                     name: Some("mail.eml".to_owned()),
                     media_type: None,
@@ -508,7 +508,7 @@ impl Fixture {
                 evaluation.refund = Some(refund);
             }
             Some(Lie::Evidence) if cancellation.evidence.is_empty() => {
-                cancellation.evidence.push(EvidenceItem {
+                cancellation.evidence.push(NamedDocument {
                     kind: "photo".to_owned(),
                     name: None,
                     media_type: None,
