@@ -69,6 +69,17 @@ impl Target {
         }
     }
 
+    /// Calls an operation whose answer is a file.
+    ///
+    /// # Errors
+    /// As [`Self::call`].
+    pub async fn file<O: Operation>(&self, request: Request) -> Result<Vec<u8>, Failure> {
+        match self {
+            Self::Local(local) => local.file::<O>(&request),
+            Self::Remote(remote) => remote.file::<O>(request).await,
+        }
+    }
+
     /// The secret for signing events that are posted from here. It stays the same, and whoever has the key or the database
     /// may be shown it.
     ///

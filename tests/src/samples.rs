@@ -1,6 +1,7 @@
 //! Bodies of requests.
 
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 /// A registration.
 pub fn partner(name: &str) -> Value {
@@ -75,4 +76,16 @@ pub fn booking_with(members: Value) -> Value {
         }
     }
     booking
+}
+
+/// A refund that was paid, as an evidence item.
+pub fn item() -> Value {
+    json!({"kind": "refund", "title": "Refund of the deposit", "amount": 300, "reference": "re_1"})
+}
+
+/// An evidence item with this file.
+pub fn item_with_file(file: impl AsRef<[u8]>) -> Value {
+    let digest = Sha256::digest(file.as_ref());
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    json!({"kind": "contract", "title": "Contract", "sha256": format!("sha256:{digest}")})
 }

@@ -74,7 +74,7 @@ pub(super) fn pdf_command() -> CliCommand {
             }
             let (packet, key) = source(call, &document).await?;
             let pdf = bookguard_render::pdf(&packet, &key, form, &fonts).map_err(usage)?;
-            deliver(call, &document, &pdf)
+            deliver(call, document.out.as_deref(), &pdf)
         })
     })
     .with::<PdfArgs>()
@@ -87,7 +87,7 @@ pub(super) fn page_command() -> CliCommand {
             let args = call.args::<DocumentArgs>()?;
             let (packet, key) = source(call, &args).await?;
             let page = page::page(&packet, &key).map_err(Failure::Usage)?;
-            deliver(call, &args, page.as_bytes())
+            deliver(call, args.out.as_deref(), page.as_bytes())
         })
     })
     .with::<DocumentArgs>()
@@ -134,8 +134,12 @@ async fn fetch(call: Call<'_>, booking_id: &str) -> Result<String, Failure> {
 }
 
 /// Writes a document to its file, or to standard output.
-fn deliver(call: Call<'_>, args: &DocumentArgs, document: &[u8]) -> Result<(), Failure> {
-    let Some(path) = &args.out else {
+pub(super) fn deliver(
+    call: Call<'_>,
+    out: Option<&Path>,
+    document: &[u8],
+) -> Result<(), Failure> {
+    let Some(path) = out else {
         let mut out = std::io::stdout().lock();
         if out.is_terminal() {
             return Err(Failure::Usage(

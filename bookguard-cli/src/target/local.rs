@@ -13,6 +13,7 @@ use bookguard_core::engine::command::Written;
 use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::error::Error;
 use bookguard_core::features;
+use bookguard_core::features::items::files::part_of;
 use bookguard_core::limits::RETRY_WAIT_MS;
 use bookguard_core::model::PartnerId;
 use bookguard_core::operation::{self, Action, Awaits, Operation, Request, Writing};
@@ -178,8 +179,31 @@ impl Local {
             .map_err(|why| Failure::Unexpected(format!("our own answer cannot be read: {why}")))
     }
 
+    /// Calls an operation whose answer is a file.
+    pub fn file<O: Operation>(&self, request: &Request) -> Result<Vec<u8>, Failure> {
+        block_in_place(|| {
+            let Action::Read { read, .. } = operation::prepare::<O>(&self.session, request)? else {
+                return Err(Failure::Unexpected("a file is only read".to_owned()));
+            };
+            let answer = read(&self.session)?.file;
+            let file = answer.ok_or_else(|| Error::not_found("file"))?.file;
+            let mut bytes = Vec::new();
+            for number in 0..file.parts {
+                bytes.extend(part_of(&self.session, &file, number)?);
+            }
+            Ok(bytes)
+        })
+    }
+
     async fn write<O: Operation>(&self, writing: Writing<O::Output>) -> Result<Vec<u8>, Failure> {
-        let Writing { command, awaits } = writing;
+        let Writing {
+            before,
+            command,
+            awaits,
+        } = writing;
+        for command in before {
+            self.session.service.submit_patiently(command).await?;
+        }
         let key = command.remember.as_ref().map(|remember| remember.key);
         let awaited = match (&self.courier, awaits) {
             (Some(courier), Some(awaits)) => {

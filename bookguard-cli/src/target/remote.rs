@@ -3,9 +3,10 @@
 //! The key is sent only to the address that was named: redirects are not followed. Invariant: whatever answers (a proxy's
 //! page, half a body, an endless body), the command ends with a sentence that says so.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use bookguard_core::operation::{Method, Operation, Request, Route};
+use bookguard_core::operation::{Body, Method, Operation, Request, Route};
 use bookguard_core::session::Access;
 use bookguard_core::webhook::Secret;
 use bookguard_server::mcp::PATH;
@@ -79,6 +80,11 @@ impl Remote {
             .map_err(|why| Failure::BadAnswer(format!("{url} did not answer as Bookguard does ({why}). Check the address, and that the server runs this version.")))
     }
 
+    /// Calls an operation whose answer is a file.
+    pub async fn file<O: Operation>(&self, request: Request) -> Result<Vec<u8>, Failure> {
+        Ok(self.ask(&O::ROUTE, request).await?.1)
+    }
+
     /// The body of an operation's answer, and the address it came from.
     async fn ask(&self, route: &Route, request: Request) -> Result<(Url, Vec<u8>), Failure> {
         if self.key.is_none() && route.access != Access::Open {
@@ -98,6 +104,11 @@ impl Remote {
             builder = builder
                 .header(CONTENT_TYPE, "application/json")
                 .body(request.body);
+        }
+        if let Body::File = route.body {
+            builder = builder
+                .header(CONTENT_TYPE, "application/octet-stream")
+                .body(Arc::unwrap_or_clone(request.file));
         }
         if let Some(key) = &request.idempotency_key {
             let value = HeaderValue::from_str(key).map_err(|_| {
