@@ -185,7 +185,10 @@ mod tests {
         ("SECONDS", "tolerance webhook-timestamp"),
         ("SIGNATURE", "header"),
         ("SIGNATURES", "webhook-signature"),
-        ("SIZE", "bytes file-bytes min-free-disk quota-bytes quota-file-bytes"),
+        (
+            "SIZE",
+            "bytes file-bytes min-free-disk quota-bytes quota-file-bytes",
+        ),
         ("SUBNET", "trusted-proxy webhook-allow-subnet"),
         ("TAGS", "security-languages"),
         ("TYPE", "event_type"),

@@ -45,8 +45,8 @@ pub const FILE_UNFINISHED_MS: i64 = 60 * 60 * 1000;
 pub const FILES_FORGOTTEN: usize = 16;
 /// Default quota of bytes of stored files per partner.
 pub const QUOTA_FILE_BYTES: u64 = 1024 * 1024 * 1024;
-/// Uploads of files that a node receives at a time.
-pub const UPLOADS: usize = 32;
+/// Uploads of files that a node receives at a time: slow ones hold a place, and little memory.
+pub const UPLOADS: usize = 256;
 /// The same of one partner.
 pub const UPLOADS_PER_PARTNER: usize = 2;
 /// Bytes of files under way to the store that a node holds at a time: beyond it, uploads are refused.

@@ -66,7 +66,9 @@ impl Uploads {
     }
 
     fn under_way(&self) -> MutexGuard<'_, HashMap<Payer, usize>> {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+        self.under_way
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -78,7 +80,8 @@ impl Upload {
     pub(crate) fn hold(&mut self, bytes: usize) -> Result<(), Error> {
         while self.held.len() * UNIT < bytes {
             let units = Arc::clone(&self.uploads.units);
-            self.held.push(units.try_acquire_owned().map_err(|_| busy())?);
+            self.held
+                .push(units.try_acquire_owned().map_err(|_| busy())?);
         }
         Ok(())
     }

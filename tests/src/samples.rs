@@ -1,7 +1,7 @@
 //! Bodies of requests.
 
+use bookguard_core::features::items::files::digest_of;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 /// A registration.
 pub fn partner(name: &str) -> Value {
@@ -85,7 +85,5 @@ pub fn item() -> Value {
 
 /// An evidence item with this file.
 pub fn item_with_file(file: impl AsRef<[u8]>) -> Value {
-    let digest = Sha256::digest(file.as_ref());
-    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    json!({"kind": "contract", "title": "Contract", "sha256": format!("sha256:{digest}")})
+    json!({"kind": "contract", "title": "Contract", "sha256": digest_of(file.as_ref())})
 }

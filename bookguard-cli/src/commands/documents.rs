@@ -134,11 +134,7 @@ async fn fetch(call: Call<'_>, booking_id: &str) -> Result<String, Failure> {
 }
 
 /// Writes a document to its file, or to standard output.
-pub(super) fn deliver(
-    call: Call<'_>,
-    out: Option<&Path>,
-    document: &[u8],
-) -> Result<(), Failure> {
+pub(super) fn deliver(call: Call<'_>, out: Option<&Path>, document: &[u8]) -> Result<(), Failure> {
     let Some(path) = out else {
         let mut out = std::io::stdout().lock();
         if out.is_terminal() {

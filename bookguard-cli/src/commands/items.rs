@@ -68,7 +68,9 @@ async fn add(call: Call<'_>) -> Result<(), Failure> {
     let AddArgs { file } = call.args()?;
     let Some(path) = file else {
         let answer = call.answer::<AddEvidenceItem>().await?;
-        return call.screen.show(&answer, |added, style| shown(added, None, style));
+        return call
+            .screen
+            .show(&answer, |added, style| shown(added, None, style));
     };
     let file = files::bytes(&path, FILE_BYTES as u64)?;
     let mut members = call.members()?;
@@ -90,14 +92,16 @@ async fn add(call: Call<'_>) -> Result<(), Failure> {
     let stored = &sent.file;
     let mut value = json!(added);
     value["file"] = json!(stored);
-    call.screen.said(&value, |style| shown(&added, Some(&sent), style))
+    call.screen
+        .said(&value, |style| shown(&added, Some(&sent), style))
 }
 
 async fn send(call: Call<'_>) -> Result<(), Failure> {
     let SendArgs { file } = call.args()?;
     let file = files::bytes(&file, FILE_BYTES as u64)?;
     let sent = put(call, call.path()?.path, file).await?;
-    call.screen.said(&sent, |style| record(style, &item_fields(&sent)))
+    call.screen
+        .said(&sent, |style| record(style, &item_fields(&sent)))
 }
 
 /// Sends an item's file.
@@ -138,7 +142,7 @@ fn item_fields(ItemWithFile { item, file }: &ItemWithFile) -> Vec<(&'static str,
     let fields = fields! {
         "item" => item.item_id,
         "booking" => item.booking_id,
-        "kind" => item.kind,
+        "kind" => item.kind.word(),
         "title" => item.title,
         "at" => item.at,
         "party" => item.party,
@@ -155,7 +159,7 @@ fn item_fields(ItemWithFile { item, file }: &ItemWithFile) -> Vec<(&'static str,
 fn listed(list: &BookingItems, style: Style) -> String {
     rows! { style, "items", list.items, listed =>
         "ITEM" => listed.item.item_id,
-        "KIND" => listed.item.kind,
+        "KIND" => listed.item.kind.word(),
         "TITLE" => listed.item.title,
         "AT" => listed.item.at,
         "AMOUNT" => listed.item.amount.map(|amount| amount.to_string()),

@@ -15,8 +15,8 @@ use crate::ledger::Hash;
 use crate::ledger::rollback::Rollback;
 use crate::model::{
     ApiKey, ApiKeyId, BookingId, Endpoint, EndpointHealth, EndpointId, EventId, EventType, FileId,
-    FileState, Partner,
-    PartnerId, PartnerStatus, Quota, QuotaReport, Recovery, RecoveryId, Timestamp, Usage,
+    FileState, Partner, PartnerId, PartnerStatus, Quota, QuotaReport, Recovery, RecoveryId,
+    Timestamp, Usage,
 };
 use crate::policy::{PolicySetVersion, Terms};
 use crate::webhook::SecretTerm;

@@ -233,8 +233,7 @@ impl Operation for ListEvidenceItems {
             let (owner, items) = items_of(session, &booking_id)?;
             let files = files_of(session, &owner, &items)?;
             let shown = |item: EvidenceItem| ItemWithFile {
-                file: (file_of(&owner, &item))
-                    .and_then(|file_id| files.get(&file_id)?.shown()),
+                file: (file_of(&owner, &item)).and_then(|file_id| files.get(&file_id)?.shown()),
                 item,
             };
             Ok(BookingItems {
@@ -265,7 +264,10 @@ fn files_of(
     owner: &PartnerId,
     items: &[EvidenceItem],
 ) -> Result<HashMap<FileId, FileState>, Error> {
-    let file_ids: Vec<FileId> = items.iter().filter_map(|item| file_of(owner, item)).collect();
+    let file_ids: Vec<FileId> = items
+        .iter()
+        .filter_map(|item| file_of(owner, item))
+        .collect();
     query(session, |reader| reader.files(&file_ids))
 }
 

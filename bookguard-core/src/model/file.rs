@@ -101,7 +101,21 @@ impl MediaType {
             [b'%', b'P', b'D', b'F', b'-', ..] => Self::Pdf,
             [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, ..] => Self::Png,
             [0xff, 0xd8, 0xff, ..] => Self::Jpeg,
-            [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Self::Webp,
+            [
+                b'R',
+                b'I',
+                b'F',
+                b'F',
+                _,
+                _,
+                _,
+                _,
+                b'W',
+                b'E',
+                b'B',
+                b'P',
+                ..,
+            ] => Self::Webp,
             [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Self::Gif,
             _ if is_plain_text(bytes) => Self::Text,
             _ => Self::Binary,
@@ -147,7 +161,9 @@ fn is_plain_text(bytes: &[u8]) -> bool {
         next.is_some_and(|c| c.is_ascii_alphabetic() || matches!(c, '!' | '/' | '?'))
     };
     !text.starts_with("#!")
-        && !text.chars().any(|c| c.is_control() && !matches!(c, '\t' | '\n' | '\r'))
+        && !text
+            .chars()
+            .any(|c| c.is_control() && !matches!(c, '\t' | '\n' | '\r'))
         && !text.split('<').skip(1).any(opens_markup)
 }
 
@@ -220,10 +236,16 @@ mod tests {
             (b"GIF89a", MediaType::Gif),
             ("Grüße,\r\n\tbis 3 < 4.\n".as_bytes(), MediaType::Text),
             (b"", MediaType::Text),
-            (b"<!DOCTYPE html><script>alert(1)</script>", MediaType::Binary),
+            (
+                b"<!DOCTYPE html><script>alert(1)</script>",
+                MediaType::Binary,
+            ),
             (b"\xef\xbb\xbf  <html>", MediaType::Binary),
             (b"hello <script>alert(1)</script>", MediaType::Binary),
-            (b"<svg xmlns='http://www.w3.org/2000/svg'/>", MediaType::Binary),
+            (
+                b"<svg xmlns='http://www.w3.org/2000/svg'/>",
+                MediaType::Binary,
+            ),
             (b"<?xml version='1.0'?>", MediaType::Binary),
             (b"#!/bin/sh\n", MediaType::Binary),
             (b"PK\x03\x04", MediaType::Binary),

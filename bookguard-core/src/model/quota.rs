@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Partner, Timestamp};
 use crate::limits::{
-    DAY_MS, ENDPOINTS_PER_PARTNER, QUOTA_BOOKINGS, QUOTA_BYTES, QUOTA_EVENTS_PER_DAY, QUOTA_FILE_BYTES,
+    DAY_MS, ENDPOINTS_PER_PARTNER, QUOTA_BOOKINGS, QUOTA_BYTES, QUOTA_EVENTS_PER_DAY,
+    QUOTA_FILE_BYTES,
 };
 
 /// A partner's quota as an operator sets it: 0 means no limit, and an absent member is left to another quota.

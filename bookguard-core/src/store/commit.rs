@@ -122,7 +122,9 @@ impl<'a> Writes<'a> {
         }
         let mut told: Vec<PartnerId> = writes.events.iter().map(|e| e.partner_id).collect();
         told.extend(changes.iter().filter_map(|change| match change {
-            Change::FilePartAdded { file, .. } if file.is_whole() => Some(file.file_id.partner_id()),
+            Change::FilePartAdded { file, .. } if file.is_whole() => {
+                Some(file.file_id.partner_id())
+            }
             _ => None,
         }));
         keep_last(&mut told, |partner_id| *partner_id);
@@ -446,7 +448,14 @@ fn push_events<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) 
     update(
         statements,
         "UPDATE partner SET {} WHERE id IN ({})",
-        &["events", "bookings", "bytes", "day", "day_events", "file_bytes"],
+        &[
+            "events",
+            "bookings",
+            "bytes",
+            "day",
+            "day_events",
+            "file_bytes",
+        ],
         &writes.counts,
         |(partner_id, events, usage), args| {
             args.extend([

@@ -22,8 +22,7 @@ pub(super) const SOME: &str =
 /// One part of a file.
 pub(super) const PART: &str = "SELECT bytes FROM file_part WHERE file_id = $1 AND number = $2";
 
-const UNFINISHED: &str =
-    "SELECT id, size, media, crc, parts, at_ms FROM file WHERE whole = 0 AND at_ms < $1 ORDER BY at_ms LIMIT $2";
+const UNFINISHED: &str = "SELECT id, size, media, crc, parts, at_ms FROM file WHERE whole = 0 AND at_ms < $1 ORDER BY at_ms LIMIT $2";
 
 /// Asks for files that were not completed, and to which nothing was added since `before`.
 pub(super) fn unfinished(before: Timestamp) -> Statement<'static> {
@@ -78,7 +77,11 @@ pub(super) fn part_added<'a>(file: &'a FileState, part: &'a FilePart) -> [Statem
         ),
         Statement::new(
             "INSERT INTO file_part (file_id, number, bytes) VALUES ($1, $2, $3)",
-            vec![file_id.into(), i64::from(part.number).into(), part.bytes().into()],
+            vec![
+                file_id.into(),
+                i64::from(part.number).into(),
+                part.bytes().into(),
+            ],
         ),
     ]
 }
@@ -109,7 +112,9 @@ impl Reader<'_> {
             return Ok(HashMap::new());
         };
         let rows = self.ask(statement)?.rows;
-        let files = rows.iter().map(|row| state(row).map(|file| (file.file_id, file)));
+        let files = rows
+            .iter()
+            .map(|row| state(row).map(|file| (file.file_id, file)));
         files.collect()
     }
 

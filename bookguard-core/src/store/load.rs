@@ -9,7 +9,8 @@ use serde::de::DeserializeOwned;
 use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, select_in};
 use super::keys::{self, keys_where};
 use super::{
-    StoredHead, endpoints, files, head_statement, policies, read_head, recoveries, retention, terms, tree,
+    StoredHead, endpoints, files, head_statement, policies, read_head, recoveries, retention,
+    terms, tree,
 };
 use crate::engine::batch::{
     BatchState, ChainState, EventState, KeyState, LoadedBooking, PartnerState, RememberedAnswer,

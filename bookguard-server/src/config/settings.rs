@@ -12,8 +12,7 @@ use std::str::FromStr;
 use bookguard_core::key_file::LedgerKeySource;
 use bookguard_core::limits::{
     ENDPOINTS_PER_PARTNER, MIN_FREE_DISK, QUOTA_BOOKINGS, QUOTA_BYTES, QUOTA_EVENTS_PER_DAY,
-    QUOTA_FILE_BYTES,
-    QUOTA_MAX, RETENTION_DAYS, RETENTION_DAYS_MAX,
+    QUOTA_FILE_BYTES, QUOTA_MAX, RETENTION_DAYS, RETENTION_DAYS_MAX,
 };
 use bookguard_core::store::Database;
 use serde::Deserialize;

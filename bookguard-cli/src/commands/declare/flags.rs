@@ -8,7 +8,7 @@ mod field;
 
 use std::path::PathBuf;
 
-use bookguard_core::operation::{Body, Method, Request, Route};
+use bookguard_core::operation::{Method, Request, Route};
 use bookguard_core::session::Access;
 use clap::{Arg, ArgGroup, ArgMatches, value_parser};
 

@@ -107,7 +107,9 @@ fn storing(
         item,
     };
     Writing {
-        before: (0..last).map(|number| service.envelope(part(number))).collect(),
+        before: (0..last)
+            .map(|number| service.envelope(part(number)))
+            .collect(),
         command: service.envelope(finish),
         awaits: None,
     }

@@ -38,7 +38,10 @@ impl Command for AddEvidenceItem {
                 ),
             ));
         }
-        if let Some(instant) = asked.at.filter(|instant| *instant > at.plus_ms(CLOCK_SKEW_MS)) {
+        if let Some(instant) = asked
+            .at
+            .filter(|instant| *instant > at.plus_ms(CLOCK_SKEW_MS))
+        {
             return Err(Error::fault(
                 "/at",
                 "item_in_future",
@@ -56,7 +59,9 @@ impl Command for AddEvidenceItem {
             title: asked.title.clone(),
             at: asked.at,
             party: asked.party,
-            amount: digits.map(|digits| amount("/amount", digits, currency)).transpose()?,
+            amount: digits
+                .map(|digits| amount("/amount", digits, currency))
+                .transpose()?,
             reference: asked.reference.clone(),
             note: asked.note.clone(),
             sha256: asked.sha256.clone(),

@@ -45,7 +45,10 @@ impl Check<'_> {
             return Ok(());
         }
         if size != file.size {
-            notes.fault(format!("its row says {} bytes; there are {size}", file.size));
+            notes.fault(format!(
+                "its row says {} bytes; there are {size}",
+                file.size
+            ));
         }
         if digest[..] != *file.file_id.digest() {
             notes.fault(format!(

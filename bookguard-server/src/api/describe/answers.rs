@@ -73,10 +73,7 @@ pub(super) fn content(schema: Json, example: Option<Json>) -> Json {
 
 /// The bytes of a file.
 pub(super) fn bytes() -> Json {
-    let schema = Json::object([
-        ("type", "string".into()),
-        ("format", "binary".into()),
-    ]);
+    let schema = Json::object([("type", "string".into()), ("format", "binary".into())]);
     let body = Json::object([("schema", schema)]);
     Json::object([("application/octet-stream", body)])
 }

@@ -14,17 +14,23 @@ use serde_json::json;
 /// Adds an item with this file, and returns the path of the file.
 async fn add(acme: &Partner, booking: &str, file: &[u8]) -> String {
     let items = format!("/v1/bookings/{booking}/evidence/items");
-    let item = acme.post(&items, &samples::item_with_file(file)).await.ok(201);
+    let item = acme
+        .post(&items, &samples::item_with_file(file))
+        .await
+        .ok(201);
     format!("{items}/{}/file", item.text("itemId"))
 }
 
 async fn put(acme: &Partner, path: &str, file: &[u8]) -> Reply {
-    acme.send(acme.request("PUT", path).body(file.to_vec())).await
+    acme.send(acme.request("PUT", path).body(file.to_vec()))
+        .await
 }
 
 /// Bytes that differ from part to part.
 fn large(bytes: usize) -> Vec<u8> {
-    (0..bytes).map(|n| (n / 7 + n / FILE_PART_BYTES) as u8).collect()
+    (0..bytes)
+        .map(|n| (n / 7 + n / FILE_PART_BYTES) as u8)
+        .collect()
 }
 
 #[tokio::test]
@@ -85,26 +91,48 @@ async fn no_file_is_ever_shown_as_a_page() {
     on_every_engine(async |engine| {
         let (_server, acme) = TestServer::with_partner(engine).await;
         let booking = acme.book().await;
-        let polyglot = [b"%PDF-1.4\n<html><script>alert(1)</script>".as_slice(), &[0; 64]].concat();
+        let polyglot = [
+            b"%PDF-1.4\n<html><script>alert(1)</script>".as_slice(),
+            &[0; 64],
+        ]
+        .concat();
         let bomb = [b"PK\x03\x04".as_slice(), &[0; 100_000]].concat();
         for (file, media_type, extension) in [
-            (b"<!doctype html><script>alert(document.domain)</script>".as_slice(), "application/octet-stream", "bin"),
-            (b"<svg xmlns=\"http://www.w3.org/2000/svg\" onload=\"alert(1)\"/>", "application/octet-stream", "bin"),
-            (b"<?xml version=\"1.0\"?><x/>", "application/octet-stream", "bin"),
+            (
+                b"<!doctype html><script>alert(document.domain)</script>".as_slice(),
+                "application/octet-stream",
+                "bin",
+            ),
+            (
+                b"<svg xmlns=\"http://www.w3.org/2000/svg\" onload=\"alert(1)\"/>",
+                "application/octet-stream",
+                "bin",
+            ),
+            (
+                b"<?xml version=\"1.0\"?><x/>",
+                "application/octet-stream",
+                "bin",
+            ),
             (&polyglot, "application/pdf", "pdf"),
             (&bomb, "application/octet-stream", "bin"),
             (b"\x89PNG\r\n\x1a\n", "image/png", "png"),
             (b"plain words\n", "text/plain; charset=utf-8", "txt"),
         ] {
             let path = add(&acme, &booking, file).await;
-            let claimed = acme.request("PUT", &path).header("content-type", "text/html").body(file.to_vec());
+            let claimed = acme
+                .request("PUT", &path)
+                .header("content-type", "text/html")
+                .body(file.to_vec());
             acme.send(claimed).await.ok(200);
             let got = acme.get(&path).await;
             assert_eq!((got.status, &*got.body), (200, file));
             let item = path.split('/').nth_back(1).unwrap();
             for (name, value) in [
                 ("content-type", media_type),
-                ("content-disposition", &format!("attachment; filename=\"{item}.{extension}\"")),
+                (
+                    "content-disposition",
+                    &format!("attachment; filename=\"{item}.{extension}\""),
+                ),
                 ("x-content-type-options", "nosniff"),
                 ("content-security-policy", "sandbox; default-src 'none'"),
                 ("content-length", &file.len().to_string()),
@@ -122,20 +150,33 @@ async fn other_bytes_than_the_recorded_ones_are_refused_and_nothing_is_stored() 
         let (server, acme) = TestServer::with_partner(engine).await;
         let booking = acme.book().await;
         let path = add(&acme, &booking, b"the contract").await;
-        put(&acme, &path, b"another").await.refused(409, "file_digest_mismatch").says(&["sha256:", "Nothing was stored"]);
+        put(&acme, &path, b"another")
+            .await
+            .refused(409, "file_digest_mismatch")
+            .says(&["sha256:", "Nothing was stored"]);
         put(&acme, &path, b"").await.refused(400, "body_required");
-        put(&acme, &path, &vec![0; FILE_BYTES + 1]).await.refused(413, "body_too_large");
+        put(&acme, &path, &vec![0; FILE_BYTES + 1])
+            .await
+            .refused(413, "body_too_large");
         let items = format!("/v1/bookings/{booking}/evidence/items");
         let bare = acme.post(&items, &samples::item()).await.string("itemId");
-        put(&acme, &format!("{items}/{bare}/file"), b"x").await.refused(409, "item_without_file");
+        put(&acme, &format!("{items}/{bare}/file"), b"x")
+            .await
+            .refused(409, "item_without_file");
         let unknown = format!("{items}/itm_{}/file", "0".repeat(32));
         put(&acme, &unknown, b"x").await.refused(404, "not_found");
         let reader = acme.scoped(&["evidence:read"]).await;
-        reader.send(reader.request("PUT", &path).body("the contract")).await.refused(403, "insufficient_scope");
+        reader
+            .send(reader.request("PUT", &path).body("the contract"))
+            .await
+            .refused(403, "insufficient_scope");
 
         // The connection ends in the middle of the body.
         let mut cut = Raw::connect(server.running().addr()).await;
-        let head = format!("PUT {path} HTTP/1.1\r\nhost: h\r\nx-api-key: {}\r\ncontent-length: 12\r\n\r\nthe con", acme.key);
+        let head = format!(
+            "PUT {path} HTTP/1.1\r\nhost: h\r\nx-api-key: {}\r\ncontent-length: 12\r\n\r\nthe con",
+            acme.key
+        );
         cut.send(head).await;
         cut.finish().await;
         acme.get(&path).await.refused(404, "not_found");
@@ -149,7 +190,10 @@ async fn other_bytes_than_the_recorded_ones_are_refused_and_nothing_is_stored() 
 async fn files_beyond_the_quota_are_refused_and_items_are_not() {
     on_every_engine(async |engine| {
         let server = TestServer::with(engine, |config| Config {
-            quota: Quota { file_bytes: Some(1_000), ..Quota::GENEROUS },
+            quota: Quota {
+                file_bytes: Some(1_000),
+                ..Quota::GENEROUS
+            },
             ..config
         })
         .await;
@@ -158,14 +202,20 @@ async fn files_beyond_the_quota_are_refused_and_items_are_not() {
         let first = add(&acme, &booking, &[1; 600]).await;
         put(&acme, &first, &[1; 600]).await.ok(200);
         let second = add(&acme, &booking, &[2; 401]).await;
-        put(&acme, &second, &[2; 401]).await.refused(409, "quota_exceeded").says(&["bytes of files", "1000", "401 more"]);
+        put(&acme, &second, &[2; 401])
+            .await
+            .refused(409, "quota_exceeded")
+            .says(&["bytes of files", "1000", "401 more"]);
         // What is there already is not counted again.
         let again = add(&acme, &booking, &[1; 600]).await;
         put(&acme, &again, &[1; 600]).await.ok(200);
         let last = add(&acme, &booking, &[3; 400]).await;
         put(&acme, &last, &[3; 400]).await.ok(200);
         let account = acme.get("/v1/partners/me").await.ok(200);
-        assert_eq!(account["quota"]["fileBytes"], json!({"used": 1_000, "limit": 1_000}));
+        assert_eq!(
+            account["quota"]["fileBytes"],
+            json!({"used": 1_000, "limit": 1_000})
+        );
     })
     .await;
 }

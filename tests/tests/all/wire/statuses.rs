@@ -150,7 +150,9 @@ async fn refusals(world: &World, seen: &mut Seen<'_>, path: &str) {
     }
     if operation.id == "putEvidenceItemFile" {
         for (encoding, length, status) in [("identity", FILE_BYTES + 1, 413), ("gzip", 1, 415)] {
-            let request = acme.request("PUT", path).header("content-encoding", encoding);
+            let request = acme
+                .request("PUT", path)
+                .header("content-encoding", encoding);
             let request = request.body(vec![b'x'; length]);
             seen.see(&acme.send(request).await, status);
         }

@@ -72,17 +72,32 @@ fn an_item_is_refused_for_what_it_says() {
     let work = work_with(state(None, BookingStatus::Created));
     for (asked, expected) in [
         (ask(), None),
-        (ItemRequest { at: Some(at("2026-06-01T00:05:00Z")), ..ask() }, None),
         (
-            ItemRequest { at: Some(at("2026-06-01T00:05:01Z")), ..ask() },
+            ItemRequest {
+                at: Some(at("2026-06-01T00:05:00Z")),
+                ..ask()
+            },
+            None,
+        ),
+        (
+            ItemRequest {
+                at: Some(at("2026-06-01T00:05:01Z")),
+                ..ask()
+            },
             Some(("item_in_future", "/at")),
         ),
         (
-            ItemRequest { amount: Some("300.505".to_owned()), ..ask() },
+            ItemRequest {
+                amount: Some("300.505".to_owned()),
+                ..ask()
+            },
             Some(("amount_precision", "/amount")),
         ),
         (
-            ItemRequest { currency: Currency::parse("JPY").ok(), ..ask() },
+            ItemRequest {
+                currency: Currency::parse("JPY").ok(),
+                ..ask()
+            },
             Some(("amount_precision", "/amount")),
         ),
     ] {
@@ -90,12 +105,19 @@ fn an_item_is_refused_for_what_it_says() {
         match (added(&work, adding(1, asked)), expected) {
             (Ok(_), None) => {}
             (Err(refused), Some((code, pointer))) => {
-                assert_eq!((&*refused.code, &*refused.details[0].pointer), (code, pointer), "{said}");
+                assert_eq!(
+                    (&*refused.code, &*refused.details[0].pointer),
+                    (code, pointer),
+                    "{said}"
+                );
             }
             (decided, _) => panic!("{said}: {decided:?}"),
         }
     }
-    let stranger = AddEvidenceItem { partner_id: id(2), ..adding(1, ask()) };
+    let stranger = AddEvidenceItem {
+        partner_id: id(2),
+        ..adding(1, ask())
+    };
     assert_eq!(added(&work, stranger).unwrap_err().code, "not_found");
 }
 
@@ -107,17 +129,29 @@ fn a_booking_takes_a_limited_number_of_items_in_one_batch_too() {
         apply_all(&mut work, &changes);
     }
     let refused = added(&work, adding(200, ask())).unwrap_err();
-    assert_eq!((refused.kind, &*refused.code), (Kind::Conflict, "too_many_evidence_items"));
+    assert_eq!(
+        (refused.kind, &*refused.code),
+        (Kind::Conflict, "too_many_evidence_items")
+    );
 }
 
 #[test]
 fn a_body_says_what_the_item_is() {
     let read = |body: &str| ItemRequest::read(body.as_bytes());
     let example = read(ItemRequest::BODY.example).unwrap();
-    assert_eq!((example.kind, example.amount.as_deref()), (ItemKind::Refund, Some("300")));
+    assert_eq!(
+        (example.kind, example.amount.as_deref()),
+        (ItemKind::Refund, Some("300"))
+    );
     let code = |body: &str| read(body).unwrap_err().code.into_owned();
-    assert_eq!(code(r#"{"kind": "refund", "title": "t", "currency": "USD"}"#), "currency_without_amount");
-    assert_eq!(code(r#"{"kind": "refund", "title": "t", "sha256": "sha256:ABC"}"#), "bad_digest");
+    assert_eq!(
+        code(r#"{"kind": "refund", "title": "t", "currency": "USD"}"#),
+        "currency_without_amount"
+    );
+    assert_eq!(
+        code(r#"{"kind": "refund", "title": "t", "sha256": "sha256:ABC"}"#),
+        "bad_digest"
+    );
     assert_eq!(code(r#"{"kind": "bribe", "title": "t"}"#), "not_allowed");
     assert_eq!(code(r#"{"kind": "refund"}"#), "required");
 }

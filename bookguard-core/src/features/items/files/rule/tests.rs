@@ -71,14 +71,21 @@ fn a_file_beyond_the_quota_is_refused_at_its_first_part_or_at_its_last() {
     let mut work = empty();
     work.quota = quota(SIZE as u64 - 1);
     let refused = store(&mut work, 0).unwrap_err();
-    assert_eq!((refused.kind, &*refused.code), (Kind::Conflict, "quota_exceeded"));
+    assert_eq!(
+        (refused.kind, &*refused.code),
+        (Kind::Conflict, "quota_exceeded")
+    );
     assert!(refused.message.contains("bytes of files"), "{refused}");
     work.quota = quota(SIZE as u64);
     for number in 0..2 {
         store(&mut work, number).unwrap();
     }
     // Another file came in between.
-    work.partners.get_mut(&partner_id()).unwrap().usage.file_bytes = 1;
+    work.partners
+        .get_mut(&partner_id())
+        .unwrap()
+        .usage
+        .file_bytes = 1;
     assert_eq!(store(&mut work, 2).unwrap_err().code, "quota_exceeded");
 }
 
