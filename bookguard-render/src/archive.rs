@@ -66,7 +66,9 @@ fn readme(packet: &Packet, files: &[(ItemId, FileState)]) -> String {
         packet.booking.booking_id, packet.created_at, packet.log.origin
     );
     if !files.is_empty() {
-        text.push_str("files/         the files that the platform added; each is named by its item\n");
+        text.push_str(
+            "files/         the files that the platform added; each is named by its item\n",
+        );
     }
     text.push_str(
         "\nTo check the packet:\n\n    bookguard evidence verify packet.json --key @ledger.vkey\n\n\

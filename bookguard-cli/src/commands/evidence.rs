@@ -28,6 +28,7 @@ pub(super) fn commands() -> Declared {
             verify::contradict_command().into(),
             documents::page_command().into(),
             documents::pdf_command().into(),
+            documents::archive_command().into(),
             items::commands(),
         ],
     )

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{PartnerId, Timestamp};
+use super::{ItemId, PartnerId, Timestamp};
 use crate::limits::FILE_PART_BYTES;
 
 /// The name of a stored file: its partner, then the SHA-256 of its bytes. Partners never share one.
@@ -195,6 +195,12 @@ impl FileState {
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.parts == Self::parts_of(self.size)
+    }
+
+    /// The name under which an item's file is saved: ASCII letters, digits, an underscore and a dot.
+    #[must_use]
+    pub fn name(&self, item_id: &ItemId) -> String {
+        format!("{item_id}.{}", self.media_type.extension())
     }
 
     /// The file as answers show it; `None` until it is whole.

@@ -5,10 +5,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bookguard_core::features::items::files::part_of;
-use bookguard_core::model::FileState;
+use bookguard_core::error::Error;
+use bookguard_core::features::items::files::{files_of_booking, part_of};
+use bookguard_core::model::BookingId;
 use bookguard_core::operation::FileAnswer;
 use bookguard_core::session::Session;
+use bookguard_render::Segment;
 use futures_core::Stream;
 use poem::http::header::{
     CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap,
@@ -17,6 +19,7 @@ use poem::http::header::{
 use poem::{Body, Response};
 use tokio::sync::mpsc;
 
+use super::forms::{ZIP, make_archive};
 use crate::app::{App, RequestCost};
 use crate::readers::ReadClass;
 
@@ -36,25 +39,49 @@ impl Download {
         let FileAnswer { name, file } = answer;
         let media_type = file.media_type.name();
         attached(response.headers_mut(), media_type, &name, file.size);
-        response.set_body(self.body(vec![file]));
+        response.set_body(self.body(vec![Segment::File(file)]));
     }
 
-    /// A body of these files. It breaks off if one cannot be read, which the client notices by the length.
-    pub(super) fn body(self, files: Vec<FileState>) -> Body {
+    /// Makes a response with a packet the archive of it.
+    pub(super) async fn archive(
+        self,
+        booking_id: BookingId,
+        json: Vec<u8>,
+        response: &mut Response,
+    ) -> Result<(), Error> {
+        let session = self.session.clone();
+        let make = move || make_archive(&json, &files_of_booking(&session, &booking_id)?);
+        let made = self.app.read(&self.cost, ReadClass::Long, make).await;
+        let (pieces, length) = made?;
+        let name = format!("{booking_id}.zip");
+        attached(response.headers_mut(), ZIP, &name, length);
+        response.set_body(self.body(pieces));
+        Ok(())
+    }
+
+    /// A body of these segments. It breaks off if one cannot be read, which the client notices by the length.
+    pub(super) fn body(self, pieces: Vec<Segment>) -> Body {
         let (sender, parts) = mpsc::channel(1);
         tokio::spawn(async move {
             // Fails if the client is gone.
-            let _ = self.send(files, sender).await;
+            let _ = self.send(pieces, sender).await;
         });
         Body::from_bytes_stream(Parts(parts))
     }
 
     async fn send(
         &self,
-        files: Vec<FileState>,
+        pieces: Vec<Segment>,
         sender: mpsc::Sender<io::Result<Vec<u8>>>,
     ) -> Result<(), mpsc::error::SendError<io::Result<Vec<u8>>>> {
-        for file in files {
+        for piece in pieces {
+            let file = match piece {
+                Segment::Bytes(bytes) => {
+                    sender.send(Ok(bytes)).await?;
+                    continue;
+                }
+                Segment::File(file) => file,
+            };
             for number in 0..file.parts {
                 let session = self.session.clone();
                 let read = move || part_of(&session, &file, number);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bookguard_core::error::Error;
 use bookguard_core::limits;
+use bookguard_core::model::BookingId;
 use bookguard_core::operation::{self, Body, Finished, Route};
 use bookguard_core::session::Session;
 use poem::http::StatusCode;
@@ -18,7 +19,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::call::{CallFn, Caller};
 use super::download::Download;
-use super::forms::{AnswerForm, chosen};
+use super::forms::{AnswerForm, Make, chosen};
 use crate::app::{Admitted, App, NotAdmitted, RequestCost};
 use crate::incoming;
 use crate::payer::Payer;
@@ -80,17 +81,19 @@ impl OperationEndpoint {
         if let (Some(form), Some(tag)) = (form, &mut finished.tag) {
             tag.push_str(form.mark);
         }
-        let tagged = self.tagged.then_some(headers);
+        let is_archive = form.is_some_and(|form| matches!(form.make, Make::Archive));
+        let tagged = (self.tagged && !is_archive).then_some(headers);
         let file = finished.file.take();
         let mut response = respond(self.route.status, finished, tagged);
         if let Some(file) = file {
             download.file(file, &mut response);
-        }
-        if let Some(form) = form {
+        } else if let Some(form) = form {
             let booking_id = incoming::parameters(&self.route, request);
             let booking_id = booking_id.first().map_or("", String::as_str);
             response.headers_mut().extend((form.headers)(booking_id));
-            response = self.render(form, &cost, response).await?;
+            response = self
+                .render(form, &cost, download, booking_id, response)
+                .await?;
         }
         if !self.forms.is_empty() {
             let vary = HeaderValue::from(ACCEPT);
@@ -104,6 +107,8 @@ impl OperationEndpoint {
         &self,
         form: &'static AnswerForm,
         cost: &Arc<RequestCost>,
+        download: Download,
+        booking_id: &str,
         mut response: Response,
     ) -> Result<Response, Refusal> {
         if response.status() == StatusCode::NOT_MODIFIED {
@@ -111,7 +116,16 @@ impl OperationEndpoint {
         }
         let json = response.take_body().into_vec().await;
         let json = json.map_err(|e| Error::internal(format!("an answer cannot be read: {e}")))?;
-        let make = move || (form.make)(&json);
+        let make = match form.make {
+            Make::Json(make) => make,
+            Make::Archive => {
+                let booking_id = BookingId::parse(booking_id);
+                let booking_id = booking_id.ok_or_else(|| Error::not_found("booking"))?;
+                download.archive(booking_id, json, &mut response).await?;
+                return Ok(response);
+            }
+        };
+        let make = move || make(&json);
         let made = self.app.read(cost, ReadClass::Long, make).await?;
         let media_type = HeaderValue::from_static(form.media_type);
         response.headers_mut().insert(CONTENT_TYPE, media_type);
@@ -126,6 +140,7 @@ impl OperationEndpoint {
         form: Option<&AnswerForm>,
         upload: Option<&mut Upload>,
     ) -> Result<operation::Request, Refusal> {
+        let is_archive = form.is_some_and(|form| matches!(form.make, Make::Archive));
         let (body, file) = match upload {
             Some(upload) => {
                 let file = incoming::file(request, limits::FILE_BYTES, upload).await?;
@@ -142,7 +157,7 @@ impl OperationEndpoint {
             body,
             file: Arc::new(file),
             idempotency_key: incoming::idempotency_key(request.headers()),
-            known_tags: match self.tagged {
+            known_tags: match self.tagged && !is_archive {
                 true => tags_of(form, known_tags(request.headers())),
                 false => Vec::new(),
             },

@@ -157,7 +157,7 @@ impl Operation for GetItemFile {
         Ok(read_stored(false, move |_| {
             let finished = Finished::stored(Vec::new(), Some(tag));
             let answer = FileAnswer {
-                name: file_name(&item.item_id, file.media_type),
+                name: file.name(&item.item_id),
                 file,
             };
             Ok(Finished {
@@ -171,11 +171,6 @@ impl Operation for GetItemFile {
 /// A file's digest, as an item names it.
 pub fn digest_of(bytes: &[u8]) -> String {
     format!("sha256:{}", hex::encode(Sha256::digest(bytes)))
-}
-
-/// The name under which a file is saved: ASCII letters, digits, an underscore and a dot.
-pub fn file_name(item_id: &ItemId, media_type: MediaType) -> String {
-    format!("{item_id}.{}", media_type.extension())
 }
 
 /// The item that a request's path names, its owner, and what is stored of its file.

@@ -6,6 +6,7 @@ use bookguard_server::config::Config;
 use bookguard_tests::caller::Reply;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
+use bookguard_tests::program::bookguard;
 use bookguard_tests::raw::Raw;
 use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, TestServer};
@@ -243,6 +244,57 @@ async fn a_file_that_was_never_completed_is_continued_or_forgotten_and_damage_is
         let report = database.command(["ledger", "verify"]).run().await;
         assert_ne!(report.code, Some(0), "{report:?}");
         assert!(report.stdout.contains("somebody changed them"), "{report:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_archive_holds_everything_and_is_the_same_each_time() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let booking = acme.book().await;
+        let file = large(FILE_PART_BYTES + 5);
+        let path = add(&acme, &booking, &file).await;
+        put(&acme, &path, &file).await.ok(200);
+        add(&acme, &booking, b"kept elsewhere").await;
+        let evidence = format!("/v1/bookings/{booking}/evidence");
+        let packet = acme.get(&evidence).await;
+        let ask = || acme.request("GET", &evidence).header("accept", "application/zip");
+        let got = acme.send(ask()).await;
+        assert_eq!(got.status, 200, "{}", got.text());
+        let name = format!("attachment; filename=\"{booking}.zip\"");
+        assert_eq!(got.header("content-disposition"), Some(&*name));
+        assert_eq!(got.header("etag"), None);
+        assert_eq!(acme.send(ask()).await.body, got.body);
+
+        let folder = tempfile::tempdir().unwrap();
+        let zip = folder.path().join("all.zip");
+        std::fs::write(&zip, &got.body).unwrap();
+        let unpack = "import sys, zipfile; z = zipfile.ZipFile(sys.argv[1]); assert z.testzip() is None; z.extractall(sys.argv[2]); print('\\n'.join(z.namelist()))";
+        let ran = std::process::Command::new("python3").args(["-c", unpack]).args([&zip, &folder.path().join("all")]).output().unwrap();
+        assert!(ran.status.success(), "{ran:?}");
+        let item = path.split('/').nth_back(1).unwrap();
+        let stored = format!("files/{item}.bin");
+        let names = String::from_utf8(ran.stdout).unwrap();
+        let expected = ["README.txt", "evidence.html", "evidence.pdf", &stored, "ledger.vkey", "packet.json"];
+        assert_eq!(names.lines().collect::<Vec<_>>(), expected);
+        let read = |name: &str| std::fs::read(folder.path().join("all").join(name)).unwrap();
+        assert_eq!(read(&stored), file);
+        assert_eq!(read("packet.json"), packet.body);
+        let readme = String::from_utf8(read("README.txt")).unwrap();
+        assert!(readme.contains(&format!("  {stored}")), "{readme}");
+        let packet_file = folder.path().join("all/packet.json");
+        let key = format!("@{}", folder.path().join("all/ledger.vkey").display());
+        bookguard(["evidence", "verify"]).arg(&packet_file).args(["--key", &key]).run().await.json();
+
+        // The command line makes the same archive of the server, and one of the database itself.
+        let out = folder.path().join("fetched.zip");
+        acme.command(["evidence", "archive", &booking, "--out"]).arg(&out).run().await.json();
+        assert_eq!(std::fs::read(&out).unwrap(), got.body);
+        let database = server.close().await;
+        let own = folder.path().join("own.zip");
+        database.command(["evidence", "archive", &booking, "--partner", &acme.id, "--out"]).arg(&own).run().await.json();
+        assert_eq!(std::fs::read(&own).unwrap().len(), got.body.len());
     })
     .await;
 }
