@@ -16,6 +16,7 @@ mod endpoints;
 mod evaluations;
 mod events;
 mod evidence;
+mod items;
 mod ledger;
 mod listen;
 mod mcp;
@@ -184,7 +185,10 @@ mod tests {
         ("SECONDS", "tolerance webhook-timestamp"),
         ("SIGNATURE", "header"),
         ("SIGNATURES", "webhook-signature"),
-        ("SIZE", "bytes min-free-disk quota-bytes"),
+        (
+            "SIZE",
+            "bytes file-bytes min-free-disk quota-bytes quota-file-bytes",
+        ),
         ("SUBNET", "trusted-proxy webhook-allow-subnet"),
         ("TAGS", "security-languages"),
         ("TYPE", "event_type"),

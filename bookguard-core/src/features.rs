@@ -16,6 +16,7 @@ pub mod evidence;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub mod health;
+pub mod items;
 pub mod ledger;
 pub mod partners;
 pub mod policies;

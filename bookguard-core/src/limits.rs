@@ -30,6 +30,27 @@ pub const CANCELLATION_EVIDENCE: usize = 20;
 pub const RESCHEDULES: usize = 20;
 /// Acceptances of one booking's terms: a few parties, each once or twice for every change of date.
 pub const ACCEPTANCES: usize = 50;
+/// Evidence items of one booking: every packet contains all of them.
+pub const ITEMS: usize = 50;
+/// Characters of what others know an evidence item by, such as the number of a payment.
+pub const REFERENCE_CHARS: usize = 200;
+/// Bytes of an evidence item's file: what card networks accept is smaller.
+pub const FILE_BYTES: usize = 10 * 1024 * 1024;
+/// Bytes of a file that are written in one commit: other partners' writes wait for no more than some milliseconds.
+pub const FILE_PART_BYTES: usize = 256 * 1024;
+/// Milliseconds after its last part at which a file that was never completed is deleted: whoever sends it again within
+/// that time continues where it ended.
+pub const FILE_UNFINISHED_MS: i64 = 60 * 60 * 1000;
+/// Files that were never completed which are deleted in one commit.
+pub const FILES_FORGOTTEN: usize = 16;
+/// Default quota of bytes of stored files per partner.
+pub const QUOTA_FILE_BYTES: u64 = 1024 * 1024 * 1024;
+/// Uploads of files that a node receives at a time: slow ones hold a place, and little memory.
+pub const UPLOADS: usize = 256;
+/// The same of one partner.
+pub const UPLOADS_PER_PARTNER: usize = 2;
+/// Bytes of files under way to the store that a node holds at a time: beyond it, uploads are refused.
+pub const UPLOAD_BYTES: usize = 96 * 1024 * 1024;
 /// Characters of the method by which a party accepted.
 pub const METHOD_CHARS: usize = 64;
 /// Characters of a user agent; the longest ones of browsers have a few hundred.

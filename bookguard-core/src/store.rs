@@ -12,6 +12,7 @@ mod continuity;
 pub mod database;
 mod endpoints;
 pub mod events;
+pub mod files;
 pub mod fsck;
 pub(crate) mod keys;
 pub(crate) mod load;

@@ -5,6 +5,7 @@
 
 pub(crate) mod call;
 mod describe;
+mod download;
 pub(crate) mod endpoint;
 mod forms;
 
@@ -25,6 +26,8 @@ use bookguard_core::features::events::log::ListEvents;
 use bookguard_core::features::events::{GetEvent, ListBookingEvents, RetryEvent};
 use bookguard_core::features::evidence::GetEvidence;
 use bookguard_core::features::health::GetHealth;
+use bookguard_core::features::items::files::{GetItemFile, PutItemFile};
+use bookguard_core::features::items::{AddEvidenceItem, ListEvidenceItems};
 use bookguard_core::features::partners::{GetPartner, RegisterPartner, UpdatePartner};
 use bookguard_core::features::policies::{
     GetPolicy, ListPolicies, ListPolicyTemplates, ListPolicyVersions, PutPolicy, ValidatePolicy,
@@ -69,6 +72,10 @@ pub(crate) fn table() -> Vec<OperationEntry> {
         offered::<GetResolution>(),
         offered::<DecideResolution>().located(),
         offered::<GetEvidence>().also_as(&PACKET_FORMS),
+        offered::<AddEvidenceItem>().at_once(),
+        offered::<ListEvidenceItems>(),
+        offered::<PutItemFile>(),
+        offered::<GetItemFile>().sending_file(),
         offered::<PutPolicy>(),
         offered::<GetPolicy>(),
         offered::<ListPolicies>(),
@@ -145,6 +152,8 @@ pub(crate) struct OperationEntry {
     located: bool,
     /// The forms of its answer besides JSON.
     forms: &'static [AnswerForm],
+    /// Whether its answer is a file instead of JSON.
+    sends_file: bool,
     output: Schema,
     /// Calls the operation.
     pub(crate) call: CallFn,
@@ -177,6 +186,7 @@ fn offered<O: Operation<Output: Type>>() -> OperationEntry {
         keeping_nothing: false,
         located: false,
         forms: &[],
+        sends_file: false,
         output: Schema::of::<O::Output>(),
         call: call::call::<O>,
         #[cfg(test)]
@@ -210,6 +220,11 @@ impl OperationEntry {
 
     fn also_as(mut self, forms: &'static [AnswerForm]) -> Self {
         self.forms = forms;
+        self
+    }
+
+    fn sending_file(mut self) -> Self {
+        self.sends_file = true;
         self
     }
 
@@ -251,6 +266,7 @@ impl OperationEntry {
             route: self.route,
             tagged: self.is_tagged(),
             forms: self.forms,
+            sends_file: self.sends_file,
             from_memory: self.is_from_memory(app),
             call: self.call,
         };

@@ -22,6 +22,7 @@ use crate::payer::{Payer, network_of};
 use crate::rate::{Limiter, Verdict};
 use crate::readers::{ReadClass, Readers};
 use crate::refusal::rate_limited;
+use crate::uploads::Uploads;
 
 /// The message for a partner that has used up its budget.
 const TOO_MUCH: &str =
@@ -32,6 +33,7 @@ pub(crate) struct App {
     pub(crate) service: Arc<Service>,
     pub(crate) keys: Keys,
     pub(crate) courier: Arc<Courier>,
+    pub(crate) uploads: Arc<Uploads>,
     readers: Readers,
     /// Receives one line for each internal fault.
     pub(crate) report: fn(&str),
@@ -135,6 +137,7 @@ impl App {
             service,
             keys: Keys::default(),
             courier,
+            uploads: Arc::default(),
             readers: Readers::start(in_place)?,
             report: config.report,
             operator: None,
@@ -160,6 +163,7 @@ impl App {
             service: session.service,
             keys: Keys::default(),
             courier,
+            uploads: Arc::default(),
             readers: Readers::start(0)?,
             report,
             operator: Some(session.authority),

@@ -8,7 +8,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 
 use super::declare::{Call, Declared, carried, group};
-use super::{documents, verify};
+use super::{documents, items, verify};
 use crate::failure::Failure;
 use crate::output::table::{Style, fields, record};
 use crate::text::plain;
@@ -28,6 +28,8 @@ pub(super) fn commands() -> Declared {
             verify::contradict_command().into(),
             documents::page_command().into(),
             documents::pdf_command().into(),
+            documents::archive_command().into(),
+            items::commands(),
         ],
     )
 }

@@ -1,15 +1,17 @@
 //! Every effect that a command can have. The store writes changes; [`crate::engine::batch::BatchState`] makes them
 //! visible to the next command of the same batch.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::engine::batch::LoadedBooking;
 use crate::engine::command::{KeptPolicy, NewBooking, NewKey};
 use crate::evidence::facts::{LeafPlace, SealedFact};
 use crate::ledger::Hash;
+use crate::limits::FILE_PART_BYTES;
 use crate::model::{
-    ApiKeyId, BookingId, Endpoint, EndpointHealth, EndpointId, EventId, EventType, Partner,
-    PartnerId, PartnerSettings, PartnerStatus, Quota, Recovery, Timestamp,
+    ApiKeyId, BookingId, Endpoint, EndpointHealth, EndpointId, EventId, EventType, FileId,
+    FileState, Partner, PartnerId, PartnerSettings, PartnerStatus, Quota, Recovery, Timestamp,
 };
 use crate::webhook::{Attempt, SecretTerm};
 
@@ -136,6 +138,15 @@ pub enum Change {
     },
     /// The search for old events came this far.
     Swept(Sweep),
+    /// A part of a file was stored.
+    FilePartAdded {
+        /// The file with this part.
+        file: FileState,
+        /// The part.
+        part: FilePart,
+    },
+    /// A file that was never completed was deleted.
+    FileForgotten(FileId),
     /// An endpoint was added.
     EndpointAdded {
         /// Its owner.
@@ -237,6 +248,34 @@ impl Entry {
             hash: self.hash,
             at: self.at,
         }
+    }
+}
+
+/// One part of a file, of which a command holds all bytes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct FilePart {
+    /// Its number, from 0.
+    pub number: u32,
+    /// The bytes of the whole file.
+    pub file: Arc<Vec<u8>>,
+}
+
+impl FilePart {
+    /// The bytes of the part.
+    pub fn bytes(&self) -> &[u8] {
+        let begin = (self.number as usize).saturating_mul(FILE_PART_BYTES);
+        let rest = self.file.get(begin..).unwrap_or_default();
+        &rest[..rest.len().min(FILE_PART_BYTES)]
+    }
+}
+
+/// Omits the bytes.
+impl fmt::Debug for FilePart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FilePart")
+            .field("number", &self.number)
+            .field("bytes", &self.bytes().len())
+            .finish_non_exhaustive()
     }
 }
 

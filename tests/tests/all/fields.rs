@@ -21,6 +21,7 @@ use bookguard_core::features::cancellations::{CancelBooking, DecideResolution};
 use bookguard_core::features::endpoints::CreateEndpoint;
 use bookguard_core::features::endpoints::secrets::RotateEndpointSecret;
 use bookguard_core::features::endpoints::update::UpdateEndpoint;
+use bookguard_core::features::items::AddEvidenceItem;
 use bookguard_core::features::partners::{RegisterPartner, SetQuota, UpdatePartner};
 use bookguard_core::features::recoveries::RecoverEvents;
 use bookguard_core::features::reschedules::RescheduleBooking;
@@ -70,7 +71,7 @@ fn of<O: Operation>() -> &'static Declaration {
 }
 
 /// Every body that an operation reads field by field.
-fn bodies() -> [&'static Declaration; 13] {
+fn bodies() -> [&'static Declaration; 14] {
     [
         of::<RegisterPartner>(),
         of::<UpdatePartner>(),
@@ -79,6 +80,7 @@ fn bodies() -> [&'static Declaration; 13] {
         of::<CreateBooking>(),
         of::<RescheduleBooking>(),
         of::<AcceptTerms>(),
+        of::<AddEvidenceItem>(),
         of::<CancelBooking>(),
         of::<DecideResolution>(),
         of::<RecoverEvents>(),

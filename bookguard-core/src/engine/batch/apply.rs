@@ -28,6 +28,17 @@ impl BatchState {
                     .insert(booking.booking.booking_id, (**booking).clone());
             }
             Change::Swept(sweep) => self.sweep = Some(*sweep),
+            Change::FilePartAdded { file, .. } => {
+                self.files.insert(file.file_id, *file);
+                if file.is_whole() {
+                    self.with_partner(file.file_id.partner_id(), |state| {
+                        state.usage.file_bytes += file.size;
+                    });
+                }
+            }
+            Change::FileForgotten(file_id) => {
+                self.files.remove(file_id);
+            }
             Change::PartnerAdded { .. }
             | Change::PartnerStatusChanged { .. }
             | Change::PartnerDecided { .. }

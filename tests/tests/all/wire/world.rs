@@ -45,6 +45,9 @@ pub(crate) fn documented() -> Vec<Documented> {
     operations
 }
 
+/// The bytes of every evidence item's file.
+const FILE: &str = "what was agreed\n";
+
 /// A server with two partners, on which an object for any operation can be made.
 pub(crate) struct World {
     pub(crate) server: TestServer,
@@ -71,6 +74,9 @@ impl World {
 
     /// Returns the path, with its parameter replaced by the id of a new object of `partner`'s.
     pub(crate) async fn path(&self, operation: &Documented, partner: &Partner) -> String {
+        if operation.path.contains("{itemId}") {
+            return self.file(operation, partner).await;
+        }
         let Some((before, rest)) = operation.path.split_once('{') else {
             return operation.path.clone();
         };
@@ -108,6 +114,19 @@ impl World {
             _ => panic!("how is a {name} made?"),
         };
         format!("{before}{value}{after}")
+    }
+
+    /// Returns the path of the file of a new evidence item, which is stored if the operation reads it.
+    async fn file(&self, operation: &Documented, partner: &Partner) -> String {
+        let booking = partner.book().await;
+        let items = format!("/v1/bookings/{booking}/evidence/items");
+        let item = partner.post(&items, &samples::item_with_file(FILE)).await;
+        let path = format!("{items}/{}/file", item.string("itemId"));
+        if operation.method == "GET" {
+            let request = partner.request("PUT", &path).body(FILE);
+            partner.send(request).await.ok(200);
+        }
+        path
     }
 
     /// Returns an event whose only delivery failed and waits for its next attempt.
@@ -155,6 +174,7 @@ fn body(operation: &Documented) -> Option<Value> {
             "validatePolicy" => json!({}),
             "createWebhookEndpoint" => json!({"url": "http://127.0.0.1:9/"}),
             "rescheduleBooking" => samples::new_date(),
+            "addEvidenceItem" => samples::item(),
             "cancelBooking" => samples::cancellation(),
             "decideResolution" => samples::decision(),
             "recoverWebhookEvents" => json!({"since": "2020-01-01T00:00:00Z"}),
@@ -189,6 +209,9 @@ pub(crate) async fn ask(
         "acceptTerms" => Some(acceptance(caller, path).await),
         _ => body(operation),
     };
+    if operation.id == "putEvidenceItemFile" {
+        request = request.body(FILE);
+    }
     if let Some(body) = body {
         request = request
             .header("content-type", "application/json")

@@ -74,11 +74,9 @@ impl Fixture {
                 .then(|| path.to_owned())
                 .into_iter()
                 .collect(),
-            query: Vec::new(),
             body: body.as_bytes().to_vec(),
             idempotency_key: key.map(str::to_owned),
-            known_tags: Vec::new(),
-            from_memory: false,
+            ..Request::default()
         };
         match operation::prepare::<O>(session, &request).unwrap() {
             Action::Read { read, .. } => {
