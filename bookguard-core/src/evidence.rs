@@ -38,11 +38,14 @@ pub(crate) mod packet;
 pub(crate) mod report;
 pub(crate) mod reschedule;
 mod scan;
+#[cfg(feature = "internals")]
+mod share;
 pub(crate) mod state;
 pub(crate) mod statement;
 pub(crate) mod summary;
 mod timeline;
 pub(crate) mod verify;
+mod withheld;
 
 #[doc(hidden)]
 pub use acceptance::Acceptance;
@@ -62,6 +65,8 @@ pub use report::{Check, Report};
 #[doc(hidden)]
 pub use reschedule::{RescheduleFact, TermsVersion};
 pub use scan::{LogEntry, LogReport, Scan, ScanError};
+#[cfg(feature = "internals")]
+pub use share::{Share, ShareView, StoredShare, ViewForm};
 #[doc(hidden)]
 pub use state::BookingState;
 pub use statement::SignedStatement;
@@ -69,3 +74,5 @@ pub use statement::SignedStatement;
 pub use summary::{DOES_NOT_PROVE, Moment, PROVES, SUMMARY_VERSION, Summary};
 pub use timeline::{Account, Comparison, Timeline, TimelineVerdict, compare};
 pub use verify::{verify, verify_timeline};
+#[doc(hidden)]
+pub use withheld::Withheld;

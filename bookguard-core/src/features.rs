@@ -22,3 +22,4 @@ pub mod policies;
 pub mod recoveries;
 pub mod reschedules;
 pub mod retention;
+pub mod shares;

@@ -30,6 +30,7 @@ pub use event::{Delivery, Event};
 pub use event::{DeliveryStatus, EventType};
 pub use id::{
     ApiKeyId, BookingId, EndpointId, EventId, Id, PartnerId, RecoveryId, RequestId, ResolutionId,
+    ShareId,
 };
 #[doc(hidden)]
 pub use id::{Noun, id_pattern, noun};

@@ -6,7 +6,7 @@
 pub(crate) mod call;
 mod describe;
 pub(crate) mod endpoint;
-mod forms;
+pub(crate) mod forms;
 
 use std::sync::{Arc, LazyLock};
 
@@ -31,6 +31,7 @@ use bookguard_core::features::policies::{
 };
 use bookguard_core::features::recoveries::{GetRecovery, ListRecoveries, RecoverEvents};
 use bookguard_core::features::reschedules::RescheduleBooking;
+use bookguard_core::features::shares::{CreateShare, ListShares, RevokeShare};
 use bookguard_core::operation::{Method, Operation, Route};
 use poem::EndpointExt as _;
 use poem::endpoint::BoxEndpoint;
@@ -69,6 +70,9 @@ pub(crate) fn table() -> Vec<OperationEntry> {
         offered::<GetResolution>(),
         offered::<DecideResolution>().located(),
         offered::<GetEvidence>().also_as(&PACKET_FORMS),
+        offered::<CreateShare>(),
+        offered::<ListShares>(),
+        offered::<RevokeShare>(),
         offered::<PutPolicy>(),
         offered::<GetPolicy>(),
         offered::<ListPolicies>(),

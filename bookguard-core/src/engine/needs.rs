@@ -3,7 +3,9 @@
 //! A command that needs another row says so here; the store knows no commands.
 
 use crate::engine::command::Reclaim;
-use crate::model::{ApiKeyId, BookingId, EndpointId, EventId, PartnerId, RecoveryId, Timestamp};
+use crate::model::{
+    ApiKeyId, BookingId, EndpointId, EventId, PartnerId, RecoveryId, ShareId, Timestamp,
+};
 
 /// The rows to load for a batch. A row that is named twice is loaded once.
 #[derive(Debug, Default)]
@@ -26,6 +28,10 @@ pub struct Needs {
     pub acceptances: Vec<BookingId>,
     /// Bookings of which only the end of the chain is needed.
     pub chains: Vec<BookingId>,
+    /// Shares.
+    pub shares: Vec<ShareId>,
+    /// Bookings of which every share is needed.
+    pub shared: Vec<BookingId>,
     /// Events.
     pub events: Vec<EventId>,
     /// Events whose deliveries are needed.
@@ -70,6 +76,8 @@ impl Needs {
         let loaded = &self.bookings;
         self.chains.retain(|id| loaded.binary_search(id).is_err());
         distinct(&mut self.chains);
+        distinct(&mut self.shares);
+        distinct(&mut self.shared);
         distinct(&mut self.events);
         distinct(&mut self.deliveries);
         distinct(&mut self.health);

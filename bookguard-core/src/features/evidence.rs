@@ -2,6 +2,7 @@
 //! Invariant: a packet shows every entry and every attempt that the store held when it was requested.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -16,7 +17,7 @@ use crate::evidence::packet::{
     LogHint, PACKET_TYPE, PacketAttempt, PacketDelivery, PacketEntry, evaluate, shown_address,
 };
 use crate::evidence::summary::{SummaryInput, summarize};
-use crate::evidence::{FrozenTerms, Notification, Packet, SealedPacket};
+use crate::evidence::{FrozenTerms, Notification, Packet, SealedPacket, Withheld};
 use crate::ledger::TlogProof;
 use crate::ledger::proof::prove_inclusion;
 use crate::ledger::tile::ReadError;
@@ -27,7 +28,7 @@ use crate::operation::{
 };
 use crate::policy::{Evaluation, Explanation};
 use crate::service::Service;
-use crate::session::{Access, Session};
+use crate::session::{Access, Authority, Session};
 use crate::store::events::{StoredDelivery, StoredEvent};
 use crate::store::read::{Reader, StoredChain};
 use crate::store::{StoreError, StoredHead};
@@ -70,6 +71,24 @@ impl Operation for GetEvidence {
 
     fn tag(packet: &SealedPacket) -> Option<String> {
         packet.tag().map(str::to_owned)
+    }
+}
+
+/// The packet of a booking without the withheld values, for whoever was given a link to it. Blocks, and may take long.
+pub(super) fn shared(
+    service: &Arc<Service>,
+    booking_id: &BookingId,
+    _withheld: &[Withheld],
+) -> Result<SealedPacket, Error> {
+    let session = Session {
+        service: Arc::clone(service),
+        authority: Authority::Administrator { partner_id: None },
+    };
+    match find(&session, booking_id, None)? {
+        PacketLookup::Packet(packet) => Ok(packet),
+        PacketLookup::Kept(_) | PacketLookup::Long => {
+            Err(Error::internal("a packet is made when it is asked for"))
+        }
     }
 }
 

@@ -181,6 +181,14 @@ pub mod noun {
         const NAME: &'static str = "recovery";
     }
 
+    /// A share of a booking's evidence.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub struct Share;
+    impl Noun for Share {
+        const PREFIX: &'static str = "shr";
+        const NAME: &'static str = "share";
+    }
+
     /// A request.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub struct Request;
@@ -204,6 +212,8 @@ pub type EndpointId = Id<noun::Endpoint>;
 pub type ResolutionId = Id<noun::Resolution>;
 /// `rec_…`
 pub type RecoveryId = Id<noun::Recovery>;
+/// `shr_…`
+pub type ShareId = Id<noun::Share>;
 /// `req_…`
 pub type RequestId = Id<noun::Request>;
 

@@ -18,6 +18,7 @@ mod page;
 mod policy_set;
 mod recovery;
 mod settled;
+mod share;
 
 #[cfg(test)]
 pub(super) mod tests;

@@ -554,6 +554,7 @@ mod tests {
             .chain(select_texts(include_str!("retention.rs")))
             .chain(select_texts(include_str!("endpoints.rs")))
             .chain(select_texts(include_str!("recoveries.rs")))
+            .chain(select_texts(include_str!("shares.rs")))
             .chain(select_texts(include_str!("tree.rs")));
         for sql in texts {
             let sql = sql.replace("{}", "$1,$2");
@@ -612,6 +613,7 @@ mod tests {
             .chain(select_texts(include_str!("retention.rs")))
             .chain(select_texts(include_str!("endpoints.rs")))
             .chain(select_texts(include_str!("recoveries.rs")))
+            .chain(select_texts(include_str!("shares.rs")))
             .chain(select_texts(include_str!("tree.rs")));
         for (n, sql) in texts.enumerate() {
             let sql = sql.replace("{}", "$1,$2");

@@ -25,17 +25,17 @@ pub(crate) struct AnswerForm {
     /// Its media type.
     pub(crate) media_type: &'static str,
     /// The word that chooses it, if there are several of its media type.
-    word: Option<&'static str>,
+    pub(crate) word: Option<&'static str>,
     /// What an entity tag ends with, so that no two forms have the same one.
     pub(super) mark: &'static str,
     /// Makes it of the answer's JSON.
-    pub(super) make: fn(&[u8]) -> Result<Vec<u8>, Error>,
+    pub(crate) make: fn(&[u8]) -> Result<Vec<u8>, Error>,
     /// The headers that it needs, given the booking's id.
-    pub(super) headers: fn(&str) -> Vec<(HeaderName, HeaderValue)>,
+    pub(crate) headers: fn(&str) -> Vec<(HeaderName, HeaderValue)>,
 }
 
 /// The forms of a packet.
-pub(super) static PACKET_FORMS: [AnswerForm; 3] = [
+pub(crate) static PACKET_FORMS: [AnswerForm; 3] = [
     AnswerForm {
         media_type: "text/html",
         word: None,

@@ -27,6 +27,9 @@ impl BatchState {
                 self.bookings
                     .insert(booking.booking.booking_id, (**booking).clone());
             }
+            Change::ShareAdded(share) | Change::ShareChanged(share) => {
+                self.shares.insert(share.share.share_id, (**share).clone());
+            }
             Change::Swept(sweep) => self.sweep = Some(*sweep),
             Change::PartnerAdded { .. }
             | Change::PartnerStatusChanged { .. }
@@ -53,6 +56,7 @@ impl BatchState {
             Change::AttemptAdded { .. }
             | Change::AnswerReplaced { .. }
             | Change::AnswersForgotten { .. }
+            | Change::SharesForgotten { .. }
             | Change::WriteTried => {}
         }
     }

@@ -63,6 +63,7 @@ const CORE: Layers = Layers {
         &["features/recoveries", "features/reschedules"],
         &["features/acceptances"],
         &["features/evidence"],
+        &["features/shares"],
     ],
 };
 

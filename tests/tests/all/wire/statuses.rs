@@ -189,8 +189,9 @@ async fn unknown(world: &World, seen: &mut Seen<'_>) {
         return;
     }
     let (before, rest) = operation.path.split_once('{').unwrap();
-    let (_, after) = rest.split_once('}').unwrap();
-    let id = &foreign[before.len()..foreign.len() - after.len()];
+    assert!(rest.contains('}'), "{rest}");
+    let id = foreign[before.len()..].split('/').next().unwrap();
+    let after = &foreign[before.len() + id.len()..];
     let (prefix, digits) = id.split_once('_').unwrap();
     let unknown = format!("{prefix}_{}", digits.chars().rev().collect::<String>());
     let mut answers = BTreeSet::new();
@@ -237,6 +238,16 @@ async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
             let reply = ask(&filler.caller, operation, &path, &[]).await;
             seen.see(&reply, 409);
             assert_eq!(reply.code(), "last_managing_key");
+        }
+        "createShare" => {
+            let booking = filler.book().await;
+            let path = operation.path.replace("{bookingId}", &booking);
+            for _ in 0..20 {
+                filler.post(&path, &json!({})).await.ok(201);
+            }
+            let reply = ask(&filler.caller, operation, &path, &[]).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "too_many_shares");
         }
         "createBooking" => {
             let quota = format!("partners quota {} --bookings 1", filler.id);
