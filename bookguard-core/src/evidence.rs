@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! facts    one struct per kind of fact                 state    the booking: its facts, folded by one `apply`
-//! reschedule, acceptance, notification                 summary  the packet in sentences
+//! reschedule, acceptance, item, notification           summary  the packet in sentences
 //!          the facts with more members                 verify   packet + key → report
 //! frozen   the canonical text of a booking's terms     packet   the signed document
 //! entry    a leaf as stored                            continuation  how a log continues after a loss
 //! statement  what is signed of a packet               timeline  two packets compared
 //! dispute  the packet in the fields of a card dispute
-//! scan     packet + log → entries that the packet lacks
+//! scan     packet + log → entries that the packet lacks  withheld  values that a copy does not show
 //! ```
 //!
 //! All of it is pure, and [`verify()`] needs nothing but this crate's default features, the packet's bytes and the
@@ -31,6 +31,7 @@ mod dispute;
 mod entry;
 pub(crate) mod facts;
 pub(crate) mod frozen;
+pub(crate) mod item;
 pub(crate) mod notification;
 #[cfg(feature = "openapi")]
 mod openapi;
@@ -45,7 +46,7 @@ pub(crate) mod statement;
 pub(crate) mod summary;
 mod timeline;
 pub(crate) mod verify;
-mod withheld;
+pub(crate) mod withheld;
 
 #[doc(hidden)]
 pub use acceptance::Acceptance;
@@ -57,6 +58,8 @@ pub use dispute::{DisputeExport, DisputeForm, DisputeReason, dispute};
 pub use entry::StoredEntry;
 #[doc(hidden)]
 pub use frozen::FrozenTerms;
+#[doc(hidden)]
+pub use item::{EvidenceItem, ItemKind};
 #[doc(hidden)]
 pub use notification::{Notification, NotificationOutcome};
 #[doc(hidden)]

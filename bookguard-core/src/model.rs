@@ -29,8 +29,8 @@ pub use endpoint::{Endpoint, EndpointHealth, EndpointStatus};
 pub use event::{Delivery, Event};
 pub use event::{DeliveryStatus, EventType};
 pub use id::{
-    ApiKeyId, BookingId, EndpointId, EventId, Id, PartnerId, RecoveryId, RequestId, ResolutionId,
-    ShareId,
+    ApiKeyId, BookingId, EndpointId, EventId, Id, ItemId, PartnerId, RecoveryId, RequestId,
+    ResolutionId, ShareId,
 };
 #[doc(hidden)]
 pub use id::{Noun, id_pattern, noun};

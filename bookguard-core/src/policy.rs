@@ -69,7 +69,7 @@ mod zone;
 #[cfg(test)]
 mod tests;
 
-pub use cancellation::{Cancellation, EvidenceItem};
+pub use cancellation::{Cancellation, NamedDocument};
 pub use disclosure::{DISCLOSURE_VERSION, TermsDisclosure, disclose};
 pub use document::{
     Deposit, DepositSize, Document, Floor, ForceMajeure, Grace, OrganizerRules, PartnerRules,
@@ -99,6 +99,7 @@ pub use schema::{POLICY_SCHEMA, SCHEMA};
 pub use templates::EVERY_EVENT_TYPE;
 pub use templates::normalise_event_type;
 pub use terms::{Adopted, Booked, MissingZone, Terms};
+pub(crate) use words::vocabulary;
 pub use words::{
     Actor, Assumption, EvaluationStatus, EvidenceGrade, PolicySource, Reason, ResolutionPath,
     ResolutionStatus, ReviewReason,

@@ -9,7 +9,7 @@ use bookguard_core::features::cancellations::{CancelBooking, DecideResolution, G
 use bookguard_core::features::evaluations::{EvaluatePolicy, PolicyEvaluation};
 use bookguard_core::model::{Amount, BookingStatus};
 use bookguard_core::operation::Request;
-use bookguard_core::policy::{Evaluation, EvaluationStatus, EvidenceItem, Resolution};
+use bookguard_core::policy::{Evaluation, EvaluationStatus, NamedDocument, Resolution};
 use clap::Args;
 
 use super::declare::{Call, CliCommand, Declared, add, carried, group, operation, text};
@@ -148,7 +148,7 @@ fn consent(shown: &Evaluation, style: Style) -> Result<(), Failure> {
 /// The cancellation as it was typed, with the result that was shown as `expected`.
 fn request(
     call: Call<'_>,
-    evidence: &[EvidenceItem],
+    evidence: &[NamedDocument],
     shown: Option<&Evaluation>,
 ) -> Result<Request, Failure> {
     let mut body = call.members()?;
@@ -177,7 +177,7 @@ fn request(
 }
 
 /// Reads a piece of evidence from `KIND=FILE`.
-fn item(text: &str) -> Result<EvidenceItem, Failure> {
+fn item(text: &str) -> Result<NamedDocument, Failure> {
     let Some((kind, file)) = text.split_once('=').filter(|(kind, _)| !kind.is_empty()) else {
         return Err(Failure::Usage(format!(
             "--evidence is \"{text}\"; write it like KIND=FILE, such as notice=mail.eml"
@@ -186,7 +186,7 @@ fn item(text: &str) -> Result<EvidenceItem, Failure> {
     let path = Path::new(file);
     let bytes = files::bytes(path, DOCUMENT_BYTES)?;
     let name = path.file_name().map(|name| name.to_string_lossy());
-    Ok(EvidenceItem::of(kind, name.as_deref(), &bytes))
+    Ok(NamedDocument::of(kind, name.as_deref(), &bytes))
 }
 
 /// The result of a cancellation.

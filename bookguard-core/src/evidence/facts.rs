@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::acceptance::Acceptance;
+use super::item::EvidenceItem;
 use super::notification::Notification;
 use super::reschedule::RescheduleFact;
 use crate::error::Error;
@@ -169,6 +170,7 @@ facts! {
     TermsAccepted(Acceptance),
     BookingCanceled(Cancellation),
     ResolutionCreated(ResolutionFact),
+    EvidenceAdded(EvidenceItem),
     WebhookSettled(NotificationFact),
 }
 

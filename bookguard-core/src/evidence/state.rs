@@ -6,7 +6,7 @@
 //!            at most once
 //! ```
 //!
-//! The record of a delivery's end may come anywhere after the first fact, except between a cancellation and its resolution.
+//! Evidence items and the records of deliveries' ends may come anywhere after the first fact, except between a cancellation and its resolution.
 //! The writer applies the facts it records, a verifier those a packet discloses, the check of a database those its entries
 //! hold. The caller has checked that the values are the committed ones and that the entries form one chain. Invariant: a
 //! fact that is out of place is refused, never skipped.
@@ -14,6 +14,7 @@
 use super::acceptance::Acceptance;
 use super::facts::{CreationFact, Fact, LeafPlace, Logged, ProtectionFact};
 use super::frozen::FrozenTerms;
+use super::item::EvidenceItem;
 use super::notification::{Causes, Notification, follows};
 use super::reschedule::{RescheduleFact, TermsVersion};
 use crate::model::{Booking, BookingStatus, PolicySummary, ResolutionId, Timestamp};
@@ -42,6 +43,8 @@ pub struct BookingState {
     pub reschedules: Vec<Logged<RescheduleFact>>,
     /// The acceptances of its terms, oldest first. A caller that has the terms must check that their text is the accepted one.
     pub acceptances: Vec<Logged<Acceptance>>,
+    /// The evidence items that the partner added, oldest first.
+    pub items: Vec<Logged<EvidenceItem>>,
     /// How the deliveries of its events ended, in the order of the ledger.
     pub settled: Vec<Logged<Notification>>,
     /// Its cancellation.
@@ -97,6 +100,7 @@ impl BookingState {
             moves: Vec::new(),
             reschedules: Vec::new(),
             acceptances: Vec::new(),
+            items: Vec::new(),
             settled: Vec::new(),
             cancellation: None,
             resolutions: Vec::new(),
@@ -129,6 +133,18 @@ impl BookingState {
                 Ok(())
             }
             Fact::ResolutionCreated(fact) if !is_open => self.resolve(fact.resolution, place),
+            Fact::EvidenceAdded(fact) if !self.is_unresolved() => {
+                self.own(fact.booking_id == self.booking.booking_id, "evidence item")?;
+                let is_known = self
+                    .items
+                    .iter()
+                    .any(|known| known.fact.item_id == fact.item_id);
+                if is_known {
+                    return Err(format!("Evidence item {} was added twice.", fact.item_id));
+                }
+                self.items.push(Logged { place, fact: *fact });
+                Ok(())
+            }
             Fact::WebhookSettled(fact) if !self.is_unresolved() => {
                 let known = self.settled.iter().map(|known| &known.fact);
                 follows(known, &fact.notification, &self.causes())?;

@@ -11,7 +11,7 @@ use crate::input::{self, Declaration, Form, Value};
 use crate::limits;
 use crate::model::{BookingId, EventId, PartnerId, ResolutionId, Scope, Timestamp};
 use crate::operation::{Action, Body, Operation, Request, Route, path_id, query, read, write};
-use crate::policy::{Actor, EvidenceItem, Reason, Resolution, ResolutionPath};
+use crate::policy::{Actor, NamedDocument, Reason, Resolution, ResolutionPath};
 use crate::session::{Access, Session};
 
 /// `POST /v1/bookings/{bookingId}/cancel`
@@ -38,7 +38,7 @@ pub struct CancelRequest {
     /// The agreed refund's digits; the amount depends on the booking's currency.
     pub agreed_refund: Option<String>,
     /// The evidence named for the cancellation.
-    pub evidence: Vec<EvidenceItem>,
+    pub evidence: Vec<NamedDocument>,
     /// The result the caller expects.
     pub expected: Expected,
 }
@@ -346,9 +346,9 @@ fn expected(form: &mut Form<'_, '_>) -> Option<Expected> {
     })
 }
 
-fn evidence_item(form: &mut Form<'_, '_>) -> Option<EvidenceItem> {
+fn evidence_item(form: &mut Form<'_, '_>) -> Option<NamedDocument> {
     form.about("A document offered as evidence. The service keeps its digest, never the document.")
-        .named("EvidenceItem");
+        .named("NamedDocument");
     let kind = form
         .about("What it is, in your own words, such as `notice`.")
         .required("kind", |v| v.text(limits::EVIDENCE_KIND_CHARS));
@@ -361,7 +361,7 @@ fn evidence_item(form: &mut Form<'_, '_>) -> Option<EvidenceItem> {
     let sha256 = form
         .about("`sha256:` and the hex digest of its bytes.")
         .required("sha256", digest);
-    Some(EvidenceItem {
+    Some(NamedDocument {
         kind: kind?,
         name,
         media_type,

@@ -9,14 +9,12 @@
 
 pub(crate) mod rule;
 
-use std::sync::Arc;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::evidence;
+use super::evidence::{self, PacketLookup};
 use crate::engine::command::Envelope;
 use crate::entropy;
 use crate::error::{Error, Kind};
@@ -145,13 +143,13 @@ impl ShareRequest {
         let withhold = form
             .about("Values that the link does not show; none when not given.")
             .optional("withhold", |v| {
-                v.array(Withheld::WORDS.len(), |item| item.choice(&Withheld::WORDS))
+                v.array(Withheld::WORDS.len(), |item| item.choice(Withheld::WORDS))
             });
         let note = form
             .about("For your own list of shares; visitors do not see it.")
             .optional("note", |v| v.text(limits::NAME_CHARS));
         let mut withhold = withhold.unwrap_or_default();
-        withhold.sort_unstable();
+        withhold.sort_unstable_by_key(|value| value.word());
         withhold.dedup();
         Some(Self {
             lasts_ms: lasts_ms.unwrap_or(limits::SHARE_DAYS_DEFAULT * limits::DAY_MS),
@@ -309,8 +307,15 @@ pub(crate) fn no_such_link() -> Error {
 ///
 /// # Errors
 /// As for the booking's own packet.
-pub fn packet(service: &Arc<Service>, share: &Share) -> Result<SealedPacket, Error> {
-    evidence::shared(service, &share.booking_id, &share.withhold)
+pub fn packet(service: &Service, share: &Share) -> Result<SealedPacket, Error> {
+    let key = (share.booking_id, share.withhold.clone());
+    // The share itself is the permission.
+    match evidence::find(service, &key, |_| true, None)? {
+        PacketLookup::Packet(packet) => Ok(packet),
+        PacketLookup::Kept(_) | PacketLookup::Long => {
+            Err(Error::internal("a packet is made when it is asked for"))
+        }
+    }
 }
 
 /// The command that records a view of a share; `None` if it repeats one that is recorded already.

@@ -39,6 +39,8 @@ pub enum LeafKind {
     BookingCanceled,
     /// A cancellation was resolved.
     ResolutionCreated,
+    /// The partner added an item of evidence to a booking.
+    EvidenceAdded,
     /// A webhook delivery reached its end.
     WebhookSettled,
     /// The log itself continues under a new name after a loss of entries. Belongs to no booking.
@@ -47,13 +49,14 @@ pub enum LeafKind {
 
 impl LeafKind {
     /// Every kind.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::BookingCreated,
         Self::BookingProtected,
         Self::BookingRescheduled,
         Self::TermsAccepted,
         Self::BookingCanceled,
         Self::ResolutionCreated,
+        Self::EvidenceAdded,
         Self::WebhookSettled,
         Self::LogContinued,
     ];
@@ -68,6 +71,7 @@ impl LeafKind {
             Self::TermsAccepted => "terms.accepted",
             Self::BookingCanceled => "booking.canceled",
             Self::ResolutionCreated => "resolution.created",
+            Self::EvidenceAdded => "evidence.added",
             Self::WebhookSettled => "webhook.settled",
             Self::LogContinued => "log.continued",
         }

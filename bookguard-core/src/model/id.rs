@@ -173,6 +173,14 @@ pub mod noun {
         const NAME: &'static str = "resolution";
     }
 
+    /// An evidence item.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub struct EvidenceItem;
+    impl Noun for EvidenceItem {
+        const PREFIX: &'static str = "itm";
+        const NAME: &'static str = "evidence item";
+    }
+
     /// A recovery of events.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub struct Recovery;
@@ -210,6 +218,8 @@ pub type EventId = Id<noun::Event>;
 pub type EndpointId = Id<noun::Endpoint>;
 /// `res_…`
 pub type ResolutionId = Id<noun::Resolution>;
+/// `itm_…`
+pub type ItemId = Id<noun::EvidenceItem>;
 /// `rec_…`
 pub type RecoveryId = Id<noun::Recovery>;
 /// `shr_…`

@@ -31,13 +31,13 @@ pub struct Cancellation {
     pub agreed_refund: Option<Amount>,
     /// The evidence named for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub evidence: Vec<EvidenceItem>,
+    pub evidence: Vec<NamedDocument>,
 }
 
 /// A document offered as evidence. The service keeps its digest, never the document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct EvidenceItem {
+pub struct NamedDocument {
     /// What it is, in the partner's words, such as `notice`.
     pub kind: String,
     /// Its name.
@@ -50,7 +50,7 @@ pub struct EvidenceItem {
     pub sha256: String,
 }
 
-impl EvidenceItem {
+impl NamedDocument {
     /// Makes the item of a document with these bytes.
     pub fn of(kind: &str, name: Option<&str>, bytes: &[u8]) -> Self {
         Self {

@@ -32,6 +32,8 @@ macro_rules! vocabulary {
     };
 }
 
+pub(crate) use vocabulary;
+
 vocabulary! {
     /// How reliable an evaluation is.
     EvaluationStatus {

@@ -1,18 +1,18 @@
 //! Facts in every order: those that the rules allow form a booking, all others are refused.
 
 use super::*;
-use crate::evidence::NotificationOutcome;
 use crate::evidence::facts::{LeafPlace, NotificationFact, ResolutionFact};
 use crate::evidence::verify::tests::fixture::booking;
+use crate::evidence::{ItemKind, NotificationOutcome};
 use crate::ledger::{Hash, LeafKind};
-use crate::model::{Amount, Currency, EndpointId, EventId, EventType};
+use crate::model::{Amount, Currency, EndpointId, EventId, EventType, ItemId};
 use crate::policy::{
     self, Actor, Booked, EventDate, MissingZone, Policy, PolicySource, Reason, ResolutionDecision,
     Terms,
 };
 use LeafKind::{
     BookingCanceled as X, BookingCreated as C, BookingProtected as P, BookingRescheduled as M,
-    ResolutionCreated as R, TermsAccepted as A, WebhookSettled as W,
+    EvidenceAdded as E, ResolutionCreated as R, TermsAccepted as A, WebhookSettled as W,
 };
 
 fn at(n: u64) -> Timestamp {
@@ -78,6 +78,20 @@ fn fact(kind: LeafKind, n: u64, state: &BookingState) -> Fact {
         .into(),
         X => cancellation(state, now).into(),
         R => resolution(state, now).into(),
+        E => EvidenceItem {
+            item_id: ItemId::new(now, [1; 10]),
+            booking_id,
+            added_at: now,
+            kind: ItemKind::Payment,
+            title: "Deposit".to_owned(),
+            at: None,
+            party: None,
+            amount: None,
+            reference: None,
+            note: None,
+            sha256: None,
+        }
+        .into(),
         W => NotificationFact {
             notification: notification(n),
         }
@@ -192,6 +206,7 @@ fn the_orders_that_the_rules_allow_make_a_booking() {
             1,
             2,
         ),
+        (&[C, E, P, E, E, X, R, E, R, E], Canceled, Some(2), 0, 2),
     ] {
         let state = fold(kinds).unwrap_or_else(|why| panic!("{kinds:?}: {why}"));
         let booking = &state.booking;
@@ -204,6 +219,7 @@ fn the_orders_that_the_rules_allow_make_a_booking() {
         assert_eq!(booking.resolution_id, latest, "{kinds:?}");
         let count = |kind| kinds.iter().filter(|other| **other == kind).count();
         assert_eq!(state.acceptances.len(), count(A), "{kinds:?}");
+        assert_eq!(state.items.len(), count(E), "{kinds:?}");
         assert_eq!(state.settled.len(), count(W), "{kinds:?}");
         assert_eq!(
             state.as_recorded(),
@@ -262,6 +278,9 @@ fn every_other_order_is_refused() {
         &[W],
         &[C, X, W],
         &[C, X, W, R],
+        &[E],
+        &[C, X, E],
+        &[C, X, E, R],
         &[C, P, W, P],
         &[C, W, C],
     ] {
@@ -315,6 +334,18 @@ fn a_fact_that_contradicts_those_before_it_is_refused() {
         _ => unreachable!(),
     };
     refused(&state, &change, A);
+    let change = |fact: &mut Fact| match fact {
+        Fact::EvidenceAdded(fact) => fact.booking_id = other,
+        _ => unreachable!(),
+    };
+    refused(&state, &change, E);
+    let with_item = fold(&[C, E]).unwrap();
+    let known = with_item.items[0].fact.item_id;
+    let change = |fact: &mut Fact| match fact {
+        Fact::EvidenceAdded(fact) => fact.item_id = known,
+        _ => unreachable!(),
+    };
+    refused(&with_item, &change, E);
     let change = |fact: &mut Fact| match fact {
         Fact::WebhookSettled(fact) => fact.notification.event_type = EventType::BookingProtected,
         _ => unreachable!(),

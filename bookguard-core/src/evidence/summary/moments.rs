@@ -1,18 +1,19 @@
 //! The timeline: one item per fact, and what the service states of deliveries that no entry holds.
 
 use super::story::date;
+use super::wall_clock::money;
 use super::{Moment, Writer};
-use crate::evidence::Notification;
 use crate::evidence::facts::{Fact, Logged};
 use crate::evidence::packet::PacketDelivery;
+use crate::evidence::{EvidenceItem, ItemKind, Notification};
 use crate::model::EventType;
 use crate::policy::{Actor, Resolution};
 
 impl Writer<'_> {
     pub(super) fn timeline(&mut self) -> Vec<Moment> {
         // A stable sort keeps what happened in the same millisecond in the order of the ledger.
-        let mut items: Vec<Item<'_>> = self.m.facts.iter().map(Item::Logged).collect();
-        items.extend(self.m.deliveries.iter().filter_map(Item::of));
+        let mut items: Vec<Happening<'_>> = self.m.facts.iter().map(Happening::Logged).collect();
+        items.extend(self.m.deliveries.iter().filter_map(Happening::of));
         items.sort_by_key(|item| item.at());
         let mut timeline: Vec<Moment> = items.into_iter().map(|item| self.moment(&item)).collect();
         timeline.push(Moment {
@@ -24,12 +25,12 @@ impl Writer<'_> {
         timeline
     }
 
-    fn moment(&mut self, item: &Item<'_>) -> Moment {
+    fn moment(&mut self, item: &Happening<'_>) -> Moment {
         let at = item.at();
         let when = self.clock.time(at);
         let (entry, text) = match item {
-            Item::Logged(Logged { place, fact }) => (Some(place.index), self.fact(fact)),
-            Item::UnderWay(delivery) => (None, self.under_way(delivery)),
+            Happening::Logged(Logged { place, fact }) => (Some(place.index), self.fact(fact)),
+            Happening::UnderWay(delivery) => (None, self.under_way(delivery)),
         };
         Moment {
             at,
@@ -79,6 +80,7 @@ impl Writer<'_> {
                 }
             }
             Fact::ResolutionCreated(fact) => self.resolution(&fact.resolution),
+            Fact::EvidenceAdded(item) => self.added(item),
             Fact::WebhookSettled(fact) => settled(&fact.notification, &partner),
         }
     }
@@ -98,6 +100,32 @@ impl Writer<'_> {
         }
     }
 
+    fn added(&mut self, item: &EvidenceItem) -> String {
+        let partner = self.partner();
+        let mut text = format!("{partner} added {} as evidence.", item_in_words(item));
+        let from = item
+            .party
+            .map(|party| format!("comes from {}", self.side(party)));
+        let at = item
+            .at
+            .map(|at| format!("dates from {}", self.clock.time(at)));
+        let origin: Vec<String> = from.into_iter().chain(at).collect();
+        if !origin.is_empty() {
+            text += &format!(" According to {partner}, it {}.", origin.join(" and "));
+        }
+        if let Some(reference) = &item.reference {
+            text += &format!(" Its reference is \u{201c}{reference}\u{201d}.");
+        }
+        if let Some(note) = &item.note {
+            text += &format!(" {partner} noted: \u{201c}{note}\u{201d}");
+        }
+        if let Some(digest) = &item.sha256 {
+            let hex = digest.strip_prefix("sha256:").unwrap_or(digest);
+            text += &format!(" The SHA-256 of its file is {hex}.");
+        }
+        text
+    }
+
     /// The state of a delivery that is still open, or goes on after it was given up.
     fn under_way(&self, delivery: &PacketDelivery) -> String {
         format!(
@@ -111,12 +139,12 @@ impl Writer<'_> {
 }
 
 /// What the timeline is made of.
-enum Item<'a> {
+enum Happening<'a> {
     Logged(&'a Logged<Fact>),
     UnderWay(&'a PacketDelivery),
 }
 
-impl<'a> Item<'a> {
+impl<'a> Happening<'a> {
     /// The item of a delivery that goes on since its last record.
     fn of(delivery: &'a PacketDelivery) -> Option<Self> {
         delivery.history.last()?;
@@ -132,6 +160,23 @@ impl<'a> Item<'a> {
                 .map_or(delivery.event_id.made_at(), |last| last.started_at),
         }
     }
+}
+
+/// What an evidence item is, with its amount and title.
+pub(super) fn item_in_words(item: &EvidenceItem) -> String {
+    let kind = match item.kind {
+        ItemKind::Contract => "a contract",
+        ItemKind::Message => "a message",
+        ItemKind::Photo => "a photo or recording",
+        ItemKind::CheckIn => "a record of arrival",
+        ItemKind::Payment => "a payment",
+        ItemKind::Refund => "a paid refund",
+        ItemKind::Other => "a document",
+    };
+    let amount = item
+        .amount
+        .map_or_else(String::new, |amount| format!(" of {}", money(amount)));
+    format!("{kind}{amount} (\u{201c}{}\u{201d})", item.title)
 }
 
 /// How a delivery ended.

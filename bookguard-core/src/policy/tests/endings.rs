@@ -61,7 +61,7 @@ fn cancellation(question: &Question) -> Cancellation {
         note: None,
         effective_at: question.at,
         agreed_refund: question.agreed_refund,
-        evidence: vec![EvidenceItem::of("k", None, b""); question.evidence],
+        evidence: vec![NamedDocument::of("k", None, b""); question.evidence],
     }
 }
 

@@ -30,7 +30,7 @@ impl Check<'_> {
         let lasts = share.expires_at.ms() - share.created_at.ms();
         let fitting = share.recent_views.len() == listed
             && share.recent_views.first().map(|view| view.at) == share.last_viewed_at
-            && share.withhold.is_sorted_by(|a, b| a < b)
+            && share.withhold.is_sorted_by(|a, b| a.word() < b.word())
             && (1..=SHARE_DAYS * DAY_MS).contains(&lasts);
         if !fitting || !spelled(row, 5, share) {
             self.findings.add("share", place("body"), MISSPELLED);

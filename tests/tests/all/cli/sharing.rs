@@ -42,7 +42,7 @@ async fn a_link_is_made_listed_and_revoked_and_its_token_is_kept_nowhere() {
     let anybody = server.caller();
     assert_eq!(visit(&anybody, &link).await, 200);
     let listed = run(format!("evidence shares {booking}")).await.json();
-    let [share] = listed.list("data") else {
+    let [share] = &listed.list("data")[..] else {
         panic!("{listed}")
     };
     share.holds(json!({"shareId": made["shareId"], "views": 2}));

@@ -7,6 +7,7 @@ use bookguard_core::limits::{SHARE_REQUESTS_PER_MINUTE, SHARE_VIEW_MS};
 use bookguard_tests::caller::{Caller, Reply};
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
+use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, TestServer};
 use serde_json::{Value, json};
 
@@ -127,7 +128,9 @@ async fn a_link_shows_the_evidence_in_every_form_and_records_each_view() {
         for packet in [&packet, &downloaded] {
             let report = evidence::verify(&packet.body, &server.vkey().await);
             assert!(report.verified(), "{report}");
-            assert_eq!(packet.json()["booking"]["bookingId"], json!(booking));
+            let packet = packet.json();
+            assert_eq!(packet["booking"]["bookingId"], json!(booking));
+            assert_eq!(packet["withheld"], json!(["ip", "userAgent"]));
         }
         let [seen] = &shares(&acme, &booking).await[..] else {
             panic!("one share")
@@ -164,6 +167,56 @@ async fn a_link_shows_the_evidence_in_every_form_and_records_each_view() {
             assert!(!reply.text().contains(&link[3..]));
         }
         server.close().await.verify(1).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn withheld_values_are_in_no_form_and_the_packet_still_verifies() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let metadata = json!({"metadata": {"desk": "secret-desk-7"}});
+        let booking = acme.book_with(metadata).await;
+        let terms = format!("/v1/bookings/{booking}/disclosure");
+        let terms = acme.get(&terms).await.ok(200);
+        let mut acceptance = samples::acceptance(terms.text("disclosureHash"));
+        acceptance["ip"] = json!("203.0.113.77");
+        acceptance["userAgent"] = json!("SecretBrowser/7");
+        let path = format!("/v1/bookings/{booking}/acceptances");
+        acme.post(&path, &acceptance).await.ok(201);
+        let withhold = ["ip", "metadata", "note", "organizer", "talent", "userAgent"];
+        let (_, link) = share(&acme, &booking, json!({"withhold": withhold})).await;
+        let (_, open_link) = share(&acme, &booking, json!({})).await;
+        let booked = acme.booking(&booking).await;
+        let hidden = [
+            "203.0.113.77",
+            "SecretBrowser/7",
+            "secret-desk-7",
+            booked["talent"].text("name"),
+            booked["organizer"].text("name"),
+        ];
+        let anybody = server.caller();
+        let vkey = server.vkey().await;
+        let shown = visit(&anybody, "GET", &link, "application/json").await;
+        let report = evidence::verify(&shown.body, &vkey);
+        assert!(report.verified(), "{report}");
+        assert_eq!(shown.json()["withheld"], json!(withhold));
+        let page = visit(&anybody, "POST", &link, "text/html").await;
+        for text in [shown.text(), page.text()] {
+            let found: Vec<_> = hidden
+                .iter()
+                .filter(|value| text.contains(**value))
+                .collect();
+            assert!(found.is_empty(), "{found:?}");
+        }
+        // Another link to the same booking, and the partner, see them: copies are made and kept apart.
+        let whole = visit(&anybody, "GET", &open_link, "application/json").await;
+        let own = acme.packet(&booking).await;
+        for text in [whole.text(), own.text()] {
+            assert!(hidden.iter().all(|value| text.contains(*value)), "{text}");
+        }
+        let again = visit(&anybody, "GET", &link, "application/json").await;
+        assert_eq!(again.body, shown.body);
     })
     .await;
 }

@@ -6,7 +6,7 @@ use crate::features::cancellations::{
 use crate::features::fixture::*;
 use crate::ledger::{Hash, Leaf, LeafKind};
 use crate::policy::{
-    Actor, EvidenceGrade, EvidenceItem, Policy, Reason, ResolutionPath, ResolutionStatus,
+    Actor, EvidenceGrade, NamedDocument, Policy, Reason, ResolutionPath, ResolutionStatus,
 };
 
 fn ask_to_decide(refund: &str) -> DecisionRequest {
@@ -107,7 +107,7 @@ fn the_same_cancellation_repeats_and_any_other_conflicts() {
             "another note and evidence",
             CancelRequest {
                 note: None,
-                evidence: vec![EvidenceItem {
+                evidence: vec![NamedDocument {
                     kind: "k".to_owned(),
                     name: None,
                     media_type: None,
