@@ -24,15 +24,13 @@ use crate::operation::{
 use crate::service::Service;
 use crate::session::{Access, Session};
 
-const PATH: &str = "/v1/bookings/{bookingId}/evidence/items/{itemId}/file";
-
 /// `PUT /v1/bookings/{bookingId}/evidence/items/{itemId}/file`
 pub struct PutItemFile;
 
 impl Operation for PutItemFile {
     const ROUTE: Route = Route {
         id: "putEvidenceItemFile",
-        path: PATH,
+        path: "/v1/bookings/{bookingId}/evidence/items/{itemId}/file",
         access: Access::Scope(Scope::BookingsWrite),
         body: Body::File,
         refusals: &[404, 409],
@@ -136,7 +134,7 @@ pub struct GetItemFile;
 impl Operation for GetItemFile {
     const ROUTE: Route = Route {
         id: "getEvidenceItemFile",
-        path: PATH,
+        path: "/v1/bookings/{bookingId}/evidence/items/{itemId}/file",
         access: Access::Scope(Scope::EvidenceRead),
         refusals: &[404],
         tag: "Evidence",

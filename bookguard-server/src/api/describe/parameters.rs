@@ -14,7 +14,7 @@ use crate::api::forms::{PARAMETER, WORDS};
 use bookguard_core::input::Json;
 
 /// The parameters of paths: name, description, and the prefix of its ids.
-const IN_PATH: [(&str, &str, Option<&str>); 7] = [
+const IN_PATH: [(&str, &str, Option<&str>); 8] = [
     ("bookingId", "The booking.", Some(noun::Booking::PREFIX)),
     ("apiKeyId", "The API key.", Some(noun::ApiKey::PREFIX)),
     (
@@ -24,6 +24,11 @@ const IN_PATH: [(&str, &str, Option<&str>); 7] = [
     ),
     ("eventId", "The webhook event.", Some(noun::Event::PREFIX)),
     ("recoveryId", "The recovery.", Some(noun::Recovery::PREFIX)),
+    (
+        "itemId",
+        "The evidence item.",
+        Some(noun::EvidenceItem::PREFIX),
+    ),
     (
         "resolutionId",
         "The resolution.",
