@@ -23,3 +23,4 @@ pub mod policies;
 pub mod recoveries;
 pub mod reschedules;
 pub mod retention;
+pub mod shares;

@@ -63,6 +63,27 @@ pub const MEDIA_TYPE_CHARS: usize = 255;
 pub const SCOPES: usize = 32;
 /// API keys of one partner that are not revoked.
 pub const KEYS_PER_PARTNER: usize = 100;
+/// Shares of one booking that show its evidence: the other side, a bank, some lawyers and courts, each with a link or two.
+pub const SHARES_PER_BOOKING: usize = 20;
+/// Shares of one booking that are kept, revoked and expired ones included: making and revoking them in turn must end.
+pub const SHARES_KEPT_PER_BOOKING: usize = 200;
+/// Days for which a share shows the evidence if the caller gives no duration.
+pub const SHARE_DAYS_DEFAULT: i64 = 30;
+/// The most days for which a share shows the evidence.
+pub const SHARE_DAYS: i64 = 366;
+/// Days for which an expired share is kept, with the views recorded of it.
+pub const SHARE_KEPT_DAYS: i64 = 366;
+/// Expired shares deleted in one commit: keeps it short.
+pub const SHARES_FORGOTTEN: u64 = 256;
+/// Milliseconds in which repeated views of one share in one form count once: what an anonymous visitor can make the writer do
+/// is one small row per share, form and minute.
+pub const SHARE_VIEW_MS: i64 = 60 * 1000;
+/// Views of one share that are listed, the latest ones; further ones are counted.
+pub const SHARE_VIEWS: usize = 50;
+/// Random bytes of a share's token.
+pub const SHARE_TOKEN_BYTES: usize = 32;
+/// Requests for shares from one network address per minute. A person needs two for each document.
+pub const SHARE_REQUESTS_PER_MINUTE: u32 = 120;
 /// Webhook endpoints of one partner: each multiplies the partner's deliveries.
 pub const ENDPOINTS_PER_PARTNER: usize = 20;
 /// Default quota of bookings per partner. They fill some 300 GB of database: more than any business needs, and low enough

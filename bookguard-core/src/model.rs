@@ -34,7 +34,7 @@ pub use event::{DeliveryStatus, EventType};
 pub use file::{FileId, FileState, MediaType, StoredFile};
 pub use id::{
     ApiKeyId, BookingId, EndpointId, EventId, Id, ItemId, PartnerId, RecoveryId, RequestId,
-    ResolutionId,
+    ResolutionId, ShareId,
 };
 #[doc(hidden)]
 pub use id::{Noun, id_pattern, noun};

@@ -23,6 +23,7 @@ pub(crate) mod projection;
 pub mod read;
 pub mod recoveries;
 pub mod retention;
+pub(crate) mod shares;
 pub(crate) mod slow;
 #[cfg(feature = "sqlite")]
 mod sqlite;

@@ -7,7 +7,7 @@ pub(crate) mod call;
 mod describe;
 mod download;
 pub(crate) mod endpoint;
-mod forms;
+pub(crate) mod forms;
 
 use std::sync::{Arc, LazyLock};
 
@@ -34,6 +34,7 @@ use bookguard_core::features::policies::{
 };
 use bookguard_core::features::recoveries::{GetRecovery, ListRecoveries, RecoverEvents};
 use bookguard_core::features::reschedules::RescheduleBooking;
+use bookguard_core::features::shares::{CreateShare, ListShares, RevokeShare};
 use bookguard_core::operation::{Method, Operation, Route};
 use poem::EndpointExt as _;
 use poem::endpoint::BoxEndpoint;
@@ -76,6 +77,9 @@ pub(crate) fn table() -> Vec<OperationEntry> {
         offered::<ListEvidenceItems>(),
         offered::<PutItemFile>(),
         offered::<GetItemFile>().sending_file(),
+        offered::<CreateShare>(),
+        offered::<ListShares>(),
+        offered::<RevokeShare>(),
         offered::<PutPolicy>(),
         offered::<GetPolicy>(),
         offered::<ListPolicies>(),

@@ -8,7 +8,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 
 use super::declare::{Call, Declared, carried, group};
-use super::{documents, items, verify};
+use super::{documents, items, shares, verify};
 use crate::failure::Failure;
 use crate::output::table::{Style, fields, record};
 use crate::text::plain;
@@ -20,7 +20,7 @@ pub(super) fn commands() -> Declared {
     let export = carried::<GetEvidence>("export", about, |call| Box::pin(export(call)));
     group(
         "evidence",
-        "Evidence packets: fetch, verify, compare, make documents of them",
+        "Evidence packets: fetch, verify, compare, share them, make documents of them",
         [
             get.into(),
             export.with::<ExportArgs>().into(),
@@ -30,6 +30,9 @@ pub(super) fn commands() -> Declared {
             documents::pdf_command().into(),
             documents::archive_command().into(),
             items::commands(),
+            shares::create_command().into(),
+            shares::list_command().into(),
+            shares::revoke_command().into(),
         ],
     )
 }

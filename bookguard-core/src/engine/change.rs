@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::engine::batch::LoadedBooking;
 use crate::engine::command::{KeptPolicy, NewBooking, NewKey};
+use crate::evidence::StoredShare;
 use crate::evidence::facts::{LeafPlace, SealedFact};
 use crate::ledger::Hash;
 use crate::limits::FILE_PART_BYTES;
@@ -204,6 +205,15 @@ pub enum Change {
         partner_id: PartnerId,
         /// The recovery as it is now.
         recovery: Box<Recovery>,
+    },
+    /// A share of a booking's evidence was added.
+    ShareAdded(Box<StoredShare>),
+    /// A share was revoked, or somebody looked.
+    ShareChanged(Box<StoredShare>),
+    /// Shares that expired before an instant were deleted, a few hundred at a time.
+    SharesForgotten {
+        /// The instant.
+        before: Timestamp,
     },
     /// A remembered answer was replaced.
     AnswerReplaced {

@@ -4,7 +4,7 @@
 
 use crate::engine::command::Reclaim;
 use crate::model::{
-    ApiKeyId, BookingId, EndpointId, EventId, FileId, PartnerId, RecoveryId, Timestamp,
+    ApiKeyId, BookingId, EndpointId, EventId, FileId, PartnerId, RecoveryId, ShareId, Timestamp,
 };
 
 /// The rows to load for a batch. A row that is named twice is loaded once.
@@ -34,6 +34,10 @@ pub struct Needs {
     pub unfinished_files: Option<Timestamp>,
     /// Bookings of which only the end of the chain is needed.
     pub chains: Vec<BookingId>,
+    /// Shares.
+    pub shares: Vec<ShareId>,
+    /// Bookings of which every share is needed.
+    pub shared: Vec<BookingId>,
     /// Events.
     pub events: Vec<EventId>,
     /// Events whose deliveries are needed.
@@ -80,6 +84,8 @@ impl Needs {
         let loaded = &self.bookings;
         self.chains.retain(|id| loaded.binary_search(id).is_err());
         distinct(&mut self.chains);
+        distinct(&mut self.shares);
+        distinct(&mut self.shared);
         distinct(&mut self.events);
         distinct(&mut self.deliveries);
         distinct(&mut self.health);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::conn::{Arg, Conn, Statement, StoreError, insert, select_in, update};
 use super::terms::hash_bytes;
-use super::{endpoints, files, keys, policies, projection, recoveries, retention};
+use super::{endpoints, files, keys, policies, projection, recoveries, retention, shares};
 use crate::engine::batch::PartnerState;
 use crate::engine::change::{Change, DeliveryState, Entry, EventRow, Pruned};
 use crate::engine::command::{Head, KeptPolicy, NewBooking, NewKey};
@@ -205,6 +205,9 @@ impl<'a> Writes<'a> {
             }
             Change::RecoveryAdded { partner_id, recovery } => self.single.push(recoveries::added(partner_id, recovery)),
             Change::RecoveryUpdated { recovery, .. } => self.single.push(recoveries::updated(recovery)),
+            Change::ShareAdded(share) => self.single.push(shares::added(seal, share)),
+            Change::ShareChanged(share) => self.single.push(shares::changed(seal, share)),
+            Change::SharesForgotten { before } => self.single.push(shares::forgotten(*before)),
             Change::AnswerReplaced { key, answer } => self.single.push(Statement::new(
                 "UPDATE answer SET body = $1 WHERE key = $2",
                 vec![answer.into(), key.into()],

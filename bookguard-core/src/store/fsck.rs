@@ -19,6 +19,7 @@ mod page;
 mod policy_set;
 mod recovery;
 mod settled;
+mod share;
 
 #[cfg(test)]
 pub(super) mod tests;

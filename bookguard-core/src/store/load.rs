@@ -10,7 +10,7 @@ use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, select_in};
 use super::keys::{self, keys_where};
 use super::{
     StoredHead, endpoints, files, head_statement, policies, read_head, recoveries, retention,
-    terms, tree,
+    shares, terms, tree,
 };
 use crate::engine::batch::{
     BatchState, ChainState, EventState, KeyState, LoadedBooking, PartnerState, RememberedAnswer,
@@ -100,6 +100,11 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
         policies::read_latest,
     );
     ask(keys_in(keys_where!("id IN ({})"), &needs.keys), read_key);
+    ask(keys_in(shares::SOME, &needs.shares), shares::read_share);
+    ask(
+        keys_in(shares::OF_BOOKINGS, &needs.shared),
+        shares::read_share,
+    );
     ask(keys_in(BOOKINGS, &needs.bookings), read_booking);
     ask(
         keys_in(
@@ -221,6 +226,12 @@ fn no_head() -> StoreError {
 pub(super) struct Loading<'a> {
     seal: &'a Seal,
     now: i64,
+}
+
+impl Loading<'_> {
+    pub(super) fn seal(&self) -> &Seal {
+        self.seal
+    }
 }
 
 pub(super) type Reader = fn(&mut BatchState, &Loading<'_>, &Row) -> Result<(), StoreError>;

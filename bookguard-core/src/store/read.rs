@@ -555,6 +555,7 @@ mod tests {
             .chain(select_texts(include_str!("endpoints.rs")))
             .chain(select_texts(include_str!("recoveries.rs")))
             .chain(select_texts(include_str!("files.rs")))
+            .chain(select_texts(include_str!("shares.rs")))
             .chain(select_texts(include_str!("tree.rs")));
         for sql in texts {
             let sql = sql.replace("{}", "$1,$2");
@@ -614,6 +615,7 @@ mod tests {
             .chain(select_texts(include_str!("endpoints.rs")))
             .chain(select_texts(include_str!("recoveries.rs")))
             .chain(select_texts(include_str!("files.rs")))
+            .chain(select_texts(include_str!("shares.rs")))
             .chain(select_texts(include_str!("tree.rs")));
         for (n, sql) in texts.enumerate() {
             let sql = sql.replace("{}", "$1,$2");

@@ -28,18 +28,18 @@ pub(crate) struct AnswerForm {
     /// Its media type.
     pub(crate) media_type: &'static str,
     /// The word that chooses it, if there are several of its media type.
-    word: Option<&'static str>,
+    pub(crate) word: Option<&'static str>,
     /// What an entity tag ends with, so that no two forms have the same one.
     pub(super) mark: &'static str,
     /// How it is made.
-    pub(super) make: Make,
+    pub(crate) make: Make,
     /// The headers that it needs, given the booking's id.
-    pub(super) headers: fn(&str) -> Vec<(HeaderName, HeaderValue)>,
+    pub(crate) headers: fn(&str) -> Vec<(HeaderName, HeaderValue)>,
 }
 
 /// How a form is made.
 #[derive(Clone, Copy)]
-pub(super) enum Make {
+pub(crate) enum Make {
     /// Of the answer's JSON alone.
     Json(fn(&[u8]) -> Result<Vec<u8>, Error>),
     /// Of a packet and the stored files of its booking. No two are the same once another file is stored, so it has no ETag.
@@ -47,7 +47,7 @@ pub(super) enum Make {
 }
 
 /// The forms of a packet.
-pub(super) static PACKET_FORMS: [AnswerForm; 4] = [
+pub(crate) static PACKET_FORMS: [AnswerForm; 4] = [
     AnswerForm {
         media_type: "text/html",
         word: None,

@@ -9,6 +9,7 @@
 //! | `printing` | the output: tables, JSON, completions, and readers that stop reading |
 //! | `secrets` | where API keys may come from |
 //! | `serving` | the message of a `serve` that cannot serve, and that it damages nothing |
+//! | `sharing` | links to a booking's evidence, and where their tokens are not |
 //! | `signals` | signals that stop `serve`, stop it at once, or reload its settings |
 //! | `items` | evidence items and their files, and a backup that holds them |
 //! | `lists` | the administrator's lists across partners |
@@ -39,6 +40,7 @@ mod recoveries;
 mod reschedules;
 mod secrets;
 mod serving;
+mod sharing;
 mod signals;
 mod storage;
 mod story;

@@ -8,6 +8,7 @@
 //! | `reschedules` | events moved to another date |
 //! | `acceptances` | terms shown in words and accepted |
 //! | `items` | what a partner adds to the evidence, and its files |
+//! | `shares` | links to a booking's evidence for people without an account |
 //! | `keys` | registration modes, scopes, key rotation and revocation |
 //! | `policies` | a partner's own policies and defaults, and which of them a booking uses |
 //! | `quotas` | a partner's quotas, and what is refused beyond them |
@@ -41,6 +42,7 @@ mod recoveries;
 mod reschedules;
 mod retention;
 mod retries;
+mod shares;
 mod story;
 mod suspension;
 mod verification;

@@ -27,6 +27,9 @@ impl BatchState {
                 self.bookings
                     .insert(booking.booking.booking_id, (**booking).clone());
             }
+            Change::ShareAdded(share) | Change::ShareChanged(share) => {
+                self.shares.insert(share.share.share_id, (**share).clone());
+            }
             Change::Swept(sweep) => self.sweep = Some(*sweep),
             Change::FilePartAdded { file, .. } => {
                 self.files.insert(file.file_id, *file);
@@ -64,6 +67,7 @@ impl BatchState {
             Change::AttemptAdded { .. }
             | Change::AnswerReplaced { .. }
             | Change::AnswersForgotten { .. }
+            | Change::SharesForgotten { .. }
             | Change::WriteTried => {}
         }
     }

@@ -15,7 +15,7 @@ use crate::policy::Policy;
 use crate::store::conn::{Arg, Row, Statement, StoreError};
 use crate::store::keys::keys_where;
 use crate::store::terms::policy_hash;
-use crate::store::{MIGRATIONS, endpoints, keys, load, recoveries, retention};
+use crate::store::{MIGRATIONS, endpoints, keys, load, recoveries, retention, shares};
 use crate::webhook::SecretTerm;
 
 pub(super) const MISSPELLED: &str = "it is not as Bookguard writes it";
@@ -42,6 +42,7 @@ impl Check<'_> {
             recoveries::ALL,
             Self::recovery,
         )?;
+        self.each("SELECT COUNT(*) FROM share", shares::ALL, Self::share)?;
         self.each(
             "SELECT COUNT(*) FROM answer",
             "SELECT key, at_ms, request, body FROM answer WHERE key > $1 ORDER BY key LIMIT $2",

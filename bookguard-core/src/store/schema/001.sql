@@ -110,6 +110,21 @@ CREATE TABLE resolution (
 ) STRICT;
 CREATE UNIQUE INDEX resolution_by_booking ON resolution (booking_id, leaf_idx);
 
+-- Links that show a booking's evidence to people without an account. hash is the SHA-256 of a link's token, which is stored
+-- nowhere. expires_ms and revoked_ms repeat what the document says. mac is a code over the whole row, made with the sealing
+-- key.
+CREATE TABLE share (
+    id          BLOB    NOT NULL PRIMARY KEY,
+    booking_id  BLOB    NOT NULL REFERENCES booking (id) DEFERRABLE INITIALLY DEFERRED,
+    hash        BLOB    NOT NULL UNIQUE,
+    expires_ms  INTEGER NOT NULL,
+    revoked_ms  INTEGER,
+    body        TEXT    NOT NULL,
+    mac         BLOB    NOT NULL
+) STRICT;
+CREATE INDEX share_by_booking ON share (booking_id, id);
+CREATE INDEX share_by_expiry ON share (expires_ms);
+
 CREATE TABLE tile (
     level   INTEGER NOT NULL,
     idx     INTEGER NOT NULL,

@@ -65,7 +65,7 @@ macro_rules! table {
 }
 
 /// Every table. The head comes first, so that anyone else who begins a log in the new place meanwhile finds one begun.
-pub(super) const TABLES: [Table; 20] = [
+pub(super) const TABLES: [Table; 21] = [
     table!(head (id) origin vkey size root checkpoint written_ms),
     table!(partner (id) status events policies put_ms bookings bytes day day_events file_bytes quota settings body),
     table!(secret (owner made_ms) from_ms sealed),
@@ -79,6 +79,7 @@ pub(super) const TABLES: [Table; 20] = [
         ..table!(entry (idx) booking_id seq leaf kind seed facts)
     },
     table!(resolution (id) booking_id leaf_idx),
+    table!(share (id) booking_id hash expires_ms revoked_ms body mac),
     table!(tile (level idx) hashes),
     table!(checkpoint (size) at_ms note),
     table!(endpoint (id) partner_id status since_ms failures failing_ms probe_ms unverified_ms deleted_ms body),

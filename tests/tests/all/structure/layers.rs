@@ -67,6 +67,7 @@ const CORE: Layers = Layers {
         ],
         &["features/acceptances"],
         &["features/evidence"],
+        &["features/shares"],
     ],
 };
 

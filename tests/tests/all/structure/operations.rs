@@ -15,6 +15,9 @@ const NO_TOOL: [(&str, &[&str]); 6] = [
             "listApiKeys",
             "revokeApiKey",
             "rotatePartnerSecret",
+            "createShare",
+            "listShares",
+            "revokeShare",
         ],
     ),
     (

@@ -247,6 +247,16 @@ async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
             seen.see(&reply, 409);
             assert_eq!(reply.code(), "last_managing_key");
         }
+        "createShare" => {
+            let booking = filler.book().await;
+            let path = operation.path.replace("{bookingId}", &booking);
+            for _ in 0..20 {
+                filler.post(&path, &json!({})).await.ok(201);
+            }
+            let reply = ask(&filler.caller, operation, &path, &[]).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "too_many_shares");
+        }
         "createBooking" => {
             let quota = format!("partners quota {} --bookings 1", filler.id);
             world.server.database().command(quota).run().await.json();

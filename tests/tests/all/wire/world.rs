@@ -113,6 +113,10 @@ impl World {
             "path" => "entries/000.p/1".to_owned(),
             _ => panic!("how is a {name} made?"),
         };
+        let after = match after.contains("{shareId}") {
+            true => after.replace("{shareId}", &share(partner, &value).await),
+            false => after.to_owned(),
+        };
         format!("{before}{value}{after}")
     }
 
@@ -160,6 +164,13 @@ impl World {
     }
 }
 
+/// Makes a share of a booking's evidence and returns its id.
+async fn share(partner: &Partner, booking_id: &str) -> String {
+    let path = format!("/v1/bookings/{booking_id}/shares");
+    let made = partner.post(&path, &json!({})).await;
+    made.string("shareId")
+}
+
 /// Returns the body that a request of this operation needs, if any.
 fn body(operation: &Documented) -> Option<Value> {
     operation
@@ -168,6 +179,7 @@ fn body(operation: &Documented) -> Option<Value> {
         .map(|_| match operation.id.as_str() {
             "registerPartner" => samples::partner("New"),
             "createApiKey" => json!({"name": "n"}),
+            "createShare" => json!({"note": "n"}),
             "createBooking" => samples::booking(),
             "updatePartner" => json!({"defaultPolicies": {"x": "firm"}}),
             "putPolicy" => samples::policy(0),
