@@ -23,7 +23,7 @@ use bookguard_core::features::endpoints::{
 use bookguard_core::features::evaluations::EvaluatePolicy;
 use bookguard_core::features::events::log::ListEvents;
 use bookguard_core::features::events::{GetEvent, ListBookingEvents, RetryEvent};
-use bookguard_core::features::evidence::GetEvidence;
+use bookguard_core::features::evidence::{ExportDispute, GetEvidence};
 use bookguard_core::features::health::GetHealth;
 use bookguard_core::features::partners::{GetPartner, RegisterPartner, UpdatePartner};
 use bookguard_core::features::policies::{
@@ -69,6 +69,7 @@ pub(crate) fn table() -> Vec<OperationEntry> {
         offered::<GetResolution>(),
         offered::<DecideResolution>().located(),
         offered::<GetEvidence>().also_as(&PACKET_FORMS),
+        offered::<ExportDispute>(),
         offered::<PutPolicy>(),
         offered::<GetPolicy>(),
         offered::<ListPolicies>(),

@@ -16,14 +16,18 @@ use crate::evidence::packet::{
     LogHint, PACKET_TYPE, PacketAttempt, PacketDelivery, PacketEntry, evaluate, shown_address,
 };
 use crate::evidence::summary::{SummaryInput, summarize};
-use crate::evidence::{FrozenTerms, Notification, Packet, SealedPacket};
+use crate::evidence::{
+    DisputeExport, DisputeForm, DisputeReason, FrozenTerms, Notification, Packet, SealedPacket,
+    dispute,
+};
 use crate::ledger::TlogProof;
 use crate::ledger::proof::prove_inclusion;
 use crate::ledger::tile::ReadError;
 use crate::limits::{ENTRIES_AT_ONCE, PACKET_ATTEMPTS};
 use crate::model::{BookingId, DeliveryStatus, Scope, Timestamp};
 use crate::operation::{
-    Action, Finished, Operation, Request, Route, path_id, read, read_long, read_stored, to_json,
+    Action, Finished, Operation, QueryForm, QueryParam, Request, Route, path_id, query_word, read,
+    read_long, read_stored, to_json,
 };
 use crate::policy::{Evaluation, Explanation};
 use crate::service::Service;
@@ -40,6 +44,7 @@ impl Operation for GetEvidence {
         id: "getEvidence",
         path: "/v1/bookings/{bookingId}/evidence",
         access: Access::Scope(Scope::EvidenceRead),
+        elsewhere: &[("for", DISPUTE), ("reason", DISPUTE)],
         refusals: &[404],
         tag: "Evidence",
         summary: "The evidence packet of a booking",
@@ -57,19 +62,73 @@ impl Operation for GetEvidence {
         Ok(match find(session, &booking_id, Some(request))? {
             PacketLookup::Kept(tag) => read_stored(false, move |_| Ok(Finished::unchanged(tag))),
             PacketLookup::Packet(packet) => read::<Self>(move |_| Ok(packet)),
-            PacketLookup::Long => read_long::<Self>(true, move |session| {
-                match find(session, &booking_id, None)? {
-                    PacketLookup::Packet(packet) => Ok(packet),
-                    PacketLookup::Kept(_) | PacketLookup::Long => {
-                        Err(Error::internal("a packet is made when it is asked for"))
-                    }
-                }
-            }),
+            PacketLookup::Long => {
+                read_long::<Self>(true, move |session| made(session, &booking_id))
+            }
         })
     }
 
     fn tag(packet: &SealedPacket) -> Option<String> {
         packet.tag().map(str::to_owned)
+    }
+}
+
+const DISPUTE: &str = "/v1/bookings/{bookingId}/evidence/dispute";
+
+/// `GET /v1/bookings/{bookingId}/evidence/dispute`
+pub struct ExportDispute;
+
+impl Operation for ExportDispute {
+    const ROUTE: Route = Route {
+        id: "exportDispute",
+        path: "/v1/bookings/{bookingId}/evidence/dispute",
+        access: Access::Scope(Scope::EvidenceRead),
+        query: &[
+            QueryParam {
+                name: "for",
+                description: "Whose form: `stripe`, or `card` for that of any card dispute.",
+                form: QueryForm::RequiredWord("DisputeForm"),
+            },
+            QueryParam {
+                name: "reason",
+                description: "What the cardholder claims, as Stripe names it: credit_not_processed, duplicate, fraudulent, \
+                              general, product_not_received, product_unacceptable, subscription_canceled or unrecognized.",
+                form: QueryForm::RequiredWord("DisputeReason"),
+            },
+        ],
+        refusals: &[404],
+        tag: "Evidence",
+        summary: "The evidence in the fields of a card dispute",
+        description: "What is recorded about the booking, as texts for the fields of a dispute, to complete and submit: \
+                      `missing` lists what only you can add, and `files` the documents to upload. Each sentence says who claims \
+                      it. Nothing is submitted, and the service does not talk to your processor.",
+        ..Route::GET
+    };
+    type Output = DisputeExport;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<DisputeExport>, Error> {
+        let booking_id: BookingId = path_id(request, 0)?;
+        let mut faults = Vec::new();
+        let form = query_word(request, "for", DisputeForm::WORDS, &mut faults);
+        let reason = query_word(request, "reason", DisputeReason::WORDS, &mut faults);
+        let (Some(form), Some(reason)) = (form, reason) else {
+            return Err(Error::faults(faults));
+        };
+        let export = move |packet: &SealedPacket| {
+            let packet = packet.read();
+            let packet =
+                packet.map_err(|why| Error::internal(format!("a packet cannot be read: {why}")))?;
+            Ok(dispute(&packet, form, reason))
+        };
+        // The caller cannot have the packet already: its tags are those of exports.
+        Ok(
+            match find(session, &booking_id, Some(&Request::default()))? {
+                PacketLookup::Packet(packet) => read::<Self>(move |_| export(&packet)),
+                PacketLookup::Kept(_) | PacketLookup::Long => {
+                    read_long::<Self>(true, move |session| export(&made(session, &booking_id)?))
+                }
+            },
+        )
     }
 }
 
@@ -81,6 +140,16 @@ enum PacketLookup {
     Packet(SealedPacket),
     /// Making the packet takes long.
     Long,
+}
+
+/// The packet of a booking, however long it takes.
+fn made(session: &Session, booking_id: &BookingId) -> Result<SealedPacket, Error> {
+    match find(session, booking_id, None)? {
+        PacketLookup::Packet(packet) => Ok(packet),
+        PacketLookup::Kept(_) | PacketLookup::Long => {
+            Err(Error::internal("a packet is made when it is asked for"))
+        }
+    }
 }
 
 /// Finds the packet of a booking, reusing the one made before while it is current, or makes it. With `asked`, it answers

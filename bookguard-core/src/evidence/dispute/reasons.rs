@@ -1,45 +1,36 @@
 //! The reasons for a dispute as Stripe names them: what the cardholder claims, what answers it, and what the partner must add.
 
-use serde::Serialize;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
 
 use super::super::packet::Packet;
 use super::{MissingEvidence, outcome};
+use crate::policy::vocabulary;
 
-/// What the cardholder claims, in Stripe's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DisputeReason {
-    /// A refund is owed.
-    CreditNotProcessed,
-    /// The same thing was charged twice.
-    Duplicate,
-    /// The cardholder did not pay.
-    Fraudulent,
-    /// None of the others.
-    General,
-    /// What was booked was not provided.
-    ProductNotReceived,
-    /// What was provided was not what was booked.
-    ProductUnacceptable,
-    /// A subscription was charged after it was canceled.
-    SubscriptionCanceled,
-    /// The cardholder does not recognize the payment.
-    Unrecognized,
+vocabulary! {
+    /// What the cardholder claims, in Stripe's words.
+    DisputeReason {
+        /// A refund is owed.
+        CreditNotProcessed = "credit_not_processed",
+        /// The same thing was charged twice.
+        Duplicate = "duplicate",
+        /// The cardholder did not pay.
+        Fraudulent = "fraudulent",
+        /// None of the others.
+        General = "general",
+        /// What was booked was not provided.
+        ProductNotReceived = "product_not_received",
+        /// What was provided was not what was booked.
+        ProductUnacceptable = "product_unacceptable",
+        /// A subscription was charged after it was canceled.
+        SubscriptionCanceled = "subscription_canceled",
+        /// The cardholder does not recognize the payment.
+        Unrecognized = "unrecognized",
+    }
 }
 
 impl DisputeReason {
-    /// All reasons with their names.
-    pub const WORDS: [(&'static str, Self); 8] = [
-        ("credit_not_processed", Self::CreditNotProcessed),
-        ("duplicate", Self::Duplicate),
-        ("fraudulent", Self::Fraudulent),
-        ("general", Self::General),
-        ("product_not_received", Self::ProductNotReceived),
-        ("product_unacceptable", Self::ProductUnacceptable),
-        ("subscription_canceled", Self::SubscriptionCanceled),
-        ("unrecognized", Self::Unrecognized),
-    ];
-
     /// The claim in a sentence.
     pub(super) fn claim(self) -> &'static str {
         match self {
@@ -167,6 +158,9 @@ pub(super) fn missing(reason: DisputeReason, packet: &Packet) -> Vec<MissingEvid
     }
     let missing = missing.into_iter();
     missing
-        .map(|(field, what)| MissingEvidence { field, what })
+        .map(|(field, what)| MissingEvidence {
+            field: field.to_owned(),
+            what,
+        })
         .collect()
 }

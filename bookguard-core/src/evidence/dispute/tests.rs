@@ -1,6 +1,11 @@
 use super::*;
 use crate::evidence::verify::tests::fixture::Fixture;
 
+/// The texts for Stripe.
+fn evidence(export: &DisputeExport) -> &BTreeMap<String, String> {
+    &export.request.as_ref().unwrap().evidence.0
+}
+
 #[test]
 fn every_reason_fills_in_the_form_and_says_who_claims_what() {
     let fixture = Fixture::new();
@@ -12,14 +17,17 @@ fn every_reason_fills_in_the_form_and_says_who_claims_what() {
         fixture.decided(),
         fixture.rescheduled(),
     ];
-    for (packet, (word, reason)) in packets
-        .iter()
-        .flat_map(|packet| DisputeReason::WORDS.map(|reason| (packet, reason)))
-    {
+    for (packet, &(word, reason)) in packets.iter().flat_map(|packet| {
+        DisputeReason::WORDS
+            .iter()
+            .map(move |reason| (packet, reason))
+    }) {
         let export = dispute(packet, DisputeForm::Stripe, reason);
-        assert!(!export.request.submit && export.cut.is_empty());
-        let fields = &export.request.evidence;
-        let names: Vec<_> = fields.keys().copied().collect();
+        let request = export.request.unwrap();
+        assert!(!request.submit && export.cut.is_empty());
+        assert!(export.fields.is_none() && export.processors.is_empty());
+        let fields = &request.evidence.0;
+        let names: Vec<_> = fields.keys().collect();
         let mut all: Vec<_> = FIELDS.iter().map(|(stripe, ..)| *stripe).collect();
         all.sort_unstable();
         assert_eq!(names, all, "{word}");
@@ -37,10 +45,14 @@ fn every_reason_fills_in_the_form_and_says_who_claims_what() {
         assert!(!export.files.is_empty() && export.missing.len() >= 4);
         assert_eq!(serde_json::to_value(reason).unwrap(), word);
         let card = dispute(packet, DisputeForm::Card, reason);
-        let neutral: Vec<_> = card.request.evidence.keys().copied().collect();
-        let mut mapped: Vec<_> = card.mapping.iter().map(|hint| hint.field).collect();
-        mapped.sort_unstable();
-        assert_eq!(neutral, mapped);
+        assert!(card.request.is_none());
+        let neutral = card.fields.unwrap().0;
+        assert_eq!(neutral.len(), FIELDS.len());
+        let mut hints = card
+            .processors
+            .iter()
+            .flat_map(|other| other.texts.values());
+        assert!(hints.all(|text| neutral.contains_key(text)));
     }
 }
 
@@ -54,7 +66,7 @@ fn what_became_of_the_money_is_told_as_it_stands() {
             DisputeReason::CreditNotProcessed,
         );
         (
-            export.request.evidence["refund_refusal_explanation"].clone(),
+            evidence(&export)["refund_refusal_explanation"].clone(),
             export.missing,
         )
     };
@@ -67,7 +79,7 @@ fn what_became_of_the_money_is_told_as_it_stands() {
     for (packet, words, refund) in [
         (
             fixture.protected(),
-            "recorded no cancellation of this booking",
+            "the terms give a refund only on a cancellation, and none is recorded.",
             0,
         ),
         (
@@ -100,7 +112,7 @@ fn the_accepted_text_is_shown_with_who_recorded_the_acceptance() {
         DisputeForm::Stripe,
         DisputeReason::General,
     );
-    let said = &export.request.evidence["cancellation_policy_disclosure"];
+    let said = &evidence(&export)["cancellation_policy_disclosure"];
     let packet = fixture.rescheduled();
     for words in [
         "recorded that the organizer, ",
@@ -115,7 +127,7 @@ fn the_accepted_text_is_shown_with_who_recorded_the_acceptance() {
         DisputeForm::Stripe,
         DisputeReason::General,
     );
-    let said = &bare.request.evidence["refund_policy_disclosure"];
+    let said = &evidence(&bare)["refund_policy_disclosure"];
     assert!(
         said.contains("recorded no acceptance of the terms by the organizer"),
         "{said}"
