@@ -8,7 +8,7 @@
 //! entry    a leaf as stored                            continuation  how a log continues after a loss
 //! statement  what is signed of a packet               timeline  two packets compared
 //! dispute  the packet in the fields of a card dispute
-//! scan     packet + log → entries that the packet lacks
+//! scan     packet + log → entries that the packet lacks  withheld  values that a copy does not show
 //! ```
 //!
 //! All of it is pure, and [`verify()`] needs nothing but this crate's default features, the packet's bytes and the
@@ -44,6 +44,7 @@ pub(crate) mod statement;
 pub(crate) mod summary;
 mod timeline;
 pub(crate) mod verify;
+pub(crate) mod withheld;
 
 #[doc(hidden)]
 pub use acceptance::Acceptance;
@@ -72,3 +73,5 @@ pub use statement::SignedStatement;
 pub use summary::{DOES_NOT_PROVE, Moment, PROVES, SUMMARY_VERSION, Summary};
 pub use timeline::{Account, Comparison, Timeline, TimelineVerdict, compare};
 pub use verify::{verify, verify_timeline};
+#[doc(hidden)]
+pub use withheld::Withheld;

@@ -9,9 +9,12 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::evidence::SealedPacket;
+use crate::evidence::{SealedPacket, Withheld};
 use crate::limits;
 use crate::model::{BookingId, PartnerId, Timestamp};
+
+/// Which packet it is: a booking's, without these values.
+pub(crate) type PacketKey = (BookingId, Vec<Withheld>);
 
 /// The cached packets.
 #[derive(Default)]
@@ -19,7 +22,7 @@ pub(crate) struct Packets(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
-    packets: HashMap<BookingId, One>,
+    packets: HashMap<PacketKey, One>,
     /// The bytes cached for each partner.
     bytes: HashMap<PartnerId, usize>,
     /// Counts accesses.
@@ -34,12 +37,12 @@ struct One {
 }
 
 impl Packets {
-    /// The cached packet of this booking, if it has this tag and is young enough.
-    pub fn get(&self, booking_id: &BookingId, tag: &str, now: Timestamp) -> Option<SealedPacket> {
+    /// The cached packet, if it has this tag and is young enough.
+    pub fn get(&self, key: &PacketKey, tag: &str, now: Timestamp) -> Option<SealedPacket> {
         let mut kept = self.kept();
         kept.uses += 1;
         let last_use = kept.uses;
-        let one = kept.packets.get_mut(booking_id)?;
+        let one = kept.packets.get_mut(key)?;
         let age = now.ms() - one.made_at.ms();
         if one.packet.tag() != Some(tag) || !(0..limits::PACKET_KEPT_MS).contains(&age) {
             return None;
@@ -49,15 +52,9 @@ impl Packets {
     }
 
     /// Caches a packet that was made at `now`.
-    pub fn keep(
-        &self,
-        booking_id: BookingId,
-        owner: PartnerId,
-        packet: &SealedPacket,
-        now: Timestamp,
-    ) {
+    pub fn keep(&self, key: PacketKey, owner: PartnerId, packet: &SealedPacket, now: Timestamp) {
         let mut kept = self.kept();
-        kept.forget(&booking_id);
+        kept.forget(&key);
         let bytes = packet.text().len();
         if bytes > limits::PACKETS_KEPT_BYTES {
             return;
@@ -72,7 +69,7 @@ impl Packets {
             made_at: now,
             last_use: kept.uses,
         };
-        kept.packets.insert(booking_id, one);
+        kept.packets.insert(key, one);
         *kept.bytes.entry(owner).or_default() += bytes;
     }
 
@@ -90,13 +87,13 @@ impl Kept {
         };
         let own = self.packets.iter().filter(|(_, one)| one.owner == owner);
         let oldest = own.min_by_key(|(_, one)| one.last_use);
-        if let Some(booking_id) = oldest.map(|(booking_id, _)| *booking_id) {
-            self.forget(&booking_id);
+        if let Some(key) = oldest.map(|(key, _)| key.clone()) {
+            self.forget(&key);
         }
     }
 
-    fn forget(&mut self, booking_id: &BookingId) {
-        let Some(one) = self.packets.remove(booking_id) else {
+    fn forget(&mut self, key: &PacketKey) {
+        let Some(one) = self.packets.remove(key) else {
             return;
         };
         if let Some(bytes) = self.bytes.get_mut(&one.owner) {
@@ -114,8 +111,8 @@ mod tests {
 
     use super::*;
 
-    fn booking(n: u8) -> BookingId {
-        BookingId::from_bytes([n; 16])
+    fn booking(n: u8) -> PacketKey {
+        (BookingId::from_bytes([n; 16]), Vec::new())
     }
 
     fn partner(n: u8) -> PartnerId {

@@ -9,8 +9,9 @@ use std::sync::LazyLock;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bookguard_core::evidence::{DOES_NOT_PROVE, PROVES, Packet};
+use bookguard_core::evidence::{DOES_NOT_PROVE, PROVES, Packet, Withheld};
 use bookguard_core::ledger::VerifierKey;
+use bookguard_core::model::Party;
 use bookguard_core::policy::TermsDisclosure;
 use sha2::{Digest as _, Sha256};
 
@@ -54,8 +55,7 @@ pub fn page(packet: &str, vkey: &str) -> Result<String, String> {
         "fingerprint" => fingerprint(&key),
         "booking" => shown.0.booking.booking_id.to_string(),
         "made" => escape(shown.0.made_in_words()),
-        "talent" => escape(&shown.0.booking.talent.name),
-        "organizer" => escape(&shown.0.booking.organizer.name),
+        "title" => shown.title(),
         "headline" => shown.sentence(&shown.0.summary.headline),
         "facts" => shown.facts(),
         "story" => shown.story(),
@@ -102,14 +102,31 @@ impl Shown {
         html
     }
 
+    fn withholds(&self, name: Withheld) -> bool {
+        self.0.withheld.contains(&name)
+    }
+
+    fn title(&self) -> String {
+        if self.withholds(Withheld::Talent) || self.withholds(Withheld::Organizer) {
+            return "Evidence of a booking".to_owned();
+        }
+        let booking = &self.0.booking;
+        format!(
+            "<bdi>{}</bdi>, booked by <bdi>{}</bdi>",
+            escape(&booking.talent.name),
+            escape(&booking.organizer.name)
+        )
+    }
+
     fn facts(&self) -> String {
         let booking = &self.0.booking;
-        let party = |id: &str, name: &str| {
-            format!(
+        let party = |name: Withheld, party: &Party| match self.withholds(name) {
+            true => "Not shown in this copy".to_owned(),
+            false => format!(
                 "<bdi>{}</bdi> <span class=\"soft\">(<bdi>{}</bdi>)</span>",
-                escape(name),
-                escape(id)
-            )
+                escape(&party.name),
+                escape(&party.id)
+            ),
         };
         let mut html = String::new();
         let mut fact = |name: &str, value: &str| {
@@ -119,11 +136,8 @@ impl Shown {
             "Platform",
             &format!("<bdi>{}</bdi>", escape(&self.0.partner_name)),
         );
-        fact(
-            "Organizer",
-            &party(&booking.organizer.id, &booking.organizer.name),
-        );
-        fact("Talent", &party(&booking.talent.id, &booking.talent.name));
+        fact("Organizer", &party(Withheld::Organizer, &booking.organizer));
+        fact("Talent", &party(Withheld::Talent, &booking.talent));
         fact(
             "Event",
             &format!("<bdi>{}</bdi>", escape(&booking.event_type)),

@@ -317,8 +317,10 @@
     return `The record is a ${entry.body.kind}, and it is the one the ledger committed to.`;
   }
 
-  /** Checks that every value shown is the committed one, and that every committed value is shown. */
-  async function disclosed(entry) {
+  /** Checks that every value shown is the committed one, and that every committed value is shown, or named as withheld. */
+  async function disclosed(entry, withheld) {
+    const inOrder = withheld.every((name, at) => at === 0 || utf8Before(withheld[at - 1], name));
+    must(inOrder, "The names of the withheld values are not in order, or one is given twice.");
     const names = entry.disclosures.map((disclosure) => disclosure.name);
     must(names.every((name, at) => at === 0 || utf8Before(names[at - 1], name)), "The values are not in order, or one is given twice.");
     for (const { name, salt, value } of entry.disclosures) {
@@ -326,9 +328,14 @@
       const digest = urlSafe(base64(await hmac(secret, canonical([name, value]))));
       must(entry.body.sd[name] === digest, `The value of ${short(name)} is not the one that was recorded.`);
     }
-    const hidden = Object.keys(entry.body.sd).find((name) => !names.includes(name));
-    must(hidden === undefined, `The value ${short(hidden)} was recorded but is not shown.`);
-    return `All ${names.length} values of the record are the ones recorded.`;
+    const shown = names.find((name) => withheld.includes(name));
+    must(shown === undefined, `The value ${short(shown)} is shown, although the packet says that it is withheld.`);
+    const hidden = Object.keys(entry.body.sd).filter((name) => !names.includes(name));
+    const missing = hidden.find((name) => !withheld.includes(name));
+    must(missing === undefined, `The value ${short(missing)} was recorded but is not shown.`);
+    return hidden.length
+      ? `The ${names.length} values shown are the ones recorded. This copy does not show: ${hidden.join(", ")}.`
+      : `All ${names.length} values of the record are the ones recorded.`;
   }
 
   /** Whether a text comes before another in the order of UTF-8, which is that of code points. */
@@ -377,6 +384,10 @@
       "bookingId canceledAt canceledBy reason? note? effectiveAt? agreedRefund? evidence?",
       (fact) => fact.canceledAt,
     ],
+    "evidence.added": [
+      "itemId bookingId addedAt kind title at? party? amount? reference? note? sha256?",
+      (fact) => fact.addedAt,
+    ],
     "resolution.created": ["resolution", ({ resolution }) => madeAt(resolution)],
     "webhook.settled": ["notification", ({ notification }) => notification.settledAt],
   };
@@ -386,10 +397,17 @@
   const later = (...times) => times.reduce((latest, one) => (one > latest ? one : latest));
   const wholeSecond = (text) => text.replace(/\.[0-9]{3}Z$/, ".000Z");
 
-  function readFact(entry, leaf) {
+  /** The values that a copy of a packet can withhold. */
+  const WITHHELD = ["ip", "metadata", "note", "organizer", "talent", "userAgent"];
+
+  /** Reads what an entry says. A party that is withheld has a fixed text instead. */
+  function readFact(entry, withheld, leaf) {
     const kind = entry.body.kind;
     const fact = Object.create(null);
     for (const { name, value } of entry.disclosures) fact[name] = value;
+    for (const name of ["organizer", "talent"]) {
+      if (withheld.includes(name) && Object.hasOwn(entry.body.sd, name)) fact[name] = { id: "withheld", name: "withheld" };
+    }
     const [names, happenedAt] = KINDS[kind];
     members(fact, names, `The record ${kind}`);
     const happened = time(happenedAt(fact), `The time in the record ${kind}`);
@@ -403,7 +421,7 @@
     must(kind === "booking.created", `The first record is ${kind}, not booking.created.`);
     const booking = { ...first, status: "created", protected: false };
     delete booking.termsHash;
-    const state = { booking, termsHash: first.termsHash, moves: [], acceptances: [], settled: [], resolutions: [], cancellation: null };
+    const state = { booking, termsHash: first.termsHash, moves: [], acceptances: [], items: [], settled: [], resolutions: [], cancellation: null };
     for (const next of rest) await apply(state, next);
     must(state.booking.status !== "canceled" || state.resolutions.length, "The cancellation has no resolution after it.");
     return state;
@@ -433,6 +451,10 @@
       own(fact.bookingId);
       Object.assign(booking, { status: "canceled", canceledAt: fact.canceledAt });
       state.cancellation = fact;
+    } else if (kind === "evidence.added" && (open || state.resolutions.length)) {
+      own(fact.bookingId);
+      must(state.items.every(({ itemId }) => itemId !== fact.itemId), `Evidence item ${short(fact.itemId)} was added twice.`);
+      state.items.push(fact);
     } else if (kind === "resolution.created" && !open) {
       resolve(state, fact.resolution);
     } else if (kind === "webhook.settled" && (open || state.resolutions.length)) {
@@ -562,6 +584,11 @@
       : "No record in the packet is an acceptance.";
   }
 
+  function sameItems({ items }, state) {
+    must(same(state.items, items), "The evidence items shown are not the ones recorded.");
+    return items.length ? `${items.length} recorded: each is shown as the partner stated it.` : "No record in the packet is an evidence item.";
+  }
+
   function sameResolution({ resolution, evaluation }, state) {
     const latest = state.resolutions.at(-1) ?? null;
     must(latest || resolution === null, "The packet shows a resolution that none of its records holds.");
@@ -619,7 +646,7 @@
 
   const PACKET =
     "type createdAt partnerName booking stream log entries policy policyHash terms formerTerms termsDisclosures acceptances " +
-    "evaluation resolution deliveries summary signature";
+    "items evaluation resolution deliveries withheld summary signature";
 
   /** Reads a packet and checks the form of its members. The text may be spelled otherwise: its canonical form is signed. */
   function readPacket(text) {
@@ -631,7 +658,7 @@
     members(packet.log, "origin vkey", "The packet's log");
     members(packet.summary, "version headline story timeline offsets", "The summary");
     const lists = { entries: "leaf body salt disclosures proof", termsDisclosures: "disclosureHash version text",
-      deliveries: "eventId type endpointId url status attempts recorded history", acceptances: null, formerTerms: null };
+      deliveries: "eventId type endpointId url status attempts recorded history", acceptances: null, formerTerms: null, items: null };
     for (const [name, names] of Object.entries(lists)) {
       must(Array.isArray(packet[name]), `The packet's ${name} are not a list.`);
       for (const item of packet[name]) names ? members(item, names, `One of the packet's ${name}`) : must(isObject(item), `One of the packet's ${name} is not an object.`);
@@ -648,6 +675,8 @@
       for (const attempt of history) time(members(attempt, "startedAt statusCode error", "An attempt").startedAt, "The time of an attempt");
     }
     must(isObject(packet.booking) && isObject(packet.terms), "The packet's booking or terms are not an object.");
+    const withholds = Array.isArray(packet.withheld) && packet.withheld.every((name) => WITHHELD.includes(name));
+    must(withholds, `The packet's withheld is not a list of: ${WITHHELD.join(", ")}.`);
     must(typeof packet.partnerName === "string", "The packet's partnerName is not a text.");
     for (const { text } of packet.termsDisclosures) must(typeof text === "string", "A text of the terms is not a text.");
     return packet;
@@ -724,7 +753,7 @@
         return { said: `This record, written ${value.leaf.t}, is entry ${value.index} of the ledger, which then had ${value.head.size} entries.`, value };
       });
       const opened = link && (await check("commitment", `/entries/${at}/body`, () => committed(entry, link.leaf)));
-      const shown = opened && (await check("disclosures", `/entries/${at}/disclosures`, () => disclosed(entry)));
+      const shown = opened && (await check("disclosures", `/entries/${at}/disclosures`, () => disclosed(entry, packet.withheld)));
       whole &&= Boolean(shown);
       links.push(link);
     }
@@ -732,7 +761,7 @@
     const { origin, size, root: rootHash } = links[0].head;
     report.ledger = { origin, treeSize: Number(size), rootHash: hex(rootHash) };
     const state = await check("records", "/entries", async () => {
-      const facts = packet.entries.map((entry, at) => readFact(entry, links[at].leaf));
+      const facts = packet.entries.map((entry, at) => readFact(entry, packet.withheld, links[at].leaf));
       return { said: "The records follow one another as those of a booking do.", value: await fold(facts) };
     });
     if (!state) return done();
@@ -740,6 +769,7 @@
     await check("policy", "/policy", () => samePolicy(packet));
     await check("terms", "/terms", () => sameTerms(packet, state));
     await check("acceptances", "/acceptances", () => sameAcceptances(packet, state));
+    await check("items", "/items", () => sameItems(packet, state));
     await check("resolution", "/resolution", () => sameResolution(packet, state));
     await check("deliveries", "/deliveries", () => sameDeliveries(packet, state));
     return done();

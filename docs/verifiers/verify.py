@@ -13,8 +13,8 @@ from datetime import datetime, timedelta, timezone
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 MEMBERS = {  # The members of every object that is checked here; "?" marks those that may be absent.
-    "packet": "acceptances booking createdAt deliveries entries evaluation formerTerms log partnerName policy policyHash"
-              " resolution signature stream summary terms termsDisclosures type",
+    "packet": "acceptances booking createdAt deliveries entries evaluation formerTerms items log partnerName policy policyHash"
+              " resolution signature stream summary terms termsDisclosures type withheld",
     "log": "origin vkey",
     "entry": "body disclosures leaf proof salt",
     "body": "kind sd v",
@@ -38,8 +38,10 @@ MEMBERS = {  # The members of every object that is checked here; "?" marks those
     "terms.accepted": "acceptedAt at bookingId disclosureHash disclosureVersion ip? method party userAgent?",
     "booking.canceled": "agreedRefund? bookingId canceledAt canceledBy effectiveAt? evidence? note? reason?",
     "resolution.created": "resolution",
+    "evidence.added": "addedAt amount? at? bookingId itemId kind note? party? reference? sha256? title",
     "webhook.settled": "notification",
 }
+WITHHELD = "ip metadata note organizer talent userAgent".split()
 FAILURES = ("dns_error blocked_address connection_refused connection_reset timeout tls_error redirect_refused http_4xx"
             " http_5xx gone payload_too_large throttled protocol_error headers_too_large excessive_answer our_fault").split()
 # Digits are spelled out: \d would match those of every script.
@@ -218,6 +220,7 @@ def form(data):
             has("attempt", attempt)
     for moment in has("summary", packet["summary"])["timeline"]:
         has("moment", moment)
+    need(all(name in WITHHELD for name in packet["withheld"]), "a value is withheld that cannot be")
     milliseconds(packet["createdAt"])
     return packet
 
@@ -248,15 +251,17 @@ def commitment(entry, leaf):
     need(body["kind"] in MEMBERS and "." in body["kind"], f"{body['kind']} is not a kind of a booking's entry")
 
 
-def disclosures(entry):
-    """The values of an entry by name."""
+def disclosures(entry, withheld):
+    """The values of an entry by name. A party that is withheld has a fixed text instead."""
     names, digests = [one["name"] for one in entry["disclosures"]], entry["body"]["sd"]
     need(names == sorted(set(names), key=str.encode), "the values are not in order, or one is given twice")
-    need(set(names) == set(digests), "a value is missing, or was not recorded")
+    need(withheld == sorted(set(withheld)) and not set(withheld) & set(names), "a value is withheld twice, or shown all the same")
+    need(set(names) == set(digests) - set(withheld), "a value is missing, or was not recorded")
     for one in entry["disclosures"]:
         digest = hmac_of(one["salt"], canonical([one["name"], one["value"]]))
         need(digest == digests[one["name"]], f"{one['name']} is not as recorded")
-    return {one["name"]: one["value"] for one in entry["disclosures"]}
+    hidden = {"organizer", "talent"} & set(withheld) & set(digests)
+    return {name: {"id": "withheld", "name": "withheld"} for name in hidden} | {one["name"]: one["value"] for one in entry["disclosures"]}
 
 
 def chain(packet, proven):
@@ -279,7 +284,7 @@ def booking(packet, facts):
     if packet["policy"] is not None:
         state["policy"] = {"policyId": packet["policy"]["policyId"], "version": packet["policy"]["version"],
                            "policyHash": packet["policyHash"], "policySource": packet["terms"]["source"]}
-    told = {"terms_hash": first["termsHash"], "terms": [], "accepted": [], "resolutions": [], "settled": [], "causes": []}
+    told = {"terms_hash": first["termsHash"], "terms": [], "accepted": [], "items": [], "resolutions": [], "settled": [], "causes": []}
     in_force, counted, canceled = first["termsHash"], first["createdAt"], None
     for place, (kind, fact, time) in enumerate(facts):
         has(kind, fact)
@@ -308,6 +313,12 @@ def booking(packet, facts):
             need(open_ and fact["bookingId"] == state["bookingId"], "a cancellation cannot stand here")
             canceled, happened = fact, fact["canceledAt"]
             state.update(status="canceled", canceledAt=happened)
+        elif kind == "evidence.added":
+            need(open_ or told["resolutions"], "an item cannot stand here")
+            need(fact["bookingId"] == state["bookingId"], "an item is another booking's")
+            need(all(fact["itemId"] != item["itemId"] for item in told["items"]), "an item was added twice")
+            happened = fact["addedAt"]
+            told["items"].append(fact)
         elif kind == "resolution.created":
             need(not open_, "a resolution cannot stand here")
             happened = resolution(state, canceled, told["resolutions"], fact["resolution"])
@@ -395,6 +406,10 @@ def acceptances(packet, told):
              "what was accepted is not the text in force then")
 
 
+def items(packet, told):
+    need(same(packet["items"], told["items"]), "the items are not those recorded")
+
+
 def latest_resolution(packet, told):
     latest = told["resolutions"][-1] if told["resolutions"] else None
     need(same(packet["resolution"], latest), "the resolution is not the latest one recorded")
@@ -451,7 +466,7 @@ def verify(data, key):
         with check("commitment"):
             commitment(entry, proven[-1][1])
         with check("disclosures"):
-            facts.append((entry["body"]["kind"], disclosures(entry), proven[-1][1][5]))
+            facts.append((entry["body"]["kind"], disclosures(entry, packet["withheld"]), proven[-1][1][5]))
     with check("chain"):
         chain(packet, proven)
     with check("booking"):
@@ -462,6 +477,8 @@ def verify(data, key):
         terms(packet, told)
     with check("acceptances"):
         acceptances(packet, told)
+    with check("items"):
+        items(packet, told)
     with check("resolution"):
         latest_resolution(packet, told)
     with check("deliveries"):

@@ -55,7 +55,7 @@ sed -i.bak 1d "$scratch/packet"
 # --- What jq must know of the format. "?" marks members that may be absent.
 cat >"$scratch/format.jq" <<'JQ'
 def shapes: {
-  packet: "acceptances booking createdAt deliveries entries evaluation formerTerms log partnerName policy policyHash resolution signature stream summary terms termsDisclosures type",
+  packet: "acceptances booking createdAt deliveries entries evaluation formerTerms items log partnerName policy policyHash resolution signature stream summary terms termsDisclosures type withheld",
   log: "origin vkey", entry: "body disclosures leaf proof salt", body: "kind sd v", disclosure: "name salt value",
   text: "disclosureHash text version", terms: "adopted? assumed date offsets schedule source until zone",
   former: "at previousEventDate reached", delivery: "attempts endpointId eventId history recorded status type url",
@@ -68,6 +68,7 @@ def shapes: {
   "booking.rescheduled": "agreedBy at? eventDate former rescheduledAt terms timeZone?",
   "terms.accepted": "acceptedAt at bookingId disclosureHash disclosureVersion ip? method party userAgent?",
   "booking.canceled": "agreedRefund? bookingId canceledAt canceledBy effectiveAt? evidence? note? reason?",
+  "evidence.added": "addedAt amount? at? bookingId itemId kind note? party? reference? sha256? title",
   "resolution.created": "resolution", "webhook.settled": "notification"};
 def failures: "dns_error blocked_address connection_refused connection_reset timeout tls_error redirect_refused http_4xx http_5xx gone payload_too_large throttled protocol_error headers_too_large excessive_answer our_fault" | split(" ");
 
@@ -131,7 +132,9 @@ cat >"$scratch/plan.jq" <<'JQ'
 include "format";
 has_shape("packet"; "form") | need(.type == "bookguard.evidence/1"; "form: not a packet of this version")
 | need([.. | numbers | select(fabs >= 9007199254740992)] == []; "form: a number is too large")
-| .log |= has_shape("log"; "form") | .terms |= has_shape("terms"; "form")
+| need(.withheld - ["ip", "metadata", "note", "organizer", "talent", "userAgent"] == []; "form: a value is withheld that cannot be")
+| need(.withheld == (.withheld | unique); "disclosures: the names of withheld values are out of order, or one is given twice")
+| .withheld as $withheld | .log |= has_shape("log"; "form") | .terms |= has_shape("terms"; "form")
 | .summary |= has_shape("summary"; "form") | .summary.timeline[] |= has_shape("moment"; "form")
 | .formerTerms[] |= has_shape("terms"; "form") | .termsDisclosures[] |= has_shape("text"; "form")
 | .deliveries[] |= has_shape("delivery"; "form") | .deliveries[].history[] |= has_shape("attempt"; "form")
@@ -146,7 +149,7 @@ has_shape("packet"; "form") | need(.type == "bookguard.evidence/1"; "form: not a
   ["note", (.signature | note($name; $id; "signature") | need(.count == 1; "signature: more than one") | .signature, (.text | @base64))],
   ["note", ($checkpoint | note($name; $id; "proof") | .signature, (.text | @base64))],
   (.entries[] | leaf as $leaf | (.proof | proof) as $proof
-    | need((.disclosures | map(.name)) == (.disclosures | map(.name) | unique) and (.disclosures | map(.name)) == (.body.sd | keys);
+    | need((.disclosures | map(.name)) == (.disclosures | map(.name) | unique) and (.disclosures | map(.name)) == (.body.sd | keys) - $withheld;
         "disclosures: a value is missing, not recorded, given twice or out of order")
     | need((.salt | url_32) and all(.disclosures[].salt, .body.sd[]; url_32); "commitment: a salt or digest is not 32 bytes")
     | ["leaf", $proof.root, $proof.index, $proof.size, ($proof.path | join(" ")), $leaf.text],
@@ -252,6 +255,9 @@ def step($kind; $fact; $written): . as $state | ($state.canceled == null) as $op
       | .accepted += [{fact: $fact, moves: (.terms | length)}] | .happened = $fact.acceptedAt
     elif $kind == "booking.canceled" then need($open and $fact.bookingId == .booking.bookingId; "booking: a cancellation cannot stand here")
       | .canceled = $fact | .booking += {status: "canceled", canceledAt: $fact.canceledAt} | .happened = $fact.canceledAt
+    elif $kind == "evidence.added" then need(($open or .resolutions != []) and $fact.bookingId == .booking.bookingId
+        and all(.items[]; .itemId != $fact.itemId); "booking: an item cannot stand here")
+      | .items += [$fact] | .happened = $fact.addedAt
     elif $kind == "resolution.created" then need($open | not; "booking: a resolution cannot stand here")
       | ($fact.resolution | resolution($state)) as $resolution | .resolutions += [$fact.resolution]
       | .booking.resolutionId = $fact.resolution.resolutionId | .happened = ($fact.resolution | .decision.decidedAt // .canceledAt)
@@ -274,13 +280,15 @@ def delivery($told; $events): . as $d | (.status == "no_endpoints") as $nowhere 
       and all($own[] | select(.attempts > $before); . as $n | $d.history[.attempts - $before - 1] | .statusCode == $n.statusCode and .error == $n.error)
       and (.history | map(.error == null)) == ([range(.history | length - 1) | false] + [.status == "delivered"])); "deliveries: the attempts of one are not as recorded");
 
-. as $packet | [.entries[] | leaf + {kind: .body.kind, index: (.proof | proof | .index), fact: (.disclosures | map({key: .name, value}) | from_entries)}] as $entries
+. as $packet | [.entries[] | leaf + {kind: .body.kind, index: (.proof | proof | .index),
+    fact: ((.body.sd | keys) as $names | [$packet.withheld[] | select(IN("organizer", "talent") and IN($names[]))
+      | {key: ., value: {id: "withheld", name: "withheld"}}] + (.disclosures | map({key: .name, value})) | from_entries)}] as $entries
 | need(all(range($entries | length); . as $i | $entries[$i] | .stream == $packet.stream and .seq == $i
       and .prev == (if $i == 0 then "0" * 64 else $leaves[$i - 1] end) and ($i == 0 or (.index > $entries[$i - 1].index and .t >= $entries[$i - 1].t))
       and .t <= $packet.createdAt); "chain: the entries are not one chain, in order, before the packet")
 | need(all($entries[]; .kind as $kind | shapes | has($kind)) and all($entries[].kind; contains(".")); "commitment: an entry is of another kind")
 | need($entries[0].kind == "booking.created"; "booking: the first entry is not the recording")
-| reduce $entries[] as $entry ({terms: [], accepted: [], resolutions: [], settled: [], causes: [], moved: hashes("moved")};
+| reduce $entries[] as $entry ({terms: [], accepted: [], items: [], resolutions: [], settled: [], causes: [], moved: hashes("moved")};
     step($entry.kind; $entry.fact; $entry.t))
 | need(.canceled == null or .resolutions != []; "booking: the cancellation has no resolution")
 | .booking += (if $packet.policy == null then {} else {policy: {policyId: $packet.policy.policyId, version: $packet.policy.version,
@@ -295,6 +303,7 @@ def delivery($told; $events): . as $d | (.status == "no_endpoints") as $nowhere 
 | need((.accepted | map(.fact)) as $facts | $packet.acceptances | same($facts); "acceptances: they are not those recorded")
 | need(all(.accepted[]; .fact.disclosureVersion == "bookguard-disclosure-1" and .fact.disclosureHash == hashes("texts")[.moves]);
     "acceptances: what was accepted is not the text in force then")
+| need(.items as $facts | $packet.items | same($facts); "items: they are not those recorded")
 | need(.resolutions[-1] as $latest | $packet.resolution | same($latest); "resolution: it is not the latest recorded")
 | need(.resolutions == [] or (.resolutions[-1].evaluation as $recorded | $packet.evaluation | same($recorded)); "evaluation: it is not the one recorded")
 | . as $told | $packet.deliveries | map([.eventId, .type, (.eventId | made_at)]) as $events

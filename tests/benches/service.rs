@@ -21,7 +21,7 @@
 //! | `BOOKGUARD_BENCH_FSYNC_MS` | milliseconds added to every commit, as on a slower disk; 0 |
 //! | `BOOKGUARD_BENCH_LARGE` | `1`: also grow the database to a million bookings |
 //! | `BOOKGUARD_BENCH_SAVE` | `1`: save the results as the baseline |
-//! | `BOOKGUARD_BENCH_ONLY` | parts, comma-separated: `costs`, `webhooks`, `postgres`, `ledger`, `growth`, `instructions` |
+//! | `BOOKGUARD_BENCH_ONLY` | parts, comma-separated: `costs`, `webhooks`, `postgres`, `ledger`, `evidence`, `growth`, `instructions` |
 //! | `BOOKGUARD_BENCH_BIN` | the server to measure, instead of the one built from this source |
 //! | `BOOKGUARD_BENCH_DIR` | parent folder of the SQLite files, for example on another disk |
 
@@ -35,6 +35,8 @@ mod cluster;
 mod costs;
 #[path = "service/counterparts.rs"]
 mod counterparts;
+#[path = "service/evidence.rs"]
+mod evidence;
 #[path = "service/hashing.rs"]
 mod hashing;
 #[path = "service/http.rs"]

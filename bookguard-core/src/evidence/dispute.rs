@@ -10,12 +10,14 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::acceptance::Acceptance;
+use super::item::ItemKind;
 use super::packet::Packet;
 use crate::limits::{DISPUTE_CHARS, DISPUTE_FIELD_CHARS};
 use crate::model::BookingId;
 use crate::policy::{Actor, Resolution, ResolutionStatus, vocabulary};
 
 mod fit;
+mod items;
 mod reasons;
 
 pub use reasons::DisputeReason;
@@ -217,21 +219,22 @@ fn processors() -> Vec<DisputeProcessor> {
     PROCESSORS.into_iter().map(owned).collect()
 }
 
-/// The PDF for banks, in the fields that fit the reason.
+/// The PDF for banks, in the fields that fit the reason, and the files of items.
 fn files(packet: &Packet, form: DisputeForm, reason: DisputeReason) -> Vec<DisputeFile> {
     let document = format!(
         "GET /v1/bookings/{}/evidence?form=bank with Accept: application/pdf",
         packet.booking.booking_id
     );
-    let fields = match form {
-        DisputeForm::Stripe => reason.files(),
-        DisputeForm::Card => &["document"],
+    let (fields, name): (_, fn(&'static str) -> &'static str) = match form {
+        DisputeForm::Stripe => (reason.files(), |field| field),
+        DisputeForm::Card => (&["document"][..], |_| "document"),
     };
     let file = |field: &&str| DisputeFile {
         field: (*field).to_owned(),
         document: document.clone(),
     };
-    fields.iter().map(file).collect()
+    let own = fields.iter().map(file);
+    own.chain(items::files(packet, name)).collect()
 }
 
 /// The date of the event where it takes place, as the partner gave it.
@@ -318,20 +321,21 @@ fn acceptance(packet: &Packet, accepted: &Acceptance) -> String {
     )
 }
 
-/// What became of the money under the terms.
+/// What became of the money under the terms, and what was paid back.
 fn outcome(packet: &Packet) -> String {
-    let Some(resolution) = &packet.resolution else {
-        return format!(
+    let due = match &packet.resolution {
+        None => format!(
             "{} recorded no cancellation of this booking up to {}, when this evidence was made: the terms give a refund only on a \
              cancellation, and none is recorded.",
             packet.partner_name, packet.created_at
-        );
+        ),
+        Some(resolution) => format!(
+            "{} {}",
+            canceled(packet, resolution),
+            settled(packet, resolution)
+        ),
     };
-    format!(
-        "{} {}",
-        canceled(packet, resolution),
-        settled(packet, resolution)
-    )
+    due + &items::cited(packet, &[ItemKind::Refund])
 }
 
 fn canceled(packet: &Packet, resolution: &Resolution) -> String {

@@ -14,10 +14,12 @@ use serde_json::value::RawValue;
 
 use super::acceptance::Acceptance;
 use super::frozen::FrozenTerms;
+use super::item::EvidenceItem;
 use super::notification::Notification;
 use super::state::BookingState;
 use super::statement::{SignedStatement, digest};
 use super::summary::Summary;
+use super::withheld::Withheld;
 use crate::error::Error;
 use crate::ledger::{Disclosure, EventBody, Signer, jcs};
 use crate::model::{Booking, DeliveryStatus, EndpointId, EventId, EventType, Timestamp};
@@ -69,6 +71,8 @@ pub struct Packet {
     pub terms_disclosures: Vec<TermsDisclosure>,
     /// The acceptances of these texts, oldest first.
     pub acceptances: Vec<Acceptance>,
+    /// The evidence items that the partner added, oldest first.
+    pub items: Vec<EvidenceItem>,
     /// The result of a cancellation by the organizer at `createdAt`, or of the recorded cancellation.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub evaluation: Option<Evaluation>,
@@ -78,6 +82,9 @@ pub struct Packet {
     /// What was sent to the partner. The ledger proves how each delivery ended; the rest, such as hosts and earlier
     /// attempts, is only the service's statement.
     pub deliveries: Vec<PacketDelivery>,
+    /// The names of values that this copy does not show, sorted; empty in the partner's own packet. Their digests stay in
+    /// the entries. A party is shown as `withheld`, other values are absent.
+    pub withheld: Vec<Withheld>,
     /// The packet in sentences.
     pub summary: Summary,
     /// C2SP signed note by the ledger's key: the SHA-256 of this document's RFC 8785 text without this member, and how far

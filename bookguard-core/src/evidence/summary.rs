@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::facts::{Fact, Logged};
 use super::frozen::FrozenTerms;
 use super::packet::{Packet, PacketDelivery};
+use super::withheld::Withheld;
 use crate::model::{Booking, Timestamp};
 use crate::policy::{Evaluation, Policy, Resolution};
 
@@ -97,6 +98,8 @@ pub struct SummaryInput<'a> {
     pub resolution: Option<&'a Resolution>,
     /// What was sent to the partner.
     pub deliveries: &'a [PacketDelivery],
+    /// The values that the packet does not show.
+    pub withheld: &'a [Withheld],
     /// The [`Summary::offsets`] of the summary to write again; none for a new one.
     pub offsets: &'a [i32],
 }

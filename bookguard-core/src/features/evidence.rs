@@ -16,19 +16,21 @@ use crate::evidence::packet::{
     LogHint, PACKET_TYPE, PacketAttempt, PacketDelivery, PacketEntry, evaluate, shown_address,
 };
 use crate::evidence::summary::{SummaryInput, summarize};
+use crate::evidence::withheld::withhold;
 use crate::evidence::{
     DisputeExport, DisputeForm, DisputeReason, FrozenTerms, Notification, Packet, SealedPacket,
-    dispute,
+    Withheld, dispute,
 };
 use crate::ledger::TlogProof;
 use crate::ledger::proof::prove_inclusion;
 use crate::ledger::tile::ReadError;
 use crate::limits::{ENTRIES_AT_ONCE, PACKET_ATTEMPTS};
-use crate::model::{BookingId, DeliveryStatus, Scope, Timestamp};
+use crate::model::{BookingId, DeliveryStatus, PartnerId, Scope, Timestamp};
 use crate::operation::{
     Action, Finished, Operation, QueryForm, QueryParam, Request, Route, path_id, query_word, read,
     read_long, read_stored, to_json,
 };
+use crate::packets::PacketKey;
 use crate::policy::{Evaluation, Explanation};
 use crate::service::Service;
 use crate::session::{Access, Session};
@@ -58,13 +60,11 @@ impl Operation for GetEvidence {
     type Output = SealedPacket;
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<SealedPacket>, Error> {
-        let booking_id: BookingId = path_id(request, 0)?;
-        Ok(match find(session, &booking_id, Some(request))? {
+        let key = (path_id(request, 0)?, Vec::new());
+        Ok(match find_own(session, &key, Some(request))? {
             PacketLookup::Kept(tag) => read_stored(false, move |_| Ok(Finished::unchanged(tag))),
             PacketLookup::Packet(packet) => read::<Self>(move |_| Ok(packet)),
-            PacketLookup::Long => {
-                read_long::<Self>(true, move |session| made(session, &booking_id))
-            }
+            PacketLookup::Long => read_long::<Self>(true, move |session| made(session, &key)),
         })
     }
 
@@ -107,7 +107,7 @@ impl Operation for ExportDispute {
     type Output = DisputeExport;
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<DisputeExport>, Error> {
-        let booking_id: BookingId = path_id(request, 0)?;
+        let key = (path_id(request, 0)?, Vec::new());
         let mut faults = Vec::new();
         let form = query_word(request, "for", DisputeForm::WORDS, &mut faults);
         let reason = query_word(request, "reason", DisputeReason::WORDS, &mut faults);
@@ -121,19 +121,18 @@ impl Operation for ExportDispute {
             Ok(dispute(&packet, form, reason))
         };
         // The caller cannot have the packet already: its tags are those of exports.
-        Ok(
-            match find(session, &booking_id, Some(&Request::default()))? {
-                PacketLookup::Packet(packet) => read::<Self>(move |_| export(&packet)),
-                PacketLookup::Kept(_) | PacketLookup::Long => {
-                    read_long::<Self>(true, move |session| export(&made(session, &booking_id)?))
-                }
-            },
-        )
+        let found = find_own(session, &key, Some(&Request::default()))?;
+        Ok(match found {
+            PacketLookup::Packet(packet) => read::<Self>(move |_| export(&packet)),
+            PacketLookup::Kept(_) | PacketLookup::Long => {
+                read_long::<Self>(true, move |session| export(&made(session, &key)?))
+            }
+        })
     }
 }
 
 /// The result of looking for a packet.
-enum PacketLookup {
+pub(super) enum PacketLookup {
     /// The caller already has a packet with this tag, and it is still current.
     Kept(String),
     /// The packet.
@@ -142,9 +141,9 @@ enum PacketLookup {
     Long,
 }
 
-/// The packet of a booking, however long it takes.
-fn made(session: &Session, booking_id: &BookingId) -> Result<SealedPacket, Error> {
-    match find(session, booking_id, None)? {
+/// The packet of a caller's booking, however long it takes.
+fn made(session: &Session, key: &PacketKey) -> Result<SealedPacket, Error> {
+    match find_own(session, key, None)? {
         PacketLookup::Packet(packet) => Ok(packet),
         PacketLookup::Kept(_) | PacketLookup::Long => {
             Err(Error::internal("a packet is made when it is asked for"))
@@ -152,29 +151,40 @@ fn made(session: &Session, booking_id: &BookingId) -> Result<SealedPacket, Error
     }
 }
 
-/// Finds the packet of a booking, reusing the one made before while it is current, or makes it. With `asked`, it answers
-/// [`PacketLookup::Kept`] if the caller has a current packet, and [`PacketLookup::Long`] instead of making one that takes long.
-fn find(
+/// As [`find`], of a booking that the caller may see.
+fn find_own(
     session: &Session,
-    booking_id: &BookingId,
+    key: &PacketKey,
     asked: Option<&Request>,
 ) -> Result<PacketLookup, Error> {
-    let service = &session.service;
+    find(&session.service, key, |owner| session.may_see(owner), asked)
+}
+
+/// Finds the packet of a booking without the withheld values, reusing the one made before while it is current, or makes it.
+/// The booking is unknown unless its owner `may_see` it. With `asked`, it answers
+/// [`PacketLookup::Kept`] if the caller has a current packet, and [`PacketLookup::Long`] instead of making one that takes long.
+pub(super) fn find(
+    service: &Service,
+    key: &PacketKey,
+    may_see: impl Fn(&PartnerId) -> bool,
+    asked: Option<&Request>,
+) -> Result<PacketLookup, Error> {
+    let (booking_id, withheld) = key;
     let mut reader = service.reader()?;
     reader.snapshot();
     let chain = reader
         .booking_chain(booking_id)
         .map_err(|e| service.fault(&e))?
-        .filter(|chain| session.may_see(&chain.owner))
+        .filter(|chain| may_see(&chain.owner))
         .ok_or_else(|| Error::not_found("booking"))?;
     let now = service.clock().now();
     let found = Standing::read(&mut reader, booking_id).map_err(|e| service.fault(&e))?;
     let standing = found.ok_or_else(|| Error::not_found("booking"))?;
-    let tag = standing.tag(&chain, now);
+    let tag = standing.tag(&chain, withheld, now);
     if asked.is_some_and(|request| request.knows(&tag)) {
         return Ok(PacketLookup::Kept(tag));
     }
-    if let Some(packet) = service.packets().get(booking_id, &tag, now) {
+    if let Some(packet) = service.packets().get(key, &tag, now) {
         return Ok(PacketLookup::Packet(packet));
     }
     if asked.is_some() && chain.entries > ENTRIES_AT_ONCE {
@@ -184,10 +194,13 @@ fn find(
     service.publish(&mut reader, &source.head)?;
     drop(reader);
     let signer = service.signer(&source.head.origin)?;
-    let packet = source.packet(service)?.seal(&signer)?.tagged(&tag);
+    let packet = source
+        .packet(service, withheld)?
+        .seal(&signer)?
+        .tagged(&tag);
     service
         .packets()
-        .keep(*booking_id, chain.owner, &packet, now);
+        .keep(key.clone(), chain.owner, &packet, now);
     Ok(PacketLookup::Packet(packet))
 }
 
@@ -221,7 +234,7 @@ impl Standing {
     /// A digest of what a packet made now would say: the chain, the name of the log that proves it, how its events were
     /// delivered, and what a cancellation would come to, which can change with the clock alone. Packets with the same tag
     /// differ only in when they were made and what follows from that.
-    fn tag(&self, chain: &StoredChain, now: Timestamp) -> String {
+    fn tag(&self, chain: &StoredChain, withheld: &[Withheld], now: Timestamp) -> String {
         let evaluation = evaluate(&self.state, &self.state.terms, now);
         let outcome = evaluation.map(|evaluation| Evaluation {
             evaluated_at: Timestamp::EPOCH,
@@ -240,6 +253,7 @@ impl Standing {
             &chain.tip,
             &self.deliveries,
             &to_json(&outcome),
+            &to_json(&withheld),
         ] {
             digest.update((part.len() as u64).to_be_bytes());
             digest.update(part);
@@ -304,9 +318,12 @@ impl Source {
     }
 
     /// Builds the packet, unsigned.
-    fn packet(self, service: &Service) -> Result<Packet, Error> {
+    fn packet(self, service: &Service, withheld: &[Withheld]) -> Result<Packet, Error> {
         let stored: Vec<&StoredEntry> = self.entries.iter().map(|(entry, _)| entry).collect();
-        let facts = facts(&stored)?;
+        let mut facts = facts(&stored)?;
+        for logged in &mut facts {
+            withhold(&mut logged.fact, withheld);
+        }
         let told = TermsHistory::of(&self.state, facts.iter().cloned())?;
         let (booking, terms) = (&told.state.booking, &self.state.terms);
         let mut created_at = service.clock().now();
@@ -314,7 +331,7 @@ impl Source {
         for ((stored, proof), fact) in self.entries.iter().zip(&facts) {
             // A packet must not be older than its contents, even if a clock was set back.
             created_at = created_at.max(fact.place.at);
-            entries.push(shown(stored, proof)?);
+            entries.push(shown(stored, proof, withheld)?);
         }
         let resolution = told.state.resolution();
         let evaluation = evaluate(&told.state, terms, created_at);
@@ -336,6 +353,7 @@ impl Source {
             evaluation: evaluation.as_ref(),
             resolution,
             deliveries: &deliveries,
+            withheld,
         });
         Ok(Packet {
             packet_type: PACKET_TYPE.to_owned(),
@@ -358,9 +376,13 @@ impl Source {
             acceptances: (told.state.acceptances.iter())
                 .map(|logged| logged.fact.clone())
                 .collect(),
+            items: (told.state.items.iter())
+                .map(|logged| logged.fact.clone())
+                .collect(),
             evaluation,
             resolution: resolution.cloned(),
             deliveries,
+            withheld: withheld.to_vec(),
             summary,
             signature: String::new(),
         })
@@ -368,18 +390,24 @@ impl Source {
 }
 
 /// An entry as the packet shows it.
-fn shown(stored: &StoredEntry, proof: &TlogProof) -> Result<PacketEntry, Error> {
+fn shown(
+    stored: &StoredEntry,
+    proof: &TlogProof,
+    withheld: &[Withheld],
+) -> Result<PacketEntry, Error> {
     let body = stored.event_body().map_err(|why| {
         Error::internal(format!(
             "entry {} of the ledger cannot be read: {why}",
             stored.index
         ))
     })?;
+    let shown = |name: &str| !withheld.iter().any(|one| one.word() == name);
+    let disclosures = stored.disclosures.iter().filter(|one| shown(&one.name));
     Ok(PacketEntry {
         leaf: STANDARD.encode(&stored.leaf),
         salt: URL_SAFE_NO_PAD.encode(stored.salt),
         body,
-        disclosures: stored.disclosures.clone(),
+        disclosures: disclosures.cloned().collect(),
         proof: proof.to_string(),
     })
 }

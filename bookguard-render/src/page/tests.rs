@@ -21,3 +21,16 @@ fn a_value_never_becomes_markup_or_a_place_to_fill() {
         "a {{y}} b &lt;/script&gt;&lt;img src=x onerror=&#39;alert(&quot;1&quot;)&#39;&gt;&amp; c"
     );
 }
+
+#[test]
+fn a_page_does_not_name_what_its_packet_withholds() {
+    let key = include_str!("../../../tests/vectors/packets/ledger.vkey");
+    let packet = include_str!("../../../tests/vectors/packets/good/withheld.json");
+    let page = page(packet, key).unwrap();
+    assert!(page.contains("<h1>Evidence of a booking</h1>"));
+    assert_eq!(page.matches("<dd>Not shown in this copy</dd>").count(), 2);
+    for name in ["Ana María", "Band", "203.0.113.9", "Ortiz", "Browser"] {
+        assert!(!page.contains(name), "{name}");
+        assert!(!packet.contains(name), "{name}");
+    }
+}

@@ -1,7 +1,8 @@
 //! What a PDF says, as headings, paragraphs and tables. The sentences are the packet's; only what stands around them is ours.
 
-use bookguard_core::evidence::{DOES_NOT_PROVE, Moment, PROVES, Packet};
+use bookguard_core::evidence::{DOES_NOT_PROVE, Moment, PROVES, Packet, Withheld};
 use bookguard_core::ledger::VerifierKey;
+use bookguard_core::model::Party;
 
 use super::PdfForm;
 use crate::fingerprint::fingerprint;
@@ -120,12 +121,22 @@ impl Told {
         blocks
     }
 
+    fn party(&self, name: Withheld, party: &Party) -> String {
+        match self.packet.withheld.contains(&name) {
+            true => "Not shown in this copy".to_owned(),
+            false => party.name.clone(),
+        }
+    }
+
     fn opening(&self) -> Vec<Block> {
         let booking = &self.packet.booking;
         let facts = [
             ("Platform", self.packet.partner_name.clone()),
-            ("Talent", booking.talent.name.clone()),
-            ("Organizer", booking.organizer.name.clone()),
+            ("Talent", self.party(Withheld::Talent, &booking.talent)),
+            (
+                "Organizer",
+                self.party(Withheld::Organizer, &booking.organizer),
+            ),
             ("Event", booking.event_type.clone()),
             ("Starts", self.packet.event_in_words()),
             ("Value", self.packet.value_in_words()),

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::cases::{self, Sample, measure};
 use crate::costs::costs;
+use crate::evidence::evidence;
 use crate::hashing::LedgerHashing;
 use crate::load::Limit;
 use crate::postgres::postgres;
@@ -19,11 +20,12 @@ use crate::{Fallible, hashing, instructions};
 pub type Part = fn(&Bench, &mut Report) -> Fallible<()>;
 
 /// All parts by name, in the order of the table.
-pub const PARTS: [(&str, Part); 6] = [
+pub const PARTS: [(&str, Part); 7] = [
     ("costs", costs),
     ("webhooks", webhooks),
     ("postgres", postgres),
     ("ledger", ledger),
+    ("evidence", evidence),
     ("growth", growth),
     ("instructions", instructions),
 ];

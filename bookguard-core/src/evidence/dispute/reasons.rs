@@ -4,8 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::super::item::ItemKind;
 use super::super::packet::Packet;
-use super::{MissingEvidence, outcome};
+use super::{MissingEvidence, items, outcome};
+use crate::model::Amount;
 use crate::policy::vocabulary;
 
 vocabulary! {
@@ -93,7 +95,16 @@ pub(super) fn answer(reason: DisputeReason, packet: &Packet) -> String {
         R::ProductUnacceptable => "what was booked, and under which terms, is set out below as it was fixed before the event.".to_owned(),
         R::SubscriptionCanceled => "this was a single booking with one price. There is no subscription.".to_owned(),
     };
-    format!("{own} {}", outcome(packet))
+    let shown: &[ItemKind] = match reason {
+        R::Duplicate | R::Fraudulent | R::Unrecognized => {
+            &[ItemKind::Payment, ItemKind::Contract, ItemKind::Message]
+        }
+        R::ProductNotReceived | R::ProductUnacceptable => {
+            &[ItemKind::CheckIn, ItemKind::Photo, ItemKind::Message]
+        }
+        R::CreditNotProcessed | R::SubscriptionCanceled | R::General => &[ItemKind::Message],
+    };
+    format!("{own}{} {}", items::cited(packet, shown), outcome(packet))
 }
 
 /// What only the partner can add.
@@ -109,13 +120,16 @@ pub(super) fn missing(reason: DisputeReason, packet: &Packet) -> Vec<MissingEvid
             "customer_email_address",
             "the payer's e-mail address; Bookguard keeps none".to_owned(),
         ),
-        (
+    ];
+    if !items::has_payment(packet) {
+        missing.push((
             "receipt",
             "the receipt or invoice, with the payment's own reference".to_owned(),
-        ),
-    ];
+        ));
+    }
     let refund = (packet.resolution.as_ref()).and_then(|resolution| resolution.evaluation.refund);
-    if let Some(refund) = refund.filter(|refund| refund.minor() > 0) {
+    let unpaid = |refund: &Amount| refund.minor() > 0 && !items::has_refund(packet, *refund);
+    if let Some(refund) = refund.filter(unpaid) {
         missing.push((
             "uncategorized_text",
             format!("whether the refund of {refund} was paid: its date, amount and reference"),
@@ -156,7 +170,13 @@ pub(super) fn missing(reason: DisputeReason, packet: &Packet) -> Vec<MissingEvid
             ));
         }
     }
-    let missing = missing.into_iter();
+    let given = |field: &str| match field {
+        "customer_signature" => items::has(packet, &[ItemKind::Contract]),
+        "customer_communication" => items::has(packet, &[ItemKind::Message]),
+        "service_documentation" => items::has(packet, &[ItemKind::CheckIn, ItemKind::Photo]),
+        _ => false,
+    };
+    let missing = missing.into_iter().filter(|(field, _)| !given(field));
     missing
         .map(|(field, what)| MissingEvidence {
             field: field.to_owned(),

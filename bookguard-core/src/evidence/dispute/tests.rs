@@ -1,5 +1,7 @@
+use super::super::item::EvidenceItem;
 use super::*;
 use crate::evidence::verify::tests::fixture::Fixture;
+use crate::model::{Amount, ItemId, Timestamp};
 
 /// The texts for Stripe.
 fn evidence(export: &DisputeExport) -> &BTreeMap<String, String> {
@@ -132,4 +134,135 @@ fn the_accepted_text_is_shown_with_who_recorded_the_acceptance() {
         said.contains("recorded no acceptance of the terms by the organizer"),
         "{said}"
     );
+}
+
+/// An item that the partner recorded.
+fn item(kind: ItemKind, amount: Option<Amount>, sha256: Option<&str>) -> EvidenceItem {
+    let added_at = Timestamp::parse("2026-06-01T08:00:00.000Z").unwrap();
+    EvidenceItem {
+        item_id: ItemId::new(added_at, [kind as u8; 10]),
+        booking_id: Fixture::new().canceled().booking.booking_id,
+        added_at,
+        kind,
+        title: format!("the {kind}"),
+        at: None,
+        party: None,
+        amount,
+        reference: amount.map(|_| "re_7".to_owned()),
+        note: None,
+        sha256: sha256.map(str::to_owned),
+    }
+}
+
+#[test]
+fn what_an_item_gives_is_cited_and_not_asked_for() {
+    let fixture = Fixture::new();
+    let refund = fixture.canceled().resolution.unwrap().evaluation.refund;
+    let due = refund.unwrap();
+    let half = Amount::from_minor(due.minor() / 2, due.currency()).unwrap();
+    let refunds = |amounts: &[Amount]| -> Vec<EvidenceItem> {
+        let paid = |amount: &Amount| item(ItemKind::Refund, Some(*amount), None);
+        amounts.iter().map(paid).collect()
+    };
+    use DisputeReason as R;
+    use ItemKind as K;
+    for (reason, items, field, what, asked) in [
+        (R::General, vec![], "receipt", "payment's own", true),
+        (
+            R::General,
+            vec![item(K::Payment, None, None)],
+            "receipt",
+            "payment's own",
+            true,
+        ),
+        (
+            R::General,
+            vec![item(K::Payment, Some(due), None)],
+            "receipt",
+            "payment's own",
+            false,
+        ),
+        (
+            R::General,
+            refunds(&[]),
+            "uncategorized_text",
+            "the refund of",
+            true,
+        ),
+        (
+            R::General,
+            refunds(&[half]),
+            "uncategorized_text",
+            "the refund of",
+            true,
+        ),
+        (
+            R::General,
+            refunds(&[due]),
+            "uncategorized_text",
+            "the refund of",
+            false,
+        ),
+        (
+            R::General,
+            refunds(&[half, half, half]),
+            "uncategorized_text",
+            "the refund of",
+            false,
+        ),
+        (
+            R::General,
+            vec![item(K::Message, None, None)],
+            "customer_communication",
+            "",
+            false,
+        ),
+        (
+            R::Fraudulent,
+            vec![item(K::Contract, None, None)],
+            "customer_signature",
+            "",
+            false,
+        ),
+        (
+            R::ProductNotReceived,
+            vec![item(K::CheckIn, None, None)],
+            "service_documentation",
+            "",
+            false,
+        ),
+        (
+            R::ProductNotReceived,
+            vec![item(K::Other, None, None)],
+            "service_documentation",
+            "",
+            true,
+        ),
+    ] {
+        let mut packet = fixture.canceled();
+        packet.items = items;
+        let export = dispute(&packet, DisputeForm::Stripe, reason);
+        let mut missing = export.missing.iter();
+        let found = missing.any(|it| it.field == field && it.what.contains(what));
+        assert_eq!(found, asked, "{reason} {field} {:?}", packet.items);
+        let said = &evidence(&export)["uncategorized_text"];
+        for item in packet.items.iter().filter(|_| !asked) {
+            let cited = reason != R::General || item.kind != K::Payment;
+            assert_eq!(said.contains(&item.item_id.to_string()), cited, "{said}");
+        }
+    }
+    let mut packet = fixture.canceled();
+    let digest = format!("sha256:{}", "0".repeat(64));
+    packet.items = vec![item(K::Contract, None, Some(&digest))];
+    for (form, field) in [
+        (DisputeForm::Stripe, "customer_signature"),
+        (DisputeForm::Card, "document"),
+    ] {
+        let files = dispute(&packet, form, R::Fraudulent).files;
+        let file = files.last().unwrap();
+        assert!(
+            files.len() == 2 && file.field == field && file.document.contains(&digest),
+            "{files:?}"
+        );
+    }
 }

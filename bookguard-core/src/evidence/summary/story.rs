@@ -4,7 +4,7 @@ use super::Writer;
 use super::moments::item_in_words;
 use super::wall_clock::{clock, day, money};
 use crate::evidence::facts::{Fact, Logged};
-use crate::evidence::{Acceptance, RescheduleFact};
+use crate::evidence::{Acceptance, RescheduleFact, Withheld};
 use crate::model::{Amount, DeliveryStatus, Timestamp};
 use crate::policy::{
     Actor, Assumption, Cancellation, Evaluation, EvaluationStatus, EventDate, PolicySource, Reason,
@@ -24,10 +24,15 @@ impl Writer<'_> {
             (None, Some(at)) => format!("It has been protected since {}.", self.clock.time(at)),
             (None, None) => "It is recorded, and not protected.".to_owned(),
         };
-        format!(
-            "\u{201c}{}\u{201d} booked \u{201c}{}\u{201d} through \u{201c}{}\u{201d} for {event}, event type \u{201c}{}\u{201d}, at {value}. {standing}",
-            booking.organizer.name, booking.talent.name, self.m.partner_name, booking.event_type
-        )
+        let (organizer, talent) = (self.party(Actor::Organizer), self.party(Actor::Talent));
+        let text = format!(
+            "{organizer} booked {talent} through \u{201c}{}\u{201d} for {event}, event type \u{201c}{}\u{201d}, at {value}. {standing}",
+            self.m.partner_name, booking.event_type
+        );
+        match text.strip_prefix("the ") {
+            Some(rest) => format!("The {rest}"),
+            None => text,
+        }
     }
 
     pub(super) fn story(&mut self) -> Vec<String> {
@@ -69,21 +74,38 @@ impl Writer<'_> {
         }
         story.extend(self.items());
         story.extend(self.notifications());
+        story.extend(self.left_out());
         story
+    }
+
+    /// A side by its name, or by its role if the packet withholds the name.
+    fn party(&self, side: Actor) -> String {
+        let (withheld, party) = match side {
+            Actor::Talent => (Withheld::Talent, &self.m.booking.talent),
+            _ => (Withheld::Organizer, &self.m.booking.organizer),
+        };
+        match self.m.withheld.contains(&withheld) {
+            true => format!("the {side} (name withheld)"),
+            false => format!("\u{201c}{}\u{201d}", party.name),
+        }
     }
 
     /// The sides by name and role.
     pub(super) fn side(&self, actor: Actor) -> String {
-        let booking = self.m.booking;
-        match actor {
-            Actor::Organizer => {
-                format!("\u{201c}{}\u{201d} (the organizer)", booking.organizer.name)
+        let side = |side: Actor| {
+            let name = self.party(side);
+            match name.starts_with('\u{201c}') {
+                true => format!("{name} (the {side})"),
+                false => name,
             }
-            Actor::Talent => format!("\u{201c}{}\u{201d} (the talent)", booking.talent.name),
+        };
+        match actor {
+            Actor::Organizer | Actor::Talent => side(actor),
             Actor::Partner => format!("{} (the platform)", self.partner()),
             Actor::Mutual => format!(
-                "\u{201c}{}\u{201d} (the organizer) and \u{201c}{}\u{201d} (the talent) together",
-                booking.organizer.name, booking.talent.name
+                "{} and {} together",
+                side(Actor::Organizer),
+                side(Actor::Talent)
             ),
         }
     }
@@ -377,6 +399,16 @@ impl Writer<'_> {
             "{} added {noun} of evidence: {told}{rest}.",
             self.partner()
         ))
+    }
+
+    /// The values that this copy of the packet does not show.
+    fn left_out(&self) -> Option<String> {
+        let values: Vec<&str> = self.m.withheld.iter().map(|one| one.in_words()).collect();
+        let text = format!(
+            "This copy does not show some values: {}. The entries still commit to them.",
+            values.join(", ")
+        );
+        (!values.is_empty()).then_some(text)
     }
 
     fn notifications(&self) -> Option<String> {

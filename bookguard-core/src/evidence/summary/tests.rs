@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::evidence::Packet;
 use crate::evidence::verify::tests::fixture::Fixture;
+use crate::evidence::{Packet, Withheld};
 
 const GOLDEN: &str = "src/evidence/summary/golden.txt";
 
@@ -26,7 +26,9 @@ fn told(name: &str, packet: &Packet) -> String {
 /// `UPDATE=1` writes the file anew.
 #[test]
 fn each_kind_of_history_is_told_in_these_words() {
-    let fixture = Fixture::new();
+    let mut fixture = Fixture::new();
+    fixture.with_items(13, 30);
+    let without = [Withheld::Note, Withheld::Organizer, Withheld::Talent];
     let told: String = [
         ("recorded", fixture.recorded()),
         ("without a policy", fixture.bare()),
@@ -36,6 +38,11 @@ fn each_kind_of_history_is_told_in_these_words() {
         ("for a person to decide", fixture.pending()),
         ("decided", fixture.decided()),
         ("notified", fixture.notified()),
+        ("with evidence items", fixture.packet_at(13)),
+        (
+            "without names and notes",
+            fixture.packet_at_without(13, &without),
+        ),
     ]
     .iter()
     .map(|(name, packet)| told(name, packet))

@@ -8,6 +8,7 @@ use super::super::frozen;
 use super::super::packet::{Packet, PacketEntry, evaluate};
 use super::super::state::BookingState;
 use super::super::summary::{SummaryInput, summarize};
+use super::super::withheld::stand_ins;
 use super::{Outcome, Verification, deliveries, resolution, terms};
 use crate::ledger::LeafKind;
 use crate::ledger::jcs::differences;
@@ -51,6 +52,8 @@ impl Verification {
                     let accepted = acceptance::check(packet, &state, &terms_versions);
                     self.check("acceptances", "/acceptances", accepted);
                 }
+                let added = items(packet, &state);
+                self.check("items", "/items", added);
                 let resolved = resolution::check(packet, &state, terms);
                 self.check("resolution", "/resolution", resolved);
                 let evaluated = evaluation(packet, &state, terms);
@@ -75,7 +78,8 @@ impl Verification {
 fn facts(packet: &Packet, entries: &[(LeafKind, LeafPlace)]) -> Result<Vec<Logged<Fact>>, String> {
     let read = |(entry, (kind, place)): (&PacketEntry, &(LeafKind, LeafPlace))| {
         let members = entry.disclosures.iter();
-        let members = members.map(|d| (d.name.clone(), d.value.clone())).collect();
+        let mut members = members.map(|d| (d.name.clone(), d.value.clone())).collect();
+        stand_ins(&entry.body, &packet.withheld, &mut members);
         Ok(Logged {
             place: *place,
             fact: Fact::read(*kind, members)?,
@@ -126,6 +130,17 @@ fn same_policy(packet: &Packet) -> Outcome {
     }
 }
 
+fn items(packet: &Packet, state: &BookingState) -> Outcome {
+    let recorded = state.items.iter().map(|logged| &logged.fact);
+    if !recorded.eq(&packet.items) {
+        return Err("The evidence items shown are not the ones recorded.".to_owned());
+    }
+    Ok(match packet.items.len() {
+        0 => "No record in the packet is an evidence item.".to_owned(),
+        n => format!("{n} recorded: each is shown as the partner stated it."),
+    })
+}
+
 fn evaluation(packet: &Packet, state: &BookingState, terms: &Terms) -> Outcome {
     let resolution = state.resolution();
     let anew = evaluate(state, terms, packet.created_at);
@@ -160,6 +175,7 @@ fn summary(packet: &Packet, facts: &[Logged<Fact>]) -> Outcome {
         evaluation: packet.evaluation.as_ref(),
         resolution: packet.resolution.as_ref(),
         deliveries: &packet.deliveries,
+        withheld: &packet.withheld,
     });
     if anew != packet.summary {
         return Err("The summary in words is not what the rest of the packet says.".to_owned());

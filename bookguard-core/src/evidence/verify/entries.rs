@@ -69,7 +69,11 @@ impl Verification {
                     self.check("commitment", &place(at, "body"), Err(why));
                 }
             }
-            whole &= self.check("disclosures", &place(at, "disclosures"), disclosed(entry));
+            whole &= self.check(
+                "disclosures",
+                &place(at, "disclosures"),
+                disclosed(packet, entry),
+            );
             links.push((link, head));
         }
         if !whole {
@@ -127,8 +131,14 @@ fn committed(entry: &PacketEntry, link: &Link) -> Result<LeafKind, String> {
     })
 }
 
-/// Checks that every value shown is the committed one, and that every committed value is shown.
-fn disclosed(entry: &PacketEntry) -> Outcome {
+/// Checks that every value shown is the committed one, and that every committed value is shown, or named as withheld.
+fn disclosed(packet: &Packet, entry: &PacketEntry) -> Outcome {
+    let withheld: Vec<&str> = packet.withheld.iter().map(|name| name.word()).collect();
+    if !withheld.is_sorted_by(|a, b| a < b) {
+        return Err(
+            "The names of the withheld values are not in order, or one is given twice.".to_owned(),
+        );
+    }
     let names: Vec<&str> = entry
         .disclosures
         .iter()
@@ -145,14 +155,31 @@ fn disclosed(entry: &PacketEntry) -> Outcome {
             )
         })?;
     }
-    let mut recorded = entry.body.sd.keys();
-    if let Some(name) = recorded.find(|name| names.binary_search(&name.as_str()).is_err()) {
+    let is_in = |list: &[&str], name: &str| list.binary_search(&name).is_ok();
+    if let Some(name) = names.iter().find(|name| is_in(&withheld, name)) {
+        return Err(format!(
+            "The value {name} is shown, although the packet says that it is withheld."
+        ));
+    }
+    let (hidden, shown): (Vec<&String>, Vec<&String>) =
+        (entry.body.sd.keys()).partition(|name| is_in(&withheld, name));
+    if let Some(name) = shown.iter().find(|name| !is_in(&names, name)) {
         return Err(format!(
             "The value {} was recorded but is not shown.",
             shorten(name)
         ));
     }
     let shown = names.len();
+    if !hidden.is_empty() {
+        return Ok(format!(
+            "The {shown} values shown are the ones recorded. This copy does not show: {}.",
+            hidden
+                .iter()
+                .map(|name| name.as_str())
+                .collect::<Vec<_>>()
+                .join(", ")
+        ));
+    }
     Ok(format!(
         "All {shown} values of the record are the ones recorded."
     ))

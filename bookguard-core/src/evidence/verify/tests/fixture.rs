@@ -12,9 +12,10 @@ use crate::evidence::facts::{
 use crate::evidence::frozen::policy_summary;
 use crate::evidence::packet::*;
 use crate::evidence::summary::{SummaryInput, summarize};
+use crate::evidence::withheld::withhold;
 use crate::evidence::{
-    Acceptance, BookingState, FrozenTerms, Notification, NotificationOutcome, Packet,
-    RescheduleFact,
+    Acceptance, BookingState, EvidenceItem, FrozenTerms, ItemKind, Notification,
+    NotificationOutcome, Packet, RescheduleFact, Withheld,
 };
 use crate::ledger::event::{field_digest, salts};
 use crate::ledger::hash::Hash;
@@ -233,6 +234,11 @@ impl Fixture {
     }
 
     /// The proof of the protected booking's entry under an earlier state.
+    /// The packet of the booking at this place without some values.
+    pub fn packet_at_without(&self, place: usize, withheld: &[Withheld]) -> Packet {
+        self.packet_without(&self.kept[place], withheld)
+    }
+
     pub fn proof_under(&self, entry: usize, size: u64) -> String {
         self.proof(self.kept[1].entries[entry].index, size)
     }
@@ -479,6 +485,34 @@ impl Fixture {
         self.kept.insert(which, kept);
     }
 
+    /// Adds an evidence item. `change` fills in what only some items have.
+    pub fn add(
+        &mut self,
+        which: usize,
+        now: &str,
+        (kind, title): (ItemKind, &str),
+        change: impl FnOnce(&mut EvidenceItem),
+    ) {
+        let mut kept = self.kept.remove(which);
+        let now = at(now);
+        let mut item = EvidenceItem {
+            item_id: ItemId::new(now, [kept.entries.len() as u8; 10]),
+            booking_id: kept.state.booking.booking_id,
+            added_at: now,
+            kind,
+            title: title.to_owned(),
+            at: None,
+            party: None,
+            amount: None,
+            reference: None,
+            note: None,
+            sha256: None,
+        };
+        change(&mut item);
+        self.append(&mut kept, now, item);
+        self.kept.insert(which, kept);
+    }
+
     pub fn cancel(&mut self, which: usize, canceled_by: Actor, reason: Option<Reason>) {
         let mut kept = self.kept.remove(which);
         let now = at("2026-05-25T08:00:00.750Z");
@@ -631,20 +665,33 @@ impl Fixture {
     }
 
     fn packet(&self, kept: &Kept) -> Packet {
+        self.packet_without(kept, &[])
+    }
+
+    fn packet_without(&self, kept: &Kept, withheld: &[Withheld]) -> Packet {
+        let is_shown = |d: &&Disclosure| !withheld.iter().any(|name| name.word() == d.name);
         let entries = kept.entries.iter().map(|entry| PacketEntry {
             leaf: STANDARD.encode(&entry.leaf),
             body: entry.body.clone(),
             salt: URL_SAFE_NO_PAD.encode(entry.salt),
-            disclosures: entry.disclosures.clone(),
+            disclosures: (entry.disclosures.iter().filter(is_shown).cloned()).collect(),
             proof: self.proof(entry.index, self.size()),
         });
-        let facts: Vec<_> = (kept.entries.iter())
+        let mut facts: Vec<_> = (kept.entries.iter())
             .map(|entry| entry.logged.clone())
             .collect();
+        for logged in &mut facts {
+            withhold(&mut logged.fact, withheld);
+        }
+        let shown = |facts: &[Logged<Fact>]| {
+            BookingState::fold(facts.iter().cloned(), kept.state.booking.policy.clone())
+        };
+        // The facts of a liar do not form a booking.
+        let state = shown(&facts).unwrap_or_else(|_| kept.state.clone());
         let latest = kept.entries.iter().map(|entry| entry.logged.place.at).max();
         let created_at = at("2026-06-01T12:00:00.500Z").max(latest.unwrap());
-        let booking = &kept.state.booking;
-        let resolution = kept.state.resolution();
+        let booking = &state.booking;
+        let resolution = state.resolution();
         let evaluation = evaluate(&kept.state, &kept.terms, created_at);
         let mut deliveries = kept.deliveries.clone();
         let told = |kind| {
@@ -675,6 +722,7 @@ impl Fixture {
             evaluation: evaluation.as_ref(),
             resolution,
             deliveries: &deliveries,
+            withheld,
         });
         Packet {
             packet_type: PACKET_TYPE.to_owned(),
@@ -698,12 +746,16 @@ impl Fixture {
             terms_disclosures: (kept.told.iter().cloned())
                 .chain([policy::disclose(&kept.terms, &kept.state.moves).unwrap()])
                 .collect(),
-            acceptances: (kept.state.acceptances.iter())
+            acceptances: (state.acceptances.iter())
+                .map(|logged| logged.fact.clone())
+                .collect(),
+            items: (state.items.iter())
                 .map(|logged| logged.fact.clone())
                 .collect(),
             evaluation,
             resolution: resolution.cloned(),
             deliveries,
+            withheld: withheld.to_vec(),
             summary,
             signature: String::new(),
         }

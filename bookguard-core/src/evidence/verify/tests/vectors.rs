@@ -11,14 +11,26 @@ use serde_json::{Value, json};
 
 use super::fixture::Fixture;
 use super::{failures, text};
+use crate::evidence::Withheld;
 use crate::ledger::jcs;
 use crate::model::{Amount, Currency, EventType, Timestamp};
 use crate::policy::{Actor, Reason};
 
 mod forged;
+mod items;
 mod logged;
 mod relog;
 mod spelled;
+
+/// What the good packet with withheld values withholds: everything that can be.
+const WITHHELD: &[Withheld] = &[
+    Withheld::Ip,
+    Withheld::Metadata,
+    Withheld::Note,
+    Withheld::Organizer,
+    Withheld::Talent,
+    Withheld::UserAgent,
+];
 
 /// What it takes to notice a fault.
 #[derive(Debug, Clone, Copy)]
@@ -98,6 +110,7 @@ impl World {
         });
         fixture.attempt(17, EventType::BookingCreated, None);
         fixture.settle(17);
+        fixture.with_items(18, 35);
         let packets = [
             ("created", fixture.recorded()),
             ("created-without-policy", fixture.bare()),
@@ -116,6 +129,8 @@ impl World {
             ("yen", fixture.packet_at(15)),
             ("dinar", fixture.packet_at(16)),
             ("names", fixture.packet_at(17)),
+            ("items", fixture.packet_at(18)),
+            ("withheld", fixture.packet_at_without(18, WITHHELD)),
         ];
         let parsed = |packet| jcs::parse(&text(packet, &fixture.signer)).unwrap();
         let good = packets.iter().map(|(name, packet)| (*name, parsed(packet)));
@@ -197,6 +212,7 @@ fn files(world: &World) -> BTreeMap<String, Vec<u8>> {
     }
     let bad = forged::bad(world)
         .into_iter()
+        .chain(items::bad(world))
         .chain(logged::bad(world))
         .chain(spelled::bad(world));
     let mut wrong = Vec::new();
@@ -257,5 +273,5 @@ fn packet_vectors_are_what_the_index_says_and_what_is_made_here() {
             );
         }
     }
-    assert!(made.values().map(Vec::len).sum::<usize>() < 2_500_000);
+    assert!(made.values().map(Vec::len).sum::<usize>() < 3_500_000);
 }

@@ -10,7 +10,7 @@ use crate::evidence::statement::SignedStatement;
 use crate::ledger::hash::Hash;
 use crate::ledger::{Signer, jcs};
 
-type Change = fn(&World, &mut Value);
+pub type Change = fn(&World, &mut Value);
 
 /// A character or number changed, in each part of a packet.
 const FLIPS: &[(&str, &str, &str)] = &[
@@ -116,8 +116,8 @@ const CHANGED: &[(&str, &str, &str, Change)] = &[
     ),
 ];
 
-/// Changed, and signed again by the ledger's holder: (name, packet, why, who notices, first check that fails, change).
-const SIGNED: &[(&str, &str, &str, Noticed, &str, Change)] = &[
+/// Changed, and signed again by the ledger's holder.
+const SIGNED: &[Forgery] = &[
     (
         "dropped-first-entry-signed",
         "canceled-final",
@@ -902,6 +902,32 @@ fn foreign() -> Vec<u8> {
     text(&other.recorded(), &other.signer).into_bytes()
 }
 
+/// A packet that must be refused: name, packet it is made of, why, who notices, first check that fails, change.
+pub type Forgery = (
+    &'static str,
+    &'static str,
+    &'static str,
+    Noticed,
+    &'static str,
+    Change,
+);
+
+/// These packets, signed again by the ledger's holder.
+pub fn signed(world: &World, forgeries: &[Forgery]) -> Vec<Bad> {
+    let made = |&(name, base, why, noticed, check, change): &Forgery| {
+        let mut document = world.doc(base);
+        change(world, &mut document);
+        Bad {
+            name: name.to_owned(),
+            why: why.to_owned(),
+            noticed,
+            check,
+            bytes: signed_anew(&document, &world.fixture.signer),
+        }
+    };
+    forgeries.iter().map(made).collect()
+}
+
 pub fn bad(world: &World) -> Vec<Bad> {
     let mut bad = Vec::new();
     let mut put = |name: &str, why: &str, noticed, check, bytes| {
@@ -942,11 +968,6 @@ pub fn bad(world: &World) -> Vec<Bad> {
     }
     let why = "a genuine packet of another ledger";
     put("ledger-of-another", why, STRUCTURE, "signature", foreign());
-    for (name, base, why, noticed, check, change) in SIGNED {
-        let mut document = world.doc(base);
-        change(world, &mut document);
-        let bytes = signed_anew(&document, &world.fixture.signer);
-        put(name, why, *noticed, check, bytes);
-    }
+    bad.extend(signed(world, SIGNED));
     bad
 }

@@ -9,7 +9,7 @@ use super::{Bad, Noticed, World, at};
 use crate::model::{Amount, Currency};
 
 type Shown = fn(&mut Value);
-type Change = fn(&mut Vec<Draft>);
+pub type Change = fn(&mut Vec<Draft>);
 
 /// Nothing is shown differently.
 const SAME: Shown = |_| {};
@@ -393,7 +393,15 @@ pub fn bad(world: &World) -> Vec<Bad> {
     let accepted = accepted.map(|&(name, why, shown, change)| {
         made(name, why, "acceptances", "accepted", shown, change)
     });
-    leaves.chain(facts).chain(accepted).chain(lies()).collect()
+    let items = super::items::LOGGED.iter();
+    let items =
+        items.map(|&(name, base, why, check, change)| made(name, why, check, base, SAME, change));
+    leaves
+        .chain(facts)
+        .chain(items)
+        .chain(accepted)
+        .chain(lies())
+        .collect()
 }
 
 /// What a service could record that applies another policy than the one it shows.
