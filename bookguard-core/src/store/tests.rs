@@ -343,8 +343,8 @@ fn only_endpoints_postponed_by_a_fast_clock_are_repaired() {
             conn.begin(&[]).unwrap();
             let partner_id = || Arg::from(vec![number; 16]);
             let partner = Statement::new(
-                "INSERT INTO partner (id, status, events, policies, put_ms, bookings, bytes, day, day_events, quota, settings, body) \
-                 VALUES ($1, 1, 0, 0, 0, 0, 0, 0, 0, '{}', '', '')",
+                "INSERT INTO partner (id, status, events, policies, put_ms, bookings, bytes, day, day_events, file_bytes, quota, settings, body) \
+                 VALUES ($1, 1, 0, 0, 0, 0, 0, 0, 0, 0, '{}', '', '')",
                 vec![partner_id()],
             );
             let endpoint = Statement::new(

@@ -128,6 +128,9 @@ fn every_json_body_has_an_example() {
 #[test]
 fn every_example_of_an_answer_is_one_that_its_type_writes() {
     for entry in crate::api::table() {
+        if entry.sends_file {
+            continue;
+        }
         let id = entry.route.id;
         let body = schema::reference(&(entry.output.reference)());
         let example = examples::of(id, schema::name(&body)).unwrap().to_string();

@@ -153,5 +153,5 @@ fn a_body_says_what_the_item_is() {
         "bad_digest"
     );
     assert_eq!(code(r#"{"kind": "bribe", "title": "t"}"#), "not_allowed");
-    assert_eq!(code(r#"{"kind": "refund"}"#), "required");
+    assert_eq!(code(r#"{"kind": "refund"}"#), "missing_field");
 }

@@ -79,12 +79,20 @@ impl Fixture {
             idempotency_key: key.map(str::to_owned),
             ..Request::default()
         };
-        match operation::prepare::<O>(session, &request).unwrap() {
+        self.run::<O>(session, &request)
+    }
+
+    fn run<O: Operation>(&self, session: &Session, request: &Request) -> O::Output {
+        match operation::prepare::<O>(session, request).unwrap() {
             Action::Read { read, .. } => {
                 serde_json::from_slice(&read(session).unwrap().body).unwrap()
             }
             Action::Watch(watch) => (watch.look)(session).unwrap(),
             Action::Write(writing) => {
+                for before in writing.before {
+                    let outcome = self.service.submit(before).unwrap().blocking_recv();
+                    assert!(outcome.unwrap().is_ok());
+                }
                 let answer = self.service.submit(writing.command).unwrap();
                 match answer.blocking_recv().unwrap().unwrap() {
                     Written::Fresh(reply) => reply,
@@ -199,6 +207,24 @@ impl Fixture {
             (2, true),
             "{counted:?}"
         );
+    }
+
+    /// Adds an evidence item with a file.
+    fn add(&self, session: &Session, id: &BookingId) {
+        use features::items::files::{PutItemFile, digest_of};
+        let file = b"what was agreed\n".to_vec();
+        let body = format!(
+            r#"{{"kind":"contract","title":"Contract","sha256":"{}"}}"#,
+            digest_of(&file)
+        );
+        let id = id.to_string();
+        let added = self.call::<features::items::AddEvidenceItem>(session, &id, &body, None);
+        let request = Request {
+            path: vec![id, added.item.item_id.to_string()],
+            file: Arc::new(file),
+            ..Request::default()
+        };
+        self.run::<PutItemFile>(session, &request);
     }
 
     /// Makes a share that is viewed twice, and one that is revoked.
@@ -453,6 +479,7 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
         None,
     );
     fixture.share(&acme, &full);
+    fixture.add(&acme, &full);
     let waiting = fixture.call::<features::events::ListBookingEvents>(
         &other,
         &{
