@@ -169,12 +169,14 @@ fn check_query(route: &Route, query: &[(String, String)]) -> Result<(), Error> {
     for (index, (name, _)) in query.iter().enumerate() {
         let pointer = format!("?{}", input::shorten(name));
         if !known.contains(&name.as_str()) {
-            let fix = match input::nearest(name, &known) {
-                Some(word) => format!("Did you mean \"{word}\"?"),
-                None if known.is_empty() => {
+            let elsewhere = route.elsewhere.iter().find(|(other, _)| other == name);
+            let fix = match (elsewhere, input::nearest(name, &known)) {
+                (Some((_, path)), _) => format!("Send it to {path}."),
+                (None, Some(word)) => format!("Did you mean \"{word}\"?"),
+                (None, None) if known.is_empty() => {
                     "Remove it; this operation has no query parameters.".to_owned()
                 }
-                None => format!("Remove it. Known: {}.", known.join(", ")),
+                (None, None) => format!("Remove it. Known: {}.", known.join(", ")),
             };
             let message = "is not a query parameter of this operation".to_owned();
             faults.push(FieldError::new(
@@ -520,6 +522,21 @@ pub(crate) fn query_choice<T: Copy>(
         ));
     }
     found
+}
+
+/// As [`query_choice`], for a parameter that must be there.
+pub(crate) fn query_word<T: Copy>(
+    request: &Request,
+    name: &str,
+    words: &[(&str, T)],
+    faults: &mut Vec<FieldError>,
+) -> Option<T> {
+    if query_value(request, name).is_none() {
+        let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let fix = format!("Send one of: {}.", all.join(", "));
+        faults.push(query_fault(name, "missing_field", "is missing", &fix));
+    }
+    query_choice(request, name, words, faults)
 }
 
 pub(crate) fn query_fault(name: &str, code: &str, message: &str, fix: &str) -> FieldError {

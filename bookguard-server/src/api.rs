@@ -24,7 +24,7 @@ use bookguard_core::features::endpoints::{
 use bookguard_core::features::evaluations::EvaluatePolicy;
 use bookguard_core::features::events::log::ListEvents;
 use bookguard_core::features::events::{GetEvent, ListBookingEvents, RetryEvent};
-use bookguard_core::features::evidence::GetEvidence;
+use bookguard_core::features::evidence::{ExportDispute, GetEvidence};
 use bookguard_core::features::health::GetHealth;
 use bookguard_core::features::items::files::{GetItemFile, PutItemFile};
 use bookguard_core::features::items::{AddEvidenceItem, ListEvidenceItems};
@@ -73,6 +73,7 @@ pub(crate) fn table() -> Vec<OperationEntry> {
         offered::<GetResolution>(),
         offered::<DecideResolution>().located(),
         offered::<GetEvidence>().also_as(&PACKET_FORMS),
+        offered::<ExportDispute>(),
         offered::<AddEvidenceItem>().at_once(),
         offered::<ListEvidenceItems>(),
         offered::<PutItemFile>(),

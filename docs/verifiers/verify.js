@@ -502,6 +502,8 @@
     causes(state).filter(([cause, at]) => cause === type && Date.parse(at) === idMadeAt(eventId).getTime()).length;
   const delivered = (notification) => notification.outcome === "delivered";
   const DIGEST = /^[0-9a-f]{64}$/;
+  const FAILURES = ("dns_error blocked_address connection_refused connection_reset timeout tls_error redirect_refused http_4xx http_5xx"
+    + " gone payload_too_large throttled protocol_error headers_too_large excessive_answer our_fault").split(" ");
 
   /** Adds the record of how a delivery ended. */
   function settle(state, next) {
@@ -513,7 +515,7 @@
     const told = `The record of how the delivery of event ${short(next.eventId)} ended contradicts itself`;
     must(next.attempts > 0 && next.seq > 0, `${told}: it counts from nothing.`);
     const accepted = next.statusCode >= 200 && next.statusCode <= 299;
-    const sound = next.outcome === "delivered" ? accepted && next.error === undefined : next.outcome === "given_up" && typeof next.error === "string";
+    const sound = next.outcome === "delivered" ? accepted && next.error === undefined : next.outcome === "given_up" && FAILURES.includes(next.error);
     must(sound, `${told}: its outcome is not that of its last attempt.`);
     const answered = next.responseSha256 === undefined || (next.statusCode !== undefined && DIGEST.test(next.responseSha256));
     must(DIGEST.test(next.bodySha256) && answered, `${told}: one of its digests is not a digest.`);

@@ -1,13 +1,9 @@
 //! `evidence`: fetches and verifies a booking's packet.
 
-use bookguard_core::evidence::{
-    DisputeExport, DisputeForm, DisputeReason, Packet, SealedPacket, dispute,
-};
-use bookguard_core::features::evidence::GetEvidence;
-use clap::Args;
-use clap::builder::PossibleValuesParser;
+use bookguard_core::evidence::{DisputeExport, Packet, SealedPacket};
+use bookguard_core::features::evidence::{ExportDispute, GetEvidence};
 
-use super::declare::{Call, Declared, carried, group};
+use super::declare::{Call, Declared, carried, group, operation};
 use super::{documents, items, shares, verify};
 use crate::failure::Failure;
 use crate::output::table::{Style, fields, record};
@@ -17,13 +13,13 @@ pub(super) fn commands() -> Declared {
     let about = "Fetch a booking's evidence packet; redirect it to a file to keep it";
     let get = carried::<GetEvidence>("get", about, |call| Box::pin(get(call)));
     let about = "Put a booking's evidence into the fields of a card dispute, for you to complete and submit";
-    let export = carried::<GetEvidence>("export", about, |call| Box::pin(export(call)));
+    let export = operation::<ExportDispute>("export", about, filled_in);
     group(
         "evidence",
         "Evidence packets: fetch, verify, compare, share them, make documents of them",
         [
             get.into(),
-            export.with::<ExportArgs>().into(),
+            export.into(),
             verify::packet_command().into(),
             verify::contradict_command().into(),
             documents::page_command().into(),
@@ -51,44 +47,20 @@ fn read(packet: &SealedPacket) -> Result<Packet, Failure> {
     })
 }
 
-#[derive(Debug, Args)]
-struct ExportArgs {
-    /// Whose form: Stripe's, or that of any card dispute
-    #[arg(long = "for", value_name = "FORM", value_parser = PossibleValuesParser::new(DisputeForm::WORDS.map(|(word, _)| word)))]
-    form: String,
-    /// What the cardholder claims, as Stripe names it
-    #[arg(long, value_name = "REASON", value_parser = PossibleValuesParser::new(DisputeReason::WORDS.map(|(word, _)| word)))]
-    reason: String,
-}
-
-async fn export(call: Call<'_>) -> Result<(), Failure> {
-    let ExportArgs { form, reason } = call.args()?;
-    let form = chosen(&DisputeForm::WORDS, &form)?;
-    let reason = chosen(&DisputeReason::WORDS, &reason)?;
-    let packet = read(&call.answer::<GetEvidence>().await?.output)?;
-    let export = dispute(&packet, form, reason);
-    call.screen.said(&export, |style| filled_in(&export, style))
-}
-
-fn chosen<T: Copy>(words: &[(&str, T)], typed: &str) -> Result<T, Failure> {
-    let found = words.iter().find(|(word, _)| *word == typed);
-    found
-        .map(|(_, chosen)| *chosen)
-        .ok_or_else(|| Failure::Usage(format!("\"{typed}\" is not one of the choices")))
-}
-
 /// The fields of a dispute, and what is missing.
 fn filled_in(export: &DisputeExport, style: Style) -> String {
     let mut text = String::new();
-    for (field, said) in &export.request.evidence {
+    let stripe = export.request.iter().map(|request| &request.evidence.0);
+    let card = export.fields.iter().map(|fields| &fields.0);
+    for (field, said) in stripe.chain(card).flatten() {
         let lines: Vec<_> = said.lines().map(plain).collect();
-        text += &format!("{}\n{}\n\n", style.bold(field), lines.join("\n"));
+        text += &format!("{}\n{}\n\n", style.bold(field.as_str()), lines.join("\n"));
     }
     for file in &export.files {
-        text += &format!("{} upload: {}\n", style.bold(file.field), file.document);
+        text += &format!("{} upload: {}\n", style.bold(&file.field), file.document);
     }
     for it in &export.missing {
-        text += &format!("{} to add: {}\n", style.bold(it.field), plain(&it.what));
+        text += &format!("{} to add: {}\n", style.bold(&it.field), plain(&it.what));
     }
     text + "Nothing was submitted."
 }

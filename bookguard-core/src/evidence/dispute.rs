@@ -5,133 +5,169 @@
 //! is invented, and no field exceeds the limits of the card networks' forms.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::acceptance::Acceptance;
+use super::item::ItemKind;
 use super::packet::Packet;
 use crate::limits::{DISPUTE_CHARS, DISPUTE_FIELD_CHARS};
 use crate::model::BookingId;
-use crate::policy::{Actor, Resolution, ResolutionStatus};
+use crate::policy::{Actor, Resolution, ResolutionStatus, vocabulary};
 
 mod fit;
+mod items;
 mod reasons;
 
 pub use reasons::DisputeReason;
 
-/// Whose form is filled in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DisputeForm {
-    /// Stripe's dispute evidence.
-    Stripe,
-    /// Any card dispute: neutral names, and where they go at Adyen, Checkout.com and PayPal.
-    Card,
-}
-
-impl DisputeForm {
-    /// All forms with their names.
-    pub const WORDS: [(&'static str, Self); 2] = [("stripe", Self::Stripe), ("card", Self::Card)];
+vocabulary! {
+    /// Whose form is filled in.
+    DisputeForm {
+        /// Stripe's dispute evidence.
+        Stripe = "stripe",
+        /// Any card dispute: neutral names, and where they go at Adyen, Checkout.com and PayPal.
+        Card = "card",
+    }
 }
 
 /// Evidence for a card dispute.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct DisputeExport {
     /// Whose form it fills in.
     #[serde(rename = "for")]
+    #[cfg_attr(feature = "openapi", oai(rename = "for"))]
     pub form: DisputeForm,
     /// What the cardholder claims.
     pub reason: DisputeReason,
     /// The booking.
     pub booking_id: BookingId,
-    /// For Stripe, the body of `POST /v1/disputes/{dispute}`; otherwise the same with neutral names.
-    pub request: DisputeRequest,
+    /// For `stripe`, the body of Stripe's `POST /v1/disputes/{dispute}`; otherwise absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub request: Option<StripeDispute>,
+    /// For `card`, the texts under neutral names; otherwise absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub fields: Option<CardFields>,
     /// Documents to upload, and the field that takes each one's id.
     pub files: Vec<DisputeFile>,
     /// What only the partner can add.
     pub missing: Vec<MissingEvidence>,
-    /// For `card`, where each field goes at other processors.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub mapping: Vec<FieldMapping>,
+    /// For `card`, where the texts and the document go at other processors; otherwise empty.
+    pub processors: Vec<DisputeProcessor>,
     /// The fields that were cut to their limit.
-    pub cut: Vec<&'static str>,
+    pub cut: Vec<String>,
 }
 
-/// The fields, ready to send.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct DisputeRequest {
-    /// The fields' texts.
-    pub evidence: BTreeMap<&'static str, String>,
+/// What Stripe takes about a dispute.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+pub struct StripeDispute {
+    /// The texts.
+    pub evidence: StripeEvidence,
     /// Always false: the partner submits, once it has added what is missing.
     pub submit: bool,
 }
 
+/// Texts by the names of Stripe's fields.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StripeEvidence(pub BTreeMap<String, String>);
+
+/// Texts by neutral names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CardFields(pub BTreeMap<String, String>);
+
 /// A document to upload.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 pub struct DisputeFile {
     /// The field that takes the id of the uploaded file.
-    pub field: &'static str,
+    pub field: String,
     /// The document.
     pub document: String,
 }
 
 /// Evidence that the packet does not hold.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 pub struct MissingEvidence {
-    /// The field for it.
-    pub field: &'static str,
+    /// The field for it, by Stripe's name.
+    pub field: String,
     /// What it is.
     pub what: String,
 }
 
-/// Where a neutral field goes at other processors.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FieldMapping {
-    /// The neutral field.
-    pub field: &'static str,
-    /// The field of Checkout.com's dispute evidence.
-    pub checkout: &'static str,
-    /// The part of PayPal's dispute evidence.
-    pub paypal: &'static str,
-    /// The part of Adyen's defense.
-    pub adyen: &'static str,
+/// How another processor takes the evidence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct DisputeProcessor {
+    /// The processor.
+    pub name: String,
+    /// The request of its interface.
+    pub request: String,
+    /// The part of the request that takes the PDF.
+    pub document: String,
+    /// The part that takes a text, and the name of the text.
+    pub texts: BTreeMap<String, String>,
+    /// The most characters that such a part takes: shorten a longer text, because the PDF holds it whole.
+    pub text_chars: u32,
 }
 
-/// The fields: Stripe's name, the neutral one, and its place at Checkout.com. The most important comes first.
-const FIELDS: [(&str, &str, &str); 7] = [
-    ("customer_name", "customerName", "additional_evidence_text"),
+/// The fields: Stripe's name and the neutral one. The most important comes first.
+pub(super) const FIELDS: [(&str, &str); 7] = [
+    ("customer_name", "customerName"),
+    ("service_date", "serviceDate"),
+    ("product_description", "productDescription"),
+    ("refund_refusal_explanation", "refundExplanation"),
+    ("cancellation_policy_disclosure", "cancellationTerms"),
+    ("refund_policy_disclosure", "refundTerms"),
+    ("uncategorized_text", "statement"),
+];
+
+/// How other processors take evidence, according to the descriptions of their interfaces.
+const PROCESSORS: [Processor; 3] = [
     (
-        "service_date",
-        "serviceDate",
-        "proof_of_delivery_or_service_date_text",
+        "Adyen",
+        "POST /supplyDefenseDocument",
+        "defenseDocuments, with a defenseDocumentTypeCode that /retrieveApplicableDefenseReasons names",
+        &[],
+        0,
     ),
     (
-        "product_description",
-        "productDescription",
-        "invoice_or_receipt_text",
+        "Checkout.com",
+        "PUT /disputes/{dispute_id}/evidence",
+        "additional_evidence_file",
+        &[
+            ("proof_of_delivery_or_service_date_text", "serviceDate"),
+            ("refund_or_cancellation_policy_text", "refundExplanation"),
+            ("additional_evidence_text", "productDescription"),
+        ],
+        500,
     ),
     (
-        "refund_refusal_explanation",
-        "refundExplanation",
-        "refund_or_cancellation_policy_text",
-    ),
-    (
-        "cancellation_policy_disclosure",
-        "cancellationTerms",
-        "refund_or_cancellation_policy_text",
-    ),
-    (
-        "refund_policy_disclosure",
-        "refundTerms",
-        "refund_or_cancellation_policy_text",
-    ),
-    (
-        "uncategorized_text",
-        "statement",
-        "additional_evidence_text",
+        "PayPal",
+        "POST /v1/customer/disputes/{id}/provide-evidence",
+        "documents, with evidence_type OTHER or the one that PayPal asks for",
+        &[("notes", "refundExplanation")],
+        2000,
     ),
 ];
+
+/// Its name, request, the part for the document, the parts for texts, and their limit.
+type Processor = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+    u32,
+);
 
 /// Puts a packet into the fields of a dispute.
 #[must_use]
@@ -146,56 +182,59 @@ pub fn dispute(packet: &Packet, form: DisputeForm, reason: DisputeReason) -> Dis
         terms,
         statement(packet, reason),
     ];
-    let named = FIELDS.iter().map(|(stripe, neutral, _)| match form {
-        DisputeForm::Stripe => *stripe,
-        DisputeForm::Card => *neutral,
+    let named = FIELDS.map(|(stripe, neutral)| match form {
+        DisputeForm::Stripe => stripe,
+        DisputeForm::Card => neutral,
     });
-    let (evidence, cut) = fit::fit(named.zip(texts), DISPUTE_FIELD_CHARS, DISPUTE_CHARS);
+    let texts = named.into_iter().zip(texts);
+    let (fields, cut) = fit::fit(texts, DISPUTE_FIELD_CHARS, DISPUTE_CHARS);
+    let is_card = form == DisputeForm::Card;
     DisputeExport {
         form,
         reason,
         booking_id: packet.booking.booking_id,
-        request: DisputeRequest {
-            evidence,
+        request: (!is_card).then(|| StripeDispute {
+            evidence: StripeEvidence(fields.clone()),
             submit: false,
-        },
+        }),
+        fields: is_card.then_some(CardFields(fields)),
         files: files(packet, form, reason),
         missing: reasons::missing(reason, packet),
-        mapping: match form {
-            DisputeForm::Stripe => Vec::new(),
-            DisputeForm::Card => mapping(),
-        },
+        processors: if is_card { processors() } else { Vec::new() },
         cut,
     }
 }
 
-fn mapping() -> Vec<FieldMapping> {
-    let fields = FIELDS.iter();
-    fields
-        .map(|(_, field, checkout)| FieldMapping {
-            field,
-            checkout,
-            paypal: "notes, and the PDF as a document",
-            adyen: "the PDF as a defense document",
-        })
-        .collect()
+fn processors() -> Vec<DisputeProcessor> {
+    let owned = |(name, request, document, texts, text_chars): Processor| DisputeProcessor {
+        name: name.to_owned(),
+        request: request.to_owned(),
+        document: document.to_owned(),
+        texts: texts
+            .iter()
+            .map(|(part, text)| ((*part).to_owned(), (*text).to_owned()))
+            .collect(),
+        text_chars,
+    };
+    PROCESSORS.into_iter().map(owned).collect()
 }
 
-/// The PDF for banks, in the fields that fit the reason.
+/// The PDF for banks, in the fields that fit the reason, and the files of items.
 fn files(packet: &Packet, form: DisputeForm, reason: DisputeReason) -> Vec<DisputeFile> {
     let document = format!(
         "GET /v1/bookings/{}/evidence?form=bank with Accept: application/pdf",
         packet.booking.booking_id
     );
-    let fields = match form {
-        DisputeForm::Stripe => reason.files(),
-        DisputeForm::Card => &["document"],
+    let (fields, name): (_, fn(&'static str) -> &'static str) = match form {
+        DisputeForm::Stripe => (reason.files(), |field| field),
+        DisputeForm::Card => (&["document"][..], |_| "document"),
     };
-    let file = |field: &&'static str| DisputeFile {
-        field,
+    let file = |field: &&str| DisputeFile {
+        field: (*field).to_owned(),
         document: document.clone(),
     };
-    fields.iter().map(file).collect()
+    let own = fields.iter().map(file);
+    own.chain(items::files(packet, name)).collect()
 }
 
 /// The date of the event where it takes place, as the partner gave it.
@@ -282,20 +321,21 @@ fn acceptance(packet: &Packet, accepted: &Acceptance) -> String {
     )
 }
 
-/// What became of the money under the terms.
+/// What became of the money under the terms, and what was paid back.
 fn outcome(packet: &Packet) -> String {
-    let Some(resolution) = &packet.resolution else {
-        return format!(
-            "{} recorded no cancellation of this booking up to {}, when this evidence was made, so no refund was due under the \
-             terms up to then.",
+    let due = match &packet.resolution {
+        None => format!(
+            "{} recorded no cancellation of this booking up to {}, when this evidence was made: the terms give a refund only on a \
+             cancellation, and none is recorded.",
             packet.partner_name, packet.created_at
-        );
+        ),
+        Some(resolution) => format!(
+            "{} {}",
+            canceled(packet, resolution),
+            settled(packet, resolution)
+        ),
     };
-    format!(
-        "{} {}",
-        canceled(packet, resolution),
-        settled(packet, resolution)
-    )
+    due + &items::cited(packet, &[ItemKind::Refund])
 }
 
 fn canceled(packet: &Packet, resolution: &Resolution) -> String {

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::types::Type;
 
+use super::dispute::{CardFields, FIELDS, StripeEvidence};
 use super::{FrozenTerms, Packet, SealedPacket};
 use crate::model::openapi::{inline, noun_type};
 use crate::policy::{Assumption, PolicySource};
@@ -53,6 +54,25 @@ noun_type!(FrozenTerms, component "FrozenTerms", |registry| {
         ..MetaSchema::new("object")
     }
 });
+
+noun_type!(StripeEvidence, component "StripeEvidence", |_| {
+    let about = "Texts by the names of Stripe's fields; one that is empty is absent.";
+    texts(about, FIELDS.map(|(stripe, _)| stripe))
+});
+noun_type!(CardFields, component "CardFields", |_| {
+    let about = "Texts by neutral names; one that is empty is absent.";
+    texts(about, FIELDS.map(|(_, neutral)| neutral))
+});
+
+/// An object of texts, none of which must be there.
+fn texts<const N: usize>(about: &'static str, names: [&'static str; N]) -> MetaSchema {
+    let text = |name| (name, String::schema_ref());
+    MetaSchema {
+        description: Some(about),
+        properties: names.map(text).into(),
+        ..MetaSchema::new("object")
+    }
+}
 
 /// Documented as a packet, because it holds the text of one.
 impl Type for SealedPacket {

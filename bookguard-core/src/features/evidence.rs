@@ -17,14 +17,18 @@ use crate::evidence::packet::{
 };
 use crate::evidence::summary::{SummaryInput, summarize};
 use crate::evidence::withheld::withhold;
-use crate::evidence::{FrozenTerms, Notification, Packet, SealedPacket, Withheld};
+use crate::evidence::{
+    DisputeExport, DisputeForm, DisputeReason, FrozenTerms, Notification, Packet, SealedPacket,
+    Withheld, dispute,
+};
 use crate::ledger::TlogProof;
 use crate::ledger::proof::prove_inclusion;
 use crate::ledger::tile::ReadError;
 use crate::limits::{ENTRIES_AT_ONCE, PACKET_ATTEMPTS};
 use crate::model::{BookingId, DeliveryStatus, PartnerId, Scope, Timestamp};
 use crate::operation::{
-    Action, Finished, Operation, Request, Route, path_id, read, read_long, read_stored, to_json,
+    Action, Finished, Operation, QueryForm, QueryParam, Request, Route, path_id, query_word, read,
+    read_long, read_stored, to_json,
 };
 use crate::packets::PacketKey;
 use crate::policy::{Evaluation, Explanation};
@@ -42,6 +46,7 @@ impl Operation for GetEvidence {
         id: "getEvidence",
         path: "/v1/bookings/{bookingId}/evidence",
         access: Access::Scope(Scope::EvidenceRead),
+        elsewhere: &[("for", DISPUTE), ("reason", DISPUTE)],
         refusals: &[404],
         tag: "Evidence",
         summary: "The evidence packet of a booking",
@@ -57,32 +62,73 @@ impl Operation for GetEvidence {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<SealedPacket>, Error> {
         let key = (path_id(request, 0)?, Vec::new());
-        Ok(
-            match find(
-                &session.service,
-                &key,
-                |owner| session.may_see(owner),
-                Some(request),
-            )? {
-                PacketLookup::Kept(tag) => {
-                    read_stored(false, move |_| Ok(Finished::unchanged(tag)))
-                }
-                PacketLookup::Packet(packet) => read::<Self>(move |_| Ok(packet)),
-                PacketLookup::Long => read_long::<Self>(true, move |session| {
-                    let may_see = |owner: &PartnerId| session.may_see(owner);
-                    match find(&session.service, &key, may_see, None)? {
-                        PacketLookup::Packet(packet) => Ok(packet),
-                        PacketLookup::Kept(_) | PacketLookup::Long => {
-                            Err(Error::internal("a packet is made when it is asked for"))
-                        }
-                    }
-                }),
-            },
-        )
+        Ok(match find_own(session, &key, Some(request))? {
+            PacketLookup::Kept(tag) => read_stored(false, move |_| Ok(Finished::unchanged(tag))),
+            PacketLookup::Packet(packet) => read::<Self>(move |_| Ok(packet)),
+            PacketLookup::Long => read_long::<Self>(true, move |session| made(session, &key)),
+        })
     }
 
     fn tag(packet: &SealedPacket) -> Option<String> {
         packet.tag().map(str::to_owned)
+    }
+}
+
+const DISPUTE: &str = "/v1/bookings/{bookingId}/evidence/dispute";
+
+/// `GET /v1/bookings/{bookingId}/evidence/dispute`
+pub struct ExportDispute;
+
+impl Operation for ExportDispute {
+    const ROUTE: Route = Route {
+        id: "exportDispute",
+        path: "/v1/bookings/{bookingId}/evidence/dispute",
+        access: Access::Scope(Scope::EvidenceRead),
+        query: &[
+            QueryParam {
+                name: "for",
+                description: "Whose form: `stripe`, or `card` for that of any card dispute.",
+                form: QueryForm::RequiredWord("DisputeForm"),
+            },
+            QueryParam {
+                name: "reason",
+                description: "What the cardholder claims, as Stripe names it: credit_not_processed, duplicate, fraudulent, \
+                              general, product_not_received, product_unacceptable, subscription_canceled or unrecognized.",
+                form: QueryForm::RequiredWord("DisputeReason"),
+            },
+        ],
+        refusals: &[404],
+        tag: "Evidence",
+        summary: "The evidence in the fields of a card dispute",
+        description: "What is recorded about the booking, as texts for the fields of a dispute, to complete and submit: \
+                      `missing` lists what only you can add, and `files` the documents to upload. Each sentence says who claims \
+                      it. Nothing is submitted, and the service does not talk to your processor.",
+        ..Route::GET
+    };
+    type Output = DisputeExport;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<DisputeExport>, Error> {
+        let key = (path_id(request, 0)?, Vec::new());
+        let mut faults = Vec::new();
+        let form = query_word(request, "for", DisputeForm::WORDS, &mut faults);
+        let reason = query_word(request, "reason", DisputeReason::WORDS, &mut faults);
+        let (Some(form), Some(reason)) = (form, reason) else {
+            return Err(Error::faults(faults));
+        };
+        let export = move |packet: &SealedPacket| {
+            let packet = packet.read();
+            let packet =
+                packet.map_err(|why| Error::internal(format!("a packet cannot be read: {why}")))?;
+            Ok(dispute(&packet, form, reason))
+        };
+        // The caller cannot have the packet already: its tags are those of exports.
+        let found = find_own(session, &key, Some(&Request::default()))?;
+        Ok(match found {
+            PacketLookup::Packet(packet) => read::<Self>(move |_| export(&packet)),
+            PacketLookup::Kept(_) | PacketLookup::Long => {
+                read_long::<Self>(true, move |session| export(&made(session, &key)?))
+            }
+        })
     }
 }
 
@@ -94,6 +140,25 @@ pub(super) enum PacketLookup {
     Packet(SealedPacket),
     /// Making the packet takes long.
     Long,
+}
+
+/// The packet of a caller's booking, however long it takes.
+fn made(session: &Session, key: &PacketKey) -> Result<SealedPacket, Error> {
+    match find_own(session, key, None)? {
+        PacketLookup::Packet(packet) => Ok(packet),
+        PacketLookup::Kept(_) | PacketLookup::Long => {
+            Err(Error::internal("a packet is made when it is asked for"))
+        }
+    }
+}
+
+/// As [`find`], of a booking that the caller may see.
+fn find_own(
+    session: &Session,
+    key: &PacketKey,
+    asked: Option<&Request>,
+) -> Result<PacketLookup, Error> {
+    find(&session.service, key, |owner| session.may_see(owner), asked)
 }
 
 /// Finds the packet of a booking without the withheld values, reusing the one made before while it is current, or makes it.

@@ -29,12 +29,21 @@ pub enum QueryForm {
     Flag,
     /// One word of the vocabulary that has this name in the interface document.
     Words(&'static str),
+    /// The same, and it must be there.
+    RequiredWord(&'static str),
     /// An id with this prefix.
     Id(&'static str),
     /// The id of a policy.
     PolicyId,
     /// An event's number in the partner's log, or `latest`.
     Place,
+}
+
+impl QueryParam {
+    /// Whether the operation refuses a request without it.
+    pub fn is_required(&self) -> bool {
+        matches!(self.form, QueryForm::RequiredWord(_))
+    }
 }
 
 pub(crate) const LIMIT: QueryParam = QueryParam {

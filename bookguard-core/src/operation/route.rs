@@ -72,6 +72,8 @@ pub struct Route {
     pub body: Body,
     /// The query parameters.
     pub query: &'static [QueryParam],
+    /// Names of parameters that a caller may expect here, and the path of the operation that takes them.
+    pub elsewhere: &'static [(&'static str, &'static str)],
     /// The statuses of its refusals, except those that every route has.
     pub refusals: &'static [u16],
     /// The group in the interface document.
@@ -104,6 +106,7 @@ impl Route {
             status: 200,
             body: Body::None,
             query: &[],
+            elsewhere: &[],
             refusals: &[],
             tag: "",
             summary: "",

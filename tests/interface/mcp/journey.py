@@ -175,6 +175,8 @@ async def evidence(client: Client, tools: Tools, this: dict[str, str]) -> None:
     packet = await tools.call("get_evidence", **this)
     assert (await tools.call("verify_evidence", **this))["verified"]
     assert (await tools.call("verify_evidence", packet=packet))["verified"]
+    export = await tools.call("export_dispute", **this, **{"for": "stripe", "reason": "credit_not_processed"})
+    assert export["request"]["submit"] is False and export["missing"], export
     packet["booking"]["bookingValue"] = 1
     assert not (await tools.call("verify_evidence", packet=packet))["verified"]
     templates = (await client.list_resource_templates()).resource_templates

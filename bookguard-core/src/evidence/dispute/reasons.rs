@@ -1,45 +1,38 @@
 //! The reasons for a dispute as Stripe names them: what the cardholder claims, what answers it, and what the partner must add.
 
-use serde::Serialize;
+use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
+use super::super::item::ItemKind;
 use super::super::packet::Packet;
-use super::{MissingEvidence, outcome};
+use super::{MissingEvidence, items, outcome};
+use crate::model::Amount;
+use crate::policy::vocabulary;
 
-/// What the cardholder claims, in Stripe's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DisputeReason {
-    /// A refund is owed.
-    CreditNotProcessed,
-    /// The same thing was charged twice.
-    Duplicate,
-    /// The cardholder did not pay.
-    Fraudulent,
-    /// None of the others.
-    General,
-    /// What was booked was not provided.
-    ProductNotReceived,
-    /// What was provided was not what was booked.
-    ProductUnacceptable,
-    /// A subscription was charged after it was canceled.
-    SubscriptionCanceled,
-    /// The cardholder does not recognize the payment.
-    Unrecognized,
+vocabulary! {
+    /// What the cardholder claims, in Stripe's words.
+    DisputeReason {
+        /// A refund is owed.
+        CreditNotProcessed = "credit_not_processed",
+        /// The same thing was charged twice.
+        Duplicate = "duplicate",
+        /// The cardholder did not pay.
+        Fraudulent = "fraudulent",
+        /// None of the others.
+        General = "general",
+        /// What was booked was not provided.
+        ProductNotReceived = "product_not_received",
+        /// What was provided was not what was booked.
+        ProductUnacceptable = "product_unacceptable",
+        /// A subscription was charged after it was canceled.
+        SubscriptionCanceled = "subscription_canceled",
+        /// The cardholder does not recognize the payment.
+        Unrecognized = "unrecognized",
+    }
 }
 
 impl DisputeReason {
-    /// All reasons with their names.
-    pub const WORDS: [(&'static str, Self); 8] = [
-        ("credit_not_processed", Self::CreditNotProcessed),
-        ("duplicate", Self::Duplicate),
-        ("fraudulent", Self::Fraudulent),
-        ("general", Self::General),
-        ("product_not_received", Self::ProductNotReceived),
-        ("product_unacceptable", Self::ProductUnacceptable),
-        ("subscription_canceled", Self::SubscriptionCanceled),
-        ("unrecognized", Self::Unrecognized),
-    ];
-
     /// The claim in a sentence.
     pub(super) fn claim(self) -> &'static str {
         match self {
@@ -102,7 +95,16 @@ pub(super) fn answer(reason: DisputeReason, packet: &Packet) -> String {
         R::ProductUnacceptable => "what was booked, and under which terms, is set out below as it was fixed before the event.".to_owned(),
         R::SubscriptionCanceled => "this was a single booking with one price. There is no subscription.".to_owned(),
     };
-    format!("{own} {}", outcome(packet))
+    let shown: &[ItemKind] = match reason {
+        R::Duplicate | R::Fraudulent | R::Unrecognized => {
+            &[ItemKind::Payment, ItemKind::Contract, ItemKind::Message]
+        }
+        R::ProductNotReceived | R::ProductUnacceptable => {
+            &[ItemKind::CheckIn, ItemKind::Photo, ItemKind::Message]
+        }
+        R::CreditNotProcessed | R::SubscriptionCanceled | R::General => &[ItemKind::Message],
+    };
+    format!("{own}{} {}", items::cited(packet, shown), outcome(packet))
 }
 
 /// What only the partner can add.
@@ -118,13 +120,16 @@ pub(super) fn missing(reason: DisputeReason, packet: &Packet) -> Vec<MissingEvid
             "customer_email_address",
             "the payer's e-mail address; Bookguard keeps none".to_owned(),
         ),
-        (
+    ];
+    if !items::has_payment(packet) {
+        missing.push((
             "receipt",
             "the receipt or invoice, with the payment's own reference".to_owned(),
-        ),
-    ];
+        ));
+    }
     let refund = (packet.resolution.as_ref()).and_then(|resolution| resolution.evaluation.refund);
-    if let Some(refund) = refund.filter(|refund| refund.minor() > 0) {
+    let unpaid = |refund: &Amount| refund.minor() > 0 && !items::has_refund(packet, *refund);
+    if let Some(refund) = refund.filter(unpaid) {
         missing.push((
             "uncategorized_text",
             format!("whether the refund of {refund} was paid: its date, amount and reference"),
@@ -165,8 +170,17 @@ pub(super) fn missing(reason: DisputeReason, packet: &Packet) -> Vec<MissingEvid
             ));
         }
     }
-    let missing = missing.into_iter();
+    let given = |field: &str| match field {
+        "customer_signature" => items::has(packet, &[ItemKind::Contract]),
+        "customer_communication" => items::has(packet, &[ItemKind::Message]),
+        "service_documentation" => items::has(packet, &[ItemKind::CheckIn, ItemKind::Photo]),
+        _ => false,
+    };
+    let missing = missing.into_iter().filter(|(field, _)| !given(field));
     missing
-        .map(|(field, what)| MissingEvidence { field, what })
+        .map(|(field, what)| MissingEvidence {
+            field: field.to_owned(),
+            what,
+        })
         .collect()
 }

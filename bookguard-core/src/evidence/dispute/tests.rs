@@ -1,5 +1,12 @@
+use super::super::item::EvidenceItem;
 use super::*;
 use crate::evidence::verify::tests::fixture::Fixture;
+use crate::model::{Amount, ItemId, Timestamp};
+
+/// The texts for Stripe.
+fn evidence(export: &DisputeExport) -> &BTreeMap<String, String> {
+    &export.request.as_ref().unwrap().evidence.0
+}
 
 #[test]
 fn every_reason_fills_in_the_form_and_says_who_claims_what() {
@@ -12,14 +19,17 @@ fn every_reason_fills_in_the_form_and_says_who_claims_what() {
         fixture.decided(),
         fixture.rescheduled(),
     ];
-    for (packet, (word, reason)) in packets
-        .iter()
-        .flat_map(|packet| DisputeReason::WORDS.map(|reason| (packet, reason)))
-    {
+    for (packet, &(word, reason)) in packets.iter().flat_map(|packet| {
+        DisputeReason::WORDS
+            .iter()
+            .map(move |reason| (packet, reason))
+    }) {
         let export = dispute(packet, DisputeForm::Stripe, reason);
-        assert!(!export.request.submit && export.cut.is_empty());
-        let fields = &export.request.evidence;
-        let names: Vec<_> = fields.keys().copied().collect();
+        let request = export.request.unwrap();
+        assert!(!request.submit && export.cut.is_empty());
+        assert!(export.fields.is_none() && export.processors.is_empty());
+        let fields = &request.evidence.0;
+        let names: Vec<_> = fields.keys().collect();
         let mut all: Vec<_> = FIELDS.iter().map(|(stripe, ..)| *stripe).collect();
         all.sort_unstable();
         assert_eq!(names, all, "{word}");
@@ -37,10 +47,14 @@ fn every_reason_fills_in_the_form_and_says_who_claims_what() {
         assert!(!export.files.is_empty() && export.missing.len() >= 4);
         assert_eq!(serde_json::to_value(reason).unwrap(), word);
         let card = dispute(packet, DisputeForm::Card, reason);
-        let neutral: Vec<_> = card.request.evidence.keys().copied().collect();
-        let mut mapped: Vec<_> = card.mapping.iter().map(|hint| hint.field).collect();
-        mapped.sort_unstable();
-        assert_eq!(neutral, mapped);
+        assert!(card.request.is_none());
+        let neutral = card.fields.unwrap().0;
+        assert_eq!(neutral.len(), FIELDS.len());
+        let mut hints = card
+            .processors
+            .iter()
+            .flat_map(|other| other.texts.values());
+        assert!(hints.all(|text| neutral.contains_key(text)));
     }
 }
 
@@ -54,7 +68,7 @@ fn what_became_of_the_money_is_told_as_it_stands() {
             DisputeReason::CreditNotProcessed,
         );
         (
-            export.request.evidence["refund_refusal_explanation"].clone(),
+            evidence(&export)["refund_refusal_explanation"].clone(),
             export.missing,
         )
     };
@@ -67,7 +81,7 @@ fn what_became_of_the_money_is_told_as_it_stands() {
     for (packet, words, refund) in [
         (
             fixture.protected(),
-            "recorded no cancellation of this booking",
+            "the terms give a refund only on a cancellation, and none is recorded.",
             0,
         ),
         (
@@ -100,7 +114,7 @@ fn the_accepted_text_is_shown_with_who_recorded_the_acceptance() {
         DisputeForm::Stripe,
         DisputeReason::General,
     );
-    let said = &export.request.evidence["cancellation_policy_disclosure"];
+    let said = &evidence(&export)["cancellation_policy_disclosure"];
     let packet = fixture.rescheduled();
     for words in [
         "recorded that the organizer, ",
@@ -115,9 +129,140 @@ fn the_accepted_text_is_shown_with_who_recorded_the_acceptance() {
         DisputeForm::Stripe,
         DisputeReason::General,
     );
-    let said = &bare.request.evidence["refund_policy_disclosure"];
+    let said = &evidence(&bare)["refund_policy_disclosure"];
     assert!(
         said.contains("recorded no acceptance of the terms by the organizer"),
         "{said}"
     );
+}
+
+/// An item that the partner recorded.
+fn item(kind: ItemKind, amount: Option<Amount>, sha256: Option<&str>) -> EvidenceItem {
+    let added_at = Timestamp::parse("2026-06-01T08:00:00.000Z").unwrap();
+    EvidenceItem {
+        item_id: ItemId::new(added_at, [kind as u8; 10]),
+        booking_id: Fixture::new().canceled().booking.booking_id,
+        added_at,
+        kind,
+        title: format!("the {kind}"),
+        at: None,
+        party: None,
+        amount,
+        reference: amount.map(|_| "re_7".to_owned()),
+        note: None,
+        sha256: sha256.map(str::to_owned),
+    }
+}
+
+#[test]
+fn what_an_item_gives_is_cited_and_not_asked_for() {
+    let fixture = Fixture::new();
+    let refund = fixture.canceled().resolution.unwrap().evaluation.refund;
+    let due = refund.unwrap();
+    let half = Amount::from_minor(due.minor() / 2, due.currency()).unwrap();
+    let refunds = |amounts: &[Amount]| -> Vec<EvidenceItem> {
+        let paid = |amount: &Amount| item(ItemKind::Refund, Some(*amount), None);
+        amounts.iter().map(paid).collect()
+    };
+    use DisputeReason as R;
+    use ItemKind as K;
+    for (reason, items, field, what, asked) in [
+        (R::General, vec![], "receipt", "payment's own", true),
+        (
+            R::General,
+            vec![item(K::Payment, None, None)],
+            "receipt",
+            "payment's own",
+            true,
+        ),
+        (
+            R::General,
+            vec![item(K::Payment, Some(due), None)],
+            "receipt",
+            "payment's own",
+            false,
+        ),
+        (
+            R::General,
+            refunds(&[]),
+            "uncategorized_text",
+            "the refund of",
+            true,
+        ),
+        (
+            R::General,
+            refunds(&[half]),
+            "uncategorized_text",
+            "the refund of",
+            true,
+        ),
+        (
+            R::General,
+            refunds(&[due]),
+            "uncategorized_text",
+            "the refund of",
+            false,
+        ),
+        (
+            R::General,
+            refunds(&[half, half, half]),
+            "uncategorized_text",
+            "the refund of",
+            false,
+        ),
+        (
+            R::General,
+            vec![item(K::Message, None, None)],
+            "customer_communication",
+            "",
+            false,
+        ),
+        (
+            R::Fraudulent,
+            vec![item(K::Contract, None, None)],
+            "customer_signature",
+            "",
+            false,
+        ),
+        (
+            R::ProductNotReceived,
+            vec![item(K::CheckIn, None, None)],
+            "service_documentation",
+            "",
+            false,
+        ),
+        (
+            R::ProductNotReceived,
+            vec![item(K::Other, None, None)],
+            "service_documentation",
+            "",
+            true,
+        ),
+    ] {
+        let mut packet = fixture.canceled();
+        packet.items = items;
+        let export = dispute(&packet, DisputeForm::Stripe, reason);
+        let mut missing = export.missing.iter();
+        let found = missing.any(|it| it.field == field && it.what.contains(what));
+        assert_eq!(found, asked, "{reason} {field} {:?}", packet.items);
+        let said = &evidence(&export)["uncategorized_text"];
+        for item in packet.items.iter().filter(|_| !asked) {
+            let cited = reason != R::General || item.kind != K::Payment;
+            assert_eq!(said.contains(&item.item_id.to_string()), cited, "{said}");
+        }
+    }
+    let mut packet = fixture.canceled();
+    let digest = format!("sha256:{}", "0".repeat(64));
+    packet.items = vec![item(K::Contract, None, Some(&digest))];
+    for (form, field) in [
+        (DisputeForm::Stripe, "customer_signature"),
+        (DisputeForm::Card, "document"),
+    ] {
+        let files = dispute(&packet, form, R::Fraudulent).files;
+        let file = files.last().unwrap();
+        assert!(
+            files.len() == 2 && file.field == field && file.document.contains(&digest),
+            "{files:?}"
+        );
+    }
 }

@@ -138,12 +138,13 @@ fn once(least: usize) -> Value {
 }
 
 fn query(parameter: &QueryParam) -> Json {
-    Json::object([
-        ("name", parameter.name.into()),
-        ("in", "query".into()),
+    let required = parameter.is_required().then(|| ("required", true.into()));
+    let whole = [("name", parameter.name.into()), ("in", "query".into())];
+    let said = [
         ("description", parameter.description.into()),
         ("schema", values(parameter.form).into()),
-    ])
+    ];
+    Json::object(whole.into_iter().chain(required).chain(said))
 }
 
 /// The values a query parameter takes.
@@ -159,7 +160,9 @@ fn values(form: QueryForm) -> Value {
         QueryForm::Decimal => json!({"type": "number", "minimum": 0}),
         QueryForm::Instant => json!({"type": "string", "format": "date-time"}),
         QueryForm::Flag => json!({"type": "boolean"}),
-        QueryForm::Words(name) => json!({"$ref": format!("#/components/schemas/{name}")}),
+        QueryForm::Words(name) | QueryForm::RequiredWord(name) => {
+            json!({"$ref": format!("#/components/schemas/{name}")})
+        }
         QueryForm::Id(prefix) => json!({"type": "string", "pattern": id_pattern(prefix)}),
         QueryForm::PolicyId => json!({"type": "string", "pattern": POLICY_ID_PATTERN}),
         QueryForm::Place => json!({"anyOf": [

@@ -89,6 +89,9 @@ async function read(booking: { path: { bookingId: string } }): Promise<void> {
   answered("getDisclosure", 200, await sdk.getDisclosure(booking));
   answered("evaluatePolicy", 200, await sdk.evaluatePolicy({ ...booking, query: { matrix: true } }));
   answered("getEvidence", 200, await sdk.getEvidence(booking));
+  for (const form of ["stripe", "card"] as const) {
+    answered("exportDispute", 200, await sdk.exportDispute({ ...booking, query: { for: form, reason: "general" } }));
+  }
   answered("listBookingWebhookEvents", 200, await sdk.listBookingWebhookEvents(booking));
 }
 

@@ -21,13 +21,14 @@ async fn evidence_is_put_into_the_fields_of_a_dispute() {
         assert_eq!(stripe["files"][0]["field"], "service_documentation");
         assert!(stripe["missing"].as_array().unwrap().len() >= 4);
         let card = target.json(format!("{export}card")).await;
-        assert_eq!(card["request"]["evidence"]["customerName"], "O");
+        assert_eq!(card["fields"]["customerName"], "O");
+        assert_eq!(card["processors"].as_array().unwrap().len(), 3);
         let words = ["customer_name", "to add: ", "Nothing was submitted."];
         target.table(format!("{export}stripe"), &words).await;
         let unknown = target.run(format!("evidence export {id} --for stripe --reason theft"));
         unknown
             .await
-            .refused(2, &["credit_not_processed", "unrecognized"]);
+            .refused(5, &["credit_not_processed", "unrecognized"]);
     })
     .await;
 }

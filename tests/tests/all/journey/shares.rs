@@ -279,8 +279,9 @@ async fn links_that_show_nothing_answer_alike_to_the_byte() {
         assert_eq!(visit(&anybody, "GET", &other_link, "*/*").await.status, 404);
         // Views of a link that shows nothing are not recorded.
         let views: Vec<Value> = shares(&acme, &booking).await;
-        let views: Vec<&Value> = views.iter().map(|share| &share["views"]).collect();
-        assert_eq!(views, [&json!(0), &json!(1), &json!(1)]);
+        let views = views.iter().map(|share| share["views"].as_u64());
+        // Made in the same millisecond, they are in any order.
+        assert_eq!(views.sum::<Option<u64>>(), Some(2));
     })
     .await;
 }

@@ -27,6 +27,27 @@ async fn wrong_query_parameters_are_named() {
         }
         let meant = acme.get("/v1/bookings?limt=5").await.text();
         assert!(meant.contains("Did you mean \\\"limit\\\"?"), "{meant}");
+        for (asked, fix) in [
+            (
+                "/dispute?for=adyen&reason=general",
+                "Send one of: stripe, card.",
+            ),
+            (
+                "/dispute?for=card&reason=generic",
+                "credit_not_processed, duplicate, fraud",
+            ),
+            (
+                "/dispute?for=card",
+                "Send one of: credit_not_processed, duplicate, fraud",
+            ),
+            (
+                "?for=card",
+                "Send it to /v1/bookings/{bookingId}/evidence/dispute.",
+            ),
+        ] {
+            let reply = acme.get(&format!("{booking}/evidence{asked}")).await;
+            assert!(reply.text().contains(fix), "{}", reply.text());
+        }
         for broken in ["?limit=%", "?limit=%4", "?limit=%zz", "?%ff=1"] {
             let reply = acme.get(&format!("/v1/bookings{broken}")).await;
             reply.refused(400, "invalid_query");

@@ -115,7 +115,8 @@ async fn refusals(world: &World, seen: &mut Seen<'_>, path: &str) {
     let operation = seen.0;
     let acme = &world.acme.caller;
     if seen.0.statuses.contains(&400) {
-        let reply = ask(acme, operation, &format!("{path}?surprise=1"), &[]).await;
+        let more = if path.contains('?') { '&' } else { '?' };
+        let reply = ask(acme, operation, &format!("{path}{more}surprise=1"), &[]).await;
         seen.see(&reply, 400);
         let expected = ("?surprise".to_owned(), "unknown_query_parameter".to_owned());
         assert_eq!(reply.details(), [expected]);

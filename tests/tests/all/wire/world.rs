@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 pub(crate) struct Documented {
     pub(crate) id: String,
     pub(crate) method: String,
+    /// Its path, with the query that it requires.
     pub(crate) path: String,
     pub(crate) statuses: BTreeSet<u16>,
     pub(crate) open: bool,
@@ -32,7 +33,7 @@ pub(crate) fn documented() -> Vec<Documented> {
             operations.push(Documented {
                 id: operation.text("operationId").to_owned(),
                 method: method.to_uppercase(),
-                path: path.clone(),
+                path: format!("{path}{}", required(&document, operation)),
                 statuses: statuses.keys().map(|code| code.parse().unwrap()).collect(),
                 open: operation["security"] == json!([]),
                 body: operation["requestBody"]
@@ -47,6 +48,22 @@ pub(crate) fn documented() -> Vec<Documented> {
 
 /// The bytes of every evidence item's file.
 const FILE: &str = "what was agreed\n";
+/// The query parameters that an operation requires, each with the first of its words.
+fn required(document: &Value, operation: &Value) -> String {
+    let parameters = operation["parameters"].as_array().into_iter().flatten();
+    let required =
+        parameters.filter(|parameter| parameter["in"] == "query" && parameter["required"] == true);
+    let pairs = required.map(|parameter| {
+        let words = parameter["schema"].text("$ref").trim_start_matches('#');
+        let words = &document.pointer(words).unwrap()["enum"];
+        format!("{}={}", parameter.text("name"), words[0].as_str().unwrap())
+    });
+    let pairs: Vec<String> = pairs.collect();
+    match pairs.is_empty() {
+        true => String::new(),
+        false => format!("?{}", pairs.join("&")),
+    }
+}
 
 /// A server with two partners, on which an object for any operation can be made.
 pub(crate) struct World {

@@ -20,7 +20,7 @@ pub(super) fn fields(route: &Route) -> Vec<Field> {
         field.map(|arg| match parameter.form {
             QueryForm::Whole(..) => arg.value_name("N"),
             QueryForm::Decimal => arg.value_name("AMOUNT"),
-            _ => arg,
+            _ => arg.required(parameter.is_required()),
         })
     });
     let mut fields: Vec<Field> = path.chain(query).collect();

@@ -82,11 +82,16 @@ impl Draft {
     }
 }
 
+/// The document's entries, to be changed and written anew.
+pub fn drafts_of(document: &Value) -> Vec<Draft> {
+    let entries = document["entries"].as_array().unwrap();
+    entries.iter().map(Draft::of).collect()
+}
+
 /// The document with its entries written anew and signed by the ledger's key.
 pub fn relogged(document: &Value, signer: &Signer, change: impl Fn(&mut Vec<Draft>)) -> Vec<u8> {
     let mut document = document.clone();
-    let entries = document["entries"].as_array().unwrap();
-    let mut drafts: Vec<Draft> = entries.iter().map(Draft::of).collect();
+    let mut drafts = drafts_of(&document);
     change(&mut drafts);
     let (mut tree, mut tiles) = (Tree::empty(), BTreeMap::new());
     let mut append = |hash: Hash| {

@@ -1,0 +1,80 @@
+//! The evidence items that the partner recorded, as a dispute uses them: cited in its texts, and not asked for again.
+
+use super::super::item::{EvidenceItem, ItemKind};
+use super::super::packet::Packet;
+use super::DisputeFile;
+use crate::model::Amount;
+
+/// A sentence for each item of these kinds, each with a space before it.
+pub(super) fn cited(packet: &Packet, kinds: &[ItemKind]) -> String {
+    let told = of(packet, kinds).map(|item| format!(" {}", sentence(packet, item)));
+    told.collect()
+}
+
+fn sentence(packet: &Packet, item: &EvidenceItem) -> String {
+    let what = match item.kind {
+        ItemKind::Contract => "a contract",
+        ItemKind::Message => "a message",
+        ItemKind::Photo => "a photo or recording",
+        ItemKind::CheckIn => "an arrival",
+        ItemKind::Payment => "a payment",
+        ItemKind::Refund => "a refund that was paid",
+        ItemKind::Other => "a document",
+    };
+    let (amount, at) = (item.amount, item.at);
+    let more = [
+        amount.map(|amount| format!(" of {amount}")),
+        at.map(|at| format!(" on {at}")),
+        Some(format!(", \"{}\"", item.title)),
+        (item.reference.as_ref()).map(|reference| format!(", with the reference {reference}")),
+    ];
+    let more: String = more.into_iter().flatten().collect();
+    format!(
+        "{} recorded {what}{more}; Bookguard logged that on {} as item {}.",
+        packet.partner_name, item.added_at, item.item_id
+    )
+}
+
+fn of<'p>(packet: &'p Packet, kinds: &[ItemKind]) -> impl Iterator<Item = &'p EvidenceItem> {
+    (packet.items.iter()).filter(|item| kinds.contains(&item.kind))
+}
+
+/// Whether the partner recorded an item of these kinds.
+pub(super) fn has(packet: &Packet, kinds: &[ItemKind]) -> bool {
+    of(packet, kinds).next().is_some()
+}
+
+/// Whether it recorded a payment by its amount and reference.
+pub(super) fn has_payment(packet: &Packet) -> bool {
+    of(packet, &[ItemKind::Payment]).any(|item| item.amount.is_some() && item.reference.is_some())
+}
+
+/// Whether the refunds that it recorded, by amount and reference, come to this one.
+pub(super) fn has_refund(packet: &Packet, due: Amount) -> bool {
+    let paid = of(packet, &[ItemKind::Refund]).filter(|item| item.reference.is_some());
+    let paid = paid.filter_map(|item| item.amount);
+    let paid = paid.filter(|amount| amount.currency() == due.currency());
+    paid.map(|amount| i128::from(amount.minor())).sum::<i128>() >= i128::from(due.minor())
+}
+
+/// The items' files, for the fields that take them; `name` chooses between Stripe's name and the neutral one.
+pub(super) fn files(packet: &Packet, name: fn(&'static str) -> &'static str) -> Vec<DisputeFile> {
+    let of_file = |item: &EvidenceItem| {
+        let sha256 = item.sha256.as_ref()?;
+        let field = match item.kind {
+            ItemKind::Contract => "customer_signature",
+            ItemKind::Message => "customer_communication",
+            ItemKind::Photo | ItemKind::CheckIn => "service_documentation",
+            ItemKind::Payment => "receipt",
+            ItemKind::Refund | ItemKind::Other => "uncategorized_file",
+        };
+        Some(DisputeFile {
+            field: name(field).to_owned(),
+            document: format!(
+                "the file of item {}, \"{}\", {sha256}",
+                item.item_id, item.title
+            ),
+        })
+    };
+    packet.items.iter().filter_map(of_file).collect()
+}
