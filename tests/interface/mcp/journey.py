@@ -144,6 +144,8 @@ async def journey(way: str, mode: str, webhooks: str) -> None:
         assert booking == again
         this = {"bookingId": booking["bookingId"]}
         await tools.call("protect_booking", **this)
+        added = await tools.call("add_evidence_item", **this, kind="message", title="Agreed by mail", idempotencyKey="the-item")
+        assert [i["itemId"] for i in (await tools.call("list_evidence_items", **this))["items"]] == [added["itemId"]]
         assert (await tools.call("get_booking", **this))["status"] == "protected"
         assert [b["bookingId"] for b in (await tools.call("list_bookings", status="protected"))["data"]] == [this["bookingId"]]
         shown = await tools.call("evaluate_policy", **this, canceledBy="organizer", reason="changed_plans")

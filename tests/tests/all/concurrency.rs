@@ -457,6 +457,12 @@ async fn belongings(owner: &Partner, receiver: &Receiver) -> Belongings {
         .post("/v1/api-keys", &json!({"name": "secret-key"}))
         .await;
     let recovery = owner.post("/v1/webhook-events/recover", &counting()).await;
+    let mut item = samples::item_with_file("a file");
+    item["title"] = "secret-item".into();
+    let items = format!("/v1/bookings/{booking}/evidence/items");
+    let item = owner.post(&items, &item).await.string("itemId");
+    let file = owner.request("PUT", &format!("{items}/{item}/file"));
+    owner.send(file.body("a file")).await.ok(200);
     let ids = BTreeMap::from([
         ("bookingId", booking),
         ("eventId", event),
@@ -465,6 +471,7 @@ async fn belongings(owner: &Partner, receiver: &Receiver) -> Belongings {
         // Every partner may have a policy of this name; its contents are the owner's.
         ("policyId", "pol_0123".to_owned()),
         ("resolutionId", resolution),
+        ("itemId", item),
         ("recoveryId", recovery.string("recoveryId")),
     ]);
     let mut policy = samples::policy(4321);

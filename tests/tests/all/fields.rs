@@ -55,7 +55,8 @@ const BEYOND_SCHEMAS: [&str; 13] = [
 
 /// Members that a reader does not judge. They depend on the policies' own reader, the caller, the booking's currency, the
 /// operator's address rules, or the cancellation's rules.
-const JUDGED_LATER: [&str; 8] = [
+const JUDGED_LATER: [&str; 9] = [
+    "/amount",
     "/policy",
     "/partnerId",
     "/endpointId",

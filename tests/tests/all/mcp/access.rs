@@ -16,6 +16,7 @@ const UNAUTHORIZED: &str = r#"{"error":"Unauthorized","message":"Missing or inva
 /// Returns arguments for a tool: those it requires, and every id it takes.
 fn arguments(tool: &Value, ids: &Map<String, Value>) -> Value {
     let mut arguments = match tool.text("name") {
+        "add_evidence_item" => samples::item(),
         "create_booking" => samples::booking(),
         "cancel_booking" => samples::cancellation(),
         "export_dispute" => json!({"for": "stripe", "reason": "general"}),
@@ -73,7 +74,7 @@ async fn what_is_another_partner_s_is_unknown_to_every_tool() {
                 assert_eq!(foreign.refusal()["error"], error, "{way} {name}");
             }
             assert_eq!(
-                walked, 9,
+                walked, 11,
                 "every tool but create_booking and list_bookings takes an id"
             );
             let read = client

@@ -280,6 +280,7 @@ async fn every_way_lists_the_same_tools_in_order_and_says_what_they_do() {
         };
         assert_eq!(hinted("destructiveHint"), ["cancel_booking"]);
         let writing = [
+            "add_evidence_item",
             "cancel_booking",
             "create_booking",
             "protect_booking",
