@@ -16,6 +16,7 @@ mod endpoints;
 mod evaluations;
 mod events;
 mod evidence;
+mod items;
 mod ledger;
 mod listen;
 mod mcp;
@@ -24,6 +25,7 @@ mod policies;
 mod prune;
 mod recoveries;
 mod serve;
+mod shares;
 mod tail;
 mod transfer;
 mod trigger;
@@ -184,7 +186,10 @@ mod tests {
         ("SECONDS", "tolerance webhook-timestamp"),
         ("SIGNATURE", "header"),
         ("SIGNATURES", "webhook-signature"),
-        ("SIZE", "bytes min-free-disk quota-bytes"),
+        (
+            "SIZE",
+            "bytes file-bytes min-free-disk quota-bytes quota-file-bytes",
+        ),
         ("SUBNET", "trusted-proxy webhook-allow-subnet"),
         ("TAGS", "security-languages"),
         ("TYPE", "event_type"),
@@ -311,6 +316,9 @@ mod tests {
             "serve --webhook-proxy http://proxy.example:3128",
             "evidence get bkg_1",
             "evidence verify packet.json --key @log.vkey",
+            "evidence share bkg_1 --expires-in P14D --withhold ip,userAgent --note N --idempotency-key k",
+            "evidence shares bkg_1 --limit 5 --cursor shr_1",
+            "evidence unshare bkg_1 shr_1",
             "evidence page bkg_1",
             "evidence page packet.json --key @log.vkey --out page.html",
             "evidence pdf packet.json --key @log.vkey --form archive --font f.ttf --out packet.pdf",

@@ -232,6 +232,7 @@ mod tests {
             ("BOOKGUARD_QUOTA_BYTES", "2 MiB"),
             ("BOOKGUARD_QUOTA_EVENTS_PER_DAY", "11"),
             ("BOOKGUARD_QUOTA_ENDPOINTS", "12"),
+            ("BOOKGUARD_QUOTA_FILE_BYTES", "3 MiB"),
             (
                 "BOOKGUARD_SECURITY_CONTACTS",
                 "mailto:s@b.example, https://b.example/r",
@@ -266,6 +267,7 @@ mod tests {
             quota_bytes: Some(Bytes(2 << 20)),
             quota_events_per_day: Some(11),
             quota_endpoints: Some(12),
+            quota_file_bytes: Some(Bytes(3 << 20)),
             security_contacts: Some(vec![
                 "mailto:s@b.example".to_owned(),
                 "https://b.example/r".to_owned(),

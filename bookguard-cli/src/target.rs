@@ -5,6 +5,8 @@
 pub mod local;
 pub mod remote;
 
+use std::io::Write;
+
 use bookguard_core::operation::{Operation, Request};
 use bookguard_core::session::Access;
 use bookguard_core::webhook::Secret;
@@ -66,6 +68,28 @@ impl Target {
                 Err(only_here(O::ROUTE.summary))
             }
             Self::Remote(remote) => remote.call::<O>(request).await,
+        }
+    }
+
+    /// Calls an operation whose answer is a file.
+    ///
+    /// # Errors
+    /// As [`Self::call`].
+    pub async fn file<O: Operation>(&self, request: Request) -> Result<Vec<u8>, Failure> {
+        match self {
+            Self::Local(local) => local.file::<O>(&request),
+            Self::Remote(remote) => remote.file::<O>(request).await,
+        }
+    }
+
+    /// Writes the archive of a booking's evidence.
+    ///
+    /// # Errors
+    /// As [`Self::call`], and a failure to write.
+    pub async fn archive(&self, request: Request, to: &mut impl Write) -> Result<(), Failure> {
+        match self {
+            Self::Local(local) => local.archive(request, to).await,
+            Self::Remote(remote) => remote.archive(request, to).await,
         }
     }
 

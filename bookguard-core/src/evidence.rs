@@ -39,6 +39,8 @@ pub(crate) mod packet;
 pub(crate) mod report;
 pub(crate) mod reschedule;
 mod scan;
+#[cfg(feature = "internals")]
+mod share;
 pub(crate) mod state;
 pub(crate) mod statement;
 pub(crate) mod summary;
@@ -66,6 +68,8 @@ pub use report::{Check, Report};
 #[doc(hidden)]
 pub use reschedule::{RescheduleFact, TermsVersion};
 pub use scan::{LogEntry, LogReport, Scan, ScanError};
+#[cfg(feature = "internals")]
+pub use share::{Share, ShareView, StoredShare, ViewForm};
 #[doc(hidden)]
 pub use state::BookingState;
 pub use statement::SignedStatement;

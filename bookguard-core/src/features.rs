@@ -16,9 +16,11 @@ pub mod evidence;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub mod health;
+pub mod items;
 pub mod ledger;
 pub mod partners;
 pub mod policies;
 pub mod recoveries;
 pub mod reschedules;
 pub mod retention;
+pub mod shares;

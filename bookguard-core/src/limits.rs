@@ -30,6 +30,27 @@ pub const CANCELLATION_EVIDENCE: usize = 20;
 pub const RESCHEDULES: usize = 20;
 /// Acceptances of one booking's terms: a few parties, each once or twice for every change of date.
 pub const ACCEPTANCES: usize = 50;
+/// Evidence items of one booking: every packet contains all of them.
+pub const ITEMS: usize = 50;
+/// Characters of what others know an evidence item by, such as the number of a payment.
+pub const REFERENCE_CHARS: usize = 200;
+/// Bytes of an evidence item's file: what card networks accept is smaller.
+pub const FILE_BYTES: usize = 10 * 1024 * 1024;
+/// Bytes of a file that are written in one commit: other partners' writes wait for no more than some milliseconds.
+pub const FILE_PART_BYTES: usize = 256 * 1024;
+/// Milliseconds after its last part at which a file that was never completed is deleted: whoever sends it again within
+/// that time continues where it ended.
+pub const FILE_UNFINISHED_MS: i64 = 60 * 60 * 1000;
+/// Files that were never completed which are deleted in one commit.
+pub const FILES_FORGOTTEN: usize = 16;
+/// Default quota of bytes of stored files per partner.
+pub const QUOTA_FILE_BYTES: u64 = 1024 * 1024 * 1024;
+/// Uploads of files that a node receives at a time: slow ones hold a place, and little memory.
+pub const UPLOADS: usize = 256;
+/// The same of one partner.
+pub const UPLOADS_PER_PARTNER: usize = 2;
+/// Bytes of files under way to the store that a node holds at a time: beyond it, uploads are refused.
+pub const UPLOAD_BYTES: usize = 96 * 1024 * 1024;
 /// Characters of the method by which a party accepted.
 pub const METHOD_CHARS: usize = 64;
 /// Characters of a user agent; the longest ones of browsers have a few hundred.
@@ -42,6 +63,27 @@ pub const MEDIA_TYPE_CHARS: usize = 255;
 pub const SCOPES: usize = 32;
 /// API keys of one partner that are not revoked.
 pub const KEYS_PER_PARTNER: usize = 100;
+/// Shares of one booking that show its evidence: the other side, a bank, some lawyers and courts, each with a link or two.
+pub const SHARES_PER_BOOKING: usize = 20;
+/// Shares of one booking that are kept, revoked and expired ones included: making and revoking them in turn must end.
+pub const SHARES_KEPT_PER_BOOKING: usize = 200;
+/// Days for which a share shows the evidence if the caller gives no duration.
+pub const SHARE_DAYS_DEFAULT: i64 = 30;
+/// The most days for which a share shows the evidence.
+pub const SHARE_DAYS: i64 = 366;
+/// Days for which an expired share is kept, with the views recorded of it.
+pub const SHARE_KEPT_DAYS: i64 = 366;
+/// Expired shares deleted in one commit: keeps it short.
+pub const SHARES_FORGOTTEN: u64 = 256;
+/// Milliseconds in which repeated views of one share in one form count once: what an anonymous visitor can make the writer do
+/// is one small row per share, form and minute.
+pub const SHARE_VIEW_MS: i64 = 60 * 1000;
+/// Views of one share that are listed, the latest ones; further ones are counted.
+pub const SHARE_VIEWS: usize = 50;
+/// Random bytes of a share's token.
+pub const SHARE_TOKEN_BYTES: usize = 32;
+/// Requests for shares from one network address per minute. A person needs two for each document.
+pub const SHARE_REQUESTS_PER_MINUTE: u32 = 120;
 /// Webhook endpoints of one partner: each multiplies the partner's deliveries.
 pub const ENDPOINTS_PER_PARTNER: usize = 20;
 /// Default quota of bookings per partner. They fill some 300 GB of database: more than any business needs, and low enough

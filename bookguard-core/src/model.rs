@@ -6,6 +6,8 @@ pub(crate) mod booking;
 #[cfg(feature = "internals")]
 pub(crate) mod endpoint;
 pub(crate) mod event;
+#[cfg(feature = "internals")]
+pub(crate) mod file;
 pub(crate) mod id;
 pub(crate) mod money;
 #[cfg(feature = "openapi")]
@@ -28,9 +30,11 @@ pub use endpoint::{Endpoint, EndpointHealth, EndpointStatus};
 #[cfg(feature = "internals")]
 pub use event::{Delivery, Event};
 pub use event::{DeliveryStatus, EventType};
+#[cfg(feature = "internals")]
+pub use file::{FileId, FileState, MediaType, StoredFile};
 pub use id::{
     ApiKeyId, BookingId, EndpointId, EventId, Id, ItemId, PartnerId, RecoveryId, RequestId,
-    ResolutionId,
+    ResolutionId, ShareId,
 };
 #[doc(hidden)]
 pub use id::{Noun, id_pattern, noun};

@@ -18,7 +18,7 @@ use crate::engine::command::{Command, Envelope, Remember, Written};
 use crate::error::{Error, FieldError};
 use crate::input;
 use crate::limits;
-use crate::model::{EndpointId, EventId, Id, PartnerId, Timestamp, id::Noun};
+use crate::model::{EndpointId, EventId, FileState, Id, PartnerId, Timestamp, id::Noun};
 use crate::session::{Authority, Session};
 use crate::store::StoreError;
 use crate::store::read::Reader;
@@ -35,6 +35,8 @@ pub struct Request {
     pub query: Vec<(String, String)>,
     /// The body's bytes; empty if there is none.
     pub body: Vec<u8>,
+    /// The bytes of a file; empty if there is none.
+    pub file: Arc<Vec<u8>>,
     /// The Idempotency-Key header.
     pub idempotency_key: Option<String>,
     /// The tags of answers that the caller has cached; `*` matches any.
@@ -83,6 +85,8 @@ pub struct Watch<T> {
 
 /// A command, and what its answer waits for after it is written.
 pub struct Writing<T> {
+    /// Commands to run before it, one after another. If one is refused, the rest is not run.
+    pub before: Vec<Envelope<()>>,
     /// The command.
     pub command: Envelope<T>,
     /// What its answer waits for once it is written.
@@ -149,7 +153,7 @@ pub fn prepare<O: Operation>(
 ) -> Result<Action<O::Output>, Error> {
     session.require(O::ROUTE.access)?;
     check_query(&O::ROUTE, &request.query)?;
-    check_body(O::ROUTE.body, &request.body)?;
+    check_body(O::ROUTE.body, request)?;
     let mut action = O::prepare(session, request)?;
     if let (Action::Write(writing), Some(key)) = (&mut action, &request.idempotency_key)
         && O::ROUTE.method == Method::Post
@@ -197,9 +201,14 @@ fn check_query(route: &Route, query: &[(String, String)]) -> Result<(), Error> {
     }
 }
 
-fn check_body(rule: Body, body: &[u8]) -> Result<(), Error> {
+fn check_body(rule: Body, request: &Request) -> Result<(), Error> {
+    let body = &*request.body;
     let blank = body.iter().all(u8::is_ascii_whitespace);
     match rule {
+        Body::File if request.file.is_empty() => Err(Error::invalid(
+            "body_required",
+            "A file's bytes are required as the body, and none were sent.",
+        )),
         Body::Required(_) if blank => Err(Error::invalid(
             "body_required",
             "A JSON object is required as the body, and none was sent.",
@@ -279,6 +288,17 @@ pub struct Finished {
     pub tag: Option<String>,
     /// Whether this is a remembered answer.
     pub replayed: bool,
+    /// The stored file that is sent instead of the body.
+    pub file: Option<FileAnswer>,
+}
+
+/// A stored file as an answer. Its bytes are read a part at a time while they leave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileAnswer {
+    /// The name under which to save it.
+    pub name: String,
+    /// The file, which is whole.
+    pub file: FileState,
 }
 
 impl Finished {
@@ -289,6 +309,7 @@ impl Finished {
             location: None,
             tag,
             replayed: false,
+            file: None,
         }
     }
 
@@ -299,6 +320,7 @@ impl Finished {
             location: None,
             tag: Some(tag),
             replayed: false,
+            file: None,
         }
     }
 }
@@ -310,6 +332,7 @@ pub fn finish<O: Operation>(output: &O::Output) -> Finished {
         location: O::location(output),
         tag: O::tag(output),
         replayed: false,
+        file: None,
     }
 }
 
@@ -326,6 +349,7 @@ pub fn finish_write<O: Operation>(answer: Written<O::Output>) -> Finished {
                 location,
                 tag: None,
                 replayed: true,
+                file: None,
             }
         }
     }
@@ -359,6 +383,7 @@ pub(crate) fn read_stored<T>(
 /// An action that runs a command received at this instant, whose reply is the operation's answer.
 pub(crate) fn write<T>(at: Timestamp, command: impl Command<Reply = T>) -> Action<T> {
     Action::Write(Writing {
+        before: Vec::new(),
         command: Envelope::new(at, command),
         awaits: None,
     })
@@ -371,6 +396,7 @@ pub(crate) fn write_awaiting<T>(
     awaits: Awaits,
 ) -> Action<T> {
     Action::Write(Writing {
+        before: Vec::new(),
         command: Envelope::new(at, command),
         awaits: Some(awaits),
     })

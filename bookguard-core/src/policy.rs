@@ -88,7 +88,7 @@ pub(crate) use policy_set::fix_for;
 pub use policy_set::{PolicySet, PolicySetVersion};
 pub use question::{Mode, Question, Recorded, Standing, Subject};
 #[cfg(feature = "store")]
-pub(crate) use read::{POLICY_ID_FIX, time_zone as read_time_zone};
+pub(crate) use read::{POLICY_ID_FIX, duration as read_duration, time_zone as read_time_zone};
 pub use read::{POLICY_ID_PATTERN, is_policy_id};
 pub use reschedule::{PastReschedule, effective_schedule};
 pub use resolution::{Resolution, ResolutionDecision};

@@ -12,6 +12,7 @@ mod continuity;
 pub mod database;
 mod endpoints;
 pub mod events;
+pub mod files;
 pub mod fsck;
 pub(crate) mod keys;
 pub(crate) mod load;
@@ -22,6 +23,7 @@ pub(crate) mod projection;
 pub mod read;
 pub mod recoveries;
 pub mod retention;
+pub(crate) mod shares;
 pub(crate) mod slow;
 #[cfg(feature = "sqlite")]
 mod sqlite;

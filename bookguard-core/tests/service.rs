@@ -80,11 +80,9 @@ fn call<O: Operation>(
 ) -> Result<Finished, Error> {
     let request = Request {
         path: path.iter().map(|s| (*s).to_owned()).collect(),
-        query: Vec::new(),
         body: body.as_bytes().to_vec(),
         idempotency_key: key.map(str::to_owned),
-        known_tags: Vec::new(),
-        from_memory: false,
+        ..Request::default()
     };
     match operation::prepare::<O>(session, &request)? {
         Action::Read { read, .. } => read(session),

@@ -2,10 +2,12 @@
 //!
 //! Nothing here decides what a packet says: the sentences are those of its `summary`. The same packet gives the same bytes.
 
+mod archive;
 mod fingerprint;
 pub mod page;
 mod pdf;
 
+pub use archive::{Segment, archive, length};
 pub use fingerprint::fingerprint;
 pub use pdf::{Fonts, PdfForm, RenderError, pdf};
 

@@ -5,8 +5,9 @@
 
 pub(crate) mod call;
 mod describe;
+mod download;
 pub(crate) mod endpoint;
-mod forms;
+pub(crate) mod forms;
 
 use std::sync::{Arc, LazyLock};
 
@@ -25,12 +26,15 @@ use bookguard_core::features::events::log::ListEvents;
 use bookguard_core::features::events::{GetEvent, ListBookingEvents, RetryEvent};
 use bookguard_core::features::evidence::{ExportDispute, GetEvidence};
 use bookguard_core::features::health::GetHealth;
+use bookguard_core::features::items::files::{GetItemFile, PutItemFile};
+use bookguard_core::features::items::{AddEvidenceItem, ListEvidenceItems};
 use bookguard_core::features::partners::{GetPartner, RegisterPartner, UpdatePartner};
 use bookguard_core::features::policies::{
     GetPolicy, ListPolicies, ListPolicyTemplates, ListPolicyVersions, PutPolicy, ValidatePolicy,
 };
 use bookguard_core::features::recoveries::{GetRecovery, ListRecoveries, RecoverEvents};
 use bookguard_core::features::reschedules::RescheduleBooking;
+use bookguard_core::features::shares::{CreateShare, ListShares, RevokeShare};
 use bookguard_core::operation::{Method, Operation, Route};
 use poem::EndpointExt as _;
 use poem::endpoint::BoxEndpoint;
@@ -70,6 +74,13 @@ pub(crate) fn table() -> Vec<OperationEntry> {
         offered::<DecideResolution>().located(),
         offered::<GetEvidence>().also_as(&PACKET_FORMS),
         offered::<ExportDispute>(),
+        offered::<AddEvidenceItem>().at_once(),
+        offered::<ListEvidenceItems>(),
+        offered::<PutItemFile>(),
+        offered::<GetItemFile>().sending_file(),
+        offered::<CreateShare>(),
+        offered::<ListShares>(),
+        offered::<RevokeShare>(),
         offered::<PutPolicy>(),
         offered::<GetPolicy>(),
         offered::<ListPolicies>(),
@@ -146,6 +157,8 @@ pub(crate) struct OperationEntry {
     located: bool,
     /// The forms of its answer besides JSON.
     forms: &'static [AnswerForm],
+    /// Whether its answer is a file instead of JSON.
+    sends_file: bool,
     output: Schema,
     /// Calls the operation.
     pub(crate) call: CallFn,
@@ -178,6 +191,7 @@ fn offered<O: Operation<Output: Type>>() -> OperationEntry {
         keeping_nothing: false,
         located: false,
         forms: &[],
+        sends_file: false,
         output: Schema::of::<O::Output>(),
         call: call::call::<O>,
         #[cfg(test)]
@@ -211,6 +225,11 @@ impl OperationEntry {
 
     fn also_as(mut self, forms: &'static [AnswerForm]) -> Self {
         self.forms = forms;
+        self
+    }
+
+    fn sending_file(mut self) -> Self {
+        self.sends_file = true;
         self
     }
 
@@ -252,6 +271,7 @@ impl OperationEntry {
             route: self.route,
             tagged: self.is_tagged(),
             forms: self.forms,
+            sends_file: self.sends_file,
             from_memory: self.is_from_memory(app),
             call: self.call,
         };

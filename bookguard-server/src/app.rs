@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bookguard_core::clock::Clock;
 use bookguard_core::error::Error;
+use bookguard_core::limits;
 use bookguard_core::model::PartnerId;
 use bookguard_core::operation::{Method, Route};
 use bookguard_core::service::Service;
@@ -22,16 +23,23 @@ use crate::payer::{Payer, network_of};
 use crate::rate::{Limiter, Verdict};
 use crate::readers::{ReadClass, Readers};
 use crate::refusal::rate_limited;
+use crate::uploads::Uploads;
 
+/// The message for a network from which too many requests came.
+const NETWORK_TOO_MUCH: &str = "Too many requests from this network address.";
 /// The message for a partner that has used up its budget.
 const TOO_MUCH: &str =
     "Too many requests of this partner, or ones that took too long; all its keys share one limit.";
+
+/// Requests per minute of visitors from one network.
+const VISITS: u32 = limits::SHARE_REQUESTS_PER_MINUTE;
 
 /// The state shared by all requests.
 pub(crate) struct App {
     pub(crate) service: Arc<Service>,
     pub(crate) keys: Keys,
     pub(crate) courier: Arc<Courier>,
+    pub(crate) uploads: Arc<Uploads>,
     readers: Readers,
     /// Receives one line for each internal fault.
     pub(crate) report: fn(&str),
@@ -39,6 +47,8 @@ pub(crate) struct App {
     operator: Option<Authority>,
     budgets: Arc<Budgets>,
     registrations: Option<Limiter<IpAddr>>,
+    /// Requests of people without an account who follow a link to a booking's evidence.
+    visitors: Option<Limiter<IpAddr>>,
 }
 
 /// The processor time of one request, added up across tasks and threads. It is charged once, when the last work for the request
@@ -135,10 +145,12 @@ impl App {
             service,
             keys: Keys::default(),
             courier,
+            uploads: Arc::default(),
             readers: Readers::start(in_place)?,
             report: config.report,
             operator: None,
             registrations: Limiter::new("registration", per_minute, 60, per_minute),
+            visitors: Limiter::new("share", VISITS, 60, VISITS),
         })
     }
 
@@ -160,10 +172,12 @@ impl App {
             service: session.service,
             keys: Keys::default(),
             courier,
+            uploads: Arc::default(),
             readers: Readers::start(0)?,
             report,
             operator: Some(session.authority),
             registrations: None,
+            visitors: None,
         })
     }
 
@@ -214,6 +228,22 @@ impl App {
         match limit.allowed {
             true => Ok(()),
             false => Err(rate_limited(limit.retry_after_s, TOO_MUCH)),
+        }
+    }
+
+    /// Counts a request for a share, and says who pays for it. `from` is the visitor's address, if known.
+    ///
+    /// # Errors
+    /// `rate_limited`.
+    pub(crate) fn admit_visitor(&self, from: Option<IpAddr>) -> Result<Payer, Error> {
+        let network = network_of(from.unwrap_or(Ipv4Addr::UNSPECIFIED.into()));
+        let now_ms = self.service.clock().now().ms();
+        let limit = self.visitors.as_ref();
+        match limit.map(|limiter| limiter.take(network, now_ms)) {
+            Some(limit) if !limit.allowed => {
+                Err(rate_limited(limit.retry_after_s, NETWORK_TOO_MUCH))
+            }
+            _ => Ok(Payer::Network(network)),
         }
     }
 
@@ -278,7 +308,7 @@ impl App {
         match limit {
             Some(limit) if !limit.allowed => {
                 let why = if route.access == Access::Open {
-                    "Too many requests from this network address."
+                    NETWORK_TOO_MUCH
                 } else {
                     TOO_MUCH
                 };

@@ -88,6 +88,7 @@ impl Settings {
                 bytes: it.quota_bytes.map(|bytes| bytes.0),
                 events_per_day: it.quota_events_per_day,
                 endpoints: it.quota_endpoints,
+                file_bytes: it.quota_file_bytes.map(|bytes| bytes.0),
             },
             security: SecurityTxt {
                 contacts: it.security_contacts.unwrap_or_default(),

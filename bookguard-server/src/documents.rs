@@ -7,6 +7,7 @@
 //! | `card`, `catalog`, `security` | discovery documents under `/.well-known/` |
 //! | `swagger` | `/docs` |
 //! | `verify` | `/verify`, where a packet is checked in the browser |
+//! | `share` | `/s/…`, a booking's evidence for whoever has a link to it |
 //! | `ledger` | the ledger for mirrors |
 //! | `document` | headers and caching of a document |
 //!
@@ -21,6 +22,7 @@ mod links;
 mod llms;
 mod rules;
 mod security;
+mod share;
 mod start;
 mod swagger;
 mod verify;
@@ -99,6 +101,9 @@ pub(crate) fn add_routes(app: &Arc<App>, security: Option<&SecurityTxt>, routes:
         get(path, endpoint);
     }
     ledger::add_routes(app, &mut get);
+    for method in [Method::GET, Method::POST] {
+        add(method, share::PATH, share::endpoint(app));
+    }
 }
 
 #[cfg(test)]

@@ -20,10 +20,13 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::negotiation::{names, wish};
 use crate::refusal::{PROBLEM, Refusal};
+use crate::uploads::Upload;
 
 /// Bytes of a refused body that are read and dropped, so that the client can read the refusal. For a larger body the connection
 /// is closed while the client still sends.
-const DISCARD_BYTES: usize = 8 * 1024 * 1024;
+const DISCARD_BYTES: usize = 12 * 1024 * 1024;
+/// Bytes of a file that are read before memory for them is counted.
+const FILE_PIECE: u64 = 64 * 1024;
 /// How long discarding a body may take. A connection with a request under way is never closed to make room, so a refused
 /// client, such as one without a key, must not hold it by sending slowly.
 const DISCARD: Duration = Duration::from_secs(5);
@@ -236,6 +239,48 @@ pub(crate) async fn body(request: &mut Request, most: usize) -> Result<Vec<u8>, 
     Ok(bytes)
 }
 
+/// Reads the body of an upload: at most `most` bytes of a file, whatever its framing and its type.
+///
+/// # Errors
+/// 413 `body_too_large`, 415 if it is compressed, 400 `body_incomplete`, and those of [`Upload::hold`].
+pub(crate) async fn file(
+    request: &mut Request,
+    most: usize,
+    upload: &mut Upload,
+) -> Result<Vec<u8>, Refusal> {
+    let length = declared_length(request.headers());
+    let body = request.take_body();
+    if length.is_some_and(|length| length > most as u64) {
+        discard(request.headers(), body).await;
+        return Err(too_large(most));
+    }
+    if let Err(refused) = is_plain(request.headers()) {
+        discard(request.headers(), body).await;
+        return Err(refused);
+    }
+    let mut body = body.into_async_read();
+    let mut bytes = Vec::new();
+    loop {
+        let mut piece = (&mut body).take(FILE_PIECE);
+        let read = piece.read_to_end(&mut bytes).await;
+        if read.map_err(|_| incomplete())? == 0 {
+            break;
+        }
+        let held = upload.hold(bytes.len());
+        if held.is_err() || bytes.len() > most {
+            drop(bytes);
+            drop_rest(body).await;
+            held?;
+            return Err(too_large(most));
+        }
+    }
+    // A connection that ended early is an error of the body, unless it was not read to its end.
+    match length.is_some_and(|length| length != bytes.len() as u64) {
+        true => Err(incomplete()),
+        false => Ok(bytes),
+    }
+}
+
 /// The declared length of the body; `None` if it is not declared.
 pub(crate) fn declared_length(headers: &HeaderMap) -> Option<u64> {
     // If both headers are sent, the chunks count (RFC 9112 section 6.3), so Content-Length would bound nothing.
@@ -286,30 +331,31 @@ pub(crate) fn incomplete() -> Refusal {
 
 /// Checks that the body is `application/json`, without a charset or with utf-8, and not compressed.
 pub(crate) fn is_json(headers: &HeaderMap) -> Result<(), Refusal> {
-    let refuse = |code, message| {
-        Err(Refusal::http(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            code,
-            message,
-        ))
-    };
-    let mut encodings = headers.get_all(CONTENT_ENCODING).iter();
-    if encodings.any(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
-        return refuse(
-            "unsupported_encoding",
-            "The body is compressed. Send it as it is, without Content-Encoding.",
-        );
-    }
+    is_plain(headers)?;
     let value = headers
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok());
     if value.is_some_and(|value| value == "application/json" || names_json(value)) {
         return Ok(());
     }
-    refuse(
+    Err(Refusal::http(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
         "unsupported_media_type",
         "Bodies are JSON. Send the header Content-Type: application/json.",
-    )
+    ))
+}
+
+/// Checks that the body is not compressed.
+fn is_plain(headers: &HeaderMap) -> Result<(), Refusal> {
+    let mut encodings = headers.get_all(CONTENT_ENCODING).iter();
+    match encodings.all(|encoding| encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        true => Ok(()),
+        false => Err(Refusal::http(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "unsupported_encoding",
+            "The body is compressed. Send it as it is, without Content-Encoding.",
+        )),
+    }
 }
 
 fn names_json(content_type: &str) -> bool {

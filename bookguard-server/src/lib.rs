@@ -51,6 +51,7 @@ mod router;
 mod server;
 mod skew;
 pub mod tls;
+mod uploads;
 pub mod watch;
 
 pub use api::{openapi, openapi_json};

@@ -9,6 +9,8 @@ use std::time::Duration;
 use bookguard_core::clock::Clock;
 use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::features::deliveries::reclaim_all;
+use bookguard_core::features::items::files::forget_unfinished_files;
+use bookguard_core::features::shares;
 use bookguard_core::private;
 use bookguard_core::service::{self, Closing, OpenError, Service};
 use tokio::net::TcpListener;
@@ -338,7 +340,7 @@ async fn open(
     }
 }
 
-/// Removes remembered answers that expired, checks the clock, and syncs the guard to disk. A store that does not answer has
+/// Removes remembered answers and shares that expired and files that were never completed, checks the clock, and syncs the guard to disk. A store that does not answer has
 /// reported itself, so errors are ignored until the next turn.
 async fn keep_house(service: Arc<Service>, skew: Skew) {
     let skew = Arc::new(skew);
@@ -354,6 +356,8 @@ async fn keep_house(service: Arc<Service>, skew: Skew) {
                 Box::new(move || {
                     skew.look(&service);
                     drop(service.forget_expired_answers());
+                    drop(forget_unfinished_files(&service));
+                    drop(shares::forget_old(&service));
                 })
             }
             _ = sync.tick() => {

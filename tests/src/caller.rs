@@ -115,8 +115,8 @@ impl Caller {
             headers: response.headers().clone(),
             body: response.bytes().await?.to_vec(),
         };
-        // A page or a PDF has no schema.
-        if !["text/html", "application/pdf"]
+        // A page, a PDF or an archive has no schema.
+        if !["text/html", "application/pdf", "application/zip"]
             .contains(&reply.header("content-type").unwrap_or_default())
         {
             interface::assert_answer(method.as_str(), url.path(), reply.status, &reply.body);

@@ -1,5 +1,6 @@
 //! Bodies of requests.
 
+use bookguard_core::features::items::files::digest_of;
 use serde_json::{Value, json};
 
 /// A registration.
@@ -75,4 +76,14 @@ pub fn booking_with(members: Value) -> Value {
         }
     }
     booking
+}
+
+/// A refund that was paid, as an evidence item.
+pub fn item() -> Value {
+    json!({"kind": "refund", "title": "Refund of the deposit", "amount": 300, "reference": "re_1"})
+}
+
+/// An evidence item with this file.
+pub fn item_with_file(file: impl AsRef<[u8]>) -> Value {
+    json!({"kind": "contract", "title": "Contract", "sha256": digest_of(file.as_ref())})
 }

@@ -1,4 +1,4 @@
-//! `evidence page` and `evidence pdf`: a packet as a document for people, offline from a file, or fetched first by the booking's id.
+//! `evidence page`, `evidence pdf` and `evidence archive`: a packet as a document for people, offline from a file, or fetched first by the booking's id.
 //!
 //! `bookguard-render` makes it. A packet that does not verify is not rendered, and a document is written whole or not at all.
 
@@ -12,7 +12,7 @@ use bookguard_render::{Fonts, PdfForm, page};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::declare::{Call, CliCommand, alone};
+use super::declare::{Call, CliCommand, alone, carried};
 use super::verify;
 use crate::failure::Failure;
 use crate::files::{self, DOCUMENT_BYTES};
@@ -74,7 +74,7 @@ pub(super) fn pdf_command() -> CliCommand {
             }
             let (packet, key) = source(call, &document).await?;
             let pdf = bookguard_render::pdf(&packet, &key, form, &fonts).map_err(usage)?;
-            deliver(call, &document, &pdf)
+            deliver(call, document.out.as_deref(), &pdf)
         })
     })
     .with::<PdfArgs>()
@@ -87,7 +87,7 @@ pub(super) fn page_command() -> CliCommand {
             let args = call.args::<DocumentArgs>()?;
             let (packet, key) = source(call, &args).await?;
             let page = page::page(&packet, &key).map_err(Failure::Usage)?;
-            deliver(call, &args, page.as_bytes())
+            deliver(call, args.out.as_deref(), page.as_bytes())
         })
     })
     .with::<DocumentArgs>()
@@ -134,33 +134,81 @@ async fn fetch(call: Call<'_>, booking_id: &str) -> Result<String, Failure> {
 }
 
 /// Writes a document to its file, or to standard output.
-fn deliver(call: Call<'_>, args: &DocumentArgs, document: &[u8]) -> Result<(), Failure> {
-    let Some(path) = &args.out else {
+pub(super) fn deliver(call: Call<'_>, out: Option<&Path>, document: &[u8]) -> Result<(), Failure> {
+    let Some(path) = out else {
         let mut out = std::io::stdout().lock();
         if out.is_terminal() {
-            return Err(Failure::Usage(
-                "a document is not for a terminal: name a file with --out".to_owned(),
-            ));
+            return Err(for_a_file());
         }
         out.write_all(document)?;
         return Ok(out.flush()?);
     };
-    write(path, document)
-        .map_err(|e| Failure::Unexpected(format!("{} cannot be written: {e}", path.display())))?;
-    let value = json!({ "file": path, "bytes": document.len() });
-    call.screen.said(&value, |_| {
-        format!("{}: {} bytes", path.display(), document.len())
-    })
+    write(path, document).map_err(|e| unwritten(path, &e))?;
+    written(call, path, document.len() as u64)
+}
+
+/// Says what was written.
+fn written(call: Call<'_>, path: &Path, bytes: u64) -> Result<(), Failure> {
+    let value = json!({ "file": path, "bytes": bytes });
+    call.screen
+        .said(&value, |_| format!("{}: {bytes} bytes", path.display()))
+}
+
+fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Unexpected(format!("{} cannot be written: {error}", path.display()))
+}
+
+fn for_a_file() -> Failure {
+    Failure::Usage("a document is not for a terminal: name a file with --out".to_owned())
+}
+
+/// `evidence archive`: everything that belongs to a packet, in one file.
+pub(super) fn archive_command() -> CliCommand {
+    let about =
+        "Make a .zip of a packet, its page and PDF, the key, and the files that were added to it";
+    carried::<GetEvidence>("archive", about, |call| Box::pin(archive(call))).with::<ArchiveArgs>()
+}
+
+#[derive(Debug, Args)]
+struct ArchiveArgs {
+    /// The file to write, replacing what is there [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+async fn archive(call: Call<'_>) -> Result<(), Failure> {
+    let ArchiveArgs { out } = call.args()?;
+    if out.is_none() && std::io::stdout().is_terminal() {
+        return Err(for_a_file());
+    }
+    let mut file = match &out {
+        Some(path) => beside(path)?,
+        None => tempfile::NamedTempFile::new()?,
+    };
+    call.target().archive(call.path()?, &mut file).await?;
+    let Some(path) = &out else {
+        std::io::copy(&mut file.reopen()?, &mut std::io::stdout().lock())?;
+        return Ok(());
+    };
+    file.as_file().sync_all()?;
+    let bytes = file.as_file().metadata()?.len();
+    file.persist(path).map_err(|e| unwritten(path, &e.error))?;
+    written(call, path, bytes)
 }
 
 /// Replaces a file, whole or not at all.
 fn write(path: &Path, document: &[u8]) -> std::io::Result<()> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+    let mut file = beside(path)?;
     file.write_all(document)?;
     file.as_file().sync_all()?;
     file.persist(path)?;
     Ok(())
+}
+
+/// A new file in the folder of `path`, from which it can replace what is there.
+fn beside(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))
 }

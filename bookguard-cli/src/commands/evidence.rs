@@ -4,7 +4,7 @@ use bookguard_core::evidence::{DisputeExport, Packet, SealedPacket};
 use bookguard_core::features::evidence::{ExportDispute, GetEvidence};
 
 use super::declare::{Call, Declared, carried, group, operation};
-use super::{documents, verify};
+use super::{documents, items, shares, verify};
 use crate::failure::Failure;
 use crate::output::table::{Style, fields, record};
 use crate::text::plain;
@@ -16,7 +16,7 @@ pub(super) fn commands() -> Declared {
     let export = operation::<ExportDispute>("export", about, filled_in);
     group(
         "evidence",
-        "Evidence packets: fetch, verify, compare, make documents of them",
+        "Evidence packets: fetch, verify, compare, share them, make documents of them",
         [
             get.into(),
             export.into(),
@@ -24,6 +24,11 @@ pub(super) fn commands() -> Declared {
             verify::contradict_command().into(),
             documents::page_command().into(),
             documents::pdf_command().into(),
+            documents::archive_command().into(),
+            items::commands(),
+            shares::create_command().into(),
+            shares::list_command().into(),
+            shares::revoke_command().into(),
         ],
     )
 }

@@ -32,7 +32,9 @@ pub(super) fn commands() -> Declared {
             .read("bytes", "Bytes of bookings, such as 10GiB", size)
             .takes("bytes", "SIZE")
             .read("eventsPerDay", "Events a day (UTC) beyond which it may record no bookings", number)
-            .read("endpoints", "Webhook endpoints, 20 at most", number);
+            .read("endpoints", "Webhook endpoints, 20 at most", number)
+            .read("fileBytes", "Bytes of evidence files, such as 10GiB", size)
+            .takes("fileBytes", "SIZE");
     });
     let about = "Choose default policies and a time zone";
     let update = operation::<UpdatePartner>("update", about, account).flags(|flags| {
@@ -114,6 +116,7 @@ fn account(account: &PartnerAccount, style: Style) -> String {
         "bytes of bookings" => used(quota.bytes),
         "events today (UTC)" => used(quota.events_per_day),
         "endpoints" => used(quota.endpoints),
+        "bytes of files" => used(quota.file_bytes),
         "since" => partner.created_at,
     };
     record(style, &fields)

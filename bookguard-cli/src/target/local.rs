@@ -5,6 +5,7 @@
 //! which proxy. Due deliveries are left to the running server, or to the next one, and a retry waits for that server to
 //! settle it. Only a test, of which nothing is recorded, is sent from here, and only if no server runs.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,12 +14,15 @@ use bookguard_core::engine::command::Written;
 use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::error::Error;
 use bookguard_core::features;
+use bookguard_core::features::evidence::GetEvidence;
+use bookguard_core::features::items::files::{files_of_booking, part_of};
 use bookguard_core::limits::RETRY_WAIT_MS;
-use bookguard_core::model::PartnerId;
+use bookguard_core::model::{BookingId, PartnerId};
 use bookguard_core::operation::{self, Action, Awaits, Operation, Request, Writing};
 use bookguard_core::service::{self, Closing, RegistrationMode, Service};
 use bookguard_core::session::{Authority, Session};
 use bookguard_core::webhook::Secret;
+use bookguard_render::Segment;
 use bookguard_server::config::Config;
 use bookguard_server::courier::{Awaited, Courier, CourierConfig};
 use bookguard_server::mcp::local::LocalMcp;
@@ -178,8 +182,54 @@ impl Local {
             .map_err(|why| Failure::Unexpected(format!("our own answer cannot be read: {why}")))
     }
 
+    /// Calls an operation whose answer is a file.
+    pub fn file<O: Operation>(&self, request: &Request) -> Result<Vec<u8>, Failure> {
+        block_in_place(|| {
+            let Action::Read { read, .. } = operation::prepare::<O>(&self.session, request)? else {
+                return Err(Failure::Unexpected("a file is only read".to_owned()));
+            };
+            let answer = read(&self.session)?.file;
+            let file = answer.ok_or_else(|| Error::not_found("file"))?.file;
+            let mut bytes = Vec::new();
+            for number in 0..file.parts {
+                bytes.extend(part_of(&self.session, &file, number)?);
+            }
+            Ok(bytes)
+        })
+    }
+
+    /// Writes the archive of a booking's evidence.
+    pub async fn archive(&self, request: Request, to: &mut impl Write) -> Result<(), Failure> {
+        let booking_id = request.path.first().and_then(|id| BookingId::parse(id));
+        let booking_id = booking_id.ok_or_else(|| Error::not_found("booking"))?;
+        let packet = self.call::<GetEvidence>(request).await?.json;
+        let vkey = self.service().head()?.vkey;
+        block_in_place(|| {
+            let files = files_of_booking(&self.session, &booking_id)?;
+            let segments = bookguard_render::archive(&packet, &vkey, &files);
+            for segment in segments.map_err(Failure::Unexpected)? {
+                match segment {
+                    Segment::Bytes(bytes) => to.write_all(&bytes)?,
+                    Segment::File(file) => {
+                        for number in 0..file.parts {
+                            to.write_all(&part_of(&self.session, &file, number)?)?;
+                        }
+                    }
+                }
+            }
+            Ok(to.flush()?)
+        })
+    }
+
     async fn write<O: Operation>(&self, writing: Writing<O::Output>) -> Result<Vec<u8>, Failure> {
-        let Writing { command, awaits } = writing;
+        let Writing {
+            before,
+            command,
+            awaits,
+        } = writing;
+        for command in before {
+            self.session.service.submit_patiently(command).await?;
+        }
         let key = command.remember.as_ref().map(|remember| remember.key);
         let awaited = match (&self.courier, awaits) {
             (Some(courier), Some(awaits)) => {

@@ -3,13 +3,18 @@
 //! The key is sent only to the address that was named: redirects are not followed. Invariant: whatever answers (a proxy's
 //! page, half a body, an endless body), the command ends with a sentence that says so.
 
+use std::io::Write;
+use std::sync::Arc;
 use std::time::Duration;
 
-use bookguard_core::operation::{Method, Operation, Request, Route};
+use bookguard_core::features::evidence::GetEvidence;
+use bookguard_core::operation::{Body, Method, Operation, Request, Route};
 use bookguard_core::session::Access;
 use bookguard_core::webhook::Secret;
 use bookguard_server::mcp::PATH;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER, USER_AGENT};
+use reqwest::header::{
+    ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER, USER_AGENT,
+};
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use sha2::{Digest as _, Sha256};
 use url::Url;
@@ -79,6 +84,32 @@ impl Remote {
             .map_err(|why| Failure::BadAnswer(format!("{url} did not answer as Bookguard does ({why}). Check the address, and that the server runs this version.")))
     }
 
+    /// Calls an operation whose answer is a file.
+    pub async fn file<O: Operation>(&self, request: Request) -> Result<Vec<u8>, Failure> {
+        Ok(self.ask(&O::ROUTE, request).await?.1)
+    }
+
+    /// Writes the archive of a booking's evidence.
+    pub async fn archive(&self, request: Request, to: &mut impl Write) -> Result<(), Failure> {
+        if self.key.is_none() {
+            return Err(Failure::NoKey);
+        }
+        let url = self.address(GetEvidence::ROUTE.path, &request.path, &[]);
+        let builder = self.client.get(url.ok_or_else(unknown)?);
+        let mut response = self
+            .dispatch(builder.header(ACCEPT, "application/zip"))
+            .await?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        if !status.is_success() {
+            let body = self.body(response).await?;
+            return Err(refusal(&self.base, status, &headers, &body));
+        }
+        while let Some(chunk) = response.chunk().await.map_err(|e| self.broken_off(&e))? {
+            to.write_all(&chunk)?;
+        }
+        Ok(to.flush()?)
+    }
+
     /// The body of an operation's answer, and the address it came from.
     async fn ask(&self, route: &Route, request: Request) -> Result<(Url, Vec<u8>), Failure> {
         if self.key.is_none() && route.access != Access::Open {
@@ -98,6 +129,11 @@ impl Remote {
             builder = builder
                 .header(CONTENT_TYPE, "application/json")
                 .body(request.body);
+        }
+        if let Body::File = route.body {
+            builder = builder
+                .header(CONTENT_TYPE, "application/octet-stream")
+                .body(Arc::unwrap_or_clone(request.file));
         }
         if let Some(key) = &request.idempotency_key {
             let value = HeaderValue::from_str(key).map_err(|_| {

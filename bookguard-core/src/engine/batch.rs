@@ -10,12 +10,13 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::engine::change::{Content, DeliveryState, EventRow, Sweep};
-use crate::evidence::{BookingState, FrozenTerms};
+use crate::evidence::{BookingState, FrozenTerms, StoredShare};
 use crate::ledger::Hash;
 use crate::ledger::rollback::Rollback;
 use crate::model::{
-    ApiKey, ApiKeyId, BookingId, Endpoint, EndpointHealth, EndpointId, EventId, EventType, Partner,
-    PartnerId, PartnerStatus, Quota, QuotaReport, Recovery, RecoveryId, Timestamp, Usage,
+    ApiKey, ApiKeyId, BookingId, Endpoint, EndpointHealth, EndpointId, EventId, EventType, FileId,
+    FileState, Partner, PartnerId, PartnerStatus, Quota, QuotaReport, Recovery, RecoveryId,
+    ShareId, Timestamp, Usage,
 };
 use crate::policy::{PolicySetVersion, Terms};
 use crate::webhook::SecretTerm;
@@ -33,6 +34,10 @@ pub struct BatchState {
     pub chains: HashMap<BookingId, ChainState>,
     /// The keys that commands name, and all live keys of partners whose commands add or revoke one.
     pub keys: HashMap<ApiKeyId, KeyState>,
+    /// The files that commands name, and those never completed, if requested.
+    pub files: HashMap<FileId, FileState>,
+    /// The shares that commands name, and all shares of bookings for which a command makes one.
+    pub shares: HashMap<ShareId, StoredShare>,
     /// The events that commands name.
     pub events: HashMap<EventId, EventState>,
     /// The deliveries that commands name, and those that are due.

@@ -1,15 +1,18 @@
 //! Every effect that a command can have. The store writes changes; [`crate::engine::batch::BatchState`] makes them
 //! visible to the next command of the same batch.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::engine::batch::LoadedBooking;
 use crate::engine::command::{KeptPolicy, NewBooking, NewKey};
+use crate::evidence::StoredShare;
 use crate::evidence::facts::{LeafPlace, SealedFact};
 use crate::ledger::Hash;
+use crate::limits::FILE_PART_BYTES;
 use crate::model::{
-    ApiKeyId, BookingId, Endpoint, EndpointHealth, EndpointId, EventId, EventType, Partner,
-    PartnerId, PartnerSettings, PartnerStatus, Quota, Recovery, Timestamp,
+    ApiKeyId, BookingId, Endpoint, EndpointHealth, EndpointId, EventId, EventType, FileId,
+    FileState, Partner, PartnerId, PartnerSettings, PartnerStatus, Quota, Recovery, Timestamp,
 };
 use crate::webhook::{Attempt, SecretTerm};
 
@@ -136,6 +139,15 @@ pub enum Change {
     },
     /// The search for old events came this far.
     Swept(Sweep),
+    /// A part of a file was stored.
+    FilePartAdded {
+        /// The file with this part.
+        file: FileState,
+        /// The part.
+        part: FilePart,
+    },
+    /// A file that was never completed was deleted.
+    FileForgotten(FileId),
     /// An endpoint was added.
     EndpointAdded {
         /// Its owner.
@@ -194,6 +206,15 @@ pub enum Change {
         /// The recovery as it is now.
         recovery: Box<Recovery>,
     },
+    /// A share of a booking's evidence was added.
+    ShareAdded(Box<StoredShare>),
+    /// A share was revoked, or somebody looked.
+    ShareChanged(Box<StoredShare>),
+    /// Shares that expired before an instant were deleted, a few hundred at a time.
+    SharesForgotten {
+        /// The instant.
+        before: Timestamp,
+    },
     /// A remembered answer was replaced.
     AnswerReplaced {
         /// The answer's key.
@@ -237,6 +258,34 @@ impl Entry {
             hash: self.hash,
             at: self.at,
         }
+    }
+}
+
+/// One part of a file, of which a command holds all bytes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct FilePart {
+    /// Its number, from 0.
+    pub number: u32,
+    /// The bytes of the whole file.
+    pub file: Arc<Vec<u8>>,
+}
+
+impl FilePart {
+    /// The bytes of the part.
+    pub fn bytes(&self) -> &[u8] {
+        let begin = (self.number as usize).saturating_mul(FILE_PART_BYTES);
+        let rest = self.file.get(begin..).unwrap_or_default();
+        &rest[..rest.len().min(FILE_PART_BYTES)]
+    }
+}
+
+/// Omits the bytes.
+impl fmt::Debug for FilePart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FilePart")
+            .field("number", &self.number)
+            .field("bytes", &self.bytes().len())
+            .finish_non_exhaustive()
     }
 }
 

@@ -3,7 +3,9 @@
 //! A command that needs another row says so here; the store knows no commands.
 
 use crate::engine::command::Reclaim;
-use crate::model::{ApiKeyId, BookingId, EndpointId, EventId, PartnerId, RecoveryId, Timestamp};
+use crate::model::{
+    ApiKeyId, BookingId, EndpointId, EventId, FileId, PartnerId, RecoveryId, ShareId, Timestamp,
+};
 
 /// The rows to load for a batch. A row that is named twice is loaded once.
 #[derive(Debug, Default)]
@@ -24,8 +26,18 @@ pub struct Needs {
     pub bookings: Vec<BookingId>,
     /// Those of the bookings whose acceptances are needed.
     pub acceptances: Vec<BookingId>,
+    /// Those of the bookings whose evidence items are needed.
+    pub items: Vec<BookingId>,
+    /// Files, whole or not.
+    pub files: Vec<FileId>,
+    /// Whether to load files that were not completed, and to which nothing was added since this instant.
+    pub unfinished_files: Option<Timestamp>,
     /// Bookings of which only the end of the chain is needed.
     pub chains: Vec<BookingId>,
+    /// Shares.
+    pub shares: Vec<ShareId>,
+    /// Bookings of which every share is needed.
+    pub shared: Vec<BookingId>,
     /// Events.
     pub events: Vec<EventId>,
     /// Events whose deliveries are needed.
@@ -66,10 +78,14 @@ impl Needs {
         distinct(&mut self.keys);
         distinct(&mut self.bookings);
         distinct(&mut self.acceptances);
+        distinct(&mut self.items);
+        distinct(&mut self.files);
         // The end of a booking's chain is loaded with the booking.
         let loaded = &self.bookings;
         self.chains.retain(|id| loaded.binary_search(id).is_err());
         distinct(&mut self.chains);
+        distinct(&mut self.shares);
+        distinct(&mut self.shared);
         distinct(&mut self.events);
         distinct(&mut self.deliveries);
         distinct(&mut self.health);

@@ -268,6 +268,7 @@ impl QuotaChanges {
             bytes: part("bytes", limits::QUOTA_MAX),
             events_per_day: part("eventsPerDay", limits::QUOTA_MAX),
             endpoints: part("endpoints", limits::ENDPOINTS_PER_PARTNER as u64),
+            file_bytes: part("fileBytes", limits::QUOTA_MAX),
         })
     }
 }

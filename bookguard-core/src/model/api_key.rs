@@ -29,6 +29,8 @@ pub enum Scope {
     PoliciesWrite,
     /// Read evidence packets.
     EvidenceRead,
+    /// Make links that show a booking's evidence to anybody, and revoke them.
+    EvidenceShare,
     /// List keys.
     ApiKeysRead,
     /// Create and revoke keys.
@@ -37,7 +39,7 @@ pub enum Scope {
 
 impl Scope {
     /// All scopes with their names.
-    pub const ALL: [(Self, &'static str); 9] = [
+    pub const ALL: [(Self, &'static str); 10] = [
         (Self::BookingsRead, "bookings:read"),
         (Self::BookingsWrite, "bookings:write"),
         (Self::WebhooksRead, "webhooks:read"),
@@ -45,6 +47,7 @@ impl Scope {
         (Self::PoliciesRead, "policies:read"),
         (Self::PoliciesWrite, "policies:write"),
         (Self::EvidenceRead, "evidence:read"),
+        (Self::EvidenceShare, "evidence:share"),
         (Self::ApiKeysRead, "api-keys:read"),
         (Self::ApiKeysWrite, "api-keys:write"),
     ];

@@ -189,6 +189,14 @@ pub mod noun {
         const NAME: &'static str = "recovery";
     }
 
+    /// A share of a booking's evidence.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub struct Share;
+    impl Noun for Share {
+        const PREFIX: &'static str = "shr";
+        const NAME: &'static str = "share";
+    }
+
     /// A request.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub struct Request;
@@ -214,6 +222,8 @@ pub type ResolutionId = Id<noun::Resolution>;
 pub type ItemId = Id<noun::EvidenceItem>;
 /// `rec_…`
 pub type RecoveryId = Id<noun::Recovery>;
+/// `shr_…`
+pub type ShareId = Id<noun::Share>;
 /// `req_…`
 pub type RequestId = Id<noun::Request>;
 

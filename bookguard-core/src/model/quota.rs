@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Partner, Timestamp};
 use crate::limits::{
     DAY_MS, ENDPOINTS_PER_PARTNER, QUOTA_BOOKINGS, QUOTA_BYTES, QUOTA_EVENTS_PER_DAY,
+    QUOTA_FILE_BYTES,
 };
 
 /// A partner's quota as an operator sets it: 0 means no limit, and an absent member is left to another quota.
@@ -26,6 +27,9 @@ pub struct Quota {
     /// Webhook endpoints, up to [`ENDPOINTS_PER_PARTNER`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoints: Option<u64>,
+    /// Bytes of stored files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_bytes: Option<u64>,
 }
 
 impl Quota {
@@ -35,6 +39,7 @@ impl Quota {
         bytes: Some(QUOTA_BYTES),
         events_per_day: Some(QUOTA_EVENTS_PER_DAY),
         endpoints: Some(ENDPOINTS_PER_PARTNER as u64),
+        file_bytes: Some(QUOTA_FILE_BYTES),
     };
 
     /// This quota, with its absent members taken from `other`.
@@ -45,6 +50,7 @@ impl Quota {
             bytes: self.bytes.or(other.bytes),
             events_per_day: self.events_per_day.or(other.events_per_day),
             endpoints: self.endpoints.or(other.endpoints),
+            file_bytes: self.file_bytes.or(other.file_bytes),
         }
     }
 }
@@ -60,6 +66,8 @@ pub struct QuotaChanges {
     pub events_per_day: Option<Option<u64>>,
     /// Webhook endpoints.
     pub endpoints: Option<Option<u64>>,
+    /// Bytes of stored files.
+    pub file_bytes: Option<Option<u64>>,
 }
 
 impl QuotaChanges {
@@ -71,6 +79,7 @@ impl QuotaChanges {
             bytes: self.bytes.unwrap_or(quota.bytes),
             events_per_day: self.events_per_day.unwrap_or(quota.events_per_day),
             endpoints: self.endpoints.unwrap_or(quota.endpoints),
+            file_bytes: self.file_bytes.unwrap_or(quota.file_bytes),
         }
     }
 }
@@ -87,6 +96,8 @@ pub struct Usage {
     pub day: u64,
     /// Events on that day.
     pub day_events: u64,
+    /// Bytes of its stored files.
+    pub file_bytes: u64,
 }
 
 impl Usage {
@@ -153,6 +164,8 @@ pub struct QuotaReport {
     pub events_per_day: QuotaUse,
     /// Webhook endpoints.
     pub endpoints: QuotaUse,
+    /// Bytes of stored files.
+    pub file_bytes: QuotaUse,
 }
 
 /// One part of a quota.
@@ -192,6 +205,7 @@ impl QuotaReport {
             bytes: part(usage.bytes, quota.bytes),
             events_per_day: part(usage.events_on_day(at).0, quota.events_per_day),
             endpoints: part(endpoints, said.or(Some(most))),
+            file_bytes: part(usage.file_bytes, quota.file_bytes),
         }
     }
 }

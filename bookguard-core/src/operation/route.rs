@@ -32,7 +32,7 @@ impl Method {
     }
 }
 
-/// Whether a route takes a JSON body.
+/// Whether a route takes a body, and which.
 #[derive(Debug, Clone, Copy)]
 pub enum Body {
     /// No body. One that is sent is refused unless it is empty or an empty object.
@@ -41,13 +41,15 @@ pub enum Body {
     Optional(&'static Declaration),
     /// The body is required.
     Required(&'static Declaration),
+    /// The body is a file's bytes, which are required. They are in [`super::Request::file`].
+    File,
 }
 
 impl Body {
     /// The declaration of the body, if the route takes one.
     pub fn declaration(self) -> Option<&'static Declaration> {
         match self {
-            Self::None => None,
+            Self::None | Self::File => None,
             Self::Optional(body) | Self::Required(body) => Some(body),
         }
     }

@@ -379,7 +379,8 @@ fn time_of_day(value: &mut Value<'_, '_>) -> Option<TimeOfDay> {
     }
 }
 
-fn duration(value: &mut Value<'_, '_>) -> Option<Duration> {
+/// Reads a duration.
+pub(crate) fn duration(value: &mut Value<'_, '_>) -> Option<Duration> {
     let text = value.string()?;
     match Duration::parse(&text) {
         Some(duration) => Some(duration),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::conn::{Arg, Conn, Statement, StoreError, insert, select_in, update};
 use super::terms::hash_bytes;
-use super::{endpoints, keys, policies, projection, recoveries, retention};
+use super::{endpoints, files, keys, policies, projection, recoveries, retention, shares};
 use crate::engine::batch::PartnerState;
 use crate::engine::change::{Change, DeliveryState, Entry, EventRow, Pruned};
 use crate::engine::command::{Head, KeptPolicy, NewBooking, NewKey};
@@ -64,7 +64,7 @@ pub(crate) struct Writes<'a> {
     /// Resolutions made by this batch.
     resolutions: Vec<&'a Logged<Resolution>>,
     events: Vec<&'a EventRow>,
-    /// The new counters of each partner with an event in this batch.
+    /// The new counters of each partner with an event or a whole file in this batch.
     counts: Vec<(PartnerId, u64, Usage)>,
     deliveries: Vec<(EventId, EndpointId, DeliveryState)>,
     /// The new states of existing deliveries, each delivery once.
@@ -121,10 +121,16 @@ impl<'a> Writes<'a> {
             (writes.resolutions).extend(resolutions.filter(|r| r.place.index >= begun));
         }
         let mut told: Vec<PartnerId> = writes.events.iter().map(|e| e.partner_id).collect();
+        told.extend(changes.iter().filter_map(|change| match change {
+            Change::FilePartAdded { file, .. } if file.is_whole() => {
+                Some(file.file_id.partner_id())
+            }
+            _ => None,
+        }));
         keep_last(&mut told, |partner_id| *partner_id);
         for partner_id in told {
             let state = partners.get(&partner_id).ok_or_else(|| {
-                StoreError::Failed("an event was decided without its partner".to_owned())
+                StoreError::Failed("an event or a file was decided without its partner".to_owned())
             })?;
             writes.counts.push((partner_id, state.events, state.usage));
         }
@@ -185,6 +191,8 @@ impl<'a> Writes<'a> {
                 self.unattempted.push(*event_id);
             }
             Change::Swept(sweep) => self.single.push(retention::swept(sweep)),
+            Change::FilePartAdded { file, part } => self.single.extend(files::part_added(file, part)),
+            Change::FileForgotten(file_id) => self.single.extend(files::forgotten(file_id)),
             Change::EndpointAdded { partner_id, endpoint } => self.single.push(endpoints::added(partner_id, endpoint)),
             Change::EndpointChanged { endpoint, since } => self.single.push(endpoints::changed(endpoint, *since)),
             Change::EndpointHealthChanged { endpoint_id, health } => self.health.push((*endpoint_id, *health)),
@@ -197,6 +205,9 @@ impl<'a> Writes<'a> {
             }
             Change::RecoveryAdded { partner_id, recovery } => self.single.push(recoveries::added(partner_id, recovery)),
             Change::RecoveryUpdated { recovery, .. } => self.single.push(recoveries::updated(recovery)),
+            Change::ShareAdded(share) => self.single.push(shares::added(seal, share)),
+            Change::ShareChanged(share) => self.single.push(shares::changed(seal, share)),
+            Change::SharesForgotten { before } => self.single.push(shares::forgotten(*before)),
             Change::AnswerReplaced { key, answer } => self.single.push(Statement::new(
                 "UPDATE answer SET body = $1 WHERE key = $2",
                 vec![answer.into(), key.into()],
@@ -289,8 +300,8 @@ fn rows<'a>(writes: &'a Writes<'a>) -> Vec<Statement<'a>> {
     let mut statements = Vec::with_capacity(16 + writes.single.len());
     for (partner, secret) in &writes.partners {
         statements.push(Statement::new(
-            "INSERT INTO partner (id, status, events, policies, put_ms, bookings, bytes, day, day_events, quota, settings, body) \
-             VALUES ($1, $2, 0, 0, 0, 0, 0, 0, 0, $3, $4, $5)",
+            "INSERT INTO partner (id, status, events, policies, put_ms, bookings, bytes, day, day_events, file_bytes, quota, settings, body) \
+             VALUES ($1, $2, 0, 0, 0, 0, 0, 0, 0, 0, $3, $4, $5)",
             vec![
                 (&partner.partner_id).into(),
                 (partner.status as i64).into(),
@@ -440,7 +451,14 @@ fn push_events<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) 
     update(
         statements,
         "UPDATE partner SET {} WHERE id IN ({})",
-        &["events", "bookings", "bytes", "day", "day_events"],
+        &[
+            "events",
+            "bookings",
+            "bytes",
+            "day",
+            "day_events",
+            "file_bytes",
+        ],
         &writes.counts,
         |(partner_id, events, usage), args| {
             args.extend([
@@ -450,6 +468,7 @@ fn push_events<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) 
                 int(usage.bytes),
                 int(usage.day),
                 int(usage.day_events),
+                int(usage.file_bytes),
             ]);
         },
     );

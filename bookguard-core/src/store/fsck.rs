@@ -12,12 +12,14 @@ mod delivery;
 mod endpoint;
 mod entry;
 mod event;
+mod file;
 mod log;
 mod others;
 mod page;
 mod policy_set;
 mod recovery;
 mod settled;
+mod share;
 
 #[cfg(test)]
 pub(super) mod tests;
@@ -194,6 +196,8 @@ pub(crate) fn verify(
         gone: HashMap::new(),
         forgotten: HashSet::new(),
         brought: HashMap::new(),
+        file_bytes: HashMap::new(),
+        file_parts: 0,
         absent: HashMap::new(),
     };
     check.run(store)?;
@@ -231,6 +235,10 @@ struct Check<'a> {
     forgotten: HashSet<EndpointId>,
     /// The usage by each partner's bookings.
     brought: HashMap<PartnerId, PartnerTotals>,
+    /// The bytes of each partner's whole files.
+    file_bytes: HashMap<PartnerId, u64>,
+    /// The parts of files met so far.
+    file_parts: u64,
     /// As [`Findings::absent`], over all pages.
     absent: HashMap<EndpointId, EventId>,
 }

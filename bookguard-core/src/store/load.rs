@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
+
 use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, select_in};
 use super::keys::{self, keys_where};
 use super::{
-    StoredHead, endpoints, head_statement, policies, read_head, recoveries, retention, terms, tree,
+    StoredHead, endpoints, files, head_statement, policies, read_head, recoveries, retention,
+    shares, terms, tree,
 };
 use crate::engine::batch::{
     BatchState, ChainState, EventState, KeyState, LoadedBooking, PartnerState, RememberedAnswer,
@@ -19,7 +22,9 @@ use crate::evidence::facts::{LeafPlace, Logged, ResolutionFact};
 use crate::evidence::{BookingState, RescheduleFact};
 use crate::ledger::{Hash, Leaf, leaf_hash};
 use crate::limits::{IDEMPOTENCY_TTL_MS, LEASE_MS, LEASE_SKEW_MS, RECLAIMED, RECOVERIES_MS};
-use crate::model::{EndpointId, EventId, EventType, Partner, PartnerStatus, Timestamp, Usage};
+use crate::model::{
+    EndpointId, EventId, EventType, FileId, Partner, PartnerStatus, Timestamp, Usage,
+};
 use crate::seal::Seal;
 
 /// Takes the write turn, and loads the head and everything the batch needs in one flight. If `growing` is set, also
@@ -70,7 +75,7 @@ pub(crate) fn begin(
 fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, Reader)) {
     ask(
         keys_in(
-            "SELECT id, status, events, policies, put_ms, settings, body, bookings, bytes, day, day_events, quota FROM partner WHERE id IN ({})",
+            "SELECT id, status, events, policies, put_ms, settings, body, bookings, bytes, day, day_events, file_bytes, quota FROM partner WHERE id IN ({})",
             &needs.partners,
         ),
         read_partner,
@@ -95,6 +100,11 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
         policies::read_latest,
     );
     ask(keys_in(keys_where!("id IN ({})"), &needs.keys), read_key);
+    ask(keys_in(shares::SOME, &needs.shares), shares::read_share);
+    ask(
+        keys_in(shares::OF_BOOKINGS, &needs.shared),
+        shares::read_share,
+    );
     ask(keys_in(BOOKINGS, &needs.bookings), read_booking);
     ask(
         keys_in(
@@ -110,6 +120,16 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
         ),
         read_acceptance,
     );
+    ask(
+        keys_in(
+            "SELECT booking_id, idx, leaf, facts FROM entry WHERE booking_id IN ({}) AND kind = 'evidence.added'",
+            &needs.items,
+        ),
+        read_item,
+    );
+    ask(keys_in(files::SOME, &needs.files), files::read_file);
+    let unfinished = needs.unfinished_files.map(files::unfinished);
+    ask(unfinished, files::read_file);
     ask(
         keys_in(
             "SELECT id, partner_id, type, retries, body, pruned_ms, digest, seq, booking_id FROM event WHERE id IN ({})",
@@ -208,6 +228,12 @@ pub(super) struct Loading<'a> {
     now: i64,
 }
 
+impl Loading<'_> {
+    pub(super) fn seal(&self) -> &Seal {
+        self.seal
+    }
+}
+
 pub(super) type Reader = fn(&mut BatchState, &Loading<'_>, &Row) -> Result<(), StoreError>;
 
 /// A booking, its policy and its resolution. Readers use it too.
@@ -270,6 +296,12 @@ impl<N: crate::model::id::Noun> AsKey for crate::model::Id<N> {
     }
 }
 
+impl AsKey for FileId {
+    fn key(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
 impl<const N: usize> AsKey for [u8; N] {
     fn key(&self) -> &[u8] {
         self
@@ -299,13 +331,14 @@ pub(crate) fn partner(
     Ok(partner)
 }
 
-/// A partner's usage, from the columns bookings, bytes, day and day_events, which begin at `from`.
+/// A partner's usage, from the columns bookings, bytes, day, day_events and file_bytes, which begin at `from`.
 pub(crate) fn usage(row: &Row, from: usize) -> Result<Usage, StoreError> {
     Ok(Usage {
         bookings: row.size(from)?,
         bytes: row.size(from + 1)?,
         day: row.size(from + 2)?,
         day_events: row.size(from + 3)?,
+        file_bytes: row.size(from + 4)?,
     })
 }
 
@@ -314,7 +347,7 @@ fn read_partner(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(),
         partner: partner(row, 1, 5, 6)?,
         events: row.size(2)?,
         usage: usage(row, 7)?,
-        quota: row.json(11)?,
+        quota: row.json(12)?,
         live_keys: 0,
         endpoints: Vec::new(),
         policy_set_version: policies::policy_set_version(row, 3, 4)?,
@@ -405,13 +438,29 @@ fn read_chain(work: &mut BatchState, row: &Row, from: usize) -> Result<(), Store
 
 /// Reads an acceptance of a booking that was read before.
 fn read_acceptance(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
-    if let Some(booking) = work.bookings.get_mut(&row.id(0)?) {
-        let known = &mut booking.state.acceptances;
-        let place = place(row, 1, 2)?;
-        let after = known.partition_point(|known| known.place.index < place.index);
-        let fact = row.json(3)?;
-        known.insert(after, Logged { place, fact });
+    match work.bookings.get_mut(&row.id(0)?) {
+        Some(booking) => add_logged(&mut booking.state.acceptances, row),
+        None => Ok(()),
     }
+}
+
+/// Reads an evidence item of a booking that was read before.
+fn read_item(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
+    match work.bookings.get_mut(&row.id(0)?) {
+        Some(booking) => add_logged(&mut booking.state.items, row),
+        None => Ok(()),
+    }
+}
+
+/// Adds the fact of an entry, in the order of the ledger.
+fn add_logged<T: DeserializeOwned>(
+    known: &mut Vec<Logged<T>>,
+    row: &Row,
+) -> Result<(), StoreError> {
+    let place = place(row, 1, 2)?;
+    let after = known.partition_point(|known| known.place.index < place.index);
+    let fact = row.json(3)?;
+    known.insert(after, Logged { place, fact });
     Ok(())
 }
 

@@ -165,15 +165,15 @@ impl<'a> Reader<'a> {
         at: Timestamp,
     ) -> Read<Option<PartnerAccount>> {
         let row = self.first(
-            "SELECT status, settings, body, bookings, bytes, day, day_events, quota, \
+            "SELECT status, settings, body, bookings, bytes, day, day_events, file_bytes, quota, \
              (SELECT COUNT(*) FROM endpoint WHERE partner_id = $1 AND deleted_ms IS NULL) FROM partner WHERE id = $1",
             vec![partner_id.into()],
         )?;
         row.map(|row| {
-            let quota = row.json::<Quota>(7)?.or(given);
+            let quota = row.json::<Quota>(8)?.or(given);
             Ok(PartnerAccount {
                 partner: load::partner(&row, 0, 1, 2)?,
-                quota: QuotaReport::of(quota, &load::usage(&row, 3)?, row.size(8)?, at),
+                quota: QuotaReport::of(quota, &load::usage(&row, 3)?, row.size(9)?, at),
             })
         })
         .transpose()
@@ -554,6 +554,8 @@ mod tests {
             .chain(select_texts(include_str!("retention.rs")))
             .chain(select_texts(include_str!("endpoints.rs")))
             .chain(select_texts(include_str!("recoveries.rs")))
+            .chain(select_texts(include_str!("files.rs")))
+            .chain(select_texts(include_str!("shares.rs")))
             .chain(select_texts(include_str!("tree.rs")));
         for sql in texts {
             let sql = sql.replace("{}", "$1,$2");
@@ -612,6 +614,8 @@ mod tests {
             .chain(select_texts(include_str!("retention.rs")))
             .chain(select_texts(include_str!("endpoints.rs")))
             .chain(select_texts(include_str!("recoveries.rs")))
+            .chain(select_texts(include_str!("files.rs")))
+            .chain(select_texts(include_str!("shares.rs")))
             .chain(select_texts(include_str!("tree.rs")));
         for (n, sql) in texts.enumerate() {
             let sql = sql.replace("{}", "$1,$2");

@@ -78,8 +78,8 @@ impl Caller<'_> {
 
     /// Performs the request. From memory, it stays on this task until the writer is needed.
     async fn attempt<O: Operation>(&self, input: Arc<Request>) -> Result<Finished, Error> {
-        // A request larger than an ordinary body is long work, parsing included.
-        let class = match input.body.len() {
+        // A request larger than an ordinary body is long work, parsing and hashing included.
+        let class = match input.body.len() + input.file.len() {
             0..=limits::BODY_BYTES => ReadClass::Short,
             _ => ReadClass::Long,
         };
@@ -128,7 +128,14 @@ impl Caller<'_> {
         session: &Session,
         writing: Writing<O::Output>,
     ) -> Result<Finished, Error> {
-        let Writing { command, awaits } = writing;
+        let Writing {
+            before,
+            command,
+            awaits,
+        } = writing;
+        for command in before {
+            Service::outcome(session.service.submit(command)?).await?;
+        }
         let remembered = command
             .remember
             .as_ref()

@@ -106,6 +106,10 @@ fn operation(entry: &OperationEntry) -> Json {
         let body = [("required", required.into()), ("content", content)];
         operation.set("requestBody", Json::object(body));
     }
+    if let Body::File = route.body {
+        let body = [("required", true.into()), ("content", answers::bytes())];
+        operation.set("requestBody", Json::object(body));
+    }
     operation.set("responses", answers::of(entry));
     operation
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use bookguard_core::error::Error;
 use bookguard_core::limits;
-use bookguard_core::operation::{self, Finished, Route};
+use bookguard_core::model::BookingId;
+use bookguard_core::operation::{self, Body, Finished, Route};
 use bookguard_core::session::Session;
 use poem::http::StatusCode;
 use poem::http::header::{
@@ -17,12 +18,14 @@ use poem::{Endpoint, Request, Response};
 use sha2::{Digest as _, Sha256};
 
 use super::call::{CallFn, Caller};
-use super::forms::{AnswerForm, chosen};
+use super::download::Download;
+use super::forms::{AnswerForm, Make, chosen};
 use crate::app::{Admitted, App, NotAdmitted, RequestCost};
 use crate::incoming;
 use crate::payer::Payer;
 use crate::readers::ReadClass;
 use crate::refusal::Refusal;
+use crate::uploads::Upload;
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
@@ -34,6 +37,8 @@ pub(crate) struct OperationEndpoint {
     pub(super) tagged: bool,
     /// The forms of its answer besides JSON.
     pub(super) forms: &'static [AnswerForm],
+    /// Whether its answer is a file instead of JSON.
+    pub(super) sends_file: bool,
     /// Whether to try the operation without the store first.
     pub(super) from_memory: bool,
     pub(super) call: CallFn,
@@ -43,8 +48,28 @@ impl OperationEndpoint {
     async fn answer(&self, session: Session, request: &mut Request) -> Result<Response, Refusal> {
         let cost = self.app.cost(Payer::of(&session.authority));
         let mut query = incoming::query(request.uri().query())?;
-        let form = chosen(self.forms, request.headers(), &mut query)?;
-        let input = self.input(request, query, form).await?;
+        let form = match self.sends_file {
+            true => None,
+            false => chosen(self.forms, request.headers(), &mut query)?,
+        };
+        let mut upload = None;
+        if let Body::File = self.route.body {
+            let begun = self.app.uploads.begin(Payer::of(&session.authority));
+            upload = match begun {
+                Ok(upload) => Some(upload),
+                Err(refused) => {
+                    let body = request.take_body();
+                    incoming::discard(request.headers(), body).await;
+                    return Err(refused.into());
+                }
+            };
+        }
+        let input = self.input(request, query, form, upload.as_mut()).await?;
+        let download = Download {
+            app: Arc::clone(&self.app),
+            session: session.clone(),
+            cost: Arc::clone(&cost),
+        };
         let headers = request.headers();
         let caller = Caller {
             app: &self.app,
@@ -56,13 +81,19 @@ impl OperationEndpoint {
         if let (Some(form), Some(tag)) = (form, &mut finished.tag) {
             tag.push_str(form.mark);
         }
-        let tagged = self.tagged.then_some(headers);
+        let is_archive = form.is_some_and(|form| matches!(form.make, Make::Archive));
+        let tagged = (self.tagged && !is_archive).then_some(headers);
+        let file = finished.file.take();
         let mut response = respond(self.route.status, finished, tagged);
-        if let Some(form) = form {
+        if let Some(file) = file {
+            download.file(file, &mut response);
+        } else if let Some(form) = form {
             let booking_id = incoming::parameters(&self.route, request);
             let booking_id = booking_id.first().map_or("", String::as_str);
             response.headers_mut().extend((form.headers)(booking_id));
-            response = self.render(form, &cost, response).await?;
+            response = self
+                .render(form, &cost, download, booking_id, response)
+                .await?;
         }
         if !self.forms.is_empty() {
             let vary = HeaderValue::from(ACCEPT);
@@ -76,6 +107,8 @@ impl OperationEndpoint {
         &self,
         form: &'static AnswerForm,
         cost: &Arc<RequestCost>,
+        download: Download,
+        booking_id: &str,
         mut response: Response,
     ) -> Result<Response, Refusal> {
         if response.status() == StatusCode::NOT_MODIFIED {
@@ -83,7 +116,16 @@ impl OperationEndpoint {
         }
         let json = response.take_body().into_vec().await;
         let json = json.map_err(|e| Error::internal(format!("an answer cannot be read: {e}")))?;
-        let make = move || (form.make)(&json);
+        let make = match form.make {
+            Make::Json(make) => make,
+            Make::Archive => {
+                let booking_id = BookingId::parse(booking_id);
+                let booking_id = booking_id.ok_or_else(|| Error::not_found("booking"))?;
+                download.archive(booking_id, json, &mut response).await?;
+                return Ok(response);
+            }
+        };
+        let make = move || make(&json);
         let made = self.app.read(cost, ReadClass::Long, make).await?;
         let media_type = HeaderValue::from_static(form.media_type);
         response.headers_mut().insert(CONTENT_TYPE, media_type);
@@ -96,14 +138,26 @@ impl OperationEndpoint {
         request: &mut Request,
         query: Vec<(String, String)>,
         form: Option<&AnswerForm>,
+        upload: Option<&mut Upload>,
     ) -> Result<operation::Request, Refusal> {
-        let body = incoming::body(request, limits::BODY_BYTES).await?;
+        let is_archive = form.is_some_and(|form| matches!(form.make, Make::Archive));
+        let (body, file) = match upload {
+            Some(upload) => {
+                let file = incoming::file(request, limits::FILE_BYTES, upload).await?;
+                (Vec::new(), file)
+            }
+            None => {
+                let body = incoming::body(request, limits::BODY_BYTES).await?;
+                (body, Vec::new())
+            }
+        };
         Ok(operation::Request {
             path: incoming::parameters(&self.route, request),
             query,
             body,
+            file: Arc::new(file),
             idempotency_key: incoming::idempotency_key(request.headers()),
-            known_tags: match self.tagged {
+            known_tags: match self.tagged && !is_archive {
                 true => tags_of(form, known_tags(request.headers())),
                 false => Vec::new(),
             },
@@ -236,6 +290,7 @@ mod tests {
             location: Some("/v1/x".to_owned()),
             tag: None,
             replayed: false,
+            file: None,
         }
     }
 

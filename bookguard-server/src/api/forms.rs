@@ -1,10 +1,12 @@
-//! The forms of an answer besides JSON, made of its JSON: of a packet, the page and the two PDFs that people read.
+//! The forms of an answer besides JSON, made of its JSON: of a packet, the page and the two PDFs that people read, and the
+//! archive of everything that belongs to it.
 //!
 //! A form is chosen by the `Accept` header, and one of two PDFs by the query's `form`. Invariant: JSON is what a client gets that does not prefer another form.
 
 use bookguard_core::error::Error;
 use bookguard_core::evidence::Packet;
-use bookguard_render::{Fonts, PdfForm, page};
+use bookguard_core::model::{FileState, ItemId};
+use bookguard_render::{Fonts, PdfForm, Segment, page};
 use poem::http::header::{
     CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HeaderMap, HeaderName, HeaderValue,
     REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
@@ -15,6 +17,7 @@ use crate::refusal::Refusal;
 
 const JSON: &str = "application/json";
 const PDF: &str = "application/pdf";
+pub(super) const ZIP: &str = "application/zip";
 
 /// The query's parameter that chooses one of several forms of a media type, and its words. The first is the default.
 pub(crate) const PARAMETER: &str = "form";
@@ -25,37 +28,53 @@ pub(crate) struct AnswerForm {
     /// Its media type.
     pub(crate) media_type: &'static str,
     /// The word that chooses it, if there are several of its media type.
-    word: Option<&'static str>,
+    pub(crate) word: Option<&'static str>,
     /// What an entity tag ends with, so that no two forms have the same one.
     pub(super) mark: &'static str,
-    /// Makes it of the answer's JSON.
-    pub(super) make: fn(&[u8]) -> Result<Vec<u8>, Error>,
+    /// How it is made.
+    pub(crate) make: Make,
     /// The headers that it needs, given the booking's id.
-    pub(super) headers: fn(&str) -> Vec<(HeaderName, HeaderValue)>,
+    pub(crate) headers: fn(&str) -> Vec<(HeaderName, HeaderValue)>,
+}
+
+/// How a form is made.
+#[derive(Clone, Copy)]
+pub(crate) enum Make {
+    /// Of the answer's JSON alone.
+    Json(fn(&[u8]) -> Result<Vec<u8>, Error>),
+    /// Of a packet and the stored files of its booking. No two are the same once another file is stored, so it has no ETag.
+    Archive,
 }
 
 /// The forms of a packet.
-pub(super) static PACKET_FORMS: [AnswerForm; 3] = [
+pub(crate) static PACKET_FORMS: [AnswerForm; 4] = [
     AnswerForm {
         media_type: "text/html",
         word: None,
         mark: "-html",
-        make: make_page,
+        make: Make::Json(make_page),
         headers: page_headers,
     },
     AnswerForm {
         media_type: PDF,
         word: Some(WORDS[0]),
         mark: "-bank",
-        make: |packet| make_pdf(packet, PdfForm::Bank),
+        make: Make::Json(|packet| make_pdf(packet, PdfForm::Bank)),
         headers: pdf_headers,
     },
     AnswerForm {
         media_type: PDF,
         word: Some(WORDS[1]),
         mark: "-archive",
-        make: |packet| make_pdf(packet, PdfForm::Archive),
+        make: Make::Json(|packet| make_pdf(packet, PdfForm::Archive)),
         headers: pdf_headers,
+    },
+    AnswerForm {
+        media_type: ZIP,
+        word: None,
+        mark: "-zip",
+        make: Make::Archive,
+        headers: |_| Vec::new(),
     },
 ];
 
@@ -98,6 +117,17 @@ fn packet(json: &[u8]) -> Result<(&str, String), Error> {
 
 fn fault(why: &dyn std::fmt::Display) -> Error {
     Error::internal(format!("a document cannot be made of a packet: {why}"))
+}
+
+/// An archive of a packet and the files of its booking, as the pieces of a body, and its length.
+pub(super) fn make_archive(
+    json: &[u8],
+    files: &[(ItemId, FileState)],
+) -> Result<(Vec<Segment>, u64), Error> {
+    let (text, vkey) = packet(json)?;
+    let segments = bookguard_render::archive(text, &vkey, files).map_err(|e| fault(&e))?;
+    let length = bookguard_render::length(&segments);
+    Ok((segments, length))
 }
 
 fn make_page(json: &[u8]) -> Result<Vec<u8>, Error> {

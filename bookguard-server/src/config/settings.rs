@@ -12,7 +12,7 @@ use std::str::FromStr;
 use bookguard_core::key_file::LedgerKeySource;
 use bookguard_core::limits::{
     ENDPOINTS_PER_PARTNER, MIN_FREE_DISK, QUOTA_BOOKINGS, QUOTA_BYTES, QUOTA_EVENTS_PER_DAY,
-    QUOTA_MAX, RETENTION_DAYS, RETENTION_DAYS_MAX,
+    QUOTA_FILE_BYTES, QUOTA_MAX, RETENTION_DAYS, RETENTION_DAYS_MAX,
 };
 use bookguard_core::store::Database;
 use serde::Deserialize;
@@ -217,6 +217,8 @@ settings! {
         default = Some(&QUOTA_EVENTS_PER_DAY), most = Some(QUOTA_MAX), zero = Some("0 means no limit");
     quota_endpoints: u64, "N", "Webhook endpoints it may have, 20 at most", default = Some(&ENDPOINTS_PER_PARTNER),
         most = Some(ENDPOINTS_PER_PARTNER as u64), zero = Some("0 means no limit of its own");
+    quota_file_bytes: Bytes, "SIZE", "Bytes of evidence files it may have stored, such as 10GiB",
+        default = Some(&Bytes(QUOTA_FILE_BYTES)), most = Some(QUOTA_MAX), zero = Some("0 means no limit");
     security_contacts: Vec<String>, "ADDRESS", "Where to report vulnerabilities, such as mailto:security@example.com; with it, \
         /.well-known/security.txt is served", flag = Some("security-contact");
     security_policy: String, "ADDRESS", "Where the rules of reporting are, an https address";

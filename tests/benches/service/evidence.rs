@@ -97,7 +97,7 @@ impl Client for Grow {
         for n in 2..ENTRIES {
             let body = serde_json::json!({
                 "party": "organizer", "method": format!("checkbox {n}"), "at": made["createdAt"],
-                "disclosureHash": disclosure["current"]["disclosureHash"],
+                "disclosureHash": disclosure["disclosureHash"],
             });
             let body = body.to_string();
             let accept = http::request("POST", &format!("{path}/acceptances"), key, Some(&body));

@@ -9,7 +9,9 @@
 //! | `printing` | the output: tables, JSON, completions, and readers that stop reading |
 //! | `secrets` | where API keys may come from |
 //! | `serving` | the message of a `serve` that cannot serve, and that it damages nothing |
+//! | `sharing` | links to a booking's evidence, and where their tokens are not |
 //! | `signals` | signals that stop `serve`, stop it at once, or reload its settings |
+//! | `items` | evidence items and their files, and a backup that holds them |
 //! | `lists` | the administrator's lists across partners |
 //! | `completeness` | packets compared with the public log, a mirror of it, and servers that are no log |
 //! | `disputes` | evidence in the fields of a card dispute |
@@ -28,6 +30,7 @@ mod codes;
 mod completeness;
 mod disk;
 mod disputes;
+mod items;
 mod lists;
 mod log;
 mod moving;
@@ -37,6 +40,7 @@ mod recoveries;
 mod reschedules;
 mod secrets;
 mod serving;
+mod sharing;
 mod signals;
 mod storage;
 mod story;

@@ -599,7 +599,10 @@ fn fill(path: &str, value: impl Fn(&str) -> String) -> String {
 
 async fn send(partner: &Partner, method: &str, path: &str, operation: &Value) -> Reply {
     let mut request = partner.request(method, path);
-    if operation["requestBody"].is_object() {
+    let contents = &operation["requestBody"]["content"];
+    if contents["application/octet-stream"].is_object() {
+        request = request.body("a file");
+    } else if contents.is_object() {
         let body = match operation.text("operationId") {
             "registerPartner" => samples::partner("New"),
             "createApiKey" => json!({}),
@@ -612,6 +615,7 @@ async fn send(partner: &Partner, method: &str, path: &str, operation: &Value) ->
             "recoverWebhookEvents" => counting(),
             "rescheduleBooking" => samples::new_date(),
             "acceptTerms" => samples::acceptance(&format!("sha256:{}", "00".repeat(32))),
+            "addEvidenceItem" => samples::item(),
             "cancelBooking" => samples::cancellation(),
             "decideResolution" => samples::decision(),
             id => panic!("what is a body of {id}?"),
@@ -634,6 +638,7 @@ async fn owned(owner: &Partner, belongings: &Belongings) -> Vec<Value> {
         "/v1/webhook-endpoints".to_owned(),
         format!("/v1/bookings/{booking}"),
         format!("/v1/bookings/{booking}/disclosure"),
+        format!("/v1/bookings/{booking}/evidence/items"),
         format!("/v1/bookings/{booking}/webhook-events"),
         format!("/v1/webhook-events/{}", belongings.ids["eventId"]),
         "/v1/policies".to_owned(),

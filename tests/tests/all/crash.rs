@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bookguard_core::clock::Clock;
 use bookguard_core::key_file::LedgerKeySource;
-use bookguard_core::limits::{IN_FLIGHT_PER_NEW_ENDPOINT, LEASE_MS};
+use bookguard_core::limits::{FILE_BYTES, IN_FLIGHT_PER_NEW_ENDPOINT, LEASE_MS};
 use bookguard_core::webhook::verify;
 use bookguard_server::Server;
 use bookguard_server::config::Config;
@@ -18,6 +18,7 @@ use bookguard_tests::load::{Addresses, Confirmed, Load, all_bookings, at_once};
 use bookguard_tests::mirror::Mirror;
 use bookguard_tests::program::Serving;
 use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::samples;
 use bookguard_tests::test_server::Partner;
 use bookguard_tests::waiting::{until, until_within};
 
@@ -318,6 +319,51 @@ async fn a_recovery_goes_on_where_a_killed_server_left_it() {
             "{twice} of {sent} came twice"
         );
         database.verify(EVENTS).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_whose_upload_was_killed_is_absent_or_whole_and_can_be_sent_again() {
+    on_every_engine(async |engine| {
+        let database = TestDatabase::new(engine);
+        let mut server = Serving::start(&database, &[]).await;
+        let acme = Partner::register(&server.caller(), "Acme").await;
+        let items = format!("/v1/bookings/{}/evidence/items", acme.book().await);
+        let file: Vec<u8> = (0..FILE_BYTES).map(|n| (n >> 8) as u8).collect();
+        let item = acme.post(&items, &samples::item_with_file(&file)).await;
+        let path = format!("{items}/{}/file", item.string("itemId"));
+        let parts = || database.count("SELECT COUNT(*) FROM file_part");
+        let mut stored = parts();
+        for kill in 1..=4 {
+            let caller = acme.at(server.url());
+            let put = caller.request("PUT", &path).body(file.clone());
+            let sent =
+                tokio::spawn(async move { caller.try_send(put).await.map(|reply| reply.status) });
+            until("some more parts", async || {
+                (sent.is_finished() || parts() >= (stored + 7).min(40)).then_some(())
+            })
+            .await;
+            server.kill().await;
+            let answered = sent.await.unwrap();
+            server = Serving::start(&database, &[]).await;
+            stored = parts();
+            let found = acme.at(server.url()).get(&path).await;
+            match found.status {
+                200 => assert_eq!(found.body, file),
+                // What was answered is kept.
+                status => assert!(
+                    status == 404 && answered.is_err(),
+                    "{kill}: {status} {answered:?}"
+                ),
+            }
+        }
+        let caller = acme.at(server.url());
+        let put = caller.request("PUT", &path).body(file.clone());
+        caller.send(put).await.ok(200);
+        assert_eq!(caller.get(&path).await.body, file);
+        server.stop().await;
+        database.verify(1).await;
     })
     .await;
 }

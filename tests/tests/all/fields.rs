@@ -21,9 +21,11 @@ use bookguard_core::features::cancellations::{CancelBooking, DecideResolution};
 use bookguard_core::features::endpoints::CreateEndpoint;
 use bookguard_core::features::endpoints::secrets::RotateEndpointSecret;
 use bookguard_core::features::endpoints::update::UpdateEndpoint;
+use bookguard_core::features::items::AddEvidenceItem;
 use bookguard_core::features::partners::{RegisterPartner, SetQuota, UpdatePartner};
 use bookguard_core::features::recoveries::RecoverEvents;
 use bookguard_core::features::reschedules::RescheduleBooking;
+use bookguard_core::features::shares::CreateShare;
 use bookguard_core::input::Declaration;
 use bookguard_core::operation::Operation;
 use bookguard_tests::interface;
@@ -70,15 +72,17 @@ fn of<O: Operation>() -> &'static Declaration {
 }
 
 /// Every body that an operation reads field by field.
-fn bodies() -> [&'static Declaration; 13] {
+fn bodies() -> [&'static Declaration; 15] {
     [
         of::<RegisterPartner>(),
         of::<UpdatePartner>(),
         of::<SetQuota>(),
         of::<CreateApiKey>(),
+        of::<CreateShare>(),
         of::<CreateBooking>(),
         of::<RescheduleBooking>(),
         of::<AcceptTerms>(),
+        of::<AddEvidenceItem>(),
         of::<CancelBooking>(),
         of::<DecideResolution>(),
         of::<RecoverEvents>(),

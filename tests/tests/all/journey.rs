@@ -7,6 +7,8 @@
 //! | `outcomes` | every outcome of a cancellation, in currencies with every number of decimals |
 //! | `reschedules` | events moved to another date |
 //! | `acceptances` | terms shown in words and accepted |
+//! | `items` | what a partner adds to the evidence, and its files |
+//! | `shares` | links to a booking's evidence for people without an account |
 //! | `keys` | registration modes, scopes, key rotation and revocation |
 //! | `policies` | a partner's own policies and defaults, and which of them a booking uses |
 //! | `quotas` | a partner's quotas, and what is refused beyond them |
@@ -29,6 +31,7 @@ mod endpoints;
 mod event_log;
 mod faults;
 mod forward_proxy;
+mod items;
 mod keys;
 mod notifications;
 mod outcomes;
@@ -39,6 +42,7 @@ mod recoveries;
 mod reschedules;
 mod retention;
 mod retries;
+mod shares;
 mod story;
 mod suspension;
 mod verification;

@@ -8,7 +8,7 @@ mod field;
 
 use std::path::PathBuf;
 
-use bookguard_core::operation::{Body, Method, Request, Route};
+use bookguard_core::operation::{Method, Request, Route};
 use bookguard_core::session::Access;
 use clap::{Arg, ArgGroup, ArgMatches, value_parser};
 
@@ -173,7 +173,7 @@ impl Flags {
             fields: declared::fields(route),
             others: is_once.then_some(once).into_iter().collect(),
             body: None,
-            takes_body: !matches!(route.body, Body::None),
+            takes_body: route.body.declaration().is_some(),
             needs_one: route.method == Method::Patch,
         }
     }

@@ -27,7 +27,21 @@ impl BatchState {
                 self.bookings
                     .insert(booking.booking.booking_id, (**booking).clone());
             }
+            Change::ShareAdded(share) | Change::ShareChanged(share) => {
+                self.shares.insert(share.share.share_id, (**share).clone());
+            }
             Change::Swept(sweep) => self.sweep = Some(*sweep),
+            Change::FilePartAdded { file, .. } => {
+                self.files.insert(file.file_id, *file);
+                if file.is_whole() {
+                    self.with_partner(file.file_id.partner_id(), |state| {
+                        state.usage.file_bytes += file.size;
+                    });
+                }
+            }
+            Change::FileForgotten(file_id) => {
+                self.files.remove(file_id);
+            }
             Change::PartnerAdded { .. }
             | Change::PartnerStatusChanged { .. }
             | Change::PartnerDecided { .. }
@@ -53,6 +67,7 @@ impl BatchState {
             Change::AttemptAdded { .. }
             | Change::AnswerReplaced { .. }
             | Change::AnswersForgotten { .. }
+            | Change::SharesForgotten { .. }
             | Change::WriteTried => {}
         }
     }

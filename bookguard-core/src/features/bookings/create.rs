@@ -254,7 +254,8 @@ pub(crate) fn event_date(v: &mut Value<'_, '_>) -> Option<EventDate> {
     })
 }
 
-fn currency(v: &mut Value<'_, '_>) -> Option<Currency> {
+/// Reads the code of a currency.
+pub(crate) fn currency(v: &mut Value<'_, '_>) -> Option<Currency> {
     let text = v.known_as("Currency")?.string()?;
     Currency::parse(&text)
         .map_err(|e| {

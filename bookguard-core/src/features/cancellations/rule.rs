@@ -271,7 +271,7 @@ fn refused(refusal: Error, state: &LoadedBooking) -> Error {
     refusal.at_field(field, fix)
 }
 
-fn amount(pointer: &str, digits: &str, currency: Currency) -> Result<Amount, Error> {
+pub(crate) fn amount(pointer: &str, digits: &str, currency: Currency) -> Result<Amount, Error> {
     Amount::parse(digits, currency).map_err(|e| {
         Error::fault(
             pointer,

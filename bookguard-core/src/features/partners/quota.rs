@@ -48,6 +48,21 @@ pub(crate) fn admit_endpoint(
     Ok(())
 }
 
+/// Refuses a file of so many bytes if it exceeds its partner's quota.
+pub(crate) fn admit_file(
+    batch: &BatchState,
+    state: &PartnerState,
+    at: Timestamp,
+    bytes: u64,
+) -> Result<(), Error> {
+    let part = batch.quota_of(state, at).file_bytes;
+    if part.refuses(bytes) {
+        let way_out = format!("This file takes {bytes} more. {ASK}");
+        return Err(exceeded(part, "bytes of files", &way_out));
+    }
+    Ok(())
+}
+
 const ASK: &str = "Ask the service's operator to raise the quota.";
 
 fn exceeded(part: QuotaUse, of: &str, way_out: &str) -> Error {

@@ -15,7 +15,7 @@ use crate::policy::Policy;
 use crate::store::conn::{Arg, Row, Statement, StoreError};
 use crate::store::keys::keys_where;
 use crate::store::terms::policy_hash;
-use crate::store::{MIGRATIONS, endpoints, keys, load, recoveries, retention};
+use crate::store::{MIGRATIONS, endpoints, keys, load, recoveries, retention, shares};
 use crate::webhook::SecretTerm;
 
 pub(super) const MISSPELLED: &str = "it is not as Bookguard writes it";
@@ -23,9 +23,11 @@ pub(super) const MISSPELLED: &str = "it is not as Bookguard writes it";
 impl Check<'_> {
     pub(super) fn others(&mut self) -> Result<(), StoreError> {
         self.schema()?;
+        // Before the partners, whose totals count them.
+        self.files()?;
         self.each(
             "SELECT COUNT(*) FROM partner",
-            "SELECT id, status, events, policies, put_ms, settings, body, bookings, bytes, day, day_events, quota FROM partner \
+            "SELECT id, status, events, policies, put_ms, settings, body, bookings, bytes, day, day_events, file_bytes, quota FROM partner \
              WHERE id > $1 ORDER BY id LIMIT $2",
             Self::partner,
         )?;
@@ -40,6 +42,7 @@ impl Check<'_> {
             recoveries::ALL,
             Self::recovery,
         )?;
+        self.each("SELECT COUNT(*) FROM share", shares::ALL, Self::share)?;
         self.each(
             "SELECT COUNT(*) FROM answer",
             "SELECT key, at_ms, request, body FROM answer WHERE key > $1 ORDER BY key LIMIT $2",
@@ -52,7 +55,7 @@ impl Check<'_> {
     }
 
     /// Visits every row of a table, in pages by its first column.
-    fn each(
+    pub(super) fn each(
         &mut self,
         count: &'static str,
         sql: &'static str,
@@ -181,11 +184,12 @@ impl Check<'_> {
     /// Checks a partner's usage against what is stored. Its `events` events are numbered without a gap.
     fn usage(&mut self, id: &PartnerId, row: &Row, events: u64) -> Result<(), StoreError> {
         let said = load::usage(row, 7)?;
-        let quota: Quota = row.json(11)?;
+        let quota: Quota = row.json(12)?;
         let place = |field: &str| format!("partner {id} field {field}");
-        if !spelled(row, 11, &quota) {
+        if !spelled(row, 12, &quota) {
             self.findings.add("partner", place("quota"), MISSPELLED);
         }
+        let file_bytes = self.file_bytes.get(id).copied().unwrap_or_default();
         let PartnerTotals { bookings, bytes } = self.brought.get(id).copied().unwrap_or_default();
         // The day never goes back: from the first event of the day on, every event belongs to it. No id holds a later
         // time than its 48 bits can.
@@ -212,6 +216,7 @@ impl Check<'_> {
             ("bookings", said.bookings, bookings),
             ("bytes", said.bytes, bytes),
             ("day_events", said.day_events, day_events),
+            ("file_bytes", said.file_bytes, file_bytes),
         ] {
             if said != there {
                 let (field, detail) = match there {

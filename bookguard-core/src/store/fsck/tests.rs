@@ -252,6 +252,10 @@ const UNMISSED: &[(&str, &str)] = &[
         "recovery",
         "one that only counted leaves no other trace; the other is missed",
     ),
+    (
+        "share",
+        "who may look is the partner's to decide; nothing else tells of it",
+    ),
     ("sweep", "without it looks begin with the first event"),
 ];
 

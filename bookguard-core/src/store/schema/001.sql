@@ -6,7 +6,7 @@
 -- commits: if a reference is checked by the statement, SQLite keeps a copy of every page that the statement touches.
 
 -- events and policies count all events of the partner and all versions of its policies, ever. put_ms is the time of the
--- last version, 0 if there is none. bookings and bytes count its bookings and the size of each booking's first facts
+-- last version, 0 if there is none. file_bytes is the size of its whole files. bookings and bytes count its bookings and the size of each booking's first facts
 -- and terms. day_events counts its events since the beginning of day, which is in UTC and counts days since the epoch.
 -- quota is the operator's setting for this partner.
 CREATE TABLE partner (
@@ -19,6 +19,7 @@ CREATE TABLE partner (
     bytes     INTEGER NOT NULL,
     day       INTEGER NOT NULL,
     day_events INTEGER NOT NULL,
+    file_bytes INTEGER NOT NULL,
     quota     TEXT    NOT NULL,
     settings  TEXT    NOT NULL,
     body      TEXT    NOT NULL
@@ -108,6 +109,21 @@ CREATE TABLE resolution (
     leaf_idx    INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX resolution_by_booking ON resolution (booking_id, leaf_idx);
+
+-- Links that show a booking's evidence to people without an account. hash is the SHA-256 of a link's token, which is stored
+-- nowhere. expires_ms and revoked_ms repeat what the document says. mac is a code over the whole row, made with the sealing
+-- key.
+CREATE TABLE share (
+    id          BLOB    NOT NULL PRIMARY KEY,
+    booking_id  BLOB    NOT NULL REFERENCES booking (id) DEFERRABLE INITIALLY DEFERRED,
+    hash        BLOB    NOT NULL UNIQUE,
+    expires_ms  INTEGER NOT NULL,
+    revoked_ms  INTEGER,
+    body        TEXT    NOT NULL,
+    mac         BLOB    NOT NULL
+) STRICT;
+CREATE INDEX share_by_booking ON share (booking_id, id);
+CREATE INDEX share_by_expiry ON share (expires_ms);
 
 CREATE TABLE tile (
     level   INTEGER NOT NULL,
@@ -229,6 +245,28 @@ CREATE TABLE recovery (
 ) STRICT;
 CREATE INDEX recovery_by_partner ON recovery (partner_id, id);
 CREATE UNIQUE INDEX recovery_under_way ON recovery (partner_id) WHERE finished_ms IS NULL;
+
+-- Files of evidence items, once per partner and content: the id is the partner's id and then the SHA-256 of the bytes.
+-- parts counts those of its file_part rows that are stored, the first ones without a gap. A file is whole when it has all
+-- of them, and whole is then 1; before that, nobody can read it, and it is deleted if no part was added for long. at_ms is
+-- when the last part was added.
+CREATE TABLE file (
+    id      BLOB    NOT NULL PRIMARY KEY,
+    size    INTEGER NOT NULL,
+    media   INTEGER NOT NULL,
+    crc     INTEGER NOT NULL,
+    parts   INTEGER NOT NULL,
+    at_ms   INTEGER NOT NULL,
+    whole   INTEGER NOT NULL
+) STRICT;
+CREATE INDEX file_unfinished ON file (at_ms) WHERE whole = 0;
+
+CREATE TABLE file_part (
+    file_id  BLOB    NOT NULL REFERENCES file (id) DEFERRABLE INITIALLY DEFERRED,
+    number   INTEGER NOT NULL,
+    bytes    BLOB    NOT NULL,
+    PRIMARY KEY (file_id, number)
+) STRICT;
 
 -- Answers remembered under an Idempotency-Key. They are sealed because some contain a key that is shown once.
 CREATE TABLE answer (

@@ -18,6 +18,8 @@ pub(super) struct Table {
     keys: usize,
     /// The column that holds the ledger's leaves, if any.
     pub leaf: Option<usize>,
+    /// The rows of one page.
+    page: i64,
     #[cfg(test)]
     pub columns: &'static [&'static str],
     count: &'static str,
@@ -42,6 +44,7 @@ macro_rules! table {
             name: stringify!($name),
             keys: $keys,
             leaf: None,
+            page: PAGE,
             #[cfg(test)]
             columns: &[stringify!($c), $(stringify!($column)),*],
             count: concat!("SELECT COUNT(*) FROM ", stringify!($name)),
@@ -62,9 +65,9 @@ macro_rules! table {
 }
 
 /// Every table. The head comes first, so that anyone else who begins a log in the new place meanwhile finds one begun.
-pub(super) const TABLES: [Table; 18] = [
+pub(super) const TABLES: [Table; 21] = [
     table!(head (id) origin vkey size root checkpoint written_ms),
-    table!(partner (id) status events policies put_ms bookings bytes day day_events quota settings body),
+    table!(partner (id) status events policies put_ms bookings bytes day day_events file_bytes quota settings body),
     table!(secret (owner made_ms) from_ms sealed),
     table!(api_key (id) partner_id hash revoked_ms body mac standing),
     table!(policy (hash) body),
@@ -76,6 +79,7 @@ pub(super) const TABLES: [Table; 18] = [
         ..table!(entry (idx) booking_id seq leaf kind seed facts)
     },
     table!(resolution (id) booking_id leaf_idx),
+    table!(share (id) booking_id hash expires_ms revoked_ms body mac),
     table!(tile (level idx) hashes),
     table!(checkpoint (size) at_ms note),
     table!(endpoint (id) partner_id status since_ms failures failing_ms probe_ms unverified_ms deleted_ms body),
@@ -84,6 +88,11 @@ pub(super) const TABLES: [Table; 18] = [
     table!(delivery (event_id endpoint_id) phase attempts charged due_ms lease settled_leaf begun_ms since_ms),
     table!(attempt (event_id endpoint_id number) body),
     table!(recovery (id) partner_id reached examined recovered deliveries unclaimed expired finished_ms body),
+    table!(file (id) size media crc parts at_ms whole),
+    Table {
+        page: 32,
+        ..table!(file_part (file_id number) bytes)
+    },
     table!(answer (key) at_ms request body),
 ];
 
@@ -109,7 +118,7 @@ impl Table {
         let mut after: Option<Vec<Cell>> = None;
         loop {
             let mut args: Vec<Arg<'_>> = after.iter().flatten().map(Arg::from).collect();
-            args.push(PAGE.into());
+            args.push(self.page.into());
             let sql = if after.is_none() {
                 self.first
             } else {

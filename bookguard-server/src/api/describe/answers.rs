@@ -28,12 +28,18 @@ pub(super) fn of(entry: &OperationEntry) -> Json {
     let headers = headers
         .into_iter()
         .map(|(header, name)| (header, component("headers", name)));
-    let body = schema::reference(&(entry.output.reference)());
-    let example = examples::of(route.id, schema::name(&body));
+    let content = match entry.sends_file {
+        true => bytes(),
+        false => {
+            let body = schema::reference(&(entry.output.reference)());
+            let example = examples::of(route.id, schema::name(&body));
+            forms(entry, content(body, example))
+        }
+    };
     let mut success = Json::object([
         ("description", success_text(route.status).into()),
         ("headers", Json::object(headers)),
-        ("content", forms(entry, content(body, example))),
+        ("content", content),
     ]);
     let links = written::links(route.id);
     if !links.members().is_empty() {
@@ -65,6 +71,13 @@ pub(super) fn content(schema: Json, example: Option<Json>) -> Json {
     Json::object([(JSON, body)])
 }
 
+/// The bytes of a file.
+pub(super) fn bytes() -> Json {
+    let schema = Json::object([("type", "string".into()), ("format", "binary".into())]);
+    let body = Json::object([("schema", schema)]);
+    Json::object([("application/octet-stream", body)])
+}
+
 /// The contents of an answer: its JSON, and the forms it also has.
 fn forms(entry: &OperationEntry, mut content: Json) -> Json {
     for form in entry.forms {
@@ -77,7 +90,11 @@ fn forms(entry: &OperationEntry, mut content: Json) -> Json {
 /// Every status a route may refuse with.
 fn refusals(entry: &OperationEntry) -> Vec<u16> {
     let route = &entry.route;
-    let mut statuses = vec![400, 406, 413, 415, 500, 503];
+    let mut statuses = vec![400, 413, 415, 500, 503];
+    // A file has the media type that it has.
+    if !entry.sends_file {
+        statuses.push(406);
+    }
     statuses.extend(route.refusals);
     match route.access {
         Access::Open => {}

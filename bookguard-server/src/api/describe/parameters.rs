@@ -14,7 +14,7 @@ use crate::api::forms::{PARAMETER, WORDS};
 use bookguard_core::input::Json;
 
 /// The parameters of paths: name, description, and the prefix of its ids.
-const IN_PATH: [(&str, &str, Option<&str>); 7] = [
+const IN_PATH: [(&str, &str, Option<&str>); 9] = [
     ("bookingId", "The booking.", Some(noun::Booking::PREFIX)),
     ("apiKeyId", "The API key.", Some(noun::ApiKey::PREFIX)),
     (
@@ -25,10 +25,16 @@ const IN_PATH: [(&str, &str, Option<&str>); 7] = [
     ("eventId", "The webhook event.", Some(noun::Event::PREFIX)),
     ("recoveryId", "The recovery.", Some(noun::Recovery::PREFIX)),
     (
+        "itemId",
+        "The evidence item.",
+        Some(noun::EvidenceItem::PREFIX),
+    ),
+    (
         "resolutionId",
         "The resolution.",
         Some(noun::Resolution::PREFIX),
     ),
+    ("shareId", "The share.", Some(noun::Share::PREFIX)),
     ("policyId", "The policy.", None),
 ];
 const ONCE: &str = "Makes repeating safe: for 24 hours the same key with the same request gets the same answer and happens once.";

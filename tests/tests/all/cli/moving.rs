@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bookguard_core::limits::FILE_BYTES;
 use bookguard_core::store::Database;
 use bookguard_core::webhook::verify;
 use bookguard_test_postgres::Postgres;
@@ -372,6 +373,32 @@ async fn a_move_that_makes_no_sense_is_refused_with_its_reason() {
         line.run().await.json();
         take_key(&to, &away);
         away.verify(0).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_move_with_their_bookings() {
+    on_every_route(async |engine, other| {
+        let (from, to) = (TestDatabase::new(engine), TestDatabase::new(other));
+        let server = Serving::start(&from, &[]).await;
+        let acme = server.partner("Acme").await;
+        let items = format!("/v1/bookings/{}/evidence/items", acme.book().await);
+        // More parts than are read and written at a time.
+        let file: Vec<u8> = (0..FILE_BYTES).map(|n| (n >> 9) as u8).collect();
+        let item = acme.post(&items, &samples::item_with_file(&file)).await;
+        let path = format!("{items}/{}/file", item.string("itemId"));
+        acme.send(acme.request("PUT", &path).body(file.clone()))
+            .await
+            .ok(200);
+        server.stop().await;
+        let moved = transfer(&from, &to).run().await.json();
+        moved["tables"].holds(json!({"file": 1, "file_part": 40}));
+        take_key(&from, &to);
+        to.verify(1).await;
+        let server = Serving::start(&to, &[]).await;
+        assert_eq!(acme.at(server.url()).get(&path).await.body, file);
+        server.stop().await;
     })
     .await;
 }

@@ -10,11 +10,12 @@ use serde_json::value::RawValue;
 
 use crate::fields::{bodies, faults, schema_agrees};
 
-const TABLES: [(&str, &str); 14] = [
+const TABLES: [(&str, &str); 15] = [
     ("NewPartner", include_str!("NewPartner.txt")),
     ("PartnerChanges", include_str!("PartnerChanges.txt")),
     ("QuotaChanges", include_str!("QuotaChanges.txt")),
     ("KeyRequest", include_str!("KeyRequest.txt")),
+    ("ShareRequest", include_str!("ShareRequest.txt")),
     ("NewBooking", include_str!("NewBooking.txt")),
     ("NewDate", include_str!("NewDate.txt")),
     ("NewAcceptance", include_str!("NewAcceptance.txt")),

@@ -60,9 +60,14 @@ const CORE: Layers = Layers {
         &["features/deliveries"],
         &["features/bookings", "features/events"],
         &["features/cancellations", "features/evaluations"],
-        &["features/recoveries", "features/reschedules"],
+        &[
+            "features/items",
+            "features/recoveries",
+            "features/reschedules",
+        ],
         &["features/acceptances"],
         &["features/evidence"],
+        &["features/shares"],
     ],
 };
 
@@ -80,7 +85,7 @@ const SERVER: Layers = Layers {
             "tls",
             "watch",
         ],
-        &["auth", "courier", "refusal"],
+        &["auth", "courier", "refusal", "uploads"],
         &["incoming", "proxies", "readers"],
         &["config", "router"],
         &["app", "connections"],

@@ -6,7 +6,7 @@ use std::fs;
 use super::{files, repository, sources};
 
 /// Operations without a tool, and why.
-const NO_TOOL: [(&str, &[&str]); 5] = [
+const NO_TOOL: [(&str, &[&str]); 6] = [
     (
         "credentials and whom they let in are a person's to decide",
         &[
@@ -15,6 +15,9 @@ const NO_TOOL: [(&str, &[&str]); 5] = [
             "listApiKeys",
             "revokeApiKey",
             "rotatePartnerSecret",
+            "createShare",
+            "listShares",
+            "revokeShare",
         ],
     ),
     (
@@ -55,6 +58,10 @@ const NO_TOOL: [(&str, &[&str]); 5] = [
             "decideResolution",
             "getResolution",
         ],
+    ),
+    (
+        "files are sent and kept by programs; a model names them by their digests",
+        &["putEvidenceItemFile", "getEvidenceItemFile"],
     ),
     (
         "a tool has it already, or answering is enough",

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bookguard_core::limits::{FILE_BYTES, ITEMS};
 use bookguard_core::model::ApiKeySecret;
 use bookguard_core::service::RegistrationMode;
 use bookguard_server::config::Config;
@@ -148,7 +149,15 @@ async fn refusals(world: &World, seen: &mut Seen<'_>, path: &str) {
         let reply = ask(acme, operation, path, &[("accept", "image/png")]).await;
         seen.see(&reply, 406);
     }
-    if operation.statuses.contains(&413) {
+    if operation.id == "putEvidenceItemFile" {
+        for (encoding, length, status) in [("identity", FILE_BYTES + 1, 413), ("gzip", 1, 415)] {
+            let request = acme
+                .request("PUT", path)
+                .header("content-encoding", encoding);
+            let request = request.body(vec![b'x'; length]);
+            seen.see(&acme.send(request).await, status);
+        }
+    } else if operation.statuses.contains(&413) {
         for (content_type, length, status) in [
             ("application/json", TOO_LARGE, 413),
             ("text/plain", 1, 415),
@@ -189,9 +198,9 @@ async fn unknown(world: &World, seen: &mut Seen<'_>) {
         }
         return;
     }
-    let (before, rest) = operation.path.split_once('{').unwrap();
-    let (_, after) = rest.split_once('}').unwrap();
-    let id = &foreign[before.len()..foreign.len() - after.len()];
+    let (before, _) = operation.path.split_once('{').unwrap();
+    let rest = &foreign[before.len()..];
+    let (id, after) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let (prefix, digits) = id.split_once('_').unwrap();
     let unknown = format!("{prefix}_{}", digits.chars().rev().collect::<String>());
     let mut answers = BTreeSet::new();
@@ -238,6 +247,16 @@ async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
             let reply = ask(&filler.caller, operation, &path, &[]).await;
             seen.see(&reply, 409);
             assert_eq!(reply.code(), "last_managing_key");
+        }
+        "createShare" => {
+            let booking = filler.book().await;
+            let path = operation.path.replace("{bookingId}", &booking);
+            for _ in 0..20 {
+                filler.post(&path, &json!({})).await.ok(201);
+            }
+            let reply = ask(&filler.caller, operation, &path, &[]).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "too_many_shares");
         }
         "createBooking" => {
             let quota = format!("partners quota {} --bookings 1", filler.id);
@@ -336,6 +355,22 @@ async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
             let reply = filler.post(&path, &other).await;
             seen.see(&reply, 409);
             assert_eq!(reply.code(), "disclosure_changed");
+        }
+        "addEvidenceItem" => {
+            let booking = filler.book().await;
+            let path = operation.path.replace("{bookingId}", &booking);
+            for _ in 0..ITEMS {
+                ask(&filler.caller, operation, &path, &[]).await.ok(201);
+            }
+            let reply = ask(&filler.caller, operation, &path, &[]).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "too_many_evidence_items");
+        }
+        "putEvidenceItemFile" => {
+            let request = world.acme.request("PUT", path).body("another file");
+            let reply = world.acme.send(request).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "file_digest_mismatch");
         }
         "cancelBooking" => {
             let booking = filler.book().await;

@@ -46,6 +46,8 @@ pub(crate) fn documented() -> Vec<Documented> {
     operations
 }
 
+/// The bytes of every evidence item's file.
+const FILE: &str = "what was agreed\n";
 /// The query parameters that an operation requires, each with the first of its words.
 pub(crate) fn required(document: &Value, operation: &Value) -> String {
     let parameters = operation["parameters"].as_array().into_iter().flatten();
@@ -89,6 +91,9 @@ impl World {
 
     /// Returns the path, with its parameter replaced by the id of a new object of `partner`'s.
     pub(crate) async fn path(&self, operation: &Documented, partner: &Partner) -> String {
+        if operation.path.contains("{itemId}") {
+            return self.file(operation, partner).await;
+        }
         let Some((before, rest)) = operation.path.split_once('{') else {
             return operation.path.clone();
         };
@@ -125,7 +130,24 @@ impl World {
             "path" => "entries/000.p/1".to_owned(),
             _ => panic!("how is a {name} made?"),
         };
+        let after = match after.contains("{shareId}") {
+            true => after.replace("{shareId}", &share(partner, &value).await),
+            false => after.to_owned(),
+        };
         format!("{before}{value}{after}")
+    }
+
+    /// Returns the path of the file of a new evidence item, which is stored if the operation reads it.
+    async fn file(&self, operation: &Documented, partner: &Partner) -> String {
+        let booking = partner.book().await;
+        let items = format!("/v1/bookings/{booking}/evidence/items");
+        let item = partner.post(&items, &samples::item_with_file(FILE)).await;
+        let path = format!("{items}/{}/file", item.string("itemId"));
+        if operation.method == "GET" {
+            let request = partner.request("PUT", &path).body(FILE);
+            partner.send(request).await.ok(200);
+        }
+        path
     }
 
     /// Returns an event whose only delivery failed and waits for its next attempt.
@@ -159,6 +181,13 @@ impl World {
     }
 }
 
+/// Makes a share of a booking's evidence and returns its id.
+async fn share(partner: &Partner, booking_id: &str) -> String {
+    let path = format!("/v1/bookings/{booking_id}/shares");
+    let made = partner.post(&path, &json!({})).await;
+    made.string("shareId")
+}
+
 /// Returns the body that a request of this operation needs, if any.
 fn body(operation: &Documented) -> Option<Value> {
     operation
@@ -167,12 +196,14 @@ fn body(operation: &Documented) -> Option<Value> {
         .map(|_| match operation.id.as_str() {
             "registerPartner" => samples::partner("New"),
             "createApiKey" => json!({"name": "n"}),
+            "createShare" => json!({"note": "n"}),
             "createBooking" => samples::booking(),
             "updatePartner" => json!({"defaultPolicies": {"x": "firm"}}),
             "putPolicy" => samples::policy(0),
             "validatePolicy" => json!({}),
             "createWebhookEndpoint" => json!({"url": "http://127.0.0.1:9/"}),
             "rescheduleBooking" => samples::new_date(),
+            "addEvidenceItem" => samples::item(),
             "cancelBooking" => samples::cancellation(),
             "decideResolution" => samples::decision(),
             "recoverWebhookEvents" => json!({"since": "2020-01-01T00:00:00Z"}),
@@ -207,6 +238,9 @@ pub(crate) async fn ask(
         "acceptTerms" => Some(acceptance(caller, path).await),
         _ => body(operation),
     };
+    if operation.id == "putEvidenceItemFile" {
+        request = request.body(FILE);
+    }
     if let Some(body) = body {
         request = request
             .header("content-type", "application/json")

@@ -20,6 +20,7 @@ fn used(given: Quota, own: Quota) -> BatchState {
         bytes: 1_000,
         day: 5,
         day_events: 20,
+        file_bytes: 0,
     };
     work.quota = given;
     work

@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 use crate::clock::Clock;
 use crate::engine::answers::ForgetAnswers;
 use crate::engine::command::{Command, Envelope, LeasedDelivery, Written};
+use crate::evidence::ViewForm;
 use crate::features;
 use crate::features::bookings::BookingCreated;
 use crate::features::deliveries::{ClaimDeliveries, SettleDelivery};
@@ -74,11 +75,9 @@ impl Fixture {
                 .then(|| path.to_owned())
                 .into_iter()
                 .collect(),
-            query: Vec::new(),
             body: body.as_bytes().to_vec(),
             idempotency_key: key.map(str::to_owned),
-            known_tags: Vec::new(),
-            from_memory: false,
+            ..Request::default()
         };
         match operation::prepare::<O>(session, &request).unwrap() {
             Action::Read { read, .. } => {
@@ -200,6 +199,24 @@ impl Fixture {
             (2, true),
             "{counted:?}"
         );
+    }
+
+    /// Makes a share that is viewed twice, and one that is revoked.
+    fn share(&self, session: &Session, id: &BookingId) {
+        use features::shares::{CreateShare, RecordView, RevokeShare};
+        let body = r#"{"withhold":["ip"],"note":"the bank"}"#;
+        let viewed = self.call::<CreateShare>(session, &id.to_string(), body, None);
+        for form in [ViewForm::Page, ViewForm::Pdf] {
+            self.tell(RecordView {
+                share_id: viewed.share_id,
+                form,
+            });
+        }
+        let revoked = self.call::<CreateShare>(session, &id.to_string(), "", None);
+        self.tell(RevokeShare {
+            booking_id: *id,
+            share_id: revoked.share_id,
+        });
     }
 
     fn endpoint(&self, session: &Session, body: &str) -> Endpoint {
@@ -435,6 +452,7 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
         "",
         None,
     );
+    fixture.share(&acme, &full);
     let waiting = fixture.call::<features::events::ListBookingEvents>(
         &other,
         &{

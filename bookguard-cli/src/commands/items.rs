@@ -1,0 +1,170 @@
+//! `evidence items`: adds to a booking's evidence, sends and fetches the files.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bookguard_core::features::items::files::{GetItemFile, PutItemFile, digest_of};
+use bookguard_core::features::items::{
+    AddEvidenceItem, AddedItem, BookingItems, ItemWithFile, ListEvidenceItems,
+};
+use bookguard_core::limits::FILE_BYTES;
+use bookguard_core::operation::Request;
+use clap::Args;
+use serde_json::json;
+
+use super::declare::{Call, Declared, carried, group, operation, text};
+use super::documents::deliver;
+use crate::failure::Failure;
+use crate::files;
+use crate::output::say;
+use crate::output::table::{Style, fields, leaf, record, rows};
+
+/// Files from this size on take long enough to say that they are under way.
+const LARGE: usize = 1024 * 1024;
+
+#[derive(Debug, Args)]
+struct AddArgs {
+    /// Its file: the digest is recorded, and the file is sent to be stored
+    #[arg(long, value_name = "FILE", conflicts_with = "sha256")]
+    file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct SendArgs {
+    /// The file whose digest the item names
+    #[arg(long, value_name = "FILE")]
+    file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+struct FetchArgs {
+    /// The file to write, replacing what is there [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+pub(super) fn commands() -> Declared {
+    let about = "Add a contract, a message, a payment or anything else to a booking's evidence";
+    let add = carried::<AddEvidenceItem>("add", about, |call| Box::pin(add(call)));
+    let about = "List what was added to a booking's evidence";
+    let list = operation::<ListEvidenceItems>("list", about, listed);
+    let about = "Send the file of an item that was added without it";
+    let send = carried::<PutItemFile>("send", about, |call| Box::pin(send(call)));
+    let about = "Fetch the file of an item";
+    let file = carried::<GetItemFile>("file", about, |call| Box::pin(fetch(call)));
+    group(
+        "items",
+        "What a partner adds to a booking's evidence, and its files",
+        [
+            add.with::<AddArgs>().into(),
+            list.into(),
+            send.with::<SendArgs>().into(),
+            file.with::<FetchArgs>().into(),
+        ],
+    )
+}
+
+async fn add(call: Call<'_>) -> Result<(), Failure> {
+    let AddArgs { file } = call.args()?;
+    let Some(path) = file else {
+        let answer = call.answer::<AddEvidenceItem>().await?;
+        return call
+            .screen
+            .show(&answer, |added, style| shown(added, None, style));
+    };
+    let file = files::bytes(&path, FILE_BYTES as u64)?;
+    let mut members = call.members()?;
+    members.put("sha256", Some(text(&digest_of(&file))));
+    let request = Request {
+        body: members.to_string().into_bytes(),
+        ..call.request()?
+    };
+    let added = call.target().call::<AddEvidenceItem>(request).await?.output;
+    let item = &added.item;
+    let (booking_id, item_id) = (item.booking_id.to_string(), item.item_id.to_string());
+    let sent = put(call, vec![booking_id.clone(), item_id.clone()], file).await;
+    let sent = sent.inspect_err(|_| {
+        let file = path.display();
+        say(&format!(
+            "The item {item_id} is recorded, its file is not stored. Repeat: bookguard evidence items send {booking_id} {item_id} --file {file}"
+        ));
+    })?;
+    let stored = &sent.file;
+    let mut value = json!(added);
+    value["file"] = json!(stored);
+    call.screen
+        .said(&value, |style| shown(&added, Some(&sent), style))
+}
+
+async fn send(call: Call<'_>) -> Result<(), Failure> {
+    let SendArgs { file } = call.args()?;
+    let file = files::bytes(&file, FILE_BYTES as u64)?;
+    let sent = put(call, call.path()?.path, file).await?;
+    call.screen
+        .said(&sent, |style| record(style, &item_fields(&sent)))
+}
+
+/// Sends an item's file.
+async fn put(call: Call<'_>, path: Vec<String>, file: Vec<u8>) -> Result<ItemWithFile, Failure> {
+    if file.len() >= LARGE {
+        say(&format!("sending {} KiB …", file.len() / 1024));
+    }
+    let request = Request {
+        path,
+        file: Arc::new(file),
+        ..Request::default()
+    };
+    Ok(call.target().call::<PutItemFile>(request).await?.output)
+}
+
+async fn fetch(call: Call<'_>) -> Result<(), Failure> {
+    let FetchArgs { out } = call.args()?;
+    let file = call.target().file::<GetItemFile>(call.path()?).await?;
+    deliver(call, out.as_deref(), &file)
+}
+
+fn shown(added: &AddedItem, sent: Option<&ItemWithFile>, style: Style) -> String {
+    let own = ItemWithFile {
+        item: added.item.clone(),
+        file: None,
+    };
+    let mut all = item_fields(sent.unwrap_or(&own));
+    let receipt = &added.receipt;
+    all.extend(fields! {
+        "log" => receipt.log_origin,
+        "leaf" => leaf(receipt),
+        "leaf hash" => receipt.leaf_hash,
+    });
+    record(style, &all)
+}
+
+fn item_fields(ItemWithFile { item, file }: &ItemWithFile) -> Vec<(&'static str, Option<String>)> {
+    let fields = fields! {
+        "item" => item.item_id,
+        "booking" => item.booking_id,
+        "kind" => item.kind.word(),
+        "title" => item.title,
+        "at" => item.at,
+        "party" => item.party,
+        "amount" => item.amount.map(|amount| amount.to_string()),
+        "reference" => item.reference,
+        "note" => item.note,
+        "sha256" => item.sha256,
+        "file" => file.as_ref().map(|file| format!("{} bytes, {}", file.bytes, file.media_type)),
+        "recorded" => item.added_at,
+    };
+    fields.to_vec()
+}
+
+fn listed(list: &BookingItems, style: Style) -> String {
+    rows! { style, "items", list.items, listed =>
+        "ITEM" => listed.item.item_id,
+        "KIND" => listed.item.kind.word(),
+        "TITLE" => listed.item.title,
+        "AT" => listed.item.at,
+        "AMOUNT" => listed.item.amount.map(|amount| amount.to_string()),
+        "SHA256" => listed.item.sha256,
+        "FILE" => listed.file.as_ref().map(|file| format!("{} bytes", file.bytes)),
+        "RECORDED" => listed.item.added_at,
+    }
+}

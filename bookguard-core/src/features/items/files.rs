@@ -1,0 +1,233 @@
+//! The files of evidence items: sent, stored, read back, and forgotten if they were never completed.
+//!
+//! The bytes are checked against the item's digest before any is written. They are written a part in a commit, so that other
+//! partners' writes do not wait for them. Whoever dies in between leaves parts that nobody can read: sending the file again
+//! continues after them, and [`ForgetFiles`] deletes them later.
+
+pub(crate) mod rule;
+
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
+use super::{ItemWithFile, file_of, files_of, items_of};
+use crate::engine::change::FilePart;
+use crate::engine::command::Envelope;
+use crate::error::Error;
+use crate::evidence::EvidenceItem;
+use crate::limits::FILE_UNFINISHED_MS;
+use crate::model::{BookingId, FileState, ItemId, MediaType, PartnerId, Scope};
+use crate::operation::{
+    Action, Body, FileAnswer, Finished, Operation, Request, Route, Writing, path_id, query_one,
+    read, read_stored,
+};
+use crate::service::Service;
+use crate::session::{Access, Session};
+
+/// `PUT /v1/bookings/{bookingId}/evidence/items/{itemId}/file`
+pub struct PutItemFile;
+
+impl Operation for PutItemFile {
+    const ROUTE: Route = Route {
+        id: "putEvidenceItemFile",
+        path: "/v1/bookings/{bookingId}/evidence/items/{itemId}/file",
+        access: Access::Scope(Scope::BookingsWrite),
+        body: Body::File,
+        refusals: &[404, 409],
+        tag: "Evidence",
+        summary: "Send the file of an evidence item",
+        description: "The body is the file itself, at most 10 MiB, under any Content-Type. It is stored only if its SHA-256 is the \
+                      one that the item names; otherwise the answer is 409 `file_digest_mismatch`. Repeating it is harmless, and \
+                      what was cut off is repeated as a whole. A file counts towards the partner's quota once, however many items \
+                      name it.",
+        ..Route::PUT
+    };
+    type Output = ItemWithFile;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<ItemWithFile>, Error> {
+        let (owner, item, known) = named(session, request)?;
+        let Some(sha256) = &item.sha256 else {
+            return Err(Error::conflict(
+                "item_without_file",
+                format!(
+                    "Evidence item {} names no sha256, so no file belongs to it. Add another item that names the file's.",
+                    item.item_id
+                ),
+            ));
+        };
+        let bytes = Arc::clone(&request.file);
+        let received = digest_of(&bytes);
+        if received != *sha256 {
+            return Err(Error::conflict(
+                "file_digest_mismatch",
+                format!(
+                    "The {} bytes received have the digest {received}, but evidence item {} names {sha256}. Nothing was stored. \
+                     Send the file that the item names, or add another item for this one.",
+                    bytes.len(),
+                    item.item_id
+                ),
+            ));
+        }
+        if let Some(file) = known.and_then(|file| file.shown()) {
+            let file = Some(file);
+            return Ok(read::<Self>(move |_| Ok(ItemWithFile { item, file })));
+        }
+        let file_id = file_of(&owner, &item);
+        let file = FileState {
+            file_id: file_id.ok_or_else(|| Error::internal("a recorded digest cannot be read"))?,
+            size: bytes.len() as u64,
+            media_type: MediaType::of(&bytes),
+            crc: crc32fast::hash(&bytes),
+            parts: 0,
+            at: session.service.clock().now(),
+        };
+        Ok(Action::Write(storing(&session.service, item, file, &bytes)))
+    }
+}
+
+/// The commands that store a file, a part each. The last one answers.
+fn storing(
+    service: &Service,
+    item: EvidenceItem,
+    file: FileState,
+    bytes: &Arc<Vec<u8>>,
+) -> Writing<ItemWithFile> {
+    let part = |number| StoreFilePart {
+        file,
+        part: FilePart {
+            number,
+            file: Arc::clone(bytes),
+        },
+    };
+    let last = FileState::parts_of(file.size).saturating_sub(1);
+    let finish = FinishFile {
+        last: part(last),
+        item,
+    };
+    Writing {
+        before: (0..last)
+            .map(|number| service.envelope(part(number)))
+            .collect(),
+        command: service.envelope(finish),
+        awaits: None,
+    }
+}
+
+/// Stores one part of a file; does nothing if the part is stored already.
+#[derive(Debug)]
+pub(crate) struct StoreFilePart {
+    /// The file, as it is before its first part.
+    pub(crate) file: FileState,
+    pub(crate) part: FilePart,
+}
+
+/// Stores the last part of a file, with which the file counts as stored.
+#[derive(Debug)]
+pub(crate) struct FinishFile {
+    pub(crate) last: StoreFilePart,
+    pub(crate) item: EvidenceItem,
+}
+
+/// `GET /v1/bookings/{bookingId}/evidence/items/{itemId}/file`
+pub struct GetItemFile;
+
+impl Operation for GetItemFile {
+    const ROUTE: Route = Route {
+        id: "getEvidenceItemFile",
+        path: "/v1/bookings/{bookingId}/evidence/items/{itemId}/file",
+        access: Access::Scope(Scope::EvidenceRead),
+        refusals: &[404],
+        tag: "Evidence",
+        summary: "The file of an evidence item",
+        description: "The bytes as they were sent, to be saved: `Content-Disposition` is always `attachment`, and the media type is \
+                      one that no browser runs.",
+        ..Route::GET
+    };
+    /// The answer is not JSON but the file's bytes.
+    type Output = String;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<String>, Error> {
+        let (_, item, known) = named(session, request)?;
+        let file = known.filter(FileState::is_whole);
+        let file = file.ok_or_else(|| Error::not_found("file"))?;
+        let tag = hex::encode(&file.file_id.digest()[..16]);
+        let unchanged = request.knows(&tag);
+        Ok(read_stored(false, move |_| {
+            let finished = Finished::stored(Vec::new(), Some(tag));
+            let answer = FileAnswer {
+                name: file.name(&item.item_id),
+                file,
+            };
+            Ok(Finished {
+                file: (!unchanged).then_some(answer),
+                ..finished
+            })
+        }))
+    }
+}
+
+/// A file's digest, as an item names it.
+pub fn digest_of(bytes: &[u8]) -> String {
+    format!("sha256:{}", hex::encode(Sha256::digest(bytes)))
+}
+
+/// The item that a request's path names, its owner, and what is stored of its file.
+fn named(
+    session: &Session,
+    request: &Request,
+) -> Result<(PartnerId, EvidenceItem, Option<FileState>), Error> {
+    let booking_id: BookingId = path_id(request, 0)?;
+    let item_id: ItemId = path_id(request, 1)?;
+    let (owner, items) = items_of(session, &booking_id)?;
+    let item = items.into_iter().find(|item| item.item_id == item_id);
+    let item = item.ok_or_else(|| Error::not_found("evidence item"))?;
+    let files = files_of(session, &owner, std::slice::from_ref(&item))?;
+    let known = file_of(&owner, &item).and_then(|file_id| files.get(&file_id).copied());
+    Ok((owner, item, known))
+}
+
+/// The whole files of a booking's items, in the order of the items. Blocks.
+///
+/// # Errors
+/// `not_found`, or `unavailable` if the store does not answer.
+pub fn files_of_booking(
+    session: &Session,
+    booking_id: &BookingId,
+) -> Result<Vec<(ItemId, FileState)>, Error> {
+    let (owner, items) = items_of(session, booking_id)?;
+    let files = files_of(session, &owner, &items)?;
+    let whole = |item: &EvidenceItem| {
+        let file = files.get(&file_of(&owner, item)?)?;
+        file.is_whole().then_some((item.item_id, *file))
+    };
+    Ok(items.iter().filter_map(whole).collect())
+}
+
+/// The bytes of one part of a whole file. Blocks.
+///
+/// # Errors
+/// `unavailable` if the store does not answer, `internal` if the part is missing.
+pub fn part_of(session: &Session, file: &FileState, number: u32) -> Result<Vec<u8>, Error> {
+    let part = query_one(session, |reader| reader.file_part(&file.file_id, number))?;
+    part.ok_or_else(|| Error::internal(format!("part {number} of a stored file is missing")))
+}
+
+/// Deletes files that were not completed, and to which nothing was added for an hour.
+#[derive(Debug)]
+pub(crate) struct ForgetFiles;
+
+/// Deletes all such files. Call this now and then. Blocks.
+///
+/// # Errors
+/// `unavailable` if the store does not answer.
+pub fn forget_unfinished_files(service: &Service) -> Result<(), Error> {
+    loop {
+        let at = service.clock().now();
+        let before = at.plus_ms(-FILE_UNFINISHED_MS);
+        let there = service.reader()?.has_unfinished_files(before);
+        if !there.map_err(|e| service.fault(&e))? {
+            return Ok(());
+        }
+        service.submit_and_wait(Envelope::new(at, ForgetFiles))?;
+    }
+}

@@ -1,0 +1,115 @@
+//! Files: which part may be stored next, and which files are deleted because they were never completed.
+//!
+//! Invariant: the stored parts of a file are its first ones, without a gap. So a file with all of them is whole, whoever
+//! stored them and in how many attempts.
+
+use crate::engine::batch::BatchState;
+use crate::engine::change::Change;
+use crate::engine::command::{Command, Decided};
+use crate::engine::needs::Needs;
+use crate::error::Error;
+use crate::features::items::ItemWithFile;
+use crate::features::items::files::{FinishFile, ForgetFiles, StoreFilePart};
+use crate::features::partners::quota::admit_file;
+use crate::limits::FILE_UNFINISHED_MS;
+use crate::model::{FileState, Timestamp};
+
+impl StoreFilePart {
+    /// The file with this part, and the change if the part is new.
+    fn store(&self, batch: &BatchState, at: Timestamp) -> Decided<FileState> {
+        let file_id = self.file.file_id;
+        let partner = batch.active_partner(&file_id.partner_id());
+        let partner = partner.ok_or_else(|| Error::not_found("partner"))?;
+        let known = batch.files.get(&file_id);
+        let stored = known.map_or(0, |known| known.parts);
+        let number = self.part.number;
+        if let Some(known) = known.filter(|known| number < known.parts) {
+            return Ok((Vec::new(), *known));
+        }
+        if number > stored {
+            return Err(Error::unavailable(
+                "The file was sent too slowly, and its first parts are gone. Send it again.",
+            ));
+        }
+        let file = FileState {
+            parts: number + 1,
+            at,
+            ..self.file
+        };
+        // The quota may have been used up by another file since the first part.
+        if number == 0 || file.is_whole() {
+            admit_file(batch, partner, at, file.size)?;
+        }
+        let part = self.part.clone();
+        Ok((vec![Change::FilePartAdded { file, part }], file))
+    }
+
+    fn name_needs(&self, needs: &mut Needs) {
+        needs.partners.push(self.file.file_id.partner_id());
+        needs.files.push(self.file.file_id);
+    }
+}
+
+impl Command for StoreFilePart {
+    type Reply = ();
+
+    fn needs(&self, needs: &mut Needs) {
+        self.name_needs(needs);
+    }
+
+    /// Stores the part.
+    ///
+    /// # Errors
+    /// `not_found`, `quota_exceeded`, and `unavailable` if a part before it is missing.
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<()> {
+        self.store(batch, at).map(|(changes, _)| (changes, ()))
+    }
+
+    fn brings_new(&self) -> bool {
+        true
+    }
+}
+
+impl Command for FinishFile {
+    type Reply = ItemWithFile;
+
+    fn needs(&self, needs: &mut Needs) {
+        self.last.name_needs(needs);
+    }
+
+    /// Stores the last part.
+    ///
+    /// # Errors
+    /// As for any other part.
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<ItemWithFile> {
+        let (changes, file) = self.last.store(batch, at)?;
+        let reply = ItemWithFile {
+            item: self.item.clone(),
+            file: file.shown(),
+        };
+        Ok((changes, reply))
+    }
+
+    fn brings_new(&self) -> bool {
+        true
+    }
+}
+
+impl Command for ForgetFiles {
+    type Reply = ();
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.unfinished_files = Some(needs.now.plus_ms(-FILE_UNFINISHED_MS));
+    }
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<()> {
+        let before = at.plus_ms(-FILE_UNFINISHED_MS);
+        let files = batch.files.values();
+        let unfinished = files.filter(|file| !file.is_whole() && file.at < before);
+        let changes = unfinished.map(|file| Change::FileForgotten(file.file_id));
+        Ok((changes.collect(), ()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! Files as tables: parts in any order and number, quotas, and what is forgotten.
+
+use crate::engine::change::FilePart;
+use crate::features::fixture::*;
+use crate::features::items::files::{ForgetFiles, StoreFilePart};
+use crate::limits::{FILE_PART_BYTES, FILE_UNFINISHED_MS};
+
+const SIZE: usize = 2 * FILE_PART_BYTES + 1;
+
+fn part(number: u32) -> StoreFilePart {
+    StoreFilePart {
+        file: FileState {
+            file_id: FileId::of(&partner_id(), &[1; 32]),
+            size: SIZE as u64,
+            media_type: MediaType::Binary,
+            crc: 1,
+            parts: 0,
+            at: NOW,
+        },
+        part: FilePart {
+            number,
+            file: Arc::new(vec![7; SIZE]),
+        },
+    }
+}
+
+fn store(work: &mut BatchState, number: u32) -> Result<usize, Error> {
+    match decide(work, &command(part(number)))? {
+        Decision::Do { changes, .. } => {
+            apply_all(work, &changes);
+            Ok(changes.len())
+        }
+        other => panic!("decided {other:?}"),
+    }
+}
+
+fn used(work: &BatchState) -> u64 {
+    work.partners[&partner_id()].usage.file_bytes
+}
+
+fn empty() -> BatchState {
+    work_with(state(None, BookingStatus::Created))
+}
+
+#[test]
+fn a_file_is_whole_with_its_last_part_whoever_sends_it_and_how_often() {
+    let mut work = empty();
+    assert_eq!(store(&mut work, 1).unwrap_err().kind, Kind::Unavailable);
+    // Two callers send the same file at the same time.
+    for (number, changes) in [(0, 1), (0, 0), (1, 1), (1, 0)] {
+        assert_eq!(store(&mut work, number).unwrap(), changes, "{number}");
+        assert_eq!(used(&work), 0);
+    }
+    assert!(work.files.values().all(|file| file.shown().is_none()));
+    assert_eq!(store(&mut work, 2).unwrap(), 1);
+    assert_eq!(used(&work), SIZE as u64);
+    for number in 0..3 {
+        assert_eq!(store(&mut work, number).unwrap(), 0);
+    }
+    assert_eq!(used(&work), SIZE as u64);
+    assert_eq!(part(0).part.bytes().len(), FILE_PART_BYTES);
+    assert_eq!(part(2).part.bytes().len(), 1);
+}
+
+#[test]
+fn a_file_beyond_the_quota_is_refused_at_its_first_part_or_at_its_last() {
+    let quota = |bytes| Quota {
+        file_bytes: Some(bytes),
+        ..Quota::GENEROUS
+    };
+    let mut work = empty();
+    work.quota = quota(SIZE as u64 - 1);
+    let refused = store(&mut work, 0).unwrap_err();
+    assert_eq!(
+        (refused.kind, &*refused.code),
+        (Kind::Conflict, "quota_exceeded")
+    );
+    assert!(refused.message.contains("bytes of files"), "{refused}");
+    work.quota = quota(SIZE as u64);
+    for number in 0..2 {
+        store(&mut work, number).unwrap();
+    }
+    // Another file came in between.
+    work.partners
+        .get_mut(&partner_id())
+        .unwrap()
+        .usage
+        .file_bytes = 1;
+    assert_eq!(store(&mut work, 2).unwrap_err().code, "quota_exceeded");
+}
+
+#[test]
+fn only_what_was_never_completed_is_forgotten_and_only_after_an_hour() {
+    let mut work = empty();
+    store(&mut work, 0).unwrap();
+    let forget = |work: &mut BatchState, ms: i64| {
+        let envelope = Envelope::new(NOW.plus_ms(ms), ForgetFiles);
+        let mut needs = crate::engine::needs::Needs {
+            now: envelope.at,
+            ..Default::default()
+        };
+        envelope.command.needs(&mut needs);
+        match crate::engine::decide::decide(work, &envelope).unwrap() {
+            Decision::Do { changes, .. } => {
+                apply_all(work, &changes);
+                changes.len()
+            }
+            other => panic!("decided {other:?}"),
+        }
+    };
+    assert_eq!(forget(&mut work, FILE_UNFINISHED_MS), 0);
+    assert_eq!(forget(&mut work, FILE_UNFINISHED_MS + 1), 1);
+    assert!(work.files.is_empty());
+    for number in 0..3 {
+        store(&mut work, number).unwrap();
+    }
+    assert_eq!(forget(&mut work, 100 * FILE_UNFINISHED_MS), 0);
+}

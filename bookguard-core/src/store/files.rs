@@ -1,0 +1,134 @@
+//! Files of evidence items: a row for each file and a row for each of its parts.
+//!
+//! A part is added in its own commit, so that other writes need not wait for the whole file. A file can be read once all its
+//! parts are stored, and never changes after that.
+
+use std::collections::HashMap;
+
+use super::commit::int;
+use super::conn::{Arg, Row, Statement, StoreError, select_in};
+use super::load::Loading;
+use super::read::{Read, Reader};
+use crate::engine::batch::BatchState;
+use crate::engine::change::FilePart;
+use crate::evidence::EvidenceItem;
+use crate::limits::FILES_FORGOTTEN;
+use crate::model::{BookingId, FileId, FileState, MediaType, Timestamp};
+
+/// Files by their ids.
+pub(super) const SOME: &str =
+    "SELECT id, size, media, crc, parts, at_ms FROM file WHERE id IN ({})";
+
+/// One part of a file.
+pub(super) const PART: &str = "SELECT bytes FROM file_part WHERE file_id = $1 AND number = $2";
+
+const UNFINISHED: &str = "SELECT id, size, media, crc, parts, at_ms FROM file WHERE whole = 0 AND at_ms < $1 ORDER BY at_ms LIMIT $2";
+
+/// Asks for files that were not completed, and to which nothing was added since `before`.
+pub(super) fn unfinished(before: Timestamp) -> Statement<'static> {
+    let most = i64::try_from(FILES_FORGOTTEN).unwrap_or(i64::MAX);
+    Statement::new(UNFINISHED, vec![before.ms().into(), most.into()])
+}
+
+/// Reads a file, from the columns of [`SOME`].
+pub(super) fn state(row: &Row) -> Result<FileState, StoreError> {
+    let number = |column: usize| {
+        let n = row.int(column)?;
+        u32::try_from(n).map_err(|_| StoreError::Corrupt(format!("a file has the number {n}")))
+    };
+    let media = row.int(2)?;
+    Ok(FileState {
+        file_id: FileId::from_bytes(row.bytes(0)?),
+        size: row.size(1)?,
+        media_type: MediaType::from_number(media)
+            .ok_or_else(|| StoreError::Corrupt(format!("a file has media type {media}")))?,
+        crc: number(3)?,
+        parts: number(4)?,
+        at: Timestamp::from_ms(row.int(5)?),
+    })
+}
+
+pub(super) fn read_file(
+    work: &mut BatchState,
+    _: &Loading<'_>,
+    row: &Row,
+) -> Result<(), StoreError> {
+    let file = state(row)?;
+    work.files.insert(file.file_id, file);
+    Ok(())
+}
+
+/// Adds a part, and the file with its first part.
+pub(super) fn part_added<'a>(file: &'a FileState, part: &'a FilePart) -> [Statement<'a>; 2] {
+    let file_id = file.file_id.as_bytes();
+    [
+        Statement::new(
+            "INSERT INTO file (id, size, media, crc, parts, at_ms, whole) VALUES ($1, $2, $3, $4, $5, $6, $7) \
+             ON CONFLICT (id) DO UPDATE SET parts = excluded.parts, at_ms = excluded.at_ms, whole = excluded.whole",
+            vec![
+                file_id.into(),
+                int(file.size),
+                (file.media_type as i64).into(),
+                i64::from(file.crc).into(),
+                i64::from(file.parts).into(),
+                file.at.ms().into(),
+                i64::from(file.is_whole()).into(),
+            ],
+        ),
+        Statement::new(
+            "INSERT INTO file_part (file_id, number, bytes) VALUES ($1, $2, $3)",
+            vec![
+                file_id.into(),
+                i64::from(part.number).into(),
+                part.bytes().into(),
+            ],
+        ),
+    ]
+}
+
+/// Deletes a file with its parts.
+pub(super) fn forgotten(file_id: &FileId) -> [Statement<'_>; 2] {
+    let file_id = || vec![Arg::from(file_id.as_bytes())];
+    [
+        Statement::new("DELETE FROM file_part WHERE file_id = $1", file_id()),
+        Statement::new("DELETE FROM file WHERE id = $1", file_id()),
+    ]
+}
+
+impl Reader<'_> {
+    /// The evidence items of a booking, oldest first.
+    pub fn items_of(&mut self, booking_id: &BookingId) -> Read<Vec<EvidenceItem>> {
+        let rows = self.all(
+            "SELECT facts FROM entry WHERE booking_id = $1 AND kind = 'evidence.added' ORDER BY seq",
+            vec![booking_id.into()],
+        )?;
+        rows.iter().map(|row| row.json(0)).collect()
+    }
+
+    /// Those of these files that are known, whole or not.
+    pub fn files(&mut self, file_ids: &[FileId]) -> Read<HashMap<FileId, FileState>> {
+        let keys: Vec<[u8; 48]> = file_ids.iter().map(|id| *id.as_bytes()).collect();
+        let Some(statement) = select_in(SOME, &keys) else {
+            return Ok(HashMap::new());
+        };
+        let rows = self.ask(statement)?.rows;
+        let files = rows
+            .iter()
+            .map(|row| state(row).map(|file| (file.file_id, file)));
+        files.collect()
+    }
+
+    /// The bytes of one part of a file.
+    pub fn file_part(&mut self, file_id: &FileId, number: u32) -> Read<Option<Vec<u8>>> {
+        let row = self.first(
+            PART,
+            vec![file_id.as_bytes().into(), i64::from(number).into()],
+        )?;
+        row.map(|row| Ok(row.blob(0)?.to_vec())).transpose()
+    }
+
+    /// Whether there are files that were not completed, and to which nothing was added since `before`.
+    pub fn has_unfinished_files(&mut self, before: Timestamp) -> Read<bool> {
+        Ok(!self.ask(unfinished(before))?.rows.is_empty())
+    }
+}

@@ -1,0 +1,170 @@
+//! Rows of shares: how they are written, and which of them are genuine.
+//!
+//! A row decides who sees a booking's evidence, so it carries a code over all of it, made with the sealing key. Invariant: a
+//! row that was written or changed by anyone but Bookguard shows nothing, as if it did not exist, and `fsck` reports it. A
+//! whole row that is put back in an earlier state is genuine, as with API keys.
+
+use super::commit::json;
+use super::conn::{Row, Statement, StoreError};
+use super::load::Loading;
+use super::read::{Read, Reader};
+use crate::engine::batch::BatchState;
+use crate::evidence::{Share, StoredShare};
+use crate::limits::SHARES_FORGOTTEN;
+use crate::model::{BookingId, ShareId, Timestamp};
+use crate::seal::Seal;
+
+/// Several shares.
+pub(super) const SOME: &str =
+    "SELECT id, booking_id, hash, expires_ms, revoked_ms, body, mac FROM share WHERE id IN ({})";
+
+/// All shares of some bookings.
+pub(super) const OF_BOOKINGS: &str = "SELECT id, booking_id, hash, expires_ms, revoked_ms, body, mac FROM share \
+     WHERE booking_id IN ({})";
+
+/// All shares, in pages by id.
+pub(super) const ALL: &str = "SELECT id, booking_id, hash, expires_ms, revoked_ms, body, mac FROM share \
+     WHERE id > $1 ORDER BY id LIMIT $2";
+
+/// The live share with this token. An unknown token, an expired share and a revoked one are one answer to the engine, so that
+/// nothing done afterwards can tell them apart.
+const LIVE: &str = "SELECT id, booking_id, hash, expires_ms, revoked_ms, body, mac FROM share \
+     WHERE hash = $1 AND revoked_ms IS NULL AND expires_ms > $2";
+
+const PAGE: &str = "SELECT id, booking_id, hash, expires_ms, revoked_ms, body, mac FROM share \
+     WHERE booking_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
+
+fn ms(at: Timestamp) -> [u8; 8] {
+    at.ms().to_be_bytes()
+}
+
+fn mac(seal: &Seal, stored: &StoredShare, body: &str) -> [u8; 32] {
+    let share = &stored.share;
+    let revoked = share.revoked_at.map(ms);
+    seal.code(&[
+        b"share",
+        share.share_id.as_bytes(),
+        share.booking_id.as_bytes(),
+        &stored.hash,
+        &ms(share.expires_at),
+        revoked.as_ref().map_or(&[][..], |ms| &ms[..]),
+        body.as_bytes(),
+    ])
+}
+
+/// Inserts a share.
+pub(super) fn added(seal: &Seal, stored: &StoredShare) -> Statement<'static> {
+    let share = &stored.share;
+    let body = json(share);
+    let code = mac(seal, stored, &body);
+    Statement::new(
+        "INSERT INTO share (id, booking_id, hash, expires_ms, revoked_ms, body, mac) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        vec![
+            share.share_id.as_bytes().to_vec().into(),
+            share.booking_id.as_bytes().to_vec().into(),
+            stored.hash.to_vec().into(),
+            share.expires_at.ms().into(),
+            share.revoked_at.map(Timestamp::ms).into(),
+            body.into(),
+            code.to_vec().into(),
+        ],
+    )
+}
+
+/// Stores that a share was revoked or viewed.
+pub(super) fn changed(seal: &Seal, stored: &StoredShare) -> Statement<'static> {
+    let share = &stored.share;
+    let body = json(share);
+    let code = mac(seal, stored, &body);
+    Statement::new(
+        "UPDATE share SET revoked_ms = $1, body = $2, mac = $3 WHERE id = $4",
+        vec![
+            share.revoked_at.map(Timestamp::ms).into(),
+            body.into(),
+            code.to_vec().into(),
+            share.share_id.as_bytes().to_vec().into(),
+        ],
+    )
+}
+
+/// Deletes shares that expired before an instant.
+pub(super) fn forgotten(before: Timestamp) -> Statement<'static> {
+    Statement::new(
+        "DELETE FROM share WHERE id IN (SELECT id FROM share WHERE expires_ms < $1 ORDER BY expires_ms LIMIT $2)",
+        vec![before.ms().into(), super::commit::int(SHARES_FORGOTTEN)],
+    )
+}
+
+/// A share as its row describes it, and whether the row is genuine.
+pub(super) fn document(row: &Row, seal: &Seal) -> Result<(StoredShare, bool), StoreError> {
+    let share: Share = row.json(5)?;
+    let stored = StoredShare {
+        share,
+        hash: row.bytes(2)?,
+    };
+    let share = &stored.share;
+    let genuine = (share.share_id, share.booking_id) == (row.id(0)?, row.id(1)?)
+        && share.expires_at.ms() == row.int(3)?
+        && share.revoked_at.map(Timestamp::ms) == row.maybe_int(4)?
+        && mac(seal, &stored, row.text(5)?)[..] == *row.blob(6)?;
+    Ok((stored, genuine))
+}
+
+/// The share of a row; `None` if the row is not genuine.
+fn read(row: &Row, seal: &Seal) -> Option<StoredShare> {
+    let (stored, genuine) = document(row, seal).ok()?;
+    genuine.then_some(stored)
+}
+
+pub(super) fn read_share(
+    work: &mut BatchState,
+    loading: &Loading<'_>,
+    row: &Row,
+) -> Result<(), StoreError> {
+    if let Some(stored) = read(row, loading.seal()) {
+        work.shares.insert(stored.share.share_id, stored);
+    }
+    Ok(())
+}
+
+impl Reader<'_> {
+    /// The share that this token opens at `now`, by the token's SHA-256.
+    pub fn live_share(&mut self, hash: &[u8; 32], now: Timestamp) -> Read<Option<Share>> {
+        let row = self.first(LIVE, vec![hash.into(), now.ms().into()])?;
+        let stored = row.and_then(|row| read(&row, self.seal()));
+        Ok(stored.map(|stored| stored.share))
+    }
+
+    /// A booking's shares, newest first, below `before`.
+    pub fn shares(
+        &mut self,
+        booking_id: &BookingId,
+        before: Option<ShareId>,
+        rows: u32,
+    ) -> Read<Vec<Share>> {
+        let mut before = before.unwrap_or(ShareId::from_bytes([0xff; 16]));
+        let mut found = Vec::new();
+        loop {
+            let args = vec![booking_id.into(), (&before).into(), i64::from(rows).into()];
+            let page = self.all(PAGE, args)?;
+            let seal = self.seal();
+            let genuine = page.iter().filter_map(|row| read(row, seal));
+            found.extend(genuine.map(|stored| stored.share));
+            found.truncate(rows as usize);
+            let short = found.len() < rows as usize && page.len() == rows as usize;
+            match page.last().filter(|_| short) {
+                Some(last) => before = last.id(0)?,
+                None => return Ok(found),
+            }
+        }
+    }
+
+    /// Whether a share expired before this instant.
+    pub fn has_old_shares(&mut self, before: Timestamp) -> Read<bool> {
+        let row = self.first(
+            "SELECT id FROM share WHERE expires_ms < $1 ORDER BY expires_ms LIMIT 1",
+            vec![before.ms().into()],
+        )?;
+        Ok(row.is_some())
+    }
+}

@@ -1,0 +1,169 @@
+//! A packet with everything that belongs to it as one `.zip`: the packet, the page, the PDF, the key, and the stored files.
+//!
+//! Nothing is compressed, so that the bytes do not depend on a compressor, and files need not be in memory: their sizes and
+//! CRC-32s are known before, so the archive is made of pieces around them. Invariant: the same packet, key and files give the
+//! same bytes. The format is that of PKWARE's APPNOTE, without any extension.
+
+use std::fmt::Write as _;
+
+use bookguard_core::evidence::Packet;
+use bookguard_core::model::{FileState, ItemId};
+
+use crate::{Fonts, PdfForm, page, pdf};
+
+/// What the archive is made of, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Segment {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// All bytes of this stored file.
+    File(FileState),
+}
+
+/// The archive of a packet that verifies under `vkey`, with these files.
+///
+/// # Errors
+/// A sentence, if this is not a packet or not a key.
+pub fn archive(
+    packet: &str,
+    vkey: &str,
+    files: &[(ItemId, FileState)],
+) -> Result<Vec<Segment>, String> {
+    let read: Packet =
+        serde_json::from_str(packet).map_err(|e| format!("The packet cannot be read: {e}."))?;
+    let page = page::page(packet, vkey)?;
+    let pdf = pdf(packet, vkey, PdfForm::Archive, &Fonts::default()).map_err(|e| e.to_string())?;
+    let mut zip = Zip::default();
+    zip.bytes("README.txt", readme(&read, files).into_bytes());
+    zip.bytes("evidence.html", page.into_bytes());
+    zip.bytes("evidence.pdf", pdf);
+    for (item_id, file) in files {
+        zip.file(&file.name(item_id), *file);
+    }
+    zip.bytes("ledger.vkey", format!("{}\n", vkey.trim()).into_bytes());
+    zip.bytes("packet.json", packet.as_bytes().to_vec());
+    Ok(zip.finish())
+}
+
+/// The bytes of all segments together.
+#[must_use]
+pub fn length(segments: &[Segment]) -> u64 {
+    let lengths = segments.iter().map(|segment| match segment {
+        Segment::Bytes(bytes) => bytes.len() as u64,
+        Segment::File(file) => file.size,
+    });
+    lengths.sum()
+}
+
+/// What is in the archive, and how to check it.
+fn readme(packet: &Packet, files: &[(ItemId, FileState)]) -> String {
+    let mut text = format!(
+        "Evidence of booking {}, made {}.\n\n\
+         packet.json    the evidence packet: everything recorded, signed\n\
+         evidence.html  the same for people; it checks itself when a browser opens it, offline\n\
+         evidence.pdf   the same to print or keep, with the packet attached\n\
+         ledger.vkey    the public key of the ledger {}\n",
+        packet.booking.booking_id, packet.created_at, packet.log.origin
+    );
+    if !files.is_empty() {
+        text.push_str(
+            "files/         the files that the platform added; each is named by its item\n",
+        );
+    }
+    text.push_str(
+        "\nTo check the packet:\n\n    bookguard evidence verify packet.json --key @ledger.vkey\n\n\
+         Compare the key with one that the service or the platform gives elsewhere: whoever forges a packet can forge a key.\n",
+    );
+    if files.is_empty() {
+        return text;
+    }
+    text.push_str("\nTo check the files, compare their SHA-256 (sha256sum files/*) with what the packet recorded:\n\n");
+    for (item_id, file) in files {
+        let digest = hex::encode(file.file_id.digest());
+        let _ = writeln!(text, "{digest}  files/{}", file.name(item_id));
+    }
+    text
+}
+
+/// A `.zip` of entries that are stored as they are, all dated 1 January 1980.
+#[derive(Default)]
+struct Zip {
+    segments: Vec<Segment>,
+    /// The bytes of all segments so far.
+    length: u64,
+    directory: Vec<u8>,
+    entries: u16,
+}
+
+/// The earliest date that the format has; no other is the same for every archive of one packet.
+const DATE: u16 = 1 << 5 | 1;
+/// The version of the format that stored entries need.
+const VERSION: u16 = 10;
+/// Made on Unix, so that the entries' permissions count.
+const MADE_BY: u16 = 3 << 8 | VERSION;
+/// A file that its owner may write and everybody may read.
+const PERMISSIONS: u32 = 0o100_644 << 16;
+
+impl Zip {
+    fn bytes(&mut self, name: &str, bytes: Vec<u8>) {
+        self.entry(name, bytes.len() as u64, crc32fast::hash(&bytes));
+        self.push(bytes);
+    }
+
+    fn file(&mut self, name: &str, file: FileState) {
+        self.entry(&format!("files/{name}"), file.size, file.crc);
+        self.segments.push(Segment::File(file));
+        self.length += file.size;
+    }
+
+    fn push(&mut self, bytes: Vec<u8>) {
+        self.length += bytes.len() as u64;
+        match self.segments.last_mut() {
+            Some(Segment::Bytes(last)) => last.extend(bytes),
+            _ => self.segments.push(Segment::Bytes(bytes)),
+        }
+    }
+
+    /// The header of an entry, there and in the directory.
+    fn entry(&mut self, name: &str, size: u64, crc: u32) {
+        let offset = small(self.length);
+        let mut common = Vec::new();
+        // No flags, no compression, midnight.
+        for field in [VERSION, 0, 0, 0, DATE] {
+            common.extend(field.to_le_bytes());
+        }
+        for field in [crc, small(size), small(size)] {
+            common.extend(field.to_le_bytes());
+        }
+        common.extend((name.len() as u16).to_le_bytes());
+        common.extend([0; 2]);
+        self.directory.extend(*b"PK\x01\x02");
+        self.directory.extend(MADE_BY.to_le_bytes());
+        self.directory.extend(&common);
+        // No comment, the first disk, not text.
+        self.directory.extend([0; 6]);
+        self.directory.extend(PERMISSIONS.to_le_bytes());
+        self.directory.extend(offset.to_le_bytes());
+        self.directory.extend(name.as_bytes());
+        self.entries += 1;
+        self.push([b"PK\x03\x04", &common[..], name.as_bytes()].concat());
+    }
+
+    fn finish(mut self) -> Vec<Segment> {
+        let directory = std::mem::take(&mut self.directory);
+        let mut end = b"PK\x05\x06\0\0\0\0".to_vec();
+        end.extend(self.entries.to_le_bytes());
+        end.extend(self.entries.to_le_bytes());
+        end.extend(small(directory.len() as u64).to_le_bytes());
+        end.extend(small(self.length).to_le_bytes());
+        end.extend([0; 2]);
+        self.push(directory);
+        self.push(end);
+        self.segments
+    }
+}
+
+/// A length or an offset in the archive: 50 files of 10 MiB are far below 4 GiB.
+fn small(n: u64) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,295 @@
+//! `/s/…`: a booking's evidence for whoever has a link to it, without an account.
+//!
+//! A GET that accepts a page gets one that says nothing about the booking, because chat programs and mail scanners follow
+//! links by themselves to show a preview. A person opens the evidence with a button of that page, a POST, which such programs
+//! do not send; and since the address in the address bar stays the same, one that is copied from there shows nothing to them
+//! either. A program names the media type that it wants, and gets it from a GET.
+//!
+//! Invariants: the evidence is sent only after its view is recorded. A link that shows nothing gets the same answer for
+//! whatever reason. No answer here may be cached, indexed, or named as a referrer. The token is in the path alone, and the path
+//! is in no log.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bookguard_core::error::{Error, Kind};
+use bookguard_core::evidence::{Share, ViewForm};
+use bookguard_core::features::shares;
+use bookguard_core::service::Service;
+use poem::endpoint::{BoxEndpoint, make};
+use poem::http::header::{
+    ACCEPT, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap,
+    HeaderName, HeaderValue, REFERRER_POLICY, VARY,
+};
+use poem::http::{Method, StatusCode};
+use poem::{EndpointExt as _, Request, Response};
+
+use crate::api::forms::{AnswerForm, Make, PACKET_FORMS, PARAMETER};
+use crate::app::{App, RequestCost};
+use crate::incoming;
+use crate::readers::ReadClass;
+use crate::refusal::Refusal;
+
+/// The path, in the router's syntax. Whatever follows the prefix is looked up.
+pub(super) const PATH: &str = "/s/*token";
+const PREFIX: &str = "/s/";
+const PAGE: &str = include_str!("pages/share.html");
+const GONE: &str = include_str!("pages/share-gone.html");
+const HTML: &str = "text/html; charset=utf-8";
+const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
+/// The media types of a GET, the default first.
+const TYPES: [&str; 3] = ["text/html", "application/json", "application/pdf"];
+
+/// What a visitor asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// The page that says nothing yet.
+    Cover,
+    /// The evidence: the packet, or the form of it that this word chooses.
+    Evidence(&'static str),
+}
+
+const PACKET: &str = "packet";
+/// The words for the forms of the evidence, with the place of each among the packet's forms.
+const WORDS: [(&str, Option<usize>); 4] = [
+    ("page", Some(0)),
+    ("bank", Some(1)),
+    ("archive", Some(2)),
+    (PACKET, None),
+];
+
+/// A visit of a link.
+struct Visit {
+    app: Arc<App>,
+    cost: Arc<RequestCost>,
+    token: String,
+    /// Whether only the headers are asked for, which is not a view.
+    is_head: bool,
+}
+
+pub(super) fn endpoint(app: &Arc<App>) -> BoxEndpoint<'static> {
+    let app = Arc::clone(app);
+    let call = move |mut request: Request| {
+        let app = Arc::clone(&app);
+        async move {
+            let body = request.take_body();
+            incoming::discard(request.headers(), body).await;
+            let mut response = answer(&app, &request)
+                .await
+                .unwrap_or_else(Refusal::respond);
+            response.headers_mut().extend([
+                (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+                (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+                (ROBOTS, HeaderValue::from_static("noindex, nofollow")),
+                (VARY, HeaderValue::from(ACCEPT)),
+            ]);
+            response
+        }
+    };
+    make(call).boxed()
+}
+
+async fn answer(app: &Arc<App>, request: &Request) -> Result<Response, Refusal> {
+    let from = request.remote_addr().as_socket_addr();
+    let from: Option<IpAddr> = from.map(|address| address.ip().to_canonical());
+    let payer = app.admit_visitor(from)?;
+    let query = incoming::query(request.uri().query())?;
+    let wanted = wanted(request.method(), request.headers(), &query)?;
+    let token = request.uri().path().strip_prefix(PREFIX);
+    let visit = Visit {
+        app: Arc::clone(app),
+        cost: app.cost(payer),
+        token: token.unwrap_or_default().to_owned(),
+        is_head: request.method() == Method::HEAD,
+    };
+    match visit.answer(wanted).await {
+        // For people in words, for programs as every other refusal.
+        Err(error) if error.kind == Kind::NotFound && takes_pages(request.headers()) => {
+            Ok(page(StatusCode::NOT_FOUND, GONE))
+        }
+        answer => Ok(answer?),
+    }
+}
+
+fn takes_pages(headers: &HeaderMap) -> bool {
+    incoming::choose(headers, &TYPES).is_ok_and(|place| place == 0)
+}
+
+/// What a request asks for: a POST names it, a GET by the media type it accepts. Other parameters are ignored, because programs
+/// through which links pass add their own.
+fn wanted(
+    method: &Method,
+    headers: &HeaderMap,
+    query: &[(String, String)],
+) -> Result<Wanted, Refusal> {
+    let named = query.iter().find(|(name, _)| name == PARAMETER);
+    let named = named.map(|(_, word)| word.as_str());
+    let place = match method == Method::POST {
+        true => None,
+        false => Some(incoming::choose(headers, &TYPES)?),
+    };
+    let (allowed, default) = match place {
+        Some(0) => return Ok(Wanted::Cover),
+        Some(1) => return Ok(Wanted::Evidence(PACKET)),
+        Some(_) => (&WORDS[1..3], "bank"),
+        None => (&WORDS[..], "page"),
+    };
+    let named = named.unwrap_or(default);
+    if let Some((word, _)) = allowed.iter().find(|(word, _)| *word == named) {
+        return Ok(Wanted::Evidence(word));
+    }
+    let words: Vec<&str> = allowed.iter().map(|(word, _)| *word).collect();
+    let fix = format!("Send {}.", words.join(" or "));
+    let pointer = format!("?{PARAMETER}");
+    Err(Error::fault(pointer, "not_allowed", "is not an allowed value", fix).into())
+}
+
+impl Visit {
+    async fn answer(&self, wanted: Wanted) -> Result<Response, Error> {
+        let (service, token) = (Arc::clone(&self.app.service), self.token.clone());
+        let find = move || shares::find(&service, &token);
+        let share = self.app.read(&self.cost, ReadClass::Short, find).await?;
+        match wanted {
+            Wanted::Cover => Ok(page(StatusCode::OK, PAGE)),
+            Wanted::Evidence(word) => self.evidence(share, word).await,
+        }
+    }
+
+    async fn evidence(&self, share: Share, word: &str) -> Result<Response, Error> {
+        let place = WORDS.iter().find(|(known, _)| *known == word);
+        let form = place.and_then(|(_, place)| Some(&PACKET_FORMS[(*place)?]));
+        let service = Arc::clone(&self.app.service);
+        let of = share.clone();
+        let make = move || {
+            let packet = shares::packet(&service, &of)?.text().as_bytes().to_vec();
+            match form.map(|form| form.make) {
+                None => Ok(packet),
+                Some(Make::Json(make)) => make(&packet),
+                Some(Make::Archive) => Err(Error::internal("a link shows no files")),
+            }
+        };
+        let made = self.app.read(&self.cost, ReadClass::Long, make).await?;
+        if !self.is_head {
+            self.record(&share, viewed(form)).await?;
+        }
+        Ok(document(&share, form, made))
+    }
+
+    /// Records the view, and waits until it is recorded.
+    async fn record(&self, share: &Share, form: ViewForm) -> Result<(), Error> {
+        let service = &self.app.service;
+        if let Some(view) = shares::view(service, share, form) {
+            Service::outcome(service.submit(view)?).await?;
+        }
+        Ok(())
+    }
+}
+
+fn viewed(form: Option<&AnswerForm>) -> ViewForm {
+    match form {
+        None => ViewForm::Packet,
+        Some(form) if form.word.is_some() => ViewForm::Pdf,
+        Some(_) => ViewForm::Page,
+    }
+}
+
+fn document(share: &Share, form: Option<&AnswerForm>, made: Vec<u8>) -> Response {
+    let mut response = Response::from(made);
+    let headers = response.headers_mut();
+    match form {
+        Some(form) => {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(form.media_type));
+            headers.extend((form.headers)(&share.booking_id.to_string()));
+        }
+        None => {
+            let name = HeaderValue::from_static("attachment; filename=\"packet.json\"");
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            headers.insert(CONTENT_DISPOSITION, name);
+        }
+    }
+    response
+}
+
+fn page(status: StatusCode, text: &'static str) -> Response {
+    let mut response = Response::from(text);
+    response.set_status(status);
+    response.headers_mut().extend([
+        (CONTENT_TYPE, HeaderValue::from_static(HTML)),
+        (CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
+    ]);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(method: Method, accept: &str, query: &str) -> Result<Wanted, String> {
+        let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_str(accept).unwrap())]);
+        let query = incoming::query(Some(query)).unwrap();
+        wanted(&method, &headers, &query).map_err(|refusal| refusal.code().to_owned())
+    }
+
+    #[test]
+    fn a_get_shows_evidence_only_to_who_names_its_media_type() {
+        let evidence = |word| Ok(Wanted::Evidence(word));
+        for (accept, query, expected) in [
+            (
+                "text/html,application/xhtml+xml,*/*;q=0.8",
+                "",
+                Ok(Wanted::Cover),
+            ),
+            ("*/*", "", Ok(Wanted::Cover)),
+            ("*/*", "form=page", Ok(Wanted::Cover)),
+            ("text/html, application/json", "", Ok(Wanted::Cover)),
+            ("application/json", "", evidence("packet")),
+            ("application/json", "fbclid=x", evidence("packet")),
+            ("application/pdf", "", evidence("bank")),
+            ("application/pdf", "form=archive", evidence("archive")),
+            (
+                "application/pdf",
+                "form=page",
+                Err("not_allowed".to_owned()),
+            ),
+            ("image/png", "", Err("not_acceptable".to_owned())),
+        ] {
+            assert_eq!(
+                asked(Method::GET, accept, query),
+                expected,
+                "{accept} {query}"
+            );
+            assert_eq!(
+                asked(Method::HEAD, accept, query),
+                expected,
+                "{accept} {query}"
+            );
+        }
+        for (query, expected) in [
+            ("", evidence("page")),
+            ("form=page", evidence("page")),
+            ("utm_source=x&form=bank", evidence("bank")),
+            ("form=archive", evidence("archive")),
+            ("form=packet", evidence("packet")),
+            ("form=", Err("not_allowed".to_owned())),
+        ] {
+            assert_eq!(asked(Method::POST, "text/html", query), expected, "{query}");
+        }
+    }
+
+    #[test]
+    fn the_pages_name_nobody_and_run_nothing() {
+        for text in [PAGE, GONE] {
+            assert!(text.contains("<title>Evidence</title>"));
+            for found in ["og:", "twitter:", "<script", "style=", "{", "http"] {
+                assert!(!text.contains(found), "{found}");
+            }
+        }
+        for (word, _) in WORDS {
+            assert!(
+                PAGE.contains(&format!("formaction=\"?form={word}\"")),
+                "{word}"
+            );
+        }
+    }
+}

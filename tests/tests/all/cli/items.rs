@@ -1,0 +1,87 @@
+//! What a partner adds to a booking's evidence, from the command line: on a database and on a server.
+
+use bookguard_tests::engine::{Engine, TestDatabase};
+use bookguard_tests::json::Members as _;
+use bookguard_tests::program::{CommandLine, Serving, bookguard};
+
+/// Adds an item with its file, one without, and fetches the file again.
+async fn story(command: impl Fn(&str) -> CommandLine, booking: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("contract.pdf");
+    let bytes = [b"%PDF-1.7\n".as_slice(), &[7; 1_500_000]].concat();
+    std::fs::write(&file, &bytes).unwrap();
+    let add = format!("evidence items add {booking} --kind contract --title Contract");
+    let ran = command(&add).arg("--file").arg(&file).run().await;
+    let added = ran.json();
+    assert!(ran.stderr.contains("sending 1464 KiB"), "{ran:?}");
+    added["file"].get("bytes").expect("the file is stored");
+    assert_eq!(added["file"]["mediaType"], "application/pdf");
+    assert!(added["receipt"]["leafHash"].is_string(), "{added}");
+    let refund = format!(
+        "evidence items add {booking} --kind refund --title Refund --amount 300.5 --reference re_1 --party partner"
+    );
+    let refund = command(&refund).run().await.json();
+    assert_eq!(refund["amount"]["minorUnits"], 30_050);
+    let list = command(&format!("evidence items list {booking}"))
+        .run()
+        .await
+        .json();
+    assert_eq!(list.list("items").len(), 2);
+
+    let item = added.text("itemId");
+    let out = folder.path().join("out.pdf");
+    let fetch = format!("evidence items file {booking} {item} --out");
+    command(&fetch).arg(&out).run().await.json();
+    assert_eq!(std::fs::read(&out).unwrap(), bytes);
+    // Sending it again is harmless; another file is refused.
+    let send = format!("evidence items send {booking} {item} --file");
+    let sent = command(&send).arg(&file).run().await.json();
+    assert_eq!(sent["file"], added["file"]);
+    std::fs::write(&file, "another").unwrap();
+    let refused = command(&send).arg(&file).run().await;
+    refused.refused(6, &["file_digest_mismatch"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn items_and_files_are_added_on_a_server_and_on_a_database_and_a_backup_holds_them() {
+    let database = TestDatabase::new(Engine::Sqlite);
+    let server = Serving::start(&database, &[]).await;
+    let acme = server.partner("Acme").await;
+    let booking = acme.book().await;
+    story(|line| acme.command(line), &booking).await;
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy.db");
+    database.command("backup").arg(&copy).run().await.json();
+    server.stop().await;
+    let other = acme_books(&database, &acme.id).await;
+    story(
+        |line| database.command(line).args(["--partner", &acme.id]),
+        &other,
+    )
+    .await;
+    database.verify(2).await;
+
+    let key = database.file().with_extension("db.key");
+    let line = bookguard("serve --listen 127.0.0.1:0 --db").arg(&copy);
+    let server = Serving::of(line.arg("--ledger-key").arg(&key)).await;
+    let acme = acme.on(server.url());
+    let items = acme
+        .get(&format!("/v1/bookings/{booking}/evidence/items"))
+        .await
+        .ok(200);
+    let item = items["items"][0].text("itemId");
+    let file = acme
+        .get(&format!(
+            "/v1/bookings/{booking}/evidence/items/{item}/file"
+        ))
+        .await;
+    assert_eq!((file.status, file.body.len()), (200, 1_500_009));
+    server.stop().await;
+}
+
+async fn acme_books(database: &TestDatabase, partner: &str) -> String {
+    let line = "bookings create --talent-id t --talent-name T --organizer-id o --organizer-name O --event-type concert \
+                --event-date 2031-06-20T19:00:00Z --booking-value 100 --currency USD --partner";
+    let made = database.command(line).arg(partner).run().await.json();
+    made.text("bookingId").to_owned()
+}

@@ -1,0 +1,300 @@
+//! What a partner adds to a booking's evidence, and the files of it: hostile ones, repeated ones, and more than the quota.
+
+use bookguard_core::limits::{FILE_BYTES, FILE_PART_BYTES};
+use bookguard_core::model::Quota;
+use bookguard_server::config::Config;
+use bookguard_tests::caller::Reply;
+use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::json::Members as _;
+use bookguard_tests::program::bookguard;
+use bookguard_tests::raw::Raw;
+use bookguard_tests::samples;
+use bookguard_tests::test_server::{Partner, TestServer};
+use serde_json::json;
+
+/// Adds an item with this file, and returns the path of the file.
+async fn add(acme: &Partner, booking: &str, file: &[u8]) -> String {
+    let items = format!("/v1/bookings/{booking}/evidence/items");
+    let item = acme
+        .post(&items, &samples::item_with_file(file))
+        .await
+        .ok(201);
+    format!("{items}/{}/file", item.text("itemId"))
+}
+
+async fn put(acme: &Partner, path: &str, file: &[u8]) -> Reply {
+    acme.send(acme.request("PUT", path).body(file.to_vec()))
+        .await
+}
+
+/// Bytes that differ from part to part.
+fn large(bytes: usize) -> Vec<u8> {
+    (0..bytes)
+        .map(|n| (n / 7 + n / FILE_PART_BYTES) as u8)
+        .collect()
+}
+
+#[tokio::test]
+async fn an_item_is_recorded_listed_and_proven_and_its_file_comes_back_byte_for_byte() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let booking = acme.book().await;
+        let items = format!("/v1/bookings/{booking}/evidence/items");
+        let refund = json!({
+            "kind": "refund", "title": "Refund of the deposit", "at": "2026-09-21T14:00:00Z", "party": "partner",
+            "amount": 300.5, "reference": "re_1", "note": "By card.",
+        });
+        let first = acme.post_once(&items, "once-refund", &refund).await;
+        let item = first.ok(201);
+        item.holds(json!({"kind": "refund", "reference": "re_1", "addedAt": "2026-09-21T14:13:20.000Z"}));
+        acme.post_once(&items, "once-refund", &refund).await.replays(&first);
+
+        let file = large(2 * FILE_PART_BYTES + 17);
+        let path = add(&acme, &booking, &file).await;
+        acme.get(&path).await.refused(404, "not_found");
+        let listed = acme.get(&items).await.ok(200);
+        assert_eq!(listed.list("items").len(), 2);
+        assert!(listed["items"][1].get("file").is_none(), "{listed}");
+
+        let stored = put(&acme, &path, &file).await.ok(200);
+        assert_eq!((&stored["file"]["bytes"], &stored["file"]["mediaType"]), (&json!(file.len()), &json!("application/octet-stream")));
+        assert_eq!(put(&acme, &path, &file).await.ok(200), stored);
+        assert_eq!(acme.get(&items).await.ok(200)["items"][1]["file"], stored["file"]);
+        let got = acme.get(&path).await;
+        assert_eq!((got.status, &got.body), (200, &file));
+        let etag = got.header("etag").unwrap();
+        let again = acme.request("GET", &path).header("if-none-match", etag);
+        assert_eq!(acme.send(again).await.status, 304);
+
+        // Another booking's item with the same bytes has the file at once, and it is stored once.
+        let other = acme.book().await;
+        let same = add(&acme, &other, &file).await;
+        assert_eq!(acme.get(&same).await.body, file);
+        let account = acme.get("/v1/partners/me").await.ok(200);
+        assert_eq!(account["quota"]["fileBytes"]["used"], file.len());
+        // Another partner has neither the file nor a way to it.
+        let rival = server.partner("Rival").await;
+        rival.get(&path).await.refused(404, "not_found");
+        put(&rival, &path, &file).await.refused(404, "not_found");
+        let own = add(&rival, &rival.book().await, &file).await;
+        rival.get(&own).await.refused(404, "not_found");
+
+        let packet = acme.get(&format!("/v1/bookings/{booking}/evidence")).await.ok(200);
+        assert!(packet.to_string().contains("Refund of the deposit"));
+        let database = server.close().await;
+        database.verify(3).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn no_file_is_ever_shown_as_a_page() {
+    on_every_engine(async |engine| {
+        let (_server, acme) = TestServer::with_partner(engine).await;
+        let booking = acme.book().await;
+        let polyglot = [
+            b"%PDF-1.4\n<html><script>alert(1)</script>".as_slice(),
+            &[0; 64],
+        ]
+        .concat();
+        let bomb = [b"PK\x03\x04".as_slice(), &[0; 100_000]].concat();
+        for (file, media_type, extension) in [
+            (
+                b"<!doctype html><script>alert(document.domain)</script>".as_slice(),
+                "application/octet-stream",
+                "bin",
+            ),
+            (
+                b"<svg xmlns=\"http://www.w3.org/2000/svg\" onload=\"alert(1)\"/>",
+                "application/octet-stream",
+                "bin",
+            ),
+            (
+                b"<?xml version=\"1.0\"?><x/>",
+                "application/octet-stream",
+                "bin",
+            ),
+            (&polyglot, "application/pdf", "pdf"),
+            (&bomb, "application/octet-stream", "bin"),
+            (b"\x89PNG\r\n\x1a\n", "image/png", "png"),
+            (b"plain words\n", "text/plain; charset=utf-8", "txt"),
+        ] {
+            let path = add(&acme, &booking, file).await;
+            let claimed = acme
+                .request("PUT", &path)
+                .header("content-type", "text/html")
+                .body(file.to_vec());
+            acme.send(claimed).await.ok(200);
+            let got = acme.get(&path).await;
+            assert_eq!((got.status, &*got.body), (200, file));
+            let item = path.split('/').nth_back(1).unwrap();
+            for (name, value) in [
+                ("content-type", media_type),
+                (
+                    "content-disposition",
+                    &format!("attachment; filename=\"{item}.{extension}\""),
+                ),
+                ("x-content-type-options", "nosniff"),
+                ("content-security-policy", "sandbox; default-src 'none'"),
+                ("content-length", &file.len().to_string()),
+            ] {
+                assert_eq!(got.header(name), Some(value), "{path} {name}");
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn other_bytes_than_the_recorded_ones_are_refused_and_nothing_is_stored() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let booking = acme.book().await;
+        let path = add(&acme, &booking, b"the contract").await;
+        put(&acme, &path, b"another")
+            .await
+            .refused(409, "file_digest_mismatch")
+            .says(&["sha256:", "Nothing was stored"]);
+        put(&acme, &path, b"").await.refused(400, "body_required");
+        put(&acme, &path, &vec![0; FILE_BYTES + 1])
+            .await
+            .refused(413, "body_too_large");
+        let items = format!("/v1/bookings/{booking}/evidence/items");
+        let bare = acme.post(&items, &samples::item()).await.string("itemId");
+        put(&acme, &format!("{items}/{bare}/file"), b"x")
+            .await
+            .refused(409, "item_without_file");
+        let unknown = format!("{items}/itm_{}/file", "0".repeat(32));
+        put(&acme, &unknown, b"x").await.refused(404, "not_found");
+        let reader = acme.scoped(&["evidence:read"]).await;
+        reader
+            .send(reader.request("PUT", &path).body("the contract"))
+            .await
+            .refused(403, "insufficient_scope");
+
+        // The connection ends in the middle of the body.
+        let mut cut = Raw::connect(server.running().addr()).await;
+        let head = format!(
+            "PUT {path} HTTP/1.1\r\nhost: h\r\nx-api-key: {}\r\ncontent-length: 12\r\n\r\nthe con",
+            acme.key
+        );
+        cut.send(head).await;
+        cut.finish().await;
+        acme.get(&path).await.refused(404, "not_found");
+        put(&acme, &path, b"the contract").await.ok(200);
+        assert_eq!(server.database().count("SELECT COUNT(*) FROM file"), 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn files_beyond_the_quota_are_refused_and_items_are_not() {
+    on_every_engine(async |engine| {
+        let server = TestServer::with(engine, |config| Config {
+            quota: Quota {
+                file_bytes: Some(1_000),
+                ..Quota::GENEROUS
+            },
+            ..config
+        })
+        .await;
+        let acme = server.partner("Acme").await;
+        let booking = acme.book().await;
+        let first = add(&acme, &booking, &[1; 600]).await;
+        put(&acme, &first, &[1; 600]).await.ok(200);
+        let second = add(&acme, &booking, &[2; 401]).await;
+        put(&acme, &second, &[2; 401])
+            .await
+            .refused(409, "quota_exceeded")
+            .says(&["bytes of files", "1000", "401 more"]);
+        // What is there already is not counted again.
+        let again = add(&acme, &booking, &[1; 600]).await;
+        put(&acme, &again, &[1; 600]).await.ok(200);
+        let last = add(&acme, &booking, &[3; 400]).await;
+        put(&acme, &last, &[3; 400]).await.ok(200);
+        let account = acme.get("/v1/partners/me").await.ok(200);
+        assert_eq!(
+            account["quota"]["fileBytes"],
+            json!({"used": 1_000, "limit": 1_000})
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_file_that_was_never_completed_is_continued_or_forgotten_and_damage_is_found() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let booking = acme.book().await;
+        let file = large(3 * FILE_PART_BYTES);
+        let path = add(&acme, &booking, &file).await;
+        put(&acme, &path, &file).await.ok(200);
+        let database = server.database();
+        // As after a kill between two parts.
+        database.tamper(
+            "DELETE FROM file_part WHERE number > 0; UPDATE file SET parts = 1, whole = 0; UPDATE partner SET file_bytes = 0",
+        );
+        acme.get(&path).await.refused(404, "not_found");
+        database.verify(1).await;
+        put(&acme, &path, &file).await.ok(200);
+        assert_eq!(acme.get(&path).await.body, file);
+        database.verify(1).await;
+
+        database.tamper("UPDATE file_part SET bytes = (SELECT bytes FROM file_part WHERE number = 0) WHERE number = 1");
+        let report = database.command(["ledger", "verify"]).run().await;
+        assert_ne!(report.code, Some(0), "{report:?}");
+        assert!(report.stdout.contains("somebody changed them"), "{report:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_archive_holds_everything_and_is_the_same_each_time() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let booking = acme.book().await;
+        let file = large(FILE_PART_BYTES + 5);
+        let path = add(&acme, &booking, &file).await;
+        put(&acme, &path, &file).await.ok(200);
+        add(&acme, &booking, b"kept elsewhere").await;
+        let evidence = format!("/v1/bookings/{booking}/evidence");
+        let packet = acme.get(&evidence).await;
+        let ask = || acme.request("GET", &evidence).header("accept", "application/zip");
+        let got = acme.send(ask()).await;
+        assert_eq!(got.status, 200, "{}", got.text());
+        let name = format!("attachment; filename=\"{booking}.zip\"");
+        assert_eq!(got.header("content-disposition"), Some(&*name));
+        assert_eq!(got.header("etag"), None);
+        assert_eq!(acme.send(ask()).await.body, got.body);
+
+        let folder = tempfile::tempdir().unwrap();
+        let zip = folder.path().join("all.zip");
+        std::fs::write(&zip, &got.body).unwrap();
+        let unpack = "import sys, zipfile; z = zipfile.ZipFile(sys.argv[1]); assert z.testzip() is None; z.extractall(sys.argv[2]); print('\\n'.join(z.namelist()))";
+        let ran = std::process::Command::new("python3").args(["-c", unpack]).args([&zip, &folder.path().join("all")]).output().unwrap();
+        assert!(ran.status.success(), "{ran:?}");
+        let item = path.split('/').nth_back(1).unwrap();
+        let stored = format!("files/{item}.bin");
+        let names = String::from_utf8(ran.stdout).unwrap();
+        let expected = ["README.txt", "evidence.html", "evidence.pdf", &stored, "ledger.vkey", "packet.json"];
+        assert_eq!(names.lines().collect::<Vec<_>>(), expected);
+        let read = |name: &str| std::fs::read(folder.path().join("all").join(name)).unwrap();
+        assert_eq!(read(&stored), file);
+        assert_eq!(read("packet.json"), packet.body);
+        let readme = String::from_utf8(read("README.txt")).unwrap();
+        assert!(readme.contains(&format!("  {stored}")), "{readme}");
+        let packet_file = folder.path().join("all/packet.json");
+        let key = format!("@{}", folder.path().join("all/ledger.vkey").display());
+        bookguard(["evidence", "verify"]).arg(&packet_file).args(["--key", &key]).run().await.json();
+
+        // The command line makes the same archive of the server, and one of the database itself.
+        let out = folder.path().join("fetched.zip");
+        acme.command(["evidence", "archive", &booking, "--out"]).arg(&out).run().await.json();
+        assert_eq!(std::fs::read(&out).unwrap(), got.body);
+        let database = server.close().await;
+        let own = folder.path().join("own.zip");
+        database.command(["evidence", "archive", &booking, "--partner", &acme.id, "--out"]).arg(&own).run().await.json();
+        assert_eq!(std::fs::read(&own).unwrap().len(), got.body.len());
+    })
+    .await;
+}
