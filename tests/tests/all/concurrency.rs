@@ -15,6 +15,8 @@ use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
+use crate::wire::world::required;
+
 const AT_ONCE: usize = 50;
 
 /// A server and the addresses of its nodes: two if the engine supports more than one.
@@ -522,7 +524,9 @@ async fn no_operation_shows_or_changes_what_is_another_partner_s() {
                 if operation["operationId"] == "putPolicy" {
                     continue;
                 }
-                isolated(&other, &belongings, &method.to_uppercase(), path, operation).await;
+                let path = format!("{path}{}", required(&document, operation));
+                let method = method.to_uppercase();
+                isolated(&other, &belongings, &method, &path, operation).await;
             }
         }
         assert!(asked > 15);

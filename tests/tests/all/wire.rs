@@ -30,4 +30,4 @@ mod queries;
 mod refusals;
 mod statuses;
 mod webhooks;
-mod world;
+pub(crate) mod world;
