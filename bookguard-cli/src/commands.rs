@@ -168,7 +168,7 @@ mod tests {
         ),
         ("FILE|-", "body json"),
         ("FOLDER", "save"),
-        ("FORM", "export:for output"),
+        ("FORM", "output"),
         ("HEADER", "proxy-header"),
         ("ID", "webhook-id"),
         ("KEY", "idempotency-key no-default-policy"),

@@ -28,6 +28,12 @@ const UNATTESTED: &[(&str, &str, &str, &str)] = &[
     ("partner", "body", "/businessType", "as its name"),
     ("partner", "body", "/contactEmail", "as its name"),
     (
+        "file",
+        "at_ms",
+        "",
+        "when a file was stored is not in the ledger, its digest is",
+    ),
+    (
         "partner",
         "settings",
         "/defaultPolicies",
@@ -277,10 +283,10 @@ fn a_database_that_only_the_service_wrote_is_clean() {
     assert!(report.clean() && report.more == 0);
     assert_eq!(
         (report.entries, report.bookings, report.events),
-        (33, 7, 14)
+        (34, 7, 14)
     );
-    assert_eq!(steps.first(), Some(&(0, 66)));
-    assert_eq!(steps.last(), Some(&(66, 66)));
+    assert_eq!(steps.first(), Some(&(0, 68)));
+    assert_eq!(steps.last(), Some(&(68, 68)));
     assert!(steps.is_sorted() && report.entries_per_second() > 0.0);
 }
 
