@@ -8,6 +8,7 @@
 mod deadline;
 mod files;
 mod room;
+mod streamed;
 mod worded;
 
 use std::convert::Infallible;
@@ -34,6 +35,7 @@ use crate::refusal::Refusal;
 use crate::router::Router;
 use deadline::DeadlineStream;
 use room::{ConnectionSlot, ConnectionTable};
+use streamed::Streamed;
 use worded::Worded;
 
 /// The most time from the first byte of a request to the first byte of its answer: enough for a body of 64 KiB and for waiting
@@ -147,8 +149,8 @@ async fn connection(
         let (serving, seat) = (Arc::clone(&serving), Arc::clone(&seat));
         async move {
             let response = answer(&serving.router, request, reserved).await;
-            seat.answered();
-            Ok::<_, Infallible>(hyper::Response::from(response))
+            let response = hyper::Response::from(response);
+            Ok::<_, Infallible>(response.map(|body| Streamed::new(body, seat)))
         }
     });
     let mut http = http1::Builder::new();

@@ -86,6 +86,9 @@ impl Download {
                 let session = self.session.clone();
                 let read = move || part_of(&session, &file, number);
                 let part = self.app.read(&self.cost, ReadClass::Short, read).await;
+                if let Err(error) = &part {
+                    (self.app.report)(&format!("a file could not be sent: {}", error.message));
+                }
                 let is_end = part.is_err();
                 sender.send(part.map_err(io::Error::other)).await?;
                 if is_end {

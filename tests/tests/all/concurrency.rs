@@ -465,8 +465,11 @@ async fn belongings(owner: &Partner, receiver: &Receiver) -> Belongings {
     let item = owner.post(&items, &item).await.string("itemId");
     let file = owner.request("PUT", &format!("{items}/{item}/file"));
     owner.send(file.body("a file")).await.ok(200);
+    let shares = format!("/v1/bookings/{booking}/shares");
+    let share = owner.post(&shares, &json!({"note": "secret-share"})).await;
     let ids = BTreeMap::from([
         ("bookingId", booking),
+        ("shareId", share.string("shareId")),
         ("eventId", event),
         ("endpointId", endpoint),
         ("apiKeyId", key.string("apiKeyId")),
@@ -623,6 +626,7 @@ async fn send(partner: &Partner, method: &str, path: &str, operation: &Value) ->
             "rescheduleBooking" => samples::new_date(),
             "acceptTerms" => samples::acceptance(&format!("sha256:{}", "00".repeat(32))),
             "addEvidenceItem" => samples::item(),
+            "createShare" => json!({}),
             "cancelBooking" => samples::cancellation(),
             "decideResolution" => samples::decision(),
             id => panic!("what is a body of {id}?"),

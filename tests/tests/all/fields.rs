@@ -54,12 +54,13 @@ const BEYOND_SCHEMAS: [&str; 13] = [
 ];
 
 /// Members that a reader does not judge. They depend on the policies' own reader, the caller, the booking's currency, the
-/// operator's address rules, or the cancellation's rules.
-const JUDGED_LATER: [&str; 9] = [
+/// operator's address rules, the cancellation's rules, or the longest share.
+const JUDGED_LATER: [&str; 10] = [
     "/amount",
     "/policy",
     "/partnerId",
     "/endpointId",
+    "/expiresIn",
     "/refund",
     "/agreedRefund",
     "/canceledBy",

@@ -39,7 +39,7 @@ async fn story(command: impl Fn(&str) -> CommandLine, booking: &str) {
     assert_eq!(sent["file"], added["file"]);
     std::fs::write(&file, "another").unwrap();
     let refused = command(&send).arg(&file).run().await;
-    refused.refused(6, &["file_digest_mismatch"]);
+    refused.refused(5, &["file_digest_mismatch"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -265,8 +265,16 @@ impl Probing<'_> {
             } else {
                 Nothing
             };
-            if place != "/agreedRefund" {
-                probing.ask(&place, None, &place, missing);
+            let others = schema["dependentRequired"].as_object();
+            let mut others = others.into_iter().flatten();
+            let dependent =
+                others.find(|(_, needs)| needs.as_array().unwrap().contains(&json!(name)));
+            match dependent {
+                Some((other, _)) => {
+                    probing.ask(&place, None, &format!("{pointer}/{other}"), Something);
+                }
+                None if place == "/agreedRefund" => {}
+                None => probing.ask(&place, None, &place, missing),
             }
             let is_nullable = member["type"]
                 .as_array()

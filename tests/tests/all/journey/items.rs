@@ -289,11 +289,11 @@ async fn an_archive_holds_everything_and_is_the_same_each_time() {
 
         // The command line makes the same archive of the server, and one of the database itself.
         let out = folder.path().join("fetched.zip");
-        acme.command(["evidence", "archive", &booking, "--out"]).arg(&out).run().await.json();
+        acme.command(["evidence", "archive", &booking, "--out", &out.display().to_string()]).run().await.json();
         assert_eq!(std::fs::read(&out).unwrap(), got.body);
         let database = server.close().await;
         let own = folder.path().join("own.zip");
-        database.command(["evidence", "archive", &booking, "--partner", &acme.id, "--out"]).arg(&own).run().await.json();
+        database.command(["evidence", "archive", &booking, "--partner", &acme.id, "--out", &own.display().to_string()]).run().await.json();
         assert_eq!(std::fs::read(&own).unwrap().len(), got.body.len());
     })
     .await;

@@ -87,6 +87,7 @@ async fn registered(server: &TestServer) -> Partner {
     expected["quota"] = json!({
         "bookings": {"used": 0, "limit": 100_000_000}, "bytes": {"used": 0, "limit": 128_i64 << 30},
         "eventsPerDay": {"used": 0, "limit": 50_000_000}, "endpoints": {"used": 0, "limit": 20},
+        "fileBytes": {"used": 0, "limit": 1 << 30},
     });
     assert_eq!(me, expected);
     acme
