@@ -184,9 +184,11 @@ const RECORDED: &[(&str, &str, &str, Change)] = &[
     ),
 ];
 
+type Moved = fn(&mut Value, &mut Vec<Draft>);
+
 /// Changes to the order of entries, of a packet with two records of one delivery, a protection and its record, a
 /// cancellation and a resolution.
-const MOVED: &[(&str, &str, fn(&mut Value, &mut Vec<Draft>))] = &[
+const MOVED: &[(&str, &str, Moved)] = &[
     (
         "record-before-its-event",
         "the end of a delivery is recorded before what it reports",
@@ -211,9 +213,11 @@ const MOVED: &[(&str, &str, fn(&mut Value, &mut Vec<Draft>))] = &[
     ),
 ];
 
+type Shown = fn(&mut Vec<Value>);
+
 /// Deliveries that cannot be as they are shown: the packet, and what is done to its deliveries. That of the first one failed
 /// once, and nothing is recorded of it.
-const SHOWN: &[(&str, &str, &str, fn(&mut Vec<Value>))] = &[
+const SHOWN: &[(&str, &str, &str, Shown)] = &[
     (
         "delivery-without-endpoint",
         "created-without-policy",
