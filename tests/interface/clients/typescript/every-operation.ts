@@ -1,6 +1,7 @@
 // Every operation once, through an SDK that @hey-api/openapi-ts generated. Its functions check each request and each answer
 // against the document at run time, so an answer that is not what the document says ends this program.
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { answered, given, refused, setting } from "./answers.js";
 import { client } from "./sdk/client.gen.js";
 import * as operations from "./sdk/index.js";
@@ -107,6 +108,26 @@ answered(
     body: { party: "organizer", method: "checkbox", at: new Date().toISOString(), disclosureHash: shown.disclosureHash },
   }),
 );
+// What the partner adds to the evidence, with its file, and a link to all of it.
+const file = new Uint8Array([0, 1, 2, 3, 254, 255]);
+const item = answered(
+  "addEvidenceItem",
+  201,
+  await sdk.addEvidenceItem({
+    ...kept,
+    body: { kind: "contract", title: "Contract", sha256: `sha256:${createHash("sha256").update(file).digest("hex")}` },
+  }),
+);
+const itemPath = { path: { ...kept.path, itemId: item.itemId } };
+// The generated checks take `format: binary` for text, unlike the generated types.
+const unchecked = { requestValidator: async () => {}, responseValidator: async () => {} };
+answered("putEvidenceItemFile", 200, await sdk.putEvidenceItemFile({ ...itemPath, ...unchecked, body: new Blob([file]) }));
+answered("listEvidenceItems", 200, await sdk.listEvidenceItems(kept));
+const fetched = answered("getEvidenceItemFile", 200, await sdk.getEvidenceItemFile({ ...itemPath, ...unchecked }));
+assert.deepEqual(new Uint8Array(await (fetched as Blob).arrayBuffer()), file);
+const share = answered("createShare", 201, await sdk.createShare({ ...kept, body: { withhold: ["ip"] } }));
+answered("listShares", 200, await sdk.listShares(kept));
+answered("revokeShare", 200, await sdk.revokeShare({ path: { ...kept.path, shareId: share.shareId } }));
 answered("protectBooking", 200, await sdk.protectBooking(kept));
 answered(
   "rescheduleBooking",
