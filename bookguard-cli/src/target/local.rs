@@ -203,8 +203,8 @@ impl Local {
         let booking_id = request.path.first().and_then(|id| BookingId::parse(id));
         let booking_id = booking_id.ok_or_else(|| Error::not_found("booking"))?;
         let packet = self.call::<GetEvidence>(request).await?.json;
-        let vkey = self.service().head()?.vkey;
         block_in_place(|| {
+            let vkey = self.service().head()?.vkey;
             let files = files_of_booking(&self.session, &booking_id)?;
             let segments = bookguard_render::archive(&packet, &vkey, &files);
             for segment in segments.map_err(Failure::Unexpected)? {

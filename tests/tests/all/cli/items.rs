@@ -30,15 +30,15 @@ async fn story(command: impl Fn(&str) -> CommandLine, booking: &str) {
 
     let item = added.text("itemId");
     let out = folder.path().join("out.pdf");
-    let fetch = format!("evidence items file {booking} {item} --out");
-    command(&fetch).arg(&out).run().await.json();
+    let fetch = format!("evidence items file {booking} {item}");
+    command(&fetch).arg("--out").arg(&out).run().await.json();
     assert_eq!(std::fs::read(&out).unwrap(), bytes);
     // Sending it again is harmless; another file is refused.
-    let send = format!("evidence items send {booking} {item} --file");
-    let sent = command(&send).arg(&file).run().await.json();
+    let send = format!("evidence items send {booking} {item}");
+    let sent = command(&send).arg("--file").arg(&file).run().await.json();
     assert_eq!(sent["file"], added["file"]);
     std::fs::write(&file, "another").unwrap();
-    let refused = command(&send).arg(&file).run().await;
+    let refused = command(&send).arg("--file").arg(&file).run().await;
     refused.refused(5, &["file_digest_mismatch"]);
 }
 
@@ -81,7 +81,12 @@ async fn items_and_files_are_added_on_a_server_and_on_a_database_and_a_backup_ho
 
 async fn acme_books(database: &TestDatabase, partner: &str) -> String {
     let line = "bookings create --talent-id t --talent-name T --organizer-id o --organizer-name O --event-type concert \
-                --event-date 2031-06-20T19:00:00Z --booking-value 100 --currency USD --partner";
-    let made = database.command(line).arg(partner).run().await.json();
+                --event-date 2031-06-20T19:00:00Z --value 100 --currency USD";
+    let made = database
+        .command(line)
+        .args(["--partner", partner])
+        .run()
+        .await
+        .json();
     made.text("bookingId").to_owned()
 }
