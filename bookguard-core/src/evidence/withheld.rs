@@ -10,6 +10,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+#[cfg(any(feature = "store", test))]
 use super::facts::Fact;
 use crate::ledger::EventBody;
 use crate::model::Party;
@@ -56,7 +57,7 @@ pub(super) fn stand_in() -> Party {
 }
 
 /// Removes these values from a fact, as a verifier finds it in the copy.
-#[cfg(feature = "store")]
+#[cfg(any(feature = "store", test))]
 pub(crate) fn withhold(fact: &mut Fact, withheld: &[Withheld]) {
     for one in withheld {
         match (one, &mut *fact) {
