@@ -41,6 +41,7 @@ mod incoming;
 pub mod mcp;
 mod meter;
 mod negotiation;
+mod pages;
 mod payer;
 mod proxies;
 mod rate;

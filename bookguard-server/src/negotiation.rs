@@ -17,6 +17,11 @@ pub(crate) fn names(headers: &HeaderMap, media_type: &str) -> Option<u16> {
     (precision == 2 && weight > 0).then_some(weight)
 }
 
+/// Whether the client prefers a page to JSON: browsers name `text/html`, programs accept anything.
+pub(crate) fn prefers_page(headers: &HeaderMap) -> bool {
+    wish(headers, "text/html") > wish(headers, "application/json")
+}
+
 fn preference(headers: &HeaderMap, media_type: &str) -> Option<(i8, u16)> {
     // How precisely the best range names the type, and its weight; -1 for ranges of other types.
     let mut best: Option<(i8, u16)> = None;
@@ -57,5 +62,40 @@ fn thousandths(weight: &str) -> u16 {
         // Rounds up, so that a small weight does not become 0. The conversion turns negative numbers into 0.
         Ok(weight) if !weight.is_nan() => (weight.min(1.0) * f32::from(WHOLE)).ceil() as u16,
         _ => WHOLE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use poem::http::header::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn people_get_the_page_and_programs_json_whatever_they_say() {
+        for (accept, wanted) in [
+            (
+                "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+                true,
+            ),
+            ("text/html", true),
+            ("TEXT/HTML;level=1;Q=0.3, application/json;q=0.2", true),
+            ("*/*;q=0.1, text/html;q=0.2", true),
+            ("text/*, application/json;q=0.9", true),
+            ("", false),
+            ("*/*", false),
+            ("application/json", false),
+            ("application/json, text/html", false),
+            ("text/html;q=0, */*", false),
+            ("text/html;q=NaN", true),
+            ("text/html;q=-1", false),
+            ("image/png", false),
+            (",;q=,text", false),
+            ("text/html;q=0.2, application/json;q=inf", false),
+        ] {
+            let asked = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(accept))]);
+            assert_eq!(prefers_page(&asked), wanted, "{accept:?}");
+        }
+        assert!(!prefers_page(&HeaderMap::new()));
     }
 }

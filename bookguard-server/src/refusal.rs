@@ -16,7 +16,8 @@ use poem::http::header::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::negotiation::{names, wish};
+use crate::negotiation::{names, prefers_page, wish};
+use crate::pages;
 
 /// Body of every refusal except a 401, which has only `error` and `message`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, poem_openapi::Object)]
@@ -311,23 +312,36 @@ impl ErrorBody {
     }
 }
 
-/// How the headers of a request change the form of a refusal.
+/// How a request changes the form of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RefusalForm {
-    /// The client wants a [`Problem`].
-    problem: bool,
+    body: RefusalBody,
     /// A key was sent in `Authorization` instead of `x-api-key`.
     misplaced_key: bool,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RefusalBody {
+    /// An [`ErrorBody`] or [`Unauthorized`].
+    Json,
+    /// A [`Problem`].
+    Problem,
+    /// A page, for people who follow a link to evidence.
+    Page,
+}
+
 impl RefusalForm {
-    /// The form that these headers ask for.
-    pub(crate) fn asked(headers: &HeaderMap) -> Self {
-        let problem = names(headers, PROBLEM)
-            .is_some_and(|weight| weight >= wish(headers, "application/json"));
+    /// The form that a request with this path and these headers asks for.
+    pub(crate) fn asked(path: &str, headers: &HeaderMap) -> Self {
+        let json = wish(headers, "application/json");
+        let body = match names(headers, PROBLEM) {
+            _ if path.starts_with(pages::LINKS) && prefers_page(headers) => RefusalBody::Page,
+            Some(weight) if weight >= json => RefusalBody::Problem,
+            _ => RefusalBody::Json,
+        };
         let key = |value: &HeaderValue| value.as_bytes().windows(4).any(|part| part == b"bgk_");
         Self {
-            problem,
+            body,
             misplaced_key: !headers.contains_key("x-api-key")
                 && headers.get_all(AUTHORIZATION).iter().any(key),
         }
@@ -345,7 +359,9 @@ impl RefusalForm {
         let Some(refused) = response.extensions_mut().remove::<ErrorBody>() else {
             return response;
         };
-        if self.problem {
+        if self.body == RefusalBody::Page {
+            pages::explain(&mut response);
+        } else if self.body == RefusalBody::Problem {
             let id = response.headers().get(REQUEST_ID);
             let id = id.and_then(|id| id.to_str().ok()).unwrap_or_default();
             let problem = Problem {
@@ -383,6 +399,8 @@ fn json<T: Serialize>(body: &T) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use poem::http::header::ACCEPT;
+
     use super::*;
 
     fn response(refusal: impl Into<Refusal>) -> Response {
@@ -452,6 +470,55 @@ mod tests {
             (405, Some("GET, HEAD, POST"))
         );
         assert!(text(answer).await.contains("method_not_allowed"));
+    }
+
+    #[tokio::test]
+    async fn people_who_follow_a_link_are_refused_in_words() {
+        const BROWSER: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
+        let given = |path, accept, refusal: Refusal| {
+            let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(accept))]);
+            RefusalForm::asked(path, &headers).give(refusal.respond())
+        };
+        for (path, accept, media_type) in [
+            ("/s/x", BROWSER, pages::HTML),
+            ("/s/x", "text/html, application/problem+json", pages::HTML),
+            ("/s/x", "*/*", "application/json"),
+            ("/s/x", "application/json", "application/json"),
+            ("/s/x", "application/problem+json", PROBLEM),
+            ("/v1/x", BROWSER, "application/json"),
+        ] {
+            let answer = given(path, accept, Refusal::full());
+            assert_eq!(
+                answer.header("content-type"),
+                Some(media_type),
+                "{path} {accept}"
+            );
+            assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+            assert_eq!(answer.header("retry-after"), Some("1"));
+            assert_eq!(answer.header("connection"), Some("close"));
+        }
+        for (refusal, words) in [
+            (Refusal::path(), "This link shows nothing"),
+            (Refusal::method("GET".to_owned()), "exactly as it was given"),
+            (rate_limited(1, "Slow.").into(), "Try again in a minute."),
+            (rate_limited(61, "Slow.").into(), "Try again in 2 minutes."),
+            (Refusal::full(), "cannot answer at present"),
+            (Error::internal("the secret cause").into(), "on our side"),
+        ] {
+            let answer = given("/s/x", BROWSER, refusal);
+            for name in ["content-security-policy", "x-robots-tag", "referrer-policy"] {
+                assert!(answer.header(name).is_some(), "{name}");
+            }
+            let page = text(answer).await;
+            assert!(
+                page.contains("<title>Evidence</title>") && page.contains(words),
+                "{page}"
+            );
+            assert!(
+                !page.contains(['{', '}']) && !page.contains("secret"),
+                "{page}"
+            );
+        }
     }
 
     #[test]

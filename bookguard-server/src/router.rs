@@ -59,7 +59,7 @@ impl Router {
 
     /// Answers a request, in the form its sender asks for. With `turned`, the request is refused without being looked at.
     pub(crate) async fn receive(&self, request: Request, turned: Option<Refusal>) -> Response {
-        let form = RefusalForm::asked(request.headers());
+        let form = RefusalForm::asked(request.uri().path(), request.headers());
         let refusal = turned.or_else(|| incoming::check(&request).err());
         let mut response = form.give(self.answer(request, refusal).await);
         response

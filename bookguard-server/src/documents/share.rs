@@ -10,34 +10,28 @@
 //! is in no log.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use bookguard_core::error::{Error, Kind};
+use bookguard_core::error::Error;
 use bookguard_core::evidence::{Share, ViewForm};
 use bookguard_core::features::shares;
 use bookguard_core::service::Service;
 use poem::endpoint::{BoxEndpoint, make};
-use poem::http::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap,
-    HeaderName, HeaderValue, REFERRER_POLICY, VARY,
-};
-use poem::http::{Method, StatusCode};
+use poem::http::Method;
+use poem::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use poem::{EndpointExt as _, Request, Response};
 
 use crate::api::forms::{AnswerForm, Make, PACKET_FORMS, PARAMETER};
 use crate::app::{App, RequestCost};
 use crate::incoming;
+use crate::pages;
 use crate::readers::ReadClass;
 use crate::refusal::Refusal;
 
 /// The path, in the router's syntax. Whatever follows the prefix is looked up.
 pub(super) const PATH: &str = "/s/*token";
-const PREFIX: &str = "/s/";
-const PAGE: &str = include_str!("pages/share.html");
-const GONE: &str = include_str!("pages/share-gone.html");
-const HTML: &str = "text/html; charset=utf-8";
-const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
-const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
+static COVER: LazyLock<String> =
+    LazyLock::new(|| pages::link_page(include_str!("pages/share.html")));
 /// The media types of a GET, the default first.
 const TYPES: [&str; 3] = ["text/html", "application/json", "application/pdf"];
 
@@ -78,12 +72,7 @@ pub(super) fn endpoint(app: &Arc<App>) -> BoxEndpoint<'static> {
             let mut response = answer(&app, &request)
                 .await
                 .unwrap_or_else(Refusal::respond);
-            response.headers_mut().extend([
-                (CACHE_CONTROL, HeaderValue::from_static("no-store")),
-                (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
-                (ROBOTS, HeaderValue::from_static("noindex, nofollow")),
-                (VARY, HeaderValue::from(ACCEPT)),
-            ]);
+            pages::unlist(response.headers_mut());
             response
         }
     };
@@ -96,24 +85,14 @@ async fn answer(app: &Arc<App>, request: &Request) -> Result<Response, Refusal> 
     let payer = app.admit_visitor(from)?;
     let query = incoming::query(request.uri().query())?;
     let wanted = wanted(request.method(), request.headers(), &query)?;
-    let token = request.uri().path().strip_prefix(PREFIX);
+    let token = request.uri().path().strip_prefix(pages::LINKS);
     let visit = Visit {
         app: Arc::clone(app),
         cost: app.cost(payer),
         token: token.unwrap_or_default().to_owned(),
         is_head: request.method() == Method::HEAD,
     };
-    match visit.answer(wanted).await {
-        // For people in words, for programs as every other refusal.
-        Err(error) if error.kind == Kind::NotFound && takes_pages(request.headers()) => {
-            Ok(page(StatusCode::NOT_FOUND, GONE))
-        }
-        answer => Ok(answer?),
-    }
-}
-
-fn takes_pages(headers: &HeaderMap) -> bool {
-    incoming::choose(headers, &TYPES).is_ok_and(|place| place == 0)
+    Ok(visit.answer(wanted).await?)
 }
 
 /// What a request asks for: a POST names it, a GET by the media type it accepts. Other parameters are ignored, because programs
@@ -151,7 +130,11 @@ impl Visit {
         let find = move || shares::find(&service, &token);
         let share = self.app.read(&self.cost, ReadClass::Short, find).await?;
         match wanted {
-            Wanted::Cover => Ok(page(StatusCode::OK, PAGE)),
+            Wanted::Cover => {
+                let mut response = Response::default();
+                pages::show(&mut response, COVER.clone());
+                Ok(response)
+            }
             Wanted::Evidence(word) => self.evidence(share, word).await,
         }
     }
@@ -211,18 +194,10 @@ fn document(share: &Share, form: Option<&AnswerForm>, made: Vec<u8>) -> Response
     response
 }
 
-fn page(status: StatusCode, text: &'static str) -> Response {
-    let mut response = Response::from(text);
-    response.set_status(status);
-    response.headers_mut().extend([
-        (CONTENT_TYPE, HeaderValue::from_static(HTML)),
-        (CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
-    ]);
-    response
-}
-
 #[cfg(test)]
 mod tests {
+    use poem::http::header::ACCEPT;
+
     use super::*;
 
     fn asked(method: Method, accept: &str, query: &str) -> Result<Wanted, String> {
@@ -278,16 +253,14 @@ mod tests {
     }
 
     #[test]
-    fn the_pages_name_nobody_and_run_nothing() {
-        for text in [PAGE, GONE] {
-            assert!(text.contains("<title>Evidence</title>"));
-            for found in ["og:", "twitter:", "<script", "style=", "{", "http"] {
-                assert!(!text.contains(found), "{found}");
-            }
+    fn the_cover_runs_nothing_and_offers_every_form() {
+        assert!(COVER.contains("<title>Evidence</title>"));
+        for found in ["og:", "twitter:", "<script", "style=", "{", "http"] {
+            assert!(!COVER.contains(found), "{found}");
         }
         for (word, _) in WORDS {
             assert!(
-                PAGE.contains(&format!("formaction=\"?form={word}\"")),
+                COVER.contains(&format!("formaction=\"?form={word}\"")),
                 "{word}"
             );
         }

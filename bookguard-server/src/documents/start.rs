@@ -3,7 +3,7 @@
 //! Invariant: a client that does not ask for a page gets JSON, whatever else it accepts, and both answers carry `Vary: Accept`.
 
 use poem::endpoint::{BoxEndpoint, make_sync};
-use poem::http::header::{ACCEPT, HeaderMap, HeaderValue, VARY};
+use poem::http::header::{ACCEPT, HeaderValue, VARY};
 use poem::{EndpointExt as _, Request};
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,8 @@ use super::SUMMARY;
 use super::document::ServedDocument;
 use super::links::{self, LINKS};
 use crate::api::INTERFACE_VERSION;
-use crate::negotiation::wish;
+use crate::negotiation::prefers_page;
+use crate::pages;
 
 /// The version of the program, which differs from the interface's.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -27,14 +28,9 @@ pub(super) fn endpoint(base: &str, security: bool) -> BoxEndpoint<'static> {
     make_sync(move |request: Request| {
         let [page, index] = &forms;
         let asked = request.headers();
-        if wants_page(asked) { page } else { index }.respond(asked)
+        if prefers_page(asked) { page } else { index }.respond(asked)
     })
     .boxed()
-}
-
-/// Whether the client prefers a page to JSON: browsers name `text/html`, programs accept anything.
-fn wants_page(asked: &HeaderMap) -> bool {
-    wish(asked, "text/html") > wish(asked, "application/json")
 }
 
 fn page(security: bool) -> ServedDocument {
@@ -55,12 +51,13 @@ fn page(security: bool) -> ServedDocument {
             "whom to tell about a vulnerability",
         );
     }
-    let text = PAGE
+    let body = PAGE
         .replace("{summary}", SUMMARY)
         .replace("{version}", VERSION)
         .replace("{interface}", INTERFACE_VERSION)
         .replace("{links}", items.trim_end());
-    ServedDocument::new("text/html; charset=utf-8", text)
+    let page = pages::page("Bookguard", "", "start.css", &body);
+    ServedDocument::new(pages::HTML, page)
 }
 
 fn index(base: &str, security: bool) -> ServedDocument {
@@ -91,34 +88,6 @@ fn index(base: &str, security: bool) -> ServedDocument {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn people_get_the_page_and_programs_json_whatever_they_say() {
-        for (accept, wanted) in [
-            (
-                "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
-                true,
-            ),
-            ("text/html", true),
-            ("TEXT/HTML;level=1;Q=0.3, application/json;q=0.2", true),
-            ("*/*;q=0.1, text/html;q=0.2", true),
-            ("text/*, application/json;q=0.9", true),
-            ("", false),
-            ("*/*", false),
-            ("application/json", false),
-            ("application/json, text/html", false),
-            ("text/html;q=0, */*", false),
-            ("text/html;q=NaN", true),
-            ("text/html;q=-1", false),
-            ("image/png", false),
-            (",;q=,text", false),
-            ("text/html;q=0.2, application/json;q=inf", false),
-        ] {
-            let asked = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(accept))]);
-            assert_eq!(wants_page(&asked), wanted, "{accept:?}");
-        }
-        assert!(!wants_page(&HeaderMap::new()));
-    }
 
     #[test]
     fn a_public_address_that_no_header_can_hold_stops_nobody() {

@@ -8,8 +8,9 @@ use poem::http::header::{CONTENT_SECURITY_POLICY, HeaderValue};
 use swagger_ui_redist::{SwaggerUi, SwaggerUiStaticFile};
 
 use super::document::{POLICY_WITH_PICTURES, ServedDocument, on_demand};
+use crate::pages;
 
-const PAGE: &str = include_str!("pages/docs.html");
+const BODY: &str = include_str!("pages/docs.html");
 const START: &str = include_str!("pages/reference.js");
 pub(super) const CSS_TYPE: &str = "text/css; charset=utf-8";
 pub(super) const SCRIPT_TYPE: &str = "text/javascript; charset=utf-8";
@@ -34,8 +35,9 @@ pub(super) fn endpoints() -> [(&'static str, BoxEndpoint<'static>); 4] {
 }
 
 fn page() -> ServedDocument {
+    let page = pages::page("Bookguard: reference", "", "docs/swagger-ui.css", BODY);
     // The arrows in the lists are pictures in the style sheet.
-    ServedDocument::new("text/html; charset=utf-8", PAGE).with(
+    ServedDocument::new(pages::HTML, page).with(
         CONTENT_SECURITY_POLICY,
         HeaderValue::from_static(POLICY_WITH_PICTURES),
     )
@@ -55,17 +57,19 @@ mod tests {
 
     #[test]
     fn the_page_loads_what_is_served_and_holds_nothing_inline() {
+        let page = page();
+        let page = page.text();
         for (path, _) in endpoints() {
             let path = &path[1..];
             assert!(
-                path == "docs" || PAGE.contains(&format!("=\"{path}\"")),
+                path == "docs" || page.contains(&format!("=\"{path}\"")),
                 "{path}"
             );
         }
         for inline in [
             "<style", "style=", "<script>", "onload", "http:", "https:", "//",
         ] {
-            assert!(!PAGE.contains(inline), "{inline}");
+            assert!(!page.contains(inline), "{inline}");
         }
     }
 

@@ -7,8 +7,9 @@ use poem::endpoint::BoxEndpoint;
 
 use super::document::{ServedDocument, on_demand};
 use super::swagger::{CSS_TYPE, SCRIPT_TYPE};
+use crate::pages;
 
-const PAGE: &str = include_str!("pages/verify.html");
+const BODY: &str = include_str!("pages/verify.html");
 const STYLE: &str = include_str!("pages/verify.css");
 const SCRIPT: &str = include_str!("pages/verify-page.js");
 
@@ -16,7 +17,10 @@ const SCRIPT: &str = include_str!("pages/verify-page.js");
 pub(super) fn endpoints() -> [(&'static str, BoxEndpoint<'static>); 4] {
     let served = |kind, text: &'static str| on_demand(move || ServedDocument::new(kind, text));
     [
-        ("/verify", served("text/html; charset=utf-8", PAGE)),
+        (
+            "/verify",
+            on_demand(|| ServedDocument::new(pages::HTML, page())),
+        ),
         ("/verify/page.css", served(CSS_TYPE, STYLE)),
         ("/verify/page.js", served(SCRIPT_TYPE, SCRIPT)),
         (
@@ -26,23 +30,29 @@ pub(super) fn endpoints() -> [(&'static str, BoxEndpoint<'static>); 4] {
     ]
 }
 
+fn page() -> String {
+    let title = "Check an evidence packet · Bookguard";
+    pages::page(title, "", "verify/page.css", BODY)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_page_loads_what_is_served_and_holds_nothing_inline() {
+        let page = page();
         for (path, _) in endpoints() {
             let path = &path[1..];
             assert!(
-                path == "verify" || PAGE.contains(&format!("=\"{path}\"")),
+                path == "verify" || page.contains(&format!("=\"{path}\"")),
                 "{path}"
             );
         }
         for inline in [
             "<style", "style=", "<script>", "onload", "http:", "https:", "//",
         ] {
-            assert!(!PAGE.contains(inline), "{inline}");
+            assert!(!page.contains(inline), "{inline}");
         }
     }
 }

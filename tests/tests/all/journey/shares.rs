@@ -12,6 +12,7 @@ use bookguard_tests::test_server::{Partner, TestServer};
 use serde_json::{Value, json};
 
 const DAY_MS: i64 = 86_400_000;
+const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
 /// Makes a share and returns it with the path of its link.
 async fn share(partner: &Partner, booking: &str, body: Value) -> (Value, String) {
@@ -37,7 +38,8 @@ async fn visit(caller: &Caller, method: &str, link: &str, accept: &str) -> Reply
         ("referrer-policy", "no-referrer"),
         ("x-robots-tag", "noindex, nofollow"),
     ] {
-        assert_eq!(reply.header(name), Some(value), "{reply:?}");
+        let sent: Vec<_> = reply.headers.get_all(name).iter().collect();
+        assert_eq!(sent, [value], "{reply:?}");
     }
     assert_eq!(reply.header("etag"), None);
     reply
@@ -77,10 +79,7 @@ async fn a_link_shows_the_evidence_in_every_form_and_records_each_view() {
         // What a program sees that follows links by itself.
         for (method, accept) in [
             ("GET", "*/*"),
-            (
-                "GET",
-                "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
-            ),
+            ("GET", BROWSER),
             ("HEAD", "application/json"),
             ("HEAD", "application/pdf"),
         ] {
@@ -329,6 +328,58 @@ async fn shares_are_their_partner_s_and_of_their_booking() {
         let again = acme.post_once(&foreign, "once", &body).await;
         again.replays(&first);
         assert_eq!(shares(&acme, &booking).await.len(), 2);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn people_are_refused_in_words_and_programs_in_json() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let booking = acme.book().await;
+        let (_, link) = share(&acme, &booking, json!({})).await;
+        let anybody = server.caller();
+        let refused = async |method: &str, link: &str, status: u16, words: &str, code: &str| {
+            let program = visit(&anybody, method, link, "application/json").await;
+            program.refused(status, code);
+            let person = visit(&anybody, method, link, BROWSER).await;
+            assert_eq!(person.status, status);
+            let sent = |name| (person.header(name), program.header(name));
+            let (page, json) = sent("retry-after");
+            assert_eq!(page, json);
+            assert_eq!(sent("content-type").0, Some("text/html; charset=utf-8"));
+            let policy = sent("content-security-policy").0.unwrap();
+            assert!(policy.starts_with("default-src 'none'"), "{policy}");
+            let text = person.text();
+            assert!(text.contains(words), "{text}");
+            assert!(!text.contains(&link[3..]) && !text.contains('{'), "{text}");
+        };
+        let poster = format!("{link}?form=poster");
+        let words = "Open the link exactly as it was given to you.";
+        refused("POST", &poster, 400, words, "not_allowed").await;
+        let broken = format!("{link}?x=%zz");
+        refused("GET", &broken, 400, words, "invalid_query").await;
+        let dead = "This link shows nothing";
+        refused("GET", "/s/unknown", 404, dead, "not_found").await;
+        for cut in ["/s/", "/s/a/b/"] {
+            let page = visit(&anybody, "GET", cut, BROWSER).await;
+            assert_eq!(page.status, 404, "{cut}");
+            assert!(page.text().contains(dead), "{cut}");
+        }
+        let database = server.database();
+        database.tamper("ALTER TABLE share RENAME TO gone");
+        let words = "The service cannot answer at present. Try again in a minute.";
+        for method in ["GET", "POST"] {
+            refused(method, &link, 503, words, "unavailable").await;
+        }
+        database.tamper("ALTER TABLE gone RENAME TO share");
+        let mut visits = 0;
+        while visit(&anybody, "GET", &link, BROWSER).await.status == 200 {
+            visits += 1;
+            assert!(visits <= SHARE_REQUESTS_PER_MINUTE);
+        }
+        let words = "Too many came from your network. Try again in a minute.";
+        refused("GET", &link, 429, words, "rate_limited").await;
     })
     .await;
 }

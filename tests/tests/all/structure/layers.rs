@@ -78,6 +78,7 @@ const SERVER: Layers = Layers {
         &[
             "meter",
             "negotiation",
+            "pages",
             "payer",
             "rate",
             "retention",
