@@ -32,6 +32,13 @@ use crate::service::Service;
 use crate::session::{Access, Session};
 
 const MINUTE_MS: i64 = 60 * 1000;
+/// Durations that a share may last, as a pattern (ECMA 262). Weeks, days or hours that are too many by themselves do not match;
+/// no pattern can add them up.
+const LASTS_PATTERN: &str = concat!(
+    "^P(0?[0-5]?[0-9]W(0?[0-3]?[0-9]{1,2}D)?(T(0?[0-8]?[0-9]{1,3}H([0-9]{1,4}M)?|[0-9]{1,4}M))?",
+    "|0?[0-3]?[0-9]{1,2}D(T(0?[0-8]?[0-9]{1,3}H([0-9]{1,4}M)?|[0-9]{1,4}M))?",
+    "|T(0?[0-8]?[0-9]{1,3}H([0-9]{1,4}M)?|[0-9]{1,4}M))$"
+);
 
 /// `POST /v1/bookings/{bookingId}/shares`
 #[derive(Debug)]
@@ -132,10 +139,10 @@ impl ShareRequest {
 
     fn form(form: &mut Form<'_, '_>) -> Option<Self> {
         let lasts_ms = form
-            .about("How long the link works: an ISO 8601 duration of at least a minute and at most 366 days.")
+            .about("How long the link works: an ISO 8601 duration in weeks, days, hours and minutes, from PT1M to P366D.")
             .optional("expiresIn", |v| {
                 v.describe(|draft| {
-                    draft.set("format", "duration");
+                    draft.set("pattern", LASTS_PATTERN);
                     draft.set("default", format!("P{}D", limits::SHARE_DAYS_DEFAULT));
                 });
                 lasts_ms(v)

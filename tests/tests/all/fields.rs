@@ -129,6 +129,35 @@ fn faults(read: impl Fn(&[u8]) -> Result<(), Error>, text: &str) -> Vec<(String,
     details.map(|fault| (fault.pointer, fault.code)).collect()
 }
 
+#[test]
+fn a_share_s_duration_has_a_pattern_that_only_a_sum_escapes() {
+    let share = of::<CreateShare>();
+    for (text, fits, is_read) in [
+        ("P1D", true, true),
+        ("P366D", true, true),
+        ("P0366D", true, true),
+        ("P052W", true, true),
+        ("PT08784H", true, true),
+        ("P1W2DT3H9999M", true, true),
+        ("PT1M", true, true),
+        ("PT0M", true, false),
+        ("P52W3D", true, false),
+        ("P60W", false, false),
+        ("P400D", false, false),
+        ("PT9000H", false, false),
+        ("P", false, false),
+        ("P1DT", false, false),
+        ("P1M", false, false),
+        ("P1Y", false, false),
+        ("PT60S", false, false),
+    ] {
+        let body = serde_json::json!({"expiresIn": text});
+        let judged = interface::judge_schema("/components/schemas/ShareRequest", &body);
+        let read = faults(|bytes| share.check(bytes), &body.to_string()).is_empty();
+        assert_eq!((judged.is_ok(), read), (fits, is_read), "{text}");
+    }
+}
+
 /// Returns whether this member is not judged by the reader.
 fn judged_later(pointer: &str) -> bool {
     JUDGED_LATER
