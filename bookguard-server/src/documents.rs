@@ -170,6 +170,8 @@ mod tests {
             "getLedgerCheckpoint",
             "getLedgerKey",
             "getLedgerTile",
+            "getSharedEvidence",
+            "openSharedEvidence",
         ];
         let document = openapi();
         for (path, method, operation) in operations(document) {

@@ -15,9 +15,9 @@ use bookguard_core::session::Access;
 
 use super::links::link;
 use super::{SUMMARY, rules};
-use crate::api::OperationEntry;
-use crate::api::openapi_json;
+use crate::api::{self, OperationEntry, openapi_json};
 use crate::mcp;
+use crate::pages::LINKS;
 
 /// Writes one of the texts from the operations, the public address and the registration mode.
 pub(super) type Write = fn(&[OperationEntry], &str, RegistrationMode) -> String;
@@ -57,6 +57,15 @@ pub(super) fn short(
             "- {method} {}: {} ({access})",
             route.path, route.summary
         );
+    }
+    // Not in the table, because they are for whoever has a link.
+    for (path, method, operation) in api::operations(&api::read_openapi()) {
+        if let Some(summary) = operation["summary"].as_str()
+            && path.starts_with(LINKS)
+        {
+            let method = method.to_uppercase();
+            let _ = writeln!(text, "- {method} {path}: {summary} (open)");
+        }
     }
     let tools: Vec<String> = mcp::tools().map(|(name, _)| format!("`{name}`")).collect();
     let _ = writeln!(text, "\nTools of the MCP server: {}.", tools.join(", "));
@@ -115,7 +124,6 @@ fn access(access: Access) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api;
 
     const BASE: &str = "https://b.example/base";
 

@@ -126,6 +126,12 @@ answered("listEvidenceItems", 200, await sdk.listEvidenceItems(kept));
 const fetched = answered("getEvidenceItemFile", 200, await sdk.getEvidenceItemFile({ ...itemPath, ...unchecked }));
 assert.deepEqual(new Uint8Array(await (fetched as Blob).arrayBuffer()), file);
 const share = answered("createShare", 201, await sdk.createShare({ ...kept, body: { withhold: ["ip"] } }));
+// The SDK sends what the packet's form is; whoever has the link needs no key.
+const link = { path: { token: given("a token", share.url.split("/s/")[1]) } };
+const opened = answered("openSharedEvidence", 200, await sdk.openSharedEvidence({ ...link, query: { form: "packet" } }));
+assert.ok(typeof opened === "object" && opened.booking.bookingId === kept.path.bookingId);
+const json = { headers: { Accept: "application/json" } };
+assert.deepEqual(answered("getSharedEvidence", 200, await sdk.getSharedEvidence({ ...link, ...json })), opened);
 answered("listShares", 200, await sdk.listShares(kept));
 answered("revokeShare", 200, await sdk.revokeShare({ path: { ...kept.path, shareId: share.shareId } }));
 answered("protectBooking", 200, await sdk.protectBooking(kept));

@@ -111,6 +111,8 @@ async fn each_scope_opens_its_own_operations_and_no_others() {
             "getLedgerKey",
             "getLedgerTile",
             "getPartner",
+            "getSharedEvidence",
+            "openSharedEvidence",
             "registerPartner",
         ];
         assert_eq!(unscoped, open);

@@ -110,11 +110,21 @@ fn out_of_reach(id: &str, status: u16) -> bool {
     reasons.next().is_some()
 }
 
+/// Returns whether an operation is for whoever has a link.
+fn is_link(operation: &Documented) -> bool {
+    operation.path.starts_with("/s/")
+}
+
 /// Causes the refusals that do not depend on what the path names.
 async fn refusals(world: &World, seen: &mut Seen<'_>, path: &str) {
     let operation = seen.0;
     let acme = &world.acme.caller;
-    if seen.0.statuses.contains(&400) {
+    if is_link(operation) {
+        // Programs through which links pass add parameters of their own, which are ignored.
+        let reply = ask(acme, operation, &format!("{path}?surprise=%zz"), &[]).await;
+        seen.see(&reply, 400);
+        assert_eq!(reply.code(), "invalid_query");
+    } else if seen.0.statuses.contains(&400) {
         let more = if path.contains('?') { '&' } else { '?' };
         let reply = ask(acme, operation, &format!("{path}{more}surprise=1"), &[]).await;
         seen.see(&reply, 400);
@@ -190,6 +200,11 @@ async fn refusals(world: &World, seen: &mut Seen<'_>, path: &str) {
 /// Asserts that unknown, malformed and other partners' ids are answered with the same bytes.
 async fn unknown(world: &World, seen: &mut Seen<'_>) {
     let operation = seen.0;
+    if is_link(operation) {
+        let path = operation.path.replace("{token}", "unknown");
+        seen.see(&ask(&world.acme.caller, operation, &path, &[]).await, 404);
+        return;
+    }
     let foreign = world.path(operation, &world.other).await;
     if operation.path.ends_with("{path}") {
         for path in ["0/999", "0/000.p/255", "64/000", "entries", "0/0"] {
@@ -469,7 +484,8 @@ async fn every_limited_operation_answers_429_and_says_when_to_come_back() {
         acme.get("/v1/partners/me").await.ok(200);
         let mut asked = 0;
         for operation in documented() {
-            if !operation.statuses.contains(&429) {
+            // How often a network may ask for links is no setting; the journey of shares asks as often.
+            if !operation.statuses.contains(&429) || is_link(&operation) {
                 continue;
             }
             asked += 1;

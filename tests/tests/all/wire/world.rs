@@ -128,6 +128,12 @@ impl World {
                 made.string("recoveryId")
             }
             "path" => "entries/000.p/1".to_owned(),
+            "token" => {
+                let booking = partner.book().await;
+                let shares = format!("/v1/bookings/{booking}/shares");
+                let made = partner.post(&shares, &json!({})).await;
+                made.string("url").rsplit_once("/s/").unwrap().1.to_owned()
+            }
             _ => panic!("how is a {name} made?"),
         };
         let after = match after.contains("{shareId}") {
