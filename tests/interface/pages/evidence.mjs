@@ -8,36 +8,13 @@ import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 
-import { complaints, inBrowser, outside, serve } from "./watched.mjs";
+import { ask, booked, RENOWNED } from "./service.mjs";
+import { accessible, complaints, inBrowser, outside, serve } from "./watched.mjs";
 
-const { BASE, BOOKGUARD, KEY, TOOLS, WORK } = process.env;
+const { BASE, BOOKGUARD, KEY, WORK } = process.env;
 const root = join(dirname(fileURLToPath(import.meta.url)), "../../..");
 const { verifyPacket } = createRequire(import.meta.url)(join(root, "docs/verifiers/verify.js"));
-const axe = await readFile(join(TOOLS, "pages/node_modules/axe-core/axe.min.js"), "utf8");
 const HOSTILE = `</script><img src=x onerror="window.ran = 1">`;
-const RENOWNED = "فرقة النجوم 東京イベント 🎷";
-
-async function ask(base, key, path, body) {
-  const headers = { "x-api-key": key, "content-type": "application/json" };
-  const answer = await fetch(base + path, { headers, ...(body && { method: "POST", body: JSON.stringify(body) }) });
-  assert(answer.ok, `${path} answers ${answer.status}: ${await answer.clone().text()}`);
-  return answer;
-}
-
-async function booked(base, key, organizer) {
-  const made = await ask(base, key, "/v1/bookings", {
-    talent: { id: "t-7", name: RENOWNED },
-    organizer: { id: "o-42", name: organizer },
-    eventType: "concert",
-    eventDate: "2031-06-20T19:00:00",
-    timeZone: "America/New_York",
-    bookingValue: 1200.5,
-    amountPaid: 600,
-    policyId: "firm",
-    metadata: { "😀": "a -->", "ﬁ": "x" },
-  });
-  return (await made.json()).bookingId;
-}
 
 // A booking to which everything happened that can happen.
 async function eventful(base, key) {
@@ -179,15 +156,6 @@ async function settled(page, state) {
   const shown = await page.evaluate(`document.getElementById("verdict").innerText`);
   assert.equal(await stateOf(page), state, shown);
   return shown;
-}
-
-async function accessible(page) {
-  await page.evaluate(axe);
-  for (const value of ["light", "dark"]) {
-    await page.call("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value }] });
-    const found = await page.evaluate(`axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + ": " + nodes.map((node) => node.target + " " + node.failureSummary)))`);
-    assert.deepEqual(found, [], value);
-  }
 }
 
 async function opened(browser, name, html) {

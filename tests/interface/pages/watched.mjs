@@ -1,9 +1,12 @@
 // A browser that is watched: every fault of a page, and every request of it to somebody else.
-import { mkdir } from "node:fs/promises";
+import assert from "node:assert/strict";
+import { mkdir, readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { join } from "node:path";
 
 import { Chromium } from "./chromium.mjs";
+
+const axe = join(process.env.TOOLS, "pages/node_modules/axe-core/axe.min.js");
 
 export async function serve(answer) {
   const server = createServer(answer);
@@ -29,4 +32,14 @@ export const outside = (addresses, origins) =>
 // Every fault of a page, and every request of it to somebody else.
 export function complaints(page, origins) {
   return [...page.faults, ...outside(page.requests, origins).map((address) => `outside: ${address}`)];
+}
+
+// Whether axe-core finds nothing, in the light and in the dark.
+export async function accessible(page) {
+  await page.evaluate(await readFile(axe, "utf8"));
+  for (const value of ["light", "dark"]) {
+    await page.call("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value }] });
+    const found = await page.evaluate(`axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + ": " + nodes.map((node) => node.target + " " + node.failureSummary)))`);
+    assert.deepEqual(found, [], value);
+  }
 }
