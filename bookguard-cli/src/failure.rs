@@ -46,6 +46,8 @@ pub struct ErrorAnswer {
     pub body: ErrorBody,
     /// Seconds to wait before trying again.
     pub retry_after_s: Option<u32>,
+    /// The flag that each of the body's details is about, if one was typed for it.
+    pub flags: Vec<Option<String>>,
 }
 
 impl From<Error> for Failure {
@@ -57,6 +59,7 @@ impl From<Error> for Failure {
         Self::Refused(Box::new(ErrorAnswer {
             kind: error.kind,
             retry_after_s: error.retry_after_s,
+            flags: Vec::new(),
             body: error.into(),
         }))
     }
@@ -119,6 +122,15 @@ impl Failure {
         })
     }
 
+    /// Lets people read the flag instead of the pointer to what it became in the request.
+    pub fn in_flags(mut self, flag: impl Fn(&str) -> Option<String>) -> Self {
+        if let Self::Refused(answer) = &mut self {
+            let details = answer.body.details.iter();
+            answer.flags = details.map(|detail| flag(&detail.pointer)).collect();
+        }
+        self
+    }
+
     /// The message, if waiting may cure the failure.
     pub fn passing(&self) -> Option<&str> {
         match self {
@@ -138,7 +150,7 @@ impl Failure {
             Format::Json => {
                 serde_json::to_string(&body).expect("strings and lists of strings always serialize")
             }
-            Format::Table => for_people(&body, self.retry_after_s()),
+            Format::Table => for_people(&body, self.flags(), self.retry_after_s()),
         })
     }
 
@@ -146,6 +158,13 @@ impl Failure {
         match self {
             Self::Refused(refusal) => refusal.retry_after_s,
             _ => None,
+        }
+    }
+
+    fn flags(&self) -> &[Option<String>] {
+        match self {
+            Self::Refused(refusal) => &refusal.flags,
+            _ => &[],
         }
     }
 
@@ -168,18 +187,19 @@ impl Failure {
 const NO_KEY: &str = "A server needs an API key, and none was given. Set BOOKGUARD_API_KEY in the environment, or name a file \
                       that holds the key with --api-key-file.";
 
-fn for_people(body: &ErrorBody, retry_after_s: Option<u32>) -> String {
+fn for_people(body: &ErrorBody, flags: &[Option<String>], retry_after_s: Option<u32>) -> String {
     // A 401 of the HTTP interface has no code.
     let code = match body.code.as_str() {
         "" => "unauthorized",
         code => code,
     };
     let mut text = format!("error: {} ({})", plain(&body.message), plain(code));
-    for detail in &body.details {
+    for (at, detail) in body.details.iter().enumerate() {
+        let flag = flags.get(at).and_then(Option::as_ref);
         let message = detail.message.trim_end_matches('.');
         text.push_str(&format!(
             "\n  {}: {}. {}",
-            plain(&detail.pointer),
+            plain(flag.unwrap_or(&detail.pointer)),
             plain(message),
             plain(&detail.fix)
         ));

@@ -19,24 +19,38 @@ pub const DOCUMENT_BYTES: u64 = 64 * 1024 * 1024;
 /// # Errors
 /// [`Failure::Usage`] that names the file.
 pub fn bytes(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
-    let stdin = path == Path::new("-");
-    let name = if stdin {
-        "standard input".to_owned()
-    } else {
-        path.display().to_string()
-    };
-    let read = if stdin {
-        read_at_most(io::stdin().lock(), most)
-    } else {
-        File::open(path).and_then(|file| read_at_most(file, most))
-    };
-    let bytes = read.map_err(|e| Failure::Usage(format!("{name} cannot be read: {e}")))?;
+    let bytes = begin(path, most)?;
     if bytes.len() as u64 > most {
         return Err(Failure::Usage(format!(
-            "{name} holds more than {most} bytes, the most that is allowed here"
+            "{} holds more than {most} bytes, the most that is allowed here",
+            name(path)
         )));
     }
     Ok(bytes)
+}
+
+/// Reads a file or standard input as [`bytes`] does, and one byte beyond the maximum if it is larger.
+///
+/// # Errors
+/// [`Failure::Usage`] that names the file.
+pub fn begin(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
+    let read = match is_stdin(path) {
+        true => read_at_most(io::stdin().lock(), most),
+        false => File::open(path).and_then(|file| read_at_most(file, most)),
+    };
+    read.map_err(|e| Failure::Usage(format!("{} cannot be read: {e}", name(path))))
+}
+
+/// What messages call a file.
+pub fn name(path: &Path) -> String {
+    match is_stdin(path) {
+        true => "standard input".to_owned(),
+        false => path.display().to_string(),
+    }
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
 }
 
 /// Reads text, as [`bytes`] does.

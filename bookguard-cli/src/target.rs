@@ -5,8 +5,6 @@
 pub mod local;
 pub mod remote;
 
-use std::io::Write;
-
 use bookguard_core::operation::{Operation, Request};
 use bookguard_core::session::Access;
 use bookguard_core::webhook::Secret;
@@ -25,6 +23,9 @@ pub enum Target {
     /// A server.
     Remote(Box<Remote>),
 }
+
+/// Where the bytes of an archive go, one after another.
+pub type Sink<'a> = &'a mut (dyn FnMut(&[u8]) -> Result<(), Failure> + Send);
 
 /// The purpose for which a database is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,11 +86,11 @@ impl Target {
     /// Writes the archive of a booking's evidence.
     ///
     /// # Errors
-    /// As [`Self::call`], and a failure to write.
-    pub async fn archive(&self, request: Request, to: &mut impl Write) -> Result<(), Failure> {
+    /// As [`Self::call`], and those of `write`.
+    pub async fn archive(&self, request: Request, write: Sink<'_>) -> Result<(), Failure> {
         match self {
-            Self::Local(local) => local.archive(request, to).await,
-            Self::Remote(remote) => remote.archive(request, to).await,
+            Self::Local(local) => local.archive(request, write).await,
+            Self::Remote(remote) => remote.archive(request, write).await,
         }
     }
 

@@ -6,9 +6,10 @@
 
 use std::fmt::Write as _;
 
-use bookguard_core::evidence::Packet;
+use bookguard_core::evidence::{EvidenceItem, Packet};
 use bookguard_core::model::{FileState, ItemId};
 
+use crate::page::escape;
 use crate::{Fonts, PdfForm, page, pdf};
 
 /// What the archive is made of, in order.
@@ -31,7 +32,7 @@ pub fn archive(
 ) -> Result<Vec<Segment>, String> {
     let read: Packet =
         serde_json::from_str(packet).map_err(|e| format!("The packet cannot be read: {e}."))?;
-    let page = page::page(packet, vkey)?;
+    let page = page::beside(packet, vkey, |packet| section(packet, files))?;
     let pdf = pdf(packet, vkey, PdfForm::Archive, &Fonts::default()).map_err(|e| e.to_string())?;
     let mut zip = Zip::default();
     zip.bytes("README.txt", readme(&read, files).into_bytes());
@@ -55,7 +56,7 @@ pub fn length(segments: &[Segment]) -> u64 {
     lengths.sum()
 }
 
-/// What is in the archive, and how to check it.
+/// The text that a person reads first: the parts of the archive, and how to check them.
 fn readme(packet: &Packet, files: &[(ItemId, FileState)]) -> String {
     let mut text = format!(
         "Evidence of booking {}, made {}.\n\n\
@@ -74,15 +75,78 @@ fn readme(packet: &Packet, files: &[(ItemId, FileState)]) -> String {
         "\nTo check the packet:\n\n    bookguard evidence verify packet.json --key @ledger.vkey\n\n\
          Compare the key with one that the service or the platform gives elsewhere: whoever forges a packet can forge a key.\n",
     );
-    if files.is_empty() {
-        return text;
+    let (here, absent): (Vec<_>, Vec<_>) =
+        named(packet, files).partition(|(.., file)| file.is_some());
+    let line = |item: &EvidenceItem, name: &str| {
+        let digest = item.sha256.as_deref().unwrap_or_default();
+        format!("{}  {name}\n", digest.trim_start_matches("sha256:"))
+    };
+    if !here.is_empty() {
+        text.push_str("\nTo check the files, compare their SHA-256 (sha256sum files/*) with what the packet recorded:\n\n");
     }
-    text.push_str("\nTo check the files, compare their SHA-256 (sha256sum files/*) with what the packet recorded:\n\n");
-    for (item_id, file) in files {
-        let digest = hex::encode(file.file_id.digest());
-        let _ = writeln!(text, "{digest}  files/{}", file.name(item_id));
+    for (_, item, file) in here {
+        let name = file.map_or_else(String::new, |file| path(item, file));
+        text.push_str(&line(item, &name));
+    }
+    if !absent.is_empty() {
+        text.push_str("\nThe packet also names files that the service did not have when this archive was made. Whoever has one can compare it:\n\n");
+    }
+    for (_, item, _) in absent {
+        text.push_str(&line(item, &item.item_id.to_string()));
     }
     text
+}
+
+/// The items of a packet that name a file, with their places there, and the file if it is in the archive.
+fn named<'a>(
+    packet: &'a Packet,
+    files: &'a [(ItemId, FileState)],
+) -> impl Iterator<Item = (usize, &'a EvidenceItem, Option<&'a FileState>)> {
+    let items = packet.items.iter().enumerate();
+    let items = items.filter(|(_, item)| item.sha256.is_some());
+    items.map(|(at, item)| {
+        let file = files.iter().find(|(item_id, _)| *item_id == item.item_id);
+        (at, item, file.map(|(_, file)| file))
+    })
+}
+
+/// Where an item's file is in the archive.
+fn path(item: &EvidenceItem, file: &FileState) -> String {
+    format!("files/{}", file.name(&item.item_id))
+}
+
+/// The page's section about files: a link to each that is in the archive, and what is said of it in the packet.
+///
+/// The links are names that the service made, of letters, digits, an underscore, a dot and a slash. What a browser might run
+/// is called `.bin`, and `download` asks it to save the others too.
+fn section(packet: &Packet, files: &[(ItemId, FileState)]) -> String {
+    let mut list = String::new();
+    for (at, item, file) in named(packet, files) {
+        let place = match file {
+            Some(file) => format!(
+                "<a href=\"{0}\" download>{0}</a>, {1} bytes",
+                path(item, file),
+                file.size
+            ),
+            None => "not in this archive: the service did not have it".to_owned(),
+        };
+        let _ = writeln!(
+            list,
+            "<li><strong data-from=\"/items/{at}/title\"><bdi>{}</bdi></strong>: {place}<br>\
+             <span class=\"code\" data-from=\"/items/{at}/sha256\">{}</span></li>",
+            escape(&item.title),
+            escape(item.sha256.as_deref().unwrap_or_default())
+        );
+    }
+    if list.is_empty() {
+        return list;
+    }
+    format!(
+        "<section aria-labelledby=\"files\">\n<h2 id=\"files\">Files</h2>\n\
+         <p class=\"note\">The platform added these, and says what they are. The page does not check them: compare the SHA-256 of a file \
+         with the one below it (<code>sha256sum files/*</code>). Open a file only if you trust the platform.</p>\n\
+         <ol class=\"ways\">\n{list}</ol>\n</section>\n\n"
+    )
 }
 
 /// A `.zip` of entries that are stored as they are, all dated 1 January 1980.
@@ -167,3 +231,6 @@ impl Zip {
 fn small(n: u64) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests;

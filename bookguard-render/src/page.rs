@@ -37,6 +37,18 @@ pub static POLICY: LazyLock<String> = LazyLock::new(|| {
 /// # Errors
 /// A sentence, if this is not a packet or not a key. Whether the packet is genuine is not checked here.
 pub fn page(packet: &str, vkey: &str) -> Result<String, String> {
+    beside(packet, vkey, |_| String::new())
+}
+
+/// As [`page`], with what `files` makes of the packet: a section about the files that lie beside the page.
+///
+/// # Errors
+/// As [`page`].
+pub(crate) fn beside(
+    packet: &str,
+    vkey: &str,
+    files: impl Fn(&Packet) -> String,
+) -> Result<String, String> {
     let read: Packet =
         serde_json::from_str(packet).map_err(|e| format!("The packet cannot be read: {e}."))?;
     let shown = Shown(read);
@@ -61,6 +73,7 @@ pub fn page(packet: &str, vkey: &str) -> Result<String, String> {
         "story" => shown.story(),
         "terms" => shown.terms_in_words(),
         "timeline" => shown.timeline(),
+        "files" => files(&shown.0),
         "proves" => items(PROVES),
         "limits" => items(DOES_NOT_PROVE),
         _ => String::new(),
@@ -219,7 +232,7 @@ fn items(texts: &[&str]) -> String {
 }
 
 /// Escapes a text for an element or a quoted attribute.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut html = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

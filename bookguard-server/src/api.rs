@@ -26,7 +26,7 @@ use bookguard_core::features::events::log::ListEvents;
 use bookguard_core::features::events::{GetEvent, ListBookingEvents, RetryEvent};
 use bookguard_core::features::evidence::{ExportDispute, GetEvidence};
 use bookguard_core::features::health::GetHealth;
-use bookguard_core::features::items::files::{GetItemFile, PutItemFile};
+use bookguard_core::features::items::files::{DeleteItemFile, GetItemFile, PutItemFile};
 use bookguard_core::features::items::{AddEvidenceItem, ListEvidenceItems};
 use bookguard_core::features::partners::{GetPartner, RegisterPartner, UpdatePartner};
 use bookguard_core::features::policies::{
@@ -78,6 +78,7 @@ pub(crate) fn table() -> Vec<OperationEntry> {
         offered::<ListEvidenceItems>(),
         offered::<PutItemFile>(),
         offered::<GetItemFile>().sending_file(),
+        offered::<DeleteItemFile>(),
         offered::<CreateShare>(),
         offered::<ListShares>(),
         offered::<RevokeShare>(),

@@ -178,7 +178,10 @@ impl CliCommand {
         // Closed whether or not the work succeeded.
         let done = (self.work)(target_call).await;
         target.close().await;
-        done
+        done.map_err(|failure| {
+            let flags = (self.flags)();
+            failure.in_flags(|pointer| flags.typed_at(pointer, matches))
+        })
     }
 }
 

@@ -5,8 +5,10 @@
 //! code. The temporary database is removed in any case; the evidence stays, for a person to open.
 
 mod receiver;
+mod sharing;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bookguard_core::clock::Clock;
@@ -17,10 +19,12 @@ use bookguard_core::features::endpoints::CreateEndpoint;
 use bookguard_core::features::evaluations::EvaluatePolicy;
 use bookguard_core::features::events::ListBookingEvents;
 use bookguard_core::features::evidence::GetEvidence;
+use bookguard_core::features::items::AddEvidenceItem;
+use bookguard_core::features::items::files::{GetItemFile, PutItemFile, digest_of};
 use bookguard_core::features::partners::RegisterPartner;
 use bookguard_core::features::partners::Registration;
 use bookguard_core::model::{Amount, BookingId, DeliveryStatus, EventType};
-use bookguard_core::operation::Operation;
+use bookguard_core::operation::{Operation, Request};
 use bookguard_core::policy::{Evaluation, Reason};
 use bookguard_core::webhook::Secret;
 use bookguard_render::{Fonts, PdfForm, page};
@@ -43,6 +47,8 @@ use receiver::DemoReceiver;
 
 /// How long a webhook may take to arrive and to be recorded.
 const PATIENCE: Duration = Duration::from_secs(10);
+const TALENT: &str = "Mara Quint Trio";
+const ORGANIZER: &str = "Lakeside Festival";
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 pub(super) fn command() -> CliCommand {
@@ -174,6 +180,7 @@ async fn walk(server: &Server, step: &mut Steps) -> Result<Walked, Failure> {
         ),
     )?;
     received(&mut receiver, booking_id, EventType::BookingProtected, step).await?;
+    add_contract(&remote, booking_id, step).await?;
     let shown = evaluate(&remote, booking_id, step).await?;
     cancel(&remote, &shown, step).await?;
     received(
@@ -194,6 +201,7 @@ async fn walk(server: &Server, step: &mut Steps) -> Result<Walked, Failure> {
         "Evidence packet fetched",
         &format!("{} bytes; the log's public key is {key}", packet.len()),
     )?;
+    sharing::share(&remote, booking_id, &key, step).await?;
     receiver.stop().await;
     Ok(Walked { packet, key })
 }
@@ -220,8 +228,8 @@ async fn register(server: &Server, step: &mut Steps) -> Result<Registration, Fai
 async fn record(remote: &Remote, step: &mut Steps) -> Result<BookingId, Failure> {
     let event_date = Clock::System.now().plus_ms(21 * DAY_MS).floor_to_second();
     let body = json!({
-        "talent": { "id": "artist-1042", "name": "Mara Quint Trio" },
-        "organizer": { "id": "org-77", "name": "Lakeside Festival" },
+        "talent": { "id": "artist-1042", "name": TALENT },
+        "organizer": { "id": "org-77", "name": ORGANIZER },
         "eventType": "concert",
         "eventDate": event_date.to_string(),
         "timeZone": "America/New_York",
@@ -312,6 +320,48 @@ async fn delivered(
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// Records a signed contract as an evidence item, stores its file, and checks that the service has exactly that file.
+async fn add_contract(
+    remote: &Remote,
+    booking_id: BookingId,
+    step: &mut Steps,
+) -> Result<(), Failure> {
+    let file = format!(
+        "{ORGANIZER} books the {TALENT} for one concert.\nSigned by both sides. Reference {booking_id}.\n"
+    );
+    let body = json!({
+        "kind": "contract",
+        "title": "Signed contract",
+        "sha256": digest_of(file.as_bytes()),
+    });
+    let booking_id = booking_id.to_string();
+    let added = call::<AddEvidenceItem>(remote, &[&booking_id], body)
+        .await?
+        .output;
+    let request = Request {
+        path: vec![booking_id, added.item.item_id.to_string()],
+        file: Arc::new(file.clone().into_bytes()),
+        ..Request::default()
+    };
+    let sent = remote.call::<PutItemFile>(request.clone()).await?.output;
+    let stored = sent.file.as_ref().map(|file| file.bytes);
+    let fetched = remote.file::<GetItemFile>(request).await?;
+    if stored != Some(file.len() as u64) || fetched != file.as_bytes() {
+        let why = "the service does not have the contract that was sent";
+        return Err(Failure::Unexpected(why.to_owned()));
+    }
+    step.done(
+        "Signed contract added to the evidence: its SHA-256 in the ledger, its file with the service",
+        &format!(
+            "{}, leaf {}, {} bytes\n{}",
+            added.item.item_id,
+            added.receipt.leaf_index,
+            file.len(),
+            digest_of(&fetched)
+        ),
+    )
 }
 
 async fn evaluate(

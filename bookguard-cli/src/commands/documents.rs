@@ -181,19 +181,25 @@ async fn archive(call: Call<'_>) -> Result<(), Failure> {
     if out.is_none() && std::io::stdout().is_terminal() {
         return Err(for_a_file());
     }
+    // Without a name, it waits in a temporary file until it is whole.
+    let path = out.clone().unwrap_or_else(std::env::temp_dir);
+    let fault = |e: std::io::Error| unwritten(&path, &e);
     let mut file = match &out {
-        Some(path) => beside(path)?,
-        None => tempfile::NamedTempFile::new()?,
-    };
-    call.target().archive(call.path()?, &mut file).await?;
-    let Some(path) = &out else {
-        std::io::copy(&mut file.reopen()?, &mut std::io::stdout().lock())?;
+        Some(path) => beside(path),
+        None => tempfile::NamedTempFile::new(),
+    }
+    .map_err(fault)?;
+    let mut write = |bytes: &[u8]| file.write_all(bytes).map_err(fault);
+    call.target().archive(call.path()?, &mut write).await?;
+    if out.is_none() {
+        let mut whole = file.reopen().map_err(fault)?;
+        std::io::copy(&mut whole, &mut std::io::stdout().lock())?;
         return Ok(());
-    };
-    file.as_file().sync_all()?;
-    let bytes = file.as_file().metadata()?.len();
-    file.persist(path).map_err(|e| unwritten(path, &e.error))?;
-    written(call, path, bytes)
+    }
+    file.as_file().sync_all().map_err(fault)?;
+    let bytes = file.as_file().metadata().map_err(fault)?.len();
+    file.persist(&path).map_err(|e| fault(e.error))?;
+    written(call, &path, bytes)
 }
 
 /// Replaces a file, whole or not at all.

@@ -1,9 +1,11 @@
-//! `evidence items`: adds to a booking's evidence, sends and fetches the files.
+//! `evidence items`: adds to a booking's evidence; sends, fetches and deletes the files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bookguard_core::features::items::files::{GetItemFile, PutItemFile, digest_of};
+use bookguard_core::features::items::files::{
+    DeleteItemFile, GetItemFile, ItemWithoutFile, PutItemFile, digest_of,
+};
 use bookguard_core::features::items::{
     AddEvidenceItem, AddedItem, BookingItems, ItemWithFile, ListEvidenceItems,
 };
@@ -17,7 +19,7 @@ use super::documents::deliver;
 use crate::failure::Failure;
 use crate::files;
 use crate::output::say;
-use crate::output::table::{Style, fields, leaf, record, rows};
+use crate::output::table::{Style, fields, joined, leaf, record, rows};
 
 /// Files from this size on take long enough to say that they are under way.
 const LARGE: usize = 1024 * 1024;
@@ -52,6 +54,8 @@ pub(super) fn commands() -> Declared {
     let send = carried::<PutItemFile>("send", about, |call| Box::pin(send(call)));
     let about = "Fetch the file of an item";
     let file = carried::<GetItemFile>("file", about, |call| Box::pin(fetch(call)));
+    let about = "Delete the stored file of an item, for every item that names it; the record stays";
+    let delete = operation::<DeleteItemFile>("delete-file", about, deleted);
     group(
         "items",
         "What a partner adds to a booking's evidence, and its files",
@@ -60,6 +64,7 @@ pub(super) fn commands() -> Declared {
             list.into(),
             send.with::<SendArgs>().into(),
             file.with::<FetchArgs>().into(),
+            delete.into(),
         ],
     )
 }
@@ -72,7 +77,7 @@ async fn add(call: Call<'_>) -> Result<(), Failure> {
             .screen
             .show(&answer, |added, style| shown(added, None, style));
     };
-    let file = files::bytes(&path, FILE_BYTES as u64)?;
+    let file = read(&path)?;
     let mut members = call.members()?;
     members.put("sha256", Some(text(&digest_of(&file))));
     let request = Request {
@@ -98,10 +103,27 @@ async fn add(call: Call<'_>) -> Result<(), Failure> {
 
 async fn send(call: Call<'_>) -> Result<(), Failure> {
     let SendArgs { file } = call.args()?;
-    let file = files::bytes(&file, FILE_BYTES as u64)?;
+    let file = read(&file)?;
     let sent = put(call, call.path()?.path, file).await?;
     call.screen
         .said(&sent, |style| record(style, &item_fields(&sent)))
+}
+
+/// Reads an item's file. What the service would refuse is refused before the item is recorded for good.
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    let file = files::begin(path, FILE_BYTES as u64)?;
+    let name = files::name(path);
+    match file.len() {
+        0 => Err(Failure::Usage(format!(
+            "{name} is empty, and an evidence item's file is not. Is it the right file?"
+        ))),
+        1..=FILE_BYTES => Ok(file),
+        _ => Err(Failure::Usage(format!(
+            "{name} holds more than {} MiB, the most for an evidence item's file. Keep it yourself and record its digest: \
+             evidence items add --sha256 sha256:<the output of sha256sum>",
+            FILE_BYTES / (1024 * 1024)
+        ))),
+    }
 }
 
 /// Sends an item's file.
@@ -121,6 +143,19 @@ async fn fetch(call: Call<'_>) -> Result<(), Failure> {
     let FetchArgs { out } = call.args()?;
     let file = call.target().file::<GetItemFile>(call.path()?).await?;
     deliver(call, out.as_deref(), &file)
+}
+
+fn deleted(answer: &ItemWithoutFile, style: Style) -> String {
+    let own = ItemWithFile {
+        item: answer.item.clone(),
+        file: None,
+    };
+    let mut all = item_fields(&own);
+    let others = joined(answer.same_file.iter().map(ToString::to_string), ", ");
+    all.extend(fields! { "same file" => others });
+    record(style, &all)
+        + "\n\nIts file is not stored any more, nor is it for any other item that names this SHA-256, in whatever booking. The records stay.\n\
+           To store it again: bookguard evidence items send"
 }
 
 fn shown(added: &AddedItem, sent: Option<&ItemWithFile>, style: Style) -> String {

@@ -5,7 +5,6 @@
 //! which proxy. Due deliveries are left to the running server, or to the next one, and a retry waits for that server to
 //! settle it. Only a test, of which nothing is recorded, is sent from here, and only if no server runs.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +29,7 @@ use bookguard_server::runs_on;
 use bookguard_server::watch::watch;
 use tokio::task::block_in_place;
 
-use super::Purpose;
+use super::{Purpose, Sink};
 use crate::failure::Failure;
 use crate::output::Answer;
 use crate::output::say;
@@ -199,7 +198,7 @@ impl Local {
     }
 
     /// Writes the archive of a booking's evidence.
-    pub async fn archive(&self, request: Request, to: &mut impl Write) -> Result<(), Failure> {
+    pub async fn archive(&self, request: Request, write: Sink<'_>) -> Result<(), Failure> {
         let booking_id = request.path.first().and_then(|id| BookingId::parse(id));
         let booking_id = booking_id.ok_or_else(|| Error::not_found("booking"))?;
         let packet = self.call::<GetEvidence>(request).await?.json;
@@ -209,15 +208,15 @@ impl Local {
             let segments = bookguard_render::archive(&packet, &vkey, &files);
             for segment in segments.map_err(Failure::Unexpected)? {
                 match segment {
-                    Segment::Bytes(bytes) => to.write_all(&bytes)?,
+                    Segment::Bytes(bytes) => write(&bytes)?,
                     Segment::File(file) => {
                         for number in 0..file.parts {
-                            to.write_all(&part_of(&self.session, &file, number)?)?;
+                            write(&part_of(&self.session, &file, number)?)?;
                         }
                     }
                 }
             }
-            Ok(to.flush()?)
+            Ok(())
         })
     }
 

@@ -3,7 +3,6 @@
 //! The key is sent only to the address that was named: redirects are not followed. Invariant: whatever answers (a proxy's
 //! page, half a body, an endless body), the command ends with a sentence that says so.
 
-use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +18,7 @@ use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
+use super::Sink;
 use crate::exit::kind_of;
 use crate::failure::{ErrorAnswer, ErrorBody, Failure};
 use crate::files::DOCUMENT_BYTES;
@@ -90,7 +90,7 @@ impl Remote {
     }
 
     /// Writes the archive of a booking's evidence.
-    pub async fn archive(&self, request: Request, to: &mut impl Write) -> Result<(), Failure> {
+    pub async fn archive(&self, request: Request, write: Sink<'_>) -> Result<(), Failure> {
         if self.key.is_none() {
             return Err(Failure::NoKey);
         }
@@ -105,9 +105,9 @@ impl Remote {
             return Err(refusal(&self.base, status, &headers, &body));
         }
         while let Some(chunk) = response.chunk().await.map_err(|e| self.broken_off(&e))? {
-            to.write_all(&chunk)?;
+            write(&chunk)?;
         }
-        Ok(to.flush()?)
+        Ok(())
     }
 
     /// The body of an operation's answer, and the address it came from.
@@ -303,6 +303,7 @@ fn refusal(base: &Url, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> 
                 kind,
                 body,
                 retry_after_s,
+                flags: Vec::new(),
             }))
         }
         _ => Failure::BadAnswer(format!(

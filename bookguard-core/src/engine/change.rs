@@ -11,8 +11,8 @@ use crate::evidence::facts::{LeafPlace, SealedFact};
 use crate::ledger::Hash;
 use crate::limits::FILE_PART_BYTES;
 use crate::model::{
-    ApiKeyId, BookingId, Endpoint, EndpointHealth, EndpointId, EventId, EventType, FileId,
-    FileState, Partner, PartnerId, PartnerSettings, PartnerStatus, Quota, Recovery, Timestamp,
+    ApiKeyId, BookingId, Endpoint, EndpointHealth, EndpointId, EventId, EventType, FileState,
+    Partner, PartnerId, PartnerSettings, PartnerStatus, Quota, Recovery, Timestamp,
 };
 use crate::webhook::{Attempt, SecretTerm};
 
@@ -146,8 +146,8 @@ pub enum Change {
         /// The part.
         part: FilePart,
     },
-    /// A file that was never completed was deleted.
-    FileForgotten(FileId),
+    /// A file was deleted, whole or not.
+    FileDeleted(FileState),
     /// An endpoint was added.
     EndpointAdded {
         /// Its owner.

@@ -100,9 +100,9 @@ impl Operation for ExportDispute {
         refusals: &[404],
         tag: "Evidence",
         summary: "The evidence in the fields of a card dispute",
-        description: "What is recorded about the booking, as texts for the fields of a dispute, to complete and submit: \
+        description: "Fills in the fields of a dispute with what is recorded about the booking. You complete and submit them: \
                       `missing` lists what only you can add, and `files` the documents to upload. Each sentence says who claims \
-                      it. Nothing is submitted, and the service does not talk to your processor.",
+                      it. The service submits nothing and does not talk to your processor.",
         ..Route::GET
     };
     type Output = DisputeExport;

@@ -122,7 +122,7 @@ impl<'a> Writes<'a> {
         }
         let mut told: Vec<PartnerId> = writes.events.iter().map(|e| e.partner_id).collect();
         told.extend(changes.iter().filter_map(|change| match change {
-            Change::FilePartAdded { file, .. } if file.is_whole() => {
+            Change::FilePartAdded { file, .. } | Change::FileDeleted(file) if file.is_whole() => {
                 Some(file.file_id.partner_id())
             }
             _ => None,
@@ -192,7 +192,7 @@ impl<'a> Writes<'a> {
             }
             Change::Swept(sweep) => self.single.push(retention::swept(sweep)),
             Change::FilePartAdded { file, part } => self.single.extend(files::part_added(file, part)),
-            Change::FileForgotten(file_id) => self.single.extend(files::forgotten(file_id)),
+            Change::FileDeleted(file) => self.single.extend(files::deleted(&file.file_id)),
             Change::EndpointAdded { partner_id, endpoint } => self.single.push(endpoints::added(partner_id, endpoint)),
             Change::EndpointChanged { endpoint, since } => self.single.push(endpoints::changed(endpoint, *since)),
             Change::EndpointHealthChanged { endpoint_id, health } => self.health.push((*endpoint_id, *health)),

@@ -1,7 +1,7 @@
 //! Files of evidence items: a row for each file and a row for each of its parts.
 //!
 //! A part is added in its own commit, so that other writes need not wait for the whole file. A file can be read once all its
-//! parts are stored, and never changes after that.
+//! parts are stored, and never changes after that. It is deleted in one commit, with all its parts.
 
 use std::collections::HashMap;
 
@@ -87,7 +87,7 @@ pub(super) fn part_added<'a>(file: &'a FileState, part: &'a FilePart) -> [Statem
 }
 
 /// Deletes a file with its parts.
-pub(super) fn forgotten(file_id: &FileId) -> [Statement<'_>; 2] {
+pub(super) fn deleted(file_id: &FileId) -> [Statement<'_>; 2] {
     let file_id = || vec![Arg::from(file_id.as_bytes())];
     [
         Statement::new("DELETE FROM file_part WHERE file_id = $1", file_id()),

@@ -367,3 +367,52 @@ async fn a_file_whose_upload_was_killed_is_absent_or_whole_and_can_be_sent_again
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_whose_deletion_was_killed_is_absent_or_whole_and_counts_accordingly() {
+    on_every_engine(async |engine| {
+        let database = TestDatabase::new(engine);
+        let mut server = Serving::start(&database, &[]).await;
+        let acme = Partner::register(&server.caller(), "Acme").await;
+        let items = format!("/v1/bookings/{}/evidence/items", acme.book().await);
+        let file: Vec<u8> = (0..FILE_BYTES).map(|n| (n >> 8) as u8).collect();
+        let item = acme.post(&items, &samples::item_with_file(&file)).await;
+        let path = format!("{items}/{}/file", item.string("itemId"));
+        let parts = || database.count("SELECT COUNT(*) FROM file_part");
+        for waits in [false, true, false, true] {
+            let caller = acme.at(server.url());
+            let put = caller.request("PUT", &path).body(file.clone());
+            caller.send(put).await.ok(200);
+            let whole = parts();
+            let delete = caller.request("DELETE", &path);
+            let sent =
+                tokio::spawn(
+                    async move { caller.try_send(delete).await.map(|reply| reply.status) },
+                );
+            if waits {
+                until("the deletion", async || {
+                    (sent.is_finished() || parts() < whole).then_some(())
+                })
+                .await;
+            }
+            server.kill().await;
+            let answered = sent.await.unwrap();
+            server = Serving::start(&database, &[]).await;
+            let caller = acme.at(server.url());
+            let found = caller.get(&path).await;
+            let account = caller.get("/v1/partners/me").await.ok(200);
+            let used = &account["quota"]["fileBytes"]["used"];
+            match found.status {
+                200 => {
+                    assert!(answered.is_err() && !waits, "{answered:?}");
+                    assert_eq!((&found.body, parts()), (&file, whole));
+                    assert_eq!(*used, file.len());
+                }
+                status => assert_eq!((status, parts(), used.as_u64()), (404, 0, Some(0))),
+            }
+        }
+        server.stop().await;
+        database.verify(1).await;
+    })
+    .await;
+}

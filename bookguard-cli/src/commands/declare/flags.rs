@@ -223,6 +223,27 @@ impl Flags {
         Ok(request)
     }
 
+    /// The flag of what a pointer names in the request; `None` if no flag stands for it, or the body came from a file.
+    pub(super) fn typed_at(&self, pointer: &str, matches: &ArgMatches) -> Option<String> {
+        if pointer.eq_ignore_ascii_case(ONCE) {
+            return Some(format!("--{ONCE}"));
+        }
+        if let Some(name) = pointer.strip_prefix('?') {
+            let mut query = self.fields.iter().filter(|f| f.place == Place::Query);
+            return query.find(|field| field.name == name).map(Field::shown);
+        }
+        let file = matches.try_get_one::<PathBuf>(JSON).ok().flatten();
+        let path = pointer.strip_prefix('/').filter(|_| file.is_none())?;
+        let path = path.replace('/', ".");
+        self.of_body().find_map(|field| {
+            let within = path.strip_prefix(&field.name)?;
+            match within.strip_prefix('.') {
+                None => within.is_empty().then(|| field.shown()),
+                Some(within) => Some(format!("{} {}", field.shown(), field.part(within))),
+            }
+        })
+    }
+
     /// Builds the body from what was typed.
     ///
     /// # Errors

@@ -39,8 +39,14 @@ impl BatchState {
                     });
                 }
             }
-            Change::FileForgotten(file_id) => {
-                self.files.remove(file_id);
+            Change::FileDeleted(file) => {
+                self.files.remove(&file.file_id);
+                if file.is_whole() {
+                    self.with_partner(file.file_id.partner_id(), |state| {
+                        let used = &mut state.usage.file_bytes;
+                        *used = used.saturating_sub(file.size);
+                    });
+                }
             }
             Change::PartnerAdded { .. }
             | Change::PartnerStatusChanged { .. }

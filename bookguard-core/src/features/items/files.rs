@@ -1,4 +1,4 @@
-//! The files of evidence items: sent, stored, read back, and forgotten if they were never completed.
+//! The files of evidence items: sent, stored, read back, deleted, and forgotten if they were never completed.
 //!
 //! The bytes are checked against the item's digest before any is written. They are written a part in a commit, so that other
 //! partners' writes do not wait for them. Whoever dies in between leaves parts that nobody can read: sending the file again
@@ -8,18 +8,19 @@ pub(crate) mod rule;
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::{ItemWithFile, file_of, files_of, items_of};
 use crate::engine::change::FilePart;
 use crate::engine::command::Envelope;
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::evidence::EvidenceItem;
 use crate::limits::FILE_UNFINISHED_MS;
-use crate::model::{BookingId, FileState, ItemId, MediaType, PartnerId, Scope};
+use crate::model::{BookingId, FileId, FileState, ItemId, MediaType, PartnerId, Scope};
 use crate::operation::{
     Action, Body, FileAnswer, Finished, Operation, Request, Route, Writing, path_id, query_one,
-    read, read_stored,
+    read, read_stored, write,
 };
 use crate::service::Service;
 use crate::session::{Access, Session};
@@ -47,12 +48,9 @@ impl Operation for PutItemFile {
     fn prepare(session: &Session, request: &Request) -> Result<Action<ItemWithFile>, Error> {
         let (owner, item, known) = named(session, request)?;
         let Some(sha256) = &item.sha256 else {
-            return Err(Error::conflict(
-                "item_without_file",
-                format!(
-                    "Evidence item {} names no sha256, so no file belongs to it. Add another item that names the file's.",
-                    item.item_id
-                ),
+            return Err(without_file(
+                &item,
+                "Add another item that names the file's.",
             ));
         };
         let bytes = Arc::clone(&request.file);
@@ -74,7 +72,7 @@ impl Operation for PutItemFile {
         }
         let file_id = file_of(&owner, &item);
         let file = FileState {
-            file_id: file_id.ok_or_else(|| Error::internal("a recorded digest cannot be read"))?,
+            file_id: file_id.ok_or_else(unreadable)?,
             size: bytes.len() as u64,
             media_type: MediaType::of(&bytes),
             crc: crc32fast::hash(&bytes),
@@ -149,7 +147,7 @@ impl Operation for GetItemFile {
     fn prepare(session: &Session, request: &Request) -> Result<Action<String>, Error> {
         let (_, item, known) = named(session, request)?;
         let file = known.filter(FileState::is_whole);
-        let file = file.ok_or_else(|| Error::not_found("file"))?;
+        let file = file.ok_or_else(|| not_stored(&item))?;
         let tag = hex::encode(&file.file_id.digest()[..16]);
         let unchanged = request.knows(&tag);
         Ok(read_stored(false, move |_| {
@@ -166,6 +164,93 @@ impl Operation for GetItemFile {
     }
 }
 
+/// `DELETE /v1/bookings/{bookingId}/evidence/items/{itemId}/file`
+#[derive(Debug)]
+pub struct DeleteItemFile {
+    pub(crate) file_id: FileId,
+    pub(crate) reply: ItemWithoutFile,
+}
+
+/// An evidence item whose file is not stored any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct ItemWithoutFile {
+    /// The item as the ledger records it.
+    #[serde(flatten)]
+    #[cfg_attr(feature = "openapi", oai(flatten))]
+    pub item: EvidenceItem,
+    /// The other items of this booking that name the same file, which is gone for them too. It is gone for items of other
+    /// bookings as well; those are not listed.
+    pub same_file: Vec<ItemId>,
+}
+
+impl Operation for DeleteItemFile {
+    const ROUTE: Route = Route {
+        id: "deleteEvidenceItemFile",
+        path: "/v1/bookings/{bookingId}/evidence/items/{itemId}/file",
+        access: Access::Scope(Scope::BookingsWrite),
+        refusals: &[404, 409],
+        tag: "Evidence",
+        summary: "Delete the stored file of an evidence item",
+        description: "Deletes the bytes, which no longer count towards the quota. The item stays, with the file's digest: the ledger and \
+                      every packet keep them. A file is stored once, so it is gone for each of the partner's items that name this \
+                      digest, in any booking. Deleting it again changes nothing and answers the same. The file can be sent again.",
+        ..Route::DELETE
+    };
+    type Output = ItemWithoutFile;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<ItemWithoutFile>, Error> {
+        let booking_id: BookingId = path_id(request, 0)?;
+        let item_id: ItemId = path_id(request, 1)?;
+        let (owner, items) = items_of(session, &booking_id)?;
+        let item = find(&items, &item_id)?;
+        let Some(sha256) = &item.sha256 else {
+            return Err(without_file(&item, "Nothing was deleted."));
+        };
+        let of_others = items
+            .iter()
+            .filter(|other| other.item_id != item_id && other.sha256.as_ref() == Some(sha256));
+        let delete = Self {
+            file_id: file_of(&owner, &item).ok_or_else(unreadable)?,
+            reply: ItemWithoutFile {
+                same_file: of_others.map(|other| other.item_id).collect(),
+                item,
+            },
+        };
+        Ok(write(session.service.clock().now(), delete))
+    }
+}
+
+/// What is known of the item is the caller's own, so the answer says more than that there is nothing.
+fn not_stored(item: &EvidenceItem) -> Error {
+    let item_id = item.item_id;
+    let why = match &item.sha256 {
+        Some(sha256) => format!(
+            "The service does not have the file of evidence item {item_id}, {sha256}: it was not sent, or was deleted. Send it first."
+        ),
+        None => {
+            format!("Evidence item {item_id} names no sha256, so no file belongs to it.")
+        }
+    };
+    Error::new(Kind::NotFound, "not_found", why)
+}
+
+fn without_file(item: &EvidenceItem, way_out: &str) -> Error {
+    Error::conflict(
+        "item_without_file",
+        format!(
+            "Evidence item {} names no sha256, so no file belongs to it. {way_out}",
+            item.item_id
+        ),
+    )
+}
+
+fn unreadable() -> Error {
+    Error::internal("a recorded digest cannot be read")
+}
+
 /// A file's digest, as an item names it.
 pub fn digest_of(bytes: &[u8]) -> String {
     format!("sha256:{}", hex::encode(Sha256::digest(bytes)))
@@ -179,11 +264,17 @@ fn named(
     let booking_id: BookingId = path_id(request, 0)?;
     let item_id: ItemId = path_id(request, 1)?;
     let (owner, items) = items_of(session, &booking_id)?;
-    let item = items.into_iter().find(|item| item.item_id == item_id);
-    let item = item.ok_or_else(|| Error::not_found("evidence item"))?;
+    let item = find(&items, &item_id)?;
     let files = files_of(session, &owner, std::slice::from_ref(&item))?;
     let known = file_of(&owner, &item).and_then(|file_id| files.get(&file_id).copied());
     Ok((owner, item, known))
+}
+
+fn find(items: &[EvidenceItem], item_id: &ItemId) -> Result<EvidenceItem, Error> {
+    let found = items.iter().find(|item| item.item_id == *item_id);
+    found
+        .cloned()
+        .ok_or_else(|| Error::not_found("evidence item"))
 }
 
 /// The whole files of a booking's items, in the order of the items. Blocks.
@@ -206,10 +297,14 @@ pub fn files_of_booking(
 /// The bytes of one part of a whole file. Blocks.
 ///
 /// # Errors
-/// `unavailable` if the store does not answer, `internal` if the part is missing.
+/// `unavailable` if the store does not answer, or if the file was deleted meanwhile.
 pub fn part_of(session: &Session, file: &FileState, number: u32) -> Result<Vec<u8>, Error> {
     let part = query_one(session, |reader| reader.file_part(&file.file_id, number))?;
-    part.ok_or_else(|| Error::internal(format!("part {number} of a stored file is missing")))
+    part.ok_or_else(|| {
+        Error::unavailable(
+            "A file was deleted while it was read, so the answer is not whole. Ask for it again.",
+        )
+    })
 }
 
 /// Deletes files that were not completed, and to which nothing was added for an hour.

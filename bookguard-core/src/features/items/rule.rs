@@ -33,8 +33,8 @@ impl Command for AddEvidenceItem {
             return Err(Error::conflict(
                 "too_many_evidence_items",
                 format!(
-                    "Booking {booking_id} has {ITEMS} evidence items, which is the most a booking takes. Put what belongs together \
-                     into one file, and keep the rest with its digests listed there."
+                    "Booking {booking_id} has {ITEMS} evidence items, the most that a booking takes, and they cannot be removed. \
+                     Keep the rest yourself; for other bookings, put what belongs together into one file."
                 ),
             ));
         }

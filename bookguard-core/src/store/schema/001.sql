@@ -6,9 +6,9 @@
 -- commits: if a reference is checked by the statement, SQLite keeps a copy of every page that the statement touches.
 
 -- events and policies count all events of the partner and all versions of its policies, ever. put_ms is the time of the
--- last version, 0 if there is none. file_bytes is the size of its whole files. bookings and bytes count its bookings and the size of each booking's first facts
--- and terms. day_events counts its events since the beginning of day, which is in UTC and counts days since the epoch.
--- quota is the operator's setting for this partner.
+-- last version, 0 if there is none. bookings and bytes count its bookings and the size of each booking's first facts
+-- and terms. file_bytes is the size of its whole files. day_events counts its events since the beginning of day, which is
+-- in UTC and counts days since the epoch. quota is the operator's setting for this partner.
 CREATE TABLE partner (
     id        BLOB    NOT NULL PRIMARY KEY,
     status    INTEGER NOT NULL,

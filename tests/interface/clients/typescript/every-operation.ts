@@ -125,6 +125,8 @@ answered("putEvidenceItemFile", 200, await sdk.putEvidenceItemFile({ ...itemPath
 answered("listEvidenceItems", 200, await sdk.listEvidenceItems(kept));
 const fetched = answered("getEvidenceItemFile", 200, await sdk.getEvidenceItemFile({ ...itemPath, ...unchecked }));
 assert.deepEqual(new Uint8Array(await (fetched as Blob).arrayBuffer()), file);
+const deleted = answered("deleteEvidenceItemFile", 200, await sdk.deleteEvidenceItemFile(itemPath));
+assert.deepEqual([deleted.itemId, deleted.sameFile], [item.itemId, []]);
 const share = answered("createShare", 201, await sdk.createShare({ ...kept, body: { withhold: ["ip"] } }));
 // The SDK sends what the packet's form is; whoever has the link needs no key.
 const link = { path: { token: given("a token", share.url.split("/s/")[1]) } };

@@ -28,7 +28,7 @@ async fn evidence_is_put_into_the_fields_of_a_dispute() {
         let unknown = target.run(format!("evidence export {id} --for stripe --reason theft"));
         unknown
             .await
-            .refused(5, &["credit_not_processed", "unrecognized"]);
+            .refused(5, &["  --reason: ", "credit_not_processed", "unrecognized"]);
     })
     .await;
 }

@@ -40,6 +40,17 @@ async fn story(command: impl Fn(&str) -> CommandLine, booking: &str) {
     std::fs::write(&file, "another").unwrap();
     let refused = command(&send).arg("--file").arg(&file).run().await;
     refused.refused(5, &["file_digest_mismatch"]);
+
+    let delete = format!("evidence items delete-file {booking} {item}");
+    for _ in 0..2 {
+        let deleted = command(&delete).run().await.json();
+        assert_eq!(deleted["sha256"], added["sha256"]);
+    }
+    let told = command(&delete).arg("--output=table").run().await;
+    told.said(&["not stored any more", "The records stay."]);
+    command(&fetch).run().await.refused(3, &["not_found"]);
+    std::fs::write(&file, &bytes).unwrap();
+    command(&send).arg("--file").arg(&file).run().await.json();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -37,7 +37,7 @@ async fn a_recovery_is_counted_begun_waited_for_and_shown() {
         let none = none.run().await.json();
         none.holds(json!({"examined": EVENTS, "recovered": 0}));
         let unknown = acme.command(format!("{recover} --endpoint end_1"));
-        unknown.run().await.ended(5, &["/endpointId"]);
+        unknown.run().await.ended(5, &["--endpoint: "]);
         server.stop().await;
 
         // On a database, the first step is done at once, and all of it with `--wait`.

@@ -300,3 +300,96 @@ async fn an_archive_holds_everything_and_is_the_same_each_time() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_deleted_file_makes_room_and_leaves_its_record() {
+    on_every_engine(async |engine| {
+        let server = TestServer::with(engine, |config| Config {
+            quota: Quota {
+                file_bytes: Some(FILE_PART_BYTES as u64 + 9),
+                ..Quota::GENEROUS
+            },
+            ..config
+        })
+        .await;
+        let acme = server.partner("Acme").await;
+        let (booking, other) = (acme.book().await, acme.book().await);
+        let file = large(FILE_PART_BYTES + 9);
+        let path = add(&acme, &booking, &file).await;
+        let twin = add(&acme, &booking, &file).await;
+        let elsewhere = add(&acme, &other, &file).await;
+        let small = add(&acme, &booking, b"another").await;
+        put(&acme, &path, &file).await.ok(200);
+        put(&acme, &small, b"another")
+            .await
+            .refused(409, "quota_exceeded");
+        let evidence = format!("/v1/bookings/{booking}/evidence");
+        let archive = async || {
+            let ask = acme
+                .request("GET", &evidence)
+                .header("accept", "application/zip");
+            String::from_utf8_lossy(&acme.send(ask).await.body).into_owned()
+        };
+        let link = |path: &str| {
+            let item = path.split('/').nth_back(1).unwrap();
+            format!("<a href=\"files/{item}.bin\" download>")
+        };
+        let before = archive().await;
+        assert!(before.contains(&link(&path)) && before.contains(&link(&twin)));
+        let entries = server.database().count("SELECT COUNT(*) FROM entry");
+
+        // Another partner, and a key that only reads, cannot delete it.
+        let rival = server.partner("Rival").await;
+        rival.delete(&path).await.refused(404, "not_found");
+        let reader = acme.scoped(&["evidence:read"]).await;
+        reader
+            .delete(&path)
+            .await
+            .refused(403, "insufficient_scope");
+        assert_eq!(acme.get(&path).await.body, file);
+
+        let deleted = acme.delete(&path).await.ok(200);
+        let same = twin.split('/').nth_back(1).unwrap();
+        assert_eq!(deleted["sameFile"], json!([same]));
+        assert_eq!(acme.delete(&path).await.ok(200), deleted);
+        for gone in [&path, &twin, &elsewhere] {
+            acme.get(gone).await.refused(404, "not_found");
+        }
+        assert_eq!(server.database().count("SELECT COUNT(*) FROM file_part"), 0);
+        let account = acme.get("/v1/partners/me").await.ok(200);
+        assert_eq!(account["quota"]["fileBytes"]["used"], 0);
+        let listed = acme.get(&format!("{evidence}/items")).await.ok(200);
+        assert_eq!(listed.list("items").len(), 3);
+        assert_eq!(listed["items"][0]["sha256"], deleted["sha256"]);
+        assert!(listed["items"][0].get("file").is_none(), "{listed}");
+        let after = archive().await;
+        assert!(!after.contains("<a href") && after.contains("not in this archive"));
+        assert_eq!(
+            server.database().count("SELECT COUNT(*) FROM entry"),
+            entries
+        );
+
+        // The room is free, and the file can come back once there is some again.
+        put(&acme, &small, b"another").await.ok(200);
+        put(&acme, &path, &file)
+            .await
+            .refused(409, "quota_exceeded");
+        acme.delete(&small).await.ok(200);
+        put(&acme, &path, &file).await.ok(200);
+        assert_eq!(acme.get(&elsewhere).await.body, file);
+        assert!(archive().await.contains(&link(&twin)));
+
+        let bare = acme
+            .post(&format!("{evidence}/items"), &samples::item())
+            .await
+            .string("itemId");
+        acme.delete(&format!("{evidence}/items/{bare}/file"))
+            .await
+            .refused(409, "item_without_file");
+        let unknown = format!("{evidence}/items/itm_{}/file", "0".repeat(32));
+        acme.delete(&unknown).await.refused(404, "not_found");
+        let database = server.close().await;
+        database.verify(2).await;
+    })
+    .await;
+}

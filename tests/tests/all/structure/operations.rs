@@ -61,7 +61,11 @@ const NO_TOOL: [(&str, &[&str]); 6] = [
     ),
     (
         "files are sent and kept by programs; a model names them by their digests",
-        &["putEvidenceItemFile", "getEvidenceItemFile"],
+        &[
+            "putEvidenceItemFile",
+            "getEvidenceItemFile",
+            "deleteEvidenceItemFile",
+        ],
     ),
     (
         "a tool has it already, or answering is enough",

@@ -387,6 +387,16 @@ async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
             seen.see(&reply, 409);
             assert_eq!(reply.code(), "file_digest_mismatch");
         }
+        "deleteEvidenceItemFile" => {
+            let booking = filler.book().await;
+            let items = format!("/v1/bookings/{booking}/evidence/items");
+            let item = filler.post(&items, &samples::item()).await.string("itemId");
+            let path = operation.path.replace("{bookingId}", &booking);
+            let path = path.replace("{itemId}", &item);
+            let reply = ask(&filler.caller, operation, &path, &[]).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "item_without_file");
+        }
         "cancelBooking" => {
             let booking = filler.book().await;
             let made = filler.cancel(&booking, &samples::open_cancellation()).await;

@@ -94,6 +94,26 @@ impl Field {
         })
     }
 
+    /// The field as it is typed.
+    pub(super) fn shown(&self) -> String {
+        match self.arg.get_long() {
+            Some(flag) => format!("--{flag}"),
+            None => {
+                let name = self.arg.get_value_names().and_then(<[_]>::first);
+                format!("<{}>", name.map_or(self.id(), |name| name.as_str()))
+            }
+        }
+    }
+
+    /// What a pointer names within the field: one of several values counts from 1.
+    pub(super) fn part(&self, within: &str) -> String {
+        match (self.form, within.parse::<usize>()) {
+            (FlagForm::List, Ok(place)) => format!("(value {})", place + 1),
+            (FlagForm::File, _) => format!("/{}", within.replace('.', "/")),
+            _ => within.to_owned(),
+        }
+    }
+
     fn id(&self) -> &str {
         self.arg.get_id().as_str()
     }

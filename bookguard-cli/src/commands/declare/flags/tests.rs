@@ -131,3 +131,46 @@ fn path_and_query_are_the_route_s() {
     let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
     assert_eq!(request.query, pairs);
 }
+
+#[test]
+fn a_fault_is_shown_at_the_flag_that_was_typed_for_it() {
+    let route = &CreateBooking::ROUTE;
+    let mut flags = Flags::of(route);
+    flags.or_json();
+    flags.name("bookingValue", "value").positional("eventType");
+    let shape = || flags.shape(clap::Command::new("x").no_binary_name(true));
+    let typed = [
+        "concert",
+        "--talent-id=1",
+        "--talent-name=T",
+        "--organizer-id=2",
+        "--organizer-name=O",
+        "--event-date=x",
+        "--value=5",
+    ];
+    let matches = shape().try_get_matches_from(typed).unwrap();
+    for (pointer, flag) in [
+        ("/bookingValue", Some("--value")),
+        ("/talent/id", Some("--talent-id")),
+        ("/metadata/color", Some("--metadata color")),
+        ("/eventType", Some("<EVENT_TYPE>")),
+        ("Idempotency-Key", Some("--idempotency-key")),
+        ("/talent", None),
+        ("/bookingValues", None),
+        ("?bookingValue", None),
+        ("", None),
+    ] {
+        assert_eq!(
+            flags.typed_at(pointer, &matches).as_deref(),
+            flag,
+            "{pointer}"
+        );
+    }
+    let matches = shape().try_get_matches_from(["--json=-"]).unwrap();
+    assert_eq!(flags.typed_at("/bookingValue", &matches), None);
+    let flags = Flags::of(&ListBookings::ROUTE);
+    let matches = flags.shape(clap::Command::new("x").no_binary_name(true));
+    let matches = matches.try_get_matches_from([""; 0]).unwrap();
+    let flag = flags.typed_at("?eventFrom", &matches);
+    assert_eq!(flag.as_deref(), Some("--event-from"));
+}

@@ -1,4 +1,5 @@
-//! Files: which part may be stored next, and which files are deleted because they were never completed.
+//! Files: which part may be stored next, and which files are deleted: those that their partner deletes, and those that were
+//! never completed.
 //!
 //! Invariant: the stored parts of a file are its first ones, without a gap. So a file with all of them is whole, whoever
 //! stored them and in how many attempts.
@@ -9,7 +10,9 @@ use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
 use crate::error::Error;
 use crate::features::items::ItemWithFile;
-use crate::features::items::files::{FinishFile, ForgetFiles, StoreFilePart};
+use crate::features::items::files::{
+    DeleteItemFile, FinishFile, ForgetFiles, ItemWithoutFile, StoreFilePart,
+};
 use crate::features::partners::quota::admit_file;
 use crate::limits::FILE_UNFINISHED_MS;
 use crate::model::{FileState, Timestamp};
@@ -28,7 +31,7 @@ impl StoreFilePart {
         }
         if number > stored {
             return Err(Error::unavailable(
-                "The file was sent too slowly, and its first parts are gone. Send it again.",
+                "The file was deleted meanwhile, or sent too slowly: its first parts are gone. Send it again.",
             ));
         }
         let file = FileState {
@@ -95,6 +98,22 @@ impl Command for FinishFile {
     }
 }
 
+impl Command for DeleteItemFile {
+    type Reply = ItemWithoutFile;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.partners.push(self.file_id.partner_id());
+        needs.files.push(self.file_id);
+    }
+
+    /// Deletes the file, whole or not, if there is one. What it leaves of an upload under way starts from the first part.
+    fn decide(&self, batch: &BatchState, _: Timestamp) -> Decided<ItemWithoutFile> {
+        let known = batch.files.get(&self.file_id);
+        let deleted = known.map(|file| Change::FileDeleted(*file));
+        Ok((deleted.into_iter().collect(), self.reply.clone()))
+    }
+}
+
 impl Command for ForgetFiles {
     type Reply = ();
 
@@ -106,7 +125,7 @@ impl Command for ForgetFiles {
         let before = at.plus_ms(-FILE_UNFINISHED_MS);
         let files = batch.files.values();
         let unfinished = files.filter(|file| !file.is_whole() && file.at < before);
-        let changes = unfinished.map(|file| Change::FileForgotten(file.file_id));
+        let changes = unfinished.map(|file| Change::FileDeleted(*file));
         Ok((changes.collect(), ()))
     }
 }

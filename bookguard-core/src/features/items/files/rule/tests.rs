@@ -1,8 +1,9 @@
 //! Files as tables: parts in any order and number, quotas, and what is forgotten.
 
 use crate::engine::change::FilePart;
+use crate::evidence::{EvidenceItem, ItemKind};
 use crate::features::fixture::*;
-use crate::features::items::files::{ForgetFiles, StoreFilePart};
+use crate::features::items::files::{DeleteItemFile, ForgetFiles, ItemWithoutFile, StoreFilePart};
 use crate::limits::{FILE_PART_BYTES, FILE_UNFINISHED_MS};
 
 const SIZE: usize = 2 * FILE_PART_BYTES + 1;
@@ -115,4 +116,55 @@ fn only_what_was_never_completed_is_forgotten_and_only_after_an_hour() {
         store(&mut work, number).unwrap();
     }
     assert_eq!(forget(&mut work, 100 * FILE_UNFINISHED_MS), 0);
+}
+
+/// Deletes the file, and returns how many changes that took.
+fn delete(work: &mut BatchState) -> usize {
+    let file_id = part(0).file.file_id;
+    let item = EvidenceItem {
+        item_id: id(5),
+        booking_id: id(2),
+        added_at: NOW,
+        kind: ItemKind::Contract,
+        title: "Contract".to_owned(),
+        at: None,
+        party: None,
+        amount: None,
+        reference: None,
+        note: None,
+        sha256: Some(format!("sha256:{}", hex::encode(file_id.digest()))),
+    };
+    let same_file = Vec::new();
+    let reply = ItemWithoutFile { item, same_file };
+    let envelope = command(DeleteItemFile { file_id, reply });
+    match decide(work, &envelope).unwrap() {
+        Decision::Do { changes, .. } => {
+            apply_all(work, &changes);
+            changes.len()
+        }
+        other => panic!("decided {other:?}"),
+    }
+}
+
+#[test]
+fn a_deleted_file_frees_the_quota_once_and_an_upload_under_way_begins_again() {
+    let mut work = empty();
+    assert_eq!(delete(&mut work), 0);
+    for number in 0..2 {
+        store(&mut work, number).unwrap();
+    }
+    // Before it was whole, it did not count.
+    assert_eq!((delete(&mut work), used(&work)), (1, 0));
+    assert_eq!(store(&mut work, 2).unwrap_err().kind, Kind::Unavailable);
+    for number in 0..3 {
+        store(&mut work, number).unwrap();
+    }
+    assert_eq!(used(&work), SIZE as u64);
+    for changes in [1, 0] {
+        assert_eq!((delete(&mut work), used(&work)), (changes, 0));
+    }
+    for number in 0..3 {
+        store(&mut work, number).unwrap();
+    }
+    assert_eq!(used(&work), SIZE as u64);
 }
