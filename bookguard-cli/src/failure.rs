@@ -193,7 +193,17 @@ fn for_people(body: &ErrorBody, flags: &[Option<String>], retry_after_s: Option<
         "" => "unauthorized",
         code => code,
     };
-    let mut text = format!("error: {} ({})", plain(&body.message), plain(code));
+    // The message about a single fault begins with its place.
+    let first = body
+        .details
+        .first()
+        .zip(flags.first().and_then(Option::as_ref));
+    let renamed = first.and_then(|(detail, flag)| {
+        let rest = body.message.strip_prefix(&detail.pointer)?;
+        rest.starts_with(": ").then(|| format!("{flag}{rest}"))
+    });
+    let message = renamed.as_ref().unwrap_or(&body.message);
+    let mut text = format!("error: {} ({})", plain(message), plain(code));
     for (at, detail) in body.details.iter().enumerate() {
         let flag = flags.get(at).and_then(Option::as_ref);
         let message = detail.message.trim_end_matches('.');
@@ -238,6 +248,21 @@ mod tests {
              /talent/id: is missing. Send it.\n  \
              /tal\u{fffd}[2Jent: is not known. Did you mean \"talent\"?"
         );
+    }
+
+    #[test]
+    fn people_read_the_flag_that_they_typed_and_programs_the_pointer() {
+        let fault = Error::fault("?reason", "not_allowed", "is not allowed", "Send another.");
+        let failure = Failure::from(fault).in_flags(|pointer| match pointer {
+            "?reason" => Some("--reason".to_owned()),
+            _ => None,
+        });
+        assert_eq!(
+            failure.text(Format::Table).unwrap(),
+            "error: --reason: is not allowed (not_allowed)\n  --reason: is not allowed. Send another."
+        );
+        let json = failure.text(Format::Json).unwrap();
+        assert!(json.contains("\"pointer\":\"?reason\""), "{json}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! `bookguard-render` makes it. A packet that does not verify is not rendered, and a document is written whole or not at all.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use bookguard_core::evidence;
@@ -155,7 +155,14 @@ fn written(call: Call<'_>, path: &Path, bytes: u64) -> Result<(), Failure> {
 }
 
 fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::Unexpected(format!("{} cannot be written: {error}", path.display()))
+    let other = error.to_string();
+    let why = match error.kind() {
+        ErrorKind::NotFound => "its folder does not exist. Make it, or name another",
+        ErrorKind::PermissionDenied => "you may not write to its folder. Name another",
+        ErrorKind::IsADirectory => "it is a folder. Name a file in it",
+        _ => other.as_str(),
+    };
+    Failure::Unexpected(format!("{} cannot be written: {why}", path.display()))
 }
 
 fn for_a_file() -> Failure {
