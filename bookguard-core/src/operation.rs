@@ -514,12 +514,8 @@ pub(crate) fn query_choice<T: Copy>(
             Some(near) => format!("Did you mean \"{near}\"? Allowed: {}.", all.join(", ")),
             None => format!("Send one of: {}.", all.join(", ")),
         };
-        faults.push(query_fault(
-            name,
-            "not_allowed",
-            "is not an allowed value",
-            &fix,
-        ));
+        let message = format!("\"{}\" is not an allowed value", input::shorten(text));
+        faults.push(query_fault(name, "not_allowed", &message, &fix));
     }
     found
 }

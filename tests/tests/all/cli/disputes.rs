@@ -26,9 +26,14 @@ async fn evidence_is_put_into_the_fields_of_a_dispute() {
         let words = ["customer_name", "to add: ", "Nothing was submitted."];
         target.table(format!("{export}stripe"), &words).await;
         let unknown = target.run(format!("evidence export {id} --for stripe --reason theft"));
-        unknown
-            .await
-            .refused(5, &["  --reason: ", "credit_not_processed", "unrecognized"]);
+        unknown.await.refused(
+            5,
+            &[
+                "  --reason: \"theft\" is not an allowed value",
+                "credit_not_processed",
+                "unrecognized",
+            ],
+        );
     })
     .await;
 }

@@ -53,6 +53,52 @@ async fn story(command: impl Fn(&str) -> CommandLine, booking: &str) {
     command(&send).arg("--file").arg(&file).run().await.json();
 }
 
+/// What a newcomer gets wrong: nothing is recorded, and the answer names the flag or the file.
+async fn mistakes(command: impl Fn(&str) -> CommandLine, booking: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let add = format!("evidence items add {booking} --title T --kind ");
+    let large = folder.path().join("large");
+    std::fs::write(&large, vec![0; 11 * 1024 * 1024]).unwrap();
+    let empty = folder.path().join("empty");
+    std::fs::write(&empty, "").unwrap();
+    let absent = folder.path().join("absent");
+    let listed = format!("evidence items list {booking}");
+    let before = command(&listed).run().await.json();
+    for (file, words) in [
+        (&large, ["10 MiB", "--sha256"]),
+        (&empty, ["is empty", "right file"]),
+        (&absent, ["absent", "cannot be read"]),
+    ] {
+        let add = command(&format!("{add}contract")).arg("--file").arg(file);
+        add.run().await.refused(2, &words);
+    }
+    for (more, flag) in [
+        ("contrct", "--kind: \"contrct\""),
+        ("other --sha256 abc", "--sha256: \"abc\""),
+        ("other --at soon", "--at: \"soon\""),
+        ("other --currency USD", "--currency: "),
+    ] {
+        let add = command(&format!("{add}{more}"));
+        add.run().await.refused(5, &[&format!("error: {flag}")]);
+    }
+    assert_eq!(command(&listed).run().await.json(), before);
+
+    let archive = format!("evidence archive {booking} --out");
+    let folder = folder.path();
+    for (out, words) in [
+        (folder.join("none/all.zip"), "folder does not exist"),
+        (folder.to_owned(), "is a folder"),
+    ] {
+        let ran = command(&archive).arg(&out).run().await;
+        ran.refused(1, &[&format!("{} cannot be written", out.display()), words]);
+    }
+    let share = format!("evidence share {booking} --expires-in 2w");
+    command(&share)
+        .run()
+        .await
+        .refused(5, &["--expires-in: \"2w\""]);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn items_and_files_are_added_on_a_server_and_on_a_database_and_a_backup_holds_them() {
     let database = TestDatabase::new(Engine::Sqlite);
@@ -60,16 +106,15 @@ async fn items_and_files_are_added_on_a_server_and_on_a_database_and_a_backup_ho
     let acme = server.partner("Acme").await;
     let booking = acme.book().await;
     story(|line| acme.command(line), &booking).await;
+    mistakes(|line| acme.command(line), &booking).await;
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("copy.db");
     database.command("backup").arg(&copy).run().await.json();
     server.stop().await;
     let other = acme_books(&database, &acme.id).await;
-    story(
-        |line| database.command(line).args(["--partner", &acme.id]),
-        &other,
-    )
-    .await;
+    let local = |line: &str| database.command(line).args(["--partner", &acme.id]);
+    story(local, &other).await;
+    mistakes(local, &other).await;
     database.verify(2).await;
 
     let key = database.file().with_extension("db.key");
