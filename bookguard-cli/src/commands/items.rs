@@ -152,7 +152,7 @@ fn deleted(answer: &ItemWithoutFile, style: Style) -> String {
     };
     let mut all = item_fields(&own);
     let others = joined(answer.same_file.iter().map(ToString::to_string), ", ");
-    all.extend(fields! { "same file" => others });
+    all.extend(fields! { "same file" => others, });
     record(style, &all)
         + "\n\nIts file is not stored any more, nor is it for any other item that names this SHA-256, in whatever booking. The records stay.\n\
            To store it again: bookguard evidence items send"
