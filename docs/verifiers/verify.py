@@ -12,41 +12,59 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-MEMBERS = {  # The members of every object that is checked here; "?" marks those that may be absent.
-    "packet": "acceptances booking createdAt deliveries entries evaluation formerTerms items log partnerName policy policyHash"
-              " resolution signature stream summary terms termsDisclosures type withheld",
+WITHHELD = "ip|metadata|note|organizer|talent|userAgent"
+PARTIES = "organizer|talent|partner|mutual"
+EVENTS = "booking.created|booking.protected|resolution.created"
+REASONS = ("changed_plans|schedule_conflict|illness|venue_unavailable|weather|force_majeure|no_show|non_payment|safety|other")
+FAILURES = ("dns_error|blocked_address|connection_refused|connection_reset|timeout|tls_error|redirect_refused|http_4xx"
+            "|http_5xx|gone|payload_too_large|throttled|protocol_error|headers_too_large|excessive_answer|our_fault")
+# Decimals of the currencies that do not have two (ISO 4217).
+DECIMALS = dict.fromkeys("BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF".split(), 0) \
+    | dict.fromkeys("BHD IQD JOD KWD LYD OMR TND".split(), 3) | dict.fromkeys("CLF UYW".split(), 4)
+
+MEMBERS = {  # The members of every object that is checked here, with their types. "?" marks those that may be absent.
+    # "~" is "or null", "*" an array, "|" stands between words, and the rest is in TYPES. A member without a type has the
+    # one that its name tells, see type_of.
+    "packet": "acceptances:*object booking:object createdAt deliveries:*delivery entries:*entry evaluation:~evaluation"
+              " formerTerms:*terms items:*object log:log partnerName policy:~policy policyHash:~hash resolution:~object"
+              " signature stream summary:summary terms:terms termsDisclosures:*text type:bookguard.evidence/1 withheld:*" + WITHHELD,
     "log": "origin vkey",
-    "entry": "body disclosures leaf proof salt",
-    "body": "kind sd v",
-    "disclosure": "name salt value",
+    "entry": "body:body disclosures:*disclosure leaf proof salt",
+    "body": "kind sd:strings v:bookguard.event/1",
+    "disclosure": "name salt value:any",
     "text": "disclosureHash text version",
-    "terms": "adopted? assumed date offsets schedule source until zone",
-    "former": "at previousEventDate reached",
-    "delivery": "attempts endpointId eventId history recorded status type url",
-    "attempt": "error startedAt statusCode",
-    "notification": "attempts bodySha256 endpointId error? eventId outcome responseSha256? seq settledAt statusCode? type",
-    "resolution": "bookingId canceledAt canceledBy decision? effectiveAt? evaluation evidenceGrade partnerId reason?"
-                  " resolutionId status summary supersedes?",
-    "decision": "decidedAt decidedBy rationale refund",
-    "summary": "headline offsets story timeline version",
-    "moment": "at entry text when",
+    "terms": "adopted?:hash assumed:*string date offsets:*whole schedule:*span source:~string until:whole zone",
+    "former": "at previousEventDate reached:~amount",
+    "delivery": "attempts:integer endpointId:~end eventId history:*attempt recorded:*notification"
+                " status:delivered|failed|pending|no_endpoints type:" + EVENTS + " url:~url",
+    "attempt": "error:~string startedAt statusCode:~integer",
+    "notification": "attempts:integer bodySha256:hex endpointId error?:" + FAILURES + " eventId outcome:delivered|given_up"
+                    " responseSha256?:hex seq:integer settledAt statusCode?:integer type:" + EVENTS,
+    "resolution": "bookingId canceledAt canceledBy:" + PARTIES + " decision?:decision effectiveAt? evaluation:evaluation"
+                  " evidenceGrade:record_only|ledger_anchored partnerId reason?:" + REASONS + " resolutionId"
+                  " status:final|pending_review|decided summary supersedes?",
+    "decision": "decidedAt decidedBy rationale refund:amount",
+    "summary": "headline offsets:*whole story:*string timeline:*moment version",
+    "moment": "at entry:~integer text when",
+    "person": "id:string name",
+    "document": "kind mediaType? name? sha256",
+    "amount": "amount currency minorUnits:integer",
     # Kinds of entries
-    "booking.created": "amountPaid? bookingId bookingValue createdAt currency eventDate eventType metadata? organizer"
-                       " partnerId talent termsHash timeZone?",
+    "booking.created": "amountPaid?:number bookingId bookingValue:number createdAt currency eventDate:time eventType"
+                       " metadata?:strings organizer:person partnerId talent:person termsHash timeZone?",
     "booking.protected": "protectedAt termsHash",
-    "booking.rescheduled": "agreedBy at? eventDate former rescheduledAt terms timeZone?",
-    "terms.accepted": "acceptedAt at bookingId disclosureHash disclosureVersion ip? method party userAgent?",
-    "booking.canceled": "agreedRefund? bookingId canceledAt canceledBy effectiveAt? evidence? note? reason?",
-    "resolution.created": "resolution",
-    "evidence.added": "addedAt amount? at? bookingId itemId kind note? party? reference? sha256? title",
-    "webhook.settled": "notification",
+    "booking.rescheduled": "agreedBy:*" + PARTIES + " at? eventDate:time former:former rescheduledAt terms:terms timeZone?",
+    "terms.accepted": "acceptedAt at bookingId disclosureHash disclosureVersion ip? method party:" + PARTIES + " userAgent?",
+    "booking.canceled": "agreedRefund?:amount bookingId canceledAt canceledBy:" + PARTIES + " effectiveAt?"
+                        " evidence?:*document note? reason?:" + REASONS,
+    "resolution.created": "resolution:resolution",
+    "evidence.added": "addedAt amount?:amount at? bookingId itemId"
+                      " kind:contract|message|photo|check_in|payment|refund|other note? party?:" + PARTIES +
+                      " reference? sha256? title",
+    "webhook.settled": "notification:notification",
 }
-WITHHELD = "ip metadata note organizer talent userAgent".split()
-FAILURES = ("dns_error blocked_address connection_refused connection_reset timeout tls_error redirect_refused http_4xx"
-            " http_5xx gone payload_too_large throttled protocol_error headers_too_large excessive_answer our_fault").split()
 # Digits are spelled out: \d would match those of every script.
 TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
-HEX = re.compile(r"[0-9a-f]{64}")
 LEAF = re.compile(r'\{"commit":"([\w-]{43})","prev":"([0-9a-f]{64})","seq":(0|[1-9][0-9]{0,15}),'
                   r'"stream":"([\w-]{21}[AQgw])","t":"([0-9-]{10}T[0-9:]{8}\.[0-9]{3}Z)","v":"bookguard\.leaf/1"\}', re.ASCII)
 
@@ -106,11 +124,59 @@ def same(one, other):
 
 
 def has(kind, value):
-    names = MEMBERS[kind].split()
-    required = {name for name in names if name[-1] != "?"}
-    need(isinstance(value, dict) and required <= set(value) <= {name.rstrip("?") for name in names},
+    """The value, if it is an object of this kind: with its members, each of its type."""
+    types = dict(member.partition(":")[::2] for member in MEMBERS[kind].split())
+    required = {name for name in types if name[-1] != "?"}
+    need(isinstance(value, dict) and required <= set(value) <= {name.rstrip("?") for name in types},
          f"this is not a {kind} with the members {MEMBERS[kind]}")
+    for name, type_ in types.items():
+        name = name.rstrip("?")
+        need(name not in value or is_a(type_ or type_of(name), value[name]), f"{name} of a {kind} is not of its type")
+    if kind == "amount":
+        whole, point, fraction = value["amount"].partition(".")
+        need(DECIMALS.get(value["currency"], 2) == len(fraction) and bool(point) == bool(fraction)
+             and re.fullmatch("[A-Z]{3}", value["currency"]) and re.fullmatch("(0|[1-9][0-9]*)[0-9]{%d}" % len(fraction), whole + fraction)
+             and int(whole + fraction) == value["minorUnits"] < 10**15, "amount and minorUnits are not one amount")
     return value
+
+
+def type_of(name):
+    """The type of a member of an entry or the packet that has no type of its own."""
+    if name in IDS:
+        return IDS[name]
+    return "time" if name == "at" or name.endswith("At") else "hash" if name == "sha256" or name.endswith("Hash") else "string"
+
+
+def is_a(type_, value):
+    if type_[0] == "~":
+        return value is None or is_a(type_[1:], value)
+    if type_[0] == "*":
+        return isinstance(value, list) and all(is_a(type_[1:], one) for one in value)
+    if type_ in MEMBERS:
+        return bool(has(type_, value))
+    if type_ in IDS.values():
+        return isinstance(value, str) and bool(re.fullmatch(type_ + "_[0-9a-f]{32}", value))
+    return TYPES[type_](value) if type_ in TYPES else isinstance(value, str) and value in type_.split("|")
+
+
+IDS = {"bookingId": "bkg", "partnerId": "ptn", "resolutionId": "res", "supersedes": "res", "itemId": "itm", "eventId": "evt",
+       "endpointId": "end"}
+TYPES = {
+    "any": lambda value: True,
+    "string": lambda value: isinstance(value, str),
+    "strings": lambda value: isinstance(value, dict) and all(isinstance(one, str) for one in value.values()),
+    "whole": lambda value: type(value) is int,
+    "integer": lambda value: type(value) is int and value >= 0,
+    "number": lambda value: type(value) in (int, float) and bool(re.fullmatch(r"[0-9]+(\.[0-9]{1,4})?", repr(value))),
+    "object": lambda value: isinstance(value, dict),
+    "policy": lambda value: isinstance(value["policyId"], str) and is_a("integer", value["version"]),
+    "evaluation": lambda value: is_a("bkg", value["bookingId"]) and isinstance(value["evaluationStatus"], str),
+    "span": lambda value: len(value) == 5 and isinstance(value[0], str) and is_a("*whole", value[1:3]) and is_a("*~integer", value[3:]),
+    "time": lambda value: milliseconds(value) is not None,
+    "hash": lambda value: bool(re.fullmatch("sha256:[0-9a-f]{64}", value)),
+    "hex": lambda value: bool(re.fullmatch("[0-9a-f]{64}", value)),
+    "url": lambda value: bool(re.fullmatch(r"[^:/\\?#@]+://[^/\\?#@]*", value)),
+}
 
 
 def sha256(data):
@@ -157,8 +223,10 @@ class Key:
         lines = lines.removesuffix("\n").split("\n")
         if not end or note[-1] != "\n" or re.search(r"[\0-\x09\x0b-\x1f]", text):
             raise ValueError("not a signed note")
-        signatures = [re.fullmatch(r"— (\S+) (\S+)", line).groups() for line in lines]
+        signatures = [re.fullmatch(r"— ([^\s+]+) (\S+)", line).groups() for line in lines]
         signatures = [(name, base64_of(line)) for name, line in signatures]
+        if len(note.encode()) > 256 << 10 or len(lines) > 100 or any(len(line) <= 4 for _, line in signatures):
+            raise ValueError("not a signed note, or too long")
         [own] = [line[4:] for name, line in signatures if (name, line[:4]) == (self.name, self.id)]
         self.public.verify(own, (text + "\n").encode())
         return text + "\n", len(lines)
@@ -168,10 +236,11 @@ def prove(proof, leaf, key):
     """The index of a leaf, and the checkpoint of the log that it is proven to be in."""
     head, checkpoint = proof.split("\n\n", 1)
     first, index, *path = head.split("\n")
-    index = int(re.fullmatch("index (0|[1-9][0-9]{0,18})", index)[1])
-    origin, size, root = key.open(checkpoint)[0].split("\n")[:3]
-    size = int(re.fullmatch("0|[1-9][0-9]{0,18}", size)[0])
-    if first != "c2sp.org/tlog-proof@v1" or origin != key.name or index >= size:
+    index = int(re.fullmatch("index (0|[1-9][0-9]{0,19})", index)[1])
+    lines = key.open(checkpoint)[0].split("\n")[:-1]
+    origin, size, root = lines[:3]
+    size = int(re.fullmatch("0|[1-9][0-9]{0,19}", size)[0])
+    if first != "c2sp.org/tlog-proof@v1" or origin != key.name or index >= size or len(path) > 64 or not all(lines):
         raise ValueError("not a proof, or of another log")
     node, at, last = sha256(b"\0" + leaf), index, size - 1
     for sibling in path:  # RFC 9162, 2.1.3.2
@@ -204,25 +273,7 @@ def made_at(event_id):
 # --- The checks, in the order of the page
 
 def form(data):
-    packet = has("packet", parse(data))
-    need(packet["type"] == "bookguard.evidence/1", "this is not a packet of this version")
-    has("log", packet["log"])
-    for entry in packet["entries"]:
-        need(has("body", has("entry", entry)["body"])["v"] == "bookguard.event/1", "a body is of another version")
-        for one in entry["disclosures"]:
-            has("disclosure", one)
-    for terms in packet["formerTerms"] + [packet["terms"]]:
-        has("terms", terms)
-    for text in packet["termsDisclosures"]:
-        has("text", text)
-    for one in packet["deliveries"]:
-        for attempt in has("delivery", one)["history"]:
-            has("attempt", attempt)
-    for moment in has("summary", packet["summary"])["timeline"]:
-        has("moment", moment)
-    need(all(name in WITHHELD for name in packet["withheld"]), "a value is withheld that cannot be")
-    milliseconds(packet["createdAt"])
-    return packet
+    return has("packet", parse(data))
 
 
 def signature(packet, key):
@@ -284,7 +335,7 @@ def booking(packet, facts):
     if packet["policy"] is not None:
         state["policy"] = {"policyId": packet["policy"]["policyId"], "version": packet["policy"]["version"],
                            "policyHash": packet["policyHash"], "policySource": packet["terms"]["source"]}
-    told = {"terms_hash": first["termsHash"], "terms": [], "accepted": [], "items": [], "resolutions": [], "settled": [], "causes": []}
+    told = {"terms_hash": first["termsHash"], "terms": [], "dates": [], "accepted": [], "items": [], "resolutions": [], "settled": [], "causes": []}
     in_force, counted, canceled = first["termsHash"], first["createdAt"], None
     for place, (kind, fact, time) in enumerate(facts):
         has(kind, fact)
@@ -300,8 +351,9 @@ def booking(packet, facts):
         elif kind == "booking.rescheduled":
             happened = fact["rescheduledAt"]
             counted = max(fact.get("at", happened), counted)[:19] + ".000Z"
-            need(open_ and has("former", fact["former"])["at"] == counted, "a move does not follow what was before it")
-            told["terms"].append(has("terms", fact["terms"]))
+            need(open_ and fact["former"]["at"] == counted, "a move does not follow what was before it")
+            told["terms"].append(fact["terms"])
+            told["dates"].append(fact["former"]["previousEventDate"])
             in_force = named(canonical(fact["terms"]))
             state.pop("timeZone", None)
             state.update({name: fact[name] for name in ("eventDate", "timeZone", "rescheduledAt") if name in fact})
@@ -326,7 +378,7 @@ def booking(packet, facts):
             state["resolutionId"] = fact["resolution"]["resolutionId"]
         else:
             need(open_ or told["resolutions"], "the end of a delivery cannot stand here")
-            happened = has("notification", fact["notification"])["settledAt"]
+            happened = fact["notification"]["settledAt"]
             why = contradiction(told["settled"], fact["notification"], told["causes"])
             need(not why, f"the end of a delivery contradicts what is recorded: {why}")
             told["settled"].append(fact["notification"])
@@ -340,9 +392,9 @@ def booking(packet, facts):
 
 def resolution(state, canceled, before, new):
     """Checks a resolution against the cancellation, or a decision against what it decides; returns its time."""
-    decision = has("resolution", new).get("decision")
+    decision = new.get("decision")
     if before:
-        has("decision", decision)
+        need(decision, "a second resolution is a decision")
         expected = dict(before[0], status="decided", supersedes=before[0]["resolutionId"], decision=decision)
         need(len(before) == 1 and before[0]["status"] == "pending_review", "there was nothing to decide")
     else:
@@ -352,6 +404,7 @@ def resolution(state, canceled, before, new):
         expected.update(partnerId=state["partnerId"], status="pending_review" if open_ else "final",
                         evidenceGrade="ledger_anchored" if state["protected"] else "record_only")
     expected.update({name: new[name] for name in ("resolutionId", "summary", "evaluation")})
+    need(all(one["resolutionId"] != new["resolutionId"] for one in before), "a decision has an id of its own")
     need(same(new, expected) and new["evaluation"]["bookingId"] == state["bookingId"],
          "the resolution is not that of the cancellation, nor a decision of what that left open")
     return decision["decidedAt"] if decision else new["canceledAt"]
@@ -360,13 +413,12 @@ def resolution(state, canceled, before, new):
 def contradiction(before, new, causes):
     """Why the end of a delivery cannot be recorded after those before it."""
     delivered, status, error = new["outcome"] == "delivered", new.get("statusCode"), new.get("error")
-    if new["attempts"] < 1 or new["seq"] < 1 or new["outcome"] not in ("delivered", "given_up"):
+    if new["attempts"] < 1 or new["seq"] < 1:
         return "it counts from nothing"
-    if delivered != (error is None) or error not in [None] + FAILURES or delivered and not 200 <= (status or 0) <= 299:
+    if delivered != (error is None) or delivered and not 200 <= (status or 0) <= 299:
         return "its outcome is not that of its last attempt"
-    if not all(HEX.fullmatch(new.get(name, "0" * 64)) for name in ("bodySha256", "responseSha256")) \
-            or status is None and "responseSha256" in new:
-        return "a digest is not one, or of an answer that never came"
+    if status is None and "responseSha256" in new:
+        return "it has the digest of an answer that never came"
     same_kind = {new["eventId"]}
     for known in before:
         same_event = known["eventId"] == new["eventId"]
@@ -386,12 +438,15 @@ def policy(packet):
     need(packet["policyHash"] == packet["terms"].get("adopted"), "the policy is not the one that the terms name")
     own = None if packet["policy"] is None else named(canonical(packet["policy"]))
     need(own == packet["policyHash"], "the policy has another hash")
+    need(all((one["source"] is None) == (own is None) for one in packet["formerTerms"] + [packet["terms"]]),
+         "the terms say where a policy came from, and there is none, or the reverse")
 
 
 def terms(packet, told):
     first, *moved = shown = packet["formerTerms"] + [packet["terms"]]
     need(named(canonical(first)) == told["terms_hash"] and same(moved, told["terms"]), "the terms are not those recorded")
     need(all(one.get("adopted") == packet["policyHash"] for one in shown), "the terms name another policy")
+    need(told["dates"] == [one["date"] for one in shown[:-1]], "a move names another former date than the terms before it")
 
 
 def acceptances(packet, told):
@@ -413,7 +468,10 @@ def items(packet, told):
 def latest_resolution(packet, told):
     latest = told["resolutions"][-1] if told["resolutions"] else None
     need(same(packet["resolution"], latest), "the resolution is not the latest one recorded")
-    need(latest is None or same(packet["evaluation"], latest["evaluation"]), "the evaluation is not the one recorded")
+    if latest is not None:
+        need(same(packet["evaluation"], latest["evaluation"]), "the evaluation is not the one recorded")
+    elif packet["evaluation"] is not None:
+        need(packet["evaluation"]["bookingId"] == packet["booking"]["bookingId"], "the evaluation is another booking's")
 
 
 def deliveries(packet, told):
@@ -437,7 +495,7 @@ def deliveries(packet, told):
         elif status == "failed":
             need(not last or last["outcome"] != "delivered" and last["attempts"] <= one["attempts"], "it did not fail")
         else:
-            need(status in ("pending", "no_endpoints") and one["attempts"] == 0 and not last, "it cannot have this status")
+            need(one["attempts"] == 0 and not last, "it cannot have this status")
         history = one["history"]
         if history:
             need(len(history) == min(one["attempts"], 20), "it does not show as many attempts as it counts")

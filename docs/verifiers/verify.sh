@@ -54,29 +54,74 @@ sed -i.bak 1d "$scratch/packet"
 
 # --- What jq must know of the format. "?" marks members that may be absent.
 cat >"$scratch/format.jq" <<'JQ'
+# "?" marks members that may be absent, "~" is "or null", "*" an array, "|" stands between words. A member without a type has
+# the one that its name tells, see type_of.
+def parties: "organizer|talent|partner|mutual";
+def events: "booking.created|booking.protected|resolution.created";
+def reasons: "changed_plans|schedule_conflict|illness|venue_unavailable|weather|force_majeure|no_show|non_payment|safety|other";
+def failures: "dns_error|blocked_address|connection_refused|connection_reset|timeout|tls_error|redirect_refused|http_4xx|http_5xx|gone|payload_too_large|throttled|protocol_error|headers_too_large|excessive_answer|our_fault";
 def shapes: {
-  packet: "acceptances booking createdAt deliveries entries evaluation formerTerms items log partnerName policy policyHash resolution signature stream summary terms termsDisclosures type withheld",
-  log: "origin vkey", entry: "body disclosures leaf proof salt", body: "kind sd v", disclosure: "name salt value",
-  text: "disclosureHash text version", terms: "adopted? assumed date offsets schedule source until zone",
-  former: "at previousEventDate reached", delivery: "attempts endpointId eventId history recorded status type url",
-  attempt: "error startedAt statusCode", summary: "headline offsets story timeline version", moment: "at entry text when",
-  notification: "attempts bodySha256 endpointId error? eventId outcome responseSha256? seq settledAt statusCode? type",
-  resolution: "bookingId canceledAt canceledBy decision? effectiveAt? evaluation evidenceGrade partnerId reason? resolutionId status summary supersedes?",
-  decision: "decidedAt decidedBy rationale refund", leaf: "commit prev seq stream t v",
-  "booking.created": "amountPaid? bookingId bookingValue createdAt currency eventDate eventType metadata? organizer partnerId talent termsHash timeZone?",
+  packet: "acceptances:*object booking:object createdAt deliveries:*delivery entries:*entry evaluation:~evaluation formerTerms:*terms items:*object log:log partnerName policy:~policy policyHash:~hash resolution:~object signature stream summary:summary terms:terms termsDisclosures:*text type:bookguard.evidence/1 withheld:*ip|metadata|note|organizer|talent|userAgent",
+  log: "origin vkey", entry: "body:body disclosures:*disclosure leaf proof salt", body: "kind sd:strings v:bookguard.event/1",
+  disclosure: "name salt value:any", text: "disclosureHash text version",
+  terms: "adopted?:hash assumed:*string date offsets:*whole schedule:*span source:~string until:whole zone",
+  former: "at previousEventDate reached:~amount",
+  delivery: "attempts:integer endpointId:~end eventId history:*attempt recorded:*notification status:delivered|failed|pending|no_endpoints type:\(events) url:~url",
+  attempt: "error:~string startedAt statusCode:~integer", summary: "headline offsets:*whole story:*string timeline:*moment version",
+  moment: "at entry:~integer text when", person: "id:string name", document: "kind mediaType? name? sha256", amount: "amount currency minorUnits:integer",
+  notification: "attempts:integer bodySha256:hex endpointId error?:\(failures) eventId outcome:delivered|given_up responseSha256?:hex seq:integer settledAt statusCode?:integer type:\(events)",
+  resolution: "bookingId canceledAt canceledBy:\(parties) decision?:decision effectiveAt? evaluation:evaluation evidenceGrade:record_only|ledger_anchored partnerId reason?:\(reasons) resolutionId status:final|pending_review|decided summary supersedes?",
+  decision: "decidedAt decidedBy rationale refund:amount",
+  "booking.created": "amountPaid?:number bookingId bookingValue:number createdAt currency eventDate:time eventType metadata?:strings organizer:person partnerId talent:person termsHash timeZone?",
   "booking.protected": "protectedAt termsHash",
-  "booking.rescheduled": "agreedBy at? eventDate former rescheduledAt terms timeZone?",
-  "terms.accepted": "acceptedAt at bookingId disclosureHash disclosureVersion ip? method party userAgent?",
-  "booking.canceled": "agreedRefund? bookingId canceledAt canceledBy effectiveAt? evidence? note? reason?",
-  "evidence.added": "addedAt amount? at? bookingId itemId kind note? party? reference? sha256? title",
-  "resolution.created": "resolution", "webhook.settled": "notification"};
-def failures: "dns_error blocked_address connection_refused connection_reset timeout tls_error redirect_refused http_4xx http_5xx gone payload_too_large throttled protocol_error headers_too_large excessive_answer our_fault" | split(" ");
+  "booking.rescheduled": "agreedBy:*\(parties) at? eventDate:time former:former rescheduledAt terms:terms timeZone?",
+  "terms.accepted": "acceptedAt at bookingId disclosureHash disclosureVersion ip? method party:\(parties) userAgent?",
+  "booking.canceled": "agreedRefund?:amount bookingId canceledAt canceledBy:\(parties) effectiveAt? evidence?:*document note? reason?:\(reasons)",
+  "evidence.added": "addedAt amount?:amount at? bookingId itemId kind:contract|message|photo|check_in|payment|refund|other note? party?:\(parties) reference? sha256? title",
+  "resolution.created": "resolution:resolution", "webhook.settled": "notification:notification",
+  leaf: "commit prev:hex seq:integer stream t:time v:bookguard.leaf/1"};
+# Decimals of a currency (ISO 4217).
+def decimals: if IN("BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "UYI", "VND", "VUV", "XAF", "XOF", "XPF") then 0
+  elif IN("BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND") then 3 elif IN("CLF", "UYW") then 4 else 2 end;
 
 def need(holds; why): if holds then . else error(why) end;
-def has_shape($kind; $check): . as $value | (shapes[$kind] | split(" ")) as $names
-  | need(type == "object" and ($names | map(select(endswith("?") | not)) - ($value | keys)) == []
-      and (($value | keys) - ($names | map(rtrimstr("?")))) == []; "\($check): this is not a \($kind) with its members");
 def matches($pattern): type == "string" and test("\\A(" + $pattern + ")\\z");
+def time: need(matches("(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z"); "form: not a time") | . as $time
+  | (.[:19] + "Z" | fromdateiso8601) | need(todateiso8601 == $time[:19] + "Z"; "form: not a time") | . * 1000 + ($time[20:23] | tonumber);
+def is_whole: type == "number" and . == floor;
+def type_of: {bookingId: "bkg", partnerId: "ptn", resolutionId: "res", supersedes: "res", itemId: "itm", eventId: "evt", endpointId: "end"}[.] //
+  if . == "at" or endswith("At") then "time" elif . == "sha256" or endswith("Hash") then "hash" else "string" end;
+def has_shape($kind; $check):   # "$type" as a parameter would hide the function type.
+  def is_a($of):
+    if $of[:1] == "~" then . == null or is_a($of[1:])
+    elif $of[:1] == "*" then type == "array" and (map(is_a($of[1:])) | all)
+    elif $of == "any" then true
+    elif $of == "string" then type == "string"
+    elif $of == "strings" then type == "object" and (map(type == "string") | all)
+    elif $of == "object" then type == "object"
+    elif $of == "whole" then is_whole
+    elif $of == "integer" then is_whole and . >= 0
+    elif $of == "number" then type == "number" and . >= 0 and (. + 0 | tojson | test("^[0-9]+(\\.[0-9]{1,4})?$"))
+    elif $of == "time" then (time | true)
+    elif $of == "hash" then matches("sha256:[0-9a-f]{64}")
+    elif $of == "hex" then matches("[0-9a-f]{64}")
+    elif $of == "url" then matches("[^:/\\\\?#@]+://[^/\\\\?#@]*")
+    elif $of == "policy" then type == "object" and (.policyId | type == "string") and (.version | is_whole and . >= 0)
+    elif $of == "evaluation" then type == "object" and (.bookingId | is_a("bkg")) and (.evaluationStatus | type == "string")
+    elif $of == "span" then type == "array" and length == 5 and (.[0] | type == "string") and (.[1:3] | is_a("*whole")) and (.[3:] | is_a("*~integer"))
+    elif $of | IN("bkg", "ptn", "res", "itm", "evt", "end") then matches($of + "_[0-9a-f]{32}")
+    elif shapes | has($of) then (has_shape($of; $check) | true)
+    else . as $word | type == "string" and ($of | split("|") | any(. == $word)) end;
+  . as $value | (shapes[$kind] | split(" ") | map(split(":"))) as $types | ($types | map(.[0])) as $names
+  | need(type == "object" and ($names | map(select(endswith("?") | not)) - ($value | keys)) == []
+      and (($value | keys) - ($names | map(rtrimstr("?")))) == []; "\($check): this is not a \($kind) with its members")
+  | need([$types[] | (.[0] | rtrimstr("?")) as $name | (.[1] // ($name | type_of)) as $type
+      | ($value | has($name) | not) or ($value[$name] | is_a($type))] | all; "\($check): a member of a \($kind) is not of its type")
+  | if $kind == "amount" then (.currency | decimals) as $decimals
+      | need((.currency | matches("[A-Z]{3}")) and .minorUnits <= 999999999999999
+          and .amount == (.minorUnits | tostring | if $decimals == 0 then . else ("0" * ([$decimals + 1 - length, 0] | max) // "") + . | .[:-$decimals] + "." + .[-$decimals:] end);
+          "\($check): amount and minorUnits are not one amount")
+    else . end;
 
 # Canonical text (RFC 8785). Two traps: jq escapes U+007F, which RFC 8785 does not, and sorts names by code point instead of
 # UTF-16 code unit. Adding 0 makes a double of a number, which newer versions of jq would write as it was spelled.
@@ -102,26 +147,24 @@ def hex_of_base64: rtrimstr("=") | rtrimstr("=")
 
 # A note: its text, the hex of the signature by the key with this name and id, and the number of signatures.
 def note($name; $id; $check): need(type == "string"; "\($check): not a note") | split("\n\n") as $parts | ($parts[-1] | split("\n")) as $lines
-  | need(($parts | length) > 1 and ($lines | length) > 1 and $lines[-1] == "" and ($parts[:-1] | join("") | test("[\\x00-\\x09\\x0b-\\x1f]") | not);
+  | need(($parts | length) > 1 and ($lines | length) > 1 and ($lines | length) <= 101 and utf8bytelength <= 262144 and $lines[-1] == "" and ($parts[:-1] | join("") | test("[\\x00-\\x09\\x0b-\\x1f]") | not);
       "\($check): not a signed note")
-  | [$lines[:-1][] | need(matches("— [^ +]+ [A-Za-z0-9+/]+={0,2}"); "\($check): not a signature line") | split(" ")
+  | [$lines[:-1][] | need(matches("— [^\\s+]+ ([A-Za-z0-9+/]{4})+([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=|[A-Za-z0-9+/][AQgw]==)")
+      and (.[-9:] | test("^ ......==$") | not); "\($check): not a signature line") | split(" ")
       | select(.[1] == $name and (.[2] | hex_of_base64)[:8] == $id)] as $own
   | need(($own | length) == 1 and ($own[0][2] | matches("[A-Za-z0-9+/]{90}[AEIMQUYcgkosw048]=")); "\($check): not signed by the key")
   | {text: (($parts[:-1] | join("\n\n")) + "\n"), signature: ($own[0][2] | hex_of_base64)[8:], count: ($lines | length - 1)};
 
-def time: need(matches("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z"); "form: not a time") | . as $time
-  | (.[:19] + "Z" | fromdateiso8601) | need(todateiso8601 == $time[:19] + "Z"; "form: not a time") | . * 1000 + ($time[20:23] | tonumber);
 def made_at: need(matches("evt_[0-9a-f]{32}"); "form: not an event's id")
   | reduce (.[4:16] | explode[]) as $digit (0; . * 16 + (if $digit > 57 then $digit - 87 else $digit - 48 end));
 def leaf: (.leaf | @base64d) as $text | ($text | fromjson) as $leaf
-  | need(.leaf == ($text | @base64) and ($leaf | canonical) == $text and ($leaf | has_shape("leaf"; "proof") | .v == "bookguard.leaf/1"
-      and (.commit | url_32) and (.prev | matches("[0-9a-f]{64}")) and (.seq | . >= 0 and . < 9007199254740992 and . == floor)
+  | need(.leaf == ($text | @base64) and ($leaf | canonical) == $text and ($leaf | has_shape("leaf"; "proof") | (.commit | url_32) and .seq < 9007199254740992
       and (.stream | matches("[A-Za-z0-9_-]{21}[AQgw]")) and (.seq == 0) == (.prev == "0" * 64) and (.t | time) >= 0);
     "proof: a leaf is not written as leaves are")
   | {text: $text} + $leaf;
 def proof: need(type == "string" and contains("\n\n"); "proof: not a proof") | split("\n\n") as $parts | ($parts[0] | split("\n")) as $head
   | ($parts[1] | split("\n")) as $log
-  | need($head[0] == "c2sp.org/tlog-proof@v1" and ($head[1] | matches("index (0|[1-9][0-9]{0,15})")) and all($head[2:][]; b64_32)
+  | need(($parts | length) == 3 and $head[0] == "c2sp.org/tlog-proof@v1" and ($head[1] | matches("index (0|[1-9][0-9]{0,15})")) and all($head[2:][]; b64_32)
       and ($head | length) <= 66 and ($log | length) >= 3 and ($log[1] | matches("0|[1-9][0-9]{0,15}")) and ($log[2] | b64_32); "proof: not a proof")
   | {index: ($head[1][6:] | tonumber), path: ($head[2:] | map(hex_of_base64)), origin: $log[0], size: ($log[1] | tonumber),
      root: ($log[2] | hex_of_base64), checkpoint: ($parts[1:] | join("\n\n"))};
@@ -130,17 +173,9 @@ JQ
 # --- The plan: jq takes the packet apart and lists what must be hashed, one task in a line.
 cat >"$scratch/plan.jq" <<'JQ'
 include "format";
-has_shape("packet"; "form") | need(.type == "bookguard.evidence/1"; "form: not a packet of this version")
-| need([.. | numbers | select(fabs >= 9007199254740992)] == []; "form: a number is too large")
-| need(.withheld - ["ip", "metadata", "note", "organizer", "talent", "userAgent"] == []; "form: a value is withheld that cannot be")
+need([.. | numbers | select(fabs >= 9007199254740992)] == []; "form: a number is too large") | has_shape("packet"; "form")
 | need(.withheld == (.withheld | unique); "disclosures: the names of withheld values are out of order, or one is given twice")
-| .withheld as $withheld | .log |= has_shape("log"; "form") | .terms |= has_shape("terms"; "form")
-| .summary |= has_shape("summary"; "form") | .summary.timeline[] |= has_shape("moment"; "form")
-| .formerTerms[] |= has_shape("terms"; "form") | .termsDisclosures[] |= has_shape("text"; "form")
-| .deliveries[] |= has_shape("delivery"; "form") | .deliveries[].history[] |= has_shape("attempt"; "form")
-| .entries[] |= has_shape("entry"; "form")
-| .entries[].body |= (has_shape("body"; "form") | need(.v == "bookguard.event/1"; "form: a body is of another version"))
-| .entries[].disclosures[] |= has_shape("disclosure"; "form")
+| .withheld as $withheld
 | need(.log == {origin: $name, vkey: $vkey}; "key: the packet names another ledger or key")
 | need(.entries != []; "signature: there are no entries")
 | (.entries[0].proof | proof | .checkpoint) as $checkpoint
@@ -215,11 +250,10 @@ include "format";
 def hashes($what): [$hashes[] | select(.[0] == $what) | .[1]];
 # Why the end of a delivery cannot be recorded after those before it.
 def contradiction($before; $causes): . as $new | (.outcome == "delivered") as $delivered
-  | need(.attempts >= 1 and .seq >= 1 and ($delivered or .outcome == "given_up"); "booking: the end of a delivery counts from nothing")
-  | need($delivered == (.error == null) and (.error == null or (.error | IN(failures[]))) and (($delivered | not) or (.statusCode // 0 | . >= 200 and . <= 299));
+  | need(.attempts >= 1 and .seq >= 1; "booking: the end of a delivery counts from nothing")
+  | need($delivered == (.error == null) and (($delivered | not) or (.statusCode // 0 | . >= 200 and . <= 299));
       "booking: the end of a delivery is not that of its last attempt")
-  | need(all(.bodySha256, (.responseSha256 // ("0" * 64)); matches("[0-9a-f]{64}")) and (.statusCode != null or .responseSha256 == null);
-      "booking: the end of a delivery has a digest that is not one")
+  | need(.statusCode != null or .responseSha256 == null; "booking: the end of a delivery has the digest of an answer that never came")
   | need(all($before[]; (.eventId == $new.eventId) as $same | $same == (.seq == $new.seq)
         and (($same | not) or (.type == $new.type and .bodySha256 == $new.bodySha256)));
       "booking: an event has two contents or numbers")
@@ -229,13 +263,13 @@ def contradiction($before; $causes): . as $new | (.outcome == "delivered") as $d
   | need(([$new, $before[]] | map(select([.type, (.eventId | made_at)] == $kind) | .eventId) | unique | length) <= ($causes | map(select(. == $kind)) | length);
       "booking: a notification reports nothing recorded");
 # Checks a resolution against the cancellation, or a decision against what it decides.
-def resolution($state): has_shape("resolution"; "booking") | . as $new | $state.resolutions as $before
+def resolution($state): . as $new | $state.resolutions as $before
   | need((if $before == [] then
         ($state.canceled | with_entries(select(.key | IN("bookingId", "canceledAt", "canceledBy", "effectiveAt", "reason"))))
         + {partnerId: $state.booking.partnerId, evidenceGrade: (if $state.booking.protected then "ledger_anchored" else "record_only" end),
            status: (if .evaluation.evaluationStatus == "review_required" then "pending_review" else "final" end)}
-      elif ($before | length) == 1 and $before[0].status == "pending_review" and (.decision | type) == "object" then
-        $before[0] + {status: "decided", supersedes: $before[0].resolutionId, decision: (.decision | has_shape("decision"; "booking"))}
+      elif ($before | length) == 1 and $before[0].status == "pending_review" and (.decision | type) == "object" and .resolutionId != $before[0].resolutionId then
+        $before[0] + {status: "decided", supersedes: $before[0].resolutionId, decision}
       else {} end + {resolutionId, summary, evaluation}) as $expected | same($expected) and .evaluation.bookingId == $state.booking.bookingId;
     "booking: a resolution is not that of the cancellation, nor a decision of what that left open");
 def step($kind; $fact; $written): . as $state | ($state.canceled == null) as $open
@@ -247,8 +281,8 @@ def step($kind; $fact; $written): . as $state | ($state.canceled == null) as $op
       | .booking += {status: "protected", protected: true, protectedAt: $fact.protectedAt} | .happened = $fact.protectedAt
     elif $kind == "booking.rescheduled" then
       .counted = (([$fact.at // $fact.rescheduledAt, .counted] | max)[:19] + ".000Z")
-      | need($open and ($fact.former | has_shape("former"; "booking") | .at) == .counted; "booking: a move does not follow what was before it")
-      | .terms += [$fact.terms | has_shape("terms"; "booking")] | .in_force = .moved[(.terms | length) - 1]
+      | need($open and $fact.former.at == .counted; "booking: a move does not follow what was before it")
+      | .terms += [$fact.terms] | .dates += [$fact.former.previousEventDate] | .in_force = .moved[(.terms | length) - 1]
       | .booking |= (del(.timeZone) + ($fact | {eventDate, rescheduledAt}) + (if $fact.timeZone then {timeZone: $fact.timeZone} else {} end))
       | .happened = $fact.rescheduledAt
     elif $kind == "terms.accepted" then need($open and $fact.bookingId == .booking.bookingId; "booking: an acceptance cannot stand here")
@@ -262,7 +296,7 @@ def step($kind; $fact; $written): . as $state | ($state.canceled == null) as $op
       | ($fact.resolution | resolution($state)) as $resolution | .resolutions += [$fact.resolution]
       | .booking.resolutionId = $fact.resolution.resolutionId | .happened = ($fact.resolution | .decision.decidedAt // .canceledAt)
     else need($open or .resolutions != []; "booking: the end of a delivery cannot stand here")
-      | ($fact.notification | has_shape("notification"; "booking") | contradiction($state.settled; $state.causes)) as $sound
+      | ($fact.notification | contradiction($state.settled; $state.causes)) as $sound
       | .settled += [$fact.notification] | .happened = $fact.notification.settledAt
     end
   | if $kind | IN("booking.created", "booking.protected", "resolution.created") then .causes += [[$kind, (.happened | time)]] else . end
@@ -274,7 +308,7 @@ def delivery($told; $events): . as $d | (.status == "no_endpoints") as $nowhere 
   | need((.endpointId == null) == $nowhere and (.url == null) == $nowhere and ($last == null or $last.type == .type); "deliveries: one is not of its status or type")
   | need(if .status == "delivered" then $last.outcome == "delivered" and $last.attempts == .attempts
       elif .status == "failed" then $last == null or ($last.outcome == "given_up" and $last.attempts <= .attempts)
-      else ($nowhere or .status == "pending") and .attempts == 0 and $last == null end; "deliveries: one cannot have its status")
+      else .attempts == 0 and $last == null end; "deliveries: one cannot have its status")
   | (.attempts - (.history | length)) as $before
   | need(.history == [] or ((.history | length) == ([.attempts, 20] | min)
       and all($own[] | select(.attempts > $before); . as $n | $d.history[.attempts - $before - 1] | .statusCode == $n.statusCode and .error == $n.error)
@@ -288,7 +322,7 @@ def delivery($told; $events): . as $d | (.status == "no_endpoints") as $nowhere 
       and .t <= $packet.createdAt); "chain: the entries are not one chain, in order, before the packet")
 | need(all($entries[]; .kind as $kind | shapes | has($kind)) and all($entries[].kind; contains(".")); "commitment: an entry is of another kind")
 | need($entries[0].kind == "booking.created"; "booking: the first entry is not the recording")
-| reduce $entries[] as $entry ({terms: [], accepted: [], items: [], resolutions: [], settled: [], causes: [], moved: hashes("moved")};
+| reduce $entries[] as $entry ({terms: [], dates: [], accepted: [], items: [], resolutions: [], settled: [], causes: [], moved: hashes("moved")};
     step($entry.kind; $entry.fact; $entry.t))
 | need(.canceled == null or .resolutions != []; "booking: the cancellation has no resolution")
 | .booking += (if $packet.policy == null then {} else {policy: {policyId: $packet.policy.policyId, version: $packet.policy.version,
@@ -296,6 +330,8 @@ def delivery($told; $events): . as $d | (.status == "no_endpoints") as $nowhere 
 | need(.booking as $booking | $packet.booking | same($booking); "booking: the booking is not shown as recorded")
 | need($packet.policyHash == $packet.terms.adopted and $packet.policyHash == hashes("policy")[0]; "policy: it has another hash")
 | ($packet.formerTerms + [$packet.terms]) as $shown
+| need(all($shown[]; (.source == null) == ($packet.policy == null)); "policy: the terms say where it came from, and there is none, or the reverse")
+| need(.dates == ($shown[:-1] | map(.date)); "terms: a move names another former date than the terms before it")
 | need(.terms_hash == hashes("shown")[0] and (.terms as $terms | $shown[1:] | same($terms)) and all($shown[]; .adopted == $packet.policyHash);
     "terms: they are not those recorded")
 | need(($packet.termsDisclosures | map(.disclosureHash)) == hashes("texts") and (hashes("texts") | length) == ($shown | length)
@@ -305,6 +341,7 @@ def delivery($told; $events): . as $d | (.status == "no_endpoints") as $nowhere 
     "acceptances: what was accepted is not the text in force then")
 | need(.items as $facts | $packet.items | same($facts); "items: they are not those recorded")
 | need(.resolutions[-1] as $latest | $packet.resolution | same($latest); "resolution: it is not the latest recorded")
+| need($packet.evaluation == null or $packet.evaluation.bookingId == $packet.booking.bookingId; "evaluation: it is another booking's")
 | need(.resolutions == [] or (.resolutions[-1].evaluation as $recorded | $packet.evaluation | same($recorded)); "evaluation: it is not the one recorded")
 | . as $told | $packet.deliveries | map([.eventId, .type, (.eventId | made_at)]) as $events
 | need(length <= 50 * ($told.causes | length) and (map([.eventId, .endpointId]) | unique | length) == length
