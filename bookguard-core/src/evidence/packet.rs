@@ -200,7 +200,7 @@ impl Packet {
     /// Signs the packet and replaces its `signature`.
     ///
     /// # Errors
-    /// A number that canonical JSON cannot represent exactly, or entries that the signer's log does not hold.
+    /// A number that canonical JSON cannot represent exactly, or a last entry without a proof.
     pub fn seal(&self, signer: &Signer) -> Result<SealedPacket, Error> {
         let fault = |e: &dyn fmt::Display| {
             Error::internal(format!(
@@ -210,8 +210,7 @@ impl Packet {
         };
         let mut value = serde_json::to_value(self).map_err(|e| fault(&e))?;
         let digest = digest(&mut value).map_err(|e| fault(&e))?;
-        let statement =
-            SignedStatement::of(self, digest, signer.verifier()).map_err(|e| fault(&e))?;
+        let statement = SignedStatement::of(self, digest).map_err(|e| fault(&e))?;
         let note = (signer.sign(&statement.to_string())).map_err(|e| fault(&e))?;
         if let Value::Object(members) = &mut value {
             members.insert(SIGNATURE.to_owned(), note.into());

@@ -210,7 +210,10 @@ impl BookingState {
                     protected,
                 ))
             }
-            (Some(pending), _) if pending.fact.status == ResolutionStatus::PendingReview => {
+            (Some(pending), _)
+                if pending.fact.status == ResolutionStatus::PendingReview
+                    && pending.fact.resolution_id != id =>
+            {
                 let decision = resolution.decision.clone();
                 decision.map(|decision| pending.fact.decided_as(decision, id, evaluation))
             }

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::packet::{Packet, SIGNATURE};
 use crate::ledger::hash::Hash;
-use crate::ledger::{Checkpoint, TlogProof, VerifierKey, jcs, leaf_hash};
+use crate::ledger::{TlogProof, VerifierKey, jcs, leaf_hash};
 
 /// First line of every statement.
 const STATEMENT_TYPE: &str = "bookguard.packet/1";
@@ -44,20 +44,20 @@ impl fmt::Display for SignedStatement {
 }
 
 impl SignedStatement {
-    /// The statement of a packet with this digest, whose log has this key.
+    /// The statement of a packet with this digest. Whether the log's head is signed is another check.
     ///
     /// # Errors
     /// What cannot be read or is not signed, in a sentence.
-    pub(super) fn of(packet: &Packet, digest: [u8; 32], key: &VerifierKey) -> Result<Self, String> {
+    pub(super) fn of(packet: &Packet, digest: [u8; 32]) -> Result<Self, String> {
         let last = packet.entries.last().ok_or("The packet has no records.")?;
         let leaf = STANDARD
             .decode(&last.leaf)
             .map_err(|_| "The last record's leaf is not valid base64.")?;
         let proof = TlogProof::parse(&last.proof)
             .map_err(|e| format!("The last record's proof cannot be read: {e}."))?;
-        let log = Checkpoint::open(&proof.checkpoint, key).map_err(|e| {
-            format!("The last record's proof leads to no signed state of the log: {e}.")
-        })?;
+        let log = proof
+            .claimed_head()
+            .map_err(|e| format!("The last record's proof leads to no state of the log: {e}."))?;
         Ok(Self {
             digest,
             stream: stream(&packet.stream).ok_or("The packet's stream is not 16 bytes.")?,

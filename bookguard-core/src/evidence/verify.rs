@@ -182,7 +182,7 @@ fn signature(packet: &Packet, mut value: Value, key: &VerifierKey) -> Outcome {
             &"its content does not have the digest that was signed",
         ));
     }
-    match SignedStatement::of(packet, digest, key) {
+    match SignedStatement::of(packet, digest) {
         Ok(own) if own == statement => {}
         Ok(_) => {
             return Err(refused(

@@ -87,6 +87,15 @@ impl TlogProof {
         })
     }
 
+    /// The head that the proof leads to, whoever signed it. This proves nothing.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Text`] with the rule that it breaks.
+    pub fn claimed_head(&self) -> Result<Checkpoint, CheckpointError> {
+        let end = self.checkpoint.rfind("\n\n").map_or(0, |end| end + 1);
+        Checkpoint::parse(&self.checkpoint[..end])
+    }
+
     /// Checks that exactly these bytes are entry [`TlogProof::index`] of the log with this key, and returns the head that
     /// proves it. Ignores the extra data.
     ///

@@ -202,10 +202,22 @@ impl Amount {
     }
 }
 
-/// A decimal number as it appears in JSON.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A decimal number as it appears in JSON: from 0, with at most four places, as many as any currency has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Decimal(serde_json::Number);
+
+impl<'de> Deserialize<'de> for Decimal {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = serde_json::Number::deserialize(deserializer)?;
+        let text = number.to_string();
+        let places = text.split_once('.').map_or(0, |(_, places)| places.len());
+        match text.starts_with('-') || text.contains('e') || places > 4 {
+            true => Err(serde::de::Error::custom("is no amount of any currency")),
+            false => Ok(Self(number)),
+        }
+    }
+}
 
 impl fmt::Display for Decimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -117,6 +117,13 @@ fn same_policy(packet: &Packet) -> Outcome {
     if packet.policy_hash != packet.terms.adopted {
         return Err("The policy shown is not the one the terms name.".to_owned());
     }
+    let mut all = packet.former_terms.iter().chain([&packet.terms]);
+    if all.any(|terms| terms.source.is_some() != packet.policy.is_some()) {
+        return Err(
+            "The terms say where their policy came from, and none is shown, or the reverse."
+                .to_owned(),
+        );
+    }
     match (&packet.policy, &packet.policy_hash) {
         (None, None) => Ok("The terms were fixed without a cancellation policy.".to_owned()),
         (Some(policy), Some(hash)) if policy.hash() == hash => Ok(format!(

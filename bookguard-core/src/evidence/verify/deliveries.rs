@@ -2,7 +2,7 @@
 //! last attempt or after it, are only the service's statement.
 
 use super::super::notification::Notification;
-use super::super::packet::{Packet, PacketDelivery};
+use super::super::packet::{Packet, PacketDelivery, shown_address};
 use super::super::state::BookingState;
 use super::Outcome;
 use crate::limits::{DELIVERIES_PER_EVENT, PACKET_ATTEMPTS};
@@ -102,6 +102,9 @@ fn contradiction(delivery: &PacketDelivery, recorded: &[&Notification]) -> Optio
     let to = (delivery.endpoint_id.is_some(), delivery.url.is_some());
     if !sound || to != (!nowhere, !nowhere) {
         return Some("its status is not what the ledger records and what else is shown of it");
+    }
+    if (delivery.url.as_ref()).is_some_and(|url| url.is_empty() || shown_address(url) != *url) {
+        return Some("its address shows more or less than scheme, host and port");
     }
     if last.is_some_and(|last| last.event_type != delivery.event_type) {
         return Some("the ledger records another type of its event");

@@ -27,6 +27,13 @@ pub(super) fn same(packet: &Packet, state: &BookingState) -> Outcome {
                 .to_owned(),
         );
     }
+    let moves = state.reschedules.iter().map(|r| &r.fact.former);
+    if moves
+        .zip(&shown)
+        .any(|(former, terms)| former.previous_event_date != terms.date)
+    {
+        return Err("A move names another former date than the terms before it.".to_owned());
+    }
     if shown.iter().any(|terms| terms.adopted != first.adopted) {
         return Err("The event was moved, and with it the booking to another policy.".to_owned());
     }

@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::super::SealedPacket;
 use super::*;
-use crate::ledger::Signer;
 use crate::ledger::hash::Hash;
+use crate::ledger::{Signer, leaf_hash};
 use crate::limits::DELIVERIES_PER_EVENT;
 use crate::model::{Amount, Currency, DeliveryStatus, EndpointId, EventId, EventType, Timestamp};
 use crate::policy::{Actor, ResolutionStatus};
@@ -231,28 +231,32 @@ fn changed(document: &Value, path: &[String], to: Option<Value>) -> Value {
     document
 }
 
-/// The document signed again by the ledger's own key: what a dishonest service could do.
+/// The document signed again by the ledger's own key: what a dishonest service could do. The note says what the document
+/// shows, whatever else it holds.
 fn signed_anew(document: &Value, signer: &Signer) -> Vec<u8> {
     let mut document = document.clone();
     let digest = digest(&mut document).unwrap();
-    let statement = Packet::deserialize(&changed(
-        &document,
-        &["signature".to_owned()],
-        Some(json!("")),
-    ));
-    let statement = statement
-        .ok()
-        .and_then(|packet| SignedStatement::of(&packet, digest, signer.verifier()).ok());
-    let statement = statement.unwrap_or(SignedStatement {
-        digest,
-        stream: [0; 16],
-        count: 1,
-        head: Hash::ZERO,
-        log_size: 1,
-    });
-    let note = signer.sign(&statement.to_string()).unwrap();
+    let note = signer.sign(&note_text(&document, digest)).unwrap();
     document[super::super::packet::SIGNATURE] = note.into();
     jcs::to_canonical(&document).unwrap().into_bytes()
+}
+
+/// The text of the note over a document with this digest. What cannot be read is as if there were nothing.
+fn note_text(document: &Value, digest: [u8; 32]) -> String {
+    let entries = document["entries"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
+    let last = |name: &str| entries.last().and_then(|entry| entry[name].as_str());
+    let leaf = last("leaf").and_then(super::decode).unwrap_or_default();
+    let size = last("proof").and_then(|proof| proof.split_once("\n\n")?.1.lines().nth(1));
+    format!(
+        "bookguard.packet/1\n{}\n{}\n{}\n{}\n{}\n",
+        STANDARD.encode(digest),
+        document["stream"].as_str().unwrap_or_default(),
+        entries.len(),
+        leaf_hash(&leaf),
+        size.unwrap_or("0")
+    )
 }
 
 fn others(value: &Value) -> Vec<Option<Value>> {

@@ -368,6 +368,11 @@ impl Fixture {
         self.kept.insert(which, kept);
     }
 
+    /// A delivery that was not attempted yet.
+    pub fn queue(&mut self, which: usize, event_type: EventType) {
+        self.kept[which].delivery(event_type, 5);
+    }
+
     pub fn attempt(&mut self, which: usize, event_type: EventType, error: Option<&str>) {
         self.kept[which].attempt(event_type, 5, error);
     }
@@ -432,9 +437,21 @@ impl Fixture {
     }
 
     pub fn reschedule(&mut self, which: usize, now: &str, date: &str, zone: Option<&str>) {
+        self.reschedule_as(which, now, date, zone, true);
+    }
+
+    /// Moves an event. If `is_stated`, it was agreed on half an hour before.
+    pub fn reschedule_as(
+        &mut self,
+        which: usize,
+        now: &str,
+        date: &str,
+        zone: Option<&str>,
+        is_stated: bool,
+    ) {
         let mut kept = self.kept.remove(which);
         let agreed_at = at(now);
-        let now = agreed_at.plus_ms(30 * 60_000);
+        let now = agreed_at.plus_ms(if is_stated { 30 * 60_000 } else { 0 });
         let zone = zone
             .map(str::to_owned)
             .or(kept.state.booking.time_zone.clone());
@@ -453,7 +470,7 @@ impl Fixture {
             event_date: terms.anchor,
             time_zone: zone,
             agreed_by: vec![Actor::Organizer, Actor::Talent],
-            at: Some(agreed_at),
+            at: is_stated.then_some(agreed_at),
             former: reschedule,
             terms: FrozenTerms::of(&terms),
         };
@@ -524,7 +541,8 @@ impl Fixture {
             reason,
             note: Some("fever of 39 °C".to_owned()),
             effective_at: Some(now.plus_ms(-60_000)),
-            agreed_refund: None,
+            agreed_refund: (canceled_by == Actor::Mutual)
+                .then(|| Amount::parse("100.25", Currency::USD).unwrap()),
             evidence: match reason {
                 Some(Reason::ForceMajeure) => Vec::new(),
                 _ => vec![NamedDocument {
@@ -803,8 +821,8 @@ impl Kept {
         EventId::new(made_at.unwrap(), [event_type as u8 + 4; 10])
     }
 
-    /// One more attempt to deliver an event to an endpoint, minutes after it happened.
-    fn attempt(&mut self, event_type: EventType, endpoint: u8, error: Option<&str>) {
+    /// The delivery that is under way if it is of this event and endpoint, or else a new one.
+    fn delivery(&mut self, event_type: EventType, endpoint: u8) -> &mut PacketDelivery {
         let event_id = self.event_id(event_type);
         let endpoint_id = EndpointId::new(self.state.booking.created_at, [endpoint; 10]);
         let under_way = self.deliveries.last();
@@ -821,7 +839,12 @@ impl Kept {
                 history: Vec::new(),
             });
         }
-        let delivery = self.deliveries.last_mut().unwrap();
+        self.deliveries.last_mut().unwrap()
+    }
+
+    /// One more attempt to deliver an event to an endpoint, minutes after it happened.
+    fn attempt(&mut self, event_type: EventType, endpoint: u8, error: Option<&str>) {
+        let delivery = self.delivery(event_type, endpoint);
         let minutes = i64::from(delivery.attempts);
         delivery.attempts += 1;
         delivery.status = match error {
@@ -829,7 +852,7 @@ impl Kept {
             Some(_) => DeliveryStatus::Failed,
         };
         delivery.history.push(PacketAttempt {
-            started_at: event_id.made_at().plus_ms(minutes * 60_000),
+            started_at: (delivery.event_id.made_at()).plus_ms(minutes * 60_000),
             status_code: match error {
                 None => Some(204),
                 Some("payload_too_large") => Some(413),
@@ -837,5 +860,7 @@ impl Kept {
             },
             error: error.map(str::to_owned),
         });
+        let more = delivery.history.len().saturating_sub(PACKET_ATTEMPTS);
+        delivery.history.drain(..more);
     }
 }

@@ -173,6 +173,18 @@ const RECORDED: &[(&str, &str, &str, Change)] = &[
         },
     ),
     (
+        "record-third",
+        "a delivery that was given up and accepted ended a third time",
+        "booking",
+        |records, shown| {
+            accept_later(records, shown);
+            let mut again = records[1].clone();
+            again["attempts"] = json!(3);
+            records.push(again);
+            shown[0]["attempts"] = json!(3);
+        },
+    ),
+    (
         "delivery-fewer-attempts",
         "a failed delivery shows fewer attempts than are recorded",
         "deliveries",
@@ -335,6 +347,14 @@ const SHOWN: &[(&str, &str, &str, Shown)] = &[
         "an attempt before the last was accepted",
         |shown| {
             shown[0]["history"][0]["error"] = Value::Null;
+        },
+    ),
+    (
+        "delivery-other-end",
+        "delivery-of-23-attempts",
+        "the attempt with which it was given up is not the one recorded",
+        |shown| {
+            shown[0]["history"][8] = shown[0]["history"][7].clone();
         },
     ),
     (

@@ -2,13 +2,14 @@
 
 use serde_json::{Value, json};
 
+use super::super::super::decode;
 use super::super::fixture::Fixture;
 use super::super::{signed_anew, text};
 use super::{Bad, Noticed, World, at, flip};
 use crate::evidence::frozen;
 use crate::evidence::statement::SignedStatement;
 use crate::ledger::hash::Hash;
-use crate::ledger::{Signer, jcs};
+use crate::ledger::{Signer, jcs, leaf_hash};
 
 pub type Change = fn(&World, &mut Value);
 
@@ -70,12 +71,6 @@ const CHANGED: &[(&str, &str, &str, Change)] = &[
         "protected",
         "two entries changed places",
         |_, doc| entries(doc).swap(0, 1),
-    ),
-    (
-        "member-added",
-        "created-without-policy",
-        "it has a member more",
-        |_, doc| doc["more"] = json!(1),
     ),
     (
         "stream-with-lines",
@@ -206,6 +201,14 @@ const SIGNED: &[Forgery] = &[
         |_, doc| doc["more"] = json!(1),
     ),
     (
+        "other-version",
+        "created-without-policy",
+        "a packet of a version that is not known",
+        STRUCTURE,
+        "form",
+        |_, doc| doc["type"] = json!("bookguard.evidence/2"),
+    ),
+    (
         "unknown-member-of-an-entry",
         "created-without-policy",
         "an entry has a member that is not known",
@@ -243,16 +246,6 @@ const SIGNED: &[Forgery] = &[
         "form",
         |_, doc| {
             doc.as_object_mut().unwrap().remove("formerTerms");
-        },
-    ),
-    (
-        "body-of-another-version",
-        "created-without-policy",
-        "the body of an entry is of a version that is not known",
-        STRUCTURE,
-        "form",
-        |_, doc| {
-            doc["entries"][0]["body"]["v"] = json!("bookguard.event/2");
         },
     ),
     (
@@ -581,6 +574,14 @@ const SIGNED: &[Forgery] = &[
         },
     ),
     (
+        "text-of-another-version",
+        "created-without-policy",
+        "a text is worded in a version that is not known",
+        STRUCTURE,
+        "acceptances",
+        |_, doc| doc["termsDisclosures"][0]["version"] = json!("bookguard-disclosure-0"),
+    ),
+    (
         "text-missing",
         "moved-once",
         "the text of the terms before the move is missing",
@@ -665,6 +666,32 @@ const SIGNED: &[Forgery] = &[
                     json!({ "amount": "600.00", "currency": "USD", "minorUnits": 60_000 });
             }
         },
+    ),
+    (
+        "evaluation-of-another-booking-before-a-cancellation",
+        "protected",
+        "what canceling would come to is of another booking",
+        STRUCTURE,
+        "evaluation",
+        |_, doc| {
+            doc["evaluation"]["bookingId"] = json!("bkg_0190000000007000800000000000000a");
+        },
+    ),
+    (
+        "delivery-of-unknown-status",
+        "created-without-policy",
+        "a delivery has a status that is not known",
+        STRUCTURE,
+        "form",
+        |_, doc| doc["deliveries"][0]["status"] = json!("lost"),
+    ),
+    (
+        "delivery-with-path",
+        "created-without-policy",
+        "the address of a delivery has a path",
+        STRUCTURE,
+        "deliveries",
+        |_, doc| doc["deliveries"][0]["url"] = json!("https://example.com/hook"),
     ),
     (
         "delivery-hidden",
@@ -896,6 +923,77 @@ fn notes(world: &World) -> Vec<(&'static str, &'static str, String)> {
     ]
 }
 
+/// Proofs of the one entry of a packet, and their checkpoints, all signed by the ledger's key.
+fn proofs(world: &World, document: &Value) -> Vec<(&'static str, &'static str, String)> {
+    let signer = &world.fixture.signer;
+    let genuine = document["entries"][0]["proof"].as_str().unwrap();
+    let (path, checkpoint) = genuine.split_once("\n\n").unwrap();
+    let (text, signature) = checkpoint.split_once("\n\n").unwrap();
+    let (_, other) = document["signature"]
+        .as_str()
+        .unwrap()
+        .split_once("\n\n")
+        .unwrap();
+    let leaf = decode(document["entries"][0]["leaf"].as_str().unwrap()).unwrap();
+    let name = signer.name();
+    let of = |index, size| {
+        let head = format!("{name}\n{size}\n{}\n", leaf_hash(&leaf).to_base64());
+        let head = signer.sign(&head).unwrap();
+        format!("c2sp.org/tlog-proof@v1\nindex {index}\n\n{head}")
+    };
+    let signed = |text: String| format!("{path}\n\n{}", signer.sign(&text).unwrap());
+    vec![
+        (
+            "checkpoint-of-another-text",
+            "the checkpoint has the key's signature of another text",
+            format!("{path}\n\n{text}\n\n{other}"),
+        ),
+        (
+            "checkpoint-of-another-origin",
+            "the key has signed the checkpoint of a log with another name",
+            signed(format!("{text}\n").replace(name, "example.com/other")),
+        ),
+        (
+            "checkpoint-signed-twice",
+            "the key has signed the checkpoint twice",
+            format!("{genuine}{signature}"),
+        ),
+        (
+            "checkpoint-with-a-cut-signature",
+            "the checkpoint has a line of another key with no more than its id",
+            format!("{genuine}\u{2014} witness AAAAAA==\n"),
+        ),
+        (
+            "proof-beyond-the-log",
+            "the index is the size of the log",
+            of(1, 1),
+        ),
+        ("proof-too-short", "a proof has a hash less", of(0, 2)),
+    ]
+}
+
+/// Packets that no service of ours writes, and that are good.
+pub fn good(world: &World) -> Vec<(&'static str, &'static str, String)> {
+    let mut document = world.doc("created-without-policy");
+    let genuine = document["entries"][0]["proof"].as_str().unwrap();
+    let (path, checkpoint) = genuine.split_once("\n\n").unwrap();
+    let text = checkpoint.split_once("\n\n").unwrap().0;
+    let more = world
+        .fixture
+        .signer
+        .sign(&format!("{text}\nmore\n"))
+        .unwrap();
+    let witness = impostor(world).sign(&format!("{text}\nmore\n")).unwrap();
+    let witness = witness.split_once("\n\n").unwrap().1;
+    document["entries"][0]["proof"] = format!("{path}\n\n{more}{witness}").into();
+    let bytes = signed_anew(&document, &world.fixture.signer);
+    vec![(
+        "witnessed",
+        "the checkpoint has a further line, and the signature of another key of the same name",
+        String::from_utf8(bytes).unwrap(),
+    )]
+}
+
 /// A genuine packet of another ledger.
 fn foreign() -> Vec<u8> {
     let other = Fixture::named("example.com/other");
@@ -954,17 +1052,24 @@ pub fn bad(world: &World) -> Vec<Bad> {
     for (name, base, why, change) in CHANGED {
         let mut document = world.doc(base);
         change(world, &mut document);
-        let check = if *name == "member-added" {
-            "form"
-        } else {
-            "signature"
-        };
-        put(name, why, STRUCTURE, check, spelled(&document));
+        put(name, why, STRUCTURE, "signature", spelled(&document));
     }
     for (name, why, note) in notes(world) {
         let mut document = world.doc("protected");
         document["signature"] = note.into();
         put(name, why, STRUCTURE, "signature", spelled(&document));
+    }
+    let genuine = world.doc("created-without-policy");
+    for (name, why, proof) in proofs(world, &genuine) {
+        let mut document = genuine.clone();
+        document["entries"][0]["proof"] = proof.into();
+        put(
+            name,
+            why,
+            STRUCTURE,
+            "proof",
+            signed_anew(&document, &world.fixture.signer),
+        );
     }
     let why = "a genuine packet of another ledger";
     put("ledger-of-another", why, STRUCTURE, "signature", foreign());

@@ -231,6 +231,54 @@ pub const LOGGED: &[(&str, &str, &str, &str, logged::Change)] = &[
             drafts[6].at = drafts[5].at.clone();
         },
     ),
+    (
+        "item-of-unknown-kind",
+        "items",
+        "an item is of a kind that is not known",
+        "form",
+        |drafts| *drafts[2].member("kind") = json!("letter"),
+    ),
+    (
+        "item-of-nobody",
+        "items",
+        "an item comes from a party that is not known",
+        "form",
+        |drafts| *drafts[2].member("party") = json!("police"),
+    ),
+    (
+        "amount-of-other-units",
+        "items",
+        "the minor units of an amount are another amount",
+        "form",
+        |drafts| drafts[6].member("amount")["minorUnits"] = json!(47_501),
+    ),
+    (
+        "amount-of-one-decimal",
+        "items",
+        "an amount of dollars has one decimal",
+        "form",
+        |drafts| {
+            *drafts[6].member("amount") =
+                json!({"amount": "475.0", "currency": "USD", "minorUnits": 4750});
+        },
+    ),
+    (
+        "amount-of-yen-with-decimals",
+        "items",
+        "an amount of yen has decimals",
+        "form",
+        |drafts| {
+            *drafts[6].member("amount") =
+                json!({"amount": "475.00", "currency": "JPY", "minorUnits": 47_500});
+        },
+    ),
+    (
+        "amount-with-leading-zero",
+        "items",
+        "an amount has a leading zero",
+        "form",
+        |drafts| drafts[6].member("amount")["amount"] = json!("0475.00"),
+    ),
 ];
 
 const STRUCTURE: Noticed = Noticed::Structure;

@@ -4,15 +4,13 @@ use serde_json::{Value, json};
 
 use super::super::fixture::{Fixture, Lie};
 use super::super::text;
-use super::relog::{Draft, relogged};
-use super::{Bad, Noticed, World, at};
+use super::relog::{Draft, drafts_of, relogged, show};
+use super::{Bad, Noticed, World};
+use crate::evidence::frozen::hash_of;
+use crate::ledger::jcs;
 use crate::model::{Amount, Currency};
 
-type Shown = fn(&mut Value);
 pub type Change = fn(&mut Vec<Draft>);
-
-/// Nothing is shown differently.
-const SAME: Shown = |_| {};
 
 /// Leaves that no service writes, and places where they cannot stand.
 const LEAVES: &[(&str, &str, &str, Change)] = &[
@@ -139,6 +137,13 @@ const LEAVES: &[(&str, &str, &str, Change)] = &[
 /// Entries that say what cannot be, or not after those before.
 const FACTS: &[(&str, &str, &str, &str, Change)] = &[
     (
+        "body-of-another-version",
+        "created-without-policy",
+        "the body of an entry is of a version that is not known",
+        "form",
+        |drafts| drafts[0].version = "bookguard.event/2",
+    ),
+    (
         "kind-unknown",
         "protected",
         "an entry is of a kind that is not known",
@@ -244,6 +249,7 @@ const FACTS: &[(&str, &str, &str, &str, Change)] = &[
         |drafts| {
             let mut late = drafts.remove(1);
             late.at = drafts[2].at.clone();
+            drafts[2].member("resolution")["evidenceGrade"] = json!("record_only");
             drafts.push(late);
             (0..).zip(drafts).for_each(|(seq, draft)| draft.seq = seq);
         },
@@ -349,31 +355,271 @@ const FACTS: &[(&str, &str, &str, &str, Change)] = &[
             drafts[1].member("notification")["type"] = json!("booking.protected");
         },
     ),
-];
-
-/// Acceptances that are shown as recorded, but are not of the text in force.
-const ACCEPTED: &[(&str, &str, Shown, Change)] = &[
     (
         "acceptance-of-another-text",
+        "accepted",
         "what the organizer accepted is not the text of the terms in force",
-        |shown| {
-            *at(shown, "/acceptances/0/disclosureHash") =
-                json!(format!("sha256:{}", "1".repeat(64)))
-        },
+        "acceptances",
         |drafts| *drafts[1].member("disclosureHash") = json!(format!("sha256:{}", "1".repeat(64))),
     ),
     (
         "acceptance-of-unknown-wording",
+        "accepted",
         "what the organizer accepted is worded in a version that is not known",
-        |shown| *at(shown, "/acceptances/0/disclosureVersion") = json!("bookguard-disclosure-0"),
+        "acceptances",
         |drafts| *drafts[1].member("disclosureVersion") = json!("bookguard-disclosure-0"),
+    ),
+    (
+        "acceptance-of-another-booking",
+        "accepted",
+        "an acceptance names another booking",
+        "booking",
+        |drafts| *drafts[1].member("bookingId") = other_id("bkg"),
+    ),
+    (
+        "accepted-after-cancellation",
+        "items",
+        "terms were accepted after the cancellation",
+        "booking",
+        |drafts| {
+            let accepted = drafts.remove(1);
+            drafts.push(accepted);
+            number(drafts);
+        },
+    ),
+    (
+        "moved-after-cancellation",
+        "moved-and-canceled",
+        "the event was moved after the cancellation",
+        "booking",
+        |drafts| {
+            let moved = drafts.remove(1);
+            drafts.push(moved);
+            number(drafts);
+        },
+    ),
+    (
+        "move-of-another-date",
+        "moved-once",
+        "a move was made from another date than that of the terms before it",
+        "terms",
+        |drafts| drafts[1].member("former")["previousEventDate"] = json!("2026-06-21"),
+    ),
+    (
+        "canceled-twice",
+        "canceled-final",
+        "the booking was canceled twice",
+        "booking",
+        |drafts| {
+            drafts.push(drafts[2].clone());
+            number(drafts);
+        },
+    ),
+    (
+        "cancellation-of-another-booking",
+        "canceled-final",
+        "cancellation and resolution name another booking",
+        "booking",
+        |drafts| {
+            *drafts[2].member("bookingId") = other_id("bkg");
+            drafts[3].member("resolution")["bookingId"] = other_id("bkg");
+        },
+    ),
+    (
+        "cancellation-of-unknown-reason",
+        "canceled-final",
+        "the reason is a word that is not known",
+        "form",
+        |drafts| {
+            *drafts[2].member("reason") = json!("bad_luck");
+            drafts[3].member("resolution")["reason"] = json!("bad_luck");
+        },
+    ),
+    (
+        "resolution-of-another-booking",
+        "canceled-final",
+        "a resolution names another booking",
+        "booking",
+        |drafts| drafts[3].member("resolution")["bookingId"] = other_id("bkg"),
+    ),
+    (
+        "resolution-of-another-partner",
+        "canceled-final",
+        "a resolution names another partner",
+        "booking",
+        |drafts| drafts[3].member("resolution")["partnerId"] = other_id("ptn"),
+    ),
+    (
+        "resolution-of-another-moment",
+        "canceled-final",
+        "a resolution names another time of the cancellation",
+        "booking",
+        |drafts| drafts[3].member("resolution")["canceledAt"] = json!("2026-05-25T08:00:00.000Z"),
+    ),
+    (
+        "resolution-of-another-reason",
+        "canceled-final",
+        "a resolution has no reason, and the cancellation has one",
+        "booking",
+        |drafts| {
+            drop(
+                drafts[3]
+                    .member("resolution")
+                    .as_object_mut()
+                    .unwrap()
+                    .remove("reason"),
+            )
+        },
+    ),
+    (
+        "resolution-supersedes",
+        "canceled-final",
+        "the first resolution supersedes another",
+        "booking",
+        |drafts| drafts[3].member("resolution")["supersedes"] = other_id("res"),
+    ),
+    (
+        "evaluation-of-another-booking",
+        "canceled-final",
+        "the evaluation of a resolution names another booking",
+        "booking",
+        |drafts| drafts[3].member("resolution")["evaluation"]["bookingId"] = other_id("bkg"),
+    ),
+    (
+        "decision-of-a-final-resolution",
+        "canceled-final",
+        "a resolution that was final is decided",
+        "booking",
+        |drafts| {
+            let mut decided = drafts[3].clone();
+            decide(decided.member("resolution"));
+            drafts.push(decided);
+            number(drafts);
+        },
+    ),
+    (
+        "decided-without-decision",
+        "canceled-decided",
+        "a resolution is decided, and has no decision",
+        "booking",
+        |drafts| {
+            let last = drafts.last_mut().unwrap().member("resolution");
+            last.as_object_mut().unwrap().remove("decision");
+        },
+    ),
+    (
+        "decision-without-rationale",
+        "canceled-decided",
+        "a decision has no rationale",
+        "form",
+        |drafts| {
+            let last = drafts.last_mut().unwrap().member("resolution");
+            last["decision"]
+                .as_object_mut()
+                .unwrap()
+                .remove("rationale");
+        },
+    ),
+    (
+        "decision-of-the-same-id",
+        "canceled-decided",
+        "a decision has the id of the resolution that it supersedes",
+        "booking",
+        |drafts| {
+            let last = drafts.last_mut().unwrap().member("resolution");
+            last["resolutionId"] = last["supersedes"].clone();
+        },
+    ),
+    (
+        "decided-twice",
+        "canceled-decided",
+        "a third resolution decides the first again",
+        "booking",
+        |drafts| {
+            let mut again = drafts.last().unwrap().clone();
+            again.member("resolution")["resolutionId"] = other_id("res");
+            drafts.push(again);
+            number(drafts);
+        },
+    ),
+    (
+        "value-negative",
+        "created-without-policy",
+        "the booking's value is negative",
+        "form",
+        |drafts| *drafts[0].member("bookingValue") = json!(-1200.5),
+    ),
+    (
+        "value-of-five-places",
+        "created-without-policy",
+        "the booking's value has five decimal places",
+        "form",
+        |drafts| *drafts[0].member("bookingValue") = json!(1200.50001),
+    ),
+    (
+        "event-date-no-time",
+        "created-without-policy",
+        "the event's date is 30 February",
+        "form",
+        |drafts| *drafts[0].member("eventDate") = json!("2026-02-30T19:00:00.250Z"),
+    ),
+    (
+        "metadata-not-a-string",
+        "created-without-policy",
+        "a value of the metadata is a number",
+        "form",
+        |drafts| drafts[0].member("metadata")["ref"] = json!(3),
     ),
 ];
 
+/// Terms that a booking was recorded under, and that no service fixes for a booking without a policy.
+const TERMS: &[(&str, &str, fn(&mut Value))] = &[
+    (
+        "adopted-without-policy",
+        "terms and packet name a policy, and none is shown",
+        |document| {
+            document["policyHash"] = json!(format!("sha256:{}", "1".repeat(64)));
+            document["terms"]["adopted"] = document["policyHash"].clone();
+        },
+    ),
+    (
+        "source-without-policy",
+        "the terms say where the policy came from, and there is none",
+        |document| document["terms"]["source"] = json!("named"),
+    ),
+];
+
+/// Another id of this kind, made long before the booking.
+fn other_id(prefix: &str) -> Value {
+    json!(format!("{prefix}_0190000000007000800000000000000a"))
+}
+
+/// Gives the entries the numbers and times of their places.
+pub fn number(drafts: &mut [Draft]) {
+    let mut last = String::new();
+    for (seq, draft) in (0..).zip(drafts) {
+        last = last.max(draft.at.clone());
+        (draft.seq, draft.at) = (seq, last.clone());
+    }
+}
+
+/// Makes a resolution the decision of itself.
+fn decide(resolution: &mut Value) {
+    resolution["supersedes"] = resolution["resolutionId"].clone();
+    resolution["resolutionId"] = other_id("res");
+    resolution["status"] = json!("decided");
+    resolution["decision"] = json!({
+        "refund": {"amount": "1.00", "currency": "USD", "minorUnits": 100}, "decidedBy": "disputes",
+        "rationale": "Because.", "decidedAt": resolution["canceledAt"],
+    });
+}
+
 pub fn bad(world: &World) -> Vec<Bad> {
-    let made = |name: &str, why: &str, check, base: &str, shown: Shown, change: Change| {
+    let made = |name: &str, why: &str, check, base: &str, change: Change| {
         let mut document = world.doc(base);
-        shown(&mut document);
+        let mut drafts = drafts_of(&document);
+        change(&mut drafts);
+        show(&mut document, &drafts);
         let bytes = relogged(&document, &world.fixture.signer, change);
         Bad {
             name: name.to_owned(),
@@ -385,23 +631,27 @@ pub fn bad(world: &World) -> Vec<Bad> {
     };
     let leaves = LEAVES
         .iter()
-        .map(|&(name, why, check, change)| made(name, why, check, "protected", SAME, change));
+        .map(|&(name, why, check, change)| made(name, why, check, "protected", change));
     let facts = FACTS
         .iter()
-        .map(|&(name, base, why, check, change)| made(name, why, check, base, SAME, change));
-    let accepted = ACCEPTED.iter();
-    let accepted = accepted.map(|&(name, why, shown, change)| {
-        made(name, why, "acceptances", "accepted", shown, change)
+        .chain(super::items::LOGGED)
+        .map(|&(name, base, why, check, change)| made(name, why, check, base, change));
+    let terms = TERMS.iter().map(|&(name, why, change)| {
+        let mut document = world.doc("created-without-policy");
+        change(&mut document);
+        let hash = hash_of(&jcs::to_canonical(&document["terms"]).unwrap(), None);
+        let bytes = relogged(&document, &world.fixture.signer, |drafts| {
+            *drafts[0].member("termsHash") = hash.clone().into();
+        });
+        Bad {
+            name: name.to_owned(),
+            why: why.to_owned(),
+            noticed: Noticed::Structure,
+            check: "policy",
+            bytes,
+        }
     });
-    let items = super::items::LOGGED.iter();
-    let items =
-        items.map(|&(name, base, why, check, change)| made(name, why, check, base, SAME, change));
-    leaves
-        .chain(facts)
-        .chain(items)
-        .chain(accepted)
-        .chain(lies())
-        .collect()
+    leaves.chain(facts).chain(terms).chain(lies()).collect()
 }
 
 /// What a service could record that applies another policy than the one it shows.

@@ -7,19 +7,23 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use serde_json::{Value, json};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use serde_json::{Map, Value, json};
+use sha2::Sha256;
 
 use super::super::signed_anew;
 use crate::ledger::event::field_digest;
 use crate::ledger::hash::Hash;
 use crate::ledger::leaf::bytes_of;
 use crate::ledger::proof::prove_inclusion;
-use crate::ledger::{Checkpoint, Disclosure, EventBody, Signer, TlogProof, Tree, leaf_hash};
+use crate::ledger::{Checkpoint, Disclosure, Signer, TlogProof, Tree, jcs, leaf_hash};
 
 /// An entry to be written.
 #[derive(Clone)]
 pub struct Draft {
     pub kind: String,
+    /// The version of the body.
+    pub version: &'static str,
     pub members: Vec<Disclosure>,
     /// The body's digests are those of the members, except for these.
     pub undisclosed: Vec<Disclosure>,
@@ -40,6 +44,7 @@ impl Draft {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         Self {
             kind: text(&entry["body"]["kind"]),
+            version: "bookguard.event/1",
             members: serde_json::from_value(entry["disclosures"].clone()).unwrap(),
             undisclosed: Vec::new(),
             salt: bytes_of(&text(&entry["salt"])).unwrap(),
@@ -56,21 +61,19 @@ impl Draft {
         &mut members.find(|d| d.name == name).unwrap().value
     }
 
-    fn body(&self) -> EventBody {
+    fn body(&self) -> Value {
         let digests = self.members.iter().chain(&self.undisclosed).map(|d| {
-            (
-                d.name.clone(),
-                field_digest(&d.name, &d.value, &d.salt).unwrap(),
-            )
+            let digest = field_digest(&d.name, &d.value, &d.salt).unwrap();
+            (d.name.clone(), Value::from(URL_SAFE_NO_PAD.encode(digest)))
         });
-        EventBody {
-            kind: self.kind.clone(),
-            sd: digests.collect(),
-        }
+        let digests: Map<String, Value> = digests.collect();
+        json!({ "kind": self.kind, "sd": digests, "v": self.version })
     }
 
     fn leaf(&self, before: Hash) -> String {
-        let commit = URL_SAFE_NO_PAD.encode(self.body().commit(&self.salt));
+        let mac = Hmac::<Sha256>::new_from_slice(&self.salt).unwrap();
+        let body = jcs::to_canonical(&self.body()).unwrap();
+        let commit = URL_SAFE_NO_PAD.encode(mac.chain_update(body).finalize().into_bytes());
         let prev = self.prev.clone().unwrap_or_else(|| before.to_string());
         let Self {
             seq, stream, at, ..
@@ -124,4 +127,68 @@ pub fn relogged(document: &Value, signer: &Signer, change: impl Fn(&mut Vec<Draf
     });
     document["entries"] = entries.collect();
     signed_anew(&document, signer)
+}
+
+/// Shows booking, acceptances, items, resolution and evaluation as the drafts say, so that nothing but the planted fault
+/// refuses the packet.
+pub fn show(document: &mut Value, drafts: &[Draft]) {
+    let mut booking = document["booking"].clone();
+    let mut listed: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for name in ["protectedAt", "rescheduledAt", "canceledAt", "resolutionId"] {
+        booking.as_object_mut().unwrap().remove(name);
+    }
+    (booking["status"], booking["protected"]) = (json!("created"), json!(false));
+    document["resolution"] = Value::Null;
+    for draft in drafts {
+        let fact: Value = (draft.members.iter())
+            .map(|d| (d.name.clone(), d.value.clone()))
+            .collect();
+        let mut told = |names: &[&str]| {
+            for name in names {
+                booking[*name] = fact[*name].clone();
+            }
+        };
+        match draft.kind.as_str() {
+            "booking.created" => {
+                let names = draft.members.iter().map(|d| d.name.as_str());
+                told(
+                    &names
+                        .filter(|name| *name != "termsHash")
+                        .collect::<Vec<_>>(),
+                );
+            }
+            "booking.protected" => {
+                told(&["protectedAt"]);
+                (booking["status"], booking["protected"]) = (json!("protected"), json!(true));
+            }
+            "booking.rescheduled" => {
+                told(&["rescheduledAt", "eventDate"]);
+                match fact.get("timeZone") {
+                    Some(zone) => booking["timeZone"] = zone.clone(),
+                    None => drop(booking.as_object_mut().unwrap().remove("timeZone")),
+                }
+            }
+            "booking.canceled" => {
+                told(&["canceledAt"]);
+                booking["status"] = json!("canceled");
+            }
+            "resolution.created" => {
+                let resolution = &fact["resolution"];
+                booking["resolutionId"] = resolution["resolutionId"].clone();
+                document["evaluation"] = resolution["evaluation"].clone();
+                document["resolution"] = resolution.clone();
+            }
+            "terms.accepted" | "evidence.added" => {
+                listed.entry(draft.kind.clone()).or_default().push(fact);
+            }
+            _ => {}
+        }
+    }
+    document["booking"] = booking;
+    for (name, kind) in [
+        ("acceptances", "terms.accepted"),
+        ("items", "evidence.added"),
+    ] {
+        document[name] = listed.remove(kind).unwrap_or_default().into();
+    }
 }
