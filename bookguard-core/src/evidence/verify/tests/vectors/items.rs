@@ -123,14 +123,15 @@ const SHOWN: &[Forgery] = &[
         |_, doc| list(doc, "withheld").insert(0, json!("ip")),
     ),
     (
-        "withheld-amount",
+        "withheld-time-zone",
         "withheld",
-        "the booking's value is withheld, which is not possible",
+        "the booking's time zone is withheld, which is not possible",
         STRUCTURE,
         "form",
         |_, doc| {
-            list(doc, "withheld").insert(0, json!("bookingValue"));
-            list(&mut doc["entries"][0], "disclosures").retain(|d| d["name"] != "bookingValue");
+            list(doc, "withheld").insert(5, json!("timeZone"));
+            list(&mut doc["entries"][0], "disclosures").retain(|d| d["name"] != "timeZone");
+            doc["booking"].as_object_mut().unwrap().remove("timeZone");
         },
     ),
     (
