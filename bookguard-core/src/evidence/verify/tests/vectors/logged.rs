@@ -572,8 +572,11 @@ const FACTS: &[(&str, &str, &str, &str, Change)] = &[
     ),
 ];
 
+/// Puts a fault into a document.
+type Plant = fn(&mut Value);
+
 /// Terms that a booking was recorded under, and that no service fixes for a booking without a policy.
-const TERMS: &[(&str, &str, fn(&mut Value))] = &[
+const TERMS: &[(&str, &str, Plant)] = &[
     (
         "adopted-without-policy",
         "terms and packet name a policy, and none is shown",
