@@ -1,7 +1,7 @@
 //! The evidence packet of a booking: made from one snapshot of the store, and reused while a new one would say the same.
 //! Invariant: a packet shows every entry and every attempt that the store held when it was requested.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -22,7 +22,7 @@ use crate::evidence::{
     Withheld, dispute,
 };
 use crate::ledger::TlogProof;
-use crate::ledger::proof::prove_inclusion;
+use crate::ledger::proof::Prover;
 use crate::ledger::tile::ReadError;
 use crate::limits::{ENTRIES_AT_ONCE, PACKET_ATTEMPTS};
 use crate::model::{BookingId, DeliveryStatus, PartnerId, Scope, Timestamp};
@@ -284,19 +284,11 @@ impl Source {
             head,
             ..
         } = standing;
+        let stored = reader.entries_of(booking_id)?;
+        let mut prover = Prover::new(head.head.size, |level, index| reader.tile(level, index));
         let mut entries = Vec::new();
-        // The proofs of a booking's entries share most of their tiles.
-        let mut tiles: HashMap<(u8, u64), Option<Vec<u8>>> = HashMap::new();
-        for entry in reader.entries_of(booking_id)? {
-            let path = prove_inclusion(entry.index, head.head.size, |level, index| {
-                if let Some(known) = tiles.get(&(level, index)) {
-                    return Ok(known.clone());
-                }
-                let tile = reader.tile(level, index)?;
-                tiles.insert((level, index), tile.clone());
-                Ok(tile)
-            })
-            .map_err(|error| match error {
+        for entry in stored {
+            let path = prover.inclusion(entry.index).map_err(|error| match error {
                 ReadError::Read(error) => error,
                 other => StoreError::Corrupt(other.to_string()),
             })?;

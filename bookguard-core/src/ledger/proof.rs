@@ -22,25 +22,50 @@ pub fn prove_inclusion<E>(
     size: u64,
     read: impl FnMut(u8, u64) -> Result<Option<Vec<u8>>, E>,
 ) -> Result<Vec<Hash>, ReadError<E>> {
-    if index >= size {
-        return Err(ReadError::OutOfRange { asked: index, size });
+    Prover::new(size, read).inclusion(index)
+}
+
+/// Makes inclusion proofs in one tree. Each tile is read and hashed once for all of them.
+pub struct Prover<R> {
+    size: u64,
+    nodes: Nodes<R>,
+}
+
+impl<R, E> Prover<R>
+where
+    R: FnMut(u8, u64) -> Result<Option<Vec<u8>>, E>,
+{
+    /// Proofs in the tree of `size` leaves; `read` is as in [`prove_inclusion`].
+    pub fn new(size: u64, read: R) -> Self {
+        let nodes = Nodes::new(read);
+        Self { size, nodes }
     }
-    let mut nodes = Nodes::new(read);
-    let mut path = Vec::new();
-    let (mut low, mut high) = (0, size);
-    // RFC 6962 PATH, walked from the root down; the proof lists it from the leaf up.
-    while high - low > 1 {
-        let middle = low + split(high - low);
-        if index < middle {
-            path.push(nodes.range(middle, high)?);
-            high = middle;
-        } else {
-            path.push(nodes.range(low, middle)?);
-            low = middle;
+
+    /// The proof of a leaf, as [`prove_inclusion`] makes it.
+    ///
+    /// # Errors
+    /// Those of [`prove_inclusion`].
+    pub fn inclusion(&mut self, index: u64) -> Result<Vec<Hash>, ReadError<E>> {
+        let size = self.size;
+        if index >= size {
+            return Err(ReadError::OutOfRange { asked: index, size });
         }
+        let mut path = Vec::new();
+        let (mut low, mut high) = (0, size);
+        // RFC 6962 PATH, walked from the root down; the proof lists it from the leaf up.
+        while high - low > 1 {
+            let middle = low + split(high - low);
+            if index < middle {
+                path.push(self.nodes.range(middle, high)?);
+                high = middle;
+            } else {
+                path.push(self.nodes.range(low, middle)?);
+                low = middle;
+            }
+        }
+        path.reverse();
+        Ok(path)
     }
-    path.reverse();
-    Ok(path)
 }
 
 /// The hashes that prove the tree of `from` leaves to be the beginning of the tree of `to` leaves. Empty for `from` = 0 and

@@ -4,7 +4,10 @@
 //! ever grow, so every narrower partial tile is a prefix of the stored one. The caller decides where they are stored.
 //! Invariant: a path has one spelling, and a read never looks past the hashes it needs.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
+use std::iter;
 
 use super::hash::{HASH_BYTES, Hash, node_hash};
 
@@ -105,10 +108,16 @@ impl<E: std::error::Error + 'static> std::error::Error for ReadError<E> {
     }
 }
 
-/// Looks up tree nodes in stored tiles and reads each tile once.
+/// Looks up tree nodes in stored tiles. Reads and hashes each tile once.
 pub(super) struct Nodes<R> {
     read: R,
-    tiles: Vec<Tile>,
+    tiles: HashMap<(u8, u64), KnownTile>,
+}
+
+struct KnownTile {
+    bytes: Vec<u8>,
+    /// What [`rows`] gives; empty until a node is needed.
+    rows: Vec<Vec<Hash>>,
 }
 
 impl<R, E> Nodes<R>
@@ -118,7 +127,7 @@ where
     pub(super) fn new(read: R) -> Self {
         Self {
             read,
-            tiles: Vec::new(),
+            tiles: HashMap::new(),
         }
     }
 
@@ -129,8 +138,11 @@ where
         let tile = index >> (TILE_HEIGHT - inner);
         let first = usize::try_from((index << inner) % TILE_WIDTH as u64)
             .expect("a remainder of 256 fits every usize");
-        let bytes = self.prefix(level, tile, first + (1 << inner))?;
-        Ok(fold_perfect(&bytes[first * HASH_BYTES..]))
+        let known = self.known(level, tile, first + (1 << inner))?;
+        if known.rows.is_empty() {
+            known.rows = rows(&known.bytes);
+        }
+        Ok(known.rows[inner as usize][first >> inner])
     }
 
     /// The root of the leaves `low..high`. `low` must be a multiple of the largest power of two within the range, as in all
@@ -152,25 +164,28 @@ where
         index: u64,
         width: usize,
     ) -> Result<&[u8], ReadError<E>> {
-        let known = self
-            .tiles
-            .iter()
-            .position(|tile| (tile.level, tile.index) == (level, index));
-        let at = match known {
-            Some(at) => at,
-            None => {
-                let bytes = (self.read)(level, index)
-                    .map_err(ReadError::Read)?
-                    .ok_or(ReadError::Missing { level, index })?;
-                self.tiles.push(Tile {
-                    level,
-                    index,
-                    bytes,
-                });
-                self.tiles.len() - 1
+        let known = self.known(level, index, width)?;
+        Ok(&known.bytes[..width * HASH_BYTES])
+    }
+
+    /// A tile that has at least `width` hashes.
+    fn known(
+        &mut self,
+        level: u8,
+        index: u64,
+        width: usize,
+    ) -> Result<&mut KnownTile, ReadError<E>> {
+        let known = match self.tiles.entry((level, index)) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                let read = (self.read)(level, index).map_err(ReadError::Read)?;
+                place.insert(KnownTile {
+                    bytes: read.ok_or(ReadError::Missing { level, index })?,
+                    rows: Vec::new(),
+                })
             }
         };
-        let bytes = &self.tiles[at].bytes;
+        let bytes = &known.bytes;
         let needed = width * HASH_BYTES;
         if bytes.len() < needed
             || bytes.len() > TILE_BYTES
@@ -183,7 +198,7 @@ where
                 needed,
             });
         }
-        Ok(&bytes[..needed])
+        Ok(known)
     }
 }
 
@@ -198,14 +213,18 @@ pub(super) fn fold_right(parts: &[Hash]) -> Hash {
 
 /// The root of concatenated hashes whose number is a power of two.
 pub(super) fn fold_perfect(bytes: &[u8]) -> Hash {
-    let mut row: Vec<Hash> = hashes(bytes).collect();
-    while row.len() > 1 {
-        row = row
-            .chunks_exact(2)
-            .map(|pair| node_hash(&pair[0], &pair[1]))
-            .collect();
-    }
-    row[0]
+    let rows = rows(bytes);
+    rows[rows.len() - 1][0]
+}
+
+/// The concatenated hashes, and above them the roots of their perfect subtrees of 2, 4, 8, … of them.
+fn rows(bytes: &[u8]) -> Vec<Vec<Hash>> {
+    let pairs = |row: &Vec<Hash>| {
+        let pairs = row.chunks_exact(2);
+        pairs.map(|pair| node_hash(&pair[0], &pair[1])).collect()
+    };
+    let row = Some(hashes(bytes).collect());
+    iter::successors(row, |row: &Vec<Hash>| (row.len() > 1).then(|| pairs(row))).collect()
 }
 
 /// The concatenated hashes of a tile.
