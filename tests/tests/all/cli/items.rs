@@ -83,13 +83,13 @@ async fn mistakes(command: impl Fn(&str) -> CommandLine, booking: &str) {
     }
     assert_eq!(command(&listed).run().await.json(), before);
 
-    let archive = format!("evidence archive {booking} --out");
+    let archive = format!("evidence archive {booking}");
     let folder = folder.path();
     for (out, words) in [
         (folder.join("none/all.zip"), "folder does not exist"),
         (folder.to_owned(), "is a folder"),
     ] {
-        let ran = command(&archive).arg(&out).run().await;
+        let ran = command(&archive).arg("--out").arg(&out).run().await;
         ran.refused(1, &[&format!("{} cannot be written", out.display()), words]);
     }
     let share = format!("evidence share {booking} --expires-in 2w");

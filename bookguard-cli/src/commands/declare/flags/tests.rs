@@ -136,8 +136,8 @@ fn path_and_query_are_the_route_s() {
 fn a_fault_is_shown_at_the_flag_that_was_typed_for_it() {
     let route = &CreateBooking::ROUTE;
     let mut flags = Flags::of(route);
-    flags.or_json();
     flags.name("bookingValue", "value").positional("eventType");
+    flags.or_json();
     let shape = || flags.shape(clap::Command::new("x").no_binary_name(true));
     let typed = [
         "concert",
