@@ -116,6 +116,19 @@ pub fn nearest<'w>(typed: &str, words: &[&'w str]) -> Option<&'w str> {
         .map(|(_, word)| word)
 }
 
+/// The message and the fix for a text that is none of the words allowed there.
+pub fn not_allowed(text: &str, words: &[&str]) -> (String, String) {
+    let all = words.join(", ");
+    let fix = match nearest(text, words) {
+        Some(near) => format!("Did you mean \"{near}\"? Allowed: {all}."),
+        None => format!("Send one of: {all}."),
+    };
+    (
+        format!("\"{}\" is not an allowed value", shorten(text)),
+        fix,
+    )
+}
+
 /// Characters of the client's own input that are echoed.
 const ECHO_CHARS: usize = 40;
 /// Characters of a name in a pointer; no allowed name is longer.

@@ -445,14 +445,15 @@ pub(crate) fn read_page_limit(request: &Request, faults: &mut Vec<FieldError>) -
     let Some(text) = query_value(request, "limit") else {
         return limits::PAGE_ROWS_DEFAULT;
     };
-    let limit = whole_number(text).filter(|n| (1..=limits::PAGE_ROWS).contains(n));
+    let most = limits::PAGE_ROWS;
+    let limit = whole_number(text).filter(|n| (1..=most).contains(n));
     limit.unwrap_or_else(|| {
-        faults.push(query_fault(
-            "limit",
-            "out_of_range",
-            "is not a whole number from 1 to 100",
-            "Send 1 to 100.",
-        ));
+        let message = format!(
+            "\"{}\" is not a whole number from 1 to {most}",
+            input::shorten(text)
+        );
+        let fix = format!("Send 1 to {most}.");
+        faults.push(query_fault("limit", "out_of_range", &message, &fix));
         0
     })
 }
@@ -510,11 +511,7 @@ pub(crate) fn query_choice<T: Copy>(
         .map(|(_, value)| *value);
     if found.is_none() {
         let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        let fix = match input::nearest(text, &all) {
-            Some(near) => format!("Did you mean \"{near}\"? Allowed: {}.", all.join(", ")),
-            None => format!("Send one of: {}.", all.join(", ")),
-        };
-        let message = format!("\"{}\" is not an allowed value", input::shorten(text));
+        let (message, fix) = input::not_allowed(text, &all);
         faults.push(query_fault(name, "not_allowed", &message, &fix));
     }
     found

@@ -394,7 +394,7 @@
     const digest = await hmac(salt, canonical(entry.body));
     must(urlSafe(base64(digest)) === leaf.commit, "The record's content is not the one the ledger committed to.");
     must(Object.hasOwn(HAPPENED_AT, entry.body.kind), `${short(entry.body.kind)} is not a kind of record that this verifier knows.`);
-    return `The record is a ${entry.body.kind}, and it is the one the ledger committed to.`;
+    return `The record is of the kind ${entry.body.kind}, and it is the one the ledger committed to.`;
   }
 
   /** Checks that every value shown is the committed one, and that every committed value is shown, or named as withheld. */

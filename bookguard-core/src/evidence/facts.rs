@@ -55,7 +55,9 @@ impl SealedFact {
     /// A value that canonical JSON cannot represent exactly (a number beyond 2^53).
     pub fn of(kind: LeafKind, fact: &impl Serialize, seed: [u8; 32]) -> Result<Self, Error> {
         let fault = |e: &dyn fmt::Display| {
-            Error::internal(format!("a {kind} fact cannot be committed to: {e}"))
+            Error::internal(format!(
+                "a fact of the kind {kind} cannot be committed to: {e}"
+            ))
         };
         let value = serde_json::to_value(fact).map_err(|e| fault(&e))?;
         let members = value
@@ -79,7 +81,7 @@ pub fn exactly<T: DeserializeOwned + Serialize>(
     members: Map<String, Value>,
 ) -> Result<T, String> {
     let fault = |why: &dyn std::fmt::Display| {
-        format!("The committed values do not make a {kind} fact: {why}.")
+        format!("The committed values do not make a fact of the kind {kind}: {why}.")
     };
     let value = Value::Object(members);
     let read = T::deserialize(&value).map_err(|e| fault(&e))?;

@@ -9,6 +9,7 @@ use crate::engine::batch::LoadedBooking;
 use crate::engine::command::Receipt;
 use crate::entropy;
 use crate::error::{Error, FieldError};
+use crate::input::shorten;
 use crate::model::id::noun;
 use crate::model::{Booking, BookingId, BookingStatus, EventId, Page, PartnerId, Scope, Timestamp};
 use crate::operation::{
@@ -147,7 +148,7 @@ pub(super) fn query_instant(
         faults.push(query_fault(
             name,
             "invalid_date",
-            "is not an RFC 3339 date-time",
+            &format!("\"{}\" is not an RFC 3339 date-time", shorten(text)),
             "Send one such as 2031-06-20T19:00:00Z; write + as %2B.",
         ));
     }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::bookings::{query_instant, visible};
 use crate::engine::batch::LoadedBooking;
 use crate::error::Error;
+use crate::input::shorten;
 use crate::limits;
 use crate::model::{Amount, BookingId, Currency, Scope, Timestamp};
 use crate::operation::{
@@ -108,15 +109,14 @@ impl EvaluationQuery {
         let yes_or_no = [("true", true), ("false", false)];
         let matrix = query_choice(request, "matrix", &yes_or_no, &mut faults);
         let most = limits::CANCELLATION_EVIDENCE;
-        let evidence = match query_value(request, "evidence") {
-            None => Some(0),
-            Some(text) => whole_number(text).filter(|n| *n <= most),
-        };
+        let text = query_value(request, "evidence").unwrap_or("0");
+        let evidence = whole_number(text).filter(|n| *n <= most);
         if evidence.is_none() {
+            let text = shorten(text);
             faults.push(query_fault(
                 "evidence",
                 "out_of_range",
-                &format!("is not a whole number from 0 to {most}"),
+                &format!("\"{text}\" is not a whole number from 0 to {most}"),
                 "Send how many pieces of evidence there would be.",
             ));
         }

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use super::describe::Draft;
 use super::form::{Fields, Form};
 use super::json::Json;
-use super::{Path, nearest, shorten, whole};
+use super::{Path, not_allowed, shorten, whole};
 use crate::error::FieldError;
 use crate::limits::FAULTS;
 use crate::text::{self, is_blank, misplaced};
@@ -132,15 +132,8 @@ impl<'a> Value<'a, '_> {
             return Some(*value);
         }
         let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-        let fix = match nearest(&text, &words) {
-            Some(word) => format!("Did you mean \"{word}\"? Allowed: {}.", words.join(", ")),
-            None => format!("Send one of: {}.", words.join(", ")),
-        };
-        self.fault(
-            "not_allowed",
-            format!("\"{}\" is not an allowed value", shorten(&text)),
-            fix,
-        )
+        let (message, fix) = not_allowed(&text, &words);
+        self.fault("not_allowed", message, fix)
     }
 
     /// Reads `true` or `false`.

@@ -116,7 +116,7 @@ impl<'de, N: Noun> Deserialize<'de> for Id<N> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
         Self::parse(&text).ok_or_else(|| {
-            serde::de::Error::custom(format_args!("not a {} id ({}_…)", N::NAME, N::PREFIX))
+            serde::de::Error::custom(format_args!("not an id of the form {}_…", N::PREFIX))
         })
     }
 }

@@ -5,6 +5,7 @@
 
 use bookguard_core::error::Error;
 use bookguard_core::evidence::Packet;
+use bookguard_core::input::not_allowed;
 use bookguard_core::model::{FileState, ItemId};
 use bookguard_render::{Fonts, PdfForm, Segment, page};
 use poem::http::header::{
@@ -95,10 +96,7 @@ pub(super) fn chosen(
     let asked = query.iter().position(|(name, _)| name == PARAMETER);
     let asked = asked.map_or_else(|| WORDS[0].to_owned(), |place| query.remove(place).1);
     if !WORDS.contains(&asked.as_str()) {
-        let words = WORDS.join(" or ");
-        let (message, fix) = ("is not an allowed value", format!("Send {words}."));
-        let pointer = format!("?{PARAMETER}");
-        return Err(Error::fault(pointer, "not_allowed", message, fix).into());
+        return Err(not_a_form(&asked, &WORDS).into());
     }
     let fits = |form: &&AnswerForm| form.word.is_none_or(|word| word == asked);
     let forms: Vec<&'static AnswerForm> = forms.iter().filter(fits).collect();
@@ -106,6 +104,12 @@ pub(super) fn chosen(
     let types: Vec<&str> = [JSON].into_iter().chain(types).collect();
     let place = choose(headers, &types)?;
     Ok(place.checked_sub(1).map(|place| forms[place]))
+}
+
+/// The refusal of a word that chooses none of the forms.
+pub(crate) fn not_a_form(word: &str, allowed: &[&str]) -> Error {
+    let (message, fix) = not_allowed(word, allowed);
+    Error::fault(format!("?{PARAMETER}"), "not_allowed", message, fix)
 }
 
 /// The text of a packet and the key that it verifies under. The service made the packet, so the key is its own.

@@ -21,7 +21,7 @@ use poem::http::Method;
 use poem::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use poem::{EndpointExt as _, Request, Response};
 
-use crate::api::forms::{AnswerForm, Make, PACKET_FORMS, PARAMETER};
+use crate::api::forms::{AnswerForm, Make, PACKET_FORMS, PARAMETER, not_a_form};
 use crate::app::{App, RequestCost};
 use crate::incoming;
 use crate::pages;
@@ -119,9 +119,7 @@ fn wanted(
         return Ok(Wanted::Evidence(word));
     }
     let words: Vec<&str> = allowed.iter().map(|(word, _)| *word).collect();
-    let fix = format!("Send {}.", words.join(" or "));
-    let pointer = format!("?{PARAMETER}");
-    Err(Error::fault(pointer, "not_allowed", "is not an allowed value", fix).into())
+    Err(not_a_form(named, &words).into())
 }
 
 impl Visit {

@@ -323,16 +323,22 @@ async fn a_recovery_goes_on_where_a_killed_server_left_it() {
     .await;
 }
 
+/// A server with an evidence item of the largest file, that file, which was not sent yet, and its path on the server.
+async fn with_a_file_to_send(engine: Engine) -> (TestDatabase, Serving, Partner, Vec<u8>, String) {
+    let database = TestDatabase::new(engine);
+    let server = Serving::start(&database, &[]).await;
+    let acme = Partner::register(&server.caller(), "Acme").await;
+    let items = format!("/v1/bookings/{}/evidence/items", acme.book().await);
+    let file: Vec<u8> = (0..FILE_BYTES).map(|n| (n >> 8) as u8).collect();
+    let item = acme.post(&items, &samples::item_with_file(&file)).await;
+    let path = format!("{items}/{}/file", item.string("itemId"));
+    (database, server, acme, file, path)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_whose_upload_was_killed_is_absent_or_whole_and_can_be_sent_again() {
     on_every_engine(async |engine| {
-        let database = TestDatabase::new(engine);
-        let mut server = Serving::start(&database, &[]).await;
-        let acme = Partner::register(&server.caller(), "Acme").await;
-        let items = format!("/v1/bookings/{}/evidence/items", acme.book().await);
-        let file: Vec<u8> = (0..FILE_BYTES).map(|n| (n >> 8) as u8).collect();
-        let item = acme.post(&items, &samples::item_with_file(&file)).await;
-        let path = format!("{items}/{}/file", item.string("itemId"));
+        let (database, mut server, acme, file, path) = with_a_file_to_send(engine).await;
         let parts = || database.count("SELECT COUNT(*) FROM file_part");
         let mut stored = parts();
         for kill in 1..=4 {
@@ -371,13 +377,7 @@ async fn a_file_whose_upload_was_killed_is_absent_or_whole_and_can_be_sent_again
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_whose_deletion_was_killed_is_absent_or_whole_and_counts_accordingly() {
     on_every_engine(async |engine| {
-        let database = TestDatabase::new(engine);
-        let mut server = Serving::start(&database, &[]).await;
-        let acme = Partner::register(&server.caller(), "Acme").await;
-        let items = format!("/v1/bookings/{}/evidence/items", acme.book().await);
-        let file: Vec<u8> = (0..FILE_BYTES).map(|n| (n >> 8) as u8).collect();
-        let item = acme.post(&items, &samples::item_with_file(&file)).await;
-        let path = format!("{items}/{}/file", item.string("itemId"));
+        let (database, mut server, acme, file, path) = with_a_file_to_send(engine).await;
         let parts = || database.count("SELECT COUNT(*) FROM file_part");
         for waits in [false, true, false, true] {
             let caller = acme.at(server.url());

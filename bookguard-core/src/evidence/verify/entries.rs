@@ -57,7 +57,7 @@ impl Verification {
                         "commitment",
                         &place(at, "body"),
                         Ok(format!(
-                            "The record is a {kind}, and it is the one the ledger committed to."
+                            "The record is of the kind {kind}, and it is the one the ledger committed to."
                         )),
                     );
                     let (index, hash) = (link.index, link.hash);

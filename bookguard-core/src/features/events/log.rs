@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, FieldError};
 use crate::features::events;
+use crate::input::shorten;
 use crate::limits;
 use crate::model::id::{Noun as _, noun};
 use crate::model::{BookingId, DeliveryStatus, Event, EventType, Page, PartnerId, Scope};
@@ -241,16 +242,18 @@ fn count(request: &Request, name: &str, most: u64, faults: &mut Vec<FieldError>)
     };
     let number = whole_number(text).filter(|n| *n <= most);
     number.unwrap_or_else(|| {
-        let fix = match most {
-            u64::MAX => "Send the nextAfter of the answer before, 0, or latest.".to_owned(),
-            _ => format!("Send 0 to {most}."),
+        let (range, fix) = match most {
+            u64::MAX => (
+                "whole number".to_owned(),
+                "Send the nextAfter of the answer before, 0, or latest.".to_owned(),
+            ),
+            _ => (
+                format!("whole number from 0 to {most}"),
+                format!("Send 0 to {most}."),
+            ),
         };
-        faults.push(query_fault(
-            name,
-            "out_of_range",
-            "is not a whole number in range",
-            &fix,
-        ));
+        let message = format!("\"{}\" is not a {range}", shorten(text));
+        faults.push(query_fault(name, "out_of_range", &message, &fix));
         0
     })
 }

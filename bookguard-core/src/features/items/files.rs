@@ -223,7 +223,7 @@ impl Operation for DeleteItemFile {
     }
 }
 
-/// What is known of the item is the caller's own, so the answer says more than that there is nothing.
+/// The refusal for an item without a stored file. The item is the caller's own, so the refusal says why there is no file.
 fn not_stored(item: &EvidenceItem) -> Error {
     let item_id = item.item_id;
     let why = match &item.sha256 {

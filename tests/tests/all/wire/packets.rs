@@ -181,6 +181,11 @@ async fn a_packet_is_a_page_or_a_pdf_for_who_asks_for_one() {
             let reply = ask(accept, query, "\"none\"").await;
             assert_eq!(reply.status, status, "{}", reply.text());
         }
+        let poster = ask("application/pdf", "?form=poster", "\"none\"").await;
+        poster.faulty(&[("?form", "not_allowed")]);
+        let fault = &poster.json()["details"][0];
+        assert_eq!(fault["message"], "\"poster\" is not an allowed value");
+        assert_eq!(fault["fix"], "Send one of: bank, archive.");
         server.close().await.verify(1).await;
     })
     .await;

@@ -494,7 +494,7 @@ async fn every_limited_operation_answers_429_and_says_when_to_come_back() {
         acme.get("/v1/partners/me").await.ok(200);
         let mut asked = 0;
         for operation in documented() {
-            // How often a network may ask for links is no setting; the journey of shares asks as often.
+            // No setting lowers the limit for links, so it takes many requests; the tests of shares make them.
             if !operation.statuses.contains(&429) || is_link(&operation) {
                 continue;
             }
