@@ -231,6 +231,71 @@ type Shown = fn(&mut Vec<Value>);
 /// once, and nothing is recorded of it.
 const SHOWN: &[(&str, &str, &str, Shown)] = &[
     (
+        "delivery-with-path",
+        "created-without-policy",
+        "the address of a delivery has a path",
+        |shown| shown[0]["url"] = json!("https://example.com/hook"),
+    ),
+    (
+        "delivery-hidden",
+        "names",
+        "a delivery whose end is recorded is not shown",
+        |shown| {
+            shown.clear();
+        },
+    ),
+    (
+        "delivery-twice",
+        "names",
+        "a delivery is shown twice",
+        |shown| {
+            let twice = shown[0].clone();
+            shown.push(twice);
+        },
+    ),
+    (
+        "delivery-failed",
+        "names",
+        "a delivery that was accepted is shown as failed",
+        |shown| {
+            shown[0]["status"] = json!("failed");
+        },
+    ),
+    (
+        "delivery-end-hidden",
+        "names",
+        "the recorded end of a delivery is not shown",
+        |shown| {
+            shown[0]["recorded"] = json!([]);
+            shown[0]["status"] = json!("failed");
+            shown[0]["history"][0]["error"] = json!("timeout");
+        },
+    ),
+    (
+        "delivery-of-nothing",
+        "created-without-policy",
+        "an event of a protection that is not recorded",
+        |shown| {
+            shown[0]["type"] = json!("booking.protected");
+        },
+    ),
+    (
+        "delivery-attempts-missing",
+        "names",
+        "it counts more attempts than it shows",
+        |shown| {
+            shown[0]["attempts"] = json!(2);
+        },
+    ),
+    (
+        "delivery-other-answer",
+        "names",
+        "the last attempt is not the one recorded",
+        |shown| {
+            shown[0]["history"][0]["statusCode"] = json!(200);
+        },
+    ),
+    (
         "delivery-without-endpoint",
         "created-without-policy",
         "a delivery went nowhere and failed",
