@@ -592,7 +592,7 @@ fn wrong_amounts_are_noticed_even_when_the_service_recorded_them() {
         (Lie::Decision(sums(1)), 9, "resolution", given),
         (Lie::Evidence, 8, "resolution", given),
         (
-            Lie::Reached(sums(1)),
+            Lie::Reached(Some(sums(1))),
             10,
             "schedule",
             "does not say what was reached",

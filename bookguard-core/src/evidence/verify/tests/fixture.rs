@@ -52,7 +52,7 @@ pub enum Lie {
     /// Evidence that was not part of the evaluation.
     Evidence,
     /// Another step reached before the event was moved.
-    Reached(Amount),
+    Reached(Option<Amount>),
     /// Another schedule after the event was moved.
     Moved,
     /// An acceptance of a text other than the disclosed one.
@@ -461,7 +461,7 @@ impl Fixture {
         kept.told.push(told);
         let mut reschedule = PastReschedule::of(&kept.terms, &kept.state.moves, agreed_at);
         match self.lie {
-            Some(Lie::Reached(sum)) => reschedule.reached = Some(sum),
+            Some(Lie::Reached(sum)) => reschedule.reached = sum,
             Some(Lie::Moved) => terms.schedule[0].to = terms.schedule[0].to.plus_ms(86_400_000),
             _ => {}
         }

@@ -70,6 +70,16 @@ struct World {
     good: BTreeMap<&'static str, Value>,
 }
 
+impl Fixture {
+    /// Records booking `n`, at the place `which`, and moves it. Its policy leaves to a person what a cancellation costs.
+    fn moved_case_by_case(&mut self, which: usize, n: u8) {
+        let usd = Amount::parse("950", Currency::USD).unwrap();
+        let (date, zone) = ("2026-06-20T19:00:00-04:00", Some("America/New_York"));
+        self.record(n, Some("case_by_case"), date, zone, usd, |_| {});
+        self.reschedule(which, "2026-03-01T00:00:00Z", "2026-09-20T19:00", None);
+    }
+}
+
 impl World {
     fn new() -> Self {
         let mut fixture = Fixture::new();
@@ -136,6 +146,12 @@ impl World {
         );
         fixture.record(39, Some("firm"), date, zone, usd, |_| {});
         fixture.cancel(22, Actor::Mutual, None);
+        fixture.moved_case_by_case(23, 40);
+        fixture.record(41, None, date, zone, usd, |_| {});
+        fixture.protect_at(24, fixture.packet_at(24).booking.created_at);
+        fixture.attempt(24, EventType::BookingCreated, None);
+        fixture.settle(24);
+        fixture.attempt(24, EventType::BookingProtected, Some("timeout"));
         let packets = [
             ("created", fixture.recorded()),
             ("created-without-policy", fixture.bare()),
@@ -160,6 +176,8 @@ impl World {
             ("delivery-of-23-attempts", fixture.packet_at(20)),
             ("moved-without-policy", fixture.packet_at(21)),
             ("canceled-by-agreement", fixture.packet_at(22)),
+            ("moved-case-by-case", fixture.packet_at(23)),
+            ("events-of-one-moment", fixture.packet_at(24)),
         ];
         let parsed = |packet| jcs::parse(&text(packet, &fixture.signer)).unwrap();
         let good = packets.iter().map(|(name, packet)| (*name, parsed(packet)));

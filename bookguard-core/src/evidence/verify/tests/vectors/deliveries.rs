@@ -198,11 +198,12 @@ const RECORDED: &[(&str, &str, &str, Change)] = &[
 
 type Moved = fn(&mut Value, &mut Vec<Draft>);
 
-/// Changes to the order of entries, of a packet with two records of one delivery, a protection and its record, a
-/// cancellation and a resolution.
-const MOVED: &[(&str, &str, Moved)] = &[
+/// Changes to the order of entries, and to records beside others. One packet has two records of one delivery, a protection
+/// and its record, a cancellation and a resolution. In the other, booking and protection have the same moment.
+const MOVED: &[(&str, &str, &str, Moved)] = &[
     (
         "record-before-its-event",
+        "notified",
         "the end of a delivery is recorded before what it reports",
         |_, drafts| {
             drafts.swap(3, 4);
@@ -210,6 +211,7 @@ const MOVED: &[(&str, &str, Moved)] = &[
     ),
     (
         "record-before-the-resolution",
+        "notified",
         "the end of a delivery stands between cancellation and resolution",
         |_, drafts| {
             drafts.swap(4, 5);
@@ -217,10 +219,27 @@ const MOVED: &[(&str, &str, Moved)] = &[
     ),
     (
         "records-of-one-number",
+        "notified",
         "two events have the same number",
         |document, drafts| {
             drafts[4].member("notification")["seq"] = json!(1);
             document["deliveries"][1]["recorded"][0]["seq"] = json!(1);
+        },
+    ),
+    (
+        "record-of-another-type",
+        "events-of-one-moment",
+        "two records of an event have different types",
+        |document, drafts| {
+            let shown = document["deliveries"].as_array_mut().unwrap();
+            let mut other = of_another_type(&shown[0]);
+            let mut record = drafts[2].clone();
+            for name in ["type", "endpointId"] {
+                record.member("notification")[name] = other[name].clone();
+            }
+            other["recorded"] = json!([record.member("notification")]);
+            shown[1] = other;
+            drafts.push(record);
         },
     ),
 ];
@@ -349,6 +368,17 @@ const SHOWN: &[(&str, &str, &str, Shown)] = &[
         },
     ),
     (
+        "delivery-of-another-type",
+        "events-of-one-moment",
+        "an event is shown with two types",
+        |shown| {
+            let mut other = of_another_type(&shown[0]);
+            (other["status"], other["recorded"]) = (json!("failed"), json!([]));
+            other["history"] = json!([]);
+            shown[1] = other;
+        },
+    ),
+    (
         "delivery-nowhere-beside-another",
         "created-without-policy",
         "an event without endpoints has a delivery",
@@ -442,9 +472,17 @@ fn nowhere(delivery: &Value) -> Value {
     })
 }
 
-/// Another event's id, made at the same time.
-fn another(event_id: &str) -> Value {
-    let (rest, last) = event_id.split_at(event_id.len() - 1);
+/// A delivery of the same event to another endpoint, as one of a protection.
+fn of_another_type(delivery: &Value) -> Value {
+    let mut other = delivery.clone();
+    other["type"] = json!("booking.protected");
+    other["endpointId"] = another(other["endpointId"].as_str().unwrap());
+    other
+}
+
+/// Another id, made at the same time.
+fn another(id: &str) -> Value {
+    let (rest, last) = id.split_at(id.len() - 1);
     json!(format!("{rest}{}", if last == "1" { 2 } else { 1 }))
 }
 
@@ -500,8 +538,8 @@ pub fn bad(world: &World) -> Vec<Bad> {
         });
         made(name, why, check, bytes)
     });
-    let moved = MOVED.iter().map(|&(name, why, change)| {
-        let mut document = world.doc("notified");
+    let moved = MOVED.iter().map(|&(name, base, why, change)| {
+        let mut document = world.doc(base);
         // Once for what is shown, and once for what is logged: it is the same change.
         let genuine = document.clone();
         change(&mut document, &mut drafts_of(&genuine));

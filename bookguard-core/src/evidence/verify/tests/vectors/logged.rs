@@ -406,6 +406,16 @@ const FACTS: &[(&str, &str, &str, &str, Change)] = &[
         |drafts| drafts[1].member("former")["previousEventDate"] = json!("2026-06-21"),
     ),
     (
+        "reached-missing",
+        "moved-case-by-case",
+        "a move does not even say that a person would have decided",
+        "booking",
+        |drafts| {
+            let former = drafts[1].member("former").as_object_mut().unwrap();
+            former.remove("reached");
+        },
+    ),
+    (
         "canceled-twice",
         "canceled-final",
         "the booking was canceled twice",
@@ -685,8 +695,22 @@ fn lies() -> Vec<Bad> {
         (
             "reached-not-of-the-schedule",
             "a move recorded another step than the one reached",
-            Lie::Reached(sum(1)),
+            Lie::Reached(Some(sum(1))),
             10,
+            "schedule",
+        ),
+        (
+            "reached-left-to-a-person",
+            "a move leaves to a person what the schedule says",
+            Lie::Reached(None),
+            10,
+            "schedule",
+        ),
+        (
+            "reached-instead-of-a-person",
+            "a move recorded an amount that the policy leaves to a person",
+            Lie::Reached(Some(sum(1))),
+            13,
             "schedule",
         ),
         (
@@ -698,7 +722,8 @@ fn lies() -> Vec<Bad> {
         ),
     ];
     let made = lies.map(|(name, why, lie, which, check)| {
-        let fixture = Fixture::lying(&lie);
+        let mut fixture = Fixture::lying(&lie);
+        fixture.moved_case_by_case(13, 40);
         let bytes = text(&fixture.packet_at(which), &fixture.signer).into_bytes();
         Bad {
             name: name.to_owned(),
