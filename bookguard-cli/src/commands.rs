@@ -164,7 +164,7 @@ mod tests {
         ("DAYS", "older-than"),
         (
             "FILE",
-            "api-key-file config font guard-file ledger-key out policy secret-file",
+            "api-key-file config guard-file ledger-key out pdf-font policy secret-file",
         ),
         ("FILE|-", "body json"),
         ("FOLDER", "save"),
@@ -321,7 +321,7 @@ mod tests {
             "evidence unshare bkg_1 shr_1",
             "evidence page bkg_1",
             "evidence page packet.json --key @log.vkey --out page.html",
-            "evidence pdf packet.json --key @log.vkey --form archive --font f.ttf --out packet.pdf",
+            "evidence pdf packet.json --key @log.vkey --form archive --pdf-font f.ttf --out packet.pdf",
             "ledger verify",
             "ledger verify --backup",
             "ledger accept-rollback --yes --guard-file f.seen",

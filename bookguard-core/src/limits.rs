@@ -41,6 +41,9 @@ pub const FILE_PART_BYTES: usize = 256 * 1024;
 /// Milliseconds after its last part at which a file that was never completed is deleted: whoever sends it again within
 /// that time continues where it ended.
 pub const FILE_UNFINISHED_MS: i64 = 60 * 60 * 1000;
+/// Bytes of the fonts that an operator adds to PDFs, all files together: a server holds them in memory. One with all Chinese,
+/// Japanese and Korean characters has 20 MB.
+pub const FONT_BYTES: u64 = 128 * 1024 * 1024;
 /// Files that were never completed which are deleted in one commit.
 pub const FILES_FORGOTTEN: usize = 16;
 /// Default quota of bytes of stored files per partner.

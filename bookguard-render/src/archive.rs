@@ -1,8 +1,8 @@
 //! A packet with everything that belongs to it as one `.zip`: the packet, the page, the PDF, the key, and the stored files.
 //!
 //! Nothing is compressed, so that the bytes do not depend on a compressor, and files need not be in memory: their sizes and
-//! CRC-32s are known before, so the archive is made of pieces around them. Invariant: the same packet, key and files give the
-//! same bytes. The format is that of PKWARE's APPNOTE, without any extension.
+//! CRC-32s are known before, so the archive is made of pieces around them. Invariant: the same packet, key, files and fonts
+//! give the same bytes. The format is that of PKWARE's APPNOTE, without any extension.
 
 use std::fmt::Write as _;
 
@@ -29,11 +29,12 @@ pub fn archive(
     packet: &str,
     vkey: &str,
     files: &[(ItemId, FileState)],
+    fonts: &Fonts,
 ) -> Result<Vec<Segment>, String> {
     let read: Packet =
         serde_json::from_str(packet).map_err(|e| format!("The packet cannot be read: {e}."))?;
     let page = page::beside(packet, vkey, |packet| section(packet, files))?;
-    let pdf = pdf(packet, vkey, PdfForm::Archive, &Fonts::default()).map_err(|e| e.to_string())?;
+    let pdf = pdf(packet, vkey, PdfForm::Archive, fonts).map_err(|e| e.to_string())?;
     let mut zip = Zip::default();
     zip.bytes("README.txt", readme(&read, files).into_bytes());
     zip.bytes("evidence.html", page.into_bytes());

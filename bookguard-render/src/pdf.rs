@@ -46,8 +46,8 @@ pub enum RenderError {
     Packet(String),
     /// The key is not a verifier key.
     Key,
-    /// A font file cannot be used.
-    Font(&'static str),
+    /// A font cannot be read.
+    Font,
     /// The PDF cannot be written.
     Pdf(KrillaError),
 }
@@ -57,7 +57,7 @@ impl fmt::Display for RenderError {
         match self {
             Self::Packet(error) => write!(f, "The text is not an evidence packet: {error}."),
             Self::Key => f.write_str("The ledger's key is not of the form name+id+base64."),
-            Self::Font(why) => write!(f, "The font file {why}."),
+            Self::Font => f.write_str("A font cannot be read."),
             Self::Pdf(error) => write!(f, "The PDF cannot be written: {error}."),
         }
     }
@@ -66,7 +66,7 @@ impl fmt::Display for RenderError {
 impl std::error::Error for RenderError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Packet(_) | Self::Key | Self::Font(_) => None,
+            Self::Packet(_) | Self::Key | Self::Font => None,
             Self::Pdf(error) => Some(error),
         }
     }

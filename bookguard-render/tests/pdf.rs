@@ -270,18 +270,23 @@ fn the_story_begins_on_page_one() {
 
 #[test]
 fn an_archive_keeps_its_standards_whatever_the_names() {
-    let with_fonts = || {
-        let fonts = Fonts::default().with(font("ideographs.ttf")).unwrap();
+    // Outlines of TrueType; and of PostScript, in a collection.
+    let added = ["ideographs.ttf", "ideographs.ttc"].map(|file| {
+        let fonts = Fonts::default().with(font(file)).unwrap();
         fonts.with(font("arabic.ttf")).unwrap()
-    };
+    });
     let mut archives = Vec::new();
     for name in NAMES {
         let packet = named(name);
         let plain = printed(&packet, PdfForm::Archive);
         qpdf_finds_no_fault(&plain);
         qpdf_finds_no_fault(&printed(&packet, PdfForm::Bank));
-        let added = pdf(&packet, KEY, PdfForm::Archive, &with_fonts()).unwrap();
-        archives.extend([(packet.clone(), plain), (packet, added)]);
+        archives.push((packet.clone(), plain));
+        for fonts in &added {
+            let added = pdf(&packet, KEY, PdfForm::Archive, fonts).unwrap();
+            qpdf_finds_no_fault(&added);
+            archives.push((packet.clone(), added));
+        }
     }
     archives.extend(genuine().into_iter().map(|packet| {
         let pdf = printed(&packet, PdfForm::Archive);
@@ -301,9 +306,11 @@ fn a_character_without_a_font_is_printed_as_its_code_point() {
         plain.contains("[U+5F35][U+5049] & [U+1F44D] Co[U+202E]"),
         "{plain}"
     );
-    let fonts = Fonts::default().with(font("ideographs.ttf")).unwrap();
-    let added = text(&pdf(&packet, KEY, PdfForm::Bank, &fonts).unwrap()).unwrap();
-    assert!(added.contains("張偉 & [U+1F44D] Co[U+202E]"), "{added}");
+    for file in ["ideographs.ttf", "ideographs.ttc"] {
+        let fonts = Fonts::default().with(font(file)).unwrap();
+        let added = text(&pdf(&packet, KEY, PdfForm::Bank, &fonts).unwrap()).unwrap();
+        assert!(added.contains("張偉 & [U+1F44D] Co[U+202E]"), "{added}");
+    }
 }
 
 #[test]
@@ -402,9 +409,45 @@ fn what_is_not_a_packet_a_key_or_a_font_is_refused() {
     let refused = pdf(PACKET, "not a key", PdfForm::Bank, &fonts);
     assert!(matches!(refused, Err(RenderError::Key)));
     for file in [Vec::new(), vec![0; 10_000], b"OTTO\0\x0f\0\x80".to_vec()] {
-        assert!(matches!(
-            Fonts::default().with(file),
-            Err(RenderError::Font(_))
-        ));
+        let refused = Fonts::default().with(file).unwrap_err();
+        assert_eq!(refused, "is not a TrueType or OpenType font");
+    }
+}
+
+/// The font, so changed in what its directory of tables calls this.
+fn with_table(file: &str, table: &[u8; 4], change: impl FnOnce(&mut [u8], usize)) -> Vec<u8> {
+    let mut font = font(file);
+    let entry = font.windows(4).position(|name| name == table).unwrap();
+    change(&mut font, entry);
+    font
+}
+
+#[test]
+fn a_font_that_cannot_or_may_not_be_embedded_is_refused() {
+    let fs_type = |bits: u16| {
+        with_table("arabic.ttf", b"OS/2", |font, entry| {
+            let place = u32::from_be_bytes(font[entry + 8..entry + 12].try_into().unwrap());
+            font[place as usize + 8..][..2].copy_from_slice(&bits.to_be_bytes());
+        })
+    };
+    let without = |file, table| with_table(file, table, |font, entry| font[entry] = b'~');
+    let not_permitted = "does not permit to be embedded in documents";
+    let no_outlines = "has neither TrueType nor PostScript (CFF) outlines";
+    for (case, file, refused) in [
+        ("installable", fs_type(0), None),
+        ("restricted", fs_type(2), Some(not_permitted)),
+        ("no parts", fs_type(0x100), Some(not_permitted)),
+        (
+            "no TrueType outlines",
+            without("arabic.ttf", b"glyf"),
+            Some(no_outlines),
+        ),
+        (
+            "no PostScript outlines",
+            without("ideographs.ttc", b"CFF "),
+            Some(no_outlines),
+        ),
+    ] {
+        assert_eq!(Fonts::default().with(file).err(), refused, "{case}");
     }
 }

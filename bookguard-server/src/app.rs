@@ -12,6 +12,7 @@ use bookguard_core::model::PartnerId;
 use bookguard_core::operation::{Method, Route};
 use bookguard_core::service::Service;
 use bookguard_core::session::{Access, Authority, Session};
+use bookguard_render::Fonts;
 use poem::http::header::HeaderMap;
 use tokio::runtime::Handle;
 
@@ -40,6 +41,8 @@ pub(crate) struct App {
     pub(crate) keys: Keys,
     pub(crate) courier: Arc<Courier>,
     pub(crate) uploads: Arc<Uploads>,
+    /// What PDFs are set in.
+    pub(crate) fonts: Fonts,
     readers: Readers,
     /// Receives one line for each internal fault.
     pub(crate) report: fn(&str),
@@ -123,6 +126,7 @@ impl App {
     /// A sentence for the operator if the system gives no threads.
     pub(crate) fn new(
         config: &Config,
+        fonts: Fonts,
         service: Arc<Service>,
         courier: Arc<Courier>,
     ) -> Result<Self, String> {
@@ -146,6 +150,7 @@ impl App {
             keys: Keys::default(),
             courier,
             uploads: Arc::default(),
+            fonts,
             readers: Readers::start(in_place)?,
             report: config.report,
             operator: None,
@@ -173,6 +178,7 @@ impl App {
             keys: Keys::default(),
             courier,
             uploads: Arc::default(),
+            fonts: Fonts::default(),
             readers: Readers::start(0)?,
             report,
             operator: Some(session.authority),

@@ -5,6 +5,7 @@
 //! the environment. Invariant: a [`Config`] returned by `resolve` needs no further checks.
 
 pub mod bytes;
+mod fonts;
 pub mod security;
 pub mod settings;
 
@@ -83,6 +84,7 @@ impl Settings {
             },
             retention_days: it.retention_days.unwrap_or_default(),
             min_free_disk: it.min_free_disk.map_or(0, |bytes| bytes.0),
+            pdf_fonts: it.pdf_fonts.unwrap_or_default(),
             quota: Quota {
                 bookings: it.quota_bookings,
                 bytes: it.quota_bytes.map(|bytes| bytes.0),
@@ -217,6 +219,8 @@ pub struct Config {
     pub retention_days: u32,
     /// Bytes that must be free on a database file's disk before anything new is accepted; 0 means no such limit.
     pub min_free_disk: u64,
+    /// Font files for characters in PDFs that the shipped fonts lack, in the order in which they are tried.
+    pub pdf_fonts: Vec<PathBuf>,
     /// The quota of partners that have none of their own.
     pub quota: Quota,
     /// The contents of security.txt, which is served only if this is set.

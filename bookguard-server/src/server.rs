@@ -138,9 +138,10 @@ pub fn signals() -> Result<UnboundedReceiver<Signal>, String> {
 impl Server {
     /// Opens the database, binds the address and serves.
     ///
-    /// An error is one sentence for the operator: the address is taken, the database is in use by another server or cannot be
-    /// opened, or its ledger key is missing.
+    /// An error is one sentence for the operator: a font cannot be used, the address is taken, the database is in use by another
+    /// server or cannot be opened, or its ledger key is missing.
     pub async fn start(config: Config) -> Result<Self, OpenError> {
+        let fonts = config.fonts()?;
         let lock = config.db.file().map(lock).transpose()?;
         let listener = TcpListener::bind(&config.listen)
             .await
@@ -175,6 +176,7 @@ impl Server {
         let courier = Arc::new(courier);
         let app = Arc::new(App::new(
             &config,
+            fonts,
             Arc::clone(&service),
             Arc::clone(&courier),
         )?);

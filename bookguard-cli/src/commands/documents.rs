@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use bookguard_core::evidence;
 use bookguard_core::features::evidence::GetEvidence;
 use bookguard_core::model::BookingId;
-use bookguard_render::{Fonts, PdfForm, page};
+use bookguard_render::{PdfForm, page};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
@@ -40,9 +40,6 @@ struct PdfArgs {
     /// What the PDF is for
     #[arg(long, value_enum, default_value = "bank")]
     form: PdfFormArg,
-    /// A font for characters that the shipped ones lack: TrueType, embeddable; may be repeated
-    #[arg(long, value_name = "FILE")]
-    font: Vec<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -57,21 +54,14 @@ pub(super) fn pdf_command() -> CliCommand {
     let about = "Make a PDF of a packet: for a card bank, or to keep";
     alone("pdf", about, |call| {
         Box::pin(async move {
-            let PdfArgs {
-                document,
-                form,
-                font,
-            } = call.args::<PdfArgs>()?;
+            let PdfArgs { document, form } = call.args::<PdfArgs>()?;
             let form = match form {
                 PdfFormArg::Bank => PdfForm::Bank,
                 PdfFormArg::Archive => PdfForm::Archive,
             };
             let usage = |e: bookguard_render::RenderError| Failure::Usage(e.to_string());
-            let mut fonts = Fonts::default();
-            for file in &font {
-                let bytes = files::bytes(file, DOCUMENT_BYTES)?;
-                fonts = fonts.with(bytes).map_err(usage)?;
-            }
+            let config = settings::config(call.place, None, &environment)?;
+            let fonts = config.fonts().map_err(Failure::Usage)?;
             let (packet, key) = source(call, &document).await?;
             let pdf = bookguard_render::pdf(&packet, &key, form, &fonts).map_err(usage)?;
             deliver(call, document.out.as_deref(), &pdf)

@@ -5,7 +5,6 @@
 //! which proxy. Due deliveries are left to the running server, or to the next one, and a retry waits for that server to
 //! settle it. Only a test, of which nothing is recorded, is sent from here, and only if no server runs.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,11 +43,8 @@ const UNSERVED: &str = "No server runs on this database, and only a server deliv
 pub struct Local {
     session: Session,
     closing: Closing,
-    /// The database's path, if it is a file.
-    file: Option<PathBuf>,
     courier: Option<Arc<Courier>>,
-    retention_days: u32,
-    report: fn(&str),
+    config: Config,
 }
 
 impl Local {
@@ -61,7 +57,6 @@ impl Local {
         partner_id: Option<PartnerId>,
         purpose: Purpose,
     ) -> Result<Self, Failure> {
-        let file = config.db.file().map(ToOwned::to_owned);
         let opening = service::ServiceConfig {
             create: purpose == Purpose::Begin,
             // The administrator decides who registers.
@@ -98,10 +93,8 @@ impl Local {
         Ok(Self {
             session,
             closing,
-            file,
             courier,
-            retention_days: config.retention_days,
-            report: config.report,
+            config,
         })
     }
 
@@ -122,7 +115,7 @@ impl Local {
     }
 
     fn has_server(&self) -> Result<bool, Failure> {
-        Ok(match &self.file {
+        Ok(match self.config.db.file() {
             Some(file) => runs_on(file),
             None => block_in_place(|| self.service().servers())?.is_some_and(|servers| servers > 0),
         })
@@ -135,7 +128,7 @@ impl Local {
 
     /// For how many days events are kept whole; `None` means for ever.
     pub fn retention_days(&self) -> Option<u32> {
-        (self.retention_days > 0).then_some(self.retention_days)
+        Some(self.config.retention_days).filter(|days| *days > 0)
     }
 
     /// The Model Context Protocol on this database, for the partner it acts for. Drop it before [`Self::close`].
@@ -146,7 +139,8 @@ impl Local {
         let courier = self.courier.clone().ok_or_else(|| {
             Failure::Unexpected("the database was opened for something else".to_owned())
         })?;
-        LocalMcp::new(self.session.clone(), courier, self.report).map_err(Failure::Unexpected)
+        LocalMcp::new(self.session.clone(), courier, self.config.report)
+            .map_err(Failure::Unexpected)
     }
 
     /// The secrets that sign the deliveries of the partner it acts for.
@@ -201,11 +195,12 @@ impl Local {
     pub async fn archive(&self, request: Request, write: Sink<'_>) -> Result<(), Failure> {
         let booking_id = request.path.first().and_then(|id| BookingId::parse(id));
         let booking_id = booking_id.ok_or_else(|| Error::not_found("booking"))?;
+        let fonts = self.config.fonts().map_err(Failure::Usage)?;
         let packet = self.call::<GetEvidence>(request).await?.json;
         block_in_place(|| {
             let vkey = self.service().head()?.vkey;
             let files = files_of_booking(&self.session, &booking_id)?;
-            let segments = bookguard_render::archive(&packet, &vkey, &files);
+            let segments = bookguard_render::archive(&packet, &vkey, &files, &fonts);
             for segment in segments.map_err(Failure::Unexpected)? {
                 match segment {
                     Segment::Bytes(bytes) => write(&bytes)?,

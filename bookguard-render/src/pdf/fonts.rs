@@ -5,6 +5,7 @@ use std::sync::Arc;
 use krilla::Data;
 use rustybuzz::Face;
 use rustybuzz::ttf_parser::{GlyphId, Permissions};
+use sha2::{Digest as _, Sha256};
 
 use super::RenderError;
 
@@ -18,29 +19,46 @@ const BOLD: &[u8] = include_bytes!("../../fonts/NotoSans-Bold.ttf");
 #[derive(Debug, Clone, Default)]
 pub struct Fonts {
     added: Vec<Arc<Vec<u8>>>,
+    /// Of all added files, in their order.
+    digest: [u8; 32],
 }
 
 impl Fonts {
-    /// Adds a TrueType file for what the fonts before it lack. Of a collection, the first font is used.
+    /// Adds a font file for what the fonts before it lack: TrueType or OpenType. Of a collection, the first font is used.
     ///
     /// # Errors
-    /// The file is not such a font, has PostScript outlines, or its license forbids to embed it.
-    pub fn with(mut self, file: Vec<u8>) -> Result<Self, RenderError> {
-        let face = Face::from_slice(&file, 0).ok_or(RenderError::Font("is not a TrueType font"))?;
-        if face.permissions() == Some(Permissions::Restricted) {
-            return Err(RenderError::Font(
-                "does not permit to be embedded in documents",
-            ));
+    /// What is wrong with the file: it is no such font, has no outlines, or its license forbids to embed a part of it.
+    pub fn with(mut self, file: Vec<u8>) -> Result<Self, &'static str> {
+        let file = Arc::new(file);
+        let face = Face::from_slice(&file, 0).ok_or("is not a TrueType or OpenType font")?;
+        // A font that says nothing of this permits it.
+        let forbids_parts = face.tables().os2.is_some() && !face.is_subsetting_allowed();
+        if face.permissions() == Some(Permissions::Restricted) || forbids_parts {
+            return Err("does not permit to be embedded in documents");
         }
-        // A subset of a font with PostScript outlines lacks the widths that PDF/A wants to be stated twice.
-        if face.tables().glyf.is_none() {
-            return Err(RenderError::Font("has no TrueType outlines"));
+        // What is left are pictures, and the second version of PostScript outlines, which only variable fonts have.
+        if face.tables().glyf.is_none() && face.tables().cff.is_none() {
+            return Err("has neither TrueType nor PostScript (CFF) outlines");
         }
-        if krilla::text::Font::new(file.clone().into(), 0).is_none() {
-            return Err(RenderError::Font("cannot be embedded in a PDF"));
+        if krilla::text::Font::new(Arc::clone(&file).into(), 0).is_none() {
+            return Err("cannot be embedded in a PDF");
         }
-        self.added.push(Arc::new(file));
+        let digest = Sha256::new().chain_update(self.digest);
+        self.digest = digest
+            .chain_update(Sha256::digest(&*file))
+            .finalize()
+            .into();
+        self.added.push(file);
         Ok(self)
+    }
+
+    /// What tells these fonts from others in an entity tag; nothing if none was added.
+    #[must_use]
+    pub fn mark(&self) -> String {
+        match self.added.is_empty() {
+            true => String::new(),
+            false => format!("-{}", hex::encode(&self.digest[..8])),
+        }
     }
 
     /// Reads the fonts for one document.
@@ -51,7 +69,7 @@ impl Fonts {
             .iter()
             .map(|file| Typeface::read(file, Arc::clone(file).into()));
         let faces: Option<Vec<_>> = shipped.into_iter().chain(added).collect();
-        faces.map(Faces).ok_or(RenderError::Font("cannot be read"))
+        faces.map(Faces).ok_or(RenderError::Font)
     }
 }
 

@@ -50,7 +50,11 @@ impl Download {
         response: &mut Response,
     ) -> Result<(), Error> {
         let session = self.session.clone();
-        let make = move || make_archive(&json, &files_of_booking(&session, &booking_id)?);
+        let app = Arc::clone(&self.app);
+        let make = move || {
+            let files = files_of_booking(&session, &booking_id)?;
+            make_archive(&json, &files, &app.fonts)
+        };
         let made = self.app.read(&self.cost, ReadClass::Long, make).await;
         let (pieces, length) = made?;
         let name = format!("{booking_id}.zip");

@@ -79,7 +79,7 @@ impl OperationEndpoint {
         };
         let mut finished = (self.call)(caller, input).await?;
         if let (Some(form), Some(tag)) = (form, &mut finished.tag) {
-            tag.push_str(form.mark);
+            tag.push_str(&form.mark(&self.app.fonts));
         }
         let is_archive = form.is_some_and(|form| matches!(form.make, Make::Archive));
         let tagged = (self.tagged && !is_archive).then_some(headers);
@@ -125,12 +125,25 @@ impl OperationEndpoint {
                 return Ok(response);
             }
         };
-        let make = move || make(&json);
+        let app = Arc::clone(&self.app);
+        let make = move || make(&json, &app.fonts);
         let made = self.app.read(cost, ReadClass::Long, make).await?;
         let media_type = HeaderValue::from_static(form.media_type);
         response.headers_mut().insert(CONTENT_TYPE, media_type);
         response.set_body(made);
         Ok(response)
+    }
+
+    /// Of the tags a client knows, those of this form, as the operation knows them.
+    fn tags_of(&self, form: Option<&AnswerForm>, tags: Vec<String>) -> Vec<String> {
+        let Some(mark) = form.map(|form| form.mark(&self.app.fonts)) else {
+            return tags;
+        };
+        let own = |tag: String| match tag.as_str() {
+            "*" => Some(tag),
+            tag => tag.strip_suffix(&mark).map(str::to_owned),
+        };
+        tags.into_iter().filter_map(own).collect()
     }
 
     async fn input(
@@ -158,7 +171,7 @@ impl OperationEndpoint {
             file: Arc::new(file),
             idempotency_key: incoming::idempotency_key(request.headers()),
             known_tags: match self.tagged && !is_archive {
-                true => tags_of(form, known_tags(request.headers())),
+                true => self.tags_of(form, known_tags(request.headers())),
                 false => Vec::new(),
             },
             from_memory: self.from_memory,
@@ -258,18 +271,6 @@ fn known_tags(headers: &HeaderMap) -> Vec<String> {
         }
     };
     tags.filter_map(opaque).collect()
-}
-
-/// Of the tags a client knows, those of this form, as the operation knows them.
-fn tags_of(form: Option<&AnswerForm>, tags: Vec<String>) -> Vec<String> {
-    let Some(form) = form else {
-        return tags;
-    };
-    let own = |tag: String| match tag.as_str() {
-        "*" => Some(tag),
-        tag => tag.strip_suffix(form.mark).map(str::to_owned),
-    };
-    tags.into_iter().filter_map(own).collect()
 }
 
 /// Whether If-None-Match names the current tag (RFC 9110 section 13.1.2: weak comparison).

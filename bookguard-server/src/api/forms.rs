@@ -30,19 +30,28 @@ pub(crate) struct AnswerForm {
     pub(crate) media_type: &'static str,
     /// The word that chooses it, if there are several of its media type.
     pub(crate) word: Option<&'static str>,
-    /// What an entity tag ends with, so that no two forms have the same one.
-    pub(super) mark: &'static str,
+    mark: &'static str,
     /// How it is made.
     pub(crate) make: Make,
     /// The headers that it needs, given the booking's id.
     pub(crate) headers: fn(&str) -> Vec<(HeaderName, HeaderValue)>,
 }
 
+impl AnswerForm {
+    /// What its entity tag ends with. No two forms have the same, nor do PDFs in different fonts.
+    pub(super) fn mark(&self, fonts: &Fonts) -> String {
+        match self.media_type {
+            PDF => format!("{}{}", self.mark, fonts.mark()),
+            _ => self.mark.to_owned(),
+        }
+    }
+}
+
 /// How a form is made.
 #[derive(Clone, Copy)]
 pub(crate) enum Make {
-    /// Of the answer's JSON alone.
-    Json(fn(&[u8]) -> Result<Vec<u8>, Error>),
+    /// Of the answer's JSON and the fonts of PDFs alone.
+    Json(fn(&[u8], &Fonts) -> Result<Vec<u8>, Error>),
     /// Of a packet and the stored files of its booking. No two are the same once another file is stored, so it has no ETag.
     Archive,
 }
@@ -53,21 +62,21 @@ pub(crate) static PACKET_FORMS: [AnswerForm; 4] = [
         media_type: "text/html",
         word: None,
         mark: "-html",
-        make: Make::Json(make_page),
+        make: Make::Json(|packet, _| make_page(packet)),
         headers: page_headers,
     },
     AnswerForm {
         media_type: PDF,
         word: Some(WORDS[0]),
         mark: "-bank",
-        make: Make::Json(|packet| make_pdf(packet, PdfForm::Bank)),
+        make: Make::Json(|packet, fonts| make_pdf(packet, PdfForm::Bank, fonts)),
         headers: pdf_headers,
     },
     AnswerForm {
         media_type: PDF,
         word: Some(WORDS[1]),
         mark: "-archive",
-        make: Make::Json(|packet| make_pdf(packet, PdfForm::Archive)),
+        make: Make::Json(|packet, fonts| make_pdf(packet, PdfForm::Archive, fonts)),
         headers: pdf_headers,
     },
     AnswerForm {
@@ -127,9 +136,10 @@ fn fault(why: &dyn std::fmt::Display) -> Error {
 pub(super) fn make_archive(
     json: &[u8],
     files: &[(ItemId, FileState)],
+    fonts: &Fonts,
 ) -> Result<(Vec<Segment>, u64), Error> {
     let (text, vkey) = packet(json)?;
-    let segments = bookguard_render::archive(text, &vkey, files).map_err(|e| fault(&e))?;
+    let segments = bookguard_render::archive(text, &vkey, files, fonts).map_err(|e| fault(&e))?;
     let length = bookguard_render::length(&segments);
     Ok((segments, length))
 }
@@ -140,9 +150,9 @@ fn make_page(json: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(page.into_bytes())
 }
 
-fn make_pdf(json: &[u8], form: PdfForm) -> Result<Vec<u8>, Error> {
+fn make_pdf(json: &[u8], form: PdfForm, fonts: &Fonts) -> Result<Vec<u8>, Error> {
     let (text, vkey) = packet(json)?;
-    bookguard_render::pdf(text, &vkey, form, &Fonts::default()).map_err(|e| fault(&e))
+    bookguard_render::pdf(text, &vkey, form, fonts).map_err(|e| fault(&e))
 }
 
 /// The name of the file holds the end of the booking's id. Some banks take only names of at most 16 letters and digits.

@@ -209,6 +209,8 @@ settings! {
         are deleted", default = Some(&RETENTION_DAYS), most = Some(RETENTION_DAYS_MAX as u64), zero = Some("0 keeps them for ever");
     min_free_disk: Bytes, "SIZE", "How much of a database file's disk must be free for new bookings, partners, policies, endpoints and \
         recoveries, such as 1GiB", default = Some(&Bytes(MIN_FREE_DISK)), zero = Some("0 means no limit");
+    pdf_fonts: Vec<PathBuf>, "FILE", "A font file for characters in PDFs that the shipped fonts lack (.ttf, .otf, .ttc), the same for every \
+        node; of several, the first that has a character shows it", flag = Some("pdf-font"), everywhere = true;
     quota_bookings: u64, "N", "Bookings a partner without a quota of its own may record",
         default = Some(&QUOTA_BOOKINGS), most = Some(QUOTA_MAX), zero = Some("0 means no limit");
     quota_bytes: Bytes, "SIZE", "Bytes of bookings it may have, such as 10GiB",
@@ -311,6 +313,10 @@ values! {
     Vec<String>: |text, at, source| {
         let text = String::read(text, at, source)?;
         Ok(text.split(',').map(|one| one.trim().to_owned()).collect())
+    }, const IS_LIST: bool = true;;
+    Vec<PathBuf>: |text, at, source| {
+        let files = <Vec<String> as Value>::read(text, at, source)?;
+        Ok(files.into_iter().map(PathBuf::from).collect())
     }, const IS_LIST: bool = true;;
     bool: |text, at, source| {
         let word = String::read(text, at, source)?;

@@ -140,13 +140,15 @@ impl Visit {
     async fn evidence(&self, share: Share, word: &str) -> Result<Response, Error> {
         let place = WORDS.iter().find(|(known, _)| *known == word);
         let form = place.and_then(|(_, place)| Some(&PACKET_FORMS[(*place)?]));
-        let service = Arc::clone(&self.app.service);
-        let of = share.clone();
+        let (app, of) = (Arc::clone(&self.app), share.clone());
         let make = move || {
-            let packet = shares::packet(&service, &of)?.text().as_bytes().to_vec();
+            let packet = shares::packet(&app.service, &of)?
+                .text()
+                .as_bytes()
+                .to_vec();
             match form.map(|form| form.make) {
                 None => Ok(packet),
-                Some(Make::Json(make)) => make(&packet),
+                Some(Make::Json(make)) => make(&packet, &app.fonts),
                 Some(Make::Archive) => Err(Error::internal("a link shows no files")),
             }
         };

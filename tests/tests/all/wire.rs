@@ -14,12 +14,14 @@
 //! | `messages` | malformed and unusual HTTP |
 //! | `connections` | which connections are closed when there are too many, and the address of a client behind a proxy |
 //! | `overload` | refusals under overload |
+//! | `fonts` | PDFs in the fonts that an operator adds |
 //! | `packets` | when an evidence packet is made again, and when it is reused |
 //! | `webhooks` | deliveries compared with the interface document |
 
 mod bodies;
 mod connections;
 mod documents;
+mod fonts;
 mod messages;
 mod objects;
 mod overload;
