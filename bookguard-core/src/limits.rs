@@ -48,12 +48,17 @@ pub const FONT_BYTES: u64 = 128 * 1024 * 1024;
 pub const FILES_FORGOTTEN: usize = 16;
 /// Default quota of bytes of stored files per partner.
 pub const QUOTA_FILE_BYTES: u64 = 1024 * 1024 * 1024;
-/// Uploads of files that a node receives at a time: slow ones hold a place, and little memory.
+/// Uploads of files that a node receives at a time, including those that wait for room.
 pub const UPLOADS: usize = 256;
 /// The same of one partner.
 pub const UPLOADS_PER_PARTNER: usize = 2;
-/// Bytes of files under way to the store that a node holds at a time: beyond it, uploads are refused.
+/// Bytes of files under way to the store for which a node has room at a time: beyond it, uploads wait.
 pub const UPLOAD_BYTES: usize = 96 * 1024 * 1024;
+/// Seconds for which an upload waits for room: less than clients usually wait for an answer.
+pub const UPLOAD_WAIT_S: u64 = 15;
+/// The least bytes per second of an upload while there is no room for another file: the largest one, at this rate, just arrives in
+/// the time that any request has.
+pub const UPLOAD_BYTES_PER_S: u64 = 256 * 1024;
 /// Characters of the method by which a party accepted.
 pub const METHOD_CHARS: usize = 64;
 /// Characters of a user agent; the longest ones of browsers have a few hundred.

@@ -16,7 +16,7 @@ use poem::http::header::{
 };
 use poem::{Body, Request};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::negotiation::{names, wish};
 use crate::refusal::{PROBLEM, Refusal};
@@ -25,8 +25,10 @@ use crate::uploads::Upload;
 /// Bytes of a refused body that are read and dropped, so that the client can read the refusal. For a larger body the connection
 /// is closed while the client still sends.
 const DISCARD_BYTES: usize = 12 * 1024 * 1024;
-/// Bytes of a file that are read before memory for them is counted.
+/// Bytes of a file that are read before it needs room: whoever only announces a file takes none, and a small file never waits.
 const FILE_PIECE: u64 = 64 * 1024;
+/// How long to wait for more of a file before looking at its pace.
+const FILE_PAUSE: Duration = Duration::from_millis(100);
 /// How long discarding a body may take. A connection with a request under way is never closed to make room, so a refused
 /// client, such as one without a key, must not hold it by sending slowly.
 const DISCARD: Duration = Duration::from_secs(5);
@@ -239,10 +241,11 @@ pub(crate) async fn body(request: &mut Request, most: usize) -> Result<Vec<u8>, 
     Ok(bytes)
 }
 
-/// Reads the body of an upload: at most `most` bytes of a file, whatever its framing and its type.
+/// Reads the body of an upload: at most `most` bytes of a file, whatever its framing and its type. A file that is not complete
+/// after its first piece gets room as a whole, that of the largest file if its length is not declared.
 ///
 /// # Errors
-/// 413 `body_too_large`, 415 if it is compressed, 400 `body_incomplete`, and those of [`Upload::hold`].
+/// 413 `body_too_large`, 415 if it is compressed, 400 `body_incomplete`, and those of [`Upload`].
 pub(crate) async fn file(
     request: &mut Request,
     most: usize,
@@ -260,18 +263,15 @@ pub(crate) async fn file(
     }
     let mut body = body.into_async_read();
     let mut bytes = Vec::new();
-    loop {
-        let mut piece = (&mut body).take(FILE_PIECE);
-        let read = piece.read_to_end(&mut bytes).await;
-        if read.map_err(|_| incomplete())? == 0 {
-            break;
-        }
-        let held = upload.hold(bytes.len());
-        if held.is_err() || bytes.len() > most {
+    let mut first = (&mut body).take(FILE_PIECE);
+    let first = first.read_to_end(&mut bytes).await;
+    if first.map_err(|_| incomplete())? as u64 == FILE_PIECE {
+        let whole = length.map_or(most, |length| length as usize);
+        if let Err(refused) = rest_of_file(&mut body, &mut bytes, whole, upload).await {
             drop(bytes);
+            upload.leave();
             drop_rest(body).await;
-            held?;
-            return Err(too_large(most));
+            return Err(refused);
         }
     }
     // A connection that ended early is an error of the body, unless it was not read to its end.
@@ -279,6 +279,26 @@ pub(crate) async fn file(
         true => Err(incomplete()),
         false => Ok(bytes),
     }
+}
+
+/// Reads what follows the first piece of a file of at most `whole` bytes.
+async fn rest_of_file(
+    body: &mut (impl AsyncRead + Unpin),
+    bytes: &mut Vec<u8>,
+    whole: usize,
+    upload: &mut Upload,
+) -> Result<(), Refusal> {
+    upload.enter(whole).await?;
+    bytes.reserve_exact(whole.saturating_sub(bytes.len()));
+    while bytes.len() <= whole {
+        let more = match timeout(FILE_PAUSE, body.read_buf(bytes)).await {
+            Ok(Ok(0)) => return Ok(()),
+            Ok(more) => more.map_err(|_| incomplete())?,
+            Err(_) => 0,
+        };
+        upload.keep_pace(more)?;
+    }
+    Err(too_large(whole))
 }
 
 /// The declared length of the body; `None` if it is not declared.

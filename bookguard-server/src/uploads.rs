@@ -1,26 +1,32 @@
 //! Bounds the memory of files on their way to the store: how many are received at a time, by a partner and in all, and how
 //! many bytes of them are held.
 //!
-//! Bytes count as they arrive, so a client that sends slowly holds a place but little memory; the connection's deadline ends
-//! it. Invariant: whoever is refused holds nothing.
+//! After its first piece, an upload gets room for its whole file before any more is read, so whoever is let in can finish. The
+//! others wait in order of arrival, and their bytes wait in their connections. Room is for those who use it: while there is
+//! none for another file, an upload that arrives too slowly loses its own. Invariant: whoever is refused holds no room.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bookguard_core::error::{Error, Kind};
-use bookguard_core::limits::{UPLOAD_BYTES, UPLOADS, UPLOADS_PER_PARTNER};
+use bookguard_core::limits::{
+    FILE_BYTES, UPLOAD_BYTES, UPLOAD_BYTES_PER_S, UPLOAD_WAIT_S, UPLOADS, UPLOADS_PER_PARTNER,
+};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout};
 
 use crate::payer::Payer;
 
-/// The bytes that one permit stands for.
-const UNIT: usize = 64 * 1024;
-/// When to try again: what is under way is stored within about a second.
+/// When to try again: some of what is under way is stored within about a second.
 const AGAIN_S: u32 = 2;
+/// How far an upload may fall behind [`UPLOAD_BYTES_PER_S`].
+const GRACE: Duration = Duration::from_secs(2);
 
 /// The uploads of a node.
 pub(crate) struct Uploads {
-    units: Arc<Semaphore>,
+    /// A permit for each byte. Serves those who wait in order, also if a smaller one behind them would fit.
+    room: Arc<Semaphore>,
     under_way: Mutex<HashMap<Payer, usize>>,
 }
 
@@ -28,13 +34,14 @@ pub(crate) struct Uploads {
 pub(crate) struct Upload {
     uploads: Arc<Uploads>,
     payer: Payer,
-    held: Vec<OwnedSemaphorePermit>,
+    /// The room for its file, and when it is late if no more arrives.
+    held: Option<(OwnedSemaphorePermit, Instant)>,
 }
 
 impl Default for Uploads {
     fn default() -> Self {
         Self {
-            units: Arc::new(Semaphore::new(UPLOAD_BYTES / UNIT)),
+            room: Arc::new(Semaphore::new(UPLOAD_BYTES)),
             under_way: Mutex::default(),
         }
     }
@@ -50,18 +57,18 @@ impl Uploads {
         let own = under_way.get(&payer).copied().unwrap_or_default();
         if own >= UPLOADS_PER_PARTNER {
             let message = format!(
-                "This partner is sending {own} files already, the most at a time. Nothing was stored; send one after another."
+                "This partner is sending {own} files already, the most at a time. Nothing was stored; send one after another, the next in {AGAIN_S} s."
             );
             return Err(refused(Kind::RateLimited, "too_many_uploads", message));
         }
         if under_way.values().sum::<usize>() >= UPLOADS {
-            return Err(busy());
+            return Err(busy("The service is receiving as many files as it can."));
         }
         under_way.insert(payer, own + 1);
         Ok(Upload {
             uploads: Arc::clone(self),
             payer,
-            held: Vec::new(),
+            held: None,
         })
     }
 
@@ -73,17 +80,48 @@ impl Uploads {
 }
 
 impl Upload {
-    /// Holds memory for this many bytes in all.
+    /// Waits for room for a file of this many bytes, at most [`UPLOAD_WAIT_S`].
     ///
     /// # Errors
     /// `uploads_busy`.
-    pub(crate) fn hold(&mut self, bytes: usize) -> Result<(), Error> {
-        while self.held.len() * UNIT < bytes {
-            let units = Arc::clone(&self.uploads.units);
-            self.held
-                .push(units.try_acquire_owned().map_err(|_| busy())?);
+    pub(crate) async fn enter(&mut self, bytes: usize) -> Result<(), Error> {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let room = Arc::clone(&self.uploads.room).acquire_many_owned(bytes);
+        let room = timeout(Duration::from_secs(UPLOAD_WAIT_S), room).await;
+        let Ok(Ok(room)) = room else {
+            let why = format!(
+                "The service is receiving as many files as it has memory for, and within {UPLOAD_WAIT_S} s there was no room for this one."
+            );
+            return Err(busy(&why));
+        };
+        self.held = Some((room, Instant::now() + GRACE));
+        Ok(())
+    }
+
+    /// Notes that this many more bytes arrived, and checks that the upload may keep its room. What arrived fast is no excuse for
+    /// stalling later.
+    ///
+    /// # Errors
+    /// `uploads_busy`.
+    pub(crate) fn keep_pace(&mut self, more: usize) -> Result<(), Error> {
+        let now = Instant::now();
+        if let Some((_, due)) = &mut self.held {
+            *due += Duration::from_secs_f64(more as f64 / UPLOAD_BYTES_PER_S as f64);
+            *due = (*due).min(now + GRACE);
+            if *due < now && self.uploads.room.available_permits() < FILE_BYTES {
+                let why = format!(
+                    "The service is receiving as many files as it has memory for, and this one arrived at less than {} KiB a second.",
+                    UPLOAD_BYTES_PER_S / 1024
+                );
+                return Err(busy(&why));
+            }
         }
         Ok(())
+    }
+
+    /// Gives up the room.
+    pub(crate) fn leave(&mut self) {
+        self.held = None;
     }
 }
 
@@ -99,10 +137,9 @@ impl Drop for Upload {
     }
 }
 
-fn busy() -> Error {
-    let message = "The service is receiving as many files as it has memory for. Nothing was stored; try again after Retry-After \
-                   seconds.";
-    refused(Kind::Unavailable, "uploads_busy", message.to_owned())
+fn busy(why: &str) -> Error {
+    let message = format!("{why} Nothing was stored; try again in {AGAIN_S} s.");
+    refused(Kind::Unavailable, "uploads_busy", message)
 }
 
 fn refused(kind: Kind, code: &'static str, message: String) -> Error {
@@ -115,8 +152,8 @@ fn refused(kind: Kind, code: &'static str, message: String) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bookguard_core::limits::FILE_BYTES;
     use bookguard_core::model::PartnerId;
+    use tokio::time::advance;
 
     fn partner(n: usize) -> Payer {
         Payer::Partner(PartnerId::from_bytes((n as u128).to_be_bytes()))
@@ -141,22 +178,54 @@ mod tests {
         assert!(uploads.under_way().is_empty());
     }
 
-    #[test]
-    fn memory_is_held_as_bytes_arrive_and_given_back() {
-        let uploads = Arc::new(Uploads::default());
+    /// As many uploads with room for the largest file as there can be, of as many partners.
+    async fn full(uploads: &Arc<Uploads>) -> Vec<Upload> {
         let mut begun: Vec<Upload> = Vec::new();
         for n in 0..UPLOAD_BYTES / FILE_BYTES {
             let mut upload = uploads.begin(partner(n)).unwrap();
-            for bytes in [1, UNIT, FILE_BYTES / 2, FILE_BYTES] {
-                upload.hold(bytes).unwrap();
-            }
+            upload.enter(FILE_BYTES).await.unwrap();
             begun.push(upload);
         }
-        let mut last = uploads.begin(partner(100)).unwrap();
-        assert_eq!(code(last.hold(FILE_BYTES)), "uploads_busy");
-        drop(last);
+        begun
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_finds_no_room_waits_in_order_and_not_forever() {
+        let uploads = Arc::new(Uploads::default());
+        let mut begun = full(&uploads).await;
+        let enter = |n: usize, bytes: usize| {
+            let mut upload = uploads.begin(partner(n)).unwrap();
+            async move { upload.enter(bytes).await.map(|()| upload) }
+        };
+        assert_eq!(code(enter(100, FILE_BYTES).await), "uploads_busy");
+
+        let first = tokio::spawn(enter(100, FILE_BYTES));
+        tokio::task::yield_now().await;
+        // Even a byte does not pass those who came before.
+        let second = tokio::spawn(enter(101, 1));
+        tokio::task::yield_now().await;
+        assert!(!second.is_finished());
         begun.pop();
-        let mut next = uploads.begin(partner(100)).unwrap();
-        next.hold(FILE_BYTES).unwrap();
+        let first = first.await.unwrap().unwrap();
+        drop(first);
+        drop(second.await.unwrap().unwrap());
+        drop(begun);
+        assert_eq!(uploads.room.available_permits(), UPLOAD_BYTES);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_upload_keeps_its_room_until_others_need_it() {
+        let uploads = Arc::new(Uploads::default());
+        let mut begun = full(&uploads).await;
+        let second = UPLOAD_BYTES_PER_S as usize;
+        for _ in 0..5 {
+            advance(Duration::from_secs(1)).await;
+            begun[0].keep_pace(second).unwrap();
+        }
+        begun[0].keep_pace(FILE_BYTES / 2).unwrap();
+        advance(GRACE + Duration::from_millis(1)).await;
+        assert_eq!(code(begun[0].keep_pace(0)), "uploads_busy");
+        begun.pop();
+        begun[0].keep_pace(0).unwrap();
     }
 }

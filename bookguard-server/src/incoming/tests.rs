@@ -1,11 +1,15 @@
 //! The rules for reading a message, as tables.
 
+use std::sync::Arc;
+
 use poem::http::HeaderValue;
 use tokio::io::AsyncWriteExt as _;
 
 use bookguard_core::limits;
 
 use super::*;
+use crate::payer::Payer;
+use crate::uploads::Uploads;
 
 fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
     let pair = |(name, value): &(&'static str, &'static str)| {
@@ -118,6 +122,30 @@ async fn bodies_are_read_whole_up_to_the_limit_and_no_further() {
         too_large()
     );
     assert_eq!(sent(most + 1, &[length(3), chunked]).await, too_large());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_small_file_never_waits_for_room_and_a_refused_one_holds_none() {
+    let uploads = Arc::new(Uploads::default());
+    let mut taken = uploads.begin(Payer::STRANGER).unwrap();
+    taken.enter(limits::UPLOAD_BYTES).await.unwrap();
+    let mut upload = uploads.begin(Payer::STRANGER).unwrap();
+    let mut sent = async |size: usize| {
+        let request = Request::builder().header("transfer-encoding", "chunked");
+        let mut request = request.body(vec![b' '; size]);
+        let read = file(&mut request, limits::FILE_BYTES, &mut upload).await;
+        read.map(|bytes| bytes.len())
+            .map_err(|refusal| refusal.code().to_owned())
+    };
+    let small = FILE_PIECE as usize - 1;
+    assert_eq!(sent(small).await, Ok(small));
+    assert_eq!(sent(small + 2).await, Err("uploads_busy".to_owned()));
+    drop(taken);
+    let most = limits::FILE_BYTES;
+    assert_eq!(sent(most).await, Ok(most));
+    assert_eq!(sent(most + 1).await, Err("body_too_large".to_owned()));
+    let mut whole = uploads.begin(Payer::STRANGER).unwrap();
+    whole.enter(limits::UPLOAD_BYTES).await.unwrap();
 }
 
 #[test]

@@ -1,14 +1,15 @@
-//! Overload: rate limits that recover with time, and a writer with more work than it accepts.
+//! Overload: rate limits that recover with time, a writer with more work than it accepts, and more files at once than fit.
 
 use std::sync::Arc;
 
 use bookguard_core::engine::answers::ForgetAnswers;
-use bookguard_core::limits::{INBOX, KEYS_PER_PARTNER};
+use bookguard_core::limits::{FILE_BYTES, INBOX, KEYS_PER_PARTNER, UPLOAD_BYTES};
 use bookguard_server::config::Config;
-use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::engine::{Engine, on_every_engine};
 use bookguard_tests::json::Members as _;
+use bookguard_tests::raw::Raw;
 use bookguard_tests::samples;
-use bookguard_tests::test_server::TestServer;
+use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
 use serde_json::json;
 
@@ -141,4 +142,81 @@ fn fill(service: &bookguard_core::service::Service) -> String {
             }
         }
     }
+}
+
+/// Uploads of the largest file, as many as there is room for, in twos of a partner, of which this much is sent.
+async fn fill_room(
+    server: &TestServer,
+    file: &[u8],
+    sent: usize,
+    begin: impl FnOnce(),
+) -> Vec<Raw> {
+    let mut begun = Vec::new();
+    for n in 0..(UPLOAD_BYTES / FILE_BYTES).div_ceil(2) {
+        let partner = server.partner(&format!("Partner {n}")).await;
+        begun.push(connect(server, &partner, file).await);
+        begun.push(connect(server, &partner, file).await);
+    }
+    begun.truncate(UPLOAD_BYTES / FILE_BYTES);
+    begin();
+    for raw in &mut begun {
+        raw.send(&file[..sent]).await;
+    }
+    begun
+}
+
+/// An upload of which the head is sent.
+async fn connect(server: &TestServer, partner: &Partner, file: &[u8]) -> Raw {
+    let path = slot(partner, file).await;
+    let mut raw = Raw::connect(server.running().addr()).await;
+    let head = format!(
+        "PUT {path} HTTP/1.1\r\nhost: h\r\nx-api-key: {}\r\ncontent-length: {}\r\n\r\n",
+        partner.key,
+        file.len()
+    );
+    raw.send(head).await;
+    raw
+}
+
+/// The path of the file of a new item.
+async fn slot(partner: &Partner, file: &[u8]) -> String {
+    let items = format!("/v1/bookings/{}/evidence/items", partner.book().await);
+    let item = partner.post(&items, &samples::item_with_file(file)).await;
+    format!("{items}/{}/file", item.string("itemId"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_files_at_once_than_there_is_room_for_all_arrive() {
+    let server = TestServer::open(Engine::Sqlite).await;
+    let other = server.partner("Other").await;
+    let file = vec![7; FILE_BYTES];
+    let mut late = connect(&server, &other, &file).await;
+    let mut turn = None;
+    // They cannot be stored while this test holds the write turn, so they fill the room.
+    let begin = || turn = Some(server.database().hold_turn());
+    let mut begun = fill_room(&server, &file, FILE_BYTES, begin).await;
+    tokio::join!(late.send(&file), async { drop(turn) });
+    begun.push(late);
+    for mut raw in begun {
+        let reply = raw.reply(false).await;
+        assert_eq!(
+            reply.status,
+            200,
+            "{}",
+            String::from_utf8_lossy(&reply.body)
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn uploads_that_stall_do_not_keep_the_room_from_others() {
+    let server = TestServer::open(Engine::Sqlite).await;
+    let other = server.partner("Other").await;
+    let file = vec![7; FILE_BYTES];
+    let path = slot(&other, &file).await;
+    let _stalled = fill_room(&server, &file, FILE_BYTES - 1, || ()).await;
+    other
+        .send(other.request("PUT", &path).body(file))
+        .await
+        .ok(200);
 }
