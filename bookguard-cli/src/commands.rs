@@ -16,6 +16,7 @@ mod endpoints;
 mod evaluations;
 mod events;
 mod evidence;
+mod healthcheck;
 mod items;
 mod ledger;
 mod listen;
@@ -58,6 +59,7 @@ pub fn declared() -> Vec<Declared> {
         serve::command().into(),
         demo::command().into(),
         health.into(),
+        healthcheck::command().into(),
         partners::commands(),
         api_keys::commands(),
         bookings::commands(),
@@ -179,7 +181,7 @@ mod tests {
             "N",
             "bookings database-wait-seconds endpoints evaluate:evidence events-per-day expect-refund limit \
              overlap-seconds quota-bookings quota-endpoints quota-events-per-day rate-limit \
-             rate-limit-burst rate-limit-per-second registrations-per-minute retention-days version versions:cursor wait",
+             rate-limit-burst rate-limit-per-second registrations-per-minute retention-days shutdown-delay-seconds version versions:cursor wait",
         ),
         ("PACKET|-", "packet"),
         ("PARTNER_ID", "partner"),
@@ -259,6 +261,7 @@ mod tests {
             "serve --db x.db --listen 127.0.0.1:0 --public-url https://b.example --ledger-key k --dev --config c.toml",
             "demo",
             "health",
+            "healthcheck --url http://127.0.0.1:8080",
             "partners register --name N --business-type B --contact-email a@example.com --website https://example.com",
             "partners list --limit 5 --cursor ptn_1",
             "partners approve ptn_1",

@@ -33,6 +33,8 @@ pub enum Failure {
     BadAnswer(String),
     /// A fault of this machine, or one without a known cause.
     Unexpected(String),
+    /// A server is not ready, for this reason.
+    NotReady(Box<Failure>),
     /// The reader of the output has closed it.
     Closed,
 }
@@ -89,6 +91,8 @@ impl Failure {
     pub fn exit(&self) -> Exit {
         match self {
             Self::Refused(refusal) => refusal.kind.into(),
+            // What runs health checks reserves other codes.
+            Self::NotReady(_) => Exit::Unexpected,
             _ => self.own().map_or(Exit::Ok, |(exit, ..)| exit),
         }
     }
@@ -118,7 +122,7 @@ impl Failure {
             ),
             Self::BadAnswer(why) => (Exit::Server, "Bad answer", "bad_answer", why.as_str()),
             Self::Unexpected(why) => (Exit::Unexpected, "Unexpected", "unexpected", why.as_str()),
-            Self::Refused(_) | Self::Closed => return None,
+            Self::Refused(_) | Self::NotReady(_) | Self::Closed => return None,
         })
     }
 
@@ -169,8 +173,10 @@ impl Failure {
     }
 
     fn body(&self) -> Option<ErrorBody> {
-        if let Self::Refused(refusal) = self {
-            return Some(refusal.body.clone());
+        match self {
+            Self::Refused(refusal) => return Some(refusal.body.clone()),
+            Self::NotReady(why) => return why.body(),
+            _ => {}
         }
         let (_, error, code, message) = self.own()?;
         Some(ErrorBody {

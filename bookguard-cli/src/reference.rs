@@ -14,7 +14,8 @@ const HEAD: &str = "\
 Flags win over the environment, the environment over the configuration file (`--config`, TOML). The file has the names in the first
 column. The environment variable of `public_url` is `BOOKGUARD_PUBLIC_URL`, and so for all; one that is set to nothing counts as not
 set. Lists are arrays in the file and separated by commas in the environment; a flag of a list may be given several times.
-[Operate](../operate.md) explains what belongs together.
+[Operate](../operate.md) explains what belongs together. A running server applies those with SIGHUP beside their names when it gets that
+signal, and all others at the next start.
 
 This page is made from the code: `UPDATE=1 cargo test -p bookguard-cli reference` rewrites it.
 
@@ -30,8 +31,12 @@ fn row(setting: &Setting) -> String {
     let note = setting.variable_may;
     let note = note.map_or_else(String::new, |may| format!(" The variable may {may}."));
     let about = setting.about().replace('|', "\\|");
+    let reloaded = match setting.is_reloaded {
+        true => "<br>SIGHUP",
+        false => "",
+    };
     format!(
-        "| `{}`<br>`--{flag}` | {default} | {about}.{note} |\n",
+        "| `{}`<br>`--{flag}`{reloaded} | {default} | {about}.{note} |\n",
         setting.name
     )
 }

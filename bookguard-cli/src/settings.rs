@@ -47,12 +47,7 @@ pub fn environment(name: &str) -> Option<OsString> {
 /// # Errors
 /// [`Failure::Usage`] for an invalid setting.
 pub fn place(place: &GlobalArgs, var: Var<'_>) -> Result<Where, Failure> {
-    let url = match &place.url {
-        Some(url) => Some(url.clone()),
-        None if place.settings.has("db") => None,
-        None => text(var, "BOOKGUARD_URL")?,
-    };
-    if let Some(url) = url {
+    if let Some(url) = url(place, var)? {
         if place.partner.is_some() {
             return Err(Failure::Usage(
                 "--partner is for work on a database; a server (BOOKGUARD_URL) knows the partner by its key".to_owned(),
@@ -68,6 +63,18 @@ pub fn place(place: &GlobalArgs, var: Var<'_>) -> Result<Where, Failure> {
         config: Box::new(config(place, None, var)?),
         partner_id,
     })
+}
+
+/// The address of the server to work on, if it is one.
+///
+/// # Errors
+/// [`Failure::Usage`] for a variable that is not valid UTF-8.
+pub fn url(place: &GlobalArgs, var: Var<'_>) -> Result<Option<String>, Failure> {
+    match &place.url {
+        Some(url) => Ok(Some(url.clone())),
+        None if place.settings.has("db") => Ok(None),
+        None => text(var, "BOOKGUARD_URL"),
+    }
 }
 
 /// The service's configuration: with the flags of `serve`, or without them for work on a database.
@@ -211,6 +218,7 @@ mod tests {
             ("BOOKGUARD_LEDGER_KEY", "a.key"),
             ("BOOKGUARD_GUARD_FILE", "a.seen"),
             ("BOOKGUARD_DATABASE_WAIT_SECONDS", "5"),
+            ("BOOKGUARD_SHUTDOWN_DELAY_SECONDS", "6"),
             ("BOOKGUARD_DEV", "yes"),
             ("BOOKGUARD_REGISTRATION", "closed"),
             ("BOOKGUARD_LIBRARY_POLICIES", "1"),
@@ -250,6 +258,7 @@ mod tests {
             ledger_key: Some(LedgerKeySource::File("a.key".into())),
             guard_file: Some("a.seen".into()),
             database_wait_seconds: Some(5),
+            shutdown_delay_seconds: Some(6),
             dev: Some(true),
             registration: Some("closed".to_owned()),
             library_policies: Some(true),

@@ -49,9 +49,9 @@ pub(crate) struct App {
     /// The authority of every caller, when callers hold the database itself.
     operator: Option<Authority>,
     budgets: Arc<Budgets>,
-    registrations: Option<Limiter<IpAddr>>,
+    registrations: Limiter<IpAddr>,
     /// Requests of people without an account who follow a link to a booking's evidence.
-    visitors: Option<Limiter<IpAddr>>,
+    visitors: Limiter<IpAddr>,
 }
 
 /// The processor time of one request, added up across tasks and threads. It is charged once, when the last work for the request
@@ -96,15 +96,16 @@ impl Drop for RequestCost {
 
 /// The rate limits of partners, and what is charged to them.
 struct Budgets {
-    /// One bucket for all keys of a partner; `None` if no limit is set.
-    partners: Option<Limiter<PartnerId>>,
+    /// One bucket for all keys of a partner.
+    partners: Limiter<PartnerId>,
     clock: Clock,
 }
 
 impl Budgets {
     fn charge(&self, payer: Payer, spent: Duration) {
-        if let (Some(limiter), Payer::Partner(partner_id)) = (&self.partners, payer) {
-            limiter.charge(partner_id, spent, self.clock.now().ms());
+        if let Payer::Partner(partner_id) = payer {
+            let now_ms = self.clock.now().ms();
+            self.partners.charge(partner_id, spent, now_ms);
         }
     }
 }
@@ -130,33 +131,25 @@ impl App {
         service: Arc<Service>,
         courier: Arc<Courier>,
     ) -> Result<Self, String> {
-        let per_minute = config.registrations_per_minute;
         let threads = Handle::current().metrics().num_workers();
         let in_place = match service.store().reads_here() {
             true => threads - 1,
             false => 0,
         };
-        Ok(Self {
-            budgets: Arc::new(Budgets {
-                partners: Limiter::new(
-                    "partner",
-                    config.rate_limit_per_second,
-                    1,
-                    config.rate_limit_burst,
-                ),
-                clock: service.clock().clone(),
-            }),
-            service,
-            keys: Keys::default(),
-            courier,
-            uploads: Arc::default(),
-            fonts,
-            readers: Readers::start(in_place)?,
-            report: config.report,
-            operator: None,
-            registrations: Limiter::new("registration", per_minute, 60, per_minute),
-            visitors: Limiter::new("share", VISITS, 60, VISITS),
-        })
+        let readers = Readers::start(in_place)?;
+        let app = Self::unlimited(service, courier, fonts, readers, config.report, None);
+        app.visitors.set(VISITS, 60, VISITS);
+        app.limit(config);
+        Ok(app)
+    }
+
+    /// Applies the rate limits of this configuration, also while requests are served.
+    pub(crate) fn limit(&self, config: &Config) {
+        let per_second = config.rate_limit_per_second;
+        let partners = &self.budgets.partners;
+        partners.set(per_second, 1, config.rate_limit_burst);
+        let per_minute = config.registrations_per_minute;
+        self.registrations.set(per_minute, 60, per_minute);
     }
 
     /// The state of a service without a listener. Every caller has this session's authority; there are no keys and no rate
@@ -169,22 +162,41 @@ impl App {
         courier: Arc<Courier>,
         report: fn(&str),
     ) -> Result<Self, String> {
-        Ok(Self {
+        let (readers, operator) = (Readers::start(0)?, Some(session.authority));
+        Ok(Self::unlimited(
+            session.service,
+            courier,
+            Fonts::default(),
+            readers,
+            report,
+            operator,
+        ))
+    }
+
+    fn unlimited(
+        service: Arc<Service>,
+        courier: Arc<Courier>,
+        fonts: Fonts,
+        readers: Readers,
+        report: fn(&str),
+        operator: Option<Authority>,
+    ) -> Self {
+        Self {
             budgets: Arc::new(Budgets {
-                partners: None,
-                clock: session.service.clock().clone(),
+                partners: Limiter::new("partner"),
+                clock: service.clock().clone(),
             }),
-            service: session.service,
+            service,
             keys: Keys::default(),
             courier,
             uploads: Arc::default(),
-            fonts: Fonts::default(),
-            readers: Readers::start(0)?,
+            fonts,
+            readers,
             report,
-            operator: Some(session.authority),
-            registrations: None,
-            visitors: None,
-        })
+            operator,
+            registrations: Limiter::new("registration"),
+            visitors: Limiter::new("share"),
+        }
     }
 
     /// Whether callers hold the database itself. What a partner's key would establish about its owner is then asked of the
@@ -213,10 +225,8 @@ impl App {
     /// # Errors
     /// `rate_limited`.
     pub(crate) fn has_budget(&self, partner_id: &PartnerId) -> Result<(), Error> {
-        let Some(limiter) = &self.budgets.partners else {
-            return Ok(());
-        };
-        match limiter.retry_after_s(partner_id, self.budgets.clock.now().ms()) {
+        let now_ms = self.budgets.clock.now().ms();
+        match self.budgets.partners.retry_after_s(partner_id, now_ms) {
             None => Ok(()),
             Some(seconds) => Err(rate_limited(seconds, TOO_MUCH)),
         }
@@ -227,13 +237,13 @@ impl App {
     /// # Errors
     /// `rate_limited`.
     pub(crate) fn count(&self, payer: Payer) -> Result<(), Error> {
-        let (Some(limiter), Payer::Partner(partner_id)) = (&self.budgets.partners, payer) else {
+        let Payer::Partner(partner_id) = payer else {
             return Ok(());
         };
-        let limit = limiter.take(partner_id, self.budgets.clock.now().ms());
-        match limit.allowed {
-            true => Ok(()),
-            false => Err(rate_limited(limit.retry_after_s, TOO_MUCH)),
+        let now_ms = self.budgets.clock.now().ms();
+        match self.budgets.partners.take(partner_id, now_ms) {
+            Some(limit) if !limit.allowed => Err(rate_limited(limit.retry_after_s, TOO_MUCH)),
+            _ => Ok(()),
         }
     }
 
@@ -244,8 +254,7 @@ impl App {
     pub(crate) fn admit_visitor(&self, from: Option<IpAddr>) -> Result<Payer, Error> {
         let network = network_of(from.unwrap_or(Ipv4Addr::UNSPECIFIED.into()));
         let now_ms = self.service.clock().now().ms();
-        let limit = self.visitors.as_ref();
-        match limit.map(|limiter| limiter.take(network, now_ms)) {
+        match self.visitors.take(network, now_ms) {
             Some(limit) if !limit.allowed => {
                 Err(rate_limited(limit.retry_after_s, NETWORK_TOO_MUCH))
             }
@@ -289,11 +298,10 @@ impl App {
         let (authority, limit) = if route.access == Access::Open {
             let address = from.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
             // What anonymous callers write costs storage, so it is limited; what they read is not.
-            let rationed = self
-                .registrations
-                .as_ref()
-                .filter(|_| route.method != Method::Get);
-            let limit = rationed.map(|limiter| limiter.take(network_of(address), now_ms));
+            let limit = match route.method {
+                Method::Get => None,
+                _ => self.registrations.take(network_of(address), now_ms),
+            };
             (
                 Authority::Anonymous {
                     address: address.to_string(),
@@ -303,9 +311,9 @@ impl App {
         } else {
             let identified = self.identify(headers).await;
             let authority = identified.map_err(|error| NotAdmitted { error, limit: None })?;
-            let limit = match (&authority, &self.budgets.partners) {
-                (Authority::Partner { partner_id, .. }, Some(limiter)) => {
-                    Some(limiter.take(*partner_id, now_ms))
+            let limit = match &authority {
+                Authority::Partner { partner_id, .. } => {
+                    self.budgets.partners.take(*partner_id, now_ms)
                 }
                 _ => None,
             };

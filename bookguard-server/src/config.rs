@@ -34,6 +34,8 @@ const DB: &str = "bookguard.db";
 const RATE_LIMIT_BURST: u32 = 2_000;
 /// A longer wait would only hide a fault.
 const DATABASE_WAIT_MAX: u64 = 3_600;
+/// Longer than any balancer takes to notice, and short enough for an operator to wait.
+const SHUTDOWN_DELAY_MAX: u64 = 300;
 /// A higher rate limits nothing, and its arithmetic would need more bits.
 const RATE_MAX: u64 = 1_000_000;
 
@@ -57,6 +59,9 @@ impl Settings {
         Ok(Config {
             db,
             database_wait: Duration::from_secs(it.database_wait_seconds.unwrap_or_default().into()),
+            shutdown_delay: Duration::from_secs(
+                it.shutdown_delay_seconds.unwrap_or_default().into(),
+            ),
             listen: it.listen.unwrap_or_default(),
             public_url: it.public_url.as_deref().map(public_url).transpose()?,
             ledger_key: it.ledger_key,
@@ -195,6 +200,8 @@ pub struct Config {
     pub guard_file: Option<PathBuf>,
     /// How long to wait at startup for a database server that cannot be reached.
     pub database_wait: Duration,
+    /// How long a server told to end goes on serving although it is not ready.
+    pub shutdown_delay: Duration,
     /// Who may register.
     pub registration: RegistrationMode,
     /// Whether a booking without a policy of its own gets one from the library.

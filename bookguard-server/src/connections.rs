@@ -21,6 +21,7 @@ use bookguard_core::limits::EVENT_WAIT_S;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use poem::http::header::{CONNECTION, HeaderValue};
 use poem::http::uri::Scheme;
 use poem::web::{LocalAddr, RemoteAddr};
 use tokio::net::{TcpListener, TcpStream};
@@ -30,6 +31,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::config::Connections;
 use crate::payer::network_of;
+use crate::probes::{LIVE, READY, Stage};
 use crate::proxies::TrustedProxies;
 use crate::refusal::Refusal;
 use crate::router::Router;
@@ -45,15 +47,20 @@ pub(crate) const REQUEST: Duration = Duration::from_secs(15 + EVENT_WAIT_S);
 pub(crate) const IDLE: Duration = Duration::from_secs(60);
 /// How long requests in flight may take to finish once the server stops.
 pub(crate) const FAREWELL: Duration = Duration::from_secs(10);
+/// How long a connection without a request stays open once the server stops. A request that is on its way is still answered: if
+/// its connection were closed, nobody could know whether it was carried out, and a proxy would not send it to another server.
+const ARRIVING: Duration = Duration::from_millis(50);
 /// How long an arriving request or a leaving answer may still take once the server stops.
 const LATE: Duration = Duration::from_secs(2);
 /// The most bytes of a request's head; hyper answers 431 to a longer one.
 const HEAD_BYTES: usize = 32 * 1024;
 /// The pause after a failed accept; the usual cause is too many open files.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
+/// The most connections that are taken over from the kernel's queue when the server ends.
+const QUEUED: usize = 4096;
 
-/// The only path answered on reserve connections.
-const HEALTH: &str = "/v1/health";
+/// The only paths answered on reserve connections.
+const HEALTH: [&str; 3] = [LIVE, READY, "/v1/health"];
 
 /// What serving connections needs.
 pub(crate) struct Serving {
@@ -62,42 +69,37 @@ pub(crate) struct Serving {
     pub(crate) limits: Option<Connections>,
     /// The proxies trusted to name a client's address. May change while serving.
     pub(crate) proxies: watch::Receiver<Arc<TrustedProxies>>,
+    pub(crate) stage: watch::Receiver<Stage>,
     pub(crate) report: fn(&str),
 }
 
-/// Serves until `stop` is true, then lets requests in flight finish.
-pub(crate) async fn serve(
-    listener: TcpListener,
-    serving: Serving,
-    mut stop: watch::Receiver<bool>,
-) {
+impl Serving {
+    /// Resolves when the server ends.
+    async fn ending(&self) {
+        let mut stage = self.stage.clone();
+        // If nobody can say so any more, it has ended.
+        let _ = stage.wait_for(|stage| *stage == Stage::Ending).await;
+    }
+}
+
+/// Serves until the server ends, then lets requests in flight finish.
+pub(crate) async fn serve(listener: TcpListener, serving: Serving) {
     let report = serving.report;
     let room = ConnectionTable::new(serving.limits.unwrap_or_else(|| files::limits(report)));
     let serving = Arc::new(serving);
     let mut open = JoinSet::new();
     let mut failing = false;
+    let mut ending = pin!(serving.ending());
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             Some(_) = open.join_next() => continue,
-            _ = stop.wait_for(|stop| *stop) => break,
+            () = &mut ending => break,
         };
         match accepted {
             Ok((stream, peer)) => {
                 failing = false;
-                let address = peer.ip().to_canonical();
-                let trusted = serving.proxies.borrow().trusts(address);
-                // A proxy carries many clients, so its connections do not count as one client's.
-                let network = (!trusted).then(|| network_of(address));
-                if let Some(held) = room.admit(network) {
-                    open.spawn(connection(
-                        stream,
-                        peer,
-                        held,
-                        Arc::clone(&serving),
-                        stop.clone(),
-                    ));
-                }
+                admit(stream, peer, &serving, &room, &mut open);
             }
             Err(error) => {
                 if !failing {
@@ -109,7 +111,9 @@ pub(crate) async fn serve(
             }
         }
     }
-    drop(listener);
+    for (stream, peer) in queued(listener) {
+        admit(stream, peer, &serving, &room, &mut open);
+    }
     let finished = timeout(FAREWELL, async {
         while open.join_next().await.is_some() {}
     })
@@ -124,13 +128,45 @@ pub(crate) async fn serve(
     }
 }
 
+/// Closes the listener, and returns the connections that the kernel has accepted for it. They may hold requests already, and
+/// would be reset.
+fn queued(listener: TcpListener) -> Vec<(TcpStream, SocketAddr)> {
+    let Ok(listener) = listener.into_std() else {
+        return Vec::new();
+    };
+    // It does not block, so it fails once there are no more.
+    let accepted = std::iter::from_fn(|| listener.accept().ok());
+    let streams = accepted.take(QUEUED).filter_map(|(stream, peer)| {
+        stream.set_nonblocking(true).ok()?;
+        Some((TcpStream::from_std(stream).ok()?, peer))
+    });
+    streams.collect()
+}
+
+/// Serves a connection if there is room for it.
+fn admit(
+    stream: TcpStream,
+    peer: SocketAddr,
+    serving: &Arc<Serving>,
+    room: &Arc<ConnectionTable>,
+    open: &mut JoinSet<()>,
+) {
+    let address = peer.ip().to_canonical();
+    let trusted = serving.proxies.borrow().trusts(address);
+    // A proxy carries many clients, so its connections do not count as one client's.
+    let network = (!trusted).then(|| network_of(address));
+    if let Some(held) = room.admit(network) {
+        open.spawn(connection(stream, peer, held, Arc::clone(serving)));
+    }
+}
+
 async fn connection(
     stream: TcpStream,
     peer: SocketAddr,
     held: ConnectionSlot,
     serving: Arc<Serving>,
-    mut stop: watch::Receiver<bool>,
 ) {
+    let server = Arc::clone(&serving);
     // Each answer is one write; waiting to fill a packet would only delay it.
     let _ = stream.set_nodelay(true);
     let local = LocalAddr(stream.local_addr().unwrap_or(peer).into());
@@ -148,7 +184,11 @@ async fn connection(
         let request = poem::Request::from((request, local.clone(), remote, Scheme::HTTP));
         let (serving, seat) = (Arc::clone(&serving), Arc::clone(&seat));
         async move {
-            let response = answer(&serving.router, request, reserved).await;
+            let mut response = answer(&serving.router, request, reserved).await;
+            if *serving.stage.borrow() > Stage::Serving {
+                let last = HeaderValue::from_static("close");
+                response.headers_mut().insert(CONNECTION, last);
+            }
             let response = hyper::Response::from(response);
             Ok::<_, Infallible>(response.map(|body| Streamed::new(body, seat)))
         }
@@ -158,6 +198,7 @@ async fn connection(
         .half_close(true)
         .keep_alive(!reserved);
     let mut talking = pin!(http.serve_connection(TokioIo::new(stream), service));
+    let mut ending = pin!(server.ending());
     let mut leaving = false;
     // Errors are ignored: the client's connection or message is broken, so there is nobody to tell.
     loop {
@@ -171,8 +212,11 @@ async fn connection(
                 leaving = true;
                 talking.as_mut().graceful_shutdown();
             }
-            _ = stop.wait_for(|stop| *stop) => break,
+            () = &mut ending => break,
         }
+    }
+    if timeout(ARRIVING, talking.as_mut()).await.is_ok() {
+        return;
     }
     talking.as_mut().graceful_shutdown();
     // The connection ends by itself after the answer; a request that has not fully arrived is not waited for.
@@ -183,9 +227,9 @@ async fn connection(
     }
 }
 
-/// Answers a request; on a reserve connection, only the health check.
+/// Answers a request; on a reserve connection, only the health checks.
 async fn answer(router: &Router, mut request: poem::Request, reserved: bool) -> poem::Response {
-    let full = (reserved && request.uri().path() != HEALTH).then(|| {
+    let full = (reserved && !HEALTH.contains(&request.uri().path())).then(|| {
         // The body is not read: the place is needed for others.
         drop(request.take_body());
         Refusal::full()

@@ -166,6 +166,8 @@ mod tests {
     fn every_refusal_has_its_schema_and_every_closed_route_its_security() {
         let open = [
             "getHealth",
+            "getLiveness",
+            "getReadiness",
             "registerPartner",
             "getLedgerCheckpoint",
             "getLedgerKey",

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`config`] | the configuration of a server |
 //! | `connections` | accepts, times out and ends connections |
+//! | `probes` | whether the process lives, and whether it wants requests |
 //! | `proxies` | the client's address behind proxies |
 //! | `router` | method and path to endpoint; request ids, panics, 404 and 405 |
 //! | `api` | the one table of operations; its routes and its OpenAPI description |
@@ -43,6 +44,7 @@ mod meter;
 mod negotiation;
 mod pages;
 mod payer;
+mod probes;
 mod proxies;
 mod rate;
 mod readers;
@@ -57,4 +59,4 @@ pub mod watch;
 
 pub use api::{openapi, openapi_json};
 pub use refusal::ErrorBody;
-pub use server::{Server, Signal, run, runs_on, signals};
+pub use server::{Server, Signal, local_url, run, runs_on, signals};

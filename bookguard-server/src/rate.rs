@@ -22,15 +22,25 @@ const PRICE: i64 = 2;
 /// Microseconds by which a bucket can go below empty: however wrong a measurement is, no caller is shut out for longer.
 const DEBT_US: i64 = 30_000_000;
 
-/// A rate limit for callers identified by `K`.
+/// A rate limit for callers identified by `K`. It may change while it is used.
 pub struct Limiter<K> {
     name: &'static str,
+    state: Mutex<State<K>>,
+}
+
+struct State<K> {
+    /// `None` if everything is allowed.
+    limit: Option<Limit>,
+    buckets: HashMap<K, Bucket>,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+struct Limit {
     /// Tokens a full bucket holds.
     burst: i64,
     /// Microseconds for one token.
     interval_us: i64,
     policy: HeaderValue,
-    buckets: Mutex<HashMap<K, Bucket>>,
 }
 
 /// The state of a bucket at the instant `at`, in microseconds since the epoch: `missing` is the time in microseconds until it
@@ -64,31 +74,46 @@ pub struct Verdict {
 }
 
 impl<K: Hash + Eq> Limiter<K> {
-    /// Allows `rate` requests per `seconds` in the long run, and `burst` at once after a pause. Returns `None` if `rate` is 0.
-    pub fn new(name: &'static str, rate: u32, seconds: u32, burst: u32) -> Option<Self> {
-        if rate == 0 {
-            return None;
-        }
-        let interval_us = (i64::from(seconds) * 1_000_000 / i64::from(rate)).max(1);
-        let burst = i64::from(burst.max(1));
-        let window_s = div_up(burst * interval_us, 1_000_000);
-        let policy = format!("\"{name}\";q={burst};w={window_s}");
-        let policy =
-            HeaderValue::try_from(policy).expect("a fixed name and two numbers are visible ASCII");
-        Some(Self {
+    /// Allows everything until [`Self::set`].
+    pub fn new(name: &'static str) -> Self {
+        Self {
             name,
-            burst,
-            interval_us,
-            policy,
-            buckets: Mutex::default(),
-        })
+            state: Mutex::new(State {
+                limit: None,
+                buckets: HashMap::new(),
+            }),
+        }
     }
 
-    /// Takes one token of `caller` at `now_ms`, in milliseconds since the epoch.
-    pub fn take(&self, caller: K, now_ms: i64) -> Verdict {
+    /// Allows `rate` requests per `seconds` in the long run, and `burst` at once after a pause; everything if `rate` is 0. If
+    /// that is a change, all buckets are full again.
+    pub fn set(&self, rate: u32, seconds: u32, burst: u32) {
+        let limit = (rate > 0).then(|| {
+            let interval_us = (i64::from(seconds) * 1_000_000 / i64::from(rate)).max(1);
+            let burst = i64::from(burst.max(1));
+            let window_s = div_up(burst * interval_us, 1_000_000);
+            let policy = format!("\"{}\";q={burst};w={window_s}", self.name);
+            let policy = HeaderValue::try_from(policy);
+            Limit {
+                burst,
+                interval_us,
+                policy: policy.expect("a fixed name and two numbers are visible ASCII"),
+            }
+        });
+        let mut state = self.state();
+        if state.limit != limit {
+            state.limit = limit;
+            state.buckets = HashMap::new();
+        }
+    }
+
+    /// Takes one token of `caller` at `now_ms`, in milliseconds since the epoch. Returns `None` if there is no limit.
+    pub fn take(&self, caller: K, now_ms: i64) -> Option<Verdict> {
+        let mut state = self.state();
+        let State { limit, buckets } = &mut *state;
+        let limit = limit.as_ref()?;
         let now = now_ms.saturating_mul(1000);
-        let capacity = self.burst * self.interval_us;
-        let mut buckets = self.buckets();
+        let capacity = limit.burst * limit.interval_us;
         if buckets.len() >= CALLERS && !buckets.contains_key(&caller) {
             buckets.retain(|_, bucket| bucket.missing_at(now) > 0);
             // With so many active callers, it is better to forgive them all than to refuse new ones.
@@ -102,25 +127,27 @@ impl<K: Hash + Eq> Limiter<K> {
         };
         let bucket = buckets.entry(caller).or_insert(full);
         let before = bucket.missing_at(now);
-        let after = before + self.interval_us;
+        let after = before + limit.interval_us;
         let allowed = after <= capacity;
         let missing = if allowed { after } else { before };
         *bucket = Bucket { missing, at: now };
-        Verdict {
+        Some(Verdict {
             allowed,
-            remaining: ((capacity - missing) / self.interval_us).max(0),
+            remaining: ((capacity - missing) / limit.interval_us).max(0),
             full_in_s: div_up(missing, 1_000_000),
             retry_after_s: seconds_until(after - capacity),
             name: self.name,
-            policy: self.policy.clone(),
-        }
+            policy: limit.policy.clone(),
+        })
     }
 
     /// Seconds until `caller` can take a token; `None` if it can now.
     pub fn retry_after_s(&self, caller: &K, now_ms: i64) -> Option<u32> {
+        let state = self.state();
+        let limit = state.limit.as_ref()?;
         let now = now_ms.saturating_mul(1000);
-        let missing = self.buckets().get(caller).map_or(0, |b| b.missing_at(now));
-        let lacks = missing + self.interval_us - self.burst * self.interval_us;
+        let missing = state.buckets.get(caller).map_or(0, |b| b.missing_at(now));
+        let lacks = missing + limit.interval_us - limit.burst * limit.interval_us;
         (lacks > 0).then(|| seconds_until(lacks))
     }
 
@@ -130,21 +157,29 @@ impl<K: Hash + Eq> Limiter<K> {
         let price = i64::try_from(costly)
             .unwrap_or(DEBT_US)
             .saturating_mul(PRICE);
-        let beyond = price - self.interval_us;
+        let mut state = self.state();
+        let State {
+            limit: Some(limit),
+            buckets,
+        } = &mut *state
+        else {
+            return;
+        };
+        let beyond = price - limit.interval_us;
         if beyond <= 0 {
             return;
         }
         // A caller whose bucket was dropped meanwhile starts with a full one.
-        if let Some(bucket) = self.buckets().get_mut(&caller) {
+        if let Some(bucket) = buckets.get_mut(&caller) {
             let now = now_ms.saturating_mul(1000);
-            let most = self.burst * self.interval_us + DEBT_US;
+            let most = limit.burst * limit.interval_us + DEBT_US;
             let missing = bucket.missing_at(now).saturating_add(beyond).min(most);
             *bucket = Bucket { missing, at: now };
         }
     }
 
-    fn buckets(&self) -> MutexGuard<'_, HashMap<K, Bucket>> {
-        self.buckets.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State<K>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -179,27 +214,35 @@ mod tests {
     const NOW: i64 = 1_700_000_000_000;
 
     fn limiter(rate: u32, burst: u32) -> Limiter<u32> {
-        Limiter::new("key", rate, 1, burst).unwrap()
+        let limiter = Limiter::new("key");
+        limiter.set(rate, 1, burst);
+        limiter
+    }
+
+    impl Limiter<u32> {
+        fn taken(&self, caller: u32, now_ms: i64) -> Verdict {
+            self.take(caller, now_ms).unwrap()
+        }
     }
 
     #[test]
     fn a_burst_passes_then_the_rate_holds() {
         let limiter = limiter(10, 3);
         let remaining: Vec<_> = (0..3)
-            .map(|_| limiter.take(1, NOW))
+            .map(|_| limiter.taken(1, NOW))
             .map(|v| (v.allowed, v.remaining))
             .collect();
         assert_eq!(remaining, [(true, 2), (true, 1), (true, 0)]);
-        let refused = limiter.take(1, NOW);
+        let refused = limiter.taken(1, NOW);
         assert_eq!(
             (refused.allowed, refused.remaining, refused.retry_after_s),
             (false, 0, 1)
         );
-        assert!(!limiter.take(1, NOW + 99).allowed, "a token takes 100 ms");
-        assert!(limiter.take(1, NOW + 100).allowed);
-        assert!(!limiter.take(1, NOW + 100).allowed);
+        assert!(!limiter.taken(1, NOW + 99).allowed, "a token takes 100 ms");
+        assert!(limiter.taken(1, NOW + 100).allowed);
+        assert!(!limiter.taken(1, NOW + 100).allowed);
         assert_eq!(
-            limiter.take(1, NOW + 10_000).remaining,
+            limiter.taken(1, NOW + 10_000).remaining,
             2,
             "full again after a pause, and not more than full"
         );
@@ -208,18 +251,18 @@ mod tests {
     #[test]
     fn refusals_cost_nothing() {
         let limiter = limiter(1, 1);
-        assert!(limiter.take(1, NOW).allowed);
+        assert!(limiter.taken(1, NOW).allowed);
         for _ in 0..50 {
-            assert!(!limiter.take(1, NOW + 500).allowed);
+            assert!(!limiter.taken(1, NOW + 500).allowed);
         }
-        assert!(limiter.take(1, NOW + 1000).allowed);
+        assert!(limiter.taken(1, NOW + 1000).allowed);
     }
 
     #[test]
     fn callers_do_not_share() {
         let limiter = limiter(1, 1);
-        assert!(limiter.take(1, NOW).allowed && limiter.take(2, NOW).allowed);
-        assert!(!limiter.take(1, NOW).allowed);
+        assert!(limiter.taken(1, NOW).allowed && limiter.taken(2, NOW).allowed);
+        assert!(!limiter.taken(1, NOW).allowed);
     }
 
     #[test]
@@ -238,9 +281,9 @@ mod tests {
             (3_600_000_000, 0, 31),
         ] {
             let limiter = limiter(100, 100);
-            limiter.take(1, NOW);
+            limiter.taken(1, NOW);
             limiter.charge(1, Duration::from_micros(spent_us), NOW);
-            let next = limiter.take(1, NOW);
+            let next = limiter.taken(1, NOW);
             assert_eq!(next.allowed, remaining > 0, "{spent_us}");
             let left = next.remaining + i64::from(next.allowed);
             assert_eq!(
@@ -251,9 +294,9 @@ mod tests {
             let told = limiter.retry_after_s(&1, NOW);
             assert_eq!(
                 told,
-                (!limiter.take(1, NOW).allowed).then_some(retry_after_s)
+                (!limiter.taken(1, NOW).allowed).then_some(retry_after_s)
             );
-            assert!(limiter.take(2, NOW).allowed, "others have their own");
+            assert!(limiter.taken(2, NOW).allowed, "others have their own");
         }
     }
 
@@ -263,7 +306,7 @@ mod tests {
         for (took_ms, most_ms) in [(1, 64_000), (8, 53_000), (40, 53_000)] {
             let mut spent_ms = 0;
             for now in NOW..NOW + 100_000 {
-                while limiter.take(took_ms, now).allowed {
+                while limiter.taken(took_ms, now).allowed {
                     spent_ms += took_ms;
                     limiter.charge(took_ms, Duration::from_millis(took_ms.into()), now);
                 }
@@ -279,29 +322,42 @@ mod tests {
     #[test]
     fn a_clock_set_back_locks_nobody_out() {
         let limiter = limiter(1, 2);
-        limiter.take(1, NOW + 86_400_000);
-        assert!(limiter.take(1, NOW).allowed);
-        let refused = limiter.take(1, NOW);
+        limiter.taken(1, NOW + 86_400_000);
+        assert!(limiter.taken(1, NOW).allowed);
+        let refused = limiter.taken(1, NOW);
         assert_eq!((refused.allowed, refused.retry_after_s), (false, 1));
-        assert!(limiter.take(1, NOW + 1000).allowed);
+        assert!(limiter.taken(1, NOW + 1000).allowed);
     }
 
     #[test]
     fn the_number_of_callers_held_is_bounded() {
         let limiter = limiter(1, 1);
         for caller in 0..(CALLERS as u32 + 10) {
-            assert!(limiter.take(caller, NOW).allowed);
-            assert!(limiter.buckets().len() <= CALLERS);
+            assert!(limiter.taken(caller, NOW).allowed);
+            assert!(limiter.state().buckets.len() <= CALLERS);
         }
     }
 
     #[test]
     fn headers_say_quota_window_rest_and_reset() {
-        let limiter = Limiter::new("registration", 20, 60, 20).unwrap();
+        let limiter = Limiter::new("registration");
+        limiter.set(20, 60, 20);
         let mut headers = HeaderMap::new();
-        limiter.take(1, NOW).write(&mut headers);
+        limiter.taken(1, NOW).write(&mut headers);
         assert_eq!(headers["ratelimit-policy"], "\"registration\";q=20;w=60");
         assert_eq!(headers["ratelimit"], "\"registration\";r=19;t=3");
-        assert!(Limiter::<u32>::new("off", 0, 1, 5).is_none());
+    }
+
+    #[test]
+    fn a_changed_limit_begins_anew_and_the_same_one_goes_on() {
+        let limiter = Limiter::new("key");
+        assert_eq!(limiter.take(1, NOW), None);
+        for (rate, allowed) in [(1, true), (1, false), (2, true), (2, false), (1, true)] {
+            limiter.set(rate, 1, 1);
+            assert_eq!(limiter.taken(1, NOW).allowed, allowed, "{rate}");
+        }
+        limiter.set(0, 1, 5);
+        assert_eq!(limiter.take(1, NOW), None);
+        assert_eq!(limiter.retry_after_s(&1, NOW), None);
     }
 }

@@ -21,11 +21,12 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::api;
 use crate::app::App;
-use crate::config::Config;
+use crate::config::{Config, Settings};
 use crate::connections::{self, FAREWELL};
 use crate::courier::Courier;
 use crate::documents;
 use crate::mcp;
+use crate::probes::{self, Readiness, Stage};
 use crate::proxies::TrustedProxies;
 use crate::retention::prune_old_events;
 use crate::router::{Router, Routes};
@@ -55,11 +56,12 @@ pub struct Server {
     addr: SocketAddr,
     service: Arc<Service>,
     courier: Arc<Courier>,
-    stop: watch::Sender<bool>,
+    stage: watch::Sender<Stage>,
+    app: Arc<App>,
     proxies: watch::Sender<Arc<TrustedProxies>>,
     report: fn(&str),
     serving: JoinHandle<()>,
-    housekeeping: [JoinHandle<()>; 3],
+    housekeeping: [JoinHandle<()>; 4],
     closing: Closing,
     /// Held for as long as this server may touch a database file. A database server takes any number of nodes, so it needs no
     /// lock.
@@ -69,13 +71,13 @@ pub struct Server {
 /// A signal from outside to a running server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
-    /// End in order; a second one ends without waiting for what is in flight.
+    /// End in order; each further one ends a wait: that of [`Config::shutdown_delay`], then that for what is in flight.
     End,
     /// Reload the configuration.
     Reload,
 }
 
-/// Serves until it receives [`Signal::End`], then ends in order. Calls `started` once requests are answered, and `reload` to
+/// Serves until it receives [`Signal::End`], is not ready for [`Config::shutdown_delay`], then ends in order. Calls `started` once requests are answered, and `reload` to
 /// read the configuration again.
 ///
 /// # Errors
@@ -86,6 +88,7 @@ pub async fn run(
     reload: impl Fn() -> Result<Config, String>,
     started: impl FnOnce(&Server),
 ) -> Result<(), OpenError> {
+    let delay = config.shutdown_delay;
     let server = tokio::select! {
         server = Server::start(config) => server?,
         // The server may still be waiting for its database.
@@ -93,6 +96,11 @@ pub async fn run(
     };
     started(&server);
     told_to_end(&mut signals, || server.reload(reload())).await;
+    server.leave(delay);
+    tokio::select! {
+        () = tokio::time::sleep(delay) => {}
+        () = told_to_end(&mut signals, || server.reload(reload())) => {}
+    }
     server.end(told_to_end(&mut signals, || {})).await;
     Ok(())
 }
@@ -184,9 +192,12 @@ impl Server {
         documents::add_routes(&app, config.security.as_ref(), &mut routes);
         mcp::add_routes(&app, addr, &mut routes);
         api::add_routes(&app, &mut routes);
+        let (stage, staged) = watch::channel(Stage::Serving);
+        let (readiness, checking) = Readiness::new(staged.clone(), Arc::clone(&service));
+        probes::add_routes(readiness, &mut routes);
         let router = Arc::new(Router::new(routes, config.clock.clone(), config.report));
-        let (stop, stopped) = watch::channel(false);
         let housekeeping = [
+            tokio::spawn(checking),
             tokio::spawn(keep_house(Arc::clone(&service), Skew::new(config.report))),
             tokio::spawn(watch_storage(Arc::clone(&service))),
             tokio::spawn(retain(Arc::clone(&service), config.retention_days)),
@@ -196,14 +207,16 @@ impl Server {
             router,
             limits: config.connections,
             proxies: trusted,
+            stage: staged,
             report: config.report,
         };
-        let serving = tokio::spawn(connections::serve(listener, serving, stopped));
+        let serving = tokio::spawn(connections::serve(listener, serving));
         Ok(Self {
             addr,
             service,
             courier,
-            stop,
+            stage,
+            app,
             proxies,
             report: config.report,
             serving,
@@ -220,15 +233,7 @@ impl Server {
 
     /// The URL at which programs on this machine reach it.
     pub fn url(&self) -> String {
-        let mut addr = self.addr;
-        if addr.ip().is_unspecified() {
-            let loopback = match addr {
-                SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
-                SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
-            };
-            addr.set_ip(loopback);
-        }
-        format!("http://{addr}")
+        local_url(self.addr)
     }
 
     /// The service it serves. Drop every clone before [`Self::stop`]: the database closes with the last one.
@@ -236,19 +241,37 @@ impl Server {
         &self.service
     }
 
-    /// Applies the settings that can change while it serves: the trusted proxies. If the configuration cannot be read, nothing
-    /// changes.
+    /// Applies the settings that can change while it serves ([`Setting::is_reloaded`]). If the configuration cannot be read,
+    /// nothing changes.
+    ///
+    /// [`Setting::is_reloaded`]: crate::config::settings::Setting::is_reloaded
     pub fn reload(&self, config: Result<Config, String>) {
         match config {
             Ok(config) => {
+                self.app.limit(&config);
                 self.proxies.send_replace(Arc::new(config.trusted_proxies));
-                (self.report)(
-                    "the configuration was reloaded: trusted proxies take effect now, everything else at the next start",
-                );
+                let settings = Settings::ALL.iter();
+                let applied = settings.filter(|setting| setting.is_reloaded);
+                let applied: Vec<_> = applied.map(|setting| setting.name).collect();
+                (self.report)(&format!(
+                    "the configuration was reloaded: {} take effect now, everything else at the next start",
+                    applied.join(", ")
+                ));
             }
             Err(why) => (self.report)(&format!(
                 "the configuration was not reloaded, and nothing changed: {why}"
             )),
+        }
+    }
+
+    /// Is not ready from now on, but goes on serving. The caller ends it after `delay`.
+    fn leave(&self, delay: Duration) {
+        self.stage.send_replace(Stage::Leaving);
+        if !delay.is_zero() {
+            (self.report)(&format!(
+                "not ready from now on, and ending in {} s, or at once if told again",
+                delay.as_secs()
+            ));
         }
     }
 
@@ -264,7 +287,8 @@ impl Server {
         let Self {
             service,
             courier,
-            stop,
+            stage,
+            app,
             mut serving,
             housekeeping,
             closing,
@@ -275,8 +299,7 @@ impl Server {
         let until = Instant::now() + FAREWELL;
         let mut hurry = std::pin::pin!(hurry);
         service.news().close();
-        // Sending fails only if serving has already ended.
-        let _ = stop.send(true);
+        stage.send_replace(Stage::Ending);
         let mut patience = LAST_DELIVERIES;
         tokio::select! {
             _ = &mut serving => {
@@ -287,7 +310,7 @@ impl Server {
                 }
             }
             () = &mut hurry => {
-                report("second signal: requests in flight are cut off");
+                report("told to end again: requests in flight are cut off");
                 patience = Duration::ZERO;
                 serving.abort();
                 let _ = serving.await;
@@ -307,9 +330,21 @@ impl Server {
             task.abort();
             let _ = task.await;
         }
-        drop((courier, service));
+        drop((app, courier, service));
         let _ = tokio::task::spawn_blocking(|| closing.wait()).await;
     }
+}
+
+/// The URL at which programs on this machine reach a server that listens on this address.
+pub fn local_url(mut addr: SocketAddr) -> String {
+    if addr.ip().is_unspecified() {
+        let loopback = match addr {
+            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        };
+        addr.set_ip(loopback);
+    }
+    format!("http://{addr}")
 }
 
 /// Opens the service, and waits for a database server that cannot be reached.

@@ -13,7 +13,7 @@ pub(super) fn command() -> CliCommand {
     serve.with::<SettingFlags<false>>()
 }
 
-/// Serves until SIGTERM or SIGINT, then shuts down gracefully; a second signal ends it at once. SIGHUP reloads the
+/// Serves until SIGTERM or SIGINT, then shuts down gracefully; each further signal ends a wait. SIGHUP reloads the
 /// configuration.
 ///
 /// # Errors

@@ -45,14 +45,23 @@ impl Remote {
     /// [`Failure::Usage`] for an invalid address.
     pub fn new(address: &str, key: Option<String>) -> Result<Self, Failure> {
         let base = http::base_url(address)?;
+        let is_here = http::on_this_machine(&base);
+        Self::at(base, key, is_here)
+    }
+
+    /// The server of this machine at `address`, called without a key.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn here(address: &str) -> Result<Self, Failure> {
+        Self::at(http::base_url(address)?, None, true)
+    }
+
+    fn at(base: Url, key: Option<String>, is_here: bool) -> Result<Self, Failure> {
         let client = http::client(|client| {
             let client = client.connect_timeout(CONNECT).timeout(ANSWER);
             // A proxy from the environment cannot reach this machine's own addresses.
-            if http::on_this_machine(&base) {
-                client.no_proxy()
-            } else {
-                client
-            }
+            if is_here { client.no_proxy() } else { client }
         })?;
         let key = key
             .map(|key| {

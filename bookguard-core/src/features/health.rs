@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::model::Timestamp;
 use crate::operation::{Action, Operation, Request, Route, read};
+use crate::service::Service;
 use crate::session::{Access, Session};
 
 /// Reports whether the service works: 200 only while the store answers and accepts writes.
@@ -18,6 +19,23 @@ pub struct Health {
     pub status: String,
     /// The service's current time.
     pub timestamp: Timestamp,
+}
+
+/// Whether the store answers and takes writes. Reads the head; may block.
+///
+/// # Errors
+/// Why it cannot do its work.
+pub fn can_work(service: &Service) -> Result<(), Error> {
+    service.require_writer()?;
+    let mut reader = service.reader()?;
+    let head = reader.head().map_err(|e| service.fault(&e))?;
+    if head.moved_to.is_some() {
+        return Err(Error::ledger_moved());
+    }
+    if service.publish(&mut reader, &head)?.is_some() {
+        return Err(Error::ledger_rolled_back());
+    }
+    service.storage().not_ready().map_or(Ok(()), Err)
 }
 
 impl Operation for GetHealth {
@@ -37,19 +55,7 @@ impl Operation for GetHealth {
 
     fn prepare(_: &Session, _: &Request) -> Result<Action<Health>, Error> {
         Ok(read::<Self>(|session| {
-            session.service.require_writer()?;
-            let service = &session.service;
-            let mut reader = service.reader()?;
-            let head = reader.head().map_err(|e| service.fault(&e))?;
-            if head.moved_to.is_some() {
-                return Err(Error::ledger_moved());
-            }
-            if service.publish(&mut reader, &head)?.is_some() {
-                return Err(Error::ledger_rolled_back());
-            }
-            if let Some(refusal) = service.storage().not_ready() {
-                return Err(refusal);
-            }
+            can_work(&session.service)?;
             Ok(Health {
                 status: "ok".to_owned(),
                 timestamp: session.service.clock().now(),

@@ -18,7 +18,7 @@ use bookguard_core::store::Database;
 use serde::Deserialize;
 
 use super::bytes::Bytes;
-use super::{DATABASE_WAIT_MAX, DB, RATE_LIMIT_BURST, RATE_MAX};
+use super::{DATABASE_WAIT_MAX, DB, RATE_LIMIT_BURST, RATE_MAX, SHUTDOWN_DELAY_MAX};
 use crate::courier::proxy::Proxy;
 
 /// The declaration of a setting.
@@ -36,6 +36,8 @@ pub struct Setting {
     pub everywhere: bool,
     /// What only its environment variable may do, such as hold a secret.
     pub variable_may: Option<&'static str>,
+    /// Whether a running server applies it on SIGHUP.
+    pub is_reloaded: bool,
     about: &'static str,
     /// The flag, if it differs from the name: a list's flag names one of its values.
     flag: Option<&'static str>,
@@ -64,6 +66,7 @@ impl Setting {
         is_switch: false,
         everywhere: false,
         variable_may: None,
+        is_reloaded: false,
         about: "",
         flag: None,
         default: None,
@@ -186,18 +189,22 @@ settings! {
         everywhere = true, unset = Some("beside the ledger key's file, else beside the database");
     database_wait_seconds: u32, "N", "Seconds to wait for a PostgreSQL server that cannot be reached yet",
         default = Some(&30), most = Some(DATABASE_WAIT_MAX), zero = Some("0 does not wait");
+    shutdown_delay_seconds: u32, "N", "Seconds for which a server told to end goes on serving while /readyz says that it is not ready",
+        default = Some(&0), most = Some(SHUTDOWN_DELAY_MAX);
     dev: bool, "", "For development: webhooks may go to this machine and over plain http", everywhere = true, default = Some(&false);
     registration: String, "MODE", "Who may register: open, approval or closed", default = Some(&"open");
     library_policies: bool, "BOOL", "Whether bookings without a policy get one of the library, by event type", default = Some(&true);
     rate_limit_per_second: u32, "N", "Requests per second that one partner may make on each node, all its keys together; a request \
-        that keeps a processor busy counts for more", default = Some(&1000), most = Some(RATE_MAX), zero = Some("0 means no limit");
-    rate_limit_burst: u32, "N", "Requests that one partner may make at once after a pause, on each node; at least those of a second unless it is set", default = Some(&RATE_LIMIT_BURST), most = Some(RATE_MAX);
+        that keeps a processor busy counts for more", default = Some(&1000), most = Some(RATE_MAX), zero = Some("0 means no limit"),
+        is_reloaded = true;
+    rate_limit_burst: u32, "N", "Requests that one partner may make at once after a pause, on each node; at least those of a second unless it is set",
+        default = Some(&RATE_LIMIT_BURST), most = Some(RATE_MAX), is_reloaded = true;
     registrations_per_minute: u32, "N", "Registrations per minute from one network address, on each node",
-        default = Some(&300), most = Some(RATE_MAX), zero = Some("0 means no limit");
+        default = Some(&300), most = Some(RATE_MAX), zero = Some("0 means no limit"), is_reloaded = true;
     trusted_proxies: Vec<String>, "SUBNET", "A proxy in front of the server, or its subnet, such as 10.0.0.0/8, trusted to name its \
-        client", flag = Some("trusted-proxy");
+        client", flag = Some("trusted-proxy"), is_reloaded = true;
     proxy_header: String, "HEADER", "The header in which proxies name the client: x-forwarded-for or forwarded",
-        default = Some(&"x-forwarded-for");
+        default = Some(&"x-forwarded-for"), is_reloaded = true;
     webhook_allow_http: bool, "BOOL", "Whether webhooks may go over plain http", unset = Some("false; true with --dev");
     webhook_allow_subnets: Vec<String>, "SUBNET", "A subnet to which webhooks may go although it is not public",
         flag = Some("webhook-allow-subnet");

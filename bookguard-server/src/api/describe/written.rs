@@ -1,5 +1,5 @@
 //! Parts of the document that no type or operation expresses, written by hand: the descriptions of groups of operations; the
-//! paths of links, and of the ledger, which answers text and bytes; shared headers and refusals; what is sent to partners; and which operations
+//! paths of probes, of links, and of the ledger, which answers text and bytes; shared headers and refusals; what is sent to partners; and which operations
 //! take an id that an answer holds. Tests check what is sent and answered against it.
 
 use std::sync::LazyLock;

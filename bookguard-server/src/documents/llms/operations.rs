@@ -85,7 +85,7 @@ fn describe(
 ) {
     let id = word(&operation["operationId"]);
     let entry = table.iter().find(|entry| entry.route.id == id);
-    // Operations in the document but not in the table are the ledger's and those of links, which are open.
+    // Operations in the document but not in the table are probes, the ledger's and those of links, which are open.
     let access = entry.map_or_else(|| "open".to_owned(), |entry| access(entry.route.access));
     let _ = write!(
         text,

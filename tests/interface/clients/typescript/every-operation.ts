@@ -17,6 +17,8 @@ const sdk = new Proxy(operations, {
 
 client.setConfig({ baseUrl: setting("BASE") });
 answered("getHealth", 200, await sdk.getHealth());
+answered("getLiveness", 200, await sdk.getLiveness());
+answered("getReadiness", 200, await sdk.getReadiness());
 const registration = answered(
   "registerPartner",
   201,

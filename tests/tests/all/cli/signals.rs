@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use bookguard_tests::engine::{Engine, TestDatabase};
-use bookguard_tests::program::Serving;
+use bookguard_tests::program::{Ran, Serving, bookguard};
 use bookguard_tests::raw::Raw;
 use bookguard_tests::samples;
 use bookguard_tests::waiting::until;
@@ -57,6 +57,154 @@ async fn sighup_reloads_the_trusted_proxies_and_ends_nothing() {
 }
 
 #[tokio::test]
+async fn sighup_reloads_the_rate_limits_and_a_bad_file_keeps_them() {
+    let database = TestDatabase::new(Engine::Sqlite);
+    let file = database.folder().join("bookguard.toml");
+    let configure = |text: &str| std::fs::write(&file, text).unwrap();
+    configure("registrations_per_minute = 1\n");
+    let line = database.command("serve --listen 127.0.0.1:0");
+    let server = Serving::of(line.arg("--config").arg(&file)).await;
+    let acme = server.partner("Acme").await;
+    let policy = async || {
+        let reply = acme.get("/v1/partners/me").await;
+        reply.header("ratelimit-policy").map(str::to_owned)
+    };
+    assert_eq!(policy().await.as_deref(), Some("\"partner\";q=2000;w=2"));
+    assert_eq!(register(&server, "").await, 429);
+    configure("registrations_per_minute = 0\nrate_limit_per_second = 5\nrate_limit_burst = 50\n");
+    server.signal("HUP").await;
+    said(&server, "registrations_per_minute, trusted_proxies").await;
+    for _ in 0..3 {
+        assert_eq!(register(&server, "").await, 201);
+    }
+    assert_eq!(policy().await.as_deref(), Some("\"partner\";q=50;w=10"));
+    for (text, why) in [
+        ("rate_limit_burst = 0\n", "rate_limit_burst is 0"),
+        ("registrations_per_minute = -1\n", "line 1"),
+    ] {
+        configure(text);
+        server.signal("HUP").await;
+        said(&server, why).await;
+        assert_eq!(policy().await.as_deref(), Some("\"partner\";q=50;w=10"));
+        assert_eq!(register(&server, "").await, 201);
+    }
+    server.stop().await;
+}
+
+/// Asks for a path on this connection; returns the status, the error's code, and whether the connection ends.
+async fn ask(raw: &mut Raw, path: &str) -> (u16, String, bool) {
+    raw.send(format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n"))
+        .await;
+    let reply = raw.reply(false).await;
+    let code = reply.json()["code"].as_str().unwrap_or_default().to_owned();
+    (
+        reply.status,
+        code,
+        reply.header("connection") == Some("close"),
+    )
+}
+
+async fn healthcheck(server: &Serving) -> Ran {
+    bookguard(["healthcheck", "--url", server.url()])
+        .run()
+        .await
+}
+
+#[tokio::test]
+async fn a_server_told_to_end_is_not_ready_serves_on_and_then_ends() {
+    let database = TestDatabase::new(Engine::Sqlite);
+    let server = Serving::start(&database, &["--shutdown-delay-seconds", "300"]).await;
+    let acme = server.partner("Acme").await;
+    let mut idle = Raw::connect(address(&server)).await;
+    for path in ["/livez", "/readyz", "/v1/health"] {
+        assert_eq!(ask(&mut idle, path).await, (200, String::new(), false));
+    }
+    healthcheck(&server).await.said(&["\"ready\""]);
+    server.signal("TERM").await;
+    said(&server, "not ready from now on").await;
+    // Each answer is the last one of its connection, also of one that was opened before.
+    let expected = [
+        ("/readyz", 503, "shutting_down"),
+        ("/livez", 200, ""),
+        ("/v1/health", 200, ""),
+    ];
+    for (path, status, code) in expected {
+        assert_eq!(ask(&mut idle, path).await, (status, code.to_owned(), true));
+        assert!(idle.closed().await, "{path}");
+        idle = Raw::connect(address(&server)).await;
+    }
+    acme.book().await;
+    let unready = healthcheck(&server).await;
+    unready.refused(1, &["shutting down", "(shutting_down)"]);
+    assert_eq!(unready.stderr.lines().count(), 1, "{unready:?}");
+    // Told again, it does not wait for the 300 seconds. A connection without a request does not hold it up.
+    let (code, said) = server.terminate().await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(!said.contains("cut off"), "{said}");
+    assert!(idle.closed().await);
+    let report = database.command("ledger verify").run().await.json();
+    assert_eq!(report["bookings"], 1);
+}
+
+#[tokio::test]
+async fn a_server_told_to_end_ends_by_itself_after_the_delay() {
+    let database = TestDatabase::new(Engine::Sqlite);
+    let server = Serving::start(&database, &["--shutdown-delay-seconds", "1"]).await;
+    let told = Instant::now();
+    let (code, said) = server.terminate().await;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(told.elapsed() >= Duration::from_secs(1), "{said}");
+}
+
+/// A request that reaches a server's socket is answered, even if the server is told to end before it looks.
+#[tokio::test]
+async fn requests_that_arrive_while_a_server_ends_are_answered() {
+    let database = TestDatabase::new(Engine::Sqlite);
+    let server = Serving::start(&database, &[]).await;
+    let mut known = Raw::connect(address(&server)).await;
+    assert_eq!(ask(&mut known, "/livez").await.0, 200);
+    // Stopped, it can neither accept nor read; the kernel does both for it.
+    server.signal("STOP").await;
+    let mut waiting = vec![known];
+    for _ in 0..300 {
+        waiting.push(Raw::connect(address(&server)).await);
+    }
+    for raw in &mut waiting {
+        raw.send("GET /v1/health HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    }
+    server.signal("TERM").await;
+    server.signal("CONT").await;
+    for (index, raw) in waiting.iter_mut().enumerate() {
+        let reply = raw.reply(false).await;
+        assert_eq!(reply.status, 200, "{index}");
+    }
+    let (code, said) = server.terminate().await;
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[tokio::test]
+async fn a_health_check_asks_the_server_of_the_settings_and_waits_three_seconds() {
+    let database = TestDatabase::new(Engine::Sqlite);
+    let server = Serving::start(&database, &[]).await;
+    let listen = address(&server).to_string();
+    let here = || bookguard("healthcheck").env("BOOKGUARD_LISTEN", &listen);
+    here().run().await.said(&["\"ready\""]);
+    // A proxy that everything else goes through is not asked.
+    let line = here().env("http_proxy", "http://127.0.0.1:9");
+    let table = line.args(["--output", "table"]).run().await;
+    table.said(&[server.url(), "is ready"]);
+    server.stop().await;
+    let gone = here().run().await;
+    gone.refused(1, &["cannot be reached", "(unreachable)"]);
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let silent_address = silent.local_addr().unwrap().to_string();
+    let line = bookguard("healthcheck").env("BOOKGUARD_LISTEN", silent_address);
+    line.run().await.refused(1, &["did not answer within 3 s"]);
+    let line = bookguard("healthcheck").env("BOOKGUARD_LISTEN", "127.0.0.1:0");
+    line.run().await.refused(2, &["--url"]);
+}
+
+#[tokio::test]
 async fn a_server_told_to_end_a_second_time_waits_for_nobody() {
     let database = TestDatabase::new(Engine::Sqlite);
     let server = Serving::start(&database, &[]).await;
@@ -85,7 +233,7 @@ async fn a_server_told_to_end_a_second_time_waits_for_nobody() {
         told.elapsed()
     );
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("second signal"), "{said}");
+    assert!(said.contains("told to end again: requests"), "{said}");
     assert!(!database.folder().join("bookguard.db-wal").exists());
     let report = database.command("ledger verify").run().await.json();
     assert_eq!(report["bookings"], 1);
