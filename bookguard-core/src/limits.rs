@@ -175,9 +175,9 @@ pub const LONG_READS_WAITING: usize = 32;
 pub const PACKETS_KEPT_BYTES: usize = 16 * 1024 * 1024;
 /// Milliseconds for which a packet of an unchanged booking is reused: its `createdAt` is never older.
 pub const PACKET_KEPT_MS: i64 = 60 * 1000;
-/// Entries of a booking that are read and reported at once; more count as a long read. A booking that was never moved has
-/// fewer.
-pub const ENTRIES_AT_ONCE: u64 = 12;
+/// Entries of a booking that are read and reported at once, which takes about a millisecond; more count as a long read. A
+/// booking that was never moved has fewer.
+pub const ENTRIES_AT_ONCE: u64 = 20;
 /// Bytes of a packet that is verified at once; verifying a larger one counts as long.
 pub const PACKET_BYTES_AT_ONCE: usize = 32 * 1024;
 /// Commands waiting for the writer. Beyond it, callers get `busy` at once.

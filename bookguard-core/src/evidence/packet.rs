@@ -9,7 +9,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::acceptance::Acceptance;
@@ -21,7 +20,8 @@ use super::statement::{SignedStatement, digest};
 use super::summary::Summary;
 use super::withheld::Withheld;
 use crate::error::Error;
-use crate::ledger::{Disclosure, EventBody, Signer, jcs};
+use crate::ledger::jcs::CanonicalText;
+use crate::ledger::{Disclosure, EventBody, Signer};
 use crate::model::{Booking, DeliveryStatus, EndpointId, EventId, EventType, Timestamp};
 use crate::policy::{
     self, Actor, Evaluation, Mode, Policy, Question, Resolution, Terms, TermsDisclosure,
@@ -208,15 +208,10 @@ impl Packet {
                 self.booking.booking_id
             ))
         };
-        let mut value = serde_json::to_value(self).map_err(|e| fault(&e))?;
-        let digest = digest(&mut value).map_err(|e| fault(&e))?;
-        let statement = SignedStatement::of(self, digest).map_err(|e| fault(&e))?;
+        let document = CanonicalText::of(self).map_err(|e| fault(&e))?;
+        let statement = SignedStatement::of(self, digest(&document)).map_err(|e| fault(&e))?;
         let note = (signer.sign(&statement.to_string())).map_err(|e| fault(&e))?;
-        if let Value::Object(members) = &mut value {
-            members.insert(SIGNATURE.to_owned(), note.into());
-        }
-        let text = jcs::to_canonical(&value).map_err(|e| fault(&e))?;
-        let text = RawValue::from_string(text).map_err(|e| fault(&e))?;
+        let text = RawValue::from_string(document.with(SIGNATURE, &note)).map_err(|e| fault(&e))?;
         Ok(SealedPacket::from(text))
     }
 }

@@ -8,12 +8,12 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::packet::{Packet, SIGNATURE};
 use crate::ledger::hash::Hash;
-use crate::ledger::{TlogProof, VerifierKey, jcs, leaf_hash};
+use crate::ledger::jcs::CanonicalText;
+use crate::ledger::{TlogProof, VerifierKey, leaf_hash};
 
 /// First line of every statement.
 const STATEMENT_TYPE: &str = "bookguard.packet/1";
@@ -103,10 +103,14 @@ fn stream(text: &str) -> Option<[u8; 16]> {
     URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()
 }
 
-/// The digest of a packet's content. Removes the signature from the packet.
-pub(super) fn digest(packet: &mut Value) -> Result<[u8; 32], jcs::NumberError> {
-    if let Value::Object(members) = packet {
-        members.remove(SIGNATURE);
-    }
-    Ok(Sha256::digest(jcs::to_canonical(packet)?).into())
+/// The digest of a packet's content: of all but the member `signature`.
+pub(super) fn digest(packet: &CanonicalText) -> [u8; 32] {
+    let text = packet.text.as_bytes();
+    // Neither the first member nor the last: a comma before it goes with it.
+    let (before, after) = match packet.member(SIGNATURE) {
+        Some(whole) => (&text[..whole.start - 1], &text[whole.end..]),
+        None => (text, &[][..]),
+    };
+    let digest = Sha256::new().chain_update(before).chain_update(after);
+    digest.finalize().into()
 }

@@ -15,7 +15,8 @@ use super::report::{Check, Report, Witness};
 use super::statement::{SignedStatement, digest};
 use super::timeline::Timeline;
 use crate::input::{cut, shorten};
-use crate::ledger::{Checkpoint, VerifierKey, jcs};
+use crate::ledger::jcs::{self, CanonicalText};
+use crate::ledger::{Checkpoint, VerifierKey};
 use crate::limits::PACKET_BYTES;
 
 mod content;
@@ -97,7 +98,7 @@ impl Verification {
                 "The packet is a complete {PACKET_TYPE} document, {form}."
             )),
         );
-        self.check("signature", "/signature", signature(&packet, value, &key));
+        self.check("signature", "/signature", signature(&packet, &value, &key));
         self.check("key", "/log", same_key(&packet, &key));
         if let Some(entries) = self.entries(&packet, &key) {
             self.content(&packet, &entries);
@@ -168,14 +169,15 @@ fn read(bytes: &[u8]) -> Result<(Packet, Value, bool), String> {
     Ok((packet, value, is_reformatted))
 }
 
-fn signature(packet: &Packet, mut value: Value, key: &VerifierKey) -> Outcome {
+fn signature(packet: &Packet, value: &Value, key: &VerifierKey) -> Outcome {
     let refused = |why: &dyn std::fmt::Display| {
         format!(
             "The packet as a whole is not what the ledger's key signed: {why}. Some part of it was changed, or it comes from \
              another service."
         )
     };
-    let digest = digest(&mut value).map_err(|e| refused(&e))?;
+    let document = CanonicalText::of(value).map_err(|e| refused(&e))?;
+    let digest = digest(&document);
     let statement = SignedStatement::open(&packet.signature, key).map_err(|e| refused(&e))?;
     if statement.digest != digest {
         return Err(refused(

@@ -12,6 +12,10 @@ use std::io::Write as _;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+mod text;
+
+pub use text::CanonicalText;
+
 /// The largest magnitude a number may have: integers up to here are exact in a double (RFC 7493 §2.2).
 pub const MAX_NUMBER: u64 = (1 << 53) - 1;
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use r2d2_sqlite::SqliteConnectionManager;
+use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql};
 
@@ -192,6 +193,16 @@ impl Engine for File {
     }
 }
 
+/// What holds for every connection.
+fn set_up(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(Duration::from_millis(TURN_MS))?;
+    connection.set_prepared_statement_cache_capacity(PREPARED);
+    // Otherwise SQLite plans with the values that are bound, a LIMIT for example, and so prepares each such statement anew
+    // for each execution.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
+}
+
 /// Opens the connection that writes. Creates the file if `create` is set.
 fn open_writer(path: &Path, create: bool) -> Result<Writer, StoreError> {
     if create && !path.exists() {
@@ -204,8 +215,7 @@ fn open_writer(path: &Path, create: bool) -> Result<Writer, StoreError> {
         flags |= OpenFlags::SQLITE_OPEN_CREATE;
     }
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(Duration::from_millis(TURN_MS))?;
-    connection.set_prepared_statement_cache_capacity(PREPARED);
+    set_up(&connection)?;
     // Both come before anything else, because a new file keeps its page size for good. Larger pages hold rows of a
     // kilobyte with less waste and take fewer system calls to write. The temporary store in memory holds the journals
     // that SQLite keeps to undo a single statement.
@@ -272,8 +282,7 @@ fn open_readers(path: &Path) -> Result<Pool, StoreError> {
     let manager = SqliteConnectionManager::file(path)
         .with_flags(READING)
         .with_init(|connection| {
-            connection.busy_timeout(Duration::from_millis(TURN_MS))?;
-            connection.set_prepared_statement_cache_capacity(PREPARED);
+            set_up(connection)?;
             connection.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -2000;")
         });
     r2d2::Pool::builder()
@@ -290,7 +299,7 @@ fn open_readers(path: &Path) -> Result<Pool, StoreError> {
 /// order.
 fn open_checker(path: &Path) -> Result<Sqlite<Box<Connection>>, StoreError> {
     let connection = Connection::open_with_flags(path, READING)?;
-    connection.busy_timeout(Duration::from_millis(TURN_MS))?;
+    set_up(&connection)?;
     connection.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -16000;")?;
     Ok(Sqlite {
         connection: Box::new(connection),

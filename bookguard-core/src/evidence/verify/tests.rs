@@ -235,7 +235,7 @@ fn changed(document: &Value, path: &[String], to: Option<Value>) -> Value {
 /// shows, whatever else it holds.
 fn signed_anew(document: &Value, signer: &Signer) -> Vec<u8> {
     let mut document = document.clone();
-    let digest = digest(&mut document).unwrap();
+    let digest = digest(&CanonicalText::of(&document).unwrap());
     let note = signer.sign(&note_text(&document, digest)).unwrap();
     document[super::super::packet::SIGNATURE] = note.into();
     jcs::to_canonical(&document).unwrap().into_bytes()
