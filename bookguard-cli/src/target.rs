@@ -19,7 +19,7 @@ use remote::Remote;
 /// The target of a command's calls.
 pub enum Target {
     /// A database file.
-    Local(Local),
+    Local(Box<Local>),
     /// A server.
     Remote(Box<Remote>),
 }
@@ -46,7 +46,7 @@ impl Target {
     pub fn open(place: Where, purpose: Purpose) -> Result<Self, Failure> {
         Ok(match place {
             Where::Database { config, partner_id } => {
-                Self::Local(Local::open(*config, partner_id, purpose)?)
+                Self::Local(Box::new(Local::open(*config, partner_id, purpose)?))
             }
             Where::Server { url, api_key_file } => {
                 let key = crate::settings::api_key(

@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
+use crate::engine::change::SentFile;
 use crate::engine::command::{Command, Envelope, Remember, Written};
 use crate::error::{Error, FieldError};
 use crate::input;
@@ -35,8 +36,8 @@ pub struct Request {
     pub query: Vec<(String, String)>,
     /// The body's bytes; empty if there is none.
     pub body: Vec<u8>,
-    /// The bytes of a file; empty if there is none.
-    pub file: Arc<Vec<u8>>,
+    /// The file that is sent; empty if there is none.
+    pub file: Arc<SentFile>,
     /// The Idempotency-Key header.
     pub idempotency_key: Option<String>,
     /// The tags of answers that the caller has cached; `*` matches any.
@@ -205,7 +206,7 @@ fn check_body(rule: Body, request: &Request) -> Result<(), Error> {
     let body = &*request.body;
     let blank = body.iter().all(u8::is_ascii_whitespace);
     match rule {
-        Body::File if request.file.is_empty() => Err(Error::invalid(
+        Body::File if request.file.bytes().is_empty() => Err(Error::invalid(
             "body_required",
             "A file's bytes are required as the body, and none were sent.",
         )),

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use bookguard_core::engine::change::SentFile;
 use bookguard_core::error::Error;
 use bookguard_core::operation::Route;
 use percent_encoding::percent_decode_str;
@@ -26,7 +27,7 @@ use crate::uploads::Upload;
 /// is closed while the client still sends.
 const DISCARD_BYTES: usize = 12 * 1024 * 1024;
 /// Bytes of a file that are read before it needs room: whoever only announces a file takes none, and a small file never waits.
-const FILE_PIECE: u64 = 64 * 1024;
+const FILE_PIECE: usize = 64 * 1024;
 /// How long to wait for more of a file before looking at its pace.
 const FILE_PAUSE: Duration = Duration::from_millis(100);
 /// How long discarding a body may take. A connection with a request under way is never closed to make room, so a refused
@@ -250,7 +251,7 @@ pub(crate) async fn file(
     request: &mut Request,
     most: usize,
     upload: &mut Upload,
-) -> Result<Vec<u8>, Refusal> {
+) -> Result<SentFile, Refusal> {
     let length = declared_length(request.headers());
     let body = request.take_body();
     if length.is_some_and(|length| length > most as u64) {
@@ -262,41 +263,47 @@ pub(crate) async fn file(
         return Err(refused);
     }
     let mut body = body.into_async_read();
-    let mut bytes = Vec::new();
-    let mut first = (&mut body).take(FILE_PIECE);
-    let first = first.read_to_end(&mut bytes).await;
-    if first.map_err(|_| incomplete())? as u64 == FILE_PIECE {
-        let whole = length.map_or(most, |length| length as usize);
-        if let Err(refused) = rest_of_file(&mut body, &mut bytes, whole, upload).await {
-            drop(bytes);
+    let mut file = SentFile::default();
+    let mut piece = Vec::with_capacity(FILE_PIECE);
+    let mut first = (&mut body).take(FILE_PIECE as u64);
+    let read = first.read_to_end(&mut piece).await;
+    read.map_err(|_| incomplete())?;
+    file.push(&piece);
+    if piece.len() == FILE_PIECE {
+        let whole = length.map_or(most, |length| usize::try_from(length).unwrap_or(most));
+        if let Err(refused) = rest_of_file(&mut body, &mut file, whole, upload).await {
+            drop(file);
             upload.leave();
             drop_rest(body).await;
             return Err(refused);
         }
     }
     // A connection that ended early is an error of the body, unless it was not read to its end.
-    match length.is_some_and(|length| length != bytes.len() as u64) {
+    match length.is_some_and(|length| length != file.bytes().len() as u64) {
         true => Err(incomplete()),
-        false => Ok(bytes),
+        false => Ok(file),
     }
 }
 
 /// Reads what follows the first piece of a file of at most `whole` bytes.
 async fn rest_of_file(
     body: &mut (impl AsyncRead + Unpin),
-    bytes: &mut Vec<u8>,
+    file: &mut SentFile,
     whole: usize,
     upload: &mut Upload,
 ) -> Result<(), Refusal> {
     upload.enter(whole).await?;
-    bytes.reserve_exact(whole.saturating_sub(bytes.len()));
-    while bytes.len() <= whole {
-        let more = match timeout(FILE_PAUSE, body.read_buf(bytes)).await {
+    file.reserve(whole.saturating_sub(file.bytes().len()));
+    let mut piece = Vec::with_capacity(FILE_PIECE);
+    while file.bytes().len() <= whole {
+        piece.clear();
+        match timeout(FILE_PAUSE, body.read_buf(&mut piece)).await {
             Ok(Ok(0)) => return Ok(()),
-            Ok(more) => more.map_err(|_| incomplete())?,
-            Err(_) => 0,
-        };
-        upload.keep_pace(more)?;
+            Ok(read) => drop(read.map_err(|_| incomplete())?),
+            Err(_) => {}
+        }
+        file.push(&piece);
+        upload.keep_pace(piece.len())?;
     }
     Err(too_large(whole))
 }

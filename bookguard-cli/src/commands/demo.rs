@@ -342,7 +342,7 @@ async fn add_contract(
         .output;
     let request = Request {
         path: vec![booking_id, added.item.item_id.to_string()],
-        file: Arc::new(file.clone().into_bytes()),
+        file: Arc::new(file.as_bytes().into()),
         ..Request::default()
     };
     let sent = remote.call::<PutItemFile>(request.clone()).await?.output;

@@ -133,7 +133,7 @@ async fn put(call: Call<'_>, path: Vec<String>, file: Vec<u8>) -> Result<ItemWit
     }
     let request = Request {
         path,
-        file: Arc::new(file),
+        file: Arc::new(file.as_slice().into()),
         ..Request::default()
     };
     Ok(call.target().call::<PutItemFile>(request).await?.output)

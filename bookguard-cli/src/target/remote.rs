@@ -142,7 +142,7 @@ impl Remote {
         if let Body::File = route.body {
             builder = builder
                 .header(CONTENT_TYPE, "application/octet-stream")
-                .body(Arc::unwrap_or_clone(request.file));
+                .body(Arc::unwrap_or_clone(request.file).into_bytes());
         }
         if let Some(key) = &request.idempotency_key {
             let value = HeaderValue::from_str(key).map_err(|_| {

@@ -4,6 +4,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use sha2::{Digest as _, Sha256};
+
 use crate::engine::batch::LoadedBooking;
 use crate::engine::command::{KeptPolicy, NewBooking, NewKey};
 use crate::evidence::StoredShare;
@@ -261,31 +263,82 @@ impl Entry {
     }
 }
 
+/// A file as it is sent. It is hashed while it arrives, because hashing a large one at its end would take longer than a
+/// request may occupy a thread that others wait for.
+#[derive(Clone, Default)]
+pub struct SentFile {
+    bytes: Vec<u8>,
+    sha256: Sha256,
+    crc: crc32fast::Hasher,
+}
+
+impl SentFile {
+    /// Makes room for this many more bytes.
+    pub fn reserve(&mut self, more: usize) {
+        self.bytes.reserve_exact(more);
+    }
+
+    /// Adds the bytes that follow.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        self.sha256.update(bytes);
+        self.crc.update(bytes);
+    }
+
+    /// All bytes so far.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The bytes, without the digests.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// Their SHA-256, as an item names it: `sha256:` and hex digits.
+    pub fn sha256(&self) -> String {
+        format!("sha256:{}", hex::encode(self.sha256.clone().finalize()))
+    }
+
+    /// Their CRC-32.
+    pub fn crc(&self) -> u32 {
+        self.crc.clone().finalize()
+    }
+}
+
+impl From<&[u8]> for SentFile {
+    fn from(bytes: &[u8]) -> Self {
+        let mut file = Self::default();
+        file.push(bytes);
+        file
+    }
+}
+
+/// Omits the bytes.
+impl fmt::Debug for SentFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("SentFile");
+        shown
+            .field("bytes", &self.bytes.len())
+            .finish_non_exhaustive()
+    }
+}
+
 /// One part of a file, of which a command holds all bytes.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct FilePart {
     /// Its number, from 0.
     pub number: u32,
-    /// The bytes of the whole file.
-    pub file: Arc<Vec<u8>>,
+    /// The whole file.
+    pub file: Arc<SentFile>,
 }
 
 impl FilePart {
     /// The bytes of the part.
     pub fn bytes(&self) -> &[u8] {
         let begin = (self.number as usize).saturating_mul(FILE_PART_BYTES);
-        let rest = self.file.get(begin..).unwrap_or_default();
+        let rest = self.file.bytes.get(begin..).unwrap_or_default();
         &rest[..rest.len().min(FILE_PART_BYTES)]
-    }
-}
-
-/// Omits the bytes.
-impl fmt::Debug for FilePart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FilePart")
-            .field("number", &self.number)
-            .field("bytes", &self.bytes().len())
-            .finish_non_exhaustive()
     }
 }
 

@@ -79,7 +79,7 @@ impl Caller<'_> {
     /// Performs the request. From memory, it stays on this task until the writer is needed.
     async fn attempt<O: Operation>(&self, input: Arc<Request>) -> Result<Finished, Error> {
         // A request larger than an ordinary body is long work, parsing and hashing included.
-        let class = match input.body.len() + input.file.len() {
+        let class = match input.body.len() {
             0..=limits::BODY_BYTES => ReadClass::Short,
             _ => ReadClass::Long,
         };

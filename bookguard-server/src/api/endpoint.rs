@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use bookguard_core::engine::change::SentFile;
 use bookguard_core::error::Error;
 use bookguard_core::limits;
 use bookguard_core::model::BookingId;
@@ -161,7 +162,7 @@ impl OperationEndpoint {
             }
             None => {
                 let body = incoming::body(request, limits::BODY_BYTES).await?;
-                (body, Vec::new())
+                (body, SentFile::default())
             }
         };
         Ok(operation::Request {

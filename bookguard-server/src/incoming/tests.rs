@@ -134,10 +134,10 @@ async fn a_small_file_never_waits_for_room_and_a_refused_one_holds_none() {
         let request = Request::builder().header("transfer-encoding", "chunked");
         let mut request = request.body(vec![b' '; size]);
         let read = file(&mut request, limits::FILE_BYTES, &mut upload).await;
-        read.map(|bytes| bytes.len())
+        read.map(|file| file.bytes().len())
             .map_err(|refusal| refusal.code().to_owned())
     };
-    let small = FILE_PIECE as usize - 1;
+    let small = FILE_PIECE - 1;
     assert_eq!(sent(small).await, Ok(small));
     assert_eq!(sent(small + 2).await, Err("uploads_busy".to_owned()));
     drop(taken);

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::{ItemWithFile, file_of, files_of, items_of};
-use crate::engine::change::FilePart;
+use crate::engine::change::{FilePart, SentFile};
 use crate::engine::command::Envelope;
 use crate::error::{Error, Kind};
 use crate::evidence::EvidenceItem;
@@ -53,15 +53,15 @@ impl Operation for PutItemFile {
                 "Add another item that names the file's.",
             ));
         };
-        let bytes = Arc::clone(&request.file);
-        let received = digest_of(&bytes);
+        let sent = &request.file;
+        let received = sent.sha256();
         if received != *sha256 {
             return Err(Error::conflict(
                 "file_digest_mismatch",
                 format!(
                     "The {} bytes received have the digest {received}, but evidence item {} names {sha256}. Nothing was stored. \
                      Send the file that the item names, or add another item for this one.",
-                    bytes.len(),
+                    sent.bytes().len(),
                     item.item_id
                 ),
             ));
@@ -73,13 +73,13 @@ impl Operation for PutItemFile {
         let file_id = file_of(&owner, &item);
         let file = FileState {
             file_id: file_id.ok_or_else(unreadable)?,
-            size: bytes.len() as u64,
-            media_type: MediaType::of(&bytes),
-            crc: crc32fast::hash(&bytes),
+            size: sent.bytes().len() as u64,
+            media_type: MediaType::of(sent.bytes()),
+            crc: sent.crc(),
             parts: 0,
             at: session.service.clock().now(),
         };
-        Ok(Action::Write(storing(&session.service, item, file, &bytes)))
+        Ok(Action::Write(storing(&session.service, item, file, sent)))
     }
 }
 
@@ -88,13 +88,13 @@ fn storing(
     service: &Service,
     item: EvidenceItem,
     file: FileState,
-    bytes: &Arc<Vec<u8>>,
+    sent: &Arc<SentFile>,
 ) -> Writing<ItemWithFile> {
     let part = |number| StoreFilePart {
         file,
         part: FilePart {
             number,
-            file: Arc::clone(bytes),
+            file: Arc::clone(sent),
         },
     };
     let last = FileState::parts_of(file.size).saturating_sub(1);

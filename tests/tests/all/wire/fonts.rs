@@ -124,10 +124,11 @@ async fn pdfs_are_set_in_the_fonts_of_the_operator_and_their_tags_tell_which() {
 
         // So does the archive of the database itself.
         database = server.close().await;
-        let line = database.command(format!("evidence archive {booking} --out"));
+        let line = database.command(format!("evidence archive {booking}"));
         let names = fonts.iter().map(|font| font.to_str().unwrap());
         let names = names.collect::<Vec<_>>().join(",");
-        let line = line.arg(&out).env("BOOKGUARD_PDF_FONTS", names);
+        let line = line.arg("--out").arg(&out);
+        let line = line.env("BOOKGUARD_PDF_FONTS", names);
         line.run().await.json();
         let zip = std::fs::read(&out).unwrap();
         let place = zip.windows(5).position(|bytes| bytes == b"%PDF-").unwrap();

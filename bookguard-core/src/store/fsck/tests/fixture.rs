@@ -221,7 +221,7 @@ impl Fixture {
         let added = self.call::<features::items::AddEvidenceItem>(session, &id, &body, None);
         let request = Request {
             path: vec![id, added.item.item_id.to_string()],
-            file: Arc::new(file),
+            file: Arc::new(file.as_slice().into()),
             ..Request::default()
         };
         self.run::<PutItemFile>(session, &request);

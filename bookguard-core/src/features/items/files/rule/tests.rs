@@ -20,7 +20,7 @@ fn part(number: u32) -> StoreFilePart {
         },
         part: FilePart {
             number,
-            file: Arc::new(vec![7; SIZE]),
+            file: Arc::new([7; SIZE].as_slice().into()),
         },
     }
 }
