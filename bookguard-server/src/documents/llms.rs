@@ -17,7 +17,6 @@ use super::links::link;
 use super::{SUMMARY, rules};
 use crate::api::{self, OperationEntry, openapi_json};
 use crate::mcp;
-use crate::pages::LINKS;
 
 /// Writes one of the texts from the operations, the public address and the registration mode.
 pub(super) type Write = fn(&[OperationEntry], &str, RegistrationMode) -> String;
@@ -58,10 +57,10 @@ pub(super) fn short(
             route.path, route.summary
         );
     }
-    // Not in the table, because they are for whoever has a link.
+    // Links and probes are not in the table; the ledger's addresses are among the links below.
     for (path, method, operation) in api::operations(&api::read_openapi()) {
         if let Some(summary) = operation["summary"].as_str()
-            && path.starts_with(LINKS)
+            && !path.starts_with("/v1/")
         {
             let method = method.to_uppercase();
             let _ = writeln!(text, "- {method} {path}: {summary} (open)");
