@@ -14,8 +14,8 @@ use crate::report::{Report, median};
 
 /// Entries of each booking: its recording, its protection, and acceptances of its terms.
 const ENTRIES: usize = 20;
-/// Bookings in one measurement.
-const BOOKINGS: usize = 60;
+/// Bookings in one measurement: a thread's processor time is counted in steps of 10 ms.
+const BOOKINGS: usize = 300;
 /// Packets, pages and PDFs that are asked for at the same time.
 const AT_ONCE: usize = 100;
 /// The most memory that so many should take, MiB.
