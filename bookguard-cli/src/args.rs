@@ -33,6 +33,12 @@ pub struct GlobalArgs {
     /// How to answer [default: table on a terminal, json otherwise]
     #[arg(long, value_enum, value_name = "FORM", global = true, help_heading = WHERE)]
     pub output: Option<Format>,
+    /// Show only these members of the answer, or of each row of a list, such as bookingId,talent.name
+    #[arg(long, value_name = "NAMES", global = true, help_heading = WHERE, value_delimiter = ',')]
+    pub fields: Vec<String>,
+    /// Print the request to the server as a curl command, and send nothing
+    #[arg(long, global = true, help_heading = WHERE, conflicts_with_all = ["db", "partner"])]
+    pub curl: bool,
 }
 
 const WHERE: &str = "Where";
@@ -118,11 +124,13 @@ fn flag(setting: &Setting) -> Arg {
     }
 }
 
-/// The two forms of an answer.
+/// The forms of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// For people.
     Table,
     /// For programs: exactly what the HTTP interface answers.
     Json,
+    /// For spreadsheets: a line for each row of a list.
+    Csv,
 }

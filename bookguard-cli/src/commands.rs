@@ -5,6 +5,7 @@
 //! every process of the machine can see command lines, and shell histories keep them.
 
 mod accept_rollback;
+mod api;
 mod api_keys;
 mod backup;
 mod bookings;
@@ -75,6 +76,7 @@ pub fn declared() -> Vec<Declared> {
         transfer::command().into(),
         backup::command().into(),
         mcp::command().into(),
+        api::command().into(),
         openapi.into(),
         completions.with::<CompletionsArgs>().into(),
     ]
@@ -153,7 +155,7 @@ mod tests {
     }
 
     /// What help calls the values of these flags, of one command or of all; every other value is called as its flag is.
-    const VALUES: [(&str, &str); 30] = [
+    const VALUES: [(&str, &str); 31] = [
         (
             "ADDRESS",
             "forward-to public-url security-contact security-encryption security-policy url",
@@ -183,6 +185,7 @@ mod tests {
              overlap-seconds quota-bookings quota-endpoints quota-events-per-day rate-limit \
              rate-limit-burst rate-limit-per-second registrations-per-minute retention-days shutdown-delay-seconds version versions:cursor wait",
         ),
+        ("NAMES", "fields"),
         ("PACKET|-", "packet"),
         ("PARTNER_ID", "partner"),
         ("SECONDS", "tolerance webhook-timestamp"),

@@ -37,6 +37,8 @@ pub enum Failure {
     NotReady(Box<Failure>),
     /// The reader of the output has closed it.
     Closed,
+    /// The request was printed instead of sent, as asked for.
+    Printed,
 }
 
 /// A refusal in the words of the HTTP interface.
@@ -122,7 +124,7 @@ impl Failure {
             ),
             Self::BadAnswer(why) => (Exit::Server, "Bad answer", "bad_answer", why.as_str()),
             Self::Unexpected(why) => (Exit::Unexpected, "Unexpected", "unexpected", why.as_str()),
-            Self::Refused(_) | Self::NotReady(_) | Self::Closed => return None,
+            Self::Refused(_) | Self::NotReady(_) | Self::Closed | Self::Printed => return None,
         })
     }
 
@@ -154,7 +156,7 @@ impl Failure {
             Format::Json => {
                 serde_json::to_string(&body).expect("strings and lists of strings always serialize")
             }
-            Format::Table => for_people(&body, self.flags(), self.retry_after_s()),
+            Format::Table | Format::Csv => for_people(&body, self.flags(), self.retry_after_s()),
         })
     }
 

@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     let matches = commands::shape_for(&declared, &words).get_matches_from(words);
     let place = GlobalArgs::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     let errors = output::error_format(place.output);
-    let screen = Screen::new(place.output);
+    let screen = Screen::new(&place);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

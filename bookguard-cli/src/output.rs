@@ -4,17 +4,20 @@
 //! the terminal; colour is only for terminals, unless the user says otherwise (`NO_COLOR`, `CLICOLOR_FORCE`).
 
 pub mod bar;
+mod columns;
 pub mod table;
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstream::{AutoStream, ColorChoice};
 use serde::Serialize;
 use terminal_size::terminal_size_of;
 
-use crate::args::Format;
+use crate::args::{Format, GlobalArgs};
 use crate::failure::Failure;
 use crate::text::laid_out;
+use columns::AnswerRows;
 use table::Style;
 
 /// The answer of an operation.
@@ -27,7 +30,7 @@ pub struct Answer<T> {
 }
 
 /// Where answers go.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct Screen {
     /// The form of answers.
     pub format: Format,
@@ -35,12 +38,17 @@ pub struct Screen {
     pub explicit: Option<Format>,
     /// How tables look.
     pub style: Style,
+    /// The members of answers that the user wants to see; all if empty.
+    fields: Vec<String>,
+    /// Whether the first of many results has named the columns.
+    is_headed: AtomicBool,
     terminal: bool,
 }
 
 impl Screen {
     /// Standard output, in the chosen form or the one that fits its reader.
-    pub fn new(choice: Option<Format>) -> Self {
+    pub fn new(place: &GlobalArgs) -> Self {
+        let choice = place.output;
         let terminal = io::stdout().is_terminal();
         let colour = AutoStream::choice(&io::stdout()) != ColorChoice::Never;
         Self {
@@ -50,6 +58,8 @@ impl Screen {
                 colour,
                 width: terminal_size_of(io::stdout()).map(|(width, _)| width.0),
             },
+            fields: place.fields.clone(),
+            is_headed: AtomicBool::new(false),
             terminal,
         }
     }
@@ -60,10 +70,10 @@ impl Screen {
         answer: &Answer<T>,
         table: impl FnOnce(&T, Style) -> String,
     ) -> Result<(), Failure> {
-        match self.format {
-            Format::Json => self.json(&answer.json),
-            Format::Table => print(&table(&answer.output, self.style)),
+        if self.is_plain_table() {
+            return print(&table(&answer.output, self.style));
         }
+        self.json(&answer.json)
     }
 
     /// Shows a result that is not an operation's answer.
@@ -72,26 +82,74 @@ impl Screen {
         value: &impl Serialize,
         text: impl FnOnce(Style) -> String,
     ) -> Result<(), Failure> {
-        match self.format {
-            Format::Json => self.json(&line(value)?),
-            Format::Table => print(&text(self.style)),
+        if self.is_plain_table() {
+            return print(&text(self.style));
         }
+        self.json(&line(value)?)
     }
 
     /// Shows one of many results, on its own line.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for CSV without chosen columns, because a later result may have others than the first.
     pub fn each(
         &self,
         value: &impl Serialize,
         text: impl FnOnce(Style) -> String,
     ) -> Result<(), Failure> {
+        if self.is_plain_table() {
+            return print(&text(self.style));
+        }
+        let line = line(value)?;
+        if self.format == Format::Json && self.fields.is_empty() {
+            return print(&line);
+        }
+        if self.fields.is_empty() {
+            return Err(Failure::Usage(
+                "--output csv needs --fields here, because one result may have other fields than the next".to_owned(),
+            ));
+        }
+        let row = AnswerRows::of(&line, &self.fields)?;
+        if self.format == Format::Json {
+            return print(&row.json());
+        }
+        print(&row.csv(!self.is_headed.swap(true, Ordering::Relaxed)))
+    }
+
+    /// Whether a command shows its answer in the words that it has for people.
+    fn is_plain_table(&self) -> bool {
+        self.format == Format::Table && self.fields.is_empty()
+    }
+
+    /// Shows an answer's JSON as the user asked for: as it is, or as rows and columns.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] if it has no rows and columns.
+    pub fn json(&self, json: &str) -> Result<(), Failure> {
+        if self.fields.is_empty() && self.format != Format::Csv {
+            return self.laid_out(json);
+        }
+        let rows = AnswerRows::of(json, &self.fields)?;
+        if !rows.missing.is_empty() {
+            say(&format!(
+                "No row has the field {}.",
+                rows.missing.join(", ")
+            ));
+        }
         match self.format {
-            Format::Json => print(&line(value)?),
-            Format::Table => print(&text(self.style)),
+            Format::Json => self.laid_out(&rows.json()),
+            Format::Csv => {
+                if let Some(Some(next)) = &rows.next {
+                    say(table::more(Some(next)).trim_start());
+                }
+                print(&rows.csv(true))
+            }
+            Format::Table => print(&table::of_rows(self.style, &rows)),
         }
     }
 
     /// Shows JSON: indented on a terminal, byte for byte elsewhere.
-    pub fn json(&self, json: &str) -> Result<(), Failure> {
+    fn laid_out(&self, json: &str) -> Result<(), Failure> {
         if self.terminal {
             print(&laid_out(json))
         } else {
@@ -115,7 +173,10 @@ fn default_format(terminal: bool) -> Format {
 
 /// The form of errors, which is needed before anything else is known.
 pub fn error_format(choice: Option<Format>) -> Format {
-    choice.unwrap_or(Format::Table)
+    match choice {
+        Some(Format::Json) => Format::Json,
+        _ => Format::Table,
+    }
 }
 
 /// Writes a text and a line break to standard output.

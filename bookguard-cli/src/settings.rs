@@ -31,6 +31,8 @@ pub enum Where {
         url: String,
         /// The file that holds the key; without one, the environment does.
         api_key_file: Option<PathBuf>,
+        /// Whether requests are printed instead of sent.
+        prints: bool,
     },
 }
 
@@ -56,7 +58,13 @@ pub fn place(place: &GlobalArgs, var: Var<'_>) -> Result<Where, Failure> {
         return Ok(Where::Server {
             url,
             api_key_file: place.api_key_file.clone(),
+            prints: place.curl,
         });
+    }
+    if place.curl {
+        return Err(Failure::Usage(
+            "--curl prints a request to a server, and this command works on a database; name the server with --url".to_owned(),
+        ));
     }
     let partner_id = place.partner.as_deref().map(partner_id).transpose()?;
     Ok(Where::Database {

@@ -2,6 +2,7 @@
 //!
 //! Every operation goes through one generic call, so a command never knows which of the two it uses.
 
+mod curl;
 pub mod local;
 pub mod remote;
 
@@ -12,7 +13,7 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::output::Answer;
-use crate::settings::Where;
+use crate::settings::{Where, api_key, environment};
 use local::Local;
 use remote::Remote;
 
@@ -48,12 +49,18 @@ impl Target {
             Where::Database { config, partner_id } => {
                 Self::Local(Box::new(Local::open(*config, partner_id, purpose)?))
             }
-            Where::Server { url, api_key_file } => {
-                let key = crate::settings::api_key(
-                    api_key_file.as_deref(),
-                    &crate::settings::environment,
-                )?;
-                Self::Remote(Box::new(Remote::new(&url, key)?))
+            Where::Server {
+                url,
+                api_key_file,
+                prints,
+            } => {
+                let file = api_key_file.as_deref();
+                let key = api_key(file, &environment)?;
+                let mut remote = Remote::new(&url, key)?;
+                if prints {
+                    remote.print_requests(file);
+                }
+                Self::Remote(Box::new(remote))
             }
         })
     }

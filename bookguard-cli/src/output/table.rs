@@ -13,6 +13,7 @@ use bookguard_core::policy::{
 };
 use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle};
 
+use super::columns::AnswerRows;
 use crate::text::plain;
 
 /// How tables look.
@@ -59,14 +60,41 @@ pub fn list<const N: usize>(
     if rows.is_empty() {
         return format!("No {what}.");
     }
+    lines(style, &header, rows.into_iter().map(Vec::from).collect())
+}
+
+/// The chosen columns of an answer.
+pub fn of_rows(style: Style, rows: &AnswerRows) -> String {
+    let header: Vec<&str> = rows.columns().iter().map(String::as_str).collect();
+    let cells: Vec<_> = rows.cells().collect();
+    match &rows.next {
+        Some(_) if cells.is_empty() => "No rows.".to_owned(),
+        Some(next) => lines(style, &header, cells) + &more(next.as_deref()),
+        None => cells
+            .into_iter()
+            .map(|row| named(style, &header, row))
+            .collect(),
+    }
+}
+
+/// A row as a record.
+fn named(style: Style, header: &[&str], row: Vec<String>) -> String {
+    let values = row.into_iter().map(Some);
+    record(
+        style,
+        &header.iter().copied().zip(values).collect::<Vec<_>>(),
+    )
+}
+
+fn lines(style: Style, header: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = empty();
-    table.set_header(header.map(comfy_table::Cell::new).to_vec());
+    let cells = |row: &[&str]| -> Vec<_> {
+        let cells = row.iter().map(|cell| comfy_table::Cell::new(plain(cell)));
+        cells.collect()
+    };
+    table.set_header(cells(header));
     for row in &rows {
-        table.add_row(
-            row.each_ref()
-                .map(|cell| comfy_table::Cell::new(plain(cell)))
-                .to_vec(),
-        );
+        table.add_row(cells(&row.iter().map(String::as_str).collect::<Vec<_>>()));
     }
     for column in table.column_iter_mut() {
         column.set_padding((0, 1));
@@ -79,10 +107,7 @@ pub fn list<const N: usize>(
         .sum::<u32>()
         - 1;
     if style.width.is_some_and(|width| wide > u32::from(width)) {
-        let records = rows.into_iter().map(|row| {
-            let mut values = row.into_iter();
-            record(style, &header.map(|name| (name, values.next())))
-        });
+        let records = rows.into_iter().map(|row| named(style, header, row));
         return records.collect::<Vec<_>>().join("\n\n");
     }
     let mut lines: Vec<String> = table

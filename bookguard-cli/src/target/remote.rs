@@ -3,6 +3,7 @@
 //! The key is sent only to the address that was named: redirects are not followed. Invariant: whatever answers (a proxy's
 //! page, half a body, an endless body), the command ends with a sentence that says so.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,12 +19,12 @@ use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
-use super::Sink;
+use super::{Sink, curl};
 use crate::exit::kind_of;
 use crate::failure::{ErrorAnswer, ErrorBody, Failure};
 use crate::files::DOCUMENT_BYTES;
 use crate::http;
-use crate::output::Answer;
+use crate::output::{self, Answer};
 
 /// The time to connect.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -36,6 +37,8 @@ pub struct Remote {
     base: Url,
     key: Option<HeaderValue>,
     client: Client,
+    /// How a shell finds the key, if requests are printed instead of sent.
+    printed_key: Option<String>,
 }
 
 impl Remote {
@@ -72,7 +75,21 @@ impl Remote {
                 Ok::<_, Failure>(value)
             })
             .transpose()?;
-        Ok(Self { base, key, client })
+        Ok(Self {
+            base,
+            key,
+            client,
+            printed_key: None,
+        })
+    }
+
+    /// From now on, prints requests as curl commands instead of sending them. The key comes from this file, or else from the
+    /// environment; it is not printed.
+    pub fn print_requests(&mut self, key_file: Option<&Path>) {
+        self.printed_key = Some(key_file.map_or_else(
+            || "$BOOKGUARD_API_KEY".to_owned(),
+            |file| format!("$(cat {})", curl::quoted(&file.display().to_string())),
+        ));
     }
 
     /// A secret derived from the key, which reveals nothing about the key.
@@ -121,7 +138,7 @@ impl Remote {
 
     /// The body of an operation's answer, and the address it came from.
     async fn ask(&self, route: &Route, request: Request) -> Result<(Url, Vec<u8>), Failure> {
-        if self.key.is_none() && route.access != Access::Open {
+        if self.key.is_none() && self.printed_key.is_none() && route.access != Access::Open {
             return Err(Failure::NoKey);
         }
         let url = self
@@ -145,16 +162,44 @@ impl Remote {
                 .body(Arc::unwrap_or_clone(request.file).into_bytes());
         }
         if let Some(key) = &request.idempotency_key {
-            let value = HeaderValue::from_str(key).map_err(|_| {
-                Failure::Usage(
-                    "--idempotency-key must be 1 to 255 visible ASCII characters, such as a UUID"
-                        .to_owned(),
-                )
-            })?;
-            builder = builder.header("idempotency-key", value);
+            builder = builder.header("idempotency-key", header(key)?);
         }
         let body = self.send(builder).await?;
         Ok((url, body))
+    }
+
+    /// Sends any request to the interface, and returns the answer's body. The path may hold a query.
+    ///
+    /// # Errors
+    /// Those of every call; [`Failure::Usage`] for a path that leads elsewhere.
+    pub async fn any(
+        &self,
+        method: reqwest::Method,
+        path: &str,
+        body: Option<Vec<u8>>,
+        idempotency_key: Option<&str>,
+    ) -> Result<Vec<u8>, Failure> {
+        let base = self.base.as_str().trim_end_matches('/');
+        let wrong = || {
+            Failure::Usage(format!(
+                "\"{path}\" is not a path of the interface; write it like /v1/bookings?limit=5"
+            ))
+        };
+        if !path.starts_with('/')
+            || path.starts_with("//")
+            || path.contains(|c: char| c.is_whitespace() || c.is_control())
+        {
+            return Err(wrong());
+        }
+        let url = Url::parse(&format!("{base}{path}")).map_err(|_| wrong())?;
+        let mut builder = self.client.request(method, url);
+        if let Some(body) = body {
+            builder = builder.header(CONTENT_TYPE, "application/json").body(body);
+        }
+        if let Some(key) = idempotency_key {
+            builder = builder.header("idempotency-key", header(key)?);
+        }
+        self.send(builder).await
     }
 
     /// Gets a text that is not an operation's answer, such as the checkpoint.
@@ -219,6 +264,11 @@ impl Remote {
 
     /// Sends a request with this program's name and the key.
     async fn dispatch(&self, builder: RequestBuilder) -> Result<Response, Failure> {
+        if let Some(key) = &self.printed_key {
+            let request = builder.build().map_err(|e| self.unreachable(&e))?;
+            output::print(&curl::command(&request, key))?;
+            return Err(Failure::Printed);
+        }
         let mut headers = HeaderMap::new();
         headers.insert(
             USER_AGENT,
@@ -283,6 +333,15 @@ impl Remote {
             http::cause(error)
         ))
     }
+}
+
+fn header(idempotency_key: &str) -> Result<HeaderValue, Failure> {
+    HeaderValue::from_str(idempotency_key).map_err(|_| {
+        Failure::Usage(
+            "--idempotency-key must be 1 to 255 visible ASCII characters, such as a UUID"
+                .to_owned(),
+        )
+    })
 }
 
 /// Text that cannot be an id gets the same answer as an unknown id.

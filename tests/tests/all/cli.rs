@@ -7,6 +7,7 @@
 //! | `reschedules` | reschedules and acceptances |
 //! | `codes` | each exit code, and the message that goes with it |
 //! | `printing` | the output: tables, JSON, completions, and readers that stop reading |
+//! | `columns` | answers as rows and columns, requests printed for curl, and requests that no command is made for |
 //! | `secrets` | where API keys may come from |
 //! | `serving` | the message of a `serve` that cannot serve, and that it damages nothing |
 //! | `sharing` | links to a booking's evidence, and where their tokens are not |
@@ -27,6 +28,7 @@
 mod backup;
 mod cancellation;
 mod codes;
+mod columns;
 mod completeness;
 mod disk;
 mod disputes;
