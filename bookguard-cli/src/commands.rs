@@ -21,6 +21,7 @@ mod healthcheck;
 mod items;
 mod ledger;
 mod listen;
+mod man;
 mod mcp;
 mod partners;
 mod policies;
@@ -79,6 +80,7 @@ pub fn declared() -> Vec<Declared> {
         api::command().into(),
         openapi.into(),
         completions.with::<CompletionsArgs>().into(),
+        man::command().into(),
     ]
 }
 
@@ -337,6 +339,7 @@ mod tests {
             "mcp --partner ptn_1",
             "openapi",
             "completions bash",
+            "man pages",
             "transfer --from a.db --to postgres://h/b --ledger-key k",
             "transfer --reopen --from a.db --to b.db --yes --risk-two-histories",
             "backup copy.db --db a.db",

@@ -84,6 +84,23 @@ async fn completions_name_the_commands() {
 }
 
 #[tokio::test]
+async fn every_command_has_a_manual_page() {
+    let folder = TempDir::new().unwrap();
+    let pages = folder.path().join("man");
+    let written = bookguard("man").arg(pages.to_str().unwrap()).run().await;
+    written.ended(0, &[]);
+    let page = |name: &str| std::fs::read_to_string(pages.join(name)).unwrap();
+    for command in ["serve", "evidence-verify", "webhook-events-recoveries-get"] {
+        assert!(page(&format!("bookguard-{command}.1")).contains(".SH SYNOPSIS"));
+    }
+    assert!(page("bookguard-serve.1").contains("BOOKGUARD_LISTEN"));
+    assert!(page("bookguard.1").contains("Exit codes: 0 ok"));
+    let in_the_way = format!("{}/bookguard.1/x", pages.display());
+    let refused = bookguard("man").arg(&in_the_way).run().await;
+    refused.refused(1, &[&in_the_way]);
+}
+
+#[tokio::test]
 async fn a_reader_that_goes_away_ends_a_command_quietly() {
     on_every_engine(async |engine| {
         let database = TestDatabase::new(engine);
