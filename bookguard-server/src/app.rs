@@ -45,8 +45,6 @@ pub(crate) struct App {
     /// What PDFs are set in.
     pub(crate) fonts: Fonts,
     readers: Readers,
-    /// Receives one line for each internal fault.
-    pub(crate) report: fn(&str),
     /// The authority of every caller, when callers hold the database itself.
     operator: Option<Authority>,
     budgets: Arc<Budgets>,
@@ -71,9 +69,13 @@ impl RequestCost {
         self.payer
     }
 
-    /// Runs a future of this request and adds its processor time. The future must not do work that is measured elsewhere.
+    /// Runs a future and adds its processor time. The future must not do work that is measured elsewhere.
     pub(crate) async fn along<T>(&self, task: impl Future<Output = T>) -> T {
-        let task = metered(task, |spent| self.add(spent));
+        metered(task, |spent| self.add(spent)).await
+    }
+
+    /// Runs a future of this request in a task that is not the request's own, without adding its processor time.
+    pub(crate) async fn elsewhere<T>(&self, task: impl Future<Output = T>) -> T {
         match &self.observed {
             Some(observed) => observed.scope(task).await,
             None => task.await,
@@ -147,7 +149,7 @@ impl App {
             false => 0,
         };
         let readers = Readers::start(in_place)?;
-        let app = Self::unlimited(service, courier, fonts, readers, config.report, None);
+        let app = Self::unlimited(service, courier, fonts, readers, None);
         app.visitors.set(VISITS, 60, VISITS);
         app.limit(config);
         Ok(app)
@@ -167,18 +169,13 @@ impl App {
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub(crate) fn operated(
-        session: Session,
-        courier: Arc<Courier>,
-        report: fn(&str),
-    ) -> Result<Self, String> {
+    pub(crate) fn operated(session: Session, courier: Arc<Courier>) -> Result<Self, String> {
         let (readers, operator) = (Readers::start(0)?, Some(session.authority));
         Ok(Self::unlimited(
             session.service,
             courier,
             Fonts::default(),
             readers,
-            report,
             operator,
         ))
     }
@@ -188,7 +185,6 @@ impl App {
         courier: Arc<Courier>,
         fonts: Fonts,
         readers: Readers,
-        report: fn(&str),
         operator: Option<Authority>,
     ) -> Self {
         Self {
@@ -202,7 +198,6 @@ impl App {
             uploads: Arc::default(),
             fonts,
             readers,
-            report,
             operator,
             registrations: Limiter::new("registration"),
             visitors: Limiter::new("share"),

@@ -13,6 +13,7 @@ use bookguard_core::entropy;
 use bookguard_core::model::PartnerId;
 use poem::Response;
 use poem::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use serde_json::Value;
 
 use crate::refusal::ErrorBody;
 
@@ -63,11 +64,6 @@ impl Observed {
         self.route.get()
     }
 
-    /// The partner whose key it presented, once that is known.
-    pub(crate) fn partner_id(&self) -> Option<&PartnerId> {
-        self.partner_id.get()
-    }
-
     /// The trace it belongs to: the caller's, or else one of its own.
     pub(crate) fn trace_id(&self) -> String {
         hex::encode(self.trace_id.get_or_init(entropy::bytes))
@@ -76,6 +72,19 @@ impl Observed {
     /// The time until now, from the moment the request's head was read.
     pub(crate) fn duration(&self) -> Duration {
         self.began.elapsed()
+    }
+
+    /// The ids that every line of this request's work has.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&'static str, Value)> {
+        let request_id = self.request_id.to_str().unwrap_or_default();
+        let route = self.route().map(|route| ("route", Value::from(&**route)));
+        let partner_id = self.partner_id.get();
+        let partner_id = partner_id.map(|id| ("partner_id", Value::from(id.to_string())));
+        let ids = [
+            ("request_id", Value::from(request_id)),
+            ("trace_id", Value::from(self.trace_id())),
+        ];
+        ids.into_iter().chain(route).chain(partner_id)
     }
 
     /// The part of [`Self::duration`] that is this server's own work: not waiting for the body, or for news.

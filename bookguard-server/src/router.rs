@@ -204,6 +204,10 @@ pub(crate) async fn unwound<T>(future: impl Future<Output = T>) -> Result<T, Err
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use bookguard_core::lines::{Line, LineSubscriber, Threshold};
     use poem::EndpointExt as _;
     use poem::endpoint::make_sync;
 
@@ -331,6 +335,63 @@ mod tests {
                 "{sent}"
             );
         }
+    }
+
+    /// The lines that requests for these paths cause, without their ids and times.
+    async fn lines(requests: RequestLines, asked: &[(Method, &str)]) -> Vec<String> {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let lines = Arc::clone(&heard);
+        let hear = move |line: Line| {
+            let observed = observer::current().unwrap();
+            let told = line
+                .fields
+                .iter()
+                .filter(|(name, _)| *name != "duration_ms");
+            let told: Vec<_> = told
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect();
+            let route = observed.route().map_or("none", |route| route);
+            let line = format!("{} {} {} {route}", line.level, line.message, told.join(" "));
+            lines.lock().unwrap().push(line);
+        };
+        let subscriber = LineSubscriber::new(Threshold::new(tracing::Level::INFO), hear);
+        let _heard = tracing::subscriber::set_default(subscriber);
+        let router = router();
+        router.observer.set(requests);
+        for (method, path) in asked {
+            let request = Request::builder().method(method.clone()).uri_str(*path);
+            router.answer(request.finish(), None).await;
+        }
+        heard.lock().unwrap().clone()
+    }
+
+    #[tokio::test]
+    async fn a_fault_has_a_line_with_its_cause_and_other_requests_as_configured() {
+        let fine = [
+            (Method::GET, "/v1/a/me?secret"),
+            (Method::PUT, "/v1/a/x"),
+            (Method::GET, "/x"),
+        ];
+        let none = RequestLines::default();
+        assert_eq!(lines(none, &fine).await, [""; 0]);
+        let slow = RequestLines {
+            slow: Some(Duration::ZERO),
+            ..none
+        };
+        let all = RequestLines { all: true, ..none };
+        for (requests, level) in [(slow, "warn slow request"), (all, "info request")] {
+            let expected = [
+                r#"method="GET" status=200 /v1/a/me"#,
+                r#"method="PUT" status=405 code="method_not_allowed" /v1/a/{id}"#,
+                r#"method="GET" status=404 code="path_not_found" none"#,
+            ];
+            let expected = expected.map(|rest| format!("{level} {rest}"));
+            assert_eq!(lines(requests, &fine).await, expected);
+        }
+        let fault = lines(none, &[(Method::GET, "/v1/panic")]).await;
+        let cause =
+            r#"status=500 code="internal" cause="a panic: the secret of the panic" /v1/panic"#;
+        assert_eq!(fault, [format!(r#"error fault method="GET" {cause}"#)]);
     }
 
     #[tokio::test]

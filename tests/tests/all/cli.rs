@@ -8,6 +8,7 @@
 //! | `codes` | each exit code, and the message that goes with it |
 //! | `printing` | the output: tables, JSON, completions, and readers that stop reading |
 //! | `secrets` | where API keys may come from |
+//! | `server_log` | what a server logs and what it never logs |
 //! | `serving` | the message of a `serve` that cannot serve, and that it damages nothing |
 //! | `sharing` | links to a booking's evidence, and where their tokens are not |
 //! | `signals` | signals that stop `serve`, stop it at once, or reload its settings |
@@ -39,6 +40,7 @@ mod pruning;
 mod recoveries;
 mod reschedules;
 mod secrets;
+mod server_log;
 mod serving;
 mod sharing;
 mod signals;
