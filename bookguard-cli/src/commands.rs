@@ -165,7 +165,7 @@ mod tests {
         ("ADDRESS:PORT", "listen"),
         ("AMOUNT", "agreed-refund amount-paid refund value"),
         ("BOOKING_ID|PACKET|-", "of"),
-        ("BOOL", "library-policies webhook-allow-http"),
+        ("BOOL", "library-policies log-requests webhook-allow-http"),
         ("DATABASE", "db from to"),
         ("DAYS", "older-than"),
         (
@@ -174,18 +174,19 @@ mod tests {
         ),
         ("FILE|-", "body json"),
         ("FOLDER", "save"),
-        ("FORM", "output"),
+        ("FORM", "log-format output"),
         ("HEADER", "proxy-header"),
         ("ID", "webhook-id"),
         ("KEY", "idempotency-key no-default-policy"),
         ("KEY=VALUE", "default-policy metadata"),
         ("KIND=FILE", "evidence"),
+        ("LEVEL", "log-level"),
         ("MODE", "registration webhook-verification"),
         (
             "N",
             "bookings database-wait-seconds endpoints evaluate:evidence events-per-day expect-refund limit \
              overlap-seconds quota-bookings quota-endpoints quota-events-per-day rate-limit \
-             rate-limit-burst rate-limit-per-second registrations-per-minute retention-days shutdown-delay-seconds version versions:cursor wait",
+             rate-limit-burst rate-limit-per-second registrations-per-minute retention-days shutdown-delay-seconds slow-request-milliseconds version versions:cursor wait",
         ),
         ("NAMES", "fields"),
         ("PACKET|-", "packet"),

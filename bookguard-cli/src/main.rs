@@ -27,6 +27,7 @@ use output::Screen;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
+    bookguard_server::logging::listen();
     let declared = commands::declared();
     let words: Vec<_> = std::env::args_os().collect();
     let matches = commands::shape_for(&declared, &words).get_matches_from(words);

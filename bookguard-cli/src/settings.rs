@@ -250,6 +250,10 @@ mod tests {
             ("BOOKGUARD_QUOTA_EVENTS_PER_DAY", "11"),
             ("BOOKGUARD_QUOTA_ENDPOINTS", "12"),
             ("BOOKGUARD_QUOTA_FILE_BYTES", "3 MiB"),
+            ("BOOKGUARD_LOG_FORMAT", "json"),
+            ("BOOKGUARD_LOG_LEVEL", "warn"),
+            ("BOOKGUARD_LOG_REQUESTS", "true"),
+            ("BOOKGUARD_SLOW_REQUEST_MILLISECONDS", "13"),
             (
                 "BOOKGUARD_SECURITY_CONTACTS",
                 "mailto:s@b.example, https://b.example/r",
@@ -287,6 +291,10 @@ mod tests {
             quota_events_per_day: Some(11),
             quota_endpoints: Some(12),
             quota_file_bytes: Some(Bytes(3 << 20)),
+            log_format: Some("json".to_owned()),
+            log_level: Some("warn".to_owned()),
+            log_requests: Some(true),
+            slow_request_milliseconds: Some(13),
             security_contacts: Some(vec![
                 "mailto:s@b.example".to_owned(),
                 "https://b.example/r".to_owned(),

@@ -31,7 +31,6 @@ pub fn default_path(key_file: Option<&Path>, db_file: Option<&Path>) -> PathBuf 
 /// Remembers the head of the log that was last published or seen.
 pub struct Guard {
     path: PathBuf,
-    report: fn(&str),
     state: Mutex<State>,
 }
 
@@ -52,12 +51,11 @@ struct State {
 }
 
 impl Guard {
-    /// Opens the guard with this file. The file is created when the first head is noted. `report` receives a line
-    /// whenever the database becomes rolled back or whole again, and once if the file cannot be written.
+    /// Opens the guard with this file. The file is created when the first head is noted.
     ///
     /// # Errors
     /// A sentence for the operator if the file exists and cannot be read.
-    pub fn open(path: PathBuf, report: fn(&str)) -> Result<Self, String> {
+    pub fn open(path: PathBuf) -> Result<Self, String> {
         let mut state = State::default();
         let unreadable = |e: io::Error| {
             format!(
@@ -87,7 +85,6 @@ impl Guard {
         }
         Ok(Self {
             path,
-            report,
             state: Mutex::new(state),
         })
     }
@@ -157,14 +154,14 @@ impl Guard {
         }
         state.rolled_back = rollback.is_some();
         match rollback {
-            Some(rollback) => (self.report)(&format!(
+            Some(rollback) => tracing::error!(
                 "the ledger is rolled back: {rollback} (root {} according to {}). Reads go on, every write is refused. Bring back \
                  the database that holds them; or accept the loss and continue as a new log with `bookguard ledger \
                  accept-rollback`",
                 rollback.seen.root,
                 self.path.display()
-            )),
-            None => (self.report)("the ledger is whole again: writes are taken"),
+            ),
+            None => tracing::info!("the ledger is whole again: writes are taken"),
         }
     }
 
@@ -172,20 +169,21 @@ impl Guard {
         if let (Some(before), Some(now)) = (before, state.seen.as_deref())
             && before.origin != now.origin
         {
-            (self.report)(&format!(
+            tracing::warn!(
                 "the ledger continues as {}: the loss of entries of log {} was accepted",
-                now.origin, before.origin
-            ));
+                now.origin,
+                before.origin
+            );
         }
     }
 
     fn tell(&self, state: &mut State, error: &io::Error) {
         if !std::mem::replace(&mut state.told, true) {
-            (self.report)(&format!(
+            tracing::error!(
                 "the guard file {} cannot be written: {error}. Writes are still taken, but a rolled-back database is noticed \
                  only while this process runs; let this user write the file, or name another with --guard-file",
                 self.path.display()
-            ));
+            );
         }
     }
 

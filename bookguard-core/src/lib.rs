@@ -61,6 +61,8 @@ pub mod limits;
 #[cfg(not(feature = "internals"))]
 mod limits;
 #[cfg(feature = "store")]
+pub mod lines;
+#[cfg(feature = "store")]
 pub mod log;
 pub mod model;
 #[cfg(feature = "store")]

@@ -301,5 +301,10 @@ pub const DISPUTE_FIELD_CHARS: usize = 20_000;
 pub const DISPUTE_CHARS: usize = 150_000;
 /// Entries listed that a log holds and a packet lacks; the rest are counted.
 pub const MISSING_ENTRIES: usize = 100;
+/// Lines of its log that a server holds while standard error is blocked, before it loses further ones: some seconds of an
+/// access log, and 16 MiB at most.
+pub const LOG_LINES: usize = 1_024;
+/// Bytes of one text in a line of the log: more than any sentence of ours.
+pub const LOG_TEXT_BYTES: usize = 4_096;
 /// Attempts of one delivery shown in an evidence packet, the latest ones: a delivery can have many more.
 pub const PACKET_ATTEMPTS: usize = 20;

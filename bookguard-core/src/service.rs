@@ -54,7 +54,6 @@ pub struct Service {
     endpoint_rule: EndpointRule,
     verifies_endpoints: bool,
     quota: Quota,
-    report: fn(&str),
 }
 
 /// Joins the writer after the last [`Service`] was dropped. Then the store is closed.
@@ -86,12 +85,12 @@ impl Service {
             .unwrap_or_else(|| guard::default_path(source.path(), config.db.file()));
         if config.create {
             let warnings = private::warnings(&kept_files(&config.db, &source, &guard_file));
-            warnings.iter().for_each(|line| (config.report)(line));
+            warnings.iter().for_each(|line| tracing::warn!("{line}"));
         }
-        let log = Arc::new(Log::new(key, Guard::open(guard_file, config.report)?));
+        let log = Arc::new(Log::new(key, Guard::open(guard_file)?));
         let seal = log.seal();
         let news = Arc::<Waiting<PartnerId>>::default();
-        let storage = Arc::new(Storage::new(config.report, config.min_free_disk));
+        let storage = Arc::new(Storage::new(config.min_free_disk));
         storage.measured(store.free_bytes());
         let deps = WriterDeps {
             connect: Box::new({
@@ -107,7 +106,7 @@ impl Service {
         };
         let (inbox, thread) = writer::start(deps).map_err(at)?;
         if let Some(to) = store.head().map_err(at)?.and_then(|head| head.moved_to) {
-            (config.report)(&at(StoreError::Moved(to)));
+            tracing::error!("{}", at(StoreError::Moved(to)));
         }
         let service = Self {
             presence: Presence::new(store.registry()),
@@ -127,7 +126,6 @@ impl Service {
             endpoint_rule: config.endpoint_rule,
             verifies_endpoints: config.verifies_endpoints,
             quota: config.quota,
-            report: config.report,
         };
         // A caller that only reads may be reading a backup, which lacks later entries.
         if config.create {
@@ -145,9 +143,9 @@ impl Service {
         });
         // Damage is reported to whoever asks for the damaged data.
         if let Err(error) = looked {
-            (self.report)(&format!(
+            tracing::error!(
                 "the ledger's head was not compared with what was last published: {error}"
-            ));
+            );
         }
     }
 
@@ -265,14 +263,9 @@ impl Service {
         Ok(policy_set)
     }
 
-    /// Reports something to the operator that no request ends with.
-    pub fn report(&self, what: &str) {
-        (self.report)(what);
-    }
-
-    /// Turns a store error into the caller's error, and reports its cause.
+    /// Turns a store error into the caller's error, and logs its cause.
     pub fn fault(&self, error: &StoreError) -> Error {
-        (self.report)(&format!("a read failed: {error}"));
+        tracing::error!("a read failed: {error}");
         Error::unavailable("The store does not answer at present. Try again.")
     }
 

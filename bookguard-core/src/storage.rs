@@ -26,7 +26,6 @@ const STUCK: Duration = Duration::from_secs(3);
 
 /// This node's knowledge of its storage.
 pub struct Storage {
-    report: fn(&str),
     /// The free disk space in bytes below which nothing new is accepted; 0 for no such limit.
     min_free: u64,
     state: Mutex<State>,
@@ -158,10 +157,9 @@ impl Outage {
 }
 
 impl Storage {
-    /// Starts without any knowledge and assumes no failure. `report` receives a line when a state begins or ends.
-    pub fn new(report: fn(&str), min_free: u64) -> Self {
+    /// Starts without any knowledge and assumes no failure.
+    pub fn new(min_free: u64) -> Self {
         Self {
-            report,
             min_free,
             state: Mutex::default(),
         }
@@ -201,9 +199,7 @@ impl Storage {
         }
         drop(state);
         if let Some(news) = news {
-            (self.report)(&format!(
-                "{news} (more of the same are counted, not reported)"
-            ));
+            tracing::error!("{news} (more of the same are counted, not reported)");
         }
     }
 
@@ -225,10 +221,10 @@ impl Storage {
         };
         drop(state);
         if let Some(news) = news {
-            (self.report)(&format!(
+            tracing::error!(
                 "{news}. Writes are kept in the log, which grows until this is repaired: check the disk (more of the \
                  same are counted, not reported)"
-            ));
+            );
         }
     }
 
@@ -243,14 +239,14 @@ impl Storage {
         drop(state);
         let mib = |bytes: u64| bytes / (1024 * 1024);
         if low {
-            (self.report)(&format!(
+            tracing::warn!(
                 "{} MiB of the database's disk are free, less than the {} of min_free_disk: new bookings, partners, policies, \
                  endpoints and recoveries are refused; what is there is protected, canceled and delivered as before",
                 mib(free.unwrap_or(0)),
                 mib(self.min_free)
-            ));
+            );
         } else {
-            (self.report)("the database's disk has room again: new bookings are taken");
+            tracing::info!("the database's disk has room again: new bookings are taken");
         }
     }
 
@@ -297,16 +293,17 @@ impl Storage {
         let upkeep = Outage::ended(&mut state.upkeep, now);
         drop(state);
         if let Some((outage, lasted)) = writes {
-            (self.report)(&format!(
+            tracing::info!(
                 "writes work again after {lasted} s, in which {} batches with {} requests were refused",
-                outage.batches, outage.requests
-            ));
+                outage.batches,
+                outage.requests
+            );
         }
         if let Some((outage, lasted)) = upkeep {
-            (self.report)(&format!(
+            tracing::info!(
                 "the write-ahead log is brought into the database file again, after {} attempts that failed in {lasted} s",
                 outage.times
-            ));
+            );
         }
     }
 }

@@ -277,6 +277,14 @@ fn migrate<C: Conn>(
             vec![version.into()],
         ))?;
     }
+    let known = MIGRATIONS.len() as i64;
+    if (1..known).contains(&found) {
+        tracing::info!(
+            from = found,
+            to = known,
+            "the database's schema was brought from version {found} to {known}"
+        );
+    }
     Ok(())
 }
 

@@ -20,6 +20,7 @@ use crate::auth::Keys;
 use crate::config::Config;
 use crate::courier::Courier;
 use crate::meter::{Meter, metered};
+use crate::observer::{self, Observed};
 use crate::payer::{Payer, network_of};
 use crate::rate::{Limiter, Verdict};
 use crate::readers::{ReadClass, Readers};
@@ -44,8 +45,6 @@ pub(crate) struct App {
     /// What PDFs are set in.
     pub(crate) fonts: Fonts,
     readers: Readers,
-    /// Receives one line for each internal fault.
-    pub(crate) report: fn(&str),
     /// The authority of every caller, when callers hold the database itself.
     operator: Option<Authority>,
     budgets: Arc<Budgets>,
@@ -61,6 +60,8 @@ pub(crate) struct RequestCost {
     payer: Payer,
     /// In nanoseconds.
     spent: AtomicU64,
+    /// The request, if it came over HTTP.
+    observed: Option<Arc<Observed>>,
 }
 
 impl RequestCost {
@@ -73,10 +74,21 @@ impl RequestCost {
         metered(task, |spent| self.add(spent)).await
     }
 
-    /// Runs work that does not block, and adds its processor time.
+    /// Runs a future of this request in a task that is not the request's own, without adding its processor time.
+    pub(crate) async fn elsewhere<T>(&self, task: impl Future<Output = T>) -> T {
+        match &self.observed {
+            Some(observed) => observed.scope(task).await,
+            None => task.await,
+        }
+    }
+
+    /// Runs work of this request that does not wait, and adds its processor time.
     pub(crate) fn at_once<T>(&self, work: impl FnOnce() -> T) -> T {
         let meter = Meter::start();
-        let done = work();
+        let done = match &self.observed {
+            Some(observed) => observed.at_once(work),
+            None => work(),
+        };
         self.add(meter.spent());
         done
     }
@@ -137,7 +149,7 @@ impl App {
             false => 0,
         };
         let readers = Readers::start(in_place)?;
-        let app = Self::unlimited(service, courier, fonts, readers, config.report, None);
+        let app = Self::unlimited(service, courier, fonts, readers, None);
         app.visitors.set(VISITS, 60, VISITS);
         app.limit(config);
         Ok(app)
@@ -157,18 +169,13 @@ impl App {
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub(crate) fn operated(
-        session: Session,
-        courier: Arc<Courier>,
-        report: fn(&str),
-    ) -> Result<Self, String> {
+    pub(crate) fn operated(session: Session, courier: Arc<Courier>) -> Result<Self, String> {
         let (readers, operator) = (Readers::start(0)?, Some(session.authority));
         Ok(Self::unlimited(
             session.service,
             courier,
             Fonts::default(),
             readers,
-            report,
             operator,
         ))
     }
@@ -178,7 +185,6 @@ impl App {
         courier: Arc<Courier>,
         fonts: Fonts,
         readers: Readers,
-        report: fn(&str),
         operator: Option<Authority>,
     ) -> Self {
         Self {
@@ -192,7 +198,6 @@ impl App {
             uploads: Arc::default(),
             fonts,
             readers,
-            report,
             operator,
             registrations: Limiter::new("registration"),
             visitors: Limiter::new("share"),
@@ -268,6 +273,7 @@ impl App {
             budgets: Arc::clone(&self.budgets),
             payer,
             spent: AtomicU64::new(0),
+            observed: observer::current(),
         })
     }
 
@@ -283,7 +289,13 @@ impl App {
     pub(crate) async fn identify(&self, headers: &HeaderMap) -> Result<Authority, Error> {
         match &self.operator {
             Some(operator) => Ok(operator.clone()),
-            None => self.keys.identify(&self.service, headers).await,
+            None => {
+                let authority = self.keys.identify(&self.service, headers).await?;
+                if let Authority::Partner { partner_id, .. } = authority {
+                    observer::identified(partner_id);
+                }
+                Ok(authority)
+            }
         }
     }
 

@@ -85,7 +85,7 @@ impl Keys {
             }),
             KeyFound::Unknown => None,
             KeyFound::Forged(api_key_id) => {
-                self.tell(service, api_key_id);
+                self.tell(api_key_id);
                 None
             }
         };
@@ -94,17 +94,18 @@ impl Keys {
     }
 
     /// Reports once to the operator that a caller used a key whose row the service did not write.
-    fn tell(&self, service: &Service, api_key_id: ApiKeyId) {
+    fn tell(&self, api_key_id: ApiKeyId) {
         let mut seen = self.seen();
         if seen.forged.len() >= UNKNOWN {
             seen.forged.clear();
         }
         if seen.forged.insert(api_key_id) {
             drop(seen);
-            service.report(&format!(
+            tracing::error!(
+                %api_key_id,
                 "API key {api_key_id} was refused: its row in the database was written or changed by somebody without the ledger \
                  key. Run `bookguard ledger verify`, and find out who can write to the database"
-            ));
+            );
         }
     }
 

@@ -16,6 +16,7 @@ use std::time::Duration;
 use bookguard_core::clock::Clock;
 use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::key_file::LedgerKeySource;
+use bookguard_core::lines::LEVELS;
 use bookguard_core::model::Quota;
 use bookguard_core::service::{self, RegistrationMode};
 use bookguard_core::store::Database;
@@ -26,6 +27,8 @@ pub use self::settings::Settings;
 use crate::courier::address::{AddressRules, Subnet};
 use crate::courier::proxy::Proxy;
 use crate::courier::{CourierConfig, endpoint_rule};
+use crate::logging::{self, LogFormat};
+pub use crate::observer::RequestLines;
 pub use crate::proxies::TrustedProxies;
 
 /// The default database.
@@ -36,6 +39,8 @@ const RATE_LIMIT_BURST: u32 = 2_000;
 const DATABASE_WAIT_MAX: u64 = 3_600;
 /// Longer than any balancer takes to notice, and short enough for an operator to wait.
 const SHUTDOWN_DELAY_MAX: u64 = 300;
+/// No request takes longer.
+const SLOW_REQUEST_MAX: u64 = 60_000;
 /// A higher rate limits nothing, and its arithmetic would need more bits.
 const RATE_MAX: u64 = 1_000_000;
 
@@ -47,6 +52,7 @@ impl Settings {
         self.check()?;
         let burst = self.rate_limit_burst;
         let dev = self.dev.unwrap_or_default();
+        let changed = self.changed()?;
         let it = self.merge(Self::defaults()?);
         let rate_limit_per_second = it.rate_limit_per_second.unwrap_or_default();
         // A burst smaller than one second's requests would make the rate itself unreachable.
@@ -57,6 +63,7 @@ impl Settings {
         let db = it.db.unwrap_or_else(|| DB.into());
         db.check()?;
         Ok(Config {
+            changed,
             db,
             database_wait: Duration::from_secs(it.database_wait_seconds.unwrap_or_default().into()),
             shutdown_delay: Duration::from_secs(
@@ -104,8 +111,15 @@ impl Settings {
                 languages: it.security_languages.unwrap_or_default(),
             }
             .checked()?,
+            log_format: log_format(&it.log_format.unwrap_or_default())?,
+            log_level: log_level(&it.log_level.unwrap_or_default())?,
+            requests: RequestLines {
+                all: it.log_requests.unwrap_or_default(),
+                slow: (it.slow_request_milliseconds)
+                    .filter(|milliseconds| *milliseconds > 0)
+                    .map(|milliseconds| Duration::from_millis(milliseconds.into())),
+            },
             clock: Clock::System,
-            report: to_stderr,
             commit_delay: Duration::ZERO,
         })
     }
@@ -120,6 +134,20 @@ fn registration(word: &str) -> Result<RegistrationMode, String> {
             let words = RegistrationMode::WORDS.map(|(word, _)| word).join(", ");
             format!("registration is \"{word}\"; it must be one of {words}")
         })
+}
+
+fn log_format(word: &str) -> Result<LogFormat, String> {
+    LogFormat::of(word).ok_or_else(|| {
+        let words = LogFormat::WORDS.join(", ");
+        format!("log_format is \"{word}\"; it must be one of {words}")
+    })
+}
+
+fn log_level(word: &str) -> Result<tracing::Level, String> {
+    logging::level(word).ok_or_else(|| {
+        let words = LEVELS.map(|(word, _)| word).join(", ");
+        format!("log_level is \"{word}\"; it must be one of {words}")
+    })
 }
 
 fn verification(word: &str) -> Result<bool, String> {
@@ -187,6 +215,8 @@ pub struct Connections {
 /// A server's checked configuration.
 #[derive(Debug, Clone)]
 pub struct Config {
+    /// The names of the settings that are not at their defaults.
+    pub changed: Vec<&'static str>,
     /// The database.
     pub db: Database,
     /// Address and port to listen on; port 0 picks a free one.
@@ -232,10 +262,14 @@ pub struct Config {
     pub quota: Quota,
     /// The contents of security.txt, which is served only if this is set.
     pub security: Option<SecurityTxt>,
+    /// The form of the lines in the log.
+    pub log_format: LogFormat,
+    /// The least important level that is logged.
+    pub log_level: tracing::Level,
+    /// Which requests get a line in the log.
+    pub requests: RequestLines,
     /// The source of time.
     pub clock: Clock,
-    /// Receives one line for each internal fault; writes to standard error by default.
-    pub report: fn(&str),
     /// Added to every commit to simulate a slower disk. For measurements; no setting controls it.
     pub commit_delay: Duration,
 }
@@ -266,7 +300,6 @@ impl Config {
             verifies_endpoints: self.verifies_endpoints,
             min_free_disk: self.min_free_disk,
             quota: self.quota,
-            report: self.report,
             commit_delay: self.commit_delay,
         }
     }
@@ -275,7 +308,7 @@ impl Config {
     pub fn courier(&self) -> CourierConfig {
         CourierConfig {
             proxy: self.webhook_proxy.clone(),
-            ..CourierConfig::new(self.webhooks.clone(), self.report)
+            ..CourierConfig::new(self.webhooks.clone())
         }
     }
 
@@ -287,12 +320,6 @@ impl Config {
         let weaker = file.map(Settings::load).transpose()?.unwrap_or_default();
         stronger.merge(weaker).resolve()
     }
-}
-
-/// Writes one line to standard error. A failure is ignored: a log that cannot be written is no reason to stop serving.
-fn to_stderr(line: &str) {
-    use std::io::Write as _;
-    let _ = writeln!(std::io::stderr(), "bookguard: {line}");
 }
 
 #[cfg(test)]

@@ -70,7 +70,6 @@ pub(crate) struct Serving {
     /// The proxies trusted to name a client's address. May change while serving.
     pub(crate) proxies: watch::Receiver<Arc<TrustedProxies>>,
     pub(crate) stage: watch::Receiver<Stage>,
-    pub(crate) report: fn(&str),
 }
 
 impl Serving {
@@ -84,8 +83,7 @@ impl Serving {
 
 /// Serves until the server ends, then lets requests in flight finish.
 pub(crate) async fn serve(listener: TcpListener, serving: Serving) {
-    let report = serving.report;
-    let room = ConnectionTable::new(serving.limits.unwrap_or_else(|| files::limits(report)));
+    let room = ConnectionTable::new(serving.limits.unwrap_or_else(files::limits));
     let serving = Arc::new(serving);
     let mut open = JoinSet::new();
     let mut failing = false;
@@ -103,7 +101,7 @@ pub(crate) async fn serve(listener: TcpListener, serving: Serving) {
             }
             Err(error) => {
                 if !failing {
-                    report(&format!("no connection can be accepted: {error}"));
+                    tracing::error!("no connection can be accepted: {error}");
                 }
                 failing = true;
                 room.shed();
@@ -119,11 +117,11 @@ pub(crate) async fn serve(listener: TcpListener, serving: Serving) {
     })
     .await;
     if finished.is_err() {
-        report(&format!(
+        tracing::warn!(
             "{} connections did not finish within {} s and were closed",
             open.len(),
             FAREWELL.as_secs()
-        ));
+        );
         open.shutdown().await;
     }
 }

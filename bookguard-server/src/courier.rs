@@ -67,8 +67,6 @@ pub struct CourierConfig {
     /// Whether to claim due deliveries from the store. Without this, only deliveries leased by this process's own commands are
     /// sent: a command line needs no more for one manual retry.
     pub claims: bool,
-    /// Receives lines that the operator should read; never a secret or a body.
-    pub report: fn(&str),
 }
 
 /// What an operation's answer waits for.
@@ -93,13 +91,12 @@ pub struct Courier {
 
 impl CourierConfig {
     /// The configuration of a server: attempts of up to [`ATTEMPT_MS`], without a proxy, claiming due deliveries.
-    pub fn new(rules: AddressRules, report: fn(&str)) -> Self {
+    pub fn new(rules: AddressRules) -> Self {
         CourierConfig {
             rules,
             proxy: None,
             attempt_time: Duration::from_millis(ATTEMPT_MS),
             claims: true,
-            report,
         }
     }
 }
@@ -120,16 +117,10 @@ impl Courier {
         let waiting = Arc::<Waiting<EventId>>::default();
         let context = DeliveryContext {
             service: Arc::clone(&service),
-            sender: Sender::new(
-                settings.rules,
-                settings.proxy,
-                settings.attempt_time,
-                settings.report,
-            )?,
+            sender: Sender::new(settings.rules, settings.proxy, settings.attempt_time)?,
             attempt_time: settings.attempt_time,
             notes: notes.clone(),
             waiting: Arc::clone(&waiting),
-            report: settings.report,
             failing: AtomicBool::new(false),
             complained: Mutex::default(),
         };

@@ -5,13 +5,14 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use bookguard_server::config::{Config, Settings};
-use bookguard_server::{Server, run, signals};
+use bookguard_server::{run, signals};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    bookguard_server::logging::listen();
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     match serve(&arguments).await {
         Ok(()) => ExitCode::SUCCESS,
@@ -29,10 +30,6 @@ async fn serve(arguments: &[OsString]) -> Result<(), String> {
         _ => return Err("usage: bookguard-server [configuration file]".to_owned()),
     };
     let load = || Config::load(file, Settings::default());
-    let ran = run(load()?, signals()?, load, announce).await;
+    let ran = run(load()?, signals()?, load, |_| {}).await;
     ran.map_err(|why| why.to_string())
-}
-
-fn announce(server: &Server) {
-    eprintln!("bookguard-server: serving at {}", server.url());
 }

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
 
 use bookguard_core::clock::Clock;
@@ -19,6 +20,7 @@ use poem::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use poem::{Endpoint, Request, Response, Route};
 
 use crate::incoming;
+use crate::observer::{self, Observed, Observer};
 use crate::refusal::{Fault, REQUEST_ID, Refusal, RefusalForm};
 
 /// The most bytes of a request id sent by the caller.
@@ -31,29 +33,34 @@ pub(crate) type Routes = HashMap<String, HashMap<Method, BoxEndpoint<'static>>>;
 pub(crate) struct Router {
     paths: Route,
     clock: Clock,
-    report: fn(&str),
+    observer: Arc<Observer>,
 }
 
 /// The endpoints of one path. poem's `RouteMethod` would send a 405 without `Allow`, leave the body unread, and answer HEAD
 /// without the length of the GET response.
-struct Methods(HashMap<Method, BoxEndpoint<'static>>);
+struct Methods {
+    by_name: HashMap<Method, BoxEndpoint<'static>>,
+    /// The path's template, as the interface document writes it.
+    route: Arc<str>,
+}
 
 /// The endpoint for unknown paths.
 struct UnknownPath;
 
 impl Router {
     /// Creates a router over `routes`, whose paths look like `/a/:parameter` or `/a/*rest`.
-    pub(crate) fn new(routes: Routes, clock: Clock, report: fn(&str)) -> Self {
+    pub(crate) fn new(routes: Routes, clock: Clock, observer: Arc<Observer>) -> Self {
         let paths = routes
             .into_iter()
-            .fold(Route::new(), |paths, (path, methods)| {
-                paths.at(path, Methods(methods))
+            .fold(Route::new(), |paths, (path, by_name)| {
+                let route = template(&path).into();
+                paths.at(path, Methods { by_name, route })
             });
         Self {
             // Not `/*path`, which would match `/` too. Added last, because poem loses such a part when it splits a path later.
             paths: paths.at("/<.+>", UnknownPath),
             clock,
-            report,
+            observer,
         }
     }
 
@@ -76,6 +83,8 @@ impl Router {
     /// Answers a request. Never fails or panics.
     async fn answer(&self, mut request: Request, refusal: Option<Refusal>) -> Response {
         let id = self.request_id(request.headers());
+        let observed = Observed::new(request.method(), request.headers(), id.clone());
+        let underway = self.observer.begin(&observed);
         // Endpoints log under the same id.
         request.headers_mut().insert(REQUEST_ID, id.clone());
         let answer = async {
@@ -84,14 +93,13 @@ impl Router {
                 None => self.route(request).await,
             }
         };
-        let mut response = match unwound(answer).await {
+        let mut response = match observed.scope(unwound(answer)).await {
             Ok(response) => response,
             Err(panic) => Refusal::from(panic).respond(),
         };
-        if let Some(Fault(why)) = response.extensions_mut().remove::<Fault>() {
-            (self.report)(&format!("{}: {why}", id.to_str().unwrap_or_default()));
-        }
+        let fault = response.extensions_mut().remove::<Fault>();
         response.headers_mut().insert(REQUEST_ID, id);
+        underway.finish(&response, fault.as_ref().map(|Fault(why)| why.as_str()));
         response
     }
 
@@ -132,7 +140,8 @@ impl Endpoint for Methods {
         } else {
             request.method()
         };
-        match self.0.get(method) {
+        observer::found(&self.route);
+        match self.by_name.get(method) {
             Some(endpoint) => Endpoint::call(endpoint, request).await,
             None => Ok(refuse(&mut request, Refusal::method(self.allow())).await),
         }
@@ -141,13 +150,24 @@ impl Endpoint for Methods {
 
 impl Methods {
     fn allow(&self) -> String {
-        let mut names: Vec<&str> = self.0.keys().map(Method::as_str).collect();
-        if self.0.contains_key(&Method::GET) {
+        let mut names: Vec<&str> = self.by_name.keys().map(Method::as_str).collect();
+        if self.by_name.contains_key(&Method::GET) {
             names.push("HEAD");
         }
         names.sort_unstable();
         names.join(", ")
     }
+}
+
+/// A path with its parameters in braces.
+fn template(path: &str) -> String {
+    let parts = path
+        .split('/')
+        .map(|part| match part.strip_prefix([':', '*']) {
+            Some(name) => format!("{{{name}}}"),
+            None => part.to_owned(),
+        });
+    parts.collect::<Vec<_>>().join("/")
 }
 
 impl Endpoint for UnknownPath {
@@ -184,10 +204,15 @@ pub(crate) async fn unwound<T>(future: impl Future<Output = T>) -> Result<T, Err
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use bookguard_core::lines::{Line, LineSubscriber, Threshold};
     use poem::EndpointExt as _;
     use poem::endpoint::make_sync;
 
     use super::*;
+    use crate::config::RequestLines;
 
     fn router() -> Router {
         let mut routes = Routes::new();
@@ -211,7 +236,11 @@ mod tests {
                 .or_default()
                 .insert(method, answer.map_to_response().boxed());
         }
-        Router::new(routes, Clock::System, |_| {})
+        Router::new(
+            routes,
+            Clock::System,
+            Arc::new(Observer::new(RequestLines::default())),
+        )
     }
 
     async fn ask(method: Method, path: &str) -> Response {
@@ -306,6 +335,63 @@ mod tests {
                 "{sent}"
             );
         }
+    }
+
+    /// The lines that requests for these paths cause, without their ids and times.
+    async fn lines(requests: RequestLines, asked: &[(Method, &str)]) -> Vec<String> {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let lines = Arc::clone(&heard);
+        let hear = move |line: Line| {
+            let observed = observer::current().unwrap();
+            let told = line
+                .fields
+                .iter()
+                .filter(|(name, _)| *name != "duration_ms");
+            let told: Vec<_> = told
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect();
+            let route = observed.route().map_or("none", |route| route);
+            let line = format!("{} {} {} {route}", line.level, line.message, told.join(" "));
+            lines.lock().unwrap().push(line);
+        };
+        let subscriber = LineSubscriber::new(Threshold::new(tracing::Level::INFO), hear);
+        let _heard = tracing::subscriber::set_default(subscriber);
+        let router = router();
+        router.observer.set(requests);
+        for (method, path) in asked {
+            let request = Request::builder().method(method.clone()).uri_str(*path);
+            router.answer(request.finish(), None).await;
+        }
+        heard.lock().unwrap().clone()
+    }
+
+    #[tokio::test]
+    async fn a_fault_has_a_line_with_its_cause_and_other_requests_as_configured() {
+        let fine = [
+            (Method::GET, "/v1/a/me?secret"),
+            (Method::PUT, "/v1/a/x"),
+            (Method::GET, "/x"),
+        ];
+        let none = RequestLines::default();
+        assert_eq!(lines(none, &fine).await, [""; 0]);
+        let slow = RequestLines {
+            slow: Some(Duration::ZERO),
+            ..none
+        };
+        let all = RequestLines { all: true, ..none };
+        for (requests, level) in [(slow, "warn slow request"), (all, "info request")] {
+            let expected = [
+                r#"method="GET" status=200 /v1/a/me"#,
+                r#"method="PUT" status=405 code="method_not_allowed" /v1/a/{id}"#,
+                r#"method="GET" status=404 code="path_not_found" none"#,
+            ];
+            let expected = expected.map(|rest| format!("{level} {rest}"));
+            assert_eq!(lines(requests, &fine).await, expected);
+        }
+        let fault = lines(none, &[(Method::GET, "/v1/panic")]).await;
+        let cause =
+            r#"status=500 code="internal" cause="a panic: the secret of the panic" /v1/panic"#;
+        assert_eq!(fault, [format!(r#"error fault method="GET" {cause}"#)]);
     }
 
     #[tokio::test]

@@ -24,8 +24,11 @@ use crate::app::App;
 use crate::config::{Config, Settings};
 use crate::connections::{self, FAREWELL};
 use crate::courier::Courier;
+use crate::courier::address::AddressRules;
 use crate::documents;
+use crate::logging;
 use crate::mcp;
+use crate::observer::Observer;
 use crate::probes::{self, Readiness, Stage};
 use crate::proxies::TrustedProxies;
 use crate::retention::prune_old_events;
@@ -58,8 +61,8 @@ pub struct Server {
     courier: Arc<Courier>,
     stage: watch::Sender<Stage>,
     app: Arc<App>,
+    observer: Arc<Observer>,
     proxies: watch::Sender<Arc<TrustedProxies>>,
-    report: fn(&str),
     serving: JoinHandle<()>,
     housekeeping: [JoinHandle<()>; 4],
     closing: Closing,
@@ -88,12 +91,27 @@ pub async fn run(
     reload: impl Fn() -> Result<Config, String>,
     started: impl FnOnce(&Server),
 ) -> Result<(), OpenError> {
-    let delay = config.shutdown_delay;
+    let _flush = logging::begin(config.log_format);
+    logging::set_level(config.log_level);
+    if config.webhooks == AddressRules::dev() {
+        tracing::warn!(
+            "DEVELOPMENT MODE (--dev): webhooks may go to this machine and over plain http. Never in production."
+        );
+    }
+    let (delay, database) = (config.shutdown_delay, config.db.to_string());
+    let changed = config.changed.join(", ");
     let server = tokio::select! {
         server = Server::start(config) => server?,
         // The server may still be waiting for its database.
         () = told_to_end(&mut signals, || {}) => return Ok(()),
     };
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        address = server.url(),
+        database,
+        settings = changed,
+        "started"
+    );
     started(&server);
     told_to_end(&mut signals, || server.reload(reload())).await;
     server.leave(delay);
@@ -102,6 +120,7 @@ pub async fn run(
         () = told_to_end(&mut signals, || server.reload(reload())) => {}
     }
     server.end(told_to_end(&mut signals, || {})).await;
+    tracing::info!("stopped");
     Ok(())
 }
 
@@ -167,7 +186,7 @@ impl Server {
         // With a database file, the key lies beside it. With a database server, other nodes need a copy of the key, so say
         // where it is.
         if let Some(begun) = service.begun().filter(|_| config.db.file().is_none()) {
-            (config.report)(begun);
+            tracing::info!("{begun}");
         }
         let (deliverer, alone) = (Arc::clone(&service), lock.is_some());
         let begin = move || match alone {
@@ -195,10 +214,12 @@ impl Server {
         let (stage, staged) = watch::channel(Stage::Serving);
         let (readiness, checking) = Readiness::new(staged.clone(), Arc::clone(&service));
         probes::add_routes(readiness, &mut routes);
-        let router = Arc::new(Router::new(routes, config.clock.clone(), config.report));
+        let observer = Arc::new(Observer::new(config.requests));
+        let router = Router::new(routes, config.clock.clone(), Arc::clone(&observer));
+        let router = Arc::new(router);
         let housekeeping = [
             tokio::spawn(checking),
-            tokio::spawn(keep_house(Arc::clone(&service), Skew::new(config.report))),
+            tokio::spawn(keep_house(Arc::clone(&service), Skew::default())),
             tokio::spawn(watch_storage(Arc::clone(&service))),
             tokio::spawn(retain(Arc::clone(&service), config.retention_days)),
         ];
@@ -208,7 +229,6 @@ impl Server {
             limits: config.connections,
             proxies: trusted,
             stage: staged,
-            report: config.report,
         };
         let serving = tokio::spawn(connections::serve(listener, serving));
         Ok(Self {
@@ -217,8 +237,8 @@ impl Server {
             courier,
             stage,
             app,
+            observer,
             proxies,
-            report: config.report,
             serving,
             housekeeping,
             closing,
@@ -249,18 +269,20 @@ impl Server {
         match config {
             Ok(config) => {
                 self.app.limit(&config);
+                self.observer.set(config.requests);
+                logging::set_level(config.log_level);
                 self.proxies.send_replace(Arc::new(config.trusted_proxies));
                 let settings = Settings::ALL.iter();
                 let applied = settings.filter(|setting| setting.is_reloaded);
                 let applied: Vec<_> = applied.map(|setting| setting.name).collect();
-                (self.report)(&format!(
+                tracing::info!(
                     "the configuration was reloaded: {} take effect now, everything else at the next start",
                     applied.join(", ")
-                ));
+                );
             }
-            Err(why) => (self.report)(&format!(
-                "the configuration was not reloaded, and nothing changed: {why}"
-            )),
+            Err(why) => {
+                tracing::error!("the configuration was not reloaded, and nothing changed: {why}");
+            }
         }
     }
 
@@ -268,10 +290,10 @@ impl Server {
     fn leave(&self, delay: Duration) {
         self.stage.send_replace(Stage::Leaving);
         if !delay.is_zero() {
-            (self.report)(&format!(
+            tracing::info!(
                 "not ready from now on, and ending in {} s, or at once if told again",
                 delay.as_secs()
-            ));
+            );
         }
     }
 
@@ -293,7 +315,6 @@ impl Server {
             housekeeping,
             closing,
             _lock,
-            report,
             ..
         } = self;
         let until = Instant::now() + FAREWELL;
@@ -310,7 +331,7 @@ impl Server {
                 }
             }
             () = &mut hurry => {
-                report("told to end again: requests in flight are cut off");
+                tracing::warn!("told to end again: requests in flight are cut off");
                 patience = Duration::ZERO;
                 serving.abort();
                 let _ = serving.await;
@@ -365,10 +386,7 @@ async fn open(
         match opened {
             Err(OpenError::Unreachable(why)) if Instant::now() < until => {
                 if !std::mem::replace(&mut said, true) {
-                    (settings.report)(&format!(
-                        "{why} (waiting for it, {} s at most)",
-                        wait.as_secs()
-                    ));
+                    tracing::warn!("{why} (waiting for it, {} s at most)", wait.as_secs());
                 }
             }
             opened => return opened,
@@ -402,7 +420,7 @@ async fn keep_house(service: Arc<Service>, skew: Skew) {
                 if let Clock::System = service.clock()
                     && let Some(news) = steps.look(Instant::now().into_std(), service.clock().now())
                 {
-                    service.report(&news);
+                    tracing::warn!("{news}");
                 }
                 Box::new(move || service.sync_guard())
             }

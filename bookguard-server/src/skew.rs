@@ -18,25 +18,18 @@ use bookguard_core::service::Service;
 const TOLERATED_MS: i64 = LEASE_SKEW_MS / 2;
 
 /// Watches the difference to the database server's clock, and remembers whether it was reported.
+#[derive(Default)]
 pub(crate) struct Skew {
     told: AtomicBool,
-    report: fn(&str),
 }
 
 impl Skew {
-    pub(crate) fn new(report: fn(&str)) -> Self {
-        Self {
-            told: AtomicBool::new(false),
-            report,
-        }
-    }
-
     /// Compares the clocks. Blocks. A store that does not answer has reported itself.
     pub(crate) fn look(&self, service: &Service) {
         if let Ok(Some(ahead_ms)) = service.clock_ahead_ms()
             && let Some(news) = self.news(ahead_ms)
         {
-            (self.report)(&news);
+            tracing::warn!("{news}");
         }
     }
 
@@ -192,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_wrong_clock_is_told_of_once_and_so_is_its_end() {
-        let skew = Skew::new(|_| {});
+        let skew = Skew::default();
         for (ahead_ms, says) in [
             (0, None),
             (TOLERATED_MS, None),

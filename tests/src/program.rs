@@ -423,7 +423,7 @@ pub struct Serving {
     child: Child,
     url: String,
     stderr: Arc<Mutex<String>>,
-    reading: JoinHandle<()>,
+    reading: Option<JoinHandle<()>>,
 }
 
 impl Serving {
@@ -438,19 +438,14 @@ impl Serving {
 
     /// Starts this command line, which must be one of `serve`, and waits until it prints that it listens.
     pub async fn of(line: CommandLine) -> Self {
+        let mut server = Self::unread(line).await;
+        server.read();
+        server
+    }
+
+    /// The same, but nobody reads its standard error until [`Self::read`].
+    pub async fn unread(line: CommandLine) -> Self {
         let mut child = line.spawn(Stdio::null());
-        let stderr = Arc::new(Mutex::new(String::new()));
-        let mut errors = child.stderr.take().expect("standard error is piped");
-        let said = Arc::clone(&stderr);
-        let reading = tokio::spawn(async move {
-            let mut buffer = [0; 4096];
-            while let Ok(read @ 1..) = errors.read(&mut buffer).await {
-                let text = String::from_utf8_lossy(&buffer[..read]);
-                said.lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push_str(&text);
-            }
-        });
         let stdout = child.stdout.take().expect("standard output is piped");
         let mut lines = BufReader::new(stdout).lines();
         let first = timeout(BOUND, lines.next_line()).await;
@@ -460,16 +455,37 @@ impl Serving {
             .flatten()
             .unwrap_or_default();
         let Some(url) = first.strip_prefix("listening on ") else {
-            let _ = timeout(BOUND, reading).await;
-            let said = stderr.lock().unwrap_or_else(PoisonError::into_inner);
-            panic!("serve said {first:?} and {said:?}");
+            let ended = timeout(BOUND, child.wait_with_output()).await;
+            let said = ended
+                .expect("it ends")
+                .expect("a child can be awaited")
+                .stderr;
+            panic!(
+                "serve said {first:?} and {:?}",
+                String::from_utf8_lossy(&said)
+            );
         };
         Self {
             child,
             url: url.to_owned(),
-            stderr,
-            reading,
+            stderr: Arc::default(),
+            reading: None,
         }
+    }
+
+    /// Reads its standard error from now on.
+    pub fn read(&mut self) {
+        let mut errors = self.child.stderr.take().expect("standard error is piped");
+        let said = Arc::clone(&self.stderr);
+        self.reading = Some(tokio::spawn(async move {
+            let mut buffer = [0; 4096];
+            while let Ok(read @ 1..) = errors.read(&mut buffer).await {
+                let text = String::from_utf8_lossy(&buffer[..read]);
+                said.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push_str(&text);
+            }
+        }));
     }
 
     /// The server's address.
@@ -488,6 +504,12 @@ impl Serving {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// Its standard error, once that holds these words.
+    pub async fn until_said(&self, words: &str) -> String {
+        let said = async || Some(self.stderr()).filter(|said| said.contains(words));
+        until(words, said).await
     }
 
     /// Kills it at once (SIGKILL).
@@ -525,7 +547,9 @@ impl Serving {
         let status = ended
             .expect("a server told to end does")
             .expect("a child can be awaited");
-        let _ = (&mut self.reading).await;
+        if let Some(reading) = self.reading.take() {
+            let _ = reading.await;
+        }
         (status.code(), self.stderr())
     }
 }

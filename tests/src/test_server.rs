@@ -2,11 +2,12 @@
 
 use std::ops::Deref;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bookguard_core::clock::Clock;
 use bookguard_core::key_file::LedgerKeySource;
+use bookguard_core::lines::{Line, LineSubscriber, Threshold};
 use bookguard_core::webhook::Secret;
 use bookguard_server::Server;
 use bookguard_server::config::Config;
@@ -15,6 +16,7 @@ use bookguard_server::courier::address::AddressRules;
 use bookguard_core::evidence;
 use bookguard_core::model::Timestamp;
 use serde_json::{Value, json};
+use tracing::Level;
 
 use crate::caller::{Caller, Reply};
 use crate::engine::{Engine, TestDatabase};
@@ -25,6 +27,29 @@ use crate::waiting::until;
 
 /// The time at which every server's clock begins: 2026-09-21T14:13:20Z.
 pub const START_MS: i64 = 1_790_000_000_000;
+
+/// What the servers of this process have logged.
+static LOGGED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn hear(line: Line) {
+    println!("server: {line:?}");
+    logged().push(line.message);
+}
+
+fn logged() -> MutexGuard<'static, Vec<String>> {
+    LOGGED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits until a server of this process has logged a line with these words.
+pub async fn until_logged(words: &str) {
+    let has = async || {
+        logged()
+            .iter()
+            .any(|line| line.contains(words))
+            .then_some(())
+    };
+    until(words, has).await;
+}
 
 /// A running server with its database and clock.
 pub struct TestServer {
@@ -69,6 +94,9 @@ impl TestServer {
 
     /// The same server on an existing database.
     pub async fn on(database: TestDatabase, adjust: impl FnOnce(Config) -> Config) -> Self {
+        // Only the first of this process succeeds, and it hears all servers.
+        let subscriber = LineSubscriber::new(Threshold::new(Level::INFO), hear);
+        let _ = tracing::subscriber::set_global_default(subscriber);
         let clock = Arc::new(AtomicI64::new(START_MS));
         let config = adjust(Config {
             listen: "127.0.0.1:0".to_owned(),
@@ -79,7 +107,6 @@ impl TestServer {
             verifies_endpoints: false,
             clock: Clock::Set(Arc::clone(&clock)),
             ledger_key: database.ledger_key().map(LedgerKeySource::File),
-            report: |line| println!("server: {line}"),
             ..Config::of(database.db().clone())
         });
         let server = Server::start(config.clone()).await;

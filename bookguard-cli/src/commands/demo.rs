@@ -132,7 +132,6 @@ async fn start(folder: &Path) -> Result<Server, Failure> {
         listen: "127.0.0.1:0".to_owned(),
         webhooks: AddressRules::dev(),
         verifies_endpoints: false,
-        report: |line| say(line),
         ..Config::of(folder.join("bookguard.db"))
     };
     Ok(Server::start(config).await?)

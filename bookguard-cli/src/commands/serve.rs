@@ -1,7 +1,5 @@
 //! `bookguard serve`: runs the server with the command line's settings, until it is stopped.
 
-use bookguard_server::courier::address::AddressRules;
-
 use super::declare::{Call, CliCommand, alone};
 use crate::args::{Format, SettingFlags};
 use crate::failure::Failure;
@@ -27,11 +25,6 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
         ));
     }
     let config = settings::config(place, Some(&flags), &environment)?;
-    if config.webhooks == AddressRules::dev() {
-        output::say(
-            "DEVELOPMENT MODE (--dev): webhooks may go to this machine and over plain http. Never in production.",
-        );
-    }
     // Signals are handled before anything is opened, so that none finds a half-open server.
     let signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
     let reload = || {

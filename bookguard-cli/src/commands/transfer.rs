@@ -91,7 +91,7 @@ fn go(place: &GlobalArgs, from: &Database, to: &Database, screen: &Screen) -> Re
     let guard = config
         .guard_file
         .unwrap_or_else(|| guard::default_path(at.path(), from.file()));
-    let guard = Guard::open(guard, config.report).map_err(Failure::Unexpected)?;
+    let guard = Guard::open(guard).map_err(Failure::Unexpected)?;
     let log = Log::new(key, guard);
     let mut bar = Bar::new();
     let moved = block_in_place(|| {

@@ -139,8 +139,7 @@ impl Local {
         let courier = self.courier.clone().ok_or_else(|| {
             Failure::Unexpected("the database was opened for something else".to_owned())
         })?;
-        LocalMcp::new(self.session.clone(), courier, self.config.report)
-            .map_err(Failure::Unexpected)
+        LocalMcp::new(self.session.clone(), courier).map_err(Failure::Unexpected)
     }
 
     /// The secrets that sign the deliveries of the partner it acts for.

@@ -1,6 +1,7 @@
 //! Names of leases. A name holds the node and a random number. So the leases of a dead node can be found, and a late
 //! result can be told from a current one.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 
 use crate::entropy;
@@ -11,6 +12,12 @@ const RANDOM_BITS: u32 = 32;
 /// A running node, by a random number drawn at its start. It is never 0, and in practice unique.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Node(u32);
+
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 impl Node {
     /// Draws a number that no other node has.

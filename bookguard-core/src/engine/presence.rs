@@ -87,6 +87,18 @@ impl Presence {
         if !watch.wants_look(now, &present) {
             return Ok(Some(Vec::new()));
         }
+        if watch.looked.is_some() {
+            let came = present.difference(&watch.present);
+            for node in came.filter(|node| **node != self.own) {
+                tracing::info!(%node, "node {node} has joined");
+            }
+            for node in watch.present.difference(&present) {
+                tracing::info!(
+                    %node,
+                    "node {node} has ended, or has lost its connection to the database"
+                );
+            }
+        }
         // Read after the call: a node that holds leases was registered before it took them.
         Ok(Some(watch.note(now, present, &holders()?)))
     }

@@ -5,13 +5,16 @@ use std::fs;
 
 use super::*;
 use crate::ledger::leaf_hash;
+use crate::lines::{Line, LineSubscriber, Threshold};
 
 thread_local! {
     static SAID: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
-}
-
-fn report(line: &str) {
-    SAID.with_borrow_mut(|said| said.push(line.to_owned()));
+    /// Hears this thread for as long as it lives.
+    static HEARD: tracing::subscriber::DefaultGuard = {
+        let hear = |line: Line| SAID.with_borrow_mut(|said| said.push(line.message));
+        let subscriber = LineSubscriber::new(Threshold::new(tracing::Level::INFO), hear);
+        tracing::subscriber::set_default(subscriber)
+    };
 }
 
 fn said() -> Vec<String> {
@@ -27,7 +30,7 @@ fn head(origin: &str, size: u64) -> PublishedHead {
 }
 
 fn open(path: &Path) -> Guard {
-    Guard::open(path.to_owned(), report).unwrap()
+    HEARD.with(|_| Guard::open(path.to_owned()).unwrap())
 }
 
 fn in_file(path: &Path) -> PublishedHead {
@@ -176,14 +179,14 @@ fn a_damaged_file_refuses_the_start_and_names_the_way_out() {
         ("\0\0\0\0", "is damaged"),
     ] {
         fs::write(place.file(), bytes).unwrap();
-        let why = Guard::open(place.file(), report).err().unwrap();
+        let why = Guard::open(place.file()).err().unwrap();
         for word in ["b.key.seen", wrong, "ledger verify", "remove the file"] {
             assert!(why.contains(word), "{word}: {why}");
         }
     }
     fs::remove_file(place.file()).unwrap();
     fs::create_dir(place.file()).unwrap();
-    let why = Guard::open(place.file(), report).err().unwrap();
+    let why = Guard::open(place.file()).err().unwrap();
     assert!(why.contains("b.key.seen cannot be read"), "{why}");
 }
 

@@ -108,8 +108,6 @@ pub struct ServiceConfig {
     pub min_free_disk: u64,
     /// The quota of partners without one of their own.
     pub quota: Quota,
-    /// Receives the cause of every fault of ours, and other lines for the operator.
-    pub report: fn(&str),
     /// Delays every commit, to measure what a slower disk would cost. Zero outside of measurements.
     pub commit_delay: Duration,
 }
@@ -132,7 +130,6 @@ impl ServiceConfig {
             guard_file: None,
             min_free_disk: 0,
             quota: Quota::GENEROUS,
-            report: |line| eprintln!("{line}"),
             commit_delay: Duration::ZERO,
         }
     }

@@ -75,7 +75,7 @@ fn what_nobody_knows_is_tried_and_nothing_else() {
 
 #[test]
 fn health_says_why_and_that_it_is_over() {
-    let storage = Storage::new(|_| {}, 0);
+    let storage = Storage::new(0);
     let code = |storage: &Storage| storage.not_ready().map(|e| e.code.into_owned());
     for (error, expected) in [
         (StoreError::Full, Some("storage_full")),
@@ -104,7 +104,7 @@ fn a_disk_is_low_below_what_must_be_free() {
         (100, Some(100), false),
         (100, None, false),
     ] {
-        let storage = Storage::new(|_| {}, min);
+        let storage = Storage::new(min);
         storage.measured(free);
         assert_eq!(storage.is_low(), low, "{min} {free:?}");
     }

@@ -91,7 +91,7 @@ impl Download {
                 let read = move || part_of(&session, &file, number);
                 let part = self.app.read(&self.cost, ReadClass::Short, read).await;
                 if let Err(error) = &part {
-                    (self.app.report)(&format!("a file could not be sent: {}", error.message));
+                    tracing::error!("a file could not be sent: {}", error.message);
                 }
                 let is_end = part.is_err();
                 sender.send(part.map_err(io::Error::other)).await?;

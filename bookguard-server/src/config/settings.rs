@@ -18,7 +18,9 @@ use bookguard_core::store::Database;
 use serde::Deserialize;
 
 use super::bytes::Bytes;
-use super::{DATABASE_WAIT_MAX, DB, RATE_LIMIT_BURST, RATE_MAX, SHUTDOWN_DELAY_MAX};
+use super::{
+    DATABASE_WAIT_MAX, DB, RATE_LIMIT_BURST, RATE_MAX, SHUTDOWN_DELAY_MAX, SLOW_REQUEST_MAX,
+};
 use crate::courier::proxy::Proxy;
 
 /// The declaration of a setting.
@@ -169,6 +171,13 @@ macro_rules! settings {
                 })
             }
 
+            /// The names of the settings that are not at their defaults.
+            pub(super) fn changed(&self) -> Result<Vec<&'static str>, String> {
+                let defaults = Self::defaults()?;
+                let names = [$((self.$name.is_some() && self.$name != defaults.$name).then_some(stringify!($name))),*];
+                Ok(names.into_iter().flatten().collect())
+            }
+
             /// Checks every number against its limit.
             pub(super) fn check(&self) -> Result<(), String> {
                 let numbers = [$(self.$name.as_ref().and_then(Value::number)),*];
@@ -228,6 +237,13 @@ settings! {
         most = Some(ENDPOINTS_PER_PARTNER as u64), zero = Some("0 means no limit of its own");
     quota_file_bytes: Bytes, "SIZE", "Bytes of evidence files it may have stored, such as 10GiB",
         default = Some(&Bytes(QUOTA_FILE_BYTES)), most = Some(QUOTA_MAX), zero = Some("0 means no limit");
+    log_format: String, "FORM", "The form of the log on standard error: text, json (an object a line), or auto (text on a terminal)",
+        default = Some(&"auto");
+    log_level: String, "LEVEL", "The least important lines that are logged: error, warn, info or debug", default = Some(&"info"),
+        is_reloaded = true;
+    log_requests: bool, "BOOL", "Whether every request gets a line in the log", default = Some(&false), is_reloaded = true;
+    slow_request_milliseconds: u32, "N", "From how many milliseconds of the server's own work a request gets a line in the log because \
+        it is slow", default = Some(&1000), most = Some(SLOW_REQUEST_MAX), zero = Some("0 means never"), is_reloaded = true;
     security_contacts: Vec<String>, "ADDRESS", "Where to report vulnerabilities, such as mailto:security@example.com; with it, \
         /.well-known/security.txt is served", flag = Some("security-contact");
     security_policy: String, "ADDRESS", "Where the rules of reporting are, an https address";

@@ -13,16 +13,16 @@ const RESERVE: usize = 64;
 const OTHERS: usize = 3_072;
 
 /// Raises the soft limit of open files and returns the limits on connections. Reports to the operator if the limit is low.
-pub(super) fn limits(report: fn(&str)) -> Connections {
+pub(super) fn limits() -> Connections {
     let wanted = CONNECTIONS + RESERVE + OTHERS;
     let files = raise(wanted).unwrap_or(wanted);
     let limits = divide(files);
     if limits.all < CONNECTIONS {
-        report(&format!(
+        tracing::warn!(
             "only {files} files may be open at a time, so at most {} connections are taken instead of {CONNECTIONS}; raise \
              the limit (ulimit -Hn, or LimitNOFILE of the systemd unit) to {wanted}",
             limits.all
-        ));
+        );
     }
     limits
 }

@@ -37,7 +37,6 @@ pub(super) struct DeliveryContext {
     pub attempt_time: Duration,
     pub notes: UnboundedSender<Note>,
     pub waiting: Arc<Waiting<EventId>>,
-    pub report: fn(&str),
     /// Whether outcomes cannot be settled at present. An outage is reported once, not once per delivery.
     pub failing: AtomicBool,
     /// When the operator was last told that sending fails because of this side.
@@ -187,7 +186,7 @@ impl DeliveryContext {
             match told {
                 Ok(answer) => {
                     self.mark(false, "");
-                    self.tell(&answer);
+                    Self::tell(&answer);
                     return true;
                 }
                 Err(error) => self.mark(true, &error.message),
@@ -201,7 +200,7 @@ impl DeliveryContext {
     }
 
     /// Reports a change of the endpoint's status that the outcome caused.
-    fn tell(&self, answer: &Written<Option<EndpointStatusChange>>) {
+    fn tell(answer: &Written<Option<EndpointStatusChange>>) {
         if let Written::Fresh(Some(EndpointStatusChange {
             endpoint_id,
             from,
@@ -209,7 +208,10 @@ impl DeliveryContext {
         })) = answer
             && let Some(line) = turned(*endpoint_id, *from, health)
         {
-            (self.report)(&line);
+            match health.status {
+                EndpointStatus::Active => tracing::info!(%endpoint_id, "{line}"),
+                _ => tracing::warn!(%endpoint_id, "{line}"),
+            }
         }
     }
 
@@ -224,9 +226,7 @@ impl DeliveryContext {
             .unwrap_or_else(PoisonError::into_inner);
         if is_due(&mut told, Instant::now()) {
             let why = attempt.detail.as_deref().unwrap_or("unknown");
-            (self.report)(&format!(
-                "webhooks cannot be sent, through no fault of their receivers: {why}"
-            ));
+            tracing::error!("webhooks cannot be sent, through no fault of their receivers: {why}");
         }
     }
 
@@ -238,12 +238,12 @@ impl DeliveryContext {
             return;
         }
         if failing {
-            (self.report)(&format!(
+            tracing::error!(
                 "the outcomes of webhook deliveries cannot be recorded at present ({why}); those that stay \
                  unrecorded are delivered again"
-            ));
+            );
         } else {
-            (self.report)("the outcomes of webhook deliveries are recorded again");
+            tracing::info!("the outcomes of webhook deliveries are recorded again");
         }
     }
 }

@@ -202,10 +202,11 @@ impl Dispatcher {
         };
         self.put_back(queued);
         if ended == Ended::Gone {
-            (self.context.report)(&format!(
+            tracing::warn!(
+                %endpoint_id,
                 "webhook endpoint {endpoint_id} answered 410 Gone and is disabled; events that waited for it stay \
                  undelivered"
-            ));
+            );
         }
     }
 
@@ -237,8 +238,8 @@ impl Dispatcher {
         while self.returning.try_join_next().is_some() {}
         while let Some(ended) = self.tasks.try_join_next() {
             if ended.is_err_and(|error| error.is_panic()) {
-                (self.context.report)(
-                    "a task of the webhook courier panicked; this is a fault in Bookguard",
+                tracing::error!(
+                    "a task of the webhook courier panicked; this is a fault in Bookguard"
                 );
             }
         }

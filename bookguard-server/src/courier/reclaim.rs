@@ -30,8 +30,12 @@ pub(super) async fn keep_reclaiming(service: Arc<Service>) {
         for node in gone {
             let from = Reclaim::Gone(node);
             let command = service.envelope(ReclaimDeliveries { from });
-            if service.submit_patiently(command).await.is_err() {
-                sleep(ANSWER).await;
+            match service.submit_patiently(command).await {
+                Ok(_) => tracing::warn!(
+                    %node,
+                    "node {node} is gone; the deliveries that it held were taken back"
+                ),
+                Err(_) => sleep(ANSWER).await,
             }
         }
     }

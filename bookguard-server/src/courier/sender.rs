@@ -115,7 +115,7 @@ impl ExchangeError {
 
 impl Sender {
     /// Creates a sender whose attempts go only where `rules` allow, through `proxy` if there is one, and end after
-    /// `total_timeout`, answer included. What partners must not read about an attempt goes to `report`, one line at a time.
+    /// `total_timeout`, answer included. What partners must not read about an attempt is logged.
     ///
     /// # Errors
     /// [`SenderError`] if TLS cannot be set up, which happens when the system has no CA certificates.
@@ -123,10 +123,9 @@ impl Sender {
         rules: AddressRules,
         proxy: Option<Proxy>,
         total_timeout: Duration,
-        report: fn(&str),
     ) -> Result<Self, SenderError> {
         let rules = Arc::new(rules);
-        let resolver = CheckedResolver::new(Arc::clone(&rules), report);
+        let resolver = CheckedResolver::new(Arc::clone(&rules));
         let connector = HttpsConnector::from((
             Dialer::new(resolver, proxy),
             tls::system_trust().map_err(SenderError)?,

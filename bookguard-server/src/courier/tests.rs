@@ -12,6 +12,7 @@ use bookguard_core::features::deliveries::{
 };
 use bookguard_core::features::events::RetryEvent;
 use bookguard_core::limits::{IN_FLIGHT_NEW, IN_FLIGHT_PER_NEW_ENDPOINT, LEASE_MS, LEASE_SKEW_MS};
+use bookguard_core::lines::{Line, LineSubscriber, Threshold};
 use bookguard_core::model::{DeliveryStatus, Timestamp};
 use bookguard_core::webhook::{
     Attempt, FailureClass, Phase, StandardHeaders, TOLERANCE, verify, verify_standard,
@@ -302,16 +303,18 @@ async fn a_backlog_far_beyond_the_room_drains_and_every_event_comes_exactly_once
 #[tokio::test]
 async fn an_outcome_the_store_does_not_take_is_settled_later_and_not_sent_again() {
     static FAILED: Notify = Notify::const_new();
-    fn report(line: &str) {
-        if line.contains("cannot be recorded at present") {
+    let hear = |line: Line| {
+        if line.message.contains("cannot be recorded at present") {
             FAILED.notify_one();
         }
-    }
+    };
+    let subscriber = LineSubscriber::new(Threshold::new(tracing::Level::INFO), hear);
+    let _heard = tracing::subscriber::set_default(subscriber);
     let mut bench = Bench::new().await;
     let told = Arc::new(Notify::new());
     let receiver = Receiver::start(&[Reply::Wait(Arc::clone(&told))]).await;
     let endpoint_id = bench.endpoint(&receiver.url).await;
-    let courier = bench.node.reporting_courier(true, report);
+    let courier = bench.node.courier(true);
     bench.book(1).await;
     let event_id = receiver.hit().await.event_id();
 

@@ -106,7 +106,7 @@ impl ServerHandler for Answers {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let called = self.call(&request.name, None, &context).await;
-        let (Some(called), Some((parts, sent))) = (called, sent(&context)) else {
+        let (Some(called), Some((_, sent))) = (called, sent(&context)) else {
             let message = "There is no such tool. tools/list names them.";
             return Err(ErrorData::invalid_params(message, None));
         };
@@ -120,7 +120,7 @@ impl ServerHandler for Answers {
                         ("structuredContent", structured),
                     ])
                 };
-                let written = self.tools.write(body, members, &parts.headers, &sent.cost);
+                let written = self.tools.write(body, members, &sent.cost);
                 written.await
             }
             Err(refused) => Err(refused),
@@ -190,7 +190,7 @@ impl ServerHandler for Answers {
             .unwrap_or_default();
         let arguments = json!({ "bookingId": booking_id });
         let answered = self.call("get_evidence", Some(arguments), &context).await;
-        let (Some(answered), Some((parts, sent))) = (answered, sent(&context)) else {
+        let (Some(answered), Some((_, sent))) = (answered, sent(&context)) else {
             return Err(unknown());
         };
         let written = match answered {
@@ -200,9 +200,7 @@ impl ServerHandler for Answers {
                     let contents = contents.with_mime_type("application/json");
                     Ok(vec![("contents", to_raw_value(&[contents])?)])
                 };
-                let written = self
-                    .tools
-                    .write(packet, members, &parts.headers, &sent.cost);
+                let written = self.tools.write(packet, members, &sent.cost);
                 written.await
             }
             Err(refused) => Err(refused),

@@ -23,7 +23,7 @@ use crate::api::call::{CallFn, Caller, call};
 use crate::app::{Admitted, App, RequestCost};
 use crate::incoming;
 use crate::readers::ReadClass;
-use crate::refusal::{Fault, REQUEST_ID, Refusal};
+use crate::refusal::{Fault, Refusal};
 use crate::router::unwound;
 
 /// The tools, bound to their operations.
@@ -123,9 +123,9 @@ impl Tools {
                 .map_err(|_| Error::internal("an answer of ours is not UTF-8"))?;
             Ok(Some(body))
         };
-        let answer = unwound(answer).await;
+        let answer = cost.elsewhere(unwound(answer)).await;
         let answer = answer.unwrap_or_else(|panic| Err(Refusal::from(panic)));
-        let answer = answer.map_err(|refusal| self.refuse(refusal, headers));
+        let answer = answer.map_err(|refusal| Self::refuse(refusal, cost));
         answer.transpose()
     }
 
@@ -134,7 +134,6 @@ impl Tools {
         &self,
         body: String,
         members: impl FnOnce(String) -> serde_json::Result<Written> + Send + 'static,
-        headers: &HeaderMap,
         cost: &Arc<RequestCost>,
     ) -> Result<Written, ToolRefusal> {
         let large = body.len() > BODY_BYTES;
@@ -146,7 +145,7 @@ impl Tools {
             true => self.app.read(cost, ReadClass::Long, write).await,
             false => cost.at_once(write),
         };
-        written.map_err(|error| self.refuse(error.into(), headers))
+        written.map_err(|error| Self::refuse(error.into(), cost))
     }
 
     /// Reads the operation's input. Large arguments are read on a thread for long work.
@@ -171,12 +170,11 @@ impl Tools {
         })
     }
 
-    /// Converts a refusal for the caller. The cause of an internal fault is logged under the request id in these headers.
-    fn refuse(&self, refusal: Refusal, headers: &HeaderMap) -> ToolRefusal {
+    /// Converts a refusal for the caller. The cause of an internal fault is logged.
+    fn refuse(refusal: Refusal, cost: &RequestCost) -> ToolRefusal {
         let (status, body, fault) = refusal.say();
         if let Some(Fault(why)) = fault {
-            let id = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok());
-            (self.app.report)(&format!("{}: {why}", id.unwrap_or("mcp")));
+            cost.at_once(|| tracing::error!("a tool's call failed: {why}"));
         }
         ToolRefusal {
             status,

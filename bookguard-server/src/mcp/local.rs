@@ -23,8 +23,8 @@ impl LocalMcp {
     ///
     /// # Errors
     /// A sentence for the operator if the system gives no threads.
-    pub fn new(session: Session, courier: Arc<Courier>, report: fn(&str)) -> Result<Self, String> {
-        let app = App::operated(session, courier, report)?;
+    pub fn new(session: Session, courier: Arc<Courier>) -> Result<Self, String> {
+        let app = App::operated(session, courier)?;
         Ok(Self(McpEndpoint::new(Arc::new(app), None)))
     }
 

@@ -1,5 +1,6 @@
 //! Servers started in the test process, called over HTTP.
 
+use bookguard_core::lines::{Line, LineSubscriber, Threshold};
 use bookguard_core::service::RegistrationMode;
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
@@ -297,12 +298,18 @@ async fn a_server_told_to_end_while_it_waits_for_its_database_ends() {
     let config = Config {
         listen: "127.0.0.1:0".to_owned(),
         database_wait: Duration::from_secs(3_600),
-        report: |line| {
-            assert!(line.ends_with("(waiting for it, 3600 s at most)"), "{line}");
-            WAITING.notify_one();
-        },
         ..Config::of(db)
     };
+    let hear = |line: Line| {
+        let message = line.message;
+        assert!(
+            message.ends_with("(waiting for it, 3600 s at most)"),
+            "{message}"
+        );
+        WAITING.notify_one();
+    };
+    let subscriber = LineSubscriber::new(Threshold::new(tracing::Level::INFO), hear);
+    let _heard = tracing::subscriber::set_default(subscriber);
     let (tell, signals) = unbounded_channel();
     tokio::spawn(async move {
         WAITING.notified().await;

@@ -9,6 +9,7 @@
 //! | `printing` | the output: tables, JSON, completions, and readers that stop reading |
 //! | `columns` | answers as rows and columns, requests printed for curl, and requests that no command is made for |
 //! | `secrets` | where API keys may come from |
+//! | `server_log` | what a server logs and what it never logs |
 //! | `serving` | the message of a `serve` that cannot serve, and that it damages nothing |
 //! | `sharing` | links to a booking's evidence, and where their tokens are not |
 //! | `signals` | signals that stop `serve`, stop it at once, or reload its settings |
@@ -41,6 +42,7 @@ mod pruning;
 mod recoveries;
 mod reschedules;
 mod secrets;
+mod server_log;
 mod serving;
 mod sharing;
 mod signals;

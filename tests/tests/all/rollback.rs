@@ -131,7 +131,7 @@ async fn a_rolled_back_database_is_read_only_until_the_loss_is_accepted() {
         acme.get(&format!("/v1/bookings/{lost}")).await.ok(404);
         only_reads(&acme, &kept).await;
         only_reads(&acme, &kept).await;
-        let said = server.stderr();
+        let said = server.until_said("the ledger is rolled back").await;
         assert_eq!(times(&said, "the ledger is rolled back"), 1, "{said}");
         assert!(
             said.contains("holds 2 entries") && said.contains("5 were published"),
@@ -183,7 +183,8 @@ async fn a_rolled_back_database_is_read_only_until_the_loss_is_accepted() {
 
         // A server that starts now reports it before any request.
         let server = Serving::start(&database, &[]).await;
-        assert_eq!(times(&server.stderr(), "the ledger is rolled back"), 1);
+        let said = server.until_said("the ledger is rolled back").await;
+        assert_eq!(times(&said, "the ledger is rolled back"), 1, "{said}");
         let acme = acme.on(server.url());
         only_reads(&acme, &kept).await;
 
@@ -203,7 +204,7 @@ async fn a_rolled_back_database_is_read_only_until_the_loss_is_accepted() {
         // The running server adopts the new origin by itself.
         acme.get("/v1/health").await.ok(200);
         let new = book(&acme).await.ok(201).text("bookingId").to_owned();
-        let said = server.stderr();
+        let said = server.until_said("is whole again").await;
         assert_eq!(times(&said, "is whole again"), 1, "{said}");
         assert!(said.contains(&format!("continues as {origin}")), "{said}");
         let receipt = &acme.protect(&new).await["receipt"];
@@ -334,11 +335,7 @@ async fn losses_are_accepted_one_after_another_and_an_older_log_never_comes_back
         // The log from before the first loss, which was given up long ago.
         first.put_back();
         only_reads(&acme, &kept).await;
-        assert!(
-            server.stderr().contains("was published"),
-            "{}",
-            server.stderr()
-        );
+        server.until_said("was published").await;
         third.put_back();
         book(&acme).await.ok(201);
         assert!(verifies(
@@ -378,13 +375,13 @@ async fn an_old_backup_that_has_grown_past_what_was_published_is_a_fork() {
         for _ in 0..4 {
             there.book().await;
         }
-        assert_eq!(stranger.stderr(), "");
-        stop_and_code(stranger.terminate().await);
+        let (code, said) = stranger.terminate().await;
+        assert_eq!((code, times(&said, "ledger")), (Some(0), 0), "{said}");
 
         let server = Serving::start(&database, &[]).await;
         let acme = acme.on(server.url());
         only_reads(&acme, &kept).await;
-        let said = server.stderr();
+        let said = server.until_said("rolled back").await;
         assert!(
             said.contains("the first 2 entries") && said.contains("are not the 2"),
             "{said}"
@@ -395,13 +392,8 @@ async fn an_old_backup_that_has_grown_past_what_was_published_is_a_fork() {
 
         // A server that followed the other branch learns from the log itself that it continues under a new origin.
         let stranger = Serving::start(&database, &other).await;
-        assert!(
-            stranger
-                .stderr()
-                .contains(&format!("continues as {origin}")),
-            "{}",
-            stranger.stderr()
-        );
+        let learned = format!("continues as {origin}");
+        stranger.until_said(&learned).await;
         let there = acme.on(stranger.url());
         book(&there).await.ok(201);
         stop_and_code(stranger.terminate().await);
@@ -435,7 +427,8 @@ async fn nodes_learn_from_each_other_and_take_up_a_new_name_together() {
             Serving::start(&database, &["--guard-file", &two]).await,
         ];
         for node in &nodes {
-            assert_eq!(times(&node.stderr(), "the ledger is rolled back"), 1);
+            let said = node.until_said("the ledger is rolled back").await;
+            assert_eq!(times(&said, "the ledger is rolled back"), 1, "{said}");
         }
         let line = database.command(format!("ledger accept-rollback --yes --guard-file {one}"));
         let origin = accepted(&line.run().await, &["1 published entry is lost"]);
@@ -448,8 +441,8 @@ async fn nodes_learn_from_each_other_and_take_up_a_new_name_together() {
             }
         }
         for node in nodes {
-            assert_eq!(times(&node.stderr(), "the ledger is rolled back"), 1);
-            assert!(node.stderr().contains(&format!("continues as {origin}")));
+            let said = node.until_said(&format!("continues as {origin}")).await;
+            assert_eq!(times(&said, "the ledger is rolled back"), 1, "{said}");
             stop_and_code(node.terminate().await);
         }
         database.verify(7).await;
@@ -550,11 +543,7 @@ async fn the_file_of_yesterday_and_no_file_at_all_are_noticed() {
         .post("/v1/partners/register", &samples::partner("New"))
         .await;
     assert_eq!(refused.code(), "ledger_rolled_back");
-    assert!(
-        server.stderr().contains("holds 0 entries"),
-        "{}",
-        server.stderr()
-    );
+    server.until_said("holds 0 entries").await;
     accepted(&accept(&database).await, &["2 published entries are lost"]);
     let acme = server.partner("Acme").await;
     acme.book().await;
@@ -593,13 +582,8 @@ async fn a_guard_file_that_is_damaged_or_out_of_reach() {
     let acme = server.partner("Acme").await;
     acme.book().await;
     acme.book().await;
-    until("the line", async || {
-        server
-            .stderr()
-            .contains("x.seen cannot be written")
-            .then_some(())
-    })
-    .await;
+    let told = "x.seen cannot be written";
+    server.until_said(told).await;
     let (code, said) = server.terminate().await;
-    assert_eq!((code, said.lines().count()), (Some(0), 1), "{said}");
+    assert_eq!((code, times(&said, told)), (Some(0), 1), "{said}");
 }

@@ -26,7 +26,7 @@ struct Bench {
 }
 
 fn noted(path: &Path, seen: PublishedHead) {
-    let guard = Guard::open(path.to_owned(), |_| {}).unwrap();
+    let guard = Guard::open(path.to_owned()).unwrap();
     guard.note(None, seen);
 }
 
@@ -75,7 +75,7 @@ impl Bench {
 
     fn log(&self) -> Log {
         let file = self.folder.path().join("other.seen");
-        Log::new(self.key.clone(), Guard::open(file, |_| {}).unwrap())
+        Log::new(self.key.clone(), Guard::open(file).unwrap())
     }
 
     /// How the database lacks the head `seen`.

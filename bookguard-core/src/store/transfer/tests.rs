@@ -38,7 +38,7 @@ impl Bench {
     }
 
     fn log(&self) -> Log {
-        let guard = Guard::open(self.folder.path().join("b.seen"), |_| {});
+        let guard = Guard::open(self.folder.path().join("b.seen"));
         Log::new(self.key.clone(), guard.unwrap())
     }
 
@@ -188,7 +188,7 @@ fn what_makes_no_sense_is_refused_and_changes_nothing() {
     assert_eq!(code(bench.go("old.db", "some.db")), "target_not_empty");
     Store::open(&bench.db("empty.db"), true).unwrap();
     assert_eq!(code(bench.go("empty.db", "new.db")), "nothing_to_move");
-    let guard = Guard::open(path("other.seen"), |_| {}).unwrap();
+    let guard = Guard::open(path("other.seen")).unwrap();
     let other = Log::new(LedgerKey::generate(), guard);
     let wrong = transfer(
         &bench.db("old.db"),

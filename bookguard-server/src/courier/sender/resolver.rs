@@ -124,7 +124,6 @@ pub(super) struct LookupFailed;
 /// When the operator was told about which name.
 #[derive(Debug)]
 struct ReportedNames {
-    report: fn(&str),
     names: Mutex<HashMap<String, Instant>>,
 }
 
@@ -140,18 +139,17 @@ impl ReportedNames {
             .is_some_and(|at| now.saturating_duration_since(*at) < TELL_AGAIN);
         if !lately && names.len() < NAMES_TOLD {
             names.insert(name.to_owned(), now);
-            (self.report)(&format!("webhooks to `{name}` are not sent: {why}"));
+            tracing::warn!(host = name, "webhooks to `{name}` are not sent: {why}");
         }
     }
 }
 
 impl CheckedResolver {
-    pub(super) fn new(rules: Arc<AddressRules>, report: fn(&str)) -> Self {
+    pub(super) fn new(rules: Arc<AddressRules>) -> Self {
         CheckedResolver {
             rules,
             places: Arc::new(Places::new()),
             complaints: Arc::new(ReportedNames {
-                report,
                 names: Mutex::default(),
             }),
         }
@@ -248,18 +246,16 @@ mod tests {
     use std::pin::pin;
     use std::task::Waker;
 
+    use bookguard_core::lines::{Line, LineSubscriber, Threshold};
+
     use crate::courier::address::RefusedAddress;
 
     thread_local! {
         static LINES: std::cell::RefCell<Vec<String>> = const { std::cell::RefCell::new(Vec::new()) };
     }
 
-    fn report(line: &str) {
-        LINES.with_borrow_mut(|lines| lines.push(line.to_owned()));
-    }
-
     async fn resolve(rules: AddressRules, host: &str) -> Result<Vec<SocketAddr>, BoxError> {
-        let resolver = CheckedResolver::new(Arc::new(rules), report);
+        let resolver = CheckedResolver::new(Arc::new(rules));
         resolver.addresses(host, &Progress::default()).await
     }
 
@@ -282,7 +278,10 @@ mod tests {
 
     #[tokio::test]
     async fn only_the_operator_can_tell_a_private_name_from_an_unknown_one() {
-        let resolver = CheckedResolver::new(Arc::new(AddressRules::public()), report);
+        let resolver = CheckedResolver::new(Arc::new(AddressRules::public()));
+        let hear = |line: Line| LINES.with_borrow_mut(|lines| lines.push(line.message));
+        let subscriber = LineSubscriber::new(Threshold::new(tracing::Level::INFO), hear);
+        let _heard = tracing::subscriber::set_default(subscriber);
         // A label of more than 63 characters, which every resolver refuses without a query.
         let unknown = format!("{}.invalid", "a".repeat(64));
         let mut answers = Vec::new();
@@ -346,7 +345,7 @@ mod tests {
 
     #[test]
     fn the_operators_log_has_an_end_however_many_names_there_are() {
-        let resolver = CheckedResolver::new(Arc::new(AddressRules::public()), report);
+        let resolver = CheckedResolver::new(Arc::new(AddressRules::public()));
         for number in 0..1_000 {
             resolver
                 .usable(&format!("{number}.example"), Ok(Vec::new()))

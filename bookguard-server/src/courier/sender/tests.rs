@@ -143,7 +143,7 @@ fn impatient() -> Sender {
 }
 
 fn sender_under(rules: AddressRules, total_ms: u64) -> Sender {
-    Sender::new(rules, None, Duration::from_millis(total_ms), |_| {}).unwrap()
+    Sender::new(rules, None, Duration::from_millis(total_ms)).unwrap()
 }
 
 /// A listener, and its address with this scheme.

@@ -92,7 +92,6 @@ impl Node {
             clock: Clock::Set(Arc::clone(clock)),
             outbox: Some(Arc::clone(&outbox)),
             verifies_endpoints: false,
-            report: |_| {},
             ..ServiceConfig::of(place.db.clone())
         };
         let (service, _) = waiting(|| Service::open(config)).await.unwrap();
@@ -104,13 +103,9 @@ impl Node {
     }
 
     pub(super) fn courier(&mut self, claims: bool) -> Courier {
-        self.reporting_courier(claims, |_| {})
-    }
-
-    pub(super) fn reporting_courier(&mut self, claims: bool, report: fn(&str)) -> Courier {
         let settings = CourierConfig {
             claims,
-            ..CourierConfig::new(AddressRules::dev(), report)
+            ..CourierConfig::new(AddressRules::dev())
         };
         Courier::start(
             Arc::clone(&self.service),

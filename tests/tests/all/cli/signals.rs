@@ -11,7 +11,7 @@ use bookguard_tests::samples;
 use bookguard_tests::waiting::until;
 
 async fn said(server: &Serving, what: &str) {
-    until(what, async || server.stderr().contains(what).then_some(())).await;
+    server.until_said(what).await;
 }
 
 fn address(server: &Serving) -> SocketAddr {

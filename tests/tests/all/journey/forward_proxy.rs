@@ -21,13 +21,7 @@ use tokio::net::TcpListener;
 /// Returns a sender that goes through this proxy and gives up after `patience_ms`.
 fn through(proxy: &str, rules: AddressRules, patience_ms: u64) -> Sender {
     let proxy = Proxy::parse(proxy).unwrap();
-    Sender::new(
-        rules,
-        Some(proxy),
-        Duration::from_millis(patience_ms),
-        |_| {},
-    )
-    .unwrap()
+    Sender::new(rules, Some(proxy), Duration::from_millis(patience_ms)).unwrap()
 }
 
 async fn attempt(sender: &Sender, url: &str) -> Attempt {

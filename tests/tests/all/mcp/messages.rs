@@ -4,7 +4,7 @@ use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::program::Serving;
 use bookguard_tests::test_server::TestServer;
-use bookguard_tests::waiting::{BOUND, until};
+use bookguard_tests::waiting::BOUND;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -104,10 +104,7 @@ async fn a_fault_of_ours_is_logged_under_the_request_s_id_and_told_to_nobody() {
         "{told}"
     );
     let id = reply.header("x-request-id").unwrap();
-    until("the log to name the request", async || {
-        serving.stderr().contains(id).then_some(())
-    })
-    .await;
+    serving.until_said(id).await;
     serving.kill().await;
 }
 

@@ -118,7 +118,7 @@ async fn every_node_is_given_the_key_that_the_first_has_made_and_none_makes_anot
         };
         let (first, second) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         let one = Serving::of(serve(&first)).await;
-        let said = one.stderr();
+        let said = one.until_said("began the ledger").await;
         assert!(
             said.contains("made its key bookguard.key") && said.contains("every other node"),
             "{said}"

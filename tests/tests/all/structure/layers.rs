@@ -16,7 +16,7 @@ const CORE: Layers = Layers {
     folders: &["engine", "features"],
     lines: &[
         // Pure: identifiers and values, policies, the ledger's bytes, packets, signatures.
-        &["limits", "text"],
+        &["limits", "lines", "text"],
         &["model"],
         &["error", "ledger"],
         &["input"],
@@ -87,6 +87,8 @@ const SERVER: Layers = Layers {
             "watch",
         ],
         &["auth", "courier", "refusal", "uploads"],
+        &["observer"],
+        &["logging"],
         &["incoming", "proxies", "readers"],
         &["config", "router"],
         &["app", "probes"],

@@ -262,7 +262,7 @@ impl Fixture {
             size: head.size + entries,
             ..head
         };
-        let guard = Guard::open(self.service.guard_file().to_owned(), |_| {}).unwrap();
+        let guard = Guard::open(self.service.guard_file().to_owned()).unwrap();
         guard.note(None, published);
         // A reader of another process would see it with the next head it notes. The writer looks by itself.
         let forget = Envelope::new(self.now(), ForgetAnswers);
