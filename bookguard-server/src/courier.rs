@@ -41,6 +41,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
+use crate::metrics::DeliveryMetrics;
 use address::AddressRules;
 use deliver::DeliveryContext;
 use dispatch::{Dispatcher, Note};
@@ -69,6 +70,8 @@ pub struct CourierConfig {
     pub claims: bool,
     /// Receives lines that the operator should read; never a secret or a body.
     pub report: fn(&str),
+    /// Counts what is delivered.
+    pub metrics: Arc<DeliveryMetrics>,
 }
 
 /// What an operation's answer waits for.
@@ -100,6 +103,7 @@ impl CourierConfig {
             attempt_time: Duration::from_millis(ATTEMPT_MS),
             claims: true,
             report,
+            metrics: Arc::default(),
         }
     }
 }
@@ -132,6 +136,7 @@ impl Courier {
             report: settings.report,
             failing: AtomicBool::new(false),
             complained: Mutex::default(),
+            metrics: settings.metrics,
         };
         let context = Arc::new(context);
         let mut dispatcher = Dispatcher::new(Arc::clone(&context), outbox);

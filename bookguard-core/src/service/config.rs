@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::engine::outbox::Outbox;
+use crate::engine::writer::BatchObserver;
 use crate::key_file::LedgerKeySource;
 use crate::model::Quota;
 use crate::store::Database;
@@ -112,6 +113,8 @@ pub struct ServiceConfig {
     pub report: fn(&str),
     /// Delays every commit, to measure what a slower disk would cost. Zero outside of measurements.
     pub commit_delay: Duration,
+    /// Is told how each batch of the writer ended.
+    pub batches: BatchObserver,
 }
 
 impl ServiceConfig {
@@ -134,6 +137,7 @@ impl ServiceConfig {
             quota: Quota::GENEROUS,
             report: |line| eprintln!("{line}"),
             commit_delay: Duration::ZERO,
+            batches: Arc::new(drop),
         }
     }
 }
