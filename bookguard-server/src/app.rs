@@ -20,6 +20,7 @@ use crate::auth::Keys;
 use crate::config::Config;
 use crate::courier::Courier;
 use crate::meter::{Meter, metered};
+use crate::observer::{self, Observed};
 use crate::payer::{Payer, network_of};
 use crate::rate::{Limiter, Verdict};
 use crate::readers::{ReadClass, Readers};
@@ -61,6 +62,8 @@ pub(crate) struct RequestCost {
     payer: Payer,
     /// In nanoseconds.
     spent: AtomicU64,
+    /// The request, if it came over HTTP.
+    observed: Option<Arc<Observed>>,
 }
 
 impl RequestCost {
@@ -68,15 +71,22 @@ impl RequestCost {
         self.payer
     }
 
-    /// Runs a future and adds its processor time. The future must not do work that is measured elsewhere.
+    /// Runs a future of this request and adds its processor time. The future must not do work that is measured elsewhere.
     pub(crate) async fn along<T>(&self, task: impl Future<Output = T>) -> T {
-        metered(task, |spent| self.add(spent)).await
+        let task = metered(task, |spent| self.add(spent));
+        match &self.observed {
+            Some(observed) => observed.scope(task).await,
+            None => task.await,
+        }
     }
 
-    /// Runs work that does not block, and adds its processor time.
+    /// Runs work of this request that does not wait, and adds its processor time.
     pub(crate) fn at_once<T>(&self, work: impl FnOnce() -> T) -> T {
         let meter = Meter::start();
-        let done = work();
+        let done = match &self.observed {
+            Some(observed) => observed.at_once(work),
+            None => work(),
+        };
         self.add(meter.spent());
         done
     }
@@ -268,6 +278,7 @@ impl App {
             budgets: Arc::clone(&self.budgets),
             payer,
             spent: AtomicU64::new(0),
+            observed: observer::current(),
         })
     }
 
@@ -283,7 +294,13 @@ impl App {
     pub(crate) async fn identify(&self, headers: &HeaderMap) -> Result<Authority, Error> {
         match &self.operator {
             Some(operator) => Ok(operator.clone()),
-            None => self.keys.identify(&self.service, headers).await,
+            None => {
+                let authority = self.keys.identify(&self.service, headers).await?;
+                if let Authority::Partner { partner_id, .. } = authority {
+                    observer::identified(partner_id);
+                }
+                Ok(authority)
+            }
         }
     }
 

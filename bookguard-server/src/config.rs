@@ -26,6 +26,7 @@ pub use self::settings::Settings;
 use crate::courier::address::{AddressRules, Subnet};
 use crate::courier::proxy::Proxy;
 use crate::courier::{CourierConfig, endpoint_rule};
+pub use crate::observer::RequestLines;
 pub use crate::proxies::TrustedProxies;
 
 /// The default database.
@@ -36,6 +37,8 @@ const RATE_LIMIT_BURST: u32 = 2_000;
 const DATABASE_WAIT_MAX: u64 = 3_600;
 /// Longer than any balancer takes to notice, and short enough for an operator to wait.
 const SHUTDOWN_DELAY_MAX: u64 = 300;
+/// A request that works for longer is cut off.
+const SLOW_REQUEST_MAX: u64 = 60_000;
 /// A higher rate limits nothing, and its arithmetic would need more bits.
 const RATE_MAX: u64 = 1_000_000;
 
@@ -105,6 +108,12 @@ impl Settings {
                 languages: it.security_languages.unwrap_or_default(),
             }
             .checked()?,
+            requests: RequestLines {
+                all: it.log_requests.unwrap_or_default(),
+                slow: (it.slow_request_milliseconds)
+                    .filter(|milliseconds| *milliseconds > 0)
+                    .map(|milliseconds| Duration::from_millis(milliseconds.into())),
+            },
             clock: Clock::System,
             report: to_stderr,
             commit_delay: Duration::ZERO,
@@ -235,6 +244,8 @@ pub struct Config {
     pub quota: Quota,
     /// The contents of security.txt, which is served only if this is set.
     pub security: Option<SecurityTxt>,
+    /// Which requests get a line in the log.
+    pub requests: RequestLines,
     /// The source of time.
     pub clock: Clock,
     /// Receives one line for each internal fault; writes to standard error by default.

@@ -20,6 +20,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::negotiation::{names, wish};
+use crate::observer;
 use crate::refusal::{PROBLEM, Refusal};
 use crate::uploads::Upload;
 
@@ -210,6 +211,10 @@ pub(crate) fn choose(headers: &HeaderMap, media_types: &[&str]) -> Result<usize,
 /// # Errors
 /// 413 `body_too_large`, 415 if the body is not declared as plain JSON, 400 `body_incomplete`.
 pub(crate) async fn body(request: &mut Request, most: usize) -> Result<Vec<u8>, Refusal> {
+    observer::waiting(whole_body(request, most)).await
+}
+
+async fn whole_body(request: &mut Request, most: usize) -> Result<Vec<u8>, Refusal> {
     let length = declared_length(request.headers());
     if length == Some(0) {
         return Ok(Vec::new());
@@ -248,6 +253,14 @@ pub(crate) async fn body(request: &mut Request, most: usize) -> Result<Vec<u8>, 
 /// # Errors
 /// 413 `body_too_large`, 415 if it is compressed, 400 `body_incomplete`, and those of [`Upload`].
 pub(crate) async fn file(
+    request: &mut Request,
+    most: usize,
+    upload: &mut Upload,
+) -> Result<SentFile, Refusal> {
+    observer::waiting(whole_file(request, most, upload)).await
+}
+
+async fn whole_file(
     request: &mut Request,
     most: usize,
     upload: &mut Upload,
@@ -324,7 +337,7 @@ pub(crate) fn declared_length(headers: &HeaderMap) -> Option<u64> {
 pub(crate) async fn discard(headers: &HeaderMap, body: Body) {
     // A client that waits for "100 Continue" has sent no body and will not.
     if declared_length(headers) != Some(0) && !headers.contains_key(EXPECT) {
-        drop_rest(body.into_async_read()).await;
+        observer::waiting(drop_rest(body.into_async_read())).await;
     }
 }
 

@@ -7,6 +7,7 @@
 //! | `probes` | whether the process lives, and whether it wants requests |
 //! | `proxies` | the client's address behind proxies |
 //! | `router` | method and path to endpoint; request ids, panics, 404 and 405 |
+//! | `observer` | what is known of each request, and what happens with it at its end |
 //! | `api` | the one table of operations; its routes and its OpenAPI description |
 //! | `readers` | the threads that read the store |
 //! | `app`, `auth`, `rate` | who is calling, and how much they may ask |
@@ -43,6 +44,7 @@ pub mod mcp;
 mod meter;
 mod metrics;
 mod negotiation;
+mod observer;
 mod pages;
 mod payer;
 mod probes;

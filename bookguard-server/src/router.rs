@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
 
 use bookguard_core::clock::Clock;
@@ -19,6 +20,7 @@ use poem::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use poem::{Endpoint, Request, Response, Route};
 
 use crate::incoming;
+use crate::observer::{self, Observed, Observer};
 use crate::refusal::{Fault, REQUEST_ID, Refusal, RefusalForm};
 
 /// The most bytes of a request id sent by the caller.
@@ -31,29 +33,34 @@ pub(crate) type Routes = HashMap<String, HashMap<Method, BoxEndpoint<'static>>>;
 pub(crate) struct Router {
     paths: Route,
     clock: Clock,
-    report: fn(&str),
+    observer: Arc<Observer>,
 }
 
 /// The endpoints of one path. poem's `RouteMethod` would send a 405 without `Allow`, leave the body unread, and answer HEAD
 /// without the length of the GET response.
-struct Methods(HashMap<Method, BoxEndpoint<'static>>);
+struct Methods {
+    by_name: HashMap<Method, BoxEndpoint<'static>>,
+    /// The path's template, as the interface document writes it.
+    route: Arc<str>,
+}
 
 /// The endpoint for unknown paths.
 struct UnknownPath;
 
 impl Router {
     /// Creates a router over `routes`, whose paths look like `/a/:parameter` or `/a/*rest`.
-    pub(crate) fn new(routes: Routes, clock: Clock, report: fn(&str)) -> Self {
+    pub(crate) fn new(routes: Routes, clock: Clock, observer: Arc<Observer>) -> Self {
         let paths = routes
             .into_iter()
-            .fold(Route::new(), |paths, (path, methods)| {
-                paths.at(path, Methods(methods))
+            .fold(Route::new(), |paths, (path, by_name)| {
+                let route = template(&path).into();
+                paths.at(path, Methods { by_name, route })
             });
         Self {
             // Not `/*path`, which would match `/` too. Added last, because poem loses such a part when it splits a path later.
             paths: paths.at("/<.+>", UnknownPath),
             clock,
-            report,
+            observer,
         }
     }
 
@@ -76,6 +83,8 @@ impl Router {
     /// Answers a request. Never fails or panics.
     async fn answer(&self, mut request: Request, refusal: Option<Refusal>) -> Response {
         let id = self.request_id(request.headers());
+        let observed = Observed::new(request.method(), request.headers(), id.clone());
+        let underway = self.observer.begin(&observed);
         // Endpoints log under the same id.
         request.headers_mut().insert(REQUEST_ID, id.clone());
         let answer = async {
@@ -84,14 +93,13 @@ impl Router {
                 None => self.route(request).await,
             }
         };
-        let mut response = match unwound(answer).await {
+        let mut response = match observed.scope(unwound(answer)).await {
             Ok(response) => response,
             Err(panic) => Refusal::from(panic).respond(),
         };
-        if let Some(Fault(why)) = response.extensions_mut().remove::<Fault>() {
-            (self.report)(&format!("{}: {why}", id.to_str().unwrap_or_default()));
-        }
+        let fault = response.extensions_mut().remove::<Fault>();
         response.headers_mut().insert(REQUEST_ID, id);
+        underway.finish(&response, fault.as_ref().map(|Fault(why)| why.as_str()));
         response
     }
 
@@ -132,7 +140,8 @@ impl Endpoint for Methods {
         } else {
             request.method()
         };
-        match self.0.get(method) {
+        observer::found(&self.route);
+        match self.by_name.get(method) {
             Some(endpoint) => Endpoint::call(endpoint, request).await,
             None => Ok(refuse(&mut request, Refusal::method(self.allow())).await),
         }
@@ -141,13 +150,24 @@ impl Endpoint for Methods {
 
 impl Methods {
     fn allow(&self) -> String {
-        let mut names: Vec<&str> = self.0.keys().map(Method::as_str).collect();
-        if self.0.contains_key(&Method::GET) {
+        let mut names: Vec<&str> = self.by_name.keys().map(Method::as_str).collect();
+        if self.by_name.contains_key(&Method::GET) {
             names.push("HEAD");
         }
         names.sort_unstable();
         names.join(", ")
     }
+}
+
+/// A path with its parameters in braces.
+fn template(path: &str) -> String {
+    let parts = path
+        .split('/')
+        .map(|part| match part.strip_prefix([':', '*']) {
+            Some(name) => format!("{{{name}}}"),
+            None => part.to_owned(),
+        });
+    parts.collect::<Vec<_>>().join("/")
 }
 
 impl Endpoint for UnknownPath {
@@ -188,6 +208,7 @@ mod tests {
     use poem::endpoint::make_sync;
 
     use super::*;
+    use crate::config::RequestLines;
 
     fn router() -> Router {
         let mut routes = Routes::new();
@@ -211,7 +232,11 @@ mod tests {
                 .or_default()
                 .insert(method, answer.map_to_response().boxed());
         }
-        Router::new(routes, Clock::System, |_| {})
+        Router::new(
+            routes,
+            Clock::System,
+            Arc::new(Observer::new(RequestLines::default())),
+        )
     }
 
     async fn ask(method: Method, path: &str) -> Response {

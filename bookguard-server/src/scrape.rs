@@ -26,9 +26,10 @@ use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::config::Connections;
+use crate::config::{Connections, RequestLines};
 use crate::connections::{self, Serving};
 use crate::metrics::{DeliveryMetrics, Metrics};
+use crate::observer::Observer;
 use crate::probes::Stage;
 use crate::router::{Router, Routes};
 pub(crate) use database::watch_database;
@@ -87,7 +88,7 @@ pub(crate) async fn serve(
     let mut routes = Routes::new();
     let methods = routes.entry(PATH.to_owned()).or_default();
     methods.insert(Method::GET, make_sync(move |_| answer(&registry)).boxed());
-    let router = Router::new(routes, clock, report);
+    let router = Router::new(routes, clock, Arc::new(Observer::new(RequestLines::default())));
     let serving = Serving {
         router: Arc::new(router),
         limits: Some(CONNECTIONS),

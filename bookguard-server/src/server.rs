@@ -27,6 +27,7 @@ use crate::courier::{Courier, CourierConfig};
 use crate::documents;
 use crate::mcp;
 use crate::metrics::Metrics;
+use crate::observer::Observer;
 use crate::probes::{self, Readiness, Stage};
 use crate::proxies::TrustedProxies;
 use crate::retention::prune_old_events;
@@ -60,6 +61,7 @@ pub struct Server {
     courier: Arc<Courier>,
     stage: watch::Sender<Stage>,
     app: Arc<App>,
+    observer: Arc<Observer>,
     proxies: watch::Sender<Arc<TrustedProxies>>,
     report: fn(&str),
     serving: JoinHandle<()>,
@@ -206,7 +208,9 @@ impl Server {
         let (stage, staged) = watch::channel(Stage::Serving);
         let (readiness, checking) = Readiness::new(staged.clone(), Arc::clone(&service));
         probes::add_routes(readiness, &mut routes);
-        let router = Arc::new(Router::new(routes, config.clock.clone(), config.report));
+        let observer = Arc::new(Observer::new(config.requests));
+        let router = Router::new(routes, config.clock.clone(), Arc::clone(&observer));
+        let router = Arc::new(router);
         let housekeeping = [
             tokio::spawn(checking),
             tokio::spawn(keep_house(Arc::clone(&service), Skew::new(config.report))),
@@ -236,6 +240,7 @@ impl Server {
             courier,
             stage,
             app,
+            observer,
             proxies,
             report: config.report,
             serving,
@@ -275,6 +280,7 @@ impl Server {
         match config {
             Ok(config) => {
                 self.app.limit(&config);
+                self.observer.set(config.requests);
                 self.proxies.send_replace(Arc::new(config.trusted_proxies));
                 let settings = Settings::ALL.iter();
                 let applied = settings.filter(|setting| setting.is_reloaded);

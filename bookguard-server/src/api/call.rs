@@ -20,6 +20,7 @@ use bookguard_core::session::Session;
 use poem::http::header::HeaderMap;
 
 use crate::app::{App, RequestCost};
+use crate::observer;
 use crate::readers::ReadClass;
 use crate::watch;
 
@@ -119,7 +120,7 @@ impl Caller<'_> {
             let (session, look) = (session.clone(), Arc::clone(&watch.look));
             self.app.read(self.cost, class, move || look(&session))
         };
-        let found = watch::watch(session.service.news(), &watch, look).await?;
+        let found = observer::waiting(watch::watch(session.service.news(), &watch, look)).await?;
         Ok(operation::finish::<O>(&found))
     }
 
@@ -146,7 +147,7 @@ impl Caller<'_> {
         let outcome = Service::outcome(session.service.submit(command)?).await?;
         let mut finished = operation::finish_write::<O>(outcome);
         if let Some(awaited) = awaited.filter(|_| !finished.replayed)
-            && let Some(body) = courier.answer(awaited, RETRY_WAIT).await?
+            && let Some(body) = observer::waiting(courier.answer(awaited, RETRY_WAIT)).await?
         {
             finished.body = body;
             if let Some(key) = remembered {

@@ -18,7 +18,9 @@ use bookguard_core::store::Database;
 use serde::Deserialize;
 
 use super::bytes::Bytes;
-use super::{DATABASE_WAIT_MAX, DB, RATE_LIMIT_BURST, RATE_MAX, SHUTDOWN_DELAY_MAX};
+use super::{
+    DATABASE_WAIT_MAX, DB, RATE_LIMIT_BURST, RATE_MAX, SHUTDOWN_DELAY_MAX, SLOW_REQUEST_MAX,
+};
 use crate::courier::proxy::Proxy;
 
 /// The declaration of a setting.
@@ -230,6 +232,9 @@ settings! {
         most = Some(ENDPOINTS_PER_PARTNER as u64), zero = Some("0 means no limit of its own");
     quota_file_bytes: Bytes, "SIZE", "Bytes of evidence files it may have stored, such as 10GiB",
         default = Some(&Bytes(QUOTA_FILE_BYTES)), most = Some(QUOTA_MAX), zero = Some("0 means no limit");
+    log_requests: bool, "BOOL", "Whether every request gets a line in the log", default = Some(&false), is_reloaded = true;
+    slow_request_milliseconds: u32, "N", "From how many milliseconds of the server's own work a request gets a line in the log because \
+        it is slow", default = Some(&1000), most = Some(SLOW_REQUEST_MAX), zero = Some("0 means never"), is_reloaded = true;
     security_contacts: Vec<String>, "ADDRESS", "Where to report vulnerabilities, such as mailto:security@example.com; with it, \
         /.well-known/security.txt is served", flag = Some("security-contact");
     security_policy: String, "ADDRESS", "Where the rules of reporting are, an https address";

@@ -88,6 +88,7 @@ const SERVER: Layers = Layers {
             "watch",
         ],
         &["auth", "courier", "refusal", "uploads"],
+        &["observer"],
         &["incoming", "proxies", "readers"],
         &["config", "router"],
         &["app", "probes"],

@@ -1,0 +1,309 @@
+//! What is known of each request while it is answered, and what happens with that at its end.
+//!
+//! The router observes every request, so nothing is answered that [`Observer::finished`] does not see: it is the one place that
+//! writes lines about requests. The task of a request, and every thread that works for it, carries its [`Observed`]; what they
+//! log has its ids. Invariants: only the route's template is kept, never the path, which may hold a token; for a request that
+//! is fine and fast nothing is formatted.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use bookguard_core::entropy;
+use bookguard_core::model::PartnerId;
+use poem::Response;
+use poem::http::{HeaderMap, HeaderValue, Method, StatusCode};
+
+use crate::refusal::ErrorBody;
+
+tokio::task_local! {
+    static CURRENT: Arc<Observed>;
+}
+
+/// A request under observation.
+pub(crate) struct Observed {
+    began: Instant,
+    /// The method, if HTTP defines it; otherwise `_OTHER`.
+    pub(crate) method: &'static str,
+    /// The id in `x-request-id` of its answer.
+    pub(crate) request_id: HeaderValue,
+    route: OnceLock<Arc<str>>,
+    partner_id: OnceLock<PartnerId>,
+    trace_id: OnceLock<[u8; 16]>,
+    /// Nanoseconds spent waiting for something that is not this server's work.
+    waited: AtomicU64,
+}
+
+impl Observed {
+    pub(crate) fn new(method: &Method, headers: &HeaderMap, request_id: HeaderValue) -> Arc<Self> {
+        let trace_id = trace_id(headers).map_or_else(OnceLock::new, OnceLock::from);
+        Arc::new(Self {
+            began: Instant::now(),
+            method: method_name(method),
+            request_id,
+            route: OnceLock::new(),
+            partner_id: OnceLock::new(),
+            trace_id,
+            waited: AtomicU64::new(0),
+        })
+    }
+
+    /// Runs the task of this request.
+    pub(crate) async fn scope<T>(self: &Arc<Self>, task: impl Future<Output = T>) -> T {
+        CURRENT.scope(Arc::clone(self), task).await
+    }
+
+    /// Runs work of this request on another thread.
+    pub(crate) fn at_once<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
+        CURRENT.sync_scope(Arc::clone(self), work)
+    }
+
+    /// The template of the route, such as `/v1/bookings/{bookingId}`; `None` if no route has the path.
+    pub(crate) fn route(&self) -> Option<&Arc<str>> {
+        self.route.get()
+    }
+
+    /// The partner whose key it presented, once that is known.
+    pub(crate) fn partner_id(&self) -> Option<&PartnerId> {
+        self.partner_id.get()
+    }
+
+    /// The trace it belongs to: the caller's, or else one of its own.
+    pub(crate) fn trace_id(&self) -> String {
+        hex::encode(self.trace_id.get_or_init(entropy::bytes))
+    }
+
+    /// The time until now, from the moment the request's head was read.
+    pub(crate) fn duration(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// The part of [`Self::duration`] that is this server's own work: not waiting for the body, or for news.
+    fn worked(&self) -> Duration {
+        let waited = Duration::from_nanos(self.waited.load(Ordering::Relaxed));
+        self.duration().saturating_sub(waited)
+    }
+}
+
+/// The request that this task or thread works for.
+pub(crate) fn current() -> Option<Arc<Observed>> {
+    CURRENT.try_with(Arc::clone).ok()
+}
+
+/// Notes the template of the current request's route.
+pub(crate) fn found(route: &Arc<str>) {
+    let _ = CURRENT.try_with(|observed| observed.route.set(Arc::clone(route)));
+}
+
+/// Notes whose key the current request presented.
+pub(crate) fn identified(partner_id: PartnerId) {
+    let _ = CURRENT.try_with(|observed| observed.partner_id.set(partner_id));
+}
+
+/// Runs what waits for somebody else: the client that sends its body, an event that a read waits for, a webhook's receiver. A
+/// request is not slow because of it.
+pub(crate) async fn waiting<T>(task: impl Future<Output = T>) -> T {
+    let began = Instant::now();
+    let done = task.await;
+    let waited = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let _ = CURRENT.try_with(|observed| observed.waited.fetch_add(waited, Ordering::Relaxed));
+    done
+}
+
+/// Writes a line about a request, at a level that must be constant.
+macro_rules! line {
+    ($level:ident, $what:literal, $observed:expr, $answer:expr, $cause:expr) => {
+        tracing::event!(
+            tracing::Level::$level,
+            method = $observed.method,
+            status = $answer.map(|answer| answer.status().as_u16()),
+            code = $answer
+                .and_then(Response::data)
+                .map(|body: &ErrorBody| body.code.as_str()),
+            duration_ms = $observed.duration().as_micros() as f64 / 1_000.0,
+            cause = $cause,
+            $what
+        )
+    };
+}
+
+/// Which requests get a line in the log, besides those that fail through a fault of the server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RequestLines {
+    /// Whether all do.
+    pub all: bool,
+    /// From how much work of the server's own a request gets one because it is slow.
+    pub slow: Option<Duration>,
+}
+
+/// Sees every request of a server end.
+pub(crate) struct Observer {
+    /// The server's own work, in nanoseconds, from which a request counts as slow.
+    slow: AtomicU64,
+    /// Whether every request gets a line.
+    all: AtomicBool,
+}
+
+/// A request that has not ended yet. If the client is gone before it is answered, it ends when this is dropped.
+pub(crate) struct Underway<'a> {
+    observer: &'a Observer,
+    observed: &'a Arc<Observed>,
+    ended: bool,
+}
+
+impl Observer {
+    pub(crate) fn new(lines: RequestLines) -> Self {
+        let observer = Self {
+            slow: AtomicU64::default(),
+            all: AtomicBool::default(),
+        };
+        observer.set(lines);
+        observer
+    }
+
+    /// Changes which requests get a line, also while requests are served.
+    pub(crate) fn set(&self, lines: RequestLines) {
+        let slow = lines.slow.map_or(u64::MAX, |slow| {
+            u64::try_from(slow.as_nanos()).unwrap_or(u64::MAX)
+        });
+        self.slow.store(slow, Ordering::Relaxed);
+        self.all.store(lines.all, Ordering::Relaxed);
+    }
+
+    pub(crate) fn begin<'a>(&'a self, observed: &'a Arc<Observed>) -> Underway<'a> {
+        Underway {
+            observer: self,
+            observed,
+            ended: false,
+        }
+    }
+
+    /// The head of the answer is ready; `answer` is `None` if the client did not wait for it. `cause` is what the client is not
+    /// told of a fault. Called once for each request.
+    fn finished(&self, observed: &Arc<Observed>, answer: Option<&Response>, cause: Option<&str>) {
+        let status = answer.map_or(StatusCode::OK, Response::status);
+        let slow = Duration::from_nanos(self.slow.load(Ordering::Relaxed));
+        let is_slow = observed.worked() >= slow;
+        let all = self.all.load(Ordering::Relaxed);
+        if !(status.is_server_error() || is_slow || all) {
+            return;
+        }
+        observed.at_once(|| match status {
+            StatusCode::SERVICE_UNAVAILABLE => line!(WARN, "unavailable", observed, answer, cause),
+            _ if status.is_server_error() => line!(ERROR, "fault", observed, answer, cause),
+            _ if is_slow => line!(WARN, "slow request", observed, answer, cause),
+            _ => line!(INFO, "request", observed, answer, cause),
+        });
+    }
+}
+
+impl Underway<'_> {
+    pub(crate) fn finish(mut self, answer: &Response, cause: Option<&str>) {
+        self.ended = true;
+        self.observer.finished(self.observed, Some(answer), cause);
+    }
+}
+
+impl Drop for Underway<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.observer.finished(self.observed, None, None);
+        }
+    }
+}
+
+/// The method if HTTP defines it (RFC 9110, RFC 5789), as OpenTelemetry names it.
+fn method_name(method: &Method) -> &'static str {
+    const KNOWN: [&str; 9] = [
+        "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH",
+    ];
+    let known = KNOWN.into_iter().find(|known| *known == method.as_str());
+    known.unwrap_or("_OTHER")
+}
+
+/// The trace id of the only `traceparent` (W3C Trace Context, section 3.2), if it is valid. A version newer than this one may
+/// append fields.
+fn trace_id(headers: &HeaderMap) -> Option<[u8; 16]> {
+    let mut lines = headers.get_all("traceparent").iter();
+    let (line, None) = (lines.next()?, lines.next()) else {
+        return None;
+    };
+    let mut fields = line.to_str().ok()?.split('-');
+    let mut field = |length| fields.next().filter(|text| is_lower_hex(text, length));
+    let (version, trace_id) = (field(2)?, field(32)?);
+    let (parent_id, _flags) = (field(16)?, field(2)?);
+    let more = fields.next().is_some();
+    let zero = |text: &str| text.bytes().all(|digit| digit == b'0');
+    if version == "ff" || (version == "00" && more) || zero(trace_id) || zero(parent_id) {
+        return None;
+    }
+    let mut bytes = [0; 16];
+    hex::decode_to_slice(trace_id, &mut bytes).ok()?;
+    Some(bytes)
+}
+
+fn is_lower_hex(text: &str, length: usize) -> bool {
+    let digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    text.len() == length && text.bytes().all(digit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(values: &[&str]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append("traceparent", value.parse().unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn a_valid_traceparent_is_taken_and_any_other_replaced() {
+        const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+        let good = format!("00-{TRACE}-b7ad6b7169203331-01");
+        let newer = format!("{}-more", good.replacen("00", "cc", 1));
+        for taken in [good.as_str(), &newer] {
+            let id = HeaderValue::from_static("r");
+            let observed = Observed::new(&Method::GET, &with(&[taken]), id);
+            assert_eq!(observed.trace_id(), TRACE, "{taken}");
+        }
+        for bad in [
+            "",
+            TRACE,
+            &good.replacen("00", "ff", 1),
+            &good.to_uppercase(),
+            &format!("{good}-more"),
+            &good[..good.len() - 1],
+            &good.replace(TRACE, &"0".repeat(32)),
+            &good.replace("b7ad6b7169203331", &"0".repeat(16)),
+            &good.replace('-', "_"),
+        ] {
+            assert_eq!(trace_id(&with(&[bad])), None, "{bad}");
+        }
+        assert_eq!(trace_id(&with(&[&good, &good])), None);
+        assert_eq!(trace_id(&with(&[])), None);
+        let made = Observed::new(&Method::GET, &with(&[]), HeaderValue::from_static("r"));
+        assert_eq!(made.trace_id(), made.trace_id());
+        assert!(is_lower_hex(&made.trace_id(), 32));
+    }
+
+    #[test]
+    fn a_method_that_a_client_makes_up_has_no_name_of_its_own() {
+        assert_eq!(method_name(&Method::PATCH), "PATCH");
+        assert_eq!(method_name(&Method::from_bytes(b"HACK").unwrap()), "_OTHER");
+    }
+
+    #[tokio::test]
+    async fn a_request_that_waits_for_others_is_not_slow() {
+        let observed = Observed::new(&Method::GET, &with(&[]), HeaderValue::from_static("r"));
+        let task = waiting(async {
+            let began = Instant::now();
+            while began.elapsed().is_zero() {}
+        });
+        observed.scope(task).await;
+        let waited = observed.waited.load(Ordering::Relaxed);
+        assert!(waited > 0 && observed.worked() < observed.duration());
+    }
+}
