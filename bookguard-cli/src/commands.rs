@@ -158,7 +158,7 @@ mod tests {
             "ADDRESS",
             "forward-to public-url security-contact security-encryption security-policy url",
         ),
-        ("ADDRESS:PORT", "listen"),
+        ("ADDRESS:PORT", "listen metrics-listen"),
         ("AMOUNT", "agreed-refund amount-paid refund value"),
         ("BOOKING_ID|PACKET|-", "of"),
         ("BOOL", "library-policies webhook-allow-http"),

@@ -8,6 +8,7 @@
 //! | `proxies` | the client's address behind proxies |
 //! | `router` | method and path to endpoint; request ids, panics, 404 and 405 |
 //! | `observer` | what is known of each request, and what happens with it at its end |
+//! | `metrics`, `scrape` | what is measured, and how it is served |
 //! | `api` | the one table of operations; its routes and its OpenAPI description |
 //! | `readers` | the threads that read the store |
 //! | `app`, `auth`, `rate` | who is calling, and how much they may ask |

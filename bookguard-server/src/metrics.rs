@@ -1,6 +1,8 @@
-//! What the writer and the courier measure while they work, always on: an update is an atomic or a lock held for nanoseconds.
+//! What requests, the writer and the courier measure while they work, always on: an update is an atomic or a lock held for nanoseconds.
 //!
 //! `scrape` serves it. Invariant: no label holds anything that a partner can choose.
+
+mod http;
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,6 +17,8 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
+
+pub(crate) use http::HttpMetrics;
 
 /// Seconds of a commit: from a fast disk to a write turn that does not come.
 const COMMIT_S: [f64; 15] = [
@@ -32,6 +36,7 @@ const NONE: i64 = i64::MAX;
 /// All that is measured.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
+    pub(crate) http: Arc<HttpMetrics>,
     pub(crate) writer: Arc<WriterMetrics>,
     pub(crate) delivery: Arc<DeliveryMetrics>,
 }
@@ -63,6 +68,7 @@ struct AttemptResult(Option<FailureClass>);
 
 impl Metrics {
     pub(crate) fn register(&self, registry: &mut Registry) {
+        self.http.register(registry);
         self.writer.register(registry);
         self.delivery.register(registry);
     }

@@ -14,6 +14,7 @@ use bookguard_core::model::PartnerId;
 use poem::Response;
 use poem::http::{HeaderMap, HeaderValue, Method, StatusCode};
 
+use crate::metrics::HttpMetrics;
 use crate::refusal::ErrorBody;
 
 tokio::task_local! {
@@ -142,6 +143,7 @@ pub(crate) struct Observer {
     slow: AtomicU64,
     /// Whether every request gets a line.
     all: AtomicBool,
+    metrics: Option<Arc<HttpMetrics>>,
 }
 
 /// A request that has not ended yet. If the client is gone before it is answered, it ends when this is dropped.
@@ -156,9 +158,18 @@ impl Observer {
         let observer = Self {
             slow: AtomicU64::default(),
             all: AtomicBool::default(),
+            metrics: None,
         };
         observer.set(lines);
         observer
+    }
+
+    /// The same observer, which also counts and times requests.
+    pub(crate) fn measuring(self, metrics: Arc<HttpMetrics>) -> Self {
+        Self {
+            metrics: Some(metrics),
+            ..self
+        }
     }
 
     /// Changes which requests get a line, also while requests are served.
@@ -181,6 +192,15 @@ impl Observer {
     /// The head of the answer is ready; `answer` is `None` if the client did not wait for it. `cause` is what the client is not
     /// told of a fault. Called once for each request.
     fn finished(&self, observed: &Arc<Observed>, answer: Option<&Response>, cause: Option<&str>) {
+        if let Some(metrics) = &self.metrics {
+            let status = answer.map(Response::status);
+            metrics.ended(
+                observed.method,
+                observed.route(),
+                status,
+                observed.duration(),
+            );
+        }
         let status = answer.map_or(StatusCode::OK, Response::status);
         let slow = Duration::from_nanos(self.slow.load(Ordering::Relaxed));
         let is_slow = observed.worked() >= slow;

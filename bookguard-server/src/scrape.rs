@@ -88,7 +88,11 @@ pub(crate) async fn serve(
     let mut routes = Routes::new();
     let methods = routes.entry(PATH.to_owned()).or_default();
     methods.insert(Method::GET, make_sync(move |_| answer(&registry)).boxed());
-    let router = Router::new(routes, clock, Arc::new(Observer::new(RequestLines::default())));
+    let router = Router::new(
+        routes,
+        clock,
+        Arc::new(Observer::new(RequestLines::default())),
+    );
     let serving = Serving {
         router: Arc::new(router),
         limits: Some(CONNECTIONS),
@@ -193,7 +197,7 @@ impl Found {
         show_each(
             encoder,
             "bookguard_deliveries",
-            "Whole database: deliveries that are not over, at most 10000 due and 10000 others of each endpoint.",
+            "Whole database: deliveries that are not over, at most 1000 due and 1000 others of each endpoint.",
             "state",
             [
                 ("due", waiting.due),

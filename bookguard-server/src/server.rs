@@ -208,7 +208,8 @@ impl Server {
         let (stage, staged) = watch::channel(Stage::Serving);
         let (readiness, checking) = Readiness::new(staged.clone(), Arc::clone(&service));
         probes::add_routes(readiness, &mut routes);
-        let observer = Arc::new(Observer::new(config.requests));
+        let observer = Observer::new(config.requests).measuring(Arc::clone(&metrics.http));
+        let observer = Arc::new(observer);
         let router = Router::new(routes, config.clock.clone(), Arc::clone(&observer));
         let router = Arc::new(router);
         let housekeeping = [

@@ -1,10 +1,10 @@
-//! Counts deliveries and endpoints for the operator, in pages that each take a few milliseconds however large the database.
+//! Counts deliveries and endpoints for the operator, in pages of at most some 50 ms however large the database.
 //!
 //! Whoever asks pauses between two pages. Invariant: nothing here visits deliveries that are over, which are nearly all.
 
 use super::endpoints::health;
 use super::read::{Read, Reader};
-use crate::limits::{ENDPOINTS_EXAMINED, ENDPOINTS_READ, LEASED_COUNTED, WAITING_COUNTED};
+use crate::limits::{ENDPOINTS_COUNTED, ENDPOINTS_READ, LEASED_COUNTED, WAITING_COUNTED};
 use crate::model::{EndpointId, EndpointStatus, Timestamp};
 
 /// The deliveries that wait without a lease, by what they wait for. Each endpoint counts up to [`WAITING_COUNTED`] due ones
@@ -44,7 +44,7 @@ impl Reader<'_> {
              FROM waiting w JOIN endpoint n ON n.id = w.endpoint_id",
             vec![
                 (&after).into(),
-                i64::from(ENDPOINTS_EXAMINED).into(),
+                i64::from(ENDPOINTS_COUNTED).into(),
                 now.ms().into(),
                 i64::from(WAITING_COUNTED).into(),
             ],
@@ -64,7 +64,7 @@ impl Reader<'_> {
                 found.held += due + later;
             }
         }
-        let is_full = rows.len() == ENDPOINTS_EXAMINED as usize;
+        let is_full = rows.len() == ENDPOINTS_COUNTED as usize;
         Ok((found, is_full.then_some(last)))
     }
 
