@@ -157,12 +157,12 @@ mod tests {
     }
 
     /// What help calls the values of these flags, of one command or of all; every other value is called as its flag is.
-    const VALUES: [(&str, &str); 31] = [
+    const VALUES: [(&str, &str); 32] = [
         (
             "ADDRESS",
             "forward-to public-url security-contact security-encryption security-policy url",
         ),
-        ("ADDRESS:PORT", "listen"),
+        ("ADDRESS:PORT", "listen metrics-listen"),
         ("AMOUNT", "agreed-refund amount-paid refund value"),
         ("BOOKING_ID|PACKET|-", "of"),
         ("BOOL", "library-policies log-requests webhook-allow-http"),

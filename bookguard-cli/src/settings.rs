@@ -222,6 +222,7 @@ mod tests {
         let env = [
             ("BOOKGUARD_DB", "a.db"),
             ("BOOKGUARD_LISTEN", "127.0.0.1:0"),
+            ("BOOKGUARD_METRICS_LISTEN", "127.0.0.1:1"),
             ("BOOKGUARD_PUBLIC_URL", "https://b.example"),
             ("BOOKGUARD_LEDGER_KEY", "a.key"),
             ("BOOKGUARD_GUARD_FILE", "a.seen"),
@@ -266,6 +267,7 @@ mod tests {
         let expected = Settings {
             db: Some("a.db".into()),
             listen: Some("127.0.0.1:0".to_owned()),
+            metrics_listen: Some("127.0.0.1:1".to_owned()),
             public_url: Some("https://b.example".to_owned()),
             ledger_key: Some(LedgerKeySource::File("a.key".into())),
             guard_file: Some("a.seen".into()),

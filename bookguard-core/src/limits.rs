@@ -149,6 +149,17 @@ pub const BOOKINGS_EXAMINED: u32 = 10_000;
 pub const EVENTS_EXAMINED: u32 = 10_000;
 /// Endpoints with waiting deliveries that are examined together for due ones: half a millisecond of processor time.
 pub const ENDPOINTS_EXAMINED: u32 = 256;
+/// Combinations of route and status whose requests are measured by route, for refusals and for failures each; more are
+/// measured without their routes. Keeps a scrape below 3,000 series.
+pub const REFUSALS_BY_ROUTE: usize = 32;
+/// Waiting deliveries of one endpoint that are counted for the metrics, due ones and others each: about a millisecond.
+pub const WAITING_COUNTED: u32 = 1_000;
+/// Endpoints whose waiting deliveries are counted at a time.
+pub const ENDPOINTS_COUNTED: u32 = 16;
+/// Leased deliveries that are counted for the metrics: more than one node holds.
+pub const LEASED_COUNTED: u32 = 100_000;
+/// Endpoints whose health is read at a time for the metrics.
+pub const ENDPOINTS_READ: u32 = 1_000;
 /// Seconds for which a request may wait for the next event.
 pub const EVENT_WAIT_S: u64 = 30;
 /// Continuations of a log after a loss that a node reads back through.

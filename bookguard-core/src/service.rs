@@ -103,6 +103,7 @@ impl Service {
             news: Arc::clone(&news),
             storage: Arc::clone(&storage),
             quota: config.quota,
+            observer: config.batches,
         };
         let (inbox, thread) = writer::start(deps).map_err(at)?;
         if let Some(to) = store.head().map_err(at)?.and_then(|head| head.moved_to) {
@@ -180,6 +181,11 @@ impl Service {
     /// Awaits the outcome of a command.
     pub async fn outcome<R>(receiver: oneshot::Receiver<CommandOutcome<R>>) -> CommandOutcome<R> {
         receiver.await.unwrap_or_else(|_| Err(writer_gone()))
+    }
+
+    /// The number of commands that wait for the writer.
+    pub fn waiting_commands(&self) -> usize {
+        self.inbox.waiting()
     }
 
     /// Fails unless the writer is running.

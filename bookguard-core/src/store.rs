@@ -16,6 +16,7 @@ pub mod files;
 pub mod fsck;
 pub(crate) mod keys;
 pub(crate) mod load;
+pub mod overview;
 mod policies;
 #[cfg(feature = "postgres")]
 mod postgres;

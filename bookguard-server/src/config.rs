@@ -70,6 +70,7 @@ impl Settings {
                 it.shutdown_delay_seconds.unwrap_or_default().into(),
             ),
             listen: it.listen.unwrap_or_default(),
+            metrics_listen: it.metrics_listen,
             public_url: it.public_url.as_deref().map(public_url).transpose()?,
             ledger_key: it.ledger_key,
             guard_file: it.guard_file,
@@ -221,6 +222,8 @@ pub struct Config {
     pub db: Database,
     /// Address and port to listen on; port 0 picks a free one.
     pub listen: String,
+    /// Address and port of the metrics, which are not served if not set; port 0 picks a free one.
+    pub metrics_listen: Option<String>,
     /// The URL at which partners reach the service, without a trailing slash; `http://<address>` if not set.
     pub public_url: Option<String>,
     /// Where the ledger key is. If not set: a file beside the database file, or `bookguard.key` in the working directory if the
@@ -301,6 +304,7 @@ impl Config {
             min_free_disk: self.min_free_disk,
             quota: self.quota,
             commit_delay: self.commit_delay,
+            batches: Arc::new(drop),
         }
     }
 

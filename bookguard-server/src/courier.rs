@@ -41,6 +41,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
+use crate::metrics::DeliveryMetrics;
 use address::AddressRules;
 use deliver::DeliveryContext;
 use dispatch::{Dispatcher, Note};
@@ -67,6 +68,8 @@ pub struct CourierConfig {
     /// Whether to claim due deliveries from the store. Without this, only deliveries leased by this process's own commands are
     /// sent: a command line needs no more for one manual retry.
     pub claims: bool,
+    /// Counts what is delivered.
+    pub metrics: Arc<DeliveryMetrics>,
 }
 
 /// What an operation's answer waits for.
@@ -97,6 +100,7 @@ impl CourierConfig {
             proxy: None,
             attempt_time: Duration::from_millis(ATTEMPT_MS),
             claims: true,
+            metrics: Arc::default(),
         }
     }
 }
@@ -123,6 +127,7 @@ impl Courier {
             waiting: Arc::clone(&waiting),
             failing: AtomicBool::new(false),
             complained: Mutex::default(),
+            metrics: settings.metrics,
         };
         let context = Arc::new(context);
         let mut dispatcher = Dispatcher::new(Arc::clone(&context), outbox);

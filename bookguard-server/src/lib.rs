@@ -9,6 +9,7 @@
 //! | `router` | method and path to endpoint; request ids, panics, 404 and 405 |
 //! | [`logging`] | the lines that this process logs |
 //! | `observer` | what is known of each request, and what happens with it at its end |
+//! | `metrics`, `scrape` | what is measured, and how it is served |
 //! | `api` | the one table of operations; its routes and its OpenAPI description |
 //! | `readers` | the threads that read the store |
 //! | `app`, `auth`, `rate` | who is calling, and how much they may ask |
@@ -44,6 +45,7 @@ mod incoming;
 pub mod logging;
 pub mod mcp;
 mod meter;
+mod metrics;
 mod negotiation;
 mod observer;
 mod pages;
@@ -55,6 +57,7 @@ mod readers;
 mod refusal;
 mod retention;
 mod router;
+mod scrape;
 mod server;
 mod skew;
 pub mod tls;

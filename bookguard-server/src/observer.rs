@@ -15,6 +15,7 @@ use poem::Response;
 use poem::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use serde_json::Value;
 
+use crate::metrics::HttpMetrics;
 use crate::refusal::ErrorBody;
 
 tokio::task_local! {
@@ -151,10 +152,11 @@ pub(crate) struct Observer {
     slow: AtomicU64,
     /// Whether every request gets a line.
     all: AtomicBool,
+    metrics: Option<Arc<HttpMetrics>>,
 }
 
 /// A request that has not ended yet. If the client is gone before it is answered, it ends when this is dropped.
-pub(crate) struct Underway<'a> {
+pub(crate) struct UnderwayRequest<'a> {
     observer: &'a Observer,
     observed: &'a Arc<Observed>,
     ended: bool,
@@ -165,9 +167,18 @@ impl Observer {
         let observer = Self {
             slow: AtomicU64::default(),
             all: AtomicBool::default(),
+            metrics: None,
         };
         observer.set(lines);
         observer
+    }
+
+    /// The same observer, which also counts and times requests.
+    pub(crate) fn measuring(self, metrics: Arc<HttpMetrics>) -> Self {
+        Self {
+            metrics: Some(metrics),
+            ..self
+        }
     }
 
     /// Changes which requests get a line, also while requests are served.
@@ -179,8 +190,8 @@ impl Observer {
         self.all.store(lines.all, Ordering::Relaxed);
     }
 
-    pub(crate) fn begin<'a>(&'a self, observed: &'a Arc<Observed>) -> Underway<'a> {
-        Underway {
+    pub(crate) fn begin<'a>(&'a self, observed: &'a Arc<Observed>) -> UnderwayRequest<'a> {
+        UnderwayRequest {
             observer: self,
             observed,
             ended: false,
@@ -190,6 +201,15 @@ impl Observer {
     /// The head of the answer is ready; `answer` is `None` if the client did not wait for it. `cause` is what the client is not
     /// told of a fault. Called once for each request.
     fn finished(&self, observed: &Arc<Observed>, answer: Option<&Response>, cause: Option<&str>) {
+        if let Some(metrics) = &self.metrics {
+            let status = answer.map(Response::status);
+            metrics.ended(
+                observed.method,
+                observed.route(),
+                status,
+                observed.duration(),
+            );
+        }
         let status = answer.map_or(StatusCode::OK, Response::status);
         let slow = Duration::from_nanos(self.slow.load(Ordering::Relaxed));
         let is_slow = observed.worked() >= slow;
@@ -206,14 +226,14 @@ impl Observer {
     }
 }
 
-impl Underway<'_> {
+impl UnderwayRequest<'_> {
     pub(crate) fn finish(mut self, answer: &Response, cause: Option<&str>) {
         self.ended = true;
         self.observer.finished(self.observed, Some(answer), cause);
     }
 }
 
-impl Drop for Underway<'_> {
+impl Drop for UnderwayRequest<'_> {
     fn drop(&mut self) {
         if !self.ended {
             self.observer.finished(self.observed, None, None);

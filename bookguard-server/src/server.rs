@@ -23,16 +23,18 @@ use crate::api;
 use crate::app::App;
 use crate::config::{Config, Settings};
 use crate::connections::{self, FAREWELL};
-use crate::courier::Courier;
 use crate::courier::address::AddressRules;
+use crate::courier::{Courier, CourierConfig};
 use crate::documents;
 use crate::logging;
 use crate::mcp;
+use crate::metrics::Metrics;
 use crate::observer::Observer;
 use crate::probes::{self, Readiness, Stage};
 use crate::proxies::TrustedProxies;
 use crate::retention::prune_old_events;
 use crate::router::{Router, Routes};
+use crate::scrape;
 use crate::skew::{ClockSteps, Skew};
 
 /// How long deliveries in flight may take to end, even when requests have used up the shutdown time.
@@ -64,6 +66,8 @@ pub struct Server {
     observer: Arc<Observer>,
     proxies: watch::Sender<Arc<TrustedProxies>>,
     serving: JoinHandle<()>,
+    /// The address of the metrics, and the tasks that serve and gather them.
+    scraped: Option<(SocketAddr, [JoinHandle<()>; 2])>,
     housekeeping: [JoinHandle<()>; 4],
     closing: Closing,
     /// Held for as long as this server may touch a database file. A database server takes any number of nodes, so it needs no
@@ -170,18 +174,21 @@ impl Server {
     pub async fn start(config: Config) -> Result<Self, OpenError> {
         let fonts = config.fonts()?;
         let lock = config.db.file().map(lock).transpose()?;
-        let listener = TcpListener::bind(&config.listen)
-            .await
-            .map_err(|e| cannot_listen(&config.listen, &e))?;
+        let (listener, addr) = bind(&config.listen).await?;
         // tokio already listens, with a backlog of 1,024. Listening again only makes the backlog larger.
         #[cfg(unix)]
         let _ = rustix::net::listen(&listener, BACKLOG);
-        let addr = listener
-            .local_addr()
-            .map_err(|e| cannot_listen(&config.listen, &e))?;
+        let scraper = match &config.metrics_listen {
+            Some(listen) => Some(bind(listen).await?),
+            None => None,
+        };
+        let metrics = Metrics::default();
         let (outbox, leased) = Outbox::new();
         let outbox = Arc::new(outbox);
-        let settings = config.service(&addr.to_string(), Some(Arc::clone(&outbox)));
+        let settings = service::ServiceConfig {
+            batches: metrics.writer.observer(),
+            ..config.service(&addr.to_string(), Some(Arc::clone(&outbox)))
+        };
         let (service, closing) = open(settings, config.database_wait).await?;
         // With a database file, the key lies beside it. With a database server, other nodes need a copy of the key, so say
         // where it is.
@@ -198,7 +205,11 @@ impl Server {
         // A failure does no harm: deliveries not taken back now are taken back when their leases end, and this node's presence
         // is reported again within a second.
         let _ = tokio::task::spawn_blocking(begin).await;
-        let courier = Courier::start(Arc::clone(&service), outbox, leased, config.courier())
+        let delivering = CourierConfig {
+            metrics: Arc::clone(&metrics.delivery),
+            ..config.courier()
+        };
+        let courier = Courier::start(Arc::clone(&service), outbox, leased, delivering)
             .map_err(|e| format!("webhooks cannot be sent: {e}"))?;
         let courier = Arc::new(courier);
         let app = Arc::new(App::new(
@@ -214,7 +225,8 @@ impl Server {
         let (stage, staged) = watch::channel(Stage::Serving);
         let (readiness, checking) = Readiness::new(staged.clone(), Arc::clone(&service));
         probes::add_routes(readiness, &mut routes);
-        let observer = Arc::new(Observer::new(config.requests));
+        let observer = Observer::new(config.requests).measuring(Arc::clone(&metrics.http));
+        let observer = Arc::new(observer);
         let router = Router::new(routes, config.clock.clone(), Arc::clone(&observer));
         let router = Arc::new(router);
         let housekeeping = [
@@ -223,6 +235,14 @@ impl Server {
             tokio::spawn(watch_storage(Arc::clone(&service))),
             tokio::spawn(retain(Arc::clone(&service), config.retention_days)),
         ];
+        let scraped = scraper.map(|(listener, addr)| {
+            let found = scrape::LastLook::default();
+            let registry = scrape::registry(&metrics, &service, Arc::clone(&found));
+            let clock = config.clock.clone();
+            let serving = scrape::serve(listener, registry, clock, staged.clone());
+            let looking = scrape::watch_database(Arc::clone(&service), found);
+            (addr, [tokio::spawn(serving), tokio::spawn(looking)])
+        });
         let (proxies, trusted) = watch::channel(Arc::new(config.trusted_proxies.clone()));
         let serving = connections::Serving {
             router,
@@ -240,6 +260,7 @@ impl Server {
             observer,
             proxies,
             serving,
+            scraped,
             housekeeping,
             closing,
             _lock: lock,
@@ -249,6 +270,12 @@ impl Server {
     /// The address it listens on.
     pub fn addr(&self) -> SocketAddr {
         self.addr
+    }
+
+    /// The URL of its metrics, if it serves them.
+    pub fn metrics_url(&self) -> Option<String> {
+        let (addr, _) = self.scraped.as_ref()?;
+        Some(scrape::url(local(*addr)))
     }
 
     /// The URL at which programs on this machine reach it.
@@ -312,6 +339,7 @@ impl Server {
             stage,
             app,
             mut serving,
+            scraped,
             housekeeping,
             closing,
             _lock,
@@ -347,7 +375,8 @@ impl Server {
                 }
             }
         }
-        for task in housekeeping {
+        let scraped = scraped.into_iter().flat_map(|(_, tasks)| tasks);
+        for task in housekeeping.into_iter().chain(scraped) {
             task.abort();
             let _ = task.await;
         }
@@ -357,7 +386,12 @@ impl Server {
 }
 
 /// The URL at which programs on this machine reach a server that listens on this address.
-pub fn local_url(mut addr: SocketAddr) -> String {
+pub fn local_url(addr: SocketAddr) -> String {
+    format!("http://{}", local(addr))
+}
+
+/// The address at which programs on this machine reach a listener.
+fn local(mut addr: SocketAddr) -> SocketAddr {
     if addr.ip().is_unspecified() {
         let loopback = match addr {
             SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
@@ -365,7 +399,14 @@ pub fn local_url(mut addr: SocketAddr) -> String {
         };
         addr.set_ip(loopback);
     }
-    format!("http://{addr}")
+    addr
+}
+
+async fn bind(listen: &str) -> Result<(TcpListener, SocketAddr), String> {
+    let bound = TcpListener::bind(listen).await;
+    bound
+        .and_then(|listener| listener.local_addr().map(|addr| (listener, addr)))
+        .map_err(|e| cannot_listen(listen, &e))
 }
 
 /// Opens the service, and waits for a database server that cannot be reached.

@@ -34,6 +34,9 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     bookguard_server::run(config, signals, reload, |server| {
         // If standard output is closed, the server runs all the same.
         let _ = output::print(&format!("listening on {}", server.url()));
+        if let Some(metrics) = server.metrics_url() {
+            let _ = output::print(&format!("metrics at {metrics}"));
+        }
     })
     .await?;
     Ok(())

@@ -204,6 +204,8 @@ pub struct LeasedDelivery {
     pub until: Timestamp,
     /// The number of attempts made before this one.
     pub attempts: u32,
+    /// When its schedule began, and with it the first attempt was due.
+    pub begun: Timestamp,
     /// The number of deliveries to this endpoint that may begin per second, if limited.
     pub per_second: Option<u32>,
     /// Whether the last settled attempt at this endpoint failed.

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -61,6 +61,11 @@ impl Inbox {
         Ok(receiver)
     }
 
+    /// The number of commands that wait for a batch.
+    pub fn waiting(&self) -> usize {
+        self.0.max_capacity() - self.0.capacity()
+    }
+
     /// Whether the writer is running.
     pub fn is_open(&self) -> bool {
         !self.0.is_closed()
@@ -84,6 +89,19 @@ impl Inbox {
 /// Opens the writer's connection.
 pub(crate) type Connect = Box<dyn Fn() -> Result<Box<dyn Conn>, StoreError> + Send>;
 
+/// How a batch ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchReport {
+    /// The number of its commands.
+    pub commands: usize,
+    /// The time from asking for the write turn until the batch was durable or had failed; `None` if it had nothing to
+    /// write.
+    pub commit: Option<Duration>,
+}
+
+/// Is told on the writer's thread how each batch ended, so it must not wait.
+pub type BatchObserver = Arc<dyn Fn(BatchReport) + Send + Sync>;
+
 /// The writer's dependencies.
 pub struct WriterDeps {
     /// Opens a connection that takes the write turn: at the start, and again after a failure.
@@ -100,6 +118,8 @@ pub struct WriterDeps {
     pub storage: Arc<Storage>,
     /// The quota of partners without one of their own.
     pub quota: Quota,
+    /// Is told how every batch ended, for whoever measures.
+    pub observer: BatchObserver,
 }
 
 /// Starts the writer's thread. It ends when every [`Inbox`] is dropped. Join it to know that the store is closed.
@@ -147,6 +167,11 @@ impl Writer {
             let executed = catch_unwind(AssertUnwindSafe(|| self.execute(&mut batch)));
             let executed = executed
                 .unwrap_or_else(|_| Err(StoreError::Failed("the writer panicked".to_owned())));
+            let wrote = !matches!(executed, Ok(false));
+            (self.deps.observer)(BatchReport {
+                commands: batch.len(),
+                commit: wrote.then(|| began.elapsed()),
+            });
             let refused = executed.err().map(|cause| self.refusal(&batch, &cause));
             self.deps.storage.ends();
             pace.note(batch.len(), jobs.len(), began.elapsed());
@@ -170,12 +195,12 @@ impl Writer {
         }
     }
 
-    /// Runs one batch to its end. If it fails, nothing of it is kept.
-    fn execute(&mut self, batch: &mut [Box<dyn Queued>]) -> Result<(), StoreError> {
+    /// Runs one batch to its end, and returns whether it committed anything. If it fails, nothing of it is kept.
+    fn execute(&mut self, batch: &mut [Box<dyn Queued>]) -> Result<bool, StoreError> {
         let mut conn = self.conn.take().map_or_else(|| (self.deps.connect)(), Ok)?;
         let done = self.transact(&mut *conn, batch);
         match &done {
-            Ok(()) => self.conn = Some(conn),
+            Ok(_) => self.conn = Some(conn),
             Err(_) => conn.rollback(),
         }
         done
@@ -203,7 +228,7 @@ impl Writer {
         &mut self,
         conn: &mut dyn Conn,
         batch: &mut [Box<dyn Queued>],
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let (mut work, head, seen) = self.begin(conn, batch)?;
         let mut changes = Vec::new();
         for (index, job) in batch.iter_mut().enumerate() {
@@ -225,7 +250,8 @@ impl Writer {
         if changes.is_empty() && answers.is_empty() {
             // A replayed answer must be as durable as the first one. An earlier commit that is visible here may still
             // wait for its standby, and this commit waits for it too.
-            if batch.iter().any(|job| job.is_replayed()) {
+            let replays = batch.iter().any(|job| job.is_replayed());
+            if replays {
                 // It writes nothing, so it does not show whether writing works.
                 conn.commit(&[])?;
             } else {
@@ -234,7 +260,7 @@ impl Writer {
             if work.rollback.is_none() {
                 self.deps.log.note(seen.as_deref(), now_seen);
             }
-            return Ok(());
+            return Ok(replays);
         }
         let deliveries = deliveries(&work, &changes);
         let writes = Writes::collect(&changes, &work.partners, &self.deps.seal)?;
@@ -268,7 +294,7 @@ impl Writer {
                 self.deps.news.tell(&event.partner_id);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Takes the write turn and loads the rows that the batch can touch. Reloads the tree if another process moved the
@@ -392,6 +418,7 @@ fn deliveries(work: &BatchState, changes: &[Change]) -> Vec<LeasedDelivery> {
                     lease,
                     until,
                     attempts: state.attempts,
+                    begun: state.begun_at(event_id),
                     per_second: per_second.flatten(),
                     failing: failures.is_some_and(|failures| failures > 0),
                 });

@@ -283,6 +283,7 @@ pub(crate) fn settling(
         lease,
         until: NOW,
         attempts: number - 1,
+        begun: NOW,
         per_second: None,
         failing: false,
     };

@@ -38,6 +38,17 @@ pub fn can_work(service: &Service) -> Result<(), Error> {
     service.storage().not_ready().map_or(Ok(()), Err)
 }
 
+/// The size of the log, and whether the database has every entry that this node has seen published. May block.
+///
+/// # Errors
+/// `unavailable` if the store does not answer.
+pub fn is_sound(service: &Service) -> Result<(u64, bool), Error> {
+    let mut reader = service.reader()?;
+    let head = reader.head().map_err(|e| service.fault(&e))?;
+    let lost = service.publish(&mut reader, &head)?;
+    Ok((head.head.size, lost.is_none()))
+}
+
 impl Operation for GetHealth {
     const ROUTE: Route = Route {
         id: "getHealth",

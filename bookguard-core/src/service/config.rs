@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::engine::outbox::Outbox;
+use crate::engine::writer::BatchObserver;
 use crate::key_file::LedgerKeySource;
 use crate::model::Quota;
 use crate::store::Database;
@@ -110,6 +111,8 @@ pub struct ServiceConfig {
     pub quota: Quota,
     /// Delays every commit, to measure what a slower disk would cost. Zero outside of measurements.
     pub commit_delay: Duration,
+    /// Is told how each batch of the writer ended.
+    pub batches: BatchObserver,
 }
 
 impl ServiceConfig {
@@ -131,6 +134,7 @@ impl ServiceConfig {
             min_free_disk: 0,
             quota: Quota::GENEROUS,
             commit_delay: Duration::ZERO,
+            batches: Arc::new(drop),
         }
     }
 }

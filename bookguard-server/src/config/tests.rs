@@ -27,7 +27,10 @@ fn the_stronger_source_wins_and_defaults_fill_the_rest() {
 
 #[test]
 fn each_default_is_one_that_its_setting_takes() {
-    let config = Config::of("a.db");
+    let config = Config {
+        changed: vec!["db"],
+        ..Config::of("a.db")
+    };
     let said = Settings {
         db: Some("a.db".into()),
         ..Settings::default()

@@ -26,6 +26,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::dispatch::Note;
+use crate::metrics::DeliveryMetrics;
 use crate::skew::{self, Doubts};
 
 /// How often to look while nothing is due: a retry is at most this late.
@@ -50,6 +51,7 @@ pub(super) struct Claimer {
     pub notes: UnboundedSender<Note>,
     /// Notified when an endpoint that was full has room again.
     pub wake: Arc<Notify>,
+    pub metrics: Arc<DeliveryMetrics>,
 }
 
 /// What a look at the store found.
@@ -59,6 +61,8 @@ struct ClaimableWork {
     last: Duration,
     /// Endpoints that have deliveries due.
     due: Vec<Due>,
+    /// Since when the oldest of them is due that only this service keeps waiting.
+    oldest: Option<Timestamp>,
     /// The time by which some leases have ended, if any have.
     lapsed: Option<Timestamp>,
     /// The next steps of recoveries.
@@ -102,6 +106,7 @@ impl Claimer {
                 sleep(POLL_FAILED).await;
                 continue;
             };
+            self.metrics.set_oldest_due(store.oldest);
             let (worked, last) = (store.worked, store.last);
             if asked.ahead && !store.ahead {
                 doubts.settle(began.into_std());
@@ -202,13 +207,14 @@ fn look(service: &Service, asked: ClaimQuery) -> Result<ClaimableWork, Error> {
     let judges = asked.ahead && skew::agrees(service)?;
     let now = service.clock().now();
     let fault = |error| service.fault(&error);
-    let (mut due, mut worked) = (Vec::new(), Duration::ZERO);
+    let (mut due, mut oldest, mut worked) = (Vec::new(), None, Duration::ZERO);
     let (mut began, mut after) = (Instant::now(), None);
     let mut reader = loop {
         let mut reader = service.reader()?;
-        let (found, next) = reader.endpoints_with_due(now, after).map_err(fault)?;
-        due.extend(found);
-        after = next;
+        let page = reader.endpoints_with_due(now, after).map_err(fault)?;
+        due.extend(page.due);
+        oldest = oldest.into_iter().chain(page.oldest).min();
+        after = page.next;
         if after.is_none() {
             break reader;
         }
@@ -230,6 +236,7 @@ fn look(service: &Service, asked: ClaimQuery) -> Result<ClaimableWork, Error> {
         worked: worked + last,
         last,
         due,
+        oldest,
         lapsed: lapsed.then_some(now),
         recoveries,
         ahead,

@@ -23,6 +23,7 @@ use super::dispatch::Note;
 use super::fair_queue::{AttemptSeat, Ended, Turn};
 use super::sender::{ASKER, Sender};
 use super::signing::{self, Destination, KnownReceiver, ReceiverCell};
+use crate::metrics::DeliveryMetrics;
 
 /// The first pause before settling an outcome again after a failure; each further one is twice as long.
 const SETTLE_AGAIN: Duration = Duration::from_millis(100);
@@ -41,6 +42,7 @@ pub(super) struct DeliveryContext {
     pub failing: AtomicBool,
     /// When the operator was last told that sending fails because of this side.
     pub complained: Mutex<Option<Instant>>,
+    pub metrics: Arc<DeliveryMetrics>,
 }
 
 /// How often the operator is told that sending fails because of this side: every attempt may fail that way.
@@ -112,6 +114,10 @@ impl DeliveryContext {
                 return self.give_back(vec![delivery.held()]).await;
             }
         };
+        if delivery.attempts == 0 && !delivery.failing {
+            self.metrics
+                .began(delivery.begun, self.service.clock().now());
+        }
         let (event_id, body) = (&delivery.event_id, &delivery.body);
         let attempting = self.attempt_within(patience, event_id, body, destination);
         let attempt = ASKER.scope(seat.asker(), attempting).await;
@@ -122,6 +128,7 @@ impl DeliveryContext {
             Some(_) if attempt.is_ours() => Ended::Unsent,
             Some(_) => Ended::Refused,
         };
+        self.metrics.attempted(attempt.class);
         completion.sent(ended, attempt.duration_ms);
         if self.settle(&delivery, attempt).await {
             self.waiting.tell(&delivery.event_id);

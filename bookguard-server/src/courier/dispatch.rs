@@ -76,6 +76,7 @@ impl Dispatcher {
             outbox: Arc::clone(&self.outbox),
             notes,
             wake: Arc::clone(&self.wake),
+            metrics: Arc::clone(&self.context.metrics),
         };
         self.claimer = Some(self.tasks.spawn(claimer.run()));
         // This keeps running when the node stops, until attempts in flight have ended.

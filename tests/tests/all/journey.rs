@@ -9,6 +9,7 @@
 //! | `acceptances` | terms shown in words and accepted |
 //! | `items` | what a partner adds to the evidence, and its files |
 //! | `shares` | links to a booking's evidence for people without an account |
+//! | `metrics` | what an operator measures |
 //! | `keys` | registration modes, scopes, key rotation and revocation |
 //! | `policies` | a partner's own policies and defaults, and which of them a booking uses |
 //! | `quotas` | a partner's quotas, and what is refused beyond them |
@@ -33,6 +34,7 @@ mod faults;
 mod forward_proxy;
 mod items;
 mod keys;
+mod metrics;
 mod notifications;
 mod outcomes;
 mod policies;

@@ -17,6 +17,7 @@ fn delivery() -> LeasedDelivery {
         lease: 1,
         until: Timestamp::from_ms(60_000),
         attempts: 0,
+        begun: Timestamp::from_ms(0),
         per_second: None,
         failing: false,
     }

@@ -106,6 +106,7 @@ impl Bench {
             news: Arc::default(),
             storage: Arc::new(Storage::new(0)),
             quota: Quota::GENEROUS,
+            observer: Arc::new(drop),
         };
         start(deps).unwrap()
     }
@@ -312,6 +313,7 @@ fn a_full_database_refuses_with_the_reason_and_keeps_what_it_had() {
         news: Arc::default(),
         storage: Arc::new(Storage::new(0)),
         quota: Quota::GENEROUS,
+        observer: Arc::new(drop),
     };
     let (inbox, _thread) = start(deps).unwrap();
     let outcomes: Vec<CommandOutcome<Registration>> =
@@ -352,6 +354,7 @@ fn a_log_that_was_moved_takes_no_more_writes_until_it_is_brought_back() {
     let deps = WriterDeps {
         storage: Arc::new(Storage::new(0)),
         quota: Quota::GENEROUS,
+        observer: Arc::new(drop),
         connect: Box::new(move || store.writer()),
         log: bench.log(),
         seal: Seal::derive(bench.key.seed()),

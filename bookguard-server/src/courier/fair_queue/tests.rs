@@ -42,6 +42,7 @@ fn delivery(to: u16, event: u8, attempts: u32) -> LeasedDelivery {
         lease: 1,
         until: Timestamp::from_ms(60_000),
         attempts,
+        begun: Timestamp::from_ms(0),
         per_second: None,
         failing: false,
     }

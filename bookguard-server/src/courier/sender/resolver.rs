@@ -254,6 +254,12 @@ mod tests {
         static LINES: std::cell::RefCell<Vec<String>> = const { std::cell::RefCell::new(Vec::new()) };
     }
 
+    fn listening() -> tracing::subscriber::DefaultGuard {
+        let hear = |line: Line| LINES.with_borrow_mut(|lines| lines.push(line.message));
+        let subscriber = LineSubscriber::new(Threshold::new(tracing::Level::INFO), hear);
+        tracing::subscriber::set_default(subscriber)
+    }
+
     async fn resolve(rules: AddressRules, host: &str) -> Result<Vec<SocketAddr>, BoxError> {
         let resolver = CheckedResolver::new(Arc::new(rules));
         resolver.addresses(host, &Progress::default()).await
@@ -279,9 +285,7 @@ mod tests {
     #[tokio::test]
     async fn only_the_operator_can_tell_a_private_name_from_an_unknown_one() {
         let resolver = CheckedResolver::new(Arc::new(AddressRules::public()));
-        let hear = |line: Line| LINES.with_borrow_mut(|lines| lines.push(line.message));
-        let subscriber = LineSubscriber::new(Threshold::new(tracing::Level::INFO), hear);
-        let _heard = tracing::subscriber::set_default(subscriber);
+        let _heard = listening();
         // A label of more than 63 characters, which every resolver refuses without a query.
         let unknown = format!("{}.invalid", "a".repeat(64));
         let mut answers = Vec::new();
@@ -345,6 +349,7 @@ mod tests {
 
     #[test]
     fn the_operators_log_has_an_end_however_many_names_there_are() {
+        let _heard = listening();
         let resolver = CheckedResolver::new(Arc::new(AddressRules::public()));
         for number in 0..1_000 {
             resolver

@@ -209,8 +209,9 @@ impl Bench {
     /// The endpoints that have deliveries due at `now` that no node holds.
     pub(super) fn due(&self, now: Timestamp) -> Vec<EndpointId> {
         let mut reader = self.node.service.reader().unwrap();
-        let (due, _) = reader.endpoints_with_due(now, None).unwrap();
-        due.into_iter()
+        let page = reader.endpoints_with_due(now, None).unwrap();
+        page.due
+            .into_iter()
             .map(|(endpoint_id, ..)| endpoint_id)
             .collect()
     }

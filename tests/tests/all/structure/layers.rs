@@ -77,6 +77,7 @@ const SERVER: Layers = Layers {
     lines: &[
         &[
             "meter",
+            "metrics",
             "negotiation",
             "pages",
             "payer",
@@ -93,7 +94,7 @@ const SERVER: Layers = Layers {
         &["config", "router"],
         &["app", "probes"],
         &["connections"],
-        &["api"],
+        &["api", "scrape"],
         &["mcp"],
         &["documents"],
         &["server"],

@@ -272,6 +272,7 @@ fn a_schedule_begins_anew_and_its_age_with_it() {
                 lease: 1,
                 until: now,
                 attempts: state.attempts,
+                begun: now,
                 per_second: None,
                 failing: false,
             };

@@ -300,6 +300,7 @@ impl Fixture {
                 lease,
                 until: self.now(),
                 attempts: u32::try_from(row.size(6).unwrap()).unwrap(),
+                begun: self.now(),
                 per_second: None,
                 failing: false,
             };

@@ -1,0 +1,98 @@
+//! Counts deliveries and endpoints for the operator, in pages of at most some 50 ms however large the database.
+//!
+//! Whoever asks pauses between two pages. Invariant: nothing here visits deliveries that are over, which are nearly all.
+
+use super::endpoints::health;
+use super::read::{Read, Reader};
+use crate::limits::{ENDPOINTS_COUNTED, ENDPOINTS_READ, LEASED_COUNTED, WAITING_COUNTED};
+use crate::model::{EndpointId, EndpointStatus, Timestamp};
+
+/// The deliveries that wait without a lease, by what they wait for. Each endpoint counts up to [`WAITING_COUNTED`] due ones
+/// and as many others.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WaitingDeliveries {
+    /// Due, to an endpoint in service.
+    pub due: u64,
+    /// Not due yet, to an endpoint in service.
+    pub later: u64,
+    /// To an endpoint that is suspended, disabled or gone.
+    pub held: u64,
+}
+
+impl Reader<'_> {
+    /// Counts the waiting deliveries of the endpoints after `after`, and returns where the next page begins. Deliveries to
+    /// deleted endpoints are over and not counted.
+    pub fn waiting_deliveries(
+        &mut self,
+        now: Timestamp,
+        after: Option<EndpointId>,
+    ) -> Read<(WaitingDeliveries, Option<EndpointId>)> {
+        let after = after.unwrap_or(EndpointId::from_bytes([0; 16]));
+        let rows = self.all(
+            "WITH RECURSIVE waiting (endpoint_id, place) AS ( \
+             SELECT (SELECT endpoint_id FROM delivery WHERE lease IS NULL AND due_ms IS NOT NULL AND endpoint_id > $1 \
+                     ORDER BY endpoint_id LIMIT 1), 1 \
+             UNION ALL \
+             SELECT (SELECT d.endpoint_id FROM delivery d WHERE d.lease IS NULL AND d.due_ms IS NOT NULL \
+                     AND d.endpoint_id > w.endpoint_id ORDER BY d.endpoint_id LIMIT 1), w.place + 1 \
+             FROM waiting w WHERE w.endpoint_id IS NOT NULL AND w.place < $2) \
+             SELECT w.endpoint_id, n.deleted_ms, n.status, \
+             (SELECT COUNT(*) FROM (SELECT 1 FROM delivery d WHERE d.endpoint_id = w.endpoint_id AND d.lease IS NULL \
+              AND d.due_ms IS NOT NULL AND d.due_ms <= $3 LIMIT $4) e), \
+             (SELECT COUNT(*) FROM (SELECT 1 FROM delivery d WHERE d.endpoint_id = w.endpoint_id AND d.lease IS NULL \
+              AND d.due_ms IS NOT NULL AND d.due_ms > $3 LIMIT $4) e) \
+             FROM waiting w JOIN endpoint n ON n.id = w.endpoint_id",
+            vec![
+                (&after).into(),
+                i64::from(ENDPOINTS_COUNTED).into(),
+                now.ms().into(),
+                i64::from(WAITING_COUNTED).into(),
+            ],
+        )?;
+        let mut found = WaitingDeliveries::default();
+        let mut last = after;
+        for row in &rows {
+            last = last.max(row.id(0)?);
+            if !row.is_null(1) {
+                continue;
+            }
+            let (due, later) = (row.size(3)?, row.size(4)?);
+            if row.int(2)? == 1 {
+                found.due += due;
+                found.later += later;
+            } else {
+                found.held += due + later;
+            }
+        }
+        let is_full = rows.len() == ENDPOINTS_COUNTED as usize;
+        Ok((found, is_full.then_some(last)))
+    }
+
+    /// The number of deliveries that nodes hold, [`LEASED_COUNTED`] at most.
+    pub fn leased_deliveries(&mut self) -> Read<u64> {
+        let row = self.first(
+            "SELECT COUNT(*) FROM (SELECT 1 FROM delivery WHERE lease IS NOT NULL LIMIT $1) e",
+            vec![i64::from(LEASED_COUNTED).into()],
+        )?;
+        row.map_or(Ok(0), |row| row.size(0))
+    }
+
+    /// The statuses of the endpoints after `after`, and where the next page begins. Deleted endpoints are left out.
+    pub fn endpoint_statuses(
+        &mut self,
+        after: Option<EndpointId>,
+    ) -> Read<(Vec<EndpointStatus>, Option<EndpointId>)> {
+        let after = after.unwrap_or(EndpointId::from_bytes([0; 16]));
+        let rows = self.all(
+            "SELECT id, status, failures, failing_ms, probe_ms, unverified_ms FROM endpoint \
+             WHERE id > $1 AND deleted_ms IS NULL ORDER BY id LIMIT $2",
+            vec![(&after).into(), i64::from(ENDPOINTS_READ).into()],
+        )?;
+        let statuses = rows.iter().map(|row| Ok(health(row, 1)?.status));
+        let next = match rows.last() {
+            Some(last) if rows.len() == ENDPOINTS_READ as usize => Some(last.id(0)?),
+            _ => None,
+        };
+        Ok((statuses.collect::<Read<_>>()?, next))
+    }
+}

@@ -1,0 +1,110 @@
+//! Looks at the database from time to time: its head, the deliveries that wait, the endpoints.
+//!
+//! Every node looks, in a task of its own. Invariant: looking takes at most a twentieth of the time.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use bookguard_core::error::Error;
+use bookguard_core::features::health::is_sound;
+use bookguard_core::model::EndpointStatus;
+use bookguard_core::service::Service;
+use bookguard_core::store::StoreError;
+use bookguard_core::store::overview::WaitingDeliveries;
+use bookguard_core::store::read::Reader;
+use tokio::time::{Instant, sleep};
+
+use super::LastLook;
+
+/// How often to look: as often as metrics are usually scraped.
+const TURN: Duration = Duration::from_secs(5);
+/// The pause after each page, as a multiple of the time it took.
+const SHARE: u32 = 20;
+
+/// The statuses of endpoints, as the interface names them.
+pub(super) const STATUSES: [(EndpointStatus, &str); 5] = [
+    (EndpointStatus::Active, "active"),
+    (EndpointStatus::Failing, "failing"),
+    (EndpointStatus::Suspended, "suspended"),
+    (EndpointStatus::Disabled, "disabled"),
+    (EndpointStatus::Gone, "gone"),
+];
+
+/// What a look found.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(super) size: u64,
+    pub(super) is_sound: bool,
+    pub(super) waiting: WaitingDeliveries,
+    pub(super) leased: u64,
+    /// Endpoints, in the order of [`STATUSES`].
+    pub(super) endpoints: [u64; STATUSES.len()],
+}
+
+/// Looks again and again; never returns. If the store does not answer, nothing is known.
+pub(crate) async fn watch_database(service: Arc<Service>, last: LastLook) {
+    loop {
+        let began = Instant::now();
+        let found = look(&service).await.ok();
+        *last.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        sleep(TURN.saturating_sub(began.elapsed())).await;
+    }
+}
+
+async fn look(service: &Arc<Service>) -> Result<Found, Error> {
+    let (size, is_sound) = apart(service, is_sound).await?;
+    let mut found = Found {
+        size,
+        is_sound,
+        leased: page(service, |reader| reader.leased_deliveries()).await?,
+        ..Found::default()
+    };
+    let (now, mut after) = (service.clock().now(), None);
+    loop {
+        let (counted, next) =
+            page(service, move |reader| reader.waiting_deliveries(now, after)).await?;
+        found.waiting.due += counted.due;
+        found.waiting.later += counted.later;
+        found.waiting.held += counted.held;
+        after = next;
+        if after.is_none() {
+            break;
+        }
+    }
+    let mut after = None;
+    loop {
+        let (statuses, next) = page(service, move |reader| reader.endpoint_statuses(after)).await?;
+        for status in statuses {
+            let place = STATUSES.iter().position(|(known, _)| *known == status);
+            found.endpoints[place.expect("the table has every status")] += 1;
+        }
+        after = next;
+        if after.is_none() {
+            return Ok(found);
+        }
+    }
+}
+
+/// Asks for one page, then leaves the processor to others.
+async fn page<T: Send + 'static>(
+    service: &Arc<Service>,
+    ask: impl FnOnce(&mut Reader<'_>) -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, Error> {
+    let began = Instant::now();
+    let found = apart(service, |service| {
+        ask(&mut service.reader()?).map_err(|error| service.fault(&error))
+    });
+    let found = found.await?;
+    sleep(began.elapsed() * SHARE).await;
+    Ok(found)
+}
+
+/// Works on a thread that may wait.
+async fn apart<T: Send + 'static>(
+    service: &Arc<Service>,
+    work: impl FnOnce(&Service) -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let service = Arc::clone(service);
+    let done = tokio::task::spawn_blocking(move || work(&service)).await;
+    done.unwrap_or_else(|error| Err(Error::internal(format!("a look did not end: {error}"))))
+}
