@@ -553,3 +553,11 @@ impl Serving {
         (status.code(), self.stderr())
     }
 }
+
+/// The lines of a server's log, as JSON, that tell of more than what happens in every run.
+pub fn alarms(log: &str) -> Vec<&str> {
+    let lines = log.lines();
+    lines
+        .filter(|line| !line.contains(r#""level":"info""#))
+        .collect()
+}

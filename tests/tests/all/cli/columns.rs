@@ -95,7 +95,7 @@ async fn any_request_can_be_sent_with_the_callers_key() {
         api("GET /v1/bookings/bkg_1")
             .run()
             .await
-            .refused(3, &["booking_not_found"]);
+            .refused(3, &["(not_found)"]);
         for (line, word) in [
             ("GET v1/bookings", "path"),
             ("GET //elsewhere.example/v1", "path"),

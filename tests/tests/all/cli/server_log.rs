@@ -46,7 +46,7 @@ async fn journey(acme: &Partner, receiver: &Receiver) -> Vec<String> {
     let shares = format!("/v1/bookings/{booking}/shares");
     let share = acme.post(&shares, &json!({"note": MARK})).await.ok(201);
     let (_, token) = share.text("url").rsplit_once("/s/").unwrap();
-    acme.get(&format!("/s/{token}")).await.ok(200);
+    assert_eq!(acme.get(&format!("/s/{token}")).await.status, 200);
     let key = json!({"name": MARK, "scopes": ["bookings:read"]});
     let key = acme.post("/v1/api-keys", &key).await;
     let mut secrets = vec![acme.key.clone(), acme.secret.clone(), token.to_owned()];

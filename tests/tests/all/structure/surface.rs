@@ -40,7 +40,10 @@ fn without_features_the_library_shows_what_a_receiver_needs() {
 fn the_server_shows_what_the_command_line_needs() {
     let modules = public_modules("bookguard-server");
     let names: Vec<_> = modules.iter().map(|(module, _)| &**module).collect();
-    assert_eq!(names, ["config", "courier", "mcp", "tls", "watch"]);
+    assert_eq!(
+        names,
+        ["config", "courier", "logging", "mcp", "tls", "watch"]
+    );
     let command_line = sources("bookguard-cli").into_values().collect::<String>();
     for name in names {
         let used = command_line.contains(&format!("bookguard_server::{name}"));
