@@ -5,13 +5,14 @@
 //! repeat what programs look for.
 
 use std::fmt::{Debug, Write as _};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::subscriber::{DefaultGuard, NoSubscriber};
+use tracing::{Dispatch, Event, Level, Metadata, Subscriber};
 
 /// The levels and their words, the most important first.
 pub const LEVELS: [(&str, Level); 4] = [
@@ -101,6 +102,15 @@ impl<W: Fn(Line) + Send + Sync + 'static> LineSubscriber<W> {
     pub fn new(threshold: Threshold, write: W) -> Self {
         Self { threshold, write }
     }
+}
+
+/// Hears only what this thread logs, until the result is dropped. It is for tests.
+pub fn hear_here(subscriber: impl Subscriber + Send + Sync) -> DefaultGuard {
+    // Where there is only one subscriber, `tracing` asks the thread that first reaches a place whether anybody hears what is
+    // logged there, and keeps the answer for all threads.
+    static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::default()));
+    LazyLock::force(&SECOND);
+    tracing::subscriber::set_default(subscriber)
 }
 
 impl<W: Fn(Line) + Send + Sync + 'static> Subscriber for LineSubscriber<W> {

@@ -2,8 +2,8 @@
 //!
 //! A command writes its lines as sentences for the person who called it. A server ([`begin`]) writes them as text or as JSON
 //! through a queue and a thread of its own, so that whoever logs never waits: if nobody reads standard error, lines are lost,
-//! and their number is told as soon as there is room. No crate does this: `tracing-appender` drops lines without a word and
-//! brings two date libraries. Invariant: each line is one line, whatever its values hold.
+//! and their number is told as soon as there is room. No crate does this: `tracing-appender` drops lines without telling the reader.
+//! Invariant: each line is one line, whatever its values hold.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};

@@ -51,8 +51,11 @@ impl Observed {
     }
 
     /// Runs the task of this request.
-    pub(crate) async fn scope<T>(self: &Arc<Self>, task: impl Future<Output = T>) -> T {
-        CURRENT.scope(Arc::clone(self), task).await
+    pub(crate) fn scope<T>(
+        self: &Arc<Self>,
+        task: impl Future<Output = T>,
+    ) -> impl Future<Output = T> {
+        CURRENT.scope(Arc::clone(self), task)
     }
 
     /// Runs work of this request on another thread.

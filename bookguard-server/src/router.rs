@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -184,11 +183,14 @@ async fn refuse(request: &mut Request, refusal: Refusal) -> Response {
     refusal.respond()
 }
 
-/// Runs a future to its end; a panic becomes an internal error.
-pub(crate) async fn unwound<T>(future: impl Future<Output = T>) -> Result<T, Error> {
-    let mut future = pin!(future);
-    std::future::poll_fn(
-        |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+/// Runs a future to its end; a panic becomes an internal error. The future is boxed: it takes kilobytes, which every future
+/// around it would hold and move again.
+pub(crate) fn unwound<T>(
+    future: impl Future<Output = T>,
+) -> impl Future<Output = Result<T, Error>> {
+    let mut future = Box::pin(future);
+    std::future::poll_fn(move |cx| {
+        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
             Err(panic) => {
@@ -197,9 +199,8 @@ pub(crate) async fn unwound<T>(future: impl Future<Output = T>) -> Result<T, Err
                 let message = text.unwrap_or_default();
                 Poll::Ready(Err(Error::internal(format!("a panic: {message}"))))
             }
-        },
-    )
-    .await
+        }
+    })
 }
 
 #[cfg(test)]
@@ -207,7 +208,7 @@ mod tests {
     use std::sync::Mutex;
     use std::time::Duration;
 
-    use bookguard_core::lines::{Line, LineSubscriber, Threshold};
+    use bookguard_core::lines::{Line, LineSubscriber, Threshold, hear_here};
     use poem::EndpointExt as _;
     use poem::endpoint::make_sync;
 
@@ -241,6 +242,14 @@ mod tests {
             Clock::System,
             Arc::new(Observer::new(RequestLines::default())),
         )
+    }
+
+    #[test]
+    fn a_request_s_future_is_small_enough_to_be_moved() {
+        let router = router();
+        let received = router.receive(Request::builder().finish(), None);
+        let size = size_of_val(&received);
+        assert!(size < 3_000, "{size} bytes");
     }
 
     async fn ask(method: Method, path: &str) -> Response {
@@ -355,7 +364,7 @@ mod tests {
             lines.lock().unwrap().push(line);
         };
         let subscriber = LineSubscriber::new(Threshold::new(tracing::Level::INFO), hear);
-        let _heard = tracing::subscriber::set_default(subscriber);
+        let _heard = hear_here(subscriber);
         let router = router();
         router.observer.set(requests);
         for (method, path) in asked {

@@ -5,7 +5,7 @@ use std::fs;
 
 use super::*;
 use crate::ledger::leaf_hash;
-use crate::lines::{Line, LineSubscriber, Threshold};
+use crate::lines::{Line, LineSubscriber, Threshold, hear_here};
 
 thread_local! {
     static SAID: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
@@ -13,7 +13,7 @@ thread_local! {
     static HEARD: tracing::subscriber::DefaultGuard = {
         let hear = |line: Line| SAID.with_borrow_mut(|said| said.push(line.message));
         let subscriber = LineSubscriber::new(Threshold::new(tracing::Level::INFO), hear);
-        tracing::subscriber::set_default(subscriber)
+        hear_here(subscriber)
     };
 }
 

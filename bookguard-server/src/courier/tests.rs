@@ -12,7 +12,7 @@ use bookguard_core::features::deliveries::{
 };
 use bookguard_core::features::events::RetryEvent;
 use bookguard_core::limits::{IN_FLIGHT_NEW, IN_FLIGHT_PER_NEW_ENDPOINT, LEASE_MS, LEASE_SKEW_MS};
-use bookguard_core::lines::{Line, LineSubscriber, Threshold};
+use bookguard_core::lines::{Line, LineSubscriber, Threshold, hear_here};
 use bookguard_core::model::{DeliveryStatus, Timestamp};
 use bookguard_core::webhook::{
     Attempt, FailureClass, Phase, StandardHeaders, TOLERANCE, verify, verify_standard,
@@ -309,7 +309,7 @@ async fn an_outcome_the_store_does_not_take_is_settled_later_and_not_sent_again(
         }
     };
     let subscriber = LineSubscriber::new(Threshold::new(tracing::Level::INFO), hear);
-    let _heard = tracing::subscriber::set_default(subscriber);
+    let _heard = hear_here(subscriber);
     let mut bench = Bench::new().await;
     let told = Arc::new(Notify::new());
     let receiver = Receiver::start(&[Reply::Wait(Arc::clone(&told))]).await;

@@ -1,6 +1,6 @@
 //! Servers started in the test process, called over HTTP.
 
-use bookguard_core::lines::{Line, LineSubscriber, Threshold};
+use bookguard_core::lines::{Line, LineSubscriber, Threshold, hear_here};
 use bookguard_core::service::RegistrationMode;
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
@@ -309,7 +309,7 @@ async fn a_server_told_to_end_while_it_waits_for_its_database_ends() {
         WAITING.notify_one();
     };
     let subscriber = LineSubscriber::new(Threshold::new(tracing::Level::INFO), hear);
-    let _heard = tracing::subscriber::set_default(subscriber);
+    let _heard = hear_here(subscriber);
     let (tell, signals) = unbounded_channel();
     tokio::spawn(async move {
         WAITING.notified().await;

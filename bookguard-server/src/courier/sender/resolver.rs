@@ -246,7 +246,7 @@ mod tests {
     use std::pin::pin;
     use std::task::Waker;
 
-    use bookguard_core::lines::{Line, LineSubscriber, Threshold};
+    use bookguard_core::lines::{Line, LineSubscriber, Threshold, hear_here};
 
     use crate::courier::address::RefusedAddress;
 
@@ -257,7 +257,7 @@ mod tests {
     fn listening() -> tracing::subscriber::DefaultGuard {
         let hear = |line: Line| LINES.with_borrow_mut(|lines| lines.push(line.message));
         let subscriber = LineSubscriber::new(Threshold::new(tracing::Level::INFO), hear);
-        tracing::subscriber::set_default(subscriber)
+        hear_here(subscriber)
     }
 
     async fn resolve(rules: AddressRules, host: &str) -> Result<Vec<SocketAddr>, BoxError> {
