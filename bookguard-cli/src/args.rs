@@ -12,6 +12,9 @@ use bookguard_server::config::settings::Setting;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum, value_parser};
 
+/// Reads one environment variable.
+pub type Var<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
 /// Where a command works and how it answers: the same for every command.
 #[derive(Debug, Clone, Default, Args)]
 pub struct GlobalArgs {
@@ -30,6 +33,9 @@ pub struct GlobalArgs {
     /// A file that holds the API key and nothing else
     #[arg(long, value_name = "FILE", global = true, help_heading = WHERE, conflicts_with = "db")]
     pub api_key_file: Option<PathBuf>,
+    /// Work on the server of this profile, which `login` made [env: BOOKGUARD_PROFILE]
+    #[arg(long, value_name = "NAME", global = true, help_heading = WHERE, conflicts_with_all = ["db", "partner"])]
+    pub profile: Option<String>,
     /// How to answer [default: table on a terminal, json otherwise]
     #[arg(long, value_enum, value_name = "FORM", global = true, help_heading = WHERE)]
     pub output: Option<Format>,

@@ -21,6 +21,7 @@ mod healthcheck;
 mod items;
 mod ledger;
 mod listen;
+mod login;
 mod man;
 mod mcp;
 mod partners;
@@ -78,6 +79,8 @@ pub fn declared() -> Vec<Declared> {
         backup::command().into(),
         mcp::command().into(),
         api::command().into(),
+        login::login().into(),
+        login::profiles(),
         openapi.into(),
         completions.with::<CompletionsArgs>().into(),
         man::command().into(),
@@ -100,7 +103,8 @@ fn shape_of(declared: &[Declared], typed: &dyn Fn(&str) -> bool) -> clap::Comman
         .version(env!("CARGO_PKG_VERSION"))
         .after_help(
             "Commands work on a database (--db) as its administrator, also while servers run on it, or \
-             on a server (--url) with an API key from BOOKGUARD_API_KEY or --api-key-file.\n\n\
+             on a server (--url) with an API key from BOOKGUARD_API_KEY or --api-key-file, or on the server of a profile \
+             (--profile) that `login` made.\n\n\
              Exit codes: 0 ok, 1 unexpected, 2 usage, 3 not found, 4 not allowed, 5 refused or invalid, \
              6 verification failed, 7 unreachable, 8 rate limited, 9 server error.",
         )
@@ -157,7 +161,7 @@ mod tests {
     }
 
     /// What help calls the values of these flags, of one command or of all; every other value is called as its flag is.
-    const VALUES: [(&str, &str); 32] = [
+    const VALUES: [(&str, &str); 34] = [
         (
             "ADDRESS",
             "forward-to public-url security-contact security-encryption security-policy url",
@@ -166,6 +170,7 @@ mod tests {
         ("AMOUNT", "agreed-refund amount-paid refund value"),
         ("BOOKING_ID|PACKET|-", "of"),
         ("BOOL", "library-policies log-requests webhook-allow-http"),
+        ("COMMAND", "credential-command"),
         ("DATABASE", "db from to"),
         ("DAYS", "older-than"),
         (
@@ -188,6 +193,7 @@ mod tests {
              overlap-seconds quota-bookings quota-endpoints quota-events-per-day rate-limit \
              rate-limit-burst rate-limit-per-second registrations-per-minute retention-days shutdown-delay-seconds slow-request-milliseconds version versions:cursor wait",
         ),
+        ("NAME", "profile"),
         ("NAMES", "fields"),
         ("PACKET|-", "packet"),
         ("PARTNER_ID", "partner"),

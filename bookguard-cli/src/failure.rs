@@ -192,8 +192,8 @@ impl Failure {
     }
 }
 
-const NO_KEY: &str = "A server needs an API key, and none was given. Set BOOKGUARD_API_KEY in the environment, or name a file \
-                      that holds the key with --api-key-file.";
+const NO_KEY: &str = "A server needs an API key, and none was given. Set BOOKGUARD_API_KEY in the environment, name a file \
+                      that holds the key with --api-key-file, or note server and key once with `bookguard login`.";
 
 fn for_people(body: &ErrorBody, flags: &[Option<String>], retry_after_s: Option<u32>) -> String {
     // A 401 of the HTTP interface has no code.

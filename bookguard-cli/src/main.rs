@@ -8,6 +8,7 @@ mod failure;
 mod files;
 mod http;
 mod output;
+mod profiles;
 #[cfg(test)]
 mod reference;
 mod settings;

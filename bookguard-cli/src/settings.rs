@@ -1,19 +1,21 @@
-//! Where a command works, and with which settings: from flags first, then the environment, then the configuration file.
+//! Where a command works, and with which settings: from flags first, then the environment, then the configuration file. A
+//! command for which none of them names a place works with the user's default profile, if there is one.
 //!
 //! The server's `Settings` define which values a setting takes. clap's own `env` is not used: it takes an empty variable as
 //! set, lets BOOKGUARD_URL conflict with `--db`, and names the flag if a variable is wrong. Invariant: an empty environment
 //! variable counts as not set.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use bookguard_core::model::PartnerId;
 use bookguard_server::config::settings::Source;
 use bookguard_server::config::{Config, Settings};
 
-use crate::args::{GlobalArgs, SettingFlags};
+use crate::args::{GlobalArgs, SettingFlags, Var};
 use crate::failure::Failure;
 use crate::files;
+use crate::profiles::{Profile, Profiles};
 
 /// Where a command works.
 #[derive(Debug)]
@@ -29,15 +31,23 @@ pub enum Where {
     Server {
         /// Its address.
         url: String,
-        /// The file that holds the key; without one, the environment does.
-        api_key_file: Option<PathBuf>,
+        /// Where its key comes from.
+        key: KeySource,
         /// Whether requests are printed instead of sent.
         prints: bool,
     },
 }
 
-/// Reads one environment variable.
-pub type Var<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+/// Where the API key for a server comes from.
+#[derive(Debug, Clone)]
+pub enum KeySource {
+    /// `BOOKGUARD_API_KEY`.
+    Environment,
+    /// A file that holds nothing else.
+    File(PathBuf),
+    /// The profile that named the server.
+    Profile(String, Profile),
+}
 
 /// The process's environment.
 pub fn environment(name: &str) -> Option<OsString> {
@@ -49,15 +59,19 @@ pub fn environment(name: &str) -> Option<OsString> {
 /// # Errors
 /// [`Failure::Usage`] for an invalid setting.
 pub fn place(place: &GlobalArgs, var: Var<'_>) -> Result<Where, Failure> {
-    if let Some(url) = url(place, var)? {
+    if let Some((url, key)) = server(place, var)? {
         if place.partner.is_some() {
-            return Err(Failure::Usage(
-                "--partner is for work on a database; a server (BOOKGUARD_URL) knows the partner by its key".to_owned(),
-            ));
+            let named = match &key {
+                KeySource::Profile(name, _) => format!("the profile \"{name}\""),
+                _ => "BOOKGUARD_URL".to_owned(),
+            };
+            return Err(Failure::Usage(format!(
+                "--partner is for work on a database (--db); a server ({named}) knows the partner by its key"
+            )));
         }
         return Ok(Where::Server {
             url,
-            api_key_file: place.api_key_file.clone(),
+            key,
             prints: place.curl,
         });
     }
@@ -73,16 +87,56 @@ pub fn place(place: &GlobalArgs, var: Var<'_>) -> Result<Where, Failure> {
     })
 }
 
-/// The address of the server to work on, if it is one.
+/// The server to work on, if it is one, and where its key comes from.
+fn server(place: &GlobalArgs, var: Var<'_>) -> Result<Option<(String, KeySource)>, Failure> {
+    let key = |otherwise: KeySource| match &place.api_key_file {
+        Some(file) => KeySource::File(file.clone()),
+        None => otherwise,
+    };
+    if place.url.is_some() && place.profile.is_some() {
+        return Err(Failure::Usage(
+            "--profile names a server with its key, so --url cannot be given too; `login` alone takes both".to_owned(),
+        ));
+    }
+    if let Some(url) = url(place, var)? {
+        return Ok(Some((url, key(KeySource::Environment))));
+    }
+    let Some((name, profile)) = profile(place, var)? else {
+        return Ok(None);
+    };
+    let url = profile.url.clone();
+    Ok(Some((url, key(KeySource::Profile(name, profile)))))
+}
+
+/// The address of the server to work on, if a flag or a variable says it.
 ///
 /// # Errors
 /// [`Failure::Usage`] for a variable that is not valid UTF-8.
 pub fn url(place: &GlobalArgs, var: Var<'_>) -> Result<Option<String>, Failure> {
     match &place.url {
         Some(url) => Ok(Some(url.clone())),
-        None if place.settings.has("db") => Ok(None),
+        None if place.profile.is_some() || place.settings.has("db") => Ok(None),
         None => text(var, "BOOKGUARD_URL"),
     }
+}
+
+/// The profile to work with, if there is one: the named one, or the default of a command that is told no place.
+fn profile(place: &GlobalArgs, var: Var<'_>) -> Result<Option<(String, Profile)>, Failure> {
+    let named = match &place.profile {
+        Some(name) => Some(name.clone()),
+        None if place.settings.has("db") || place.config.is_some() => return Ok(None),
+        None => text(var, "BOOKGUARD_PROFILE")?,
+    };
+    let told = |name| var(name).is_some();
+    if named.is_none() && (told("BOOKGUARD_DB") || told("BOOKGUARD_CONFIG")) {
+        return Ok(None);
+    }
+    let profiles = Profiles::load(var)?;
+    let Some(name) = named.or_else(|| profiles.default.clone()) else {
+        return Ok(None);
+    };
+    let profile = profiles.named(&name)?.clone();
+    Ok(Some((name, profile)))
 }
 
 /// The service's configuration: with the flags of `serve`, or without them for work on a database.
@@ -124,28 +178,37 @@ fn partner_id(text: &str) -> Result<PartnerId, Failure> {
 /// The API key for a server, if there is one.
 ///
 /// # Errors
-/// [`Failure::Usage`] for a file that cannot be read, or text that is not a key.
-pub fn api_key(file: Option<&Path>, var: Var<'_>) -> Result<Option<String>, Failure> {
-    let (source, key) = match file {
-        Some(file) => (
+/// [`Failure::Usage`] for a file that cannot be read, a command that fails, or text that is not a key.
+pub fn api_key(source: &KeySource, var: Var<'_>) -> Result<Option<String>, Failure> {
+    let (source, key) = match source {
+        KeySource::File(file) => (
             file.display().to_string(),
             Some(files::text(file, files::SECRET_BYTES)?),
         ),
-        None => (
+        KeySource::Profile(name, profile) => {
+            (format!("the profile \"{name}\""), Some(profile.key()?))
+        }
+        KeySource::Environment => (
             "BOOKGUARD_API_KEY".to_owned(),
             text(var, "BOOKGUARD_API_KEY")?,
         ),
     };
-    let Some(key) = key.map(|key| key.trim().to_owned()) else {
-        return Ok(None);
-    };
-    // Never shown, not even in part: it may be a real key with a stray character.
+    key.map(|key| checked_key(&source, &key)).transpose()
+}
+
+/// A key that this source said, without the white space around it.
+///
+/// # Errors
+/// [`Failure::Usage`] for text that is not a key. It never shows the text, not even in part: that may be a real key with a
+/// stray character.
+pub fn checked_key(source: &str, key: &str) -> Result<String, Failure> {
+    let key = key.trim();
     if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(Failure::Usage(format!(
             "{source} holds no API key; it must hold one, bgk_…, and nothing else"
         )));
     }
-    Ok(Some(key))
+    Ok(key.to_owned())
 }
 
 #[cfg(test)]
@@ -156,6 +219,7 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
+    use crate::profiles::Credential;
 
     /// The flags of a command line.
     fn at(line: &str) -> GlobalArgs {
@@ -205,6 +269,62 @@ mod tests {
         ] {
             assert_eq!(described(at, env), expected, "{at:?} {env:?}");
         }
+    }
+
+    #[test]
+    fn a_profile_is_used_where_nothing_else_names_a_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().to_str().unwrap();
+        let with = |more: &[(&'static str, &'static str)]| {
+            let home = ("XDG_CONFIG_HOME", home);
+            let pairs: Vec<_> = more.iter().copied().chain([home]).collect();
+            move |name: &str| {
+                let pair = pairs.iter().find(|(known, _)| *known == name);
+                pair.map(|(_, value)| OsString::from(value))
+            }
+        };
+        let of = |url: &str| Profile::new(url.to_owned(), Credential::Key("bgk_1"));
+        let profiles = Profiles {
+            default: Some("a".to_owned()),
+            all: [
+                ("a".to_owned(), of("http://a")),
+                ("b".to_owned(), of("http://b")),
+            ]
+            .into(),
+        };
+        profiles.save(&with(&[])).unwrap();
+        let (db, url) = (("BOOKGUARD_DB", "env.db"), ("BOOKGUARD_URL", "http://env"));
+        for (line, env, expected) in [
+            ("", &[][..], "http://a"),
+            ("--profile b", &[db, url], "http://b"),
+            ("", &[("BOOKGUARD_PROFILE", "b"), db], "http://b"),
+            ("", &[db], "env.db"),
+            ("", &[url], "http://env"),
+            ("--db flag.db", &[], "flag.db"),
+            ("--url http://flag", &[], "http://flag"),
+            ("--profile c", &[], "there are: a, b"),
+            ("--profile b --url http://flag", &[], "`login` alone"),
+            ("--partner ptn_1", &[], "the profile \"a\""),
+        ] {
+            let found = match place(&at(line), &with(env)) {
+                Ok(Where::Server { url, .. }) => url,
+                Ok(Where::Database { config, .. }) => config.db.to_string(),
+                Err(failure) => format!("{failure:?}").replace('\\', ""),
+            };
+            assert!(found.contains(expected), "{line} {env:?}: {found}");
+        }
+        // The key in the environment is for another server.
+        let key = |line: &str| match place(&at(line), &with(&[("BOOKGUARD_API_KEY", "bgk_env")])) {
+            Ok(Where::Server { key, .. }) => key,
+            other => panic!("{other:?}"),
+        };
+        let env = with(&[("BOOKGUARD_API_KEY", "bgk_env")]);
+        assert_eq!(api_key(&key(""), &env).unwrap().as_deref(), Some("bgk_1"));
+        assert_eq!(
+            api_key(&key("--url http://a"), &env).unwrap().as_deref(),
+            Some("bgk_env")
+        );
+        assert!(matches!(key("--api-key-file f"), KeySource::File(_)));
     }
 
     #[test]
@@ -339,20 +459,24 @@ mod tests {
     #[test]
     fn what_can_be_no_key_is_refused_without_showing_it() {
         for value in ["bgk_a b", "bgk_\u{e9}", "   "] {
-            let failure = api_key(None, &vars(&[("BOOKGUARD_API_KEY", value)])).unwrap_err();
+            let env = [("BOOKGUARD_API_KEY", value)];
+            let failure = api_key(&KeySource::Environment, &vars(&env)).unwrap_err();
             assert!(
                 matches!(&failure, Failure::Usage(why) if !why.contains("bgk_a") && !why.contains('\u{e9}'))
             );
         }
         assert_eq!(
-            api_key(None, &vars(&[("BOOKGUARD_API_KEY", " bgk_1\n")]))
-                .unwrap()
-                .as_deref(),
+            api_key(
+                &KeySource::Environment,
+                &vars(&[("BOOKGUARD_API_KEY", " bgk_1\n")])
+            )
+            .unwrap()
+            .as_deref(),
             Some("bgk_1")
         );
-        assert_eq!(api_key(None, &vars(&[])).unwrap(), None);
+        assert_eq!(api_key(&KeySource::Environment, &vars(&[])).unwrap(), None);
         assert!(matches!(
-            api_key(Some(Path::new("/nowhere/key")), &vars(&[])),
+            api_key(&KeySource::File("/nowhere/key".into()), &vars(&[])),
             Err(Failure::Usage(_))
         ));
     }

@@ -49,16 +49,10 @@ impl Target {
             Where::Database { config, partner_id } => {
                 Self::Local(Box::new(Local::open(*config, partner_id, purpose)?))
             }
-            Where::Server {
-                url,
-                api_key_file,
-                prints,
-            } => {
-                let file = api_key_file.as_deref();
-                let key = api_key(file, &environment)?;
-                let mut remote = Remote::new(&url, key)?;
+            Where::Server { url, key, prints } => {
+                let mut remote = Remote::new(&url, api_key(&key, &environment)?)?;
                 if prints {
-                    remote.print_requests(file);
+                    remote.print_requests(&key);
                 }
                 Self::Remote(Box::new(remote))
             }
@@ -164,7 +158,7 @@ pub fn request(ids: &[&str], body: &Value) -> Request {
 /// The message of a command that works only on a database.
 pub fn only_here(what: &str) -> Failure {
     Failure::Usage(format!(
-        "\"{what}\" works only on the database itself: run it where the database is, with --db PATH and without --url or BOOKGUARD_URL"
+        "\"{what}\" works only on the database itself: run it where the database is, with --db PATH"
     ))
 }
 

@@ -287,6 +287,8 @@ impl CommandLine {
                 command.env_remove(name);
             }
         }
+        // A developer's own profiles are there.
+        command.env_remove("HOME").env_remove("XDG_CONFIG_HOME");
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         if let Some(folder) = &self.folder {
             command.current_dir(folder);

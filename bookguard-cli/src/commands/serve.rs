@@ -19,9 +19,10 @@ pub(super) fn command() -> CliCommand {
 /// [`Failure::Unexpected`] with a sentence for the operator otherwise.
 async fn run(call: Call<'_>) -> Result<(), Failure> {
     let (place, flags) = (call.place, call.args::<SettingFlags<false>>()?);
-    if place.url.is_some() || place.partner.is_some() || place.api_key_file.is_some() {
+    let named = [&place.url, &place.partner, &place.profile];
+    if named.into_iter().any(Option::is_some) || place.api_key_file.is_some() {
         return Err(Failure::Usage(
-            "serve is a server itself: --url, --partner and --api-key-file are for commands that call one".to_owned(),
+            "serve is a server itself: --url, --profile, --partner and --api-key-file are for commands that call one".to_owned(),
         ));
     }
     let config = settings::config(place, Some(&flags), &environment)?;

@@ -3,7 +3,6 @@
 //! The key is sent only to the address that was named: redirects are not followed. Invariant: whatever answers (a proxy's
 //! page, half a body, an endless body), the command ends with a sentence that says so.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +24,8 @@ use crate::failure::{ErrorAnswer, ErrorBody, Failure};
 use crate::files::DOCUMENT_BYTES;
 use crate::http;
 use crate::output::{self, Answer};
+use crate::profiles::Credential;
+use crate::settings::KeySource;
 
 /// The time to connect.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -83,13 +84,21 @@ impl Remote {
         })
     }
 
-    /// From now on, prints requests as curl commands instead of sending them. The key comes from this file, or else from the
-    /// environment; it is not printed.
-    pub fn print_requests(&mut self, key_file: Option<&Path>) {
-        self.printed_key = Some(key_file.map_or_else(
-            || "$BOOKGUARD_API_KEY".to_owned(),
-            |file| format!("$(cat {})", curl::quoted(&file.display().to_string())),
-        ));
+    /// From now on, prints requests as curl commands instead of sending them. The key is not printed, but how a shell gets it;
+    /// of a profile that holds the key itself, it must be in the environment.
+    pub fn print_requests(&mut self, key: &KeySource) {
+        let command = match key {
+            KeySource::File(file) => {
+                Some(format!("cat {}", curl::quoted(&file.display().to_string())))
+            }
+            KeySource::Profile(_, profile) => match profile.credential() {
+                Some(Credential::Command(command)) => Some(command.to_owned()),
+                _ => None,
+            },
+            KeySource::Environment => None,
+        };
+        let key = command.map(|command| format!("$({command})"));
+        self.printed_key = Some(key.unwrap_or_else(|| "$BOOKGUARD_API_KEY".to_owned()));
     }
 
     /// A secret derived from the key, which reveals nothing about the key.

@@ -8,6 +8,7 @@
 //! | `codes` | each exit code, and the message that goes with it |
 //! | `printing` | the output: tables, JSON, completions, and readers that stop reading |
 //! | `columns` | answers as rows and columns, requests printed for curl, and requests that no command is made for |
+//! | `profiles` | servers and keys that a person notes once |
 //! | `secrets` | where API keys may come from |
 //! | `server_log` | what a server logs and what it never logs |
 //! | `serving` | the message of a `serve` that cannot serve, and that it damages nothing |
@@ -38,6 +39,7 @@ mod lists;
 mod log;
 mod moving;
 mod printing;
+mod profiles;
 mod pruning;
 mod recoveries;
 mod reschedules;

@@ -108,7 +108,7 @@ const CLI: Layers = Layers {
     lines: &[
         &["args", "exit", "text"],
         &["failure"],
-        &["files", "http", "output"],
+        &["files", "http", "output", "profiles"],
         &["consent", "settings"],
         &["target"],
         &["commands"],

@@ -1,0 +1,195 @@
+//! `login` and `profiles`: the servers that a person works with, so that neither address nor key need be given each time.
+
+use std::io::{self, IsTerminal as _};
+use std::path::Path;
+
+use bookguard_core::features::partners::GetPartner;
+use bookguard_core::operation::Request;
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::declare::{Call, CliCommand, Declared, alone, group};
+use crate::failure::Failure;
+use crate::files;
+use crate::http;
+use crate::output::say;
+use crate::output::table::{Style, fields, record, rows};
+use crate::profiles::{self, Credential, Profile, Profiles, UNNAMED};
+use crate::settings::{checked_key, environment};
+use crate::target::remote::Remote;
+
+#[derive(Debug, Args)]
+struct LoginArgs {
+    /// A shell command that prints the key each time it is needed, such as "pass show bookguard"; then the key is not kept
+    #[arg(long, value_name = "COMMAND", conflicts_with = "api_key_file")]
+    credential_command: Option<String>,
+}
+
+#[derive(Debug, Args)]
+struct NameArgs {
+    /// The profile
+    name: String,
+}
+
+pub(super) fn login() -> CliCommand {
+    let about = "Note a server and the API key for it as a profile, after trying the key";
+    alone("login", about, |call| Box::pin(sign_in(call))).with::<LoginArgs>()
+}
+
+pub(super) fn profiles() -> Declared {
+    let about = "List the profiles, without their keys";
+    let list = alone("list", about, |call| Box::pin(async move { list(call) }));
+    let about =
+        "Make a profile the default: commands that name no database and no server work with it";
+    let default = alone("default", about, |call| {
+        Box::pin(async move { make_default(call) })
+    });
+    let about = "Forget a profile and its key; the key itself stays valid";
+    let remove = alone("remove", about, |call| {
+        Box::pin(async move { remove(call) })
+    });
+    let commands = [
+        list.into(),
+        default.with::<NameArgs>().into(),
+        remove.with::<NameArgs>().into(),
+    ];
+    let about = "The servers that `login` noted";
+    group("profiles", about, commands)
+}
+
+/// Tries the key on the server, and notes both.
+///
+/// # Errors
+/// Those of every call; [`Failure::Usage`] without an address or a key; [`Failure::Unexpected`] if the profiles cannot be
+/// written.
+async fn sign_in(call: Call<'_>) -> Result<(), Failure> {
+    let LoginArgs { credential_command } = call.args()?;
+    let name = call.place.profile.as_deref().unwrap_or(UNNAMED);
+    profiles::check_name(name)?;
+    let mut known = Profiles::load(&environment)?;
+    let url = call.place.url.clone();
+    let url = url.or_else(|| Some(known.all.get(name)?.url.clone()));
+    let url = url.ok_or_else(|| {
+        Failure::Usage(
+            "name the server with --url, such as https://bookings.example.com".to_owned(),
+        )
+    })?;
+    let base = http::base_url(&url)?;
+    if base.scheme() == "http" && !http::on_this_machine(&base) {
+        say(&format!(
+            "warning: {base} is not encrypted: others on the way can read the key"
+        ));
+    }
+    let key = match &credential_command {
+        Some(command) => checked_key("the command's output", &profiles::printed_by(command)?)?,
+        None => asked(call.place.api_key_file.as_deref(), &base)?,
+    };
+    let server = Remote::new(&url, Some(key.clone()))?;
+    let partner = server.call::<GetPartner>(Request::default()).await?.output;
+    let credential = match &credential_command {
+        Some(command) => Credential::Command(command),
+        None => Credential::Key(&key),
+    };
+    let profile = Profile::new(url.clone(), credential);
+    known.all.insert(name.to_owned(), profile);
+    let default = known.default.get_or_insert_with(|| name.to_owned()).clone();
+    let file = known.save(&environment)?;
+    let value = json!({
+        "profile": name,
+        "url": url,
+        "isDefault": default == name,
+        "partnerId": partner.partner.partner_id,
+        "name": partner.partner.name,
+        "file": file,
+    });
+    call.screen.said(&value, |style| {
+        let fields = fields! {
+            "profile" => name,
+            "server" => url,
+            "partner" => format!("{} ({})", partner.partner.name, partner.partner.partner_id),
+            "noted in" => file.display().to_string(),
+        };
+        let use_it = match default == name {
+            true => "It is the default: commands without --db and --url work with it.".to_owned(),
+            false => format!(
+                "Name it with --profile {name}, or make it the default: bookguard profiles default {name}"
+            ),
+        };
+        format!("{}\n\n{use_it}", record(style, &fields))
+    })
+}
+
+/// The key from this file, from the person at the terminal, or from standard input.
+fn asked(file: Option<&Path>, server: &url::Url) -> Result<String, Failure> {
+    if let Some(file) = file {
+        let key = files::text(file, files::SECRET_BYTES)?;
+        return checked_key(&file.display().to_string(), &key);
+    }
+    let stdin = Path::new("-");
+    if !io::stdin().is_terminal() {
+        return checked_key("standard input", &files::text(stdin, files::SECRET_BYTES)?);
+    }
+    let typed = rpassword::prompt_password(format!("API key for {server} (not shown): "));
+    let typed =
+        typed.map_err(|e| Failure::Unexpected(format!("the terminal cannot be read: {e}")))?;
+    checked_key("what you typed", &typed)
+}
+
+fn list(call: Call<'_>) -> Result<(), Failure> {
+    let known = Profiles::load(&environment)?;
+    let rows: Vec<Value> = known
+        .all
+        .iter()
+        .map(|(name, profile)| {
+            json!({
+                "profile": name,
+                "url": profile.url,
+                "credential": match profile.credential() {
+                    Some(Credential::Key(_)) => "key",
+                    Some(Credential::Command(_)) => "command",
+                    None => "none",
+                },
+                "isDefault": known.default.as_ref() == Some(name),
+            })
+        })
+        .collect();
+    call.screen
+        .said(&json!({"data": rows}), |style| table(&rows, style))
+}
+
+fn table(shown: &[Value], style: Style) -> String {
+    let text = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
+    rows! { style, "profiles", shown, row =>
+        "PROFILE" => text(row, "profile"),
+        "SERVER" => text(row, "url"),
+        "CREDENTIAL" => text(row, "credential"),
+        "DEFAULT" => if row["isDefault"] == true { "yes" } else { "" },
+    }
+}
+
+fn make_default(call: Call<'_>) -> Result<(), Failure> {
+    let NameArgs { name } = call.args()?;
+    let mut known = Profiles::load(&environment)?;
+    let url = known.named(&name)?.url.clone();
+    known.default = Some(name.clone());
+    known.save(&environment)?;
+    let value = json!({"profile": name, "url": url, "isDefault": true});
+    call.screen.said(&value, |_| {
+        format!("commands without --db and --url now work on {url}")
+    })
+}
+
+fn remove(call: Call<'_>) -> Result<(), Failure> {
+    let NameArgs { name } = call.args()?;
+    let mut known = Profiles::load(&environment)?;
+    let url = known.named(&name)?.url.clone();
+    known.all.remove(&name);
+    if known.default.as_deref() == Some(&name) {
+        known.default = None;
+    }
+    known.save(&environment)?;
+    let value = json!({"profile": name, "url": url, "isDefault": false});
+    call.screen.said(&value, |_| {
+        format!("{name} is forgotten here. To end the key itself: bookguard api-keys revoke, with another key")
+    })
+}
