@@ -78,7 +78,7 @@ async fn run(style: Style) -> Result<(), Failure> {
 }
 
 /// A temporary directory that only this user can read, removed when dropped.
-fn scratch() -> Result<TempDir, Failure> {
+pub(super) fn scratch() -> Result<TempDir, Failure> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("bookguard-demo-");
     #[cfg(unix)]
@@ -506,7 +506,7 @@ fn go_on() -> String {
 }
 
 /// The program, as a shell calls it.
-fn program() -> String {
+pub(super) fn program() -> String {
     let name = std::env::args_os().next().map_or_else(
         || "bookguard".to_owned(),
         |name| name.to_string_lossy().into_owned(),

@@ -1,14 +1,34 @@
 //! `bookguard serve`: runs the server with the command line's settings, until it is stopped.
 
+mod sample;
+
+use bookguard_server::Server;
+use bookguard_server::config::Config;
+use bookguard_server::courier::address::AddressRules;
+use clap::Args;
+use tempfile::TempDir;
+
 use super::declare::{Call, CliCommand, alone};
+use super::demo;
 use crate::args::{Format, SettingFlags};
 use crate::failure::Failure;
 use crate::output;
 use crate::settings::{self, environment};
+use sample::Sample;
+
+#[derive(Debug, Args)]
+struct ServeArgs {
+    #[command(flatten)]
+    settings: SettingFlags<false>,
+    /// Begin with sample data to look at: platforms with two months of bookings, in a new database (a temporary one without
+    /// --db)
+    #[arg(long)]
+    demo: bool,
+}
 
 pub(super) fn command() -> CliCommand {
     let serve = alone("serve", "Run the server", |call| Box::pin(run(call)));
-    serve.with::<SettingFlags<false>>()
+    serve.with::<ServeArgs>()
 }
 
 /// Serves until SIGTERM or SIGINT, then shuts down gracefully; each further signal ends a wait. SIGHUP reloads the
@@ -18,27 +38,134 @@ pub(super) fn command() -> CliCommand {
 /// [`Failure::Usage`] for an invalid setting, [`Failure::Unreachable`] if the database server stays unreachable,
 /// [`Failure::Unexpected`] with a sentence for the operator otherwise.
 async fn run(call: Call<'_>) -> Result<(), Failure> {
-    let (place, flags) = (call.place, call.args::<SettingFlags<false>>()?);
+    let (place, flags) = (call.place, call.args::<ServeArgs>()?);
     let named = [&place.url, &place.partner, &place.profile];
     if named.into_iter().any(Option::is_some) || place.api_key_file.is_some() {
         return Err(Failure::Usage(
             "serve is a server itself: --url, --profile, --partner and --api-key-file are for commands that call one".to_owned(),
         ));
     }
-    let config = settings::config(place, Some(&flags), &environment)?;
-    // Signals are handled before anything is opened, so that none finds a half-open server.
-    let signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
-    let reload = || {
-        let config = settings::config(place, Some(&flags), &environment);
-        config.map_err(|failure| failure.text(Format::Table).unwrap_or_default())
+    let demo = match flags.demo {
+        true => Some(Demo::new(&settings::config(
+            place,
+            Some(&flags.settings),
+            &environment,
+        )?)?),
+        false => None,
     };
-    bookguard_server::run(config, signals, reload, |server| {
+    let config = || -> Result<Config, Failure> {
+        let config = settings::config(place, Some(&flags.settings), &environment)?;
+        Ok(demo
+            .iter()
+            .fold(config, |config, demo| demo.adjusted(config)))
+    };
+    // Signals are handled before anything is opened, so that none finds a half-open server.
+    let mut signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
+    let sample = match &demo {
+        Some(_) => {
+            let config = config()?;
+            let filled = tokio::select! {
+                filled = sample::fill(&config) => filled?,
+                _ = signals.recv() => return Ok(()),
+            };
+            Some(filled)
+        }
+        None => None,
+    };
+    let reload = || config().map_err(|failure| failure.text(Format::Table).unwrap_or_default());
+    bookguard_server::run(config()?, signals, reload, |server| {
         // If standard output is closed, the server runs all the same.
         let _ = output::print(&format!("listening on {}", server.url()));
         if let Some(metrics) = server.metrics_url() {
             let _ = output::print(&format!("metrics at {metrics}"));
         }
+        if let (Some(demo), Some(sample)) = (&demo, &sample) {
+            let _ = output::print(&demo.told(sample, server));
+        }
     })
     .await?;
     Ok(())
+}
+
+/// How `serve --demo` differs from `serve`.
+struct Demo {
+    /// The folder of a temporary database, which is removed at the end.
+    scratch: Option<TempDir>,
+    listen: String,
+}
+
+impl Demo {
+    /// # Errors
+    /// [`Failure::Usage`] for a database that exists.
+    fn new(config: &Config) -> Result<Self, Failure> {
+        let is_named = config.changed.contains(&"db");
+        if is_named && config.db.file().is_none_or(|file| file.exists()) {
+            return Err(Failure::Usage(format!(
+                "{} exists; --demo makes a new database file: name another one, or none for a temporary one",
+                config.db
+            )));
+        }
+        // Links and webhooks name the server's address, so the port must be known before it listens.
+        let listen = match config.listen.ends_with(":0") {
+            true => std::net::TcpListener::bind(&config.listen)
+                .and_then(|listener| listener.local_addr())
+                .map_err(|e| Failure::Unexpected(format!("{}: {e}", config.listen)))?
+                .to_string(),
+            false => config.listen.clone(),
+        };
+        let scratch = match is_named {
+            true => None,
+            false => Some(demo::scratch()?),
+        };
+        Ok(Self { scratch, listen })
+    }
+
+    fn adjusted(&self, config: Config) -> Config {
+        let scratch = self.scratch.as_ref();
+        Config {
+            db: scratch.map_or_else(
+                || config.db.clone(),
+                |folder| folder.path().join("bookguard.db").into(),
+            ),
+            listen: self.listen.clone(),
+            // Its receiver is on this machine.
+            webhooks: AddressRules::dev(),
+            verifies_endpoints: false,
+            ..config
+        }
+    }
+
+    fn told(&self, sample: &Sample, server: &Server) -> String {
+        let place = match self.scratch {
+            Some(_) => "a temporary database that is removed when the server ends",
+            None => "the new database",
+        };
+        let partners: String = sample
+            .partners
+            .iter()
+            .map(|partner| {
+                let key = partner.api_key.as_deref().unwrap_or("waits for approval");
+                format!("\n  {:<16} {}  {key}", partner.name, partner.id)
+            })
+            .collect();
+        let (url, program) = (server.url(), demo::program());
+        let key = sample
+            .partners
+            .iter()
+            .find_map(|partner| partner.api_key.as_deref());
+        format!(
+            "\n{} bookings of two months are in {place}.\n{partners}\n\n\
+             To look around:\n\n  \
+             export BOOKGUARD_URL={url} BOOKGUARD_API_KEY={}\n  \
+             {program} bookings list\n  \
+             {program} webhook-endpoints list\n  \
+             {program} bookings list --status canceled --curl\n\n\
+             Evidence as somebody without an account sees it, and the interface:\n\n  \
+             {}\n  \
+             {url}/docs\n",
+            sample.bookings,
+            key.unwrap_or_default(),
+            sample.link,
+        )
+    }
 }

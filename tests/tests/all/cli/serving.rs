@@ -424,3 +424,39 @@ async fn a_server_told_to_end_finishes_what_it_was_asked() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_server_to_look_at_has_bookings_of_every_kind_in_a_ledger_that_verifies() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("look.db");
+    let demo = || serve(&db).arg("--demo");
+    let server = Serving::of(demo()).await;
+    let asked = async |line: &str| bookguard(line).arg("--db").arg(&db).run().await.json();
+    let bookings = asked("bookings list --limit 100").await;
+    let statuses = bookings
+        .list("data")
+        .iter()
+        .map(|booking| booking.text("status"));
+    let mut counts = BTreeMap::new();
+    statuses.for_each(|status| *counts.entry(status).or_insert(0) += 1);
+    assert_eq!(counts.values().sum::<i32>(), 64, "{counts:?}");
+    assert_eq!(counts.len(), 3, "{counts:?}");
+    let partners = asked("partners list").await;
+    let statuses = partners
+        .list("data")
+        .iter()
+        .map(|partner| partner.text("status"));
+    assert_eq!(
+        statuses.collect::<Vec<_>>(),
+        ["pending", "active", "active"]
+    );
+    let endpoints = asked("webhook-endpoints list --status suspended").await;
+    assert_eq!(endpoints.list("data").len(), 1);
+    demo()
+        .run()
+        .await
+        .refused(2, &["exists; --demo makes a new database"]);
+    server.stop().await;
+    let verified = bookguard("ledger verify --db").arg(&db).run().await;
+    verified.ended(0, &[]);
+}

@@ -1,0 +1,383 @@
+//! The data of `serve --demo`: platforms with two months of bookings, made by a server of their own through its interface, under
+//! a clock that is set from booking to booking.
+//!
+//! Invariant: the data differs from run to run only in ids, keys and times.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use bookguard_core::clock::Clock;
+use bookguard_core::features::acceptances::{AcceptTerms, GetDisclosure};
+use bookguard_core::features::api_keys::{CreateApiKey, RevokeApiKey};
+use bookguard_core::features::bookings::{CreateBooking, ProtectBooking};
+use bookguard_core::features::cancellations::{CancelBooking, DecideResolution};
+use bookguard_core::features::endpoints::CreateEndpoint;
+use bookguard_core::features::items::AddEvidenceItem;
+use bookguard_core::features::items::files::{PutItemFile, digest_of};
+use bookguard_core::features::partners::{ApprovePartner, RegisterPartner, Registration};
+use bookguard_core::features::reschedules::RescheduleBooking;
+use bookguard_core::features::shares::CreateShare;
+use bookguard_core::model::Timestamp;
+use bookguard_core::operation::{Operation, Request};
+use bookguard_core::service::RegistrationMode;
+use bookguard_server::Server;
+use bookguard_server::config::{Config, RequestLines};
+use poem::http::StatusCode;
+use poem::listener::{Acceptor as _, Listener as _, TcpListener};
+use poem::{Route, handler, post};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use crate::failure::Failure;
+use crate::settings::Where;
+use crate::target::remote::Remote;
+use crate::target::{Purpose, Target, request};
+
+const HOUR_MS: i64 = 60 * 60 * 1000;
+const DAY_MS: i64 = 24 * HOUR_MS;
+/// How far back the first booking lies.
+const DAYS: i64 = 60;
+/// How many bookings each active platform has.
+const BOOKINGS: [i64; 2] = [48, 16];
+
+const TALENTS: [&str; 8] = [
+    "The Night Owls",
+    "Mara Quint Trio",
+    "DJ Solana",
+    "Étienne Roux",
+    "Northern Brass",
+    "Ana & the Tides",
+    "Magnus Lindqvist",
+    "The Paper Lanterns",
+];
+const ORGANIZERS: [&str; 6] = [
+    "Riverside Hall",
+    "Lakeside Festival",
+    "Hotel Aurora",
+    "Meridian Weddings",
+    "City of Port Alder",
+    "Foundry Club",
+];
+const EVENTS: [(&str, &str); 5] = [
+    ("concert", "talent_standard"),
+    ("wedding", "firm"),
+    ("corporate event", "case_by_case"),
+    ("festival", "touring_artist"),
+    ("private party", "moderate"),
+];
+const ZONES: [&str; 3] = ["America/New_York", "Europe/Berlin", "America/Los_Angeles"];
+
+/// A platform with sample data.
+pub(super) struct SamplePartner {
+    pub(super) name: String,
+    pub(super) id: String,
+    /// Its first API key; `None` while it waits for approval.
+    pub(super) api_key: Option<String>,
+}
+
+/// The sample data, and the receiver of its webhooks for as long as this lives.
+pub(super) struct Sample {
+    pub(super) partners: Vec<SamplePartner>,
+    pub(super) bookings: i64,
+    /// A link to a booking's evidence.
+    pub(super) link: String,
+    receiver: JoinHandle<()>,
+}
+
+impl Drop for Sample {
+    fn drop(&mut self) {
+        self.receiver.abort();
+    }
+}
+
+/// Fills the new database of this configuration.
+///
+/// # Errors
+/// The failure of the first step.
+pub(super) async fn fill(config: &Config) -> Result<Sample, Failure> {
+    let begun = Clock::System.now().plus_ms(-DAYS * DAY_MS);
+    let clock = Arc::new(AtomicI64::new(begun.ms()));
+    let making = Config {
+        listen: "127.0.0.1:0".to_owned(),
+        public_url: Some(address(config)),
+        metrics_listen: None,
+        registration: RegistrationMode::Approval,
+        rate_limit_per_second: 0,
+        registrations_per_minute: 0,
+        requests: RequestLines::default(),
+        clock: Clock::Set(Arc::clone(&clock)),
+        ..config.clone()
+    };
+    let (receiver, url) = receiver().await?;
+    let server = Server::start(making.clone()).await?;
+    let making = Making {
+        config: making,
+        base: server.url(),
+        clock,
+    };
+    let made = making.everything(&url).await;
+    server.stop().await;
+    let (partners, link) = made?;
+    Ok(Sample {
+        partners,
+        bookings: BOOKINGS.iter().sum(),
+        link,
+        receiver,
+    })
+}
+
+/// The address at which partners reach the server.
+fn address(config: &Config) -> String {
+    let listening = || format!("http://{}", config.listen);
+    config.public_url.clone().unwrap_or_else(listening)
+}
+
+struct Making {
+    config: Config,
+    base: String,
+    clock: Arc<AtomicI64>,
+}
+
+impl Making {
+    async fn everything(&self, hooks: &str) -> Result<(Vec<SamplePartner>, String), Failure> {
+        let mut partners = Vec::new();
+        let mut link = String::new();
+        let platforms = [
+            ("Acme Stage", "talent marketplace"),
+            ("Lakeside Venues", "venue booking"),
+        ];
+        let begun = self.now().ms();
+        for ((name, business), bookings) in platforms.into_iter().zip(BOOKINGS) {
+            let registered = self.register(name, business).await?;
+            let approved = self.approve(&registered).await?;
+            let remote = Remote::new(&self.base, approved.api_key.clone())?;
+            call::<CreateEndpoint>(
+                &remote,
+                &[],
+                json!({"url": hooks, "description": "Production"}),
+            )
+            .await?;
+            partners.push((registered, approved, remote, bookings));
+        }
+        let closed = "http://127.0.0.1:9/hook";
+        let body = json!({"url": closed, "description": "Old system, switched off"});
+        call::<CreateEndpoint>(&partners[0].2, &[], body).await?;
+        let body = json!({"name": "Booking desk", "scopes": ["bookings:read", "bookings:write"]});
+        call::<CreateApiKey>(&partners[0].2, &[], body).await?;
+        let old = json!({"name": "Old integration"});
+        let old = call::<CreateApiKey>(&partners[0].2, &[], old).await?;
+        let id = old.api_key_id.to_string();
+        call::<RevokeApiKey>(&partners[0].2, &[&id], Value::Null).await?;
+        let all: i64 = BOOKINGS.iter().sum();
+        let (mut made, mut done) = (0, [0; 2]);
+        // The platforms take turns, as their bookings came in time.
+        while made < all {
+            let furthest = |of: &usize| done[*of] * 1_000 / BOOKINGS[*of];
+            let turn = (0..BOOKINGS.len()).min_by_key(furthest).unwrap_or_default();
+            let at = begun + (made + 1) * (DAYS - 1) * DAY_MS / all;
+            self.clock.store(at, Ordering::Release);
+            let shared = self.booking(&partners[turn].2, made).await?;
+            link = shared.unwrap_or(link);
+            done[turn] += 1;
+            made += 1;
+        }
+        let waiting = self.register("Harbor Events", "event agency").await?;
+        let mut partners: Vec<_> = partners
+            .into_iter()
+            .map(|(registered, approved, ..)| sample(registered, approved.api_key))
+            .collect();
+        partners.push(sample(waiting, None));
+        Ok((partners, link))
+    }
+
+    fn now(&self) -> Timestamp {
+        Clock::Set(Arc::clone(&self.clock)).now()
+    }
+
+    fn pass(&self, ms: i64) {
+        self.clock.fetch_add(ms, Ordering::AcqRel);
+    }
+
+    async fn register(&self, name: &str, business: &str) -> Result<Registration, Failure> {
+        let host = name.to_lowercase().replace(' ', "");
+        let body = json!({
+            "name": name,
+            "businessType": business,
+            "contactEmail": format!("integration@{host}.example"),
+            "website": format!("https://{host}.example"),
+        });
+        call::<RegisterPartner>(&Remote::new(&self.base, None)?, &[], body).await
+    }
+
+    /// Approves a platform, as the administrator does beside a running server.
+    async fn approve(&self, registered: &Registration) -> Result<Registration, Failure> {
+        let place = Where::Database {
+            config: Box::new(self.config.clone()),
+            partner_id: None,
+        };
+        let target = Target::open(place, Purpose::Work)?;
+        let id = registered.partner_id.to_string();
+        let approved = target
+            .call::<ApprovePartner>(request(&[&id], &Value::Null))
+            .await;
+        target.close().await;
+        Ok(approved?.output)
+    }
+
+    /// Makes one booking and what came of it. Returns a link to its evidence, if it has one.
+    async fn booking(&self, remote: &Remote, n: i64) -> Result<Option<String>, Failure> {
+        fn of<T: Copy, const N: usize>(all: [T; N], n: i64) -> T {
+            all[usize::try_from(n).unwrap_or_default() % N]
+        }
+        let (event_type, policy) = of(EVENTS, n + n / 5);
+        let event_date = self.now().plus_ms((20 + n * 37 % 120) * DAY_MS);
+        let value = 300 + n * 173 % 4_000;
+        let body = json!({
+            "talent": {"id": format!("talent-{}", n % 8), "name": of(TALENTS, n * 3 + n / 8)},
+            "organizer": {"id": format!("org-{}", n % 6), "name": of(ORGANIZERS, n * 5 + n / 6)},
+            "eventType": event_type,
+            "eventDate": evening(event_date),
+            "timeZone": of(ZONES, n),
+            "bookingValue": value,
+            "amountPaid": value / 2,
+            "currency": "USD",
+            "policyId": policy,
+            "metadata": {"reference": format!("SD-{:04}", 1_000 + n)},
+        });
+        let booking = call::<CreateBooking>(remote, &[], body).await?;
+        let id = booking.booking_id.to_string();
+        let id = id.as_str();
+        if n % 3 == 0 {
+            let terms = call::<GetDisclosure>(remote, &[id], Value::Null).await?;
+            self.pass(HOUR_MS / 4);
+            let body = json!({
+                "party": "organizer",
+                "method": "checkbox",
+                "at": self.now().to_string(),
+                "disclosureHash": terms.current.disclosure_hash,
+            });
+            call::<AcceptTerms>(remote, &[id], body).await?;
+        }
+        if n % 7 == 6 {
+            return Ok(None);
+        }
+        self.pass(HOUR_MS / 2);
+        call::<ProtectBooking>(remote, &[id], Value::Null).await?;
+        if n % 4 == 1 {
+            self.add_contract(remote, id).await?;
+        }
+        if n % 9 == 4 {
+            let body = json!({
+                "eventDate": evening(event_date.plus_ms(14 * DAY_MS)),
+                "timeZone": of(ZONES, n),
+                "agreedBy": ["organizer", "talent"],
+            });
+            call::<RescheduleBooking>(remote, &[id], body).await?;
+        }
+        match n % 10 {
+            3 => {
+                self.cancel(remote, id, "organizer", "changed_plans")
+                    .await?
+            }
+            5 => self.cancel(remote, id, "talent", "illness").await?,
+            8 => {
+                self.cancel(remote, id, "organizer", "force_majeure")
+                    .await?
+            }
+            9 => {
+                let body = json!({"note": "Claims desk of the bank", "withhold": ["organizer"]});
+                return Ok(Some(call::<CreateShare>(remote, &[id], body).await?.url));
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    async fn add_contract(&self, remote: &Remote, id: &str) -> Result<(), Failure> {
+        let file = format!("Contract for the booking {id}.\nSigned by both sides.\n");
+        let digest = digest_of(file.as_bytes());
+        let body = json!({"kind": "contract", "title": "Signed contract", "sha256": digest});
+        let item = call::<AddEvidenceItem>(remote, &[id], body).await?.item;
+        let file = Request {
+            path: vec![id.to_owned(), item.item_id.to_string()],
+            file: Arc::new(file.as_bytes().into()),
+            ..Request::default()
+        };
+        remote.call::<PutItemFile>(file).await?;
+        Ok(())
+    }
+
+    /// Cancels a booking. Half of what a person must decide is decided.
+    async fn cancel(
+        &self,
+        remote: &Remote,
+        id: &str,
+        actor: &str,
+        reason: &str,
+    ) -> Result<(), Failure> {
+        self.pass(2 * HOUR_MS);
+        let body = json!({"canceledBy": actor, "reason": reason});
+        let resolution = call::<CancelBooking>(remote, &[id], body).await?;
+        let id = resolution.resolution_id.to_string();
+        let is_open =
+            serde_json::to_value(&resolution).is_ok_and(|it| it["status"] == "pending_review");
+        if is_open && self.now().ms() / DAY_MS % 2 == 0 {
+            let body = json!({
+                "refund": 100,
+                "decidedBy": "Disputes desk",
+                "rationale": "Notice was given in good time.",
+            });
+            call::<DecideResolution>(remote, &[&id], body).await?;
+        }
+        Ok(())
+    }
+}
+
+fn sample(registered: Registration, api_key: Option<String>) -> SamplePartner {
+    SamplePartner {
+        name: registered.name,
+        id: registered.partner_id.to_string(),
+        api_key,
+    }
+}
+
+/// An hour of this day's evening, at the place of the event.
+fn evening(day: Timestamp) -> String {
+    let day = day.to_string();
+    format!("{}T19:30", day.get(..10).unwrap_or(&day))
+}
+
+async fn call<O: Operation>(
+    remote: &Remote,
+    path: &[&str],
+    body: Value,
+) -> Result<O::Output, Failure> {
+    Ok(remote.call::<O>(request(path, &body)).await?.output)
+}
+
+/// Starts a receiver that accepts every webhook, on a free port of this machine.
+async fn receiver() -> Result<(JoinHandle<()>, String), Failure> {
+    let fail =
+        |e: std::io::Error| Failure::Unexpected(format!("the webhook receiver cannot listen: {e}"));
+    let acceptor = TcpListener::bind("127.0.0.1:0")
+        .into_acceptor()
+        .await
+        .map_err(fail)?;
+    let addresses = acceptor.local_addr();
+    let address = addresses
+        .first()
+        .and_then(|address| address.as_socket_addr());
+    let address = address.ok_or_else(|| fail(std::io::ErrorKind::AddrNotAvailable.into()))?;
+    let url = format!("http://{address}/hook");
+    let serving = tokio::spawn(async move {
+        // It ends only when it is stopped; an error shows as deliveries that fail.
+        let routes = Route::new().at("/hook", post(accept));
+        let _ = poem::Server::new_with_acceptor(acceptor).run(routes).await;
+    });
+    Ok((serving, url))
+}
+
+#[handler]
+fn accept() -> StatusCode {
+    StatusCode::NO_CONTENT
+}
