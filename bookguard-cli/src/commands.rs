@@ -7,6 +7,7 @@
 mod accept_rollback;
 mod api;
 mod api_keys;
+mod audit;
 mod backup;
 mod bookings;
 mod cancellations;
@@ -24,6 +25,7 @@ mod listen;
 mod login;
 mod man;
 mod mcp;
+mod operator_keys;
 mod partners;
 mod policies;
 mod prune;
@@ -53,7 +55,13 @@ pub fn declared() -> Vec<Declared> {
     let health = operation::<GetHealth>("health", "Whether the service can do its work", health);
     let about = "Print the interface description (OpenAPI)";
     let openapi = alone("openapi", about, |call| {
-        Box::pin(async move { call.screen.json(bookguard_server::openapi_json()) })
+        Box::pin(async move {
+            call.screen
+                .json(match call.args::<OpenapiArgs>()?.operator {
+                    true => bookguard_server::operator_openapi_json(),
+                    false => bookguard_server::openapi_json(),
+                })
+        })
     });
     let completions = alone("completions", "Print the completions of a shell", |call| {
         Box::pin(async move { completions(call) })
@@ -65,6 +73,8 @@ pub fn declared() -> Vec<Declared> {
         healthcheck::command().into(),
         partners::commands(),
         api_keys::commands(),
+        operator_keys::commands(),
+        audit::commands(),
         bookings::commands(),
         policies::commands(),
         cancellations::resolutions(),
@@ -81,7 +91,7 @@ pub fn declared() -> Vec<Declared> {
         api::command().into(),
         login::login().into(),
         login::profiles(),
-        openapi.into(),
+        openapi.with::<OpenapiArgs>().into(),
         completions.with::<CompletionsArgs>().into(),
         man::command().into(),
     ]
@@ -103,8 +113,9 @@ fn shape_of(declared: &[Declared], typed: &dyn Fn(&str) -> bool) -> clap::Comman
         .version(env!("CARGO_PKG_VERSION"))
         .after_help(
             "Commands work on a database (--db) as its administrator, also while servers run on it, or \
-             on a server (--url) with an API key from BOOKGUARD_API_KEY or --api-key-file, or on the server of a profile \
-             (--profile) that `login` made.\n\n\
+             on a server (--url) with an API key from BOOKGUARD_API_KEY or --api-key-file, or on its operator interface \
+             with an operator key from BOOKGUARD_OPERATOR_KEY or --operator-key-file. `login` notes server and key as a \
+             profile (--profile).\n\n\
              Exit codes: 0 ok, 1 unexpected, 2 usage, 3 not found, 4 not allowed, 5 refused or invalid, \
              6 verification failed, 7 unreachable, 8 rate limited, 9 server error.",
         )
@@ -123,6 +134,13 @@ pub async fn run(
     matches: &ArgMatches,
 ) -> Result<(), Failure> {
     declare::run(declared, place, screen, matches).await
+}
+
+#[derive(Debug, clap::Args)]
+struct OpenapiArgs {
+    /// The operator interface
+    #[arg(long)]
+    operator: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -166,7 +184,7 @@ mod tests {
             "ADDRESS",
             "forward-to public-url security-contact security-encryption security-policy url",
         ),
-        ("ADDRESS:PORT", "listen metrics-listen"),
+        ("ADDRESS:PORT", "listen metrics-listen operator-listen"),
         ("AMOUNT", "agreed-refund amount-paid refund value"),
         ("BOOKING_ID|PACKET|-", "of"),
         ("BOOL", "library-policies log-requests webhook-allow-http"),
@@ -175,7 +193,7 @@ mod tests {
         ("DAYS", "older-than"),
         (
             "FILE",
-            "api-key-file config guard-file ledger-key out pdf-font policy secret-file",
+            "api-key-file config guard-file ledger-key operator-key-file out pdf-font policy secret-file",
         ),
         ("FILE|-", "body json"),
         ("FOLDER", "save"),
@@ -277,10 +295,20 @@ mod tests {
             "partners register --name N --business-type B --contact-email a@example.com --website https://example.com",
             "partners list --limit 5 --cursor ptn_1",
             "partners approve ptn_1",
+            "partners get ptn_1",
+            "partners edit ptn_1 --name N --contact-email a@example.com --no-website",
+            "partners suspend ptn_1",
+            "partners reinstate ptn_1",
             "partners me",
             "api-keys create --name N --scope bookings:read --scope evidence:read",
             "api-keys list",
             "api-keys revoke key_1",
+            "operator-keys create --name N",
+            "audit list --action createApiKey --since 2027-01-01T00:00:00Z --until 2027-02-01T00:00:00Z --limit 5 --cursor aud_1",
+            "operator-keys list --limit 5 --cursor opk_1",
+            "operator-keys revoke opk_1",
+            "openapi --operator",
+            "partners list --url http://b.example --operator-key-file f --partner ptn_1",
             "bookings create --json -",
             "bookings create --talent-id 1 --talent-name T --organizer-id 2 --organizer-name O --event-type concert \
              --event-date 2027-01-01T20:00:00Z --value 12.50 --currency EUR --time-zone Europe/Berlin --policy-id firm \
@@ -372,7 +400,7 @@ mod tests {
                 ErrorKind::ArgumentConflict,
             ),
             (
-                "bookings get bkg_1 --partner p --url http://y",
+                "bookings get bkg_1 --url http://y --api-key-file a --operator-key-file b",
                 ErrorKind::ArgumentConflict,
             ),
             (

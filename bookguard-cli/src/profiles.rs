@@ -1,4 +1,4 @@
-//! Profiles: servers that `login` noted, each with its API key or with the command that prints the key.
+//! Profiles: servers that `login` noted, each with its key or with the command that prints the key.
 //!
 //! Invariants: only their owner can read the file, and it is replaced as a whole; a profile's key is sent only to the profile's
 //! server; a message about a faulty file shows none of its lines, because they may hold a key.
@@ -37,6 +37,9 @@ pub struct Profiles {
 pub struct Profile {
     /// The server's address.
     pub url: String,
+    /// Whether the key is an operator's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub operator: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     api_key: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,13 +65,14 @@ impl std::fmt::Debug for Profile {
 
 impl Profile {
     /// A profile of this server.
-    pub fn new(url: String, credential: Credential<'_>) -> Self {
+    pub fn new(url: String, operator: bool, credential: Credential<'_>) -> Self {
         let (api_key, credential_command) = match credential {
             Credential::Key(key) => (Some(key.to_owned()), None),
             Credential::Command(command) => (None, Some(command.to_owned())),
         };
         Self {
             url,
+            operator,
             api_key,
             credential_command,
         }
@@ -271,9 +275,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let var = at(folder.path());
         assert!(Profiles::load(&var).unwrap().all.is_empty());
-        let key = Profile::new("https://a.example".into(), Credential::Key("bgk_1"));
+        let key = Profile::new("https://a.example".into(), false, Credential::Key("bgk_1"));
         let command = Profile::new(
             "https://b.example".into(),
+            true,
             Credential::Command("printf ' bgk_2\\n'"),
         );
         let profiles = Profiles {
@@ -321,11 +326,12 @@ mod tests {
     fn a_profile_needs_one_way_to_its_key_and_says_when_that_fails() {
         let both = Profile {
             url: "https://a.example".into(),
+            operator: false,
             api_key: Some("bgk_x".into()),
             credential_command: Some("true".into()),
         };
         assert!(why(both.key().unwrap_err()).contains("needs either"));
-        let failing = Profile::new("u".into(), Credential::Command("echo bgk_x; exit 3"));
+        let failing = Profile::new("u".into(), false, Credential::Command("echo bgk_x; exit 3"));
         let said = why(failing.key().unwrap_err());
         assert!(said.contains("failed (exit status: 3)"), "{said}");
     }

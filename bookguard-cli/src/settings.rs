@@ -31,22 +31,53 @@ pub enum Where {
     Server {
         /// Its address.
         url: String,
-        /// Where its key comes from.
+        /// Whose key it is called with, and where that is.
         key: KeySource,
         /// Whether requests are printed instead of sent.
         prints: bool,
     },
 }
 
-/// Where the API key for a server comes from.
+/// Whose key a server is called with, and where it is.
 #[derive(Debug, Clone)]
-pub enum KeySource {
-    /// `BOOKGUARD_API_KEY`.
+pub struct KeySource {
+    /// Whose key it is.
+    pub kind: KeyKind,
+    /// Where it is.
+    pub place: KeyPlace,
+}
+
+/// Where the key for a server is.
+#[derive(Debug, Clone)]
+pub enum KeyPlace {
+    /// In the variable for its kind.
     Environment,
-    /// A file that holds nothing else.
+    /// In a file that holds nothing else.
     File(PathBuf),
-    /// The profile that named the server.
+    /// In the profile that named the server.
     Profile(String, Profile),
+}
+
+/// Whose key a server is called with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyKind {
+    /// A partner's.
+    Partner,
+    /// The operator's.
+    Operator {
+        /// The partner to act for.
+        partner_id: Option<PartnerId>,
+    },
+}
+
+impl KeyKind {
+    /// The environment variable that holds such a key.
+    pub fn variable(self) -> &'static str {
+        match self {
+            Self::Partner => "BOOKGUARD_API_KEY",
+            Self::Operator { .. } => "BOOKGUARD_OPERATOR_KEY",
+        }
+    }
 }
 
 /// The process's environment.
@@ -60,15 +91,6 @@ pub fn environment(name: &str) -> Option<OsString> {
 /// [`Failure::Usage`] for an invalid setting.
 pub fn place(place: &GlobalArgs, var: Var<'_>) -> Result<Where, Failure> {
     if let Some((url, key)) = server(place, var)? {
-        if place.partner.is_some() {
-            let named = match &key {
-                KeySource::Profile(name, _) => format!("the profile \"{name}\""),
-                _ => "BOOKGUARD_URL".to_owned(),
-            };
-            return Err(Failure::Usage(format!(
-                "--partner is for work on a database (--db); a server ({named}) knows the partner by its key"
-            )));
-        }
         return Ok(Where::Server {
             url,
             key,
@@ -87,25 +109,60 @@ pub fn place(place: &GlobalArgs, var: Var<'_>) -> Result<Where, Failure> {
     })
 }
 
-/// The server to work on, if it is one, and where its key comes from.
+/// The server to work on, if it is one, and its key. A flag wins over the environment.
 fn server(place: &GlobalArgs, var: Var<'_>) -> Result<Option<(String, KeySource)>, Failure> {
-    let key = |otherwise: KeySource| match &place.api_key_file {
-        Some(file) => KeySource::File(file.clone()),
-        None => otherwise,
-    };
     if place.url.is_some() && place.profile.is_some() {
         return Err(Failure::Usage(
             "--profile names a server with its key, so --url cannot be given too; `login` alone takes both".to_owned(),
         ));
     }
-    if let Some(url) = url(place, var)? {
-        return Ok(Some((url, key(KeySource::Environment))));
-    }
-    let Some((name, profile)) = profile(place, var)? else {
-        return Ok(None);
+    let file = |file: &PathBuf| KeyPlace::File(file.clone());
+    let flag = match (&place.api_key_file, &place.operator_key_file) {
+        (Some(partners), _) => Some((false, file(partners))),
+        (None, Some(operators)) => Some((true, file(operators))),
+        (None, None) => None,
     };
-    let url = profile.url.clone();
-    Ok(Some((url, key(KeySource::Profile(name, profile)))))
+    let (url, (is_operator, place_of_key)) = match (url(place, var)?, flag) {
+        (Some(url), Some(flag)) => (url, flag),
+        (Some(url), None) => (url, (is_operators(var)?, KeyPlace::Environment)),
+        (None, flag) => match profile(place, var)? {
+            None => return Ok(None),
+            Some((name, profile)) => (
+                profile.url.clone(),
+                flag.unwrap_or_else(|| (profile.operator, KeyPlace::Profile(name, profile))),
+            ),
+        },
+    };
+    let partner_id = place.partner.as_deref().map(partner_id).transpose()?;
+    let kind = match is_operator {
+        true => KeyKind::Operator { partner_id },
+        false if partner_id.is_some() => {
+            return Err(Failure::Usage(
+                "--partner is for work on a database (--db) or with an operator key; otherwise a server knows the partner by its key"
+                    .to_owned(),
+            ));
+        }
+        false => KeyKind::Partner,
+    };
+    let key = KeySource {
+        kind,
+        place: place_of_key,
+    };
+    Ok(Some((url, key)))
+}
+
+/// Whether the key in the environment is the operator's.
+fn is_operators(var: Var<'_>) -> Result<bool, Failure> {
+    let set = |kind: KeyKind| var(kind.variable()).is_some();
+    let operators = set(KeyKind::Operator { partner_id: None });
+    match operators && set(KeyKind::Partner) {
+        true => Err(Failure::Usage(
+            "both BOOKGUARD_API_KEY and BOOKGUARD_OPERATOR_KEY are set, and a server is called with one of them: unset the other, \
+             or name a file with --api-key-file or --operator-key-file"
+                .to_owned(),
+        )),
+        false => Ok(operators),
+    }
 }
 
 /// The address of the server to work on, if a flag or a variable says it.
@@ -175,23 +232,21 @@ fn partner_id(text: &str) -> Result<PartnerId, Failure> {
     })
 }
 
-/// The API key for a server, if there is one.
+/// The key for a server, if there is one.
 ///
 /// # Errors
 /// [`Failure::Usage`] for a file that cannot be read, a command that fails, or text that is not a key.
-pub fn api_key(source: &KeySource, var: Var<'_>) -> Result<Option<String>, Failure> {
-    let (source, key) = match source {
-        KeySource::File(file) => (
+pub fn key(source: &KeySource, var: Var<'_>) -> Result<Option<String>, Failure> {
+    let variable = source.kind.variable();
+    let (source, key) = match &source.place {
+        KeyPlace::File(file) => (
             file.display().to_string(),
             Some(files::text(file, files::SECRET_BYTES)?),
         ),
-        KeySource::Profile(name, profile) => {
+        KeyPlace::Profile(name, profile) => {
             (format!("the profile \"{name}\""), Some(profile.key()?))
         }
-        KeySource::Environment => (
-            "BOOKGUARD_API_KEY".to_owned(),
-            text(var, "BOOKGUARD_API_KEY")?,
-        ),
+        KeyPlace::Environment => (variable.to_owned(), text(var, variable)?),
     };
     key.map(|key| checked_key(&source, &key)).transpose()
 }
@@ -205,7 +260,7 @@ pub fn checked_key(source: &str, key: &str) -> Result<String, Failure> {
     let key = key.trim();
     if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(Failure::Usage(format!(
-            "{source} holds no API key; it must hold one, bgk_…, and nothing else"
+            "{source} holds no key; it must hold one, bgk_… of a partner or bgo_… of the operator, and nothing else"
         )));
     }
     Ok(key.to_owned())
@@ -283,7 +338,7 @@ mod tests {
                 pair.map(|(_, value)| OsString::from(value))
             }
         };
-        let of = |url: &str| Profile::new(url.to_owned(), Credential::Key("bgk_1"));
+        let of = |url: &str| Profile::new(url.to_owned(), false, Credential::Key("bgk_1"));
         let profiles = Profiles {
             default: Some("a".to_owned()),
             all: [
@@ -304,7 +359,11 @@ mod tests {
             ("--url http://flag", &[], "http://flag"),
             ("--profile c", &[], "there are: a, b"),
             ("--profile b --url http://flag", &[], "`login` alone"),
-            ("--partner ptn_1", &[], "the profile \"a\""),
+            (
+                "--partner ptn_01a0d3f886e574f3924bf7d06d41a544",
+                &[],
+                "knows the partner by its key",
+            ),
         ] {
             let found = match place(&at(line), &with(env)) {
                 Ok(Where::Server { url, .. }) => url,
@@ -314,27 +373,50 @@ mod tests {
             assert!(found.contains(expected), "{line} {env:?}: {found}");
         }
         // The key in the environment is for another server.
-        let key = |line: &str| match place(&at(line), &with(&[("BOOKGUARD_API_KEY", "bgk_env")])) {
+        let env = with(&[("BOOKGUARD_API_KEY", "bgk_env")]);
+        let source = |line: &str| match place(&at(line), &env) {
             Ok(Where::Server { key, .. }) => key,
             other => panic!("{other:?}"),
         };
-        let env = with(&[("BOOKGUARD_API_KEY", "bgk_env")]);
-        assert_eq!(api_key(&key(""), &env).unwrap().as_deref(), Some("bgk_1"));
-        assert_eq!(
-            api_key(&key("--url http://a"), &env).unwrap().as_deref(),
-            Some("bgk_env")
-        );
-        assert!(matches!(key("--api-key-file f"), KeySource::File(_)));
+        let key = |line: &str| key(&source(line), &env).unwrap().unwrap();
+        assert_eq!(key(""), "bgk_1");
+        assert_eq!(key("--url http://a"), "bgk_env");
+        let file = source("--api-key-file f").place;
+        assert!(matches!(file, KeyPlace::File(_)));
     }
 
     #[test]
     fn a_partner_is_named_only_on_a_database() {
-        let at = at("--partner ptn_1");
-        assert!(described(&at, &[]).contains("must be an id such as ptn_"));
-        assert!(
-            described(&at, &[("BOOKGUARD_URL", "http://x")])
-                .contains("knows the partner by its key")
+        let named = at("--partner ptn_1");
+        assert!(described(&named, &[]).contains("must be an id such as ptn_"));
+        let named = at(&format!("--partner ptn_{}", "0".repeat(32)));
+        let url = ("BOOKGUARD_URL", "http://x");
+        assert!(described(&named, &[url]).contains("knows the partner by its key"));
+        let key = ("BOOKGUARD_OPERATOR_KEY", "bgo_x");
+        assert_eq!(described(&named, &[url, key]), "http://x");
+    }
+
+    #[test]
+    fn a_server_is_called_with_one_kind_of_key() {
+        let url = ("BOOKGUARD_URL", "http://x");
+        let (api, operator) = (
+            ("BOOKGUARD_API_KEY", "bgk_x"),
+            ("BOOKGUARD_OPERATOR_KEY", "bgo_x"),
         );
+        let kind = |line: &str, env: &[(&str, &str)]| match place(&at(line), &vars(env)) {
+            Ok(Where::Server { key, .. }) => key.kind.variable().to_owned(),
+            other => format!("{other:?}"),
+        };
+        for (line, env, expected) in [
+            ("", &[url][..], api.0),
+            ("", &[url, api], api.0),
+            ("", &[url, operator], operator.0),
+            ("--api-key-file f", &[url, operator], api.0),
+            ("--operator-key-file f", &[url, api], operator.0),
+        ] {
+            assert_eq!(kind(line, env), expected, "{line} {env:?}");
+        }
+        assert!(kind("", &[url, api, operator]).contains("unset the other"));
     }
 
     #[test]
@@ -343,6 +425,7 @@ mod tests {
             ("BOOKGUARD_DB", "a.db"),
             ("BOOKGUARD_LISTEN", "127.0.0.1:0"),
             ("BOOKGUARD_METRICS_LISTEN", "127.0.0.1:1"),
+            ("BOOKGUARD_OPERATOR_LISTEN", "127.0.0.1:2"),
             ("BOOKGUARD_PUBLIC_URL", "https://b.example"),
             ("BOOKGUARD_LEDGER_KEY", "a.key"),
             ("BOOKGUARD_GUARD_FILE", "a.seen"),
@@ -388,6 +471,7 @@ mod tests {
             db: Some("a.db".into()),
             listen: Some("127.0.0.1:0".to_owned()),
             metrics_listen: Some("127.0.0.1:1".to_owned()),
+            operator_listen: Some("127.0.0.1:2".to_owned()),
             public_url: Some("https://b.example".to_owned()),
             ledger_key: Some(LedgerKeySource::File("a.key".into())),
             guard_file: Some("a.seen".into()),
@@ -458,25 +542,26 @@ mod tests {
 
     #[test]
     fn what_can_be_no_key_is_refused_without_showing_it() {
+        let partners = |file: Option<&str>| KeySource {
+            kind: KeyKind::Partner,
+            place: file.map_or(KeyPlace::Environment, |file| KeyPlace::File(file.into())),
+        };
         for value in ["bgk_a b", "bgk_\u{e9}", "   "] {
             let env = [("BOOKGUARD_API_KEY", value)];
-            let failure = api_key(&KeySource::Environment, &vars(&env)).unwrap_err();
+            let failure = key(&partners(None), &vars(&env)).unwrap_err();
             assert!(
                 matches!(&failure, Failure::Usage(why) if !why.contains("bgk_a") && !why.contains('\u{e9}'))
             );
         }
         assert_eq!(
-            api_key(
-                &KeySource::Environment,
-                &vars(&[("BOOKGUARD_API_KEY", " bgk_1\n")])
-            )
-            .unwrap()
-            .as_deref(),
+            key(&partners(None), &vars(&[("BOOKGUARD_API_KEY", " bgk_1\n")]))
+                .unwrap()
+                .as_deref(),
             Some("bgk_1")
         );
-        assert_eq!(api_key(&KeySource::Environment, &vars(&[])).unwrap(), None);
+        assert_eq!(key(&partners(None), &vars(&[])).unwrap(), None);
         assert!(matches!(
-            api_key(&KeySource::File("/nowhere/key".into()), &vars(&[])),
+            key(&partners(Some("/nowhere/key")), &vars(&[])),
             Err(Failure::Usage(_))
         ));
     }

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::output::Answer;
-use crate::settings::{Where, api_key, environment};
+use crate::settings::{KeyKind, Where, environment, key};
 use local::Local;
 use remote::Remote;
 
@@ -49,10 +49,17 @@ impl Target {
             Where::Database { config, partner_id } => {
                 Self::Local(Box::new(Local::open(*config, partner_id, purpose)?))
             }
-            Where::Server { url, key, prints } => {
-                let mut remote = Remote::new(&url, api_key(&key, &environment)?)?;
+            Where::Server {
+                url,
+                key: source,
+                prints,
+            } => {
+                let mut remote = Remote::new(&url, key(&source, &environment)?)?;
+                if let KeyKind::Operator { partner_id } = source.kind {
+                    remote = remote.for_operator(partner_id);
+                }
                 if prints {
-                    remote.print_requests(&key);
+                    remote.print_requests(&source);
                 }
                 Self::Remote(Box::new(remote))
             }
@@ -66,10 +73,13 @@ impl Target {
     pub async fn call<O: Operation>(&self, request: Request) -> Result<Answer<O::Output>, Failure> {
         match self {
             Self::Local(local) => local.call::<O>(request).await,
-            Self::Remote(_) if O::ROUTE.access == Access::Administrator => {
-                Err(only_here(O::ROUTE.summary))
-            }
-            Self::Remote(remote) => remote.call::<O>(request).await,
+            Self::Remote(remote) => match O::ROUTE.access {
+                Access::Database => Err(only_here(O::ROUTE.summary)),
+                Access::Administrator if !remote.is_operators() => {
+                    Err(for_operator(O::ROUTE.summary))
+                }
+                _ => remote.call::<O>(request).await,
+            },
         }
     }
 
@@ -120,7 +130,10 @@ impl Target {
 
     /// Whether this is the administrator, acting for no specific partner.
     pub fn is_for_all(&self) -> bool {
-        matches!(self, Self::Local(local) if local.is_for_all())
+        match self {
+            Self::Local(local) => local.is_for_all(),
+            Self::Remote(remote) => remote.is_for_all(),
+        }
     }
 
     /// Prints a notice if this is a database without a running server, because then nobody delivers the events made here.
@@ -159,6 +172,14 @@ pub fn request(ids: &[&str], body: &Value) -> Request {
 pub fn only_here(what: &str) -> Failure {
     Failure::Usage(format!(
         "\"{what}\" works only on the database itself: run it where the database is, with --db PATH"
+    ))
+}
+
+/// The message of a command that only the operator may use.
+fn for_operator(what: &str) -> Failure {
+    Failure::Usage(format!(
+        "\"{what}\" works only on the database itself (--db PATH, without --url or BOOKGUARD_URL), or on a server's operator \
+         interface with an operator key (BOOKGUARD_OPERATOR_KEY or --operator-key-file)"
     ))
 }
 

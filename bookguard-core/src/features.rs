@@ -6,6 +6,7 @@
 pub mod acceptances;
 pub mod api_keys;
 pub mod attempts;
+pub mod audit;
 pub mod bookings;
 pub mod cancellations;
 pub mod deliveries;
@@ -18,6 +19,7 @@ pub(crate) mod fixture;
 pub mod health;
 pub mod items;
 pub mod ledger;
+pub mod operator_keys;
 pub mod partners;
 pub mod policies;
 pub mod recoveries;

@@ -71,6 +71,10 @@ pub const MEDIA_TYPE_CHARS: usize = 255;
 pub const SCOPES: usize = 32;
 /// API keys of one partner that are not revoked.
 pub const KEYS_PER_PARTNER: usize = 100;
+/// Operator keys that are not revoked: one for each person and program, and each opens everything.
+pub const OPERATOR_KEYS: usize = 100;
+/// Requests with a wrong operator key from one network per minute. Whoever has a key makes few mistakes.
+pub const OPERATOR_FAILURES_PER_MINUTE: u32 = 30;
 /// Shares of one booking that show its evidence: the other side, a bank, some lawyers and courts, each with a link or two.
 pub const SHARES_PER_BOOKING: usize = 20;
 /// Shares of one booking that are kept, revoked and expired ones included: making and revoking them in turn must end.

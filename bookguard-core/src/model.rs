@@ -2,6 +2,8 @@
 
 #[cfg(feature = "internals")]
 pub(crate) mod api_key;
+#[cfg(feature = "internals")]
+pub(crate) mod audit;
 pub(crate) mod booking;
 #[cfg(feature = "internals")]
 pub(crate) mod endpoint;
@@ -12,6 +14,8 @@ pub(crate) mod id;
 pub(crate) mod money;
 #[cfg(feature = "openapi")]
 pub(crate) mod openapi;
+#[cfg(feature = "internals")]
+pub(crate) mod operator_key;
 #[cfg(feature = "internals")]
 pub(crate) mod page;
 #[cfg(feature = "internals")]
@@ -24,6 +28,8 @@ pub(crate) mod time;
 
 #[cfg(feature = "internals")]
 pub use api_key::{ApiKey, ApiKeySecret, Scope, Scopes};
+#[cfg(feature = "internals")]
+pub use audit::{AuditActor, AuditActorKind, AuditRecord};
 pub use booking::{Booking, BookingStatus, Party, PolicySummary};
 #[cfg(feature = "internals")]
 pub use endpoint::{Endpoint, EndpointHealth, EndpointStatus};
@@ -33,12 +39,14 @@ pub use event::{DeliveryStatus, EventType};
 #[cfg(feature = "internals")]
 pub use file::{FileId, FileState, MediaType, StoredFile};
 pub use id::{
-    ApiKeyId, BookingId, EndpointId, EventId, Id, ItemId, PartnerId, RecoveryId, RequestId,
-    ResolutionId, ShareId,
+    ApiKeyId, AuditId, BookingId, EndpointId, EventId, Id, ItemId, OperatorKeyId, PartnerId,
+    RecoveryId, RequestId, ResolutionId, ShareId,
 };
 #[doc(hidden)]
 pub use id::{Noun, id_pattern, noun};
 pub use money::{Amount, AmountError, Currency, Decimal};
+#[cfg(feature = "internals")]
+pub use operator_key::OperatorKey;
 #[cfg(feature = "internals")]
 pub use page::Page;
 #[cfg(feature = "internals")]

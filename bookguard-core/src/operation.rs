@@ -6,16 +6,19 @@
 mod parameters;
 mod route;
 
+use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::engine::change::SentFile;
-use crate::engine::command::{Command, Envelope, Remember, Written};
+use crate::engine::command::{Audited, Command, Envelope, Remember, Written};
+use crate::engine::needs::Needs;
 use crate::error::{Error, FieldError};
 use crate::input;
 use crate::limits;
@@ -153,15 +156,59 @@ pub fn prepare<O: Operation>(
     request: &Request,
 ) -> Result<Action<O::Output>, Error> {
     session.require(O::ROUTE.access)?;
+    if O::ROUTE.method != Method::Get {
+        session.require_standing()?;
+    }
     check_query(&O::ROUTE, &request.query)?;
     check_body(O::ROUTE.body, request)?;
     let mut action = O::prepare(session, request)?;
-    if let (Action::Write(writing), Some(key)) = (&mut action, &request.idempotency_key)
-        && O::ROUTE.method == Method::Post
-    {
-        writing.command.remember = Some(remember::<O>(session, request, key)?);
+    if let Action::Write(writing) = &mut action {
+        if let Some(key) = &request.idempotency_key
+            && O::ROUTE.method == Method::Post
+        {
+            writing.command.remember = Some(remember::<O>(session, request, key)?);
+        }
+        if O::ROUTE.audited || matches!(session.authority, Authority::Administrator { .. }) {
+            let audited = audited::<O>(session, request, &writing.command);
+            writing.command.audit = Some(Box::new(audited));
+        }
     }
     Ok(action)
+}
+
+/// What the audit records of an operation: the ids in its path and its reply, and nothing else of its request.
+fn audited<O: Operation>(
+    session: &Session,
+    request: &Request,
+    envelope: &Envelope<O::Output>,
+) -> Audited<O::Output> {
+    let mut record = session.audit_record(O::ROUTE.id, envelope.at);
+    if record.partner_id.is_none() {
+        let mut needs = Needs::default();
+        envelope.command.needs(&mut needs);
+        needs.partners.dedup();
+        if let [only] = needs.partners[..] {
+            record.partner_id = Some(only);
+        }
+    }
+    let names = O::ROUTE.parameters().map(str::to_owned);
+    record.concern(names.zip(request.path.iter().cloned()).collect());
+    Audited {
+        record,
+        ids_of: ids_in,
+    }
+}
+
+/// The ids among an answer's own members.
+fn ids_in<T: Serialize>(output: &T) -> BTreeMap<String, String> {
+    let Ok(Value::Object(members)) = serde_json::to_value(output) else {
+        return BTreeMap::new();
+    };
+    let ids = members.into_iter().filter_map(|(name, value)| match value {
+        Value::String(id) if name.ends_with("Id") => Some((name, id)),
+        _ => None,
+    });
+    ids.collect()
 }
 
 fn check_query(route: &Route, query: &[(String, String)]) -> Result<(), Error> {
@@ -514,6 +561,25 @@ pub(crate) fn query_choice<T: Copy>(
         let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
         let (message, fix) = input::not_allowed(text, &all);
         faults.push(query_fault(name, "not_allowed", &message, &fix));
+    }
+    found
+}
+
+/// Reads a query parameter that is an instant.
+pub(crate) fn query_instant(
+    request: &Request,
+    name: &str,
+    faults: &mut Vec<FieldError>,
+) -> Option<Timestamp> {
+    let text = query_value(request, name)?;
+    let found = Timestamp::parse(text);
+    if found.is_none() {
+        faults.push(query_fault(
+            name,
+            "invalid_date",
+            &format!("\"{}\" is not an RFC 3339 date-time", input::shorten(text)),
+            "Send one such as 2031-06-20T19:00:00Z; write + as %2B.",
+        ));
     }
     found
 }

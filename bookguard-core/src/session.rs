@@ -1,9 +1,15 @@
 //! Sessions: who is calling, and what they may do.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::entropy;
 use crate::error::{Error, Kind};
-use crate::model::{ApiKeyId, PartnerId, Scope, Scopes};
+use crate::model::{
+    ApiKeyId, AuditActor, AuditActorKind, AuditId, AuditRecord, OperatorKeyId, PartnerId, Scope,
+    Scopes, Timestamp,
+};
 use crate::service::Service;
 
 /// A caller's authority.
@@ -22,11 +28,32 @@ pub enum Authority {
         api_key_id: ApiKeyId,
         /// The scopes of the key.
         scopes: Scopes,
+        /// Whether the partner is suspended, so that its keys only read.
+        suspended: bool,
     },
-    /// The administrator, on the database itself, possibly acting for a partner.
+    /// The administrator, possibly acting for a partner.
     Administrator {
+        /// Who that is.
+        by: Operator,
         /// The partner to act for, if any.
         partner_id: Option<PartnerId>,
+    },
+}
+
+/// Who acts as the administrator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Operator {
+    /// Somebody who holds the database itself.
+    Here {
+        /// The user of the operating system, if known.
+        user: Option<String>,
+    },
+    /// Whoever uses this operator key.
+    Key {
+        /// The key.
+        operator_key_id: OperatorKeyId,
+        /// The name it was given.
+        name: String,
     },
 }
 
@@ -39,8 +66,10 @@ pub enum Access {
     AnyKey,
     /// A key with this scope.
     Scope(Scope),
-    /// The administrator. Not offered over HTTP.
+    /// The administrator. Not offered to partners.
     Administrator,
+    /// The administrator, on the database itself. Not offered over HTTP.
+    Database,
 }
 
 /// A caller and the service it calls.
@@ -50,6 +79,8 @@ pub struct Session {
     pub service: Arc<Service>,
     /// The caller.
     pub authority: Authority,
+    /// The caller's network address, if it called over a network.
+    pub address: Option<IpAddr>,
 }
 
 impl Session {
@@ -59,6 +90,13 @@ impl Session {
     /// `unauthorized`, `insufficient_scope`.
     pub fn require(&self, access: Access) -> Result<(), Error> {
         match (access, &self.authority) {
+            (
+                Access::Database,
+                Authority::Administrator {
+                    by: Operator::Key { .. },
+                    ..
+                },
+            ) => Err(administrator_only()),
             (Access::Open, _)
             | (_, Authority::Administrator { .. })
             | (Access::AnyKey, Authority::Partner { .. }) => Ok(()),
@@ -74,11 +112,26 @@ impl Session {
                 ),
             )),
             (_, Authority::Anonymous { .. }) => Err(unauthorized()),
-            (Access::Administrator, Authority::Partner { .. }) => Err(Error::new(
+            (Access::Administrator | Access::Database, Authority::Partner { .. }) => {
+                Err(administrator_only())
+            }
+        }
+    }
+
+    /// Fails if the caller is of a suspended partner. Reading stays allowed: bookings and evidence are the partner's.
+    ///
+    /// # Errors
+    /// `partner_suspended`.
+    pub fn require_standing(&self) -> Result<(), Error> {
+        match self.authority {
+            Authority::Partner {
+                suspended: true, ..
+            } => Err(Error::new(
                 Kind::Forbidden,
-                "administrator_only",
-                "Only the administrator, on the service's own machine, may do this.",
+                "partner_suspended",
+                "The partner is suspended: its keys only read. Ask the service's operator.",
             )),
+            _ => Ok(()),
         }
     }
 
@@ -91,10 +144,13 @@ impl Session {
             Authority::Partner { partner_id, .. }
             | Authority::Administrator {
                 partner_id: Some(partner_id),
+                ..
             } => Ok(*partner_id),
-            Authority::Administrator { partner_id: None } => Err(Error::invalid(
+            Authority::Administrator {
+                partner_id: None, ..
+            } => Err(Error::invalid(
                 "partner_required",
-                "This needs a partner to act for. Name one with --partner.",
+                "This needs a partner to act for. Name one with --partner; over HTTP, in the header x-partner-id.",
             )),
             Authority::Anonymous { .. } => Err(unauthorized()),
         }
@@ -106,9 +162,49 @@ impl Session {
             Authority::Partner { partner_id, .. }
             | Authority::Administrator {
                 partner_id: Some(partner_id),
+                ..
             } => partner_id == owner,
-            Authority::Administrator { partner_id: None } => true,
+            Authority::Administrator {
+                partner_id: None, ..
+            } => true,
             Authority::Anonymous { .. } => false,
+        }
+    }
+
+    /// The beginning of an audit record of what this caller does.
+    pub fn audit_record(&self, action: &str, at: Timestamp) -> AuditRecord {
+        let (kind, key_id, name, partner_id) = match &self.authority {
+            Authority::Anonymous { .. } => (AuditActorKind::Anonymous, None, None, None),
+            Authority::Partner {
+                partner_id,
+                api_key_id,
+                ..
+            } => {
+                let key_id = Some(api_key_id.to_string());
+                (AuditActorKind::ApiKey, key_id, None, Some(*partner_id))
+            }
+            Authority::Administrator { by, partner_id } => match by {
+                Operator::Here { user } => {
+                    (AuditActorKind::LocalUser, None, user.clone(), *partner_id)
+                }
+                Operator::Key {
+                    operator_key_id,
+                    name,
+                } => {
+                    let key_id = Some(operator_key_id.to_string());
+                    let name = Some(name.clone());
+                    (AuditActorKind::OperatorKey, key_id, name, *partner_id)
+                }
+            },
+        };
+        AuditRecord {
+            audit_id: AuditId::new(at, entropy::bytes()),
+            at,
+            actor: AuditActor { kind, key_id, name },
+            address: self.address.map(|address| address.to_string()),
+            action: action.to_owned(),
+            partner_id,
+            subject: BTreeMap::new(),
         }
     }
 
@@ -119,12 +215,37 @@ impl Session {
             Authority::Anonymous { address } => format!("address {address}"),
             Authority::Partner { api_key_id, .. } => format!("key {api_key_id}"),
             // Acting for one partner is another scope than acting for another partner.
-            Authority::Administrator { partner_id } => match partner_id {
-                Some(partner_id) => format!("administrator for {partner_id}"),
-                None => "administrator".to_owned(),
-            },
+            Authority::Administrator { by, partner_id } => {
+                let operator = match by {
+                    Operator::Here { .. } => "administrator".to_owned(),
+                    Operator::Key {
+                        operator_key_id, ..
+                    } => format!("operator {operator_key_id}"),
+                };
+                match partner_id {
+                    Some(partner_id) => format!("{operator} for {partner_id}"),
+                    None => operator,
+                }
+            }
         }
     }
+}
+
+fn administrator_only() -> Error {
+    Error::new(
+        Kind::Forbidden,
+        "administrator_only",
+        "Only the administrator, on the service's own machine, may do this.",
+    )
+}
+
+/// The 401 answer of the operator interface.
+pub fn operator_unauthorized() -> Error {
+    Error::new(
+        Kind::Unauthorized,
+        "unauthorized",
+        "Missing or invalid x-operator-key",
+    )
 }
 
 /// The 401 answer that the specification requires.

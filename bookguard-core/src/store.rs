@@ -4,6 +4,7 @@
 //! everything against the ledger. The rules are in `features`; the writer decides when a batch runs. Only this module's
 //! engine files name a database driver.
 
+pub mod audit;
 #[cfg(feature = "sqlite")]
 pub mod backup;
 pub(crate) mod commit;
@@ -16,6 +17,7 @@ pub mod files;
 pub mod fsck;
 pub(crate) mod keys;
 pub(crate) mod load;
+pub mod operator_keys;
 pub mod overview;
 mod policies;
 #[cfg(feature = "postgres")]
@@ -47,7 +49,10 @@ use crate::ledger::rollback::PublishedHead;
 use crate::model::Timestamp;
 
 /// The migrations, oldest first. Their count is the schema version.
-const MIGRATIONS: [&str; 1] = [include_str!("store/schema/001.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("store/schema/001.sql"),
+    include_str!("store/schema/002.sql"),
+];
 
 /// A Bookguard database.
 #[derive(Clone)]

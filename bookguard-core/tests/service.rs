@@ -48,6 +48,7 @@ impl Bench {
         Session {
             service: Arc::clone(self.service.as_ref().unwrap()),
             authority,
+            address: None,
         }
     }
 
@@ -63,6 +64,7 @@ impl Bench {
             partner_id: registered.partner_id,
             api_key_id: registered.api_key_id.unwrap(),
             scopes: Scopes::all(),
+            suspended: false,
         })
     }
 
@@ -132,7 +134,11 @@ fn a_booking_is_recorded_protected_once_and_read_back_after_a_restart() {
     bench.close();
 
     let (service, closing) = open(&db, &bench.clock).unwrap();
-    let partner = Session { service, authority };
+    let partner = Session {
+        service,
+        authority,
+        address: None,
+    };
     assert_eq!(
         call::<features::bookings::GetBooking>(&partner, &[&id], "", None).unwrap(),
         before
@@ -249,6 +255,7 @@ fn two_processes_on_one_file_share_the_write_turn_and_one_log() {
     let there = Session {
         service: second,
         authority: here.authority.clone(),
+        address: None,
     };
     let threads: Vec<_> = [here.clone(), there]
         .into_iter()
@@ -383,6 +390,7 @@ fn no_two_keys_share_an_answer_and_a_strangers_key_cannot_be_guessed() {
         partner_id,
         api_key_id: made(&all).unwrap().api_key_id,
         scopes: Scopes::parse(&["api-keys:write"]).unwrap(),
+        suspended: false,
     });
     assert_eq!(made(&narrow).unwrap().scopes.words(), ["api-keys:write"]);
 

@@ -13,6 +13,7 @@ use std::sync::{Arc, LazyLock};
 
 use bookguard_core::features::acceptances::{AcceptTerms, GetDisclosure};
 use bookguard_core::features::api_keys::{CreateApiKey, ListApiKeys, RevokeApiKey};
+use bookguard_core::features::audit::ListAudit;
 use bookguard_core::features::bookings::{CreateBooking, GetBooking, ListBookings, ProtectBooking};
 use bookguard_core::features::cancellations::{CancelBooking, DecideResolution, GetResolution};
 use bookguard_core::features::endpoints::secrets::{RotateEndpointSecret, RotatePartnerSecret};
@@ -22,13 +23,18 @@ use bookguard_core::features::endpoints::{
     CreateEndpoint, DeleteEndpoint, GetEndpoint, ListEndpoints,
 };
 use bookguard_core::features::evaluations::EvaluatePolicy;
-use bookguard_core::features::events::log::ListEvents;
+use bookguard_core::features::events::log::{ListAllEvents, ListEvents};
 use bookguard_core::features::events::{GetEvent, ListBookingEvents, RetryEvent};
 use bookguard_core::features::evidence::{ExportDispute, GetEvidence};
 use bookguard_core::features::health::GetHealth;
 use bookguard_core::features::items::files::{DeleteItemFile, GetItemFile, PutItemFile};
 use bookguard_core::features::items::{AddEvidenceItem, ListEvidenceItems};
-use bookguard_core::features::partners::{GetPartner, RegisterPartner, UpdatePartner};
+use bookguard_core::features::partners::account::{
+    EditPartner, GetPartnerAccount, ReinstatePartner, SuspendPartner,
+};
+use bookguard_core::features::partners::{
+    ApprovePartner, GetPartner, ListPartners, RegisterPartner, SetQuota, UpdatePartner,
+};
 use bookguard_core::features::policies::{
     GetPolicy, ListPolicies, ListPolicyTemplates, ListPolicyVersions, PutPolicy, ValidatePolicy,
 };
@@ -47,7 +53,7 @@ use crate::app::App;
 use crate::router::Routes;
 use call::CallFn;
 pub(crate) use describe::INTERFACE_VERSION;
-use describe::document;
+use describe::{Interface, document};
 use endpoint::OperationEndpoint;
 use forms::{AnswerForm, PACKET_FORMS};
 
@@ -61,6 +67,7 @@ pub(crate) fn table() -> Vec<OperationEntry> {
         offered::<CreateApiKey>(),
         offered::<ListApiKeys>(),
         offered::<RevokeApiKey>(),
+        offered::<ListAudit>(),
         offered::<CreateBooking>().at_once().located(),
         offered::<ListBookings>(),
         offered::<GetBooking>(),
@@ -106,12 +113,41 @@ pub(crate) fn table() -> Vec<OperationEntry> {
     ]
 }
 
-static OPENAPI: LazyLock<String> = LazyLock::new(|| document(&table()));
+/// Every operation of the operator interface: those that partners have, and those of the operator alone.
+pub(crate) fn operator_table() -> Vec<OperationEntry> {
+    let mut table = table();
+    table.extend([
+        offered::<ListPartners>(),
+        offered::<GetPartnerAccount>(),
+        offered::<EditPartner>(),
+        offered::<ApprovePartner>(),
+        offered::<SuspendPartner>(),
+        offered::<ReinstatePartner>(),
+        offered::<SetQuota>(),
+        offered::<ListAllEvents>(),
+    ]);
+    table
+}
+
+static OPENAPI: LazyLock<String> = LazyLock::new(|| document(&table(), Interface::Partners));
+static OPERATOR_OPENAPI: LazyLock<String> =
+    LazyLock::new(|| document(&operator_table(), Interface::Operator));
 static PARSED: LazyLock<Value> = LazyLock::new(read_openapi);
 
 /// The OpenAPI 3.1 document, exactly as it is served and checked in.
 pub fn openapi_json() -> &'static str {
     &OPENAPI
+}
+
+/// The OpenAPI document of the operator interface.
+pub fn operator_openapi_json() -> &'static str {
+    &OPERATOR_OPENAPI
+}
+
+/// The OpenAPI document of the operator interface, parsed.
+pub fn operator_openapi() -> &'static Value {
+    static PARSED: LazyLock<Value> = LazyLock::new(|| parsed(&OPERATOR_OPENAPI));
+    &PARSED
 }
 
 /// The OpenAPI document, parsed. Its schemas are JSON Schema 2020-12; references lead to `/components/schemas`.
@@ -121,7 +157,11 @@ pub fn openapi() -> &'static Value {
 
 /// Parses the OpenAPI document for a caller that needs it only once, because it takes megabytes when parsed.
 pub(crate) fn read_openapi() -> Value {
-    serde_json::from_str(&OPENAPI).expect("what was written from a tree of JSON reads as JSON")
+    parsed(&OPENAPI)
+}
+
+fn parsed(document: &str) -> Value {
+    serde_json::from_str(document).expect("what was written from a tree of JSON reads as JSON")
 }
 
 /// Each operation of the document, with its path and method.
@@ -244,7 +284,7 @@ impl OperationEntry {
         !self.changing && self.route.method == Method::Get && self.route.status == 200
     }
 
-    /// Whether to try the operation without the store first. Not if callers hold the database itself: what a partner's key
+    /// Whether to try the operation without the store first. Not if callers are the administrator: what a partner's key
     /// would establish about its owner must then be asked of the store.
     pub(crate) fn is_from_memory(&self, app: &App) -> bool {
         self.at_once && !app.is_operated()
@@ -280,9 +320,9 @@ impl OperationEntry {
     }
 }
 
-/// Adds the route of every operation.
-pub(crate) fn add_routes(app: &Arc<App>, routes: &mut Routes) {
-    for entry in table() {
+/// Adds the routes of these operations.
+pub(crate) fn add_routes(app: &Arc<App>, table: Vec<OperationEntry>, routes: &mut Routes) {
+    for entry in table {
         routes
             .entry(entry.pattern())
             .or_default()
@@ -292,23 +332,30 @@ pub(crate) fn add_routes(app: &Arc<App>, routes: &mut Routes) {
 
 #[cfg(test)]
 mod tests {
+    use bookguard_core::session::Access;
+
     use super::*;
 
     #[test]
-    fn the_table_holds_each_operation_once_and_none_of_the_administrator_s() {
-        let table = table();
+    fn each_table_holds_each_operation_once_and_only_its_callers_have_them() {
+        for (table, operated) in [(table(), false), (operator_table(), true)] {
+            each_once(&table, operated);
+        }
+    }
+
+    fn each_once(table: &[OperationEntry], operated: bool) {
         let mut seen = std::collections::HashSet::new();
-        for entry in &table {
+        for entry in table {
             assert!(seen.insert(entry.route.id), "{} twice", entry.route.id);
             assert!(seen.insert(Box::leak(
                 format!("{:?} {}", entry.route.method, entry.route.path).into_boxed_str()
             )));
-            assert_ne!(
-                entry.route.access,
-                bookguard_core::session::Access::Administrator,
-                "{}",
-                entry.route.id
-            );
+            let served = match entry.route.access {
+                Access::Administrator => operated,
+                Access::Database => false,
+                _ => true,
+            };
+            assert!(served, "{}", entry.route.id);
         }
     }
 }

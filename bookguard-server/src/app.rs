@@ -11,12 +11,12 @@ use bookguard_core::limits;
 use bookguard_core::model::PartnerId;
 use bookguard_core::operation::{Method, Route};
 use bookguard_core::service::Service;
-use bookguard_core::session::{Access, Authority, Session};
+use bookguard_core::session::{Access, Authority, Session, operator_unauthorized};
 use bookguard_render::Fonts;
 use poem::http::header::HeaderMap;
 use tokio::runtime::Handle;
 
-use crate::auth::Keys;
+use crate::auth::{self, Keys};
 use crate::config::Config;
 use crate::courier::Courier;
 use crate::meter::{Meter, metered};
@@ -33,24 +33,36 @@ const NETWORK_TOO_MUCH: &str = "Too many requests from this network address.";
 const TOO_MUCH: &str =
     "Too many requests of this partner, or ones that took too long; all its keys share one limit.";
 
+/// The message for a network from which wrong operator keys came.
+const WRONG_KEYS: &str = "Too many requests with a wrong operator key from this network address.";
+
 /// Requests per minute of visitors from one network.
 const VISITS: u32 = limits::SHARE_REQUESTS_PER_MINUTE;
 
 /// The state shared by all requests.
 pub(crate) struct App {
     pub(crate) service: Arc<Service>,
-    pub(crate) keys: Keys,
+    pub(crate) keys: Arc<Keys>,
     pub(crate) courier: Arc<Courier>,
     pub(crate) uploads: Arc<Uploads>,
     /// What PDFs are set in.
     pub(crate) fonts: Fonts,
-    readers: Readers,
-    /// The authority of every caller, when callers hold the database itself.
-    operator: Option<Authority>,
+    readers: Arc<Readers>,
+    callers: Callership,
     budgets: Arc<Budgets>,
-    registrations: Limiter<IpAddr>,
+    registrations: Arc<Limiter<IpAddr>>,
     /// Requests of people without an account who follow a link to a booking's evidence.
-    visitors: Limiter<IpAddr>,
+    visitors: Arc<Limiter<IpAddr>>,
+}
+
+/// Whose requests are answered, and how callers are known.
+enum Callership {
+    /// Partners, by their keys.
+    Partners,
+    /// The operator, by its keys. Networks from which wrong ones come are slowed down.
+    Operator(Limiter<IpAddr>),
+    /// Whoever holds the database itself; every caller has this authority.
+    Whoever(Authority),
 }
 
 /// The processor time of one request, added up across tasks and threads. It is charged once, when the last work for the request
@@ -149,7 +161,7 @@ impl App {
             false => 0,
         };
         let readers = Readers::start(in_place)?;
-        let app = Self::unlimited(service, courier, fonts, readers, None);
+        let app = Self::unlimited(service, courier, fonts, readers, Callership::Partners);
         app.visitors.set(VISITS, 60, VISITS);
         app.limit(config);
         Ok(app)
@@ -170,14 +182,32 @@ impl App {
     /// # Errors
     /// As [`Self::new`].
     pub(crate) fn operated(session: Session, courier: Arc<Courier>) -> Result<Self, String> {
-        let (readers, operator) = (Readers::start(0)?, Some(session.authority));
         Ok(Self::unlimited(
             session.service,
             courier,
             Fonts::default(),
-            readers,
-            operator,
+            Readers::start(0)?,
+            Callership::Whoever(session.authority),
         ))
+    }
+
+    /// The same state for the operator's requests.
+    pub(crate) fn for_operator(&self) -> Self {
+        let failures = Limiter::new("operator");
+        let most = limits::OPERATOR_FAILURES_PER_MINUTE;
+        failures.set(most, 60, most);
+        Self {
+            service: Arc::clone(&self.service),
+            keys: Arc::clone(&self.keys),
+            courier: Arc::clone(&self.courier),
+            uploads: Arc::clone(&self.uploads),
+            fonts: self.fonts.clone(),
+            readers: Arc::clone(&self.readers),
+            callers: Callership::Operator(failures),
+            budgets: Arc::clone(&self.budgets),
+            registrations: Arc::clone(&self.registrations),
+            visitors: Arc::clone(&self.visitors),
+        }
     }
 
     fn unlimited(
@@ -185,7 +215,7 @@ impl App {
         courier: Arc<Courier>,
         fonts: Fonts,
         readers: Readers,
-        operator: Option<Authority>,
+        callers: Callership,
     ) -> Self {
         Self {
             budgets: Arc::new(Budgets {
@@ -193,21 +223,21 @@ impl App {
                 clock: service.clock().clone(),
             }),
             service,
-            keys: Keys::default(),
+            keys: Arc::default(),
             courier,
             uploads: Arc::default(),
             fonts,
-            readers,
-            operator,
-            registrations: Limiter::new("registration"),
-            visitors: Limiter::new("share"),
+            readers: Arc::new(readers),
+            callers,
+            registrations: Arc::new(Limiter::new("registration")),
+            visitors: Arc::new(Limiter::new("share")),
         }
     }
 
-    /// Whether callers hold the database itself. What a partner's key would establish about its owner is then asked of the
+    /// Whether callers are the administrator. What a partner's key would establish about its owner is then asked of the
     /// store.
     pub(crate) fn is_operated(&self) -> bool {
-        self.operator.is_some()
+        !matches!(self.callers, Callership::Partners)
     }
 
     /// Runs work that may block, when it is the caller's turn.
@@ -285,11 +315,12 @@ impl App {
     /// The owner of the key in these headers.
     ///
     /// # Errors
-    /// `unauthorized`, or `unavailable` when the store does not answer.
+    /// `unauthorized`, or `unavailable` when the store does not answer; `partner_id_invalid`.
     pub(crate) async fn identify(&self, headers: &HeaderMap) -> Result<Authority, Error> {
-        match &self.operator {
-            Some(operator) => Ok(operator.clone()),
-            None => {
+        match &self.callers {
+            Callership::Whoever(operator) => Ok(operator.clone()),
+            Callership::Operator(_) => auth::identify_operator(&self.service, headers).await,
+            Callership::Partners => {
                 let authority = self.keys.identify(&self.service, headers).await?;
                 if let Authority::Partner { partner_id, .. } = authority {
                     observer::identified(partner_id);
@@ -297,6 +328,24 @@ impl App {
                 Ok(authority)
             }
         }
+    }
+
+    /// Identifies the operator. A network from which wrong keys came is refused before the store is asked.
+    async fn admit_operator(
+        &self,
+        failures: &Limiter<IpAddr>,
+        headers: &HeaderMap,
+        from: IpAddr,
+    ) -> Result<Authority, Error> {
+        let (network, now_ms) = (network_of(from), self.service.clock().now().ms());
+        if let Some(seconds) = failures.retry_after_s(&network, now_ms) {
+            return Err(rate_limited(seconds, WRONG_KEYS));
+        }
+        let identified = self.identify(headers).await;
+        if identified.as_ref().err() == Some(&operator_unauthorized()) {
+            failures.take(network, now_ms);
+        }
+        identified
     }
 
     /// Admits the caller of this route, if it may call now. `from` is its address, if known.
@@ -307,7 +356,14 @@ impl App {
         from: Option<IpAddr>,
     ) -> Result<Admitted, NotAdmitted> {
         let now_ms = self.service.clock().now().ms();
-        let (authority, limit) = if route.access == Access::Open {
+        let (authority, limit) = if let Callership::Operator(failures) = &self.callers
+            && !(route.access == Access::Open && route.method == Method::Get)
+        {
+            let from = from.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+            let identified = self.admit_operator(failures, headers, from).await;
+            let authority = identified.map_err(|error| NotAdmitted { error, limit: None })?;
+            (authority, None)
+        } else if route.access == Access::Open {
             let address = from.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
             // What anonymous callers write costs storage, so it is limited; what they read is not.
             let limit = match route.method {
@@ -348,6 +404,7 @@ impl App {
                 session: Session {
                     service: Arc::clone(&self.service),
                     authority,
+                    address: from,
                 },
                 limit,
             }),

@@ -1,8 +1,8 @@
-//! Identifies the caller: from the `x-api-key` header to an authority.
+//! Identifies the caller: from the `x-api-key` header to an authority, on the operator interface from `x-operator-key`.
 //!
 //! A key is looked up by the SHA-256 of its text. The result is cached for [`limits::KEY_CACHE_MS`], so a revoked key stops
 //! working within that time on every node; on the node that revoked it, it stops at once ([`Keys::forget`]). No caching crate
-//! discards results that a revocation overtook.
+//! discards results that a revocation overtook. An operator's key is looked up for each request: there are few.
 //!
 //! Invariants: a result read from the store before a revocation is never kept after it; a row that the service did not write is
 //! nobody's key.
@@ -12,9 +12,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bookguard_core::error::Error;
 use bookguard_core::limits;
-use bookguard_core::model::{ApiKeyId, ApiKeySecret, Timestamp};
+use bookguard_core::model::{ApiKeyId, ApiKeySecret, PartnerId, Timestamp};
 use bookguard_core::service::Service;
-use bookguard_core::session::{Authority, unauthorized};
+use bookguard_core::session::{Authority, Operator, operator_unauthorized, unauthorized};
+use bookguard_core::store::operator_keys::OperatorKeyFound;
 use bookguard_core::store::read::KeyFound;
 use poem::http::header::HeaderMap;
 use subtle::ConstantTimeEq as _;
@@ -23,6 +24,11 @@ use subtle::ConstantTimeEq as _;
 const KNOWN: usize = 10_000;
 /// The most invalid keys cached. They are kept apart, so that guessing cannot evict valid keys.
 const UNKNOWN: usize = 1_000;
+
+/// The header with an operator's key.
+const OPERATOR_KEY: &str = "x-operator-key";
+/// The header with the partner that the operator acts for.
+const ACTING_FOR: &str = "x-partner-id";
 
 type Hash = [u8; 32];
 
@@ -78,10 +84,15 @@ impl Keys {
             .await
             .map_err(|e| Error::internal(format!("a key's look-up did not end: {e}")))??;
         let found = match found {
-            KeyFound::Owned { partner_id, key } => Some(Authority::Partner {
+            KeyFound::Owned {
+                partner_id,
+                key,
+                suspended,
+            } => Some(Authority::Partner {
                 partner_id,
                 api_key_id: key.api_key_id,
                 scopes: key.scopes,
+                suspended,
             }),
             KeyFound::Unknown => None,
             KeyFound::Forged(api_key_id) => {
@@ -107,6 +118,13 @@ impl Keys {
                  key. Run `bookguard ledger verify`, and find out who can write to the database"
             );
         }
+    }
+
+    /// Forgets the keys of a partner whose standing changed on this node.
+    pub fn forget_partner(&self, partner_id: &PartnerId) {
+        let mut seen = self.seen();
+        seen.revocations += 1;
+        seen.known.retain(|_, entry| !matches!(&entry.value, Authority::Partner { partner_id: id, .. } if id == partner_id));
     }
 
     /// Forgets a key that was revoked on this node.
@@ -205,13 +223,71 @@ fn place(hash: &Hash) -> u64 {
     u64::from_le_bytes(head)
 }
 
-/// The key that a request presents, if there is exactly one and it has the form of a key.
+/// The partner's key that a request presents, if there is exactly one and it has the form of a key.
 fn presented(headers: &HeaderMap) -> Option<ApiKeySecret> {
-    let mut values = headers.get_all("x-api-key").iter();
+    ApiKeySecret::parse(single(headers, "x-api-key")?)
+}
+
+/// The text of a header that was sent once.
+fn single<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    let mut values = headers.get_all(name).iter();
     let (value, None) = (values.next()?, values.next()) else {
         return None;
     };
-    ApiKeySecret::parse(value.to_str().ok()?)
+    value.to_str().ok()
+}
+
+/// Identifies the operator, and the partner it acts for.
+///
+/// # Errors
+/// `unauthorized`, `partner_id_invalid`, or `unavailable` when the store does not answer.
+pub async fn identify_operator(
+    service: &Arc<Service>,
+    headers: &HeaderMap,
+) -> Result<Authority, Error> {
+    let key = single(headers, OPERATOR_KEY).and_then(ApiKeySecret::parse_operators);
+    let hash = key.ok_or_else(operator_unauthorized)?.hash();
+    let store = Arc::clone(service);
+    let asked = tokio::task::spawn_blocking(move || {
+        let found = store.reader()?.operator_key_by_hash(&hash);
+        found.map_err(|e| store.fault(&e))
+    });
+    let found = asked
+        .await
+        .map_err(|e| Error::internal(format!("a key's look-up did not end: {e}")))??;
+    let key = match found {
+        OperatorKeyFound::Live(key) => key,
+        OperatorKeyFound::Unknown => return Err(operator_unauthorized()),
+        OperatorKeyFound::Forged(operator_key_id) => {
+            tracing::error!(
+                %operator_key_id,
+                "operator key {operator_key_id} was refused: its row in the database was written or changed by somebody without \
+                 the ledger key. Run `bookguard ledger verify`, and find out who can write to the database"
+            );
+            return Err(operator_unauthorized());
+        }
+    };
+    let partner_id = match headers.contains_key(ACTING_FOR) {
+        true => Some(acting_for(headers)?),
+        false => None,
+    };
+    let by = Operator::Key {
+        operator_key_id: key.operator_key_id,
+        name: key.name,
+    };
+    Ok(Authority::Administrator { by, partner_id })
+}
+
+fn acting_for(headers: &HeaderMap) -> Result<PartnerId, Error> {
+    let named = single(headers, ACTING_FOR).and_then(PartnerId::parse);
+    named.ok_or_else(|| {
+        Error::fault(
+            ACTING_FOR,
+            "partner_id_invalid",
+            "is not one partner's id",
+            "Send the header once with an id such as ptn_…, or leave it out.",
+        )
+    })
 }
 
 fn look_up(service: &Service, hash: &Hash) -> Result<KeyFound, Error> {
@@ -234,6 +310,7 @@ mod tests {
             partner_id: PartnerId::from_bytes([n; 16]),
             api_key_id: ApiKeyId::from_bytes([n; 16]),
             scopes: Scopes::all(),
+            suspended: false,
         }
     }
 

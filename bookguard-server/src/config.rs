@@ -71,6 +71,7 @@ impl Settings {
             ),
             listen: it.listen.unwrap_or_default(),
             metrics_listen: it.metrics_listen,
+            operator_listen: it.operator_listen,
             public_url: it.public_url.as_deref().map(public_url).transpose()?,
             ledger_key: it.ledger_key,
             guard_file: it.guard_file,
@@ -224,6 +225,8 @@ pub struct Config {
     pub listen: String,
     /// Address and port of the metrics, which are not served if not set; port 0 picks a free one.
     pub metrics_listen: Option<String>,
+    /// The address and port of the operator interface; none if `None`.
+    pub operator_listen: Option<String>,
     /// The URL at which partners reach the service, without a trailing slash; `http://<address>` if not set.
     pub public_url: Option<String>,
     /// Where the ledger key is. If not set: a file beside the database file, or `bookguard.key` in the working directory if the

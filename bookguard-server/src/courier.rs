@@ -36,7 +36,7 @@ use bookguard_core::limits::ATTEMPT_MS;
 use bookguard_core::model::EventId;
 use bookguard_core::operation::{self, Awaits};
 use bookguard_core::service::Service;
-use bookguard_core::session::{Authority, Session};
+use bookguard_core::session::{Authority, Operator, Session};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
@@ -208,7 +208,11 @@ impl Courier {
     async fn look(&self, event_id: EventId) -> Result<Option<RetryResult>, Error> {
         let session = Session {
             service: Arc::clone(&self.service),
-            authority: Authority::Administrator { partner_id: None },
+            authority: Authority::Administrator {
+                by: Operator::Here { user: None },
+                partner_id: None,
+            },
+            address: None,
         };
         tokio::task::spawn_blocking(move || events::retry_outcome(&session, &event_id))
             .await

@@ -12,7 +12,8 @@
 //! | `document` | headers and caching of a document |
 //!
 //! The interface document is generated from the table of operations once per process. Invariant: `/openapi.json`,
-//! `/api/openapi.json` and `bookguard openapi` give the same bytes.
+//! `/api/openapi.json` and `bookguard openapi` give the same bytes, and on the operator's listener `/openapi.json` and
+//! `bookguard openapi --operator`.
 
 mod card;
 mod catalog;
@@ -33,7 +34,7 @@ use bookguard_core::policy;
 use poem::endpoint::BoxEndpoint;
 use poem::http::Method;
 
-use crate::api::{self, openapi_json};
+use crate::api::{self, openapi_json, operator_openapi_json};
 use crate::app::App;
 use crate::config::security::SecurityTxt;
 use crate::router::Routes;
@@ -47,6 +48,17 @@ const TEXT: &str = "text/plain; charset=utf-8";
 /// The icon, an SVG. Browsers request `/favicon.ico` by themselves, and most accept SVG there.
 const ICON: &str = include_str!("documents/pages/icon.svg");
 const START_STYLE: &str = include_str!("documents/pages/start.css");
+
+/// Adds the paths of the operator interface that are not operations.
+pub(crate) fn add_operator_routes(app: &Arc<App>, routes: &mut Routes) {
+    let mut get = |path: &str, endpoint| {
+        let methods = routes.entry(path.to_owned()).or_default();
+        methods.insert(Method::GET, endpoint)
+    };
+    let document = || ServedDocument::new("application/json", operator_openapi_json());
+    get("/openapi.json", on_demand(document));
+    ledger::add_routes(app, &mut get);
+}
 
 /// Adds every path that is not an operation.
 pub(crate) fn add_routes(app: &Arc<App>, security: Option<&SecurityTxt>, routes: &mut Routes) {
@@ -129,15 +141,21 @@ mod tests {
 
     #[test]
     fn the_checked_in_document_is_the_one_served() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../openapi/openapi.json");
-        if std::env::var_os("BOOKGUARD_UPDATE").is_some() {
-            std::fs::write(&path, openapi_json()).unwrap();
+        for (name, document) in [
+            ("openapi.json", openapi_json()),
+            ("operator.json", operator_openapi_json()),
+        ] {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../openapi");
+            let path = path.join(name);
+            if std::env::var_os("BOOKGUARD_UPDATE").is_some() {
+                std::fs::write(&path, document).unwrap();
+            }
+            let checked_in = std::fs::read_to_string(&path).unwrap_or_default();
+            assert!(
+                checked_in == document,
+                "openapi/{name} is out of date; run this test with BOOKGUARD_UPDATE=1"
+            );
         }
-        let checked_in = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            checked_in == openapi_json(),
-            "openapi/openapi.json is out of date; run this test with BOOKGUARD_UPDATE=1"
-        );
     }
 
     #[test]

@@ -64,6 +64,6 @@ pub mod tls;
 mod uploads;
 pub mod watch;
 
-pub use api::{openapi, openapi_json};
+pub use api::{openapi, openapi_json, operator_openapi, operator_openapi_json};
 pub use refusal::ErrorBody;
 pub use server::{Server, Signal, local_url, run, runs_on, signals};

@@ -1,4 +1,4 @@
-//! Starts and stops a server: one file lock, one service, one listener.
+//! Starts and stops a server: one file lock, one service, and a listener for each kind of caller.
 
 use std::fs::{File, TryLockError};
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::api;
 use crate::app::App;
-use crate::config::{Config, Settings};
+use crate::config::{Config, Connections, Settings};
 use crate::connections::{self, FAREWELL};
 use crate::courier::address::AddressRules;
 use crate::courier::{Courier, CourierConfig};
@@ -48,6 +48,13 @@ const OPEN_AGAIN: Duration = Duration::from_millis(500);
 #[cfg(unix)]
 const BACKLOG: i32 = 4096;
 
+/// The operator's programs and people are few, and each keeps a connection or two.
+const OPERATOR_CONNECTIONS: Connections = Connections {
+    all: 256,
+    per_address: 128,
+    reserve: 4,
+};
+
 /// How often expired answers are removed.
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
 /// How often the guard is synced to disk. A power cut can make it forget what was published since the last sync.
@@ -66,6 +73,8 @@ pub struct Server {
     observer: Arc<Observer>,
     proxies: watch::Sender<Arc<TrustedProxies>>,
     serving: JoinHandle<()>,
+    /// The address of the operator interface.
+    operator_addr: Option<SocketAddr>,
     /// The address of the metrics, and the tasks that serve and gather them.
     scraped: Option<(SocketAddr, [JoinHandle<()>; 2])>,
     housekeeping: [JoinHandle<()>; 4],
@@ -182,6 +191,10 @@ impl Server {
             Some(listen) => Some(bind(listen).await?),
             None => None,
         };
+        let operator = match &config.operator_listen {
+            Some(listen) => Some(bind(listen).await?),
+            None => None,
+        };
         let metrics = Metrics::default();
         let (outbox, leased) = Outbox::new();
         let outbox = Arc::new(outbox);
@@ -221,10 +234,10 @@ impl Server {
         let mut routes = Routes::new();
         documents::add_routes(&app, config.security.as_ref(), &mut routes);
         mcp::add_routes(&app, addr, &mut routes);
-        api::add_routes(&app, &mut routes);
+        api::add_routes(&app, api::table(), &mut routes);
         let (stage, staged) = watch::channel(Stage::Serving);
         let (readiness, checking) = Readiness::new(staged.clone(), Arc::clone(&service));
-        probes::add_routes(readiness, &mut routes);
+        probes::add_routes(readiness.clone(), &mut routes);
         let observer = Observer::new(config.requests).measuring(Arc::clone(&metrics.http));
         let observer = Arc::new(observer);
         let router = Router::new(routes, config.clock.clone(), Arc::clone(&observer));
@@ -244,13 +257,34 @@ impl Server {
             (addr, [tokio::spawn(serving), tokio::spawn(looking)])
         });
         let (proxies, trusted) = watch::channel(Arc::new(config.trusted_proxies.clone()));
+        let operator_addr = operator.as_ref().map(|(_, addr)| *addr);
+        let operated = operator.map(|(listener, _)| {
+            let serving = connections::Serving {
+                router: Arc::new(operator_router(
+                    &app,
+                    readiness,
+                    &config.clock,
+                    observer.clone(),
+                )),
+                limits: Some(OPERATOR_CONNECTIONS),
+                proxies: trusted.clone(),
+                stage: staged.clone(),
+            };
+            connections::serve(listener, serving)
+        });
         let serving = connections::Serving {
             router,
             limits: config.connections,
             proxies: trusted,
             stage: staged,
         };
-        let serving = tokio::spawn(connections::serve(listener, serving));
+        let serving = connections::serve(listener, serving);
+        let serving = tokio::spawn(async {
+            match operated {
+                Some(operated) => drop(tokio::join!(serving, operated)),
+                None => serving.await,
+            }
+        });
         Ok(Self {
             addr,
             service,
@@ -260,6 +294,7 @@ impl Server {
             observer,
             proxies,
             serving,
+            operator_addr,
             scraped,
             housekeeping,
             closing,
@@ -276,6 +311,11 @@ impl Server {
     pub fn metrics_url(&self) -> Option<String> {
         let (addr, _) = self.scraped.as_ref()?;
         Some(scrape::url(local(*addr)))
+    }
+
+    /// The URL of its operator interface, if it serves one.
+    pub fn operator_url(&self) -> Option<String> {
+        self.operator_addr.map(local_url)
     }
 
     /// The URL at which programs on this machine reach it.
@@ -383,6 +423,21 @@ impl Server {
         drop((app, courier, service));
         let _ = tokio::task::spawn_blocking(|| closing.wait()).await;
     }
+}
+
+/// The router of the operator interface.
+fn operator_router(
+    app: &Arc<App>,
+    readiness: Readiness,
+    clock: &Clock,
+    observer: Arc<Observer>,
+) -> Router {
+    let app = Arc::new(app.for_operator());
+    let mut routes = Routes::new();
+    documents::add_operator_routes(&app, &mut routes);
+    api::add_routes(&app, api::operator_table(), &mut routes);
+    probes::add_routes(readiness, &mut routes);
+    Router::new(routes, clock.clone(), observer)
 }
 
 /// The URL at which programs on this machine reach a server that listens on this address.

@@ -9,7 +9,8 @@ use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::Value;
 
-use crate::{codes, interface};
+use crate::codes;
+use crate::interface::{self, Interface};
 
 /// Far more than the ten seconds that a manual retry may wait.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -20,6 +21,7 @@ pub struct Caller {
     client: Client,
     base: String,
     key: Option<String>,
+    interface: Interface,
 }
 
 /// An answer.
@@ -54,6 +56,7 @@ impl Caller {
             client,
             base: base.into(),
             key: None,
+            interface: Interface::Partners,
         }
     }
 
@@ -63,6 +66,15 @@ impl Caller {
         Self {
             key: Some(key.to_owned()),
             ..self.clone()
+        }
+    }
+
+    /// A caller of an operator interface with this operator key.
+    pub fn of_operator(base: impl Into<String>, key: &str) -> Self {
+        Self {
+            key: Some(key.to_owned()),
+            interface: Interface::Operator,
+            ..Self::new(base)
         }
     }
 
@@ -84,8 +96,12 @@ impl Caller {
     pub fn request(&self, method: &str, path: &str) -> RequestBuilder {
         let method = Method::from_bytes(method.as_bytes()).expect("tests name methods");
         let request = self.client.request(method, format!("{}{path}", self.base));
+        let header = match self.interface {
+            Interface::Partners => "x-api-key",
+            Interface::Operator => "x-operator-key",
+        };
         match &self.key {
-            Some(key) => request.header("x-api-key", key),
+            Some(key) => request.header(header, key),
             None => request,
         }
     }
@@ -119,7 +135,8 @@ impl Caller {
         let content_type = reply.header("content-type").unwrap_or_default();
         let media_type = content_type.split(';').next().unwrap_or_default();
         if !["text/html", "application/pdf", "application/zip"].contains(&media_type) {
-            interface::assert_answer(method.as_str(), url.path(), reply.status, &reply.body);
+            let (method, path) = (method.as_str(), url.path());
+            interface::assert_answer(self.interface, method, path, reply.status, &reply.body);
         }
         if reply.status >= 400 {
             codes::assert_explained(reply.status, &reply.body);

@@ -11,17 +11,37 @@ use serde_json::Value;
 
 const PLACE: &str = "urn:openapi";
 
-static JUDGE: LazyLock<Judge> = LazyLock::new(Judge::new);
+static JUDGE: LazyLock<Judge> = LazyLock::new(|| Judge::new(bookguard_server::openapi()));
+static OPERATOR_JUDGE: LazyLock<Judge> =
+    LazyLock::new(|| Judge::new(bookguard_server::operator_openapi()));
+
+/// Whose interface an answer is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interface {
+    /// The partners'.
+    Partners,
+    /// The operator's.
+    Operator,
+}
+
+impl Interface {
+    fn judge(self) -> &'static Judge {
+        match self {
+            Self::Partners => &JUDGE,
+            Self::Operator => &OPERATOR_JUDGE,
+        }
+    }
+}
 
 /// Every schema of requests, answers and headers, by its pointer.
 struct Judge {
+    document: &'static Value,
     schemas: Schemas,
     places: HashMap<String, SchemaIndex>,
 }
 
 impl Judge {
-    fn new() -> Self {
-        let document = bookguard_server::openapi();
+    fn new(document: &'static Value) -> Self {
         let mut compiler = Compiler::new();
         compiler.set_default_draft(Draft::V2020_12);
         compiler.enable_format_assertions();
@@ -43,7 +63,18 @@ impl Judge {
             (pointer, schema)
         });
         let places = places.collect();
-        Self { schemas, places }
+        Self {
+            document,
+            schemas,
+            places,
+        }
+    }
+
+    fn judge(&self, pointer: &str, value: &Value) -> Result<(), String> {
+        let schema = self.places.get(pointer);
+        let schema = schema.unwrap_or_else(|| panic!("there is no schema at {pointer}"));
+        let judged = self.schemas.validate(value, *schema);
+        judged.map_err(|why| format!("{why:#}"))
     }
 }
 
@@ -65,11 +96,7 @@ fn find_schemas(value: &Value, pointer: String, found: &mut Vec<String>) {
 
 /// The errors of a value against the schema at this pointer into the document.
 pub fn judge_schema(pointer: &str, value: &Value) -> Result<(), String> {
-    let judge = &*JUDGE;
-    let schema = judge.places.get(pointer);
-    let schema = schema.unwrap_or_else(|| panic!("there is no schema at {pointer}"));
-    let judged = judge.schemas.validate(value, *schema);
-    judged.map_err(|why| format!("{why:#}"))
+    JUDGE.judge(pointer, value)
 }
 
 /// Asserts that a value matches the schema at this pointer into the document.
@@ -80,8 +107,10 @@ pub fn assert_schema(pointer: &str, value: &Value) {
 }
 
 /// Asserts that an answer with a JSON body matches the document, if its path and method are in it.
-pub fn assert_answer(method: &str, path: &str, status: u16, body: &[u8]) {
-    let Some(template) = template(path) else {
+pub fn assert_answer(interface: Interface, method: &str, path: &str, status: u16, body: &[u8]) {
+    let judge = interface.judge();
+    let document = judge.document;
+    let Some(template) = template(document, path) else {
         return;
     };
     let method = match method {
@@ -90,7 +119,6 @@ pub fn assert_answer(method: &str, path: &str, status: u16, body: &[u8]) {
     };
     let template = template.replace('~', "~0").replace('/', "~1");
     let mut pointer = format!("/paths/{template}/{method}/responses/{status}");
-    let document = bookguard_server::openapi();
     if let Some(shared) = document
         .pointer(&pointer)
         .and_then(|answer| answer["$ref"].as_str())
@@ -101,22 +129,20 @@ pub fn assert_answer(method: &str, path: &str, status: u16, body: &[u8]) {
     if document.pointer(&pointer).is_some() {
         let value = serde_json::from_slice(body);
         let value = value.unwrap_or_else(|e| panic!("{method} {path} {status}: {e}"));
-        assert_schema(&pointer, &value);
+        if let Err(why) = judge.judge(&pointer, &value) {
+            panic!("{pointer}: {why}\n{value:#}");
+        }
     }
 }
 
 /// The document's path that matches this one; a fixed path wins over one with parameters.
-fn template(path: &str) -> Option<&'static str> {
-    static PATHS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
-        let paths = bookguard_server::openapi()["paths"].as_object();
-        let mut paths: Vec<&str> = paths
-            .into_iter()
-            .flat_map(|paths| paths.keys().map(String::as_str))
-            .collect();
-        paths.sort_by_key(|path| path.matches('{').count());
-        paths
-    });
-    let is = |template: &&&str| {
+fn template<'d>(document: &'d Value, path: &str) -> Option<&'d str> {
+    let paths = document["paths"].as_object().into_iter();
+    let mut paths: Vec<&str> = paths
+        .flat_map(|paths| paths.keys().map(String::as_str))
+        .collect();
+    paths.sort_by_key(|path| path.matches('{').count());
+    let is = |template: &&str| {
         let (mut known, mut asked) = (template.split('/'), path.split('/'));
         loop {
             match (known.next(), asked.next()) {
@@ -127,5 +153,5 @@ fn template(path: &str) -> Option<&'static str> {
             }
         }
     };
-    PATHS.iter().find(is).copied()
+    paths.into_iter().find(is)
 }

@@ -36,7 +36,8 @@ pub(super) fn command() -> CliCommand {
 /// [`Failure::Unexpected`] after a no.
 async fn run(call: Call<'_>) -> Result<(), Failure> {
     let yes = call.args::<AcceptArgs>()?.yes;
-    let service = call.target().database("ledger accept-rollback")?.service();
+    let local = call.target().database("ledger accept-rollback")?;
+    let service = local.service();
     let Some(rollback) = block_in_place(|| service.rollback())? else {
         let head = block_in_place(|| service.head())?;
         return Err(Error::conflict(
@@ -54,6 +55,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     }
     consent::ask(&loss, yes)?;
     let command = features::ledger::accept_rollback(service, rollback)?;
+    let command = local.audited("acceptRollback", command);
     match service.submit_patiently(command).await? {
         Written::Fresh(continuation) => show(&continuation, call.screen),
         Written::Replayed(_) => Err(Failure::Unexpected(

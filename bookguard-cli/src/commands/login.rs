@@ -3,12 +3,14 @@
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
-use bookguard_core::features::partners::GetPartner;
+use bookguard_core::features::partners::{GetPartner, ListPartners};
+use bookguard_core::model::Partner;
 use bookguard_core::operation::Request;
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::declare::{Call, CliCommand, Declared, alone, group};
+use crate::args::GlobalArgs;
 use crate::failure::Failure;
 use crate::files;
 use crate::http;
@@ -18,10 +20,13 @@ use crate::profiles::{self, Credential, Profile, Profiles, UNNAMED};
 use crate::settings::{checked_key, environment};
 use crate::target::remote::Remote;
 
+/// What operator keys begin with.
+const OPERATOR_KEY: &str = "bgo_";
+
 #[derive(Debug, Args)]
 struct LoginArgs {
     /// A shell command that prints the key each time it is needed, such as "pass show bookguard"; then the key is not kept
-    #[arg(long, value_name = "COMMAND", conflicts_with = "api_key_file")]
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["api_key_file", "operator_key_file"])]
     credential_command: Option<String>,
 }
 
@@ -32,7 +37,7 @@ struct NameArgs {
 }
 
 pub(super) fn login() -> CliCommand {
-    let about = "Note a server and the API key for it as a profile, after trying the key";
+    let about = "Note a server and the key for it as a profile, after trying the key";
     alone("login", about, |call| Box::pin(sign_in(call))).with::<LoginArgs>()
 }
 
@@ -82,15 +87,14 @@ async fn sign_in(call: Call<'_>) -> Result<(), Failure> {
     }
     let key = match &credential_command {
         Some(command) => checked_key("the command's output", &profiles::printed_by(command)?)?,
-        None => asked(call.place.api_key_file.as_deref(), &base)?,
+        None => asked(call.place, &base)?,
     };
-    let server = Remote::new(&url, Some(key.clone()))?;
-    let partner = server.call::<GetPartner>(Request::default()).await?.output;
+    let owner = owner(&url, &key).await?;
     let credential = match &credential_command {
         Some(command) => Credential::Command(command),
         None => Credential::Key(&key),
     };
-    let profile = Profile::new(url.clone(), credential);
+    let profile = Profile::new(url.clone(), owner.is_none(), credential);
     known.all.insert(name.to_owned(), profile);
     let default = known.default.get_or_insert_with(|| name.to_owned()).clone();
     let file = known.save(&environment)?;
@@ -98,15 +102,19 @@ async fn sign_in(call: Call<'_>) -> Result<(), Failure> {
         "profile": name,
         "url": url,
         "isDefault": default == name,
-        "partnerId": partner.partner.partner_id,
-        "name": partner.partner.name,
+        "partnerId": owner.as_ref().map(|partner| partner.partner_id),
+        "name": owner.as_ref().map(|partner| &partner.name),
         "file": file,
     });
     call.screen.said(&value, |style| {
+        let whose = owner.as_ref().map_or_else(
+            || "the operator's".to_owned(),
+            |partner| format!("of {} ({})", partner.name, partner.partner_id),
+        );
         let fields = fields! {
             "profile" => name,
             "server" => url,
-            "partner" => format!("{} ({})", partner.partner.name, partner.partner.partner_id),
+            "key" => whose,
             "noted in" => file.display().to_string(),
         };
         let use_it = match default == name {
@@ -119,8 +127,25 @@ async fn sign_in(call: Call<'_>) -> Result<(), Failure> {
     })
 }
 
-/// The key from this file, from the person at the terminal, or from standard input.
-fn asked(file: Option<&Path>, server: &url::Url) -> Result<String, Failure> {
+/// The partner whose key this is, as the server says; `None` if it is an operator key. The server refuses any other key.
+async fn owner(url: &str, key: &str) -> Result<Option<Partner>, Failure> {
+    let server = Remote::new(url, Some(key.to_owned()))?;
+    if !key.starts_with(OPERATOR_KEY) {
+        let account = server.call::<GetPartner>(Request::default()).await?.output;
+        return Ok(Some(account.partner));
+    }
+    let one = Request {
+        query: vec![("limit".to_owned(), "1".to_owned())],
+        ..Request::default()
+    };
+    server.for_operator(None).call::<ListPartners>(one).await?;
+    Ok(None)
+}
+
+/// The key from a file, from the person at the terminal, or from standard input.
+fn asked(place: &GlobalArgs, server: &url::Url) -> Result<String, Failure> {
+    let file = place.api_key_file.as_deref();
+    let file = file.or(place.operator_key_file.as_deref());
     if let Some(file) = file {
         let key = files::text(file, files::SECRET_BYTES)?;
         return checked_key(&file.display().to_string(), &key);
@@ -129,7 +154,7 @@ fn asked(file: Option<&Path>, server: &url::Url) -> Result<String, Failure> {
     if !io::stdin().is_terminal() {
         return checked_key("standard input", &files::text(stdin, files::SECRET_BYTES)?);
     }
-    let typed = rpassword::prompt_password(format!("API key for {server} (not shown): "));
+    let typed = rpassword::prompt_password(format!("Key for {server} (not shown): "));
     let typed =
         typed.map_err(|e| Failure::Unexpected(format!("the terminal cannot be read: {e}")))?;
     checked_key("what you typed", &typed)

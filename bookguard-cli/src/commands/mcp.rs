@@ -63,6 +63,10 @@ async fn run(target: &Target) -> Result<(), Failure> {
             target.say_if_unserved()?;
             Peer::Here(Box::new(local.mcp()?))
         }
+        Target::Remote(remote) if remote.is_operators() => {
+            let why = "mcp works with a partner's API key: the operator interface does not speak the protocol";
+            return Err(Failure::Usage(why.to_owned()));
+        }
         Target::Remote(remote) => Peer::There(remote.clone()),
     };
     let bridge = Arc::new(Bridge {

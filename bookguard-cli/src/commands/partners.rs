@@ -1,6 +1,9 @@
 //! `partners`: registers, approves and shows partners, and changes their settings and quotas.
 
 use bookguard_core::features::endpoints::secrets::RotatePartnerSecret;
+use bookguard_core::features::partners::account::{
+    EditPartner, GetPartnerAccount, ReinstatePartner, SuspendPartner,
+};
 use bookguard_core::features::partners::{
     ApprovePartner, GetPartner, ListPartners, RegisterPartner, Registration, SetQuota,
     UpdatePartner,
@@ -16,15 +19,15 @@ use crate::target::Purpose;
 pub(super) fn commands() -> Declared {
     let about = "Register a partner; its first API key and signing secret are shown only once";
     let register = operation::<RegisterPartner>("register", about, registration);
-    let about = "List partners, newest first (on the database only)";
+    let about = "List partners, newest first (for the operator)";
     let list = operation::<ListPartners>("list", about, partners);
-    let about = "Approve a pending partner; shows its first API key (on the database only)";
+    let about = "Approve a pending partner; shows its first API key (for the operator)";
     let approve = operation::<ApprovePartner>("approve", about, registration);
     let about = "Show the partner the key belongs to, or --partner names";
     let me = operation::<GetPartner>("me", about, account);
     let about = "Replace the signing secret of webhooks; the new one is shown only once";
     let rotate = operation::<RotatePartnerSecret>("rotate-secret", about, rotated_secret);
-    let about = "Show a partner's quota and usage, and change its quota (on the database only)";
+    let about = "Show a partner's quota and usage, and change its quota (for the operator)";
     let quota = operation::<SetQuota>("quota", about, account).flags(|flags| {
         flags
             .may_change_nothing()
@@ -36,6 +39,14 @@ pub(super) fn commands() -> Declared {
             .read("fileBytes", "Bytes of evidence files, such as 10GiB", size)
             .takes("fileBytes", "SIZE");
     });
+    let about = "Show a partner (for the operator)";
+    let get = operation::<GetPartnerAccount>("get", about, account);
+    let about = "Correct a partner's name and contact (for the operator)";
+    let edit = operation::<EditPartner>("edit", about, account);
+    let about = "Let a partner's keys only read (for the operator)";
+    let suspend = operation::<SuspendPartner>("suspend", about, account);
+    let about = "Let a suspended partner's keys do again what they may (for the operator)";
+    let reinstate = operation::<ReinstatePartner>("reinstate", about, account);
     let about = "Choose default policies and a time zone";
     let update = operation::<UpdatePartner>("update", about, account).flags(|flags| {
         flags
@@ -48,7 +59,11 @@ pub(super) fn commands() -> Declared {
         [
             register.purpose(Purpose::Begin).into(),
             list.into(),
+            get.into(),
+            edit.into(),
             approve.into(),
+            suspend.into(),
+            reinstate.into(),
             me.into(),
             rotate.into(),
             quota.into(),

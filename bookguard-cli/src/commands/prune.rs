@@ -6,7 +6,6 @@ use bookguard_core::engine::command::Written;
 use bookguard_core::features::retention::{Begin, look, old_before};
 use bookguard_core::limits::RETENTION_DAYS_MAX;
 use bookguard_core::model::Timestamp;
-use bookguard_core::service::Service;
 use clap::Args;
 use serde::Serialize;
 use tokio::task::block_in_place;
@@ -14,6 +13,7 @@ use tokio::task::block_in_place;
 use super::declare::{Call, CliCommand, special};
 use crate::failure::Failure;
 use crate::output::table::{grouped, time};
+use crate::target::local::Local;
 use crate::text::plain;
 
 /// What was deleted, or would be.
@@ -65,11 +65,13 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
             )
         })?,
     };
-    let pruning = prune(local.service(), days, dry_run).await?;
+    let pruning = prune(local, days, dry_run).await?;
     call.screen.said(&pruning, |_| pruning.told())
 }
 
-async fn prune(service: &Service, days: u32, dry_run: bool) -> Result<Pruning, Failure> {
+async fn prune(local: &Local, days: u32, dry_run: bool) -> Result<Pruning, Failure> {
+    let service = local.service();
+    let mut recorded = false;
     let mut pruning = Pruning {
         dry_run,
         before: old_before(service.clock().now(), days),
@@ -87,7 +89,11 @@ async fn prune(service: &Service, days: u32, dry_run: bool) -> Result<Pruning, F
         begin = found.next.map(Begin::At);
         if dry_run {
             pruning.events += found.events;
-        } else if let Some(command) = found.command(service.clock().now()) {
+        } else if let Some(mut command) = found.command(service.clock().now()) {
+            // One record for all of it.
+            if !std::mem::replace(&mut recorded, true) {
+                command = local.audited("pruneWebhookEvents", command);
+            }
             match service.submit_patiently(command).await? {
                 Written::Fresh(events) => pruning.events += events,
                 Written::Replayed(_) => {

@@ -40,9 +40,10 @@ pub(super) fn command() -> CliCommand {
 async fn run(call: Call<'_>) -> Result<(), Failure> {
     let (place, flags) = (call.place, call.args::<ServeArgs>()?);
     let named = [&place.url, &place.partner, &place.profile];
-    if named.into_iter().any(Option::is_some) || place.api_key_file.is_some() {
+    let keys = [&place.api_key_file, &place.operator_key_file];
+    if named.into_iter().any(Option::is_some) || keys.into_iter().any(Option::is_some) {
         return Err(Failure::Usage(
-            "serve is a server itself: --url, --profile, --partner and --api-key-file are for commands that call one".to_owned(),
+            "serve is a server itself: --url, --profile, --partner, --api-key-file and --operator-key-file are for commands that call one".to_owned(),
         ));
     }
     let demo = match flags.demo {
@@ -76,6 +77,9 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     bookguard_server::run(config()?, signals, reload, |server| {
         // If standard output is closed, the server runs all the same.
         let _ = output::print(&format!("listening on {}", server.url()));
+        if let Some(operator) = server.operator_url() {
+            let _ = output::print(&format!("operator interface at {operator}"));
+        }
         if let Some(metrics) = server.metrics_url() {
             let _ = output::print(&format!("metrics at {metrics}"));
         }

@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use reqwest::Request;
 use reqwest::header::CONTENT_TYPE;
 
-/// The command. The key is what `key` expands to in a shell.
-pub fn command(request: &Request, key: &str) -> String {
+/// The command. The key is what `key` expands to in a shell, and is sent in this header.
+pub fn command(request: &Request, header: &str, key: &str) -> String {
     let mut command = "curl".to_owned();
     if request.method() != "GET" {
         let _ = write!(command, " -X {}", request.method());
     }
     let _ = write!(command, " {}", quoted(request.url().as_str()));
-    let _ = write!(command, " \\\n  -H \"x-api-key: {key}\"");
+    let _ = write!(command, " \\\n  -H \"{header}: {key}\"");
     for (name, value) in request.headers() {
         let header = format!("{name}: {}", String::from_utf8_lossy(value.as_bytes()));
         let _ = write!(command, " \\\n  -H {}", quoted(&header));
@@ -51,7 +51,7 @@ mod tests {
             .headers_mut()
             .insert(CONTENT_TYPE, "application/json".parse().unwrap());
         *request.body_mut() = Some(body.into());
-        let script = command(&request, "$KEY").replacen("curl", "printf '%s\\n'", 1);
+        let script = command(&request, "x-api-key", "$KEY").replacen("curl", "printf '%s\\n'", 1);
         let said = Command::new("sh")
             .args(["-c", &script])
             .env("KEY", "bgk_x")

@@ -5,10 +5,11 @@
 //! which proxy. Due deliveries are left to the running server, or to the next one, and a retry waits for that server to
 //! settle it. Only a test, of which nothing is recorded, is sent from here, and only if no server runs.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bookguard_core::engine::command::Written;
+use bookguard_core::engine::command::{Audited, Envelope, Written};
 use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::error::Error;
 use bookguard_core::features;
@@ -17,8 +18,8 @@ use bookguard_core::features::items::files::{files_of_booking, part_of};
 use bookguard_core::limits::RETRY_WAIT_MS;
 use bookguard_core::model::{BookingId, PartnerId};
 use bookguard_core::operation::{self, Action, Awaits, Operation, Request, Writing};
-use bookguard_core::service::{self, Closing, RegistrationMode, Service};
-use bookguard_core::session::{Authority, Session};
+use bookguard_core::service::{self, Closing, Service};
+use bookguard_core::session::{Authority, Operator, Session};
 use bookguard_core::webhook::Secret;
 use bookguard_render::Segment;
 use bookguard_server::config::Config;
@@ -59,11 +60,6 @@ impl Local {
     ) -> Result<Self, Failure> {
         let opening = service::ServiceConfig {
             create: purpose == Purpose::Begin,
-            // The administrator decides who registers.
-            registration: match config.registration {
-                RegistrationMode::Closed => RegistrationMode::Open,
-                mode => mode,
-            },
             // Without an outbox, deliveries are inserted without a lease.
             ..config.service(&config.listen, None)
         };
@@ -88,7 +84,11 @@ impl Local {
         };
         let session = Session {
             service,
-            authority: Authority::Administrator { partner_id },
+            authority: Authority::Administrator {
+                by: Operator::Here { user: user() },
+                partner_id,
+            },
+            address: None,
         };
         Ok(Self {
             session,
@@ -100,7 +100,13 @@ impl Local {
 
     /// Whether it acts for no specific partner.
     pub fn is_for_all(&self) -> bool {
-        self.session.authority == Authority::Administrator { partner_id: None }
+        matches!(
+            self.session.authority,
+            Authority::Administrator {
+                partner_id: None,
+                ..
+            }
+        )
     }
 
     /// Prints a notice if no server runs on the database.
@@ -119,6 +125,19 @@ impl Local {
             Some(file) => runs_on(file),
             None => block_in_place(|| self.service().servers())?.is_some_and(|servers| servers > 0),
         })
+    }
+
+    /// What the audit records of a command that no operation has.
+    pub fn audited<R>(&self, action: &str, envelope: Envelope<R>) -> Envelope<R> {
+        let record = self.session.audit_record(action, envelope.at);
+        let audited = Audited {
+            record,
+            ids_of: |_| BTreeMap::new(),
+        };
+        Envelope {
+            audit: Some(Box::new(audited)),
+            ..envelope
+        }
     }
 
     /// The service.
@@ -278,6 +297,25 @@ impl Local {
         drop((session, courier));
         block_in_place(|| closing.wait());
     }
+}
+
+/// The name of the user who runs this process, or the user's number if the machine's own list of users lacks it.
+#[cfg(target_os = "linux")]
+fn user() -> Option<String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let uid = std::fs::metadata("/proc/self").ok()?.uid().to_string();
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let mut users = users.lines().map(|line| line.split(':'));
+    let named = users.find_map(|mut fields| {
+        let (name, _, id) = (fields.next()?, fields.next()?, fields.next()?);
+        (id == uid).then(|| name.to_owned())
+    });
+    Some(named.unwrap_or(uid))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn user() -> Option<String> {
+    std::env::var("USER").ok()
 }
 
 /// A test shows the outcome of a delivery. Beside a server, the server's settings decide it, not those here.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bookguard_core::features::evidence::GetEvidence;
+use bookguard_core::model::PartnerId;
 use bookguard_core::operation::{Body, Method, Operation, Request, Route};
 use bookguard_core::session::Access;
 use bookguard_core::webhook::Secret;
@@ -25,7 +26,7 @@ use crate::files::DOCUMENT_BYTES;
 use crate::http;
 use crate::output::{self, Answer};
 use crate::profiles::Credential;
-use crate::settings::KeySource;
+use crate::settings::{KeyPlace, KeySource};
 
 /// The time to connect.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -37,6 +38,8 @@ const ANSWER: Duration = Duration::from_secs(60);
 pub struct Remote {
     base: Url,
     key: Option<HeaderValue>,
+    /// Set if the key is the operator's: the partner to act for, if any.
+    operator: Option<Option<PartnerId>>,
     client: Client,
     /// How a shell finds the key, if requests are printed instead of sent.
     printed_key: Option<String>,
@@ -79,26 +82,53 @@ impl Remote {
         Ok(Self {
             base,
             key,
+            operator: None,
             client,
             printed_key: None,
         })
     }
 
+    /// The same server's operator interface, called with the same key for this partner.
+    #[must_use]
+    pub fn for_operator(self, partner_id: Option<PartnerId>) -> Self {
+        Self {
+            operator: Some(partner_id),
+            ..self
+        }
+    }
+
+    /// Whether it is called with an operator key.
+    pub fn is_operators(&self) -> bool {
+        self.operator.is_some()
+    }
+
+    /// Whether it is called with an operator key for no specific partner.
+    pub fn is_for_all(&self) -> bool {
+        self.operator == Some(None)
+    }
+
+    fn key_header(&self) -> &'static str {
+        match self.operator {
+            Some(_) => "x-operator-key",
+            None => "x-api-key",
+        }
+    }
+
     /// From now on, prints requests as curl commands instead of sending them. The key is not printed, but how a shell gets it;
     /// of a profile that holds the key itself, it must be in the environment.
     pub fn print_requests(&mut self, key: &KeySource) {
-        let command = match key {
-            KeySource::File(file) => {
+        let command = match &key.place {
+            KeyPlace::File(file) => {
                 Some(format!("cat {}", curl::quoted(&file.display().to_string())))
             }
-            KeySource::Profile(_, profile) => match profile.credential() {
+            KeyPlace::Profile(_, profile) => match profile.credential() {
                 Some(Credential::Command(command)) => Some(command.to_owned()),
                 _ => None,
             },
-            KeySource::Environment => None,
+            KeyPlace::Environment => None,
         };
-        let key = command.map(|command| format!("$({command})"));
-        self.printed_key = Some(key.unwrap_or_else(|| "$BOOKGUARD_API_KEY".to_owned()));
+        let from_shell = command.map(|command| format!("$({command})"));
+        self.printed_key = Some(from_shell.unwrap_or_else(|| format!("${}", key.kind.variable())));
     }
 
     /// A secret derived from the key, which reveals nothing about the key.
@@ -272,10 +302,13 @@ impl Remote {
     }
 
     /// Sends a request with this program's name and the key.
-    async fn dispatch(&self, builder: RequestBuilder) -> Result<Response, Failure> {
+    async fn dispatch(&self, mut builder: RequestBuilder) -> Result<Response, Failure> {
+        if let Some(Some(partner_id)) = self.operator {
+            builder = builder.header("x-partner-id", partner_id.to_string());
+        }
         if let Some(key) = &self.printed_key {
             let request = builder.build().map_err(|e| self.unreachable(&e))?;
-            output::print(&curl::command(&request, key))?;
+            output::print(&curl::command(&request, self.key_header(), key))?;
             return Err(Failure::Printed);
         }
         let mut headers = HeaderMap::new();
@@ -284,7 +317,7 @@ impl Remote {
             HeaderValue::from_static(concat!("bookguard/", env!("CARGO_PKG_VERSION"))),
         );
         if let Some(key) = &self.key {
-            headers.insert("x-api-key", key.clone());
+            headers.insert(self.key_header(), key.clone());
         }
         let sent = builder.headers(headers).send().await;
         sent.map_err(|e| self.unreachable(&e))

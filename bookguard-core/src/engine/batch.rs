@@ -10,13 +10,14 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::engine::change::{Content, DeliveryState, EventRow, Sweep};
+use crate::engine::command::NewOperatorKey;
 use crate::evidence::{BookingState, FrozenTerms, StoredShare};
 use crate::ledger::Hash;
 use crate::ledger::rollback::Rollback;
 use crate::model::{
     ApiKey, ApiKeyId, BookingId, Endpoint, EndpointHealth, EndpointId, EventId, EventType, FileId,
-    FileState, Partner, PartnerId, PartnerStatus, Quota, QuotaReport, Recovery, RecoveryId,
-    ShareId, Timestamp, Usage,
+    FileState, OperatorKeyId, Partner, PartnerId, PartnerStatus, Quota, QuotaReport, Recovery,
+    RecoveryId, ShareId, Timestamp, Usage,
 };
 use crate::policy::{PolicySetVersion, Terms};
 use crate::webhook::SecretTerm;
@@ -34,6 +35,8 @@ pub struct BatchState {
     pub chains: HashMap<BookingId, ChainState>,
     /// The keys that commands name, and all live keys of partners whose commands add or revoke one.
     pub keys: HashMap<ApiKeyId, KeyState>,
+    /// The operator keys that commands name, and all live ones if a command adds one.
+    pub operator_keys: HashMap<OperatorKeyId, NewOperatorKey>,
     /// The files that commands name, and those never completed, if requested.
     pub files: HashMap<FileId, FileState>,
     /// The shares that commands name, and all shares of bookings for which a command makes one.

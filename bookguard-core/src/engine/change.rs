@@ -7,14 +7,14 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 use crate::engine::batch::LoadedBooking;
-use crate::engine::command::{KeptPolicy, NewBooking, NewKey};
+use crate::engine::command::{KeptPolicy, NewBooking, NewKey, NewOperatorKey};
 use crate::evidence::StoredShare;
 use crate::evidence::facts::{LeafPlace, SealedFact};
 use crate::ledger::Hash;
 use crate::limits::FILE_PART_BYTES;
 use crate::model::{
-    ApiKeyId, BookingId, Endpoint, EndpointHealth, EndpointId, EventId, EventType, FileState,
-    Partner, PartnerId, PartnerSettings, PartnerStatus, Quota, Recovery, Timestamp,
+    ApiKeyId, AuditRecord, BookingId, Endpoint, EndpointHealth, EndpointId, EventId, EventType,
+    FileState, Partner, PartnerId, PartnerSettings, PartnerStatus, Quota, Recovery, Timestamp,
 };
 use crate::webhook::{Attempt, SecretTerm};
 
@@ -28,6 +28,8 @@ pub enum Change {
         /// Its sealed signing secret.
         secret: Vec<u8>,
     },
+    /// A partner's name or contact was corrected.
+    PartnerEdited(Box<Partner>),
     /// A partner's status changed.
     PartnerStatusChanged {
         /// The partner.
@@ -49,6 +51,12 @@ pub enum Change {
         /// When.
         at: Timestamp,
     },
+    /// An operator key was added.
+    OperatorKeyAdded(Box<NewOperatorKey>),
+    /// An operator key was revoked.
+    OperatorKeyRevoked(Box<NewOperatorKey>),
+    /// What was done is recorded in the audit.
+    Recorded(Box<AuditRecord>),
     /// A version of a policy was added and is now its latest.
     PolicyAdded {
         /// The partner.

@@ -3,6 +3,7 @@
 //! Whatever does not depend on the batch (ids, salts, field digests, JSON) is prepared by the caller's own task and
 //! travels in the command, so that the writer spends little time on each command.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -16,7 +17,8 @@ use crate::error::Error;
 use crate::evidence::facts::{LeafPlace, SealedFact};
 use crate::ledger::Hash;
 use crate::model::{
-    ApiKey, Booking, BookingId, EndpointId, EventId, EventType, PartnerId, Timestamp,
+    ApiKey, AuditRecord, Booking, BookingId, EndpointId, EventId, EventType, OperatorKey,
+    PartnerId, Timestamp,
 };
 use crate::policy::{Policy, PolicySet, Terms};
 
@@ -67,6 +69,26 @@ pub struct Envelope<R> {
     pub command: Box<dyn Command<Reply = R>>,
     /// Present if the caller sent an Idempotency-Key.
     pub remember: Option<Remember<R>>,
+    /// Present if it is recorded in the audit.
+    pub audit: Option<Box<Audited<R>>>,
+}
+
+/// What the audit records of a command, if it changes anything.
+#[derive(Debug)]
+pub struct Audited<R> {
+    /// The record, as far as it is known before the reply.
+    pub record: AuditRecord,
+    /// The ids that the reply holds.
+    pub ids_of: fn(&R) -> BTreeMap<String, String>,
+}
+
+impl<R> Audited<R> {
+    /// The record of a command with this reply.
+    pub(crate) fn record(&self, reply: &R) -> AuditRecord {
+        let mut record = self.record.clone();
+        record.concern((self.ids_of)(reply));
+        record
+    }
 }
 
 impl<R> Envelope<R> {
@@ -76,6 +98,7 @@ impl<R> Envelope<R> {
             at,
             command: Box::new(command),
             remember: None,
+            audit: None,
         }
     }
 }
@@ -108,6 +131,15 @@ pub type CommandOutcome<R> = Result<Written<R>, Error>;
 pub struct NewKey {
     /// The public part, which lists show.
     pub key: ApiKey,
+    /// SHA-256 of the secret.
+    pub hash: [u8; 32],
+}
+
+/// An operator key as stored.
+#[derive(Debug, Clone)]
+pub struct NewOperatorKey {
+    /// The public part, which lists show.
+    pub key: OperatorKey,
     /// SHA-256 of the secret.
     pub hash: [u8; 32],
 }

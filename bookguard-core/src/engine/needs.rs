@@ -4,7 +4,8 @@
 
 use crate::engine::command::Reclaim;
 use crate::model::{
-    ApiKeyId, BookingId, EndpointId, EventId, FileId, PartnerId, RecoveryId, ShareId, Timestamp,
+    ApiKeyId, BookingId, EndpointId, EventId, FileId, OperatorKeyId, PartnerId, RecoveryId,
+    ShareId, Timestamp,
 };
 
 /// The rows to load for a batch. A row that is named twice is loaded once.
@@ -22,6 +23,10 @@ pub struct Needs {
     pub secret_owners: Vec<[u8; 16]>,
     /// API keys.
     pub keys: Vec<ApiKeyId>,
+    /// Operator keys.
+    pub operator_keys: Vec<OperatorKeyId>,
+    /// Whether all operator keys that are not revoked are needed.
+    pub live_operator_keys: bool,
     /// Bookings with their terms, their last change of date and their resolution.
     pub bookings: Vec<BookingId>,
     /// Those of the bookings whose acceptances are needed.
@@ -76,6 +81,7 @@ impl Needs {
         distinct(&mut self.policy_owners);
         distinct(&mut self.secret_owners);
         distinct(&mut self.keys);
+        distinct(&mut self.operator_keys);
         distinct(&mut self.bookings);
         distinct(&mut self.acceptances);
         distinct(&mut self.items);

@@ -8,13 +8,12 @@ use serde::{Deserialize, Serialize};
 use crate::engine::batch::LoadedBooking;
 use crate::engine::command::Receipt;
 use crate::entropy;
-use crate::error::{Error, FieldError};
-use crate::input::shorten;
+use crate::error::Error;
 use crate::model::id::noun;
 use crate::model::{Booking, BookingId, BookingStatus, EventId, Page, PartnerId, Scope, Timestamp};
 use crate::operation::{
     Action, Finished, LIMIT, Operation, QueryForm, QueryParam, Request, Route, ids_cursor, paging,
-    path_id, query, query_choice, query_fault, query_one, query_value, read_stored, to_json, write,
+    path_id, query, query_choice, query_instant, query_one, read_stored, to_json, write,
 };
 use crate::session::{Access, Authority, Session};
 use crate::store::read::BookingFilter;
@@ -107,7 +106,7 @@ impl Operation for ListBookings {
     fn prepare(session: &Session, request: &Request) -> Result<Action<Page<Booking>>, Error> {
         let page = paging(request)?;
         let partner_id = match &session.authority {
-            Authority::Administrator { partner_id } => *partner_id,
+            Authority::Administrator { partner_id, .. } => *partner_id,
             _ => Some(session.partner_id()?),
         };
         let mut faults = Vec::new();
@@ -135,24 +134,6 @@ impl Operation for ListBookings {
         };
         Ok(read_stored(is_long, read))
     }
-}
-
-pub(super) fn query_instant(
-    request: &Request,
-    name: &str,
-    faults: &mut Vec<FieldError>,
-) -> Option<Timestamp> {
-    let text = query_value(request, name)?;
-    let found = Timestamp::parse(text);
-    if found.is_none() {
-        faults.push(query_fault(
-            name,
-            "invalid_date",
-            &format!("\"{}\" is not an RFC 3339 date-time", shorten(text)),
-            "Send one such as 2031-06-20T19:00:00Z; write + as %2B.",
-        ));
-    }
-    found
 }
 
 /// `POST /v1/bookings/{bookingId}/protect`

@@ -49,6 +49,7 @@ impl Operation for CreateEndpoint {
         id: "createWebhookEndpoint",
         path: "/v1/webhook-endpoints",
         access: Access::Scope(Scope::WebhooksWrite),
+        audited: true,
         status: 201,
         body: Body::Required(&NewEndpoint::BODY),
         refusals: &[409],
@@ -219,7 +220,7 @@ impl Operation for ListEndpoints {
     fn prepare(session: &Session, request: &Request) -> Result<Action<Page<Endpoint>>, Error> {
         // An administrator who acts for no partner sees the endpoints of all.
         let partner_id = match &session.authority {
-            Authority::Administrator { partner_id } => *partner_id,
+            Authority::Administrator { partner_id, .. } => *partner_id,
             _ => Some(session.partner_id()?),
         };
         let page = paging(request)?;
@@ -281,6 +282,7 @@ impl Operation for DeleteEndpoint {
         id: "deleteWebhookEndpoint",
         path: "/v1/webhook-endpoints/{endpointId}",
         access: Access::Scope(Scope::WebhooksWrite),
+        audited: true,
         refusals: &[404],
         tag: "Webhooks",
         summary: "Delete a webhook endpoint",

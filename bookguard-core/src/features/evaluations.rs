@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::bookings::{query_instant, visible};
+use super::bookings::visible;
 use crate::engine::batch::LoadedBooking;
 use crate::error::Error;
 use crate::input::shorten;
@@ -10,7 +10,7 @@ use crate::limits;
 use crate::model::{Amount, BookingId, Currency, Scope, Timestamp};
 use crate::operation::{
     Action, Operation, QueryForm, QueryParam, Request, Route, path_id, query_choice, query_fault,
-    query_value, read, whole_number,
+    query_instant, query_value, read, whole_number,
 };
 use crate::policy::{self, Actor, Evaluation, MatrixRow, Mode, Question, Reason, Resolution};
 use crate::session::{Access, Session};

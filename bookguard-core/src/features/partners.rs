@@ -1,5 +1,6 @@
 //! Partners: registration, approval, the partner's record and its settings.
 
+pub mod account;
 mod contact;
 pub(crate) mod quota;
 pub(crate) mod rule;
@@ -30,7 +31,7 @@ use crate::policy::{
     read_time_zone,
 };
 use crate::service::RegistrationMode as Mode;
-use crate::session::{Access, Session};
+use crate::session::{Access, Authority, Session};
 use crate::webhook::Secret;
 use contact::{email, website};
 
@@ -59,6 +60,7 @@ impl Operation for RegisterPartner {
         id: "registerPartner",
         path: "/v1/partners/register",
         access: Access::Open,
+        audited: true,
         status: 201,
         body: Body::Required(&NewPartner::BODY),
         refusals: &[403],
@@ -73,7 +75,12 @@ impl Operation for RegisterPartner {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Registration>, Error> {
         let service = &session.service;
-        if service.registration() == Mode::Closed {
+        // The administrator decides who registers.
+        let mode = match (service.registration(), &session.authority) {
+            (Mode::Closed, Authority::Administrator { .. }) => Mode::Open,
+            (mode, _) => mode,
+        };
+        if mode == Mode::Closed {
             return Err(Error::new(
                 Kind::Forbidden,
                 "registration_closed",
@@ -83,7 +90,7 @@ impl Operation for RegisterPartner {
         let new = NewPartner::read(&request.body)?;
         let at = service.clock().now();
         let partner_id = PartnerId::new(at, entropy::bytes());
-        let open = service.registration() == Mode::Open;
+        let open = mode == Mode::Open;
         let status = if open {
             PartnerStatus::Active
         } else {
@@ -183,7 +190,7 @@ impl Operation for ApprovePartner {
         refusals: &[404, 409],
         tag: "Partners",
         summary: "Approve a partner",
-        description: "Only for the administrator, on the database itself.",
+        description: "For the operator.",
         ..Route::POST
     };
     type Output = Registration;
@@ -232,7 +239,7 @@ impl Operation for SetQuota {
         refusals: &[404],
         tag: "Partners",
         summary: "Give a partner a quota of its own",
-        description: "Only for the administrator, on the database itself.",
+        description: "For the operator.",
         ..Route::PATCH
     };
     type Output = PartnerAccount;
@@ -316,6 +323,7 @@ impl Operation for UpdatePartner {
         id: "updatePartner",
         path: "/v1/partners/me",
         access: Access::Scope(Scope::PoliciesWrite),
+        audited: true,
         body: Body::Required(&PartnerUpdate::BODY),
         tag: "Partners",
         summary: "Choose default policies and a time zone",
@@ -439,7 +447,7 @@ impl Operation for ListPartners {
         query: &[
             QueryParam {
                 name: "status",
-                description: "Only partners in this status: pending, approved or active.",
+                description: "Only partners in this status: pending, approved, active or suspended.",
                 form: QueryForm::Words("PartnerStatus"),
             },
             LIMIT,
@@ -447,7 +455,7 @@ impl Operation for ListPartners {
         ],
         tag: "Partners",
         summary: "All partners",
-        description: "Only for the administrator, on the database itself.",
+        description: "For the operator.",
         ..Route::GET
     };
     type Output = Page<Partner>;

@@ -128,6 +128,7 @@ impl Operation for PutPolicy {
         id: "putPolicy",
         path: "/v1/policies/{policyId}",
         access: Access::Scope(Scope::PoliciesWrite),
+        audited: true,
         body: Body::Required(&NEW_POLICY),
         refusals: &[409],
         tag: "Policies",

@@ -1,6 +1,6 @@
 //! API keys and their scopes.
 //!
-//! A key is `bgk_` + 30 base62 characters (178 random bits) + 6 base62 characters of their CRC-32. So a mistyped or
+//! A key is `bgk_` (an operator's: `bgo_`) + 30 base62 characters (178 random bits) + 6 base62 characters of their CRC-32. So a mistyped or
 //! truncated key can be told from a revoked one without reading the store, and scanners can find leaked keys. Only its
 //! SHA-256 is stored: 178 bits need no slow hash.
 
@@ -35,11 +35,13 @@ pub enum Scope {
     ApiKeysRead,
     /// Create and revoke keys.
     ApiKeysWrite,
+    /// Read the audit.
+    AuditRead,
 }
 
 impl Scope {
     /// All scopes with their names.
-    pub const ALL: [(Self, &'static str); 10] = [
+    pub const ALL: [(Self, &'static str); 11] = [
         (Self::BookingsRead, "bookings:read"),
         (Self::BookingsWrite, "bookings:write"),
         (Self::WebhooksRead, "webhooks:read"),
@@ -50,6 +52,7 @@ impl Scope {
         (Self::EvidenceShare, "evidence:share"),
         (Self::ApiKeysRead, "api-keys:read"),
         (Self::ApiKeysWrite, "api-keys:write"),
+        (Self::AuditRead, "audit:read"),
     ];
 
     /// The scope's name.
@@ -118,6 +121,7 @@ impl Scopes {
             "policies:*",
             "evidence:*",
             "api-keys:*",
+            "audit:*",
             "*",
         ]);
         words
@@ -179,34 +183,53 @@ pub struct ApiKey {
     pub revoked_at: Option<Timestamp>,
 }
 
-/// The secret text of a key. Debug does not show it.
+/// The secret text of a key, a partner's or the operator's. Debug does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKeySecret(String);
 
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const PREFIX: &str = "bgk_";
+const OPERATOR_PREFIX: &str = "bgo_";
 const RANDOM_CHARS: usize = 30;
 const CHECK_CHARS: usize = 6;
 
 impl ApiKeySecret {
-    /// A new key from a cryptographic source of bytes.
-    pub fn generate(mut random_byte: impl FnMut() -> u8) -> Self {
-        let mut text = String::with_capacity(PREFIX.len() + RANDOM_CHARS + CHECK_CHARS);
-        text.push_str(PREFIX);
-        while text.len() < PREFIX.len() + RANDOM_CHARS {
+    /// A new key of a partner from a cryptographic source of bytes.
+    pub fn generate(random_byte: impl FnMut() -> u8) -> Self {
+        Self::with_prefix(PREFIX, random_byte)
+    }
+
+    /// A new key of the operator.
+    pub fn of_operator(random_byte: impl FnMut() -> u8) -> Self {
+        Self::with_prefix(OPERATOR_PREFIX, random_byte)
+    }
+
+    fn with_prefix(prefix: &str, mut random_byte: impl FnMut() -> u8) -> Self {
+        let mut text = String::with_capacity(prefix.len() + RANDOM_CHARS + CHECK_CHARS);
+        text.push_str(prefix);
+        while text.len() < prefix.len() + RANDOM_CHARS {
             // 248 is the largest multiple of 62 in a byte: bytes above it would favour some letters.
             let byte = random_byte();
             if byte < 248 {
                 text.push(char::from(BASE62[usize::from(byte % 62)]));
             }
         }
-        text.push_str(&check_of(&text[PREFIX.len()..]));
+        text.push_str(&check_of(&text[prefix.len()..]));
         Self(text)
     }
 
-    /// Reads a key; `None` if its form or its checksum is wrong, so that it cannot be one of ours.
+    /// Reads a partner's key; `None` if its form or its checksum is wrong, so that it cannot be one of ours.
     pub fn parse(text: &str) -> Option<Self> {
-        let rest = text.strip_prefix(PREFIX)?;
+        Self::after_prefix(PREFIX, text)
+    }
+
+    /// Reads an operator's key in the same way.
+    pub fn parse_operators(text: &str) -> Option<Self> {
+        Self::after_prefix(OPERATOR_PREFIX, text)
+    }
+
+    fn after_prefix(prefix: &str, text: &str) -> Option<Self> {
+        let rest = text.strip_prefix(prefix)?;
         if rest.len() != RANDOM_CHARS + CHECK_CHARS
             || !rest.bytes().all(|b| b.is_ascii_alphanumeric())
         {
@@ -275,6 +298,14 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_partner_s_key_is_no_operator_s_nor_the_other_way_round() {
+        let own = ApiKeySecret::of_operator(|| 7);
+        assert!(ApiKeySecret::parse_operators(own.reveal()).is_some());
+        assert!(ApiKeySecret::parse(own.reveal()).is_none());
+        assert!(ApiKeySecret::parse_operators(key().reveal()).is_none());
     }
 
     #[test]

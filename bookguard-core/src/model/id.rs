@@ -141,6 +141,22 @@ pub mod noun {
         const NAME: &'static str = "API key";
     }
 
+    /// A key of the operator.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub struct OperatorKey;
+    impl Noun for OperatorKey {
+        const PREFIX: &'static str = "opk";
+        const NAME: &'static str = "operator key";
+    }
+
+    /// A record of the audit.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub struct Audit;
+    impl Noun for Audit {
+        const PREFIX: &'static str = "aud";
+        const NAME: &'static str = "audit record";
+    }
+
     /// A booking.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub struct Booking;
@@ -210,6 +226,10 @@ pub mod noun {
 pub type PartnerId = Id<noun::Partner>;
 /// `key_…`
 pub type ApiKeyId = Id<noun::ApiKey>;
+/// `opk_…`
+pub type OperatorKeyId = Id<noun::OperatorKey>;
+/// `aud_…`
+pub type AuditId = Id<noun::Audit>;
 /// `bkg_…`
 pub type BookingId = Id<noun::Booking>;
 /// `evt_…`

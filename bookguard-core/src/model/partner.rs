@@ -18,14 +18,17 @@ pub enum PartnerStatus {
     Approved,
     /// Has had a key.
     Active,
+    /// Suspended by the operator: its keys only read.
+    Suspended,
 }
 
 impl PartnerStatus {
     /// All statuses with their names.
-    pub const WORDS: [(&'static str, Self); 3] = [
+    pub const WORDS: [(&'static str, Self); 4] = [
         ("pending", Self::Pending),
         ("approved", Self::Approved),
         ("active", Self::Active),
+        ("suspended", Self::Suspended),
     ];
 }
 

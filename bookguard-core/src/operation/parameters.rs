@@ -33,6 +33,8 @@ pub enum QueryForm {
     RequiredWord(&'static str),
     /// An id with this prefix.
     Id(&'static str),
+    /// The name of an operation.
+    Action,
     /// The id of a policy.
     PolicyId,
     /// An event's number in the partner's log, or `latest`.

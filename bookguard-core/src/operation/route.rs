@@ -66,6 +66,8 @@ pub struct Route {
     pub path: &'static str,
     /// Who may use it.
     pub access: Access,
+    /// Whether the audit records it whoever calls. What the administrator does is always recorded.
+    pub audited: bool,
     /// The status of success.
     pub status: u16,
     /// Whether it takes a body, and which.
@@ -103,6 +105,7 @@ impl Route {
             method,
             path: "",
             access: Access::Administrator,
+            audited: false,
             status: 200,
             body: Body::None,
             query: &[],

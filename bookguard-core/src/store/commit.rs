@@ -4,7 +4,10 @@ use std::collections::HashMap;
 
 use super::conn::{Arg, Conn, Statement, StoreError, insert, select_in, update};
 use super::terms::hash_bytes;
-use super::{endpoints, files, keys, policies, projection, recoveries, retention, shares};
+use super::{
+    audit, endpoints, files, keys, operator_keys, policies, projection, recoveries, retention,
+    shares,
+};
 use crate::engine::batch::PartnerState;
 use crate::engine::change::{Change, DeliveryState, Entry, EventRow, Pruned};
 use crate::engine::command::{Head, KeptPolicy, NewBooking, NewKey};
@@ -13,8 +16,8 @@ use crate::evidence::facts::Logged;
 use crate::ledger::Tile;
 use crate::limits::PRUNED;
 use crate::model::{
-    BookingId, EndpointHealth, EndpointId, EventId, Partner, PartnerId, PartnerSettings, Quota,
-    Usage,
+    BookingId, EndpointHealth, EndpointId, EventId, Partner, PartnerId, PartnerSettings,
+    PartnerStatus, Quota, Usage,
 };
 use crate::policy::Resolution;
 use crate::seal::Seal;
@@ -149,6 +152,7 @@ impl<'a> Writes<'a> {
             | Change::BookingChanged(_)
             | Change::LogRenamed { .. } => {}
             Change::PartnerAdded { partner, secret } => self.partners.push((partner, secret)),
+            Change::PartnerEdited(partner) => self.single.push(edited(partner)),
             Change::PartnerStatusChanged { partner_id, status } => self.single.push(Statement::new(
                 "UPDATE partner SET status = $1 WHERE id = $2",
                 vec![(*status as i64).into(), partner_id.into()],
@@ -160,6 +164,9 @@ impl<'a> Writes<'a> {
             Change::KeyRevoked { api_key_id, at } => {
                 self.single.push(keys::revoked(seal, api_key_id, *at));
             }
+            Change::OperatorKeyAdded(stored) => self.single.push(operator_keys::added(seal, stored)),
+            Change::OperatorKeyRevoked(stored) => self.single.push(operator_keys::revoked(seal, stored)),
+            Change::Recorded(record) => self.single.push(audit::added(seal, record)),
             Change::PolicyAdded { partner_id, kept, versions } => {
                 self.policies.push((*partner_id, kept));
                 self.single.push(policies::counted(partner_id, *versions, kept.made_at));
@@ -227,6 +234,26 @@ impl<'a> Writes<'a> {
             ]),
         }
     }
+}
+
+/// Replaces a partner's record. Its settings and whether it may act are columns of their own: the record says whether it was
+/// waiting for approval.
+fn edited(partner: &Partner) -> Statement<'static> {
+    let record = Partner {
+        status: match partner.status {
+            PartnerStatus::Pending => PartnerStatus::Pending,
+            _ => PartnerStatus::Active,
+        },
+        settings: PartnerSettings::default(),
+        ..partner.clone()
+    };
+    Statement::new(
+        "UPDATE partner SET body = $1 WHERE id = $2",
+        vec![
+            json(&record).into(),
+            partner.partner_id.as_bytes().to_vec().into(),
+        ],
+    )
 }
 
 /// Writes a batch and makes it durable. The head moves only from the exact size and root that were loaded.

@@ -14,6 +14,7 @@ mod entry;
 mod event;
 mod file;
 mod log;
+mod operator;
 mod others;
 mod page;
 mod policy_set;

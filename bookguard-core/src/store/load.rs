@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, select_in};
 use super::keys::{self, keys_where};
 use super::{
-    StoredHead, endpoints, files, head_statement, policies, read_head, recoveries, retention,
-    shares, terms, tree,
+    StoredHead, endpoints, files, head_statement, operator_keys, policies, read_head, recoveries,
+    retention, shares, terms, tree,
 };
 use crate::engine::batch::{
     BatchState, ChainState, EventState, KeyState, LoadedBooking, PartnerState, RememberedAnswer,
@@ -100,6 +100,14 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
         policies::read_latest,
     );
     ask(keys_in(keys_where!("id IN ({})"), &needs.keys), read_key);
+    ask(
+        keys_in(operator_keys::SOME, &needs.operator_keys),
+        operator_keys::read_operator_key,
+    );
+    let live = needs
+        .live_operator_keys
+        .then(|| Statement::new(operator_keys::LIVE, vec![]));
+    ask(live, operator_keys::read_operator_key);
     ask(keys_in(shares::SOME, &needs.shares), shares::read_share);
     ask(
         keys_in(shares::OF_BOOKINGS, &needs.shared),
@@ -321,6 +329,7 @@ pub(crate) fn partner(
         0 => PartnerStatus::Pending,
         1 => PartnerStatus::Approved,
         2 => PartnerStatus::Active,
+        3 => PartnerStatus::Suspended,
         n => {
             return Err(StoreError::Corrupt(format!(
                 "partner {} has status {n}",

@@ -84,6 +84,8 @@ pub enum KeyFound {
         partner_id: PartnerId,
         /// The key.
         key: ApiKey,
+        /// Whether its owner is suspended.
+        suspended: bool,
     },
     /// There is no such key, or it is revoked.
     Unknown,
@@ -155,7 +157,18 @@ impl<'a> Reader<'a> {
             return Ok(KeyFound::Unknown);
         };
         Ok(match keys::read(&row, self.seal)? {
-            Some((partner_id, key)) => KeyFound::Owned { partner_id, key },
+            Some((partner_id, key)) => {
+                let status = self.first(
+                    "SELECT status FROM partner WHERE id = $1",
+                    vec![(&partner_id).into()],
+                )?;
+                let status = status.map_or(Ok(0), |row| row.int(0))?;
+                KeyFound::Owned {
+                    partner_id,
+                    key,
+                    suspended: status == PartnerStatus::Suspended as i64,
+                }
+            }
             None => KeyFound::Forged(row.id(0)?),
         })
     }

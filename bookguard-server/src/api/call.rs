@@ -10,8 +10,9 @@ use std::time::Duration;
 use bookguard_core::error::Error;
 use bookguard_core::features::api_keys::RevokeApiKey;
 use bookguard_core::features::events;
+use bookguard_core::features::partners::account::{ReinstatePartner, SuspendPartner};
 use bookguard_core::limits;
-use bookguard_core::model::ApiKeyId;
+use bookguard_core::model::{ApiKeyId, PartnerId};
 use bookguard_core::operation::{
     self, Action, Finished, Operation, ReadFn, Request, Watch, Writing,
 };
@@ -58,6 +59,11 @@ pub(crate) fn call<O: Operation>(caller: Caller<'_>, input: Request) -> Calling<
 
 impl Caller<'_> {
     async fn call<O: Operation>(&self, input: Request) -> Result<Finished, Error> {
+        let stands = [SuspendPartner::ROUTE.id, ReinstatePartner::ROUTE.id];
+        let changed = match stands.contains(&O::ROUTE.id) {
+            true => input.path.first().and_then(|text| PartnerId::parse(text)),
+            false => None,
+        };
         let revoked = match O::ROUTE.id == RevokeApiKey::ROUTE.id {
             true => input.path.first().and_then(|text| ApiKeyId::parse(text)),
             false => None,
@@ -73,6 +79,9 @@ impl Caller<'_> {
         };
         if let Some(api_key_id) = revoked {
             self.app.keys.forget(&api_key_id);
+        }
+        if let Some(partner_id) = changed {
+            self.app.keys.forget_partner(&partner_id);
         }
         Ok(finished)
     }

@@ -192,6 +192,8 @@ settings! {
     listen: String, "ADDRESS:PORT", "Address and port to listen on; port 0 takes a free one", default = Some(&"127.0.0.1:8080");
     metrics_listen: String, "ADDRESS:PORT", "Address and port on which metrics are served at /metrics, to everybody who reaches it; \
         port 0 takes a free one", unset = Some("no metrics");
+    operator_listen: String, "ADDRESS:PORT", "Address and port of the operator interface, for requests with operator keys; port 0 takes \
+        a free one", unset = Some("no operator interface");
     public_url: String, "ADDRESS", "The address at which partners reach the service; evidence links begin with it, and /mcp answers \
         to its host", everywhere = true, unset = Some("http:// and the listening address");
     ledger_key: LedgerKeySource, "FILE", "The ledger's key file, the same for every node", everywhere = true,

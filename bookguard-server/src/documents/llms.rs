@@ -115,8 +115,8 @@ fn access(access: Access) -> String {
         Access::Open => "open".to_owned(),
         Access::AnyKey => "any key".to_owned(),
         Access::Scope(scope) => format!("scope {}", scope.word()),
-        // Not offered over HTTP; a test of the table checks this.
-        Access::Administrator => "administrator".to_owned(),
+        // Not offered to partners; a test of the table checks this.
+        Access::Administrator | Access::Database => "administrator".to_owned(),
     }
 }
 

@@ -10,6 +10,8 @@
 //! | `items` | what a partner adds to the evidence, and its files |
 //! | `shares` | links to a booking's evidence for people without an account |
 //! | `metrics` | what an operator measures |
+//! | `audit` | who changed what |
+//! | `operator` | the operator interface: whose keys open it, and what can be done there |
 //! | `keys` | registration modes, scopes, key rotation and revocation |
 //! | `policies` | a partner's own policies and defaults, and which of them a booking uses |
 //! | `quotas` | a partner's quotas, and what is refused beyond them |
@@ -27,6 +29,7 @@
 //! | `recoveries` | missed events sent again |
 
 mod acceptances;
+mod audit;
 mod cancellation;
 mod endpoints;
 mod event_log;
@@ -36,6 +39,7 @@ mod items;
 mod keys;
 mod metrics;
 mod notifications;
+mod operator;
 mod outcomes;
 mod policies;
 mod quotas;

@@ -168,7 +168,7 @@ impl Flags {
     pub(super) fn of(route: &Route) -> Self {
         let about = "Make repeating safe: the same key within 24 hours changes nothing and answers the same";
         let once = Arg::new(ONCE).long(ONCE).value_name("KEY").help(about);
-        let is_once = route.method == Method::Post && route.access != Access::Administrator;
+        let is_once = route.method == Method::Post && route.access != Access::Database;
         Self {
             fields: declared::fields(route),
             others: is_once.then_some(once).into_iter().collect(),

@@ -30,6 +30,10 @@ impl BatchState {
             Change::ShareAdded(share) | Change::ShareChanged(share) => {
                 self.shares.insert(share.share.share_id, (**share).clone());
             }
+            Change::OperatorKeyAdded(stored) | Change::OperatorKeyRevoked(stored) => {
+                self.operator_keys
+                    .insert(stored.key.operator_key_id, (**stored).clone());
+            }
             Change::Swept(sweep) => self.sweep = Some(*sweep),
             Change::FilePartAdded { file, .. } => {
                 self.files.insert(file.file_id, *file);
@@ -49,6 +53,7 @@ impl BatchState {
                 }
             }
             Change::PartnerAdded { .. }
+            | Change::PartnerEdited(_)
             | Change::PartnerStatusChanged { .. }
             | Change::PartnerDecided { .. }
             | Change::QuotaSet { .. }
@@ -71,6 +76,7 @@ impl BatchState {
             | Change::SecretAdded { .. }
             | Change::SecretsForgotten { .. } => self.apply_to_endpoint(change),
             Change::AttemptAdded { .. }
+            | Change::Recorded(_)
             | Change::AnswerReplaced { .. }
             | Change::AnswersForgotten { .. }
             | Change::SharesForgotten { .. }
@@ -85,6 +91,9 @@ impl BatchState {
                 let state = PartnerState::new((**partner).clone());
                 self.partners.insert(partner.partner_id, state);
             }
+            Change::PartnerEdited(partner) => self.with_partner(partner.partner_id, |state| {
+                state.partner = (**partner).clone();
+            }),
             Change::PartnerStatusChanged { partner_id, status } => {
                 self.with_partner(*partner_id, |state| state.partner.status = *status);
             }

@@ -85,9 +85,13 @@ impl<R: Send + 'static> Queued for Job<R> {
     fn decide(&mut self, batch: &mut BatchState, index: usize, changes: &mut Vec<Change>) {
         let decided = decide(batch, &self.asked).map(|decision| match decision {
             Decision::Do {
-                changes: caused,
+                changes: mut caused,
                 reply,
             } => {
+                // What changes nothing is not recorded.
+                let audit = self.asked.audit.as_ref().filter(|_| !caused.is_empty());
+                let record = audit.map(|audit| audit.record(&reply));
+                caused.extend(record.map(|record| Change::Recorded(Box::new(record))));
                 caused.iter().for_each(|change| batch.apply(change));
                 changes.extend(caused);
                 if let Some(remember) = &self.asked.remember {

@@ -110,7 +110,12 @@ fn owner(session: &Session, said: Option<&str>) -> Result<PartnerId, Error> {
         .map(|text| PartnerId::parse(text).ok_or(()))
         .transpose();
     let acting = match (&session.authority, said_id) {
-        (Authority::Administrator { partner_id: None }, Ok(Some(partner_id))) => partner_id,
+        (
+            Authority::Administrator {
+                partner_id: None, ..
+            },
+            Ok(Some(partner_id)),
+        ) => partner_id,
         _ => session.partner_id()?,
     };
     match said_id {

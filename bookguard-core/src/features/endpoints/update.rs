@@ -43,6 +43,7 @@ impl Operation for UpdateEndpoint {
         id: "updateWebhookEndpoint",
         path: "/v1/webhook-endpoints/{endpointId}",
         access: Access::Scope(Scope::WebhooksWrite),
+        audited: true,
         body: Body::Required(&EndpointChanges::BODY),
         refusals: &[404, 409],
         tag: "Webhooks",

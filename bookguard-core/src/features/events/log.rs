@@ -89,7 +89,12 @@ impl Operation for ListEvents {
             .map(|text| own_booking(session, text))
             .transpose()?;
         let partner_id = match (&session.authority, booking) {
-            (Authority::Administrator { partner_id: None }, Some((owner, _))) => owner,
+            (
+                Authority::Administrator {
+                    partner_id: None, ..
+                },
+                Some((owner, _)),
+            ) => owner,
             _ => session.partner_id()?,
         };
         let mut faults = Vec::new();
@@ -132,7 +137,7 @@ pub struct ListAllEvents;
 impl Operation for ListAllEvents {
     const ROUTE: Route = Route {
         id: "listAllWebhookEvents",
-        path: "/v1/webhook-events",
+        path: "/v1/operator/webhook-events",
         access: Access::Administrator,
         query: &[
             QueryParam {
@@ -150,7 +155,7 @@ impl Operation for ListAllEvents {
         ],
         tag: "Webhooks",
         summary: "All events of all partners",
-        description: "Only for the administrator, on the database itself. Newest first.",
+        description: "For the operator. Newest first.",
         ..Route::GET
     };
     type Output = Page<Event>;

@@ -15,7 +15,9 @@ use crate::policy::Policy;
 use crate::store::conn::{Arg, Row, Statement, StoreError};
 use crate::store::keys::keys_where;
 use crate::store::terms::policy_hash;
-use crate::store::{MIGRATIONS, endpoints, keys, load, recoveries, retention, shares};
+use crate::store::{
+    MIGRATIONS, audit, endpoints, keys, load, operator_keys, recoveries, retention, shares,
+};
 use crate::webhook::SecretTerm;
 
 pub(super) const MISSPELLED: &str = "it is not as Bookguard writes it";
@@ -36,6 +38,12 @@ impl Check<'_> {
             keys_where!("id > $1 ORDER BY id LIMIT $2"),
             Self::api_key,
         )?;
+        self.each(
+            "SELECT COUNT(*) FROM operator_key",
+            operator_keys::ALL,
+            Self::operator_key,
+        )?;
+        self.each("SELECT COUNT(*) FROM audit", audit::ALL, Self::audit)?;
         self.each("SELECT COUNT(*) FROM endpoint", ENDPOINTS, Self::endpoint)?;
         self.each(
             "SELECT COUNT(*) FROM recovery",
@@ -129,13 +137,16 @@ impl Check<'_> {
         }
         self.settings(&id, &partner.settings)?;
         self.policy_set_version(&id, row.size(3)?, row.int(4)?)?;
-        let allowed = matches!(
-            (born, partner.status),
-            (
-                PartnerStatus::Pending,
-                PartnerStatus::Pending | PartnerStatus::Active
-            ) | (PartnerStatus::Active, PartnerStatus::Active)
-        );
+        let allowed = match born {
+            PartnerStatus::Pending => partner.status != PartnerStatus::Approved,
+            PartnerStatus::Active => {
+                matches!(
+                    partner.status,
+                    PartnerStatus::Active | PartnerStatus::Suspended
+                )
+            }
+            PartnerStatus::Approved | PartnerStatus::Suspended => false,
+        };
         if !allowed {
             let detail = format!(
                 "{born:?} at registration cannot have become {:?}",
@@ -144,7 +155,11 @@ impl Check<'_> {
             self.findings.add("partner", place("status"), detail);
         }
         let keys = self.count_of("SELECT COUNT(*) FROM api_key WHERE partner_id = $1", &id)?;
-        if (keys > 0) != (partner.status == PartnerStatus::Active) {
+        let had_key = matches!(
+            partner.status,
+            PartnerStatus::Active | PartnerStatus::Suspended
+        );
+        if (keys > 0) != had_key {
             let detail = format!("{:?} with {keys} keys", partner.status);
             self.findings.add("partner", place("status"), detail);
         }

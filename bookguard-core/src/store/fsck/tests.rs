@@ -254,6 +254,8 @@ const UNMISSED: &[(&str, &str)] = &[
         "remembered answers are forgotten after a day anyway",
     ),
     ("api_key", "a partner's other keys do not count it"),
+    ("operator_key", "nothing else tells of it"),
+    ("audit", "a record tells of others, and nothing tells of it"),
     (
         "recovery",
         "one that only counted leaves no other trace; the other is missed",

@@ -3,11 +3,11 @@
 use bookguard_core::input::Json;
 use bookguard_core::session::Access;
 
-use super::{JSON, component, examples, is_limited, schema, written};
+use super::{Interface, JSON, component, examples, is_limited, schema, written};
 use crate::api::OperationEntry;
 
 /// The responses of an operation.
-pub(super) fn of(entry: &OperationEntry) -> Json {
+pub(super) fn of(entry: &OperationEntry, interface: Interface) -> Json {
     let route = &entry.route;
     let mut headers = vec![("x-request-id", "RequestId")];
     if is_limited(route) {
@@ -47,7 +47,8 @@ pub(super) fn of(entry: &OperationEntry) -> Json {
     }
     let mut answers = vec![(route.status.to_string(), success)];
     let unchanged = entry.is_tagged().then_some(304);
-    answers.extend(unchanged.into_iter().chain(refusals(entry)).map(shared));
+    let refusals = refusals(entry, interface);
+    answers.extend(unchanged.into_iter().chain(refusals).map(shared));
     Json::object(answers)
 }
 
@@ -88,7 +89,7 @@ fn forms(entry: &OperationEntry, mut content: Json) -> Json {
 }
 
 /// Every status a route may refuse with.
-fn refusals(entry: &OperationEntry) -> Vec<u16> {
+fn refusals(entry: &OperationEntry, interface: Interface) -> Vec<u16> {
     let route = &entry.route;
     let mut statuses = vec![400, 413, 415, 500, 503];
     // A file has the media type that it has.
@@ -97,9 +98,12 @@ fn refusals(entry: &OperationEntry) -> Vec<u16> {
     }
     statuses.extend(route.refusals);
     match route.access {
-        Access::Open => {}
+        Access::Open if interface.opens(route) => {}
+        Access::Open => statuses.extend([401, 429]),
         Access::AnyKey => statuses.push(401),
-        Access::Scope(_) | Access::Administrator => statuses.extend([401, 403]),
+        Access::Scope(_) | Access::Administrator | Access::Database => {
+            statuses.extend([401, 403]);
+        }
     }
     if is_limited(route) {
         statuses.push(429);

@@ -5,16 +5,16 @@ use bookguard_core::limits;
 use bookguard_core::model::{Noun as _, id_pattern, noun};
 use bookguard_core::operation::{QueryForm, QueryParam};
 use bookguard_core::policy::POLICY_ID_PATTERN;
-use bookguard_core::session::Access;
 use serde_json::{Value, json};
 
-use super::{component, written};
+use super::{Interface, component, written};
 use crate::api::OperationEntry;
 use crate::api::forms::{PARAMETER, WORDS};
 use bookguard_core::input::Json;
 
 /// The parameters of paths: name, description, and the prefix of its ids.
-const IN_PATH: [(&str, &str, Option<&str>); 9] = [
+const IN_PATH: [(&str, &str, Option<&str>); 10] = [
+    ("partnerId", "The partner.", Some(noun::Partner::PREFIX)),
     ("bookingId", "The booking.", Some(noun::Booking::PREFIX)),
     ("apiKeyId", "The API key.", Some(noun::ApiKey::PREFIX)),
     (
@@ -40,7 +40,7 @@ const IN_PATH: [(&str, &str, Option<&str>); 9] = [
 const ONCE: &str = "Makes repeating safe: for 24 hours the same key with the same request gets the same answer and happens once.";
 
 /// The parameters of an operation.
-pub(super) fn of(entry: &OperationEntry) -> Vec<Json> {
+pub(super) fn of(entry: &OperationEntry, interface: Interface) -> Vec<Json> {
     let route = &entry.route;
     let mut parameters: Vec<Json> = route
         .parameters()
@@ -60,14 +60,17 @@ pub(super) fn of(entry: &OperationEntry) -> Vec<Json> {
         parameters.push(form.into());
     }
     if entry.is_remembered() {
-        let name = match route.access {
-            Access::Open => "LongIdempotencyKey",
-            _ => "IdempotencyKey",
+        let name = match interface.opens(route) {
+            true => "LongIdempotencyKey",
+            false => "IdempotencyKey",
         };
         parameters.push(component("parameters", name));
     }
     if entry.is_tagged() {
         parameters.push(component("parameters", "IfNoneMatch"));
+    }
+    if interface == Interface::Operator && !interface.opens(route) {
+        parameters.push(component("parameters", "ActingFor"));
     }
     parameters
 }
@@ -164,6 +167,7 @@ fn values(form: QueryForm) -> Value {
             json!({"$ref": format!("#/components/schemas/{name}")})
         }
         QueryForm::Id(prefix) => json!({"type": "string", "pattern": id_pattern(prefix)}),
+        QueryForm::Action => json!({"type": "string", "pattern": "^[A-Za-z]{1,64}$"}),
         QueryForm::PolicyId => json!({"type": "string", "pattern": POLICY_ID_PATTERN}),
         QueryForm::Place => json!({"anyOf": [
             {"type": "integer", "minimum": 0, "maximum": u64::MAX},

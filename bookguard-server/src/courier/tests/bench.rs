@@ -167,6 +167,7 @@ impl Bench {
         Session {
             service: Arc::clone(&self.node.service),
             authority,
+            address: None,
         }
     }
 
@@ -179,6 +180,7 @@ impl Bench {
         Session {
             service: Arc::clone(&node.service),
             authority: self.partner.clone(),
+            address: None,
         }
     }
 
@@ -231,6 +233,7 @@ async fn register(node: &Node) -> (Authority, Secret) {
         authority: Authority::Anonymous {
             address: "127.0.0.1".to_owned(),
         },
+        address: None,
     };
     let body = r#"{"name":"Acme","businessType":"venue","contactEmail":"a@example.com"}"#;
     let registered: Registration = call::<RegisterPartner>(&anonymous, &[], body).await;
@@ -238,6 +241,7 @@ async fn register(node: &Node) -> (Authority, Secret) {
         partner_id: registered.partner_id,
         api_key_id: registered.api_key_id.unwrap(),
         scopes: Scopes::all(),
+        suspended: false,
     };
     (partner, Secret::new(registered.signing_secret.unwrap()))
 }
@@ -281,6 +285,7 @@ async fn prepare<O: Operation>(
     let session = Session {
         service: Arc::clone(&session.service),
         authority: session.authority.clone(),
+        address: None,
     };
     waiting(
         move || match operation::prepare::<O>(&session, &request).unwrap() {

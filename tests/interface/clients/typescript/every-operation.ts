@@ -32,6 +32,8 @@ answered("getPartner", 200, await sdk.getPartner());
 answered("updatePartner", 200, await sdk.updatePartner({ body: { timeZone: "Europe/Berlin" } }));
 const key = answered("createApiKey", 201, await sdk.createApiKey({ body: { name: "reader", scopes: ["bookings:read"] } }));
 answered("listApiKeys", 200, await sdk.listApiKeys());
+const audit = answered("listAudit", 200, await sdk.listAudit({ query: { action: "createApiKey" } }));
+assert.equal(audit.data[0]?.subject.apiKeyId, key.apiKeyId);
 answered("revokeApiKey", 200, await sdk.revokeApiKey({ path: { apiKeyId: key.apiKeyId } }));
 
 // Policies: the templates of the library are policies, so each can be one's own under another name.

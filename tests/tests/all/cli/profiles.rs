@@ -28,7 +28,7 @@ async fn a_server_and_its_key_are_noted_once() {
         let wrong = format!("bgk_{}", "0".repeat(acme.key.len() - 4));
         let login = |more: &str| of(home, format!("login --url {url} {more}"));
         login("").input(wrong).run().await.refused(4, &["x-api-key"]);
-        login("").input("a key").run().await.refused(2, &["holds no API key"]);
+        login("").input("a key").run().await.refused(2, &["holds no key"]);
         login("--profile a/b").input(acme.key.clone()).run().await.refused(2, &["not a profile's name"]);
         assert_eq!(of(home, "profiles list").run().await.json()["data"], json!([]));
         let noted = login("").input(acme.key.clone()).run().await.json();

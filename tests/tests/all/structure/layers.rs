@@ -50,8 +50,10 @@ const CORE: Layers = Layers {
         &[
             "features/api_keys",
             "features/attempts",
+            "features/audit",
             "features/health",
             "features/ledger",
+            "features/operator_keys",
             "features/policies",
             "features/retention",
         ],

@@ -14,6 +14,7 @@ use crate::features;
 use crate::features::bookings::BookingCreated;
 use crate::features::deliveries::{ClaimDeliveries, SettleDelivery};
 use crate::features::endpoints::DeleteEndpoint;
+use crate::features::operator_keys::{CreateOperatorKey, RevokeOperatorKey};
 use crate::features::partners::{Registration, SetQuota};
 use crate::features::retention::Begin;
 use crate::guard::Guard;
@@ -21,7 +22,7 @@ use crate::ledger::rollback::PublishedHead;
 use crate::model::{BookingId, Endpoint, QuotaChanges, Scopes, Timestamp};
 use crate::operation::{self, Action, Operation, Request};
 use crate::service::{Closing, OpenError, Service, ServiceConfig};
-use crate::session::{Authority, Session};
+use crate::session::{Authority, Operator, Session};
 use crate::store::conn::{Row, Statement};
 use crate::store::load::event_type;
 use crate::webhook::{Attempt, FailureClass, Phase};
@@ -52,6 +53,7 @@ impl Fixture {
         Session {
             service: Arc::clone(&self.service),
             authority,
+            address: None,
         }
     }
 
@@ -119,6 +121,7 @@ impl Fixture {
             partner_id: registered.partner_id,
             api_key_id: registered.api_key_id.unwrap(),
             scopes: Scopes::all(),
+            suspended: false,
         })
     }
 
@@ -479,6 +482,19 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
         "",
         None,
     );
+    let operator = fixture.session(Authority::Administrator {
+        by: Operator::Here { user: None },
+        partner_id: None,
+    });
+    for name in ["console", "retired"] {
+        let body = format!(r#"{{"name":"{name}"}}"#);
+        let made = fixture.call::<CreateOperatorKey>(&operator, "", &body, None);
+        if name == "retired" {
+            let id = made.operator_key_id.to_string();
+            fixture.call::<RevokeOperatorKey>(&operator, &id, "", None);
+        }
+    }
+    drop(operator);
     fixture.share(&acme, &full);
     fixture.add(&acme, &full);
     let waiting = fixture.call::<features::events::ListBookingEvents>(

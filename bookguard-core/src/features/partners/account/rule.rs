@@ -1,0 +1,99 @@
+//! What the operator changes of a partner's account.
+
+use crate::engine::batch::{BatchState, PartnerState};
+use crate::engine::change::Change;
+use crate::engine::command::{Command, Decided};
+use crate::engine::needs::Needs;
+use crate::error::Error;
+use crate::features::partners::account::{
+    EditPartner, PartnerEdit, ReinstatePartner, SuspendPartner,
+};
+use crate::model::{Partner, PartnerAccount, PartnerId, PartnerStatus, Timestamp};
+
+impl Command for EditPartner {
+    type Reply = PartnerAccount;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.partners.push(self.partner_id);
+    }
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<PartnerAccount> {
+        let state = known(batch, &self.partner_id)?;
+        let before = &state.partner;
+        let PartnerEdit {
+            name,
+            contact_email,
+            website,
+        } = self.edit.clone();
+        let after = Partner {
+            name: name.unwrap_or_else(|| before.name.clone()),
+            contact_email: contact_email.unwrap_or_else(|| before.contact_email.clone()),
+            website: website.unwrap_or_else(|| before.website.clone()),
+            ..before.clone()
+        };
+        let changes = match after == *before {
+            true => Vec::new(),
+            false => vec![Change::PartnerEdited(Box::new(after.clone()))],
+        };
+        let quota = batch.quota_of(state, at);
+        let partner = after;
+        Ok((changes, PartnerAccount { partner, quota }))
+    }
+}
+
+impl Command for SuspendPartner {
+    type Reply = PartnerAccount;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.partners.push(self.partner_id);
+    }
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<PartnerAccount> {
+        stand(batch, at, self.partner_id, PartnerStatus::Suspended)
+    }
+}
+
+impl Command for ReinstatePartner {
+    type Reply = PartnerAccount;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.partners.push(self.partner_id);
+    }
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<PartnerAccount> {
+        stand(batch, at, self.partner_id, PartnerStatus::Active)
+    }
+}
+
+/// Gives a partner this status, unless it has it already or waits for approval.
+fn stand(
+    batch: &BatchState,
+    at: Timestamp,
+    partner_id: PartnerId,
+    status: PartnerStatus,
+) -> Decided<PartnerAccount> {
+    let state = known(batch, &partner_id)?;
+    let mut partner = state.partner.clone();
+    if partner.status == PartnerStatus::Pending {
+        return Err(Error::conflict(
+            "partner_pending",
+            format!("Partner {partner_id} waits for approval and has no key. Approve it first."),
+        ));
+    }
+    let change =
+        (partner.status != status).then_some(Change::PartnerStatusChanged { partner_id, status });
+    partner.status = status;
+    let quota = batch.quota_of(state, at);
+    Ok((
+        change.into_iter().collect(),
+        PartnerAccount { partner, quota },
+    ))
+}
+
+fn known<'b>(batch: &'b BatchState, partner_id: &PartnerId) -> Result<&'b PartnerState, Error> {
+    let state = batch.partners.get(partner_id);
+    state.ok_or_else(|| Error::not_found("partner"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! The audit: who did what, when and from where.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{AuditId, PartnerId, Timestamp};
+
+/// One action of the operator, or one change that a partner made to its keys, secrets, endpoints or policies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct AuditRecord {
+    /// The record's id.
+    pub audit_id: AuditId,
+    /// When it was done.
+    pub at: Timestamp,
+    /// Who did it.
+    pub actor: AuditActor,
+    /// The network address it was done from; absent if it was done on the database itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub address: Option<String>,
+    /// The `operationId` of what was done, or the name of a command that only the database has.
+    pub action: String,
+    /// The partner concerned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub partner_id: Option<PartnerId>,
+    /// The ids of what was changed or made, by their names.
+    pub subject: BTreeMap<String, String>,
+}
+
+/// Who did something.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct AuditActor {
+    /// What kind of caller it was.
+    pub kind: AuditActorKind,
+    /// The id of its key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub key_id: Option<String>,
+    /// The name of the operator's key, or of the user on the database's machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub name: Option<String>,
+}
+
+/// The kinds of callers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "snake_case"))]
+pub enum AuditActorKind {
+    /// A partner's key.
+    ApiKey,
+    /// An operator key.
+    OperatorKey,
+    /// The operator, on the database itself.
+    LocalUser,
+    /// Somebody without a key.
+    Anonymous,
+}
+
+impl AuditRecord {
+    /// As partners see it: who the operator's people and machines are is not theirs to know.
+    #[must_use]
+    pub fn for_partner(mut self) -> Self {
+        if matches!(
+            self.actor.kind,
+            AuditActorKind::OperatorKey | AuditActorKind::LocalUser
+        ) {
+            (self.actor.key_id, self.actor.name, self.address) = (None, None, None);
+        }
+        self
+    }
+
+    /// Adds ids. The partner's own becomes the partner concerned, if none is known.
+    pub(crate) fn concern(&mut self, ids: BTreeMap<String, String>) {
+        self.subject.extend(ids);
+        let named = self.subject.remove("partnerId");
+        let named = named.and_then(|id| PartnerId::parse(&id));
+        self.partner_id = self.partner_id.or(named);
+    }
+}

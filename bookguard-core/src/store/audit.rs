@@ -1,0 +1,129 @@
+//! Rows of the audit: how they are written, and which of them are genuine.
+//!
+//! Each row carries a code over all of it, made with the sealing key. Invariant: a row that was written or changed by anyone but
+//! Bookguard is not shown, and `fsck` reports it. That a row was deleted leaves no trace here.
+
+use super::commit::json;
+use super::conn::{Arg, Row, Statement, StoreError};
+use super::read::{Read, Reader};
+use crate::model::{AuditId, AuditRecord, PartnerId, Timestamp};
+use crate::seal::Seal;
+
+macro_rules! audit_where {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, partner_id, action, body, mac FROM audit WHERE ",
+            $rest
+        )
+    };
+}
+
+/// All records, in pages by id.
+pub(super) const ALL: &str = audit_where!("id > $1 ORDER BY id LIMIT $2");
+
+/// Selects the records that a list shows.
+#[derive(Debug, Clone, Default)]
+pub struct AuditFilter {
+    /// Only records that concern this partner.
+    pub partner_id: Option<PartnerId>,
+    /// Only records of this action.
+    pub action: Option<String>,
+    /// Only records made then or later.
+    pub since: Option<Timestamp>,
+    /// Only records made before then.
+    pub until: Option<Timestamp>,
+}
+
+fn mac(seal: &Seal, record: &AuditRecord, body: &str) -> [u8; 32] {
+    let partner_id = record.partner_id.as_ref().map(PartnerId::as_bytes);
+    seal.code(&[
+        b"audit",
+        record.audit_id.as_bytes(),
+        partner_id.map_or(&[][..], |id| &id[..]),
+        record.action.as_bytes(),
+        body.as_bytes(),
+    ])
+}
+
+/// Inserts a record.
+pub(super) fn added(seal: &Seal, record: &AuditRecord) -> Statement<'static> {
+    let body = json(record);
+    let code = mac(seal, record, &body);
+    let partner_id = record.partner_id.as_ref();
+    Statement::new(
+        "INSERT INTO audit (id, partner_id, action, body, mac) VALUES ($1, $2, $3, $4, $5)",
+        vec![
+            record.audit_id.as_bytes().to_vec().into(),
+            partner_id.map_or(Arg::Null, |id| id.as_bytes().to_vec().into()),
+            record.action.clone().into(),
+            body.into(),
+            code.to_vec().into(),
+        ],
+    )
+}
+
+/// A record as its row describes it, and whether the row is genuine.
+pub(super) fn document(row: &Row, seal: &Seal) -> Result<(AuditRecord, bool), StoreError> {
+    let record: AuditRecord = row.json(3)?;
+    let partner_id = match row.is_null(1) {
+        true => None,
+        false => Some(row.id(1)?),
+    };
+    let genuine = (record.audit_id, record.partner_id) == (row.id(0)?, partner_id)
+        && record.action == row.text(2)?
+        && mac(seal, &record, row.text(3)?)[..] == *row.blob(4)?;
+    Ok((record, genuine))
+}
+
+impl Reader<'_> {
+    /// Records of the audit, newest first, below `before`. Rows that are not genuine are left out.
+    pub fn audit(
+        &mut self,
+        filter: &AuditFilter,
+        before: Option<AuditId>,
+        rows: u32,
+    ) -> Read<Vec<AuditRecord>> {
+        let last = AuditId::from_bytes([0xff; 16]);
+        let until = filter.until.map_or(last, AuditId::earliest);
+        let since = filter.since.unwrap_or(Timestamp::EPOCH);
+        let since = AuditId::earliest(since);
+        let mut before = before.map_or(until, |before| before.min(until));
+        let mut found = Vec::new();
+        loop {
+            let mut args: Vec<Arg<'_>> =
+                vec![(&before).into(), (&since).into(), i64::from(rows).into()];
+            args.extend(filter.partner_id.as_ref().map(Arg::from));
+            args.extend(filter.action.as_deref().map(Arg::from));
+            let sql = match (&filter.partner_id, &filter.action) {
+                (None, None) => audit_where!("id < $1 AND id >= $2 ORDER BY id DESC LIMIT $3"),
+                (Some(_), None) => {
+                    audit_where!(
+                        "id < $1 AND id >= $2 AND partner_id = $4 ORDER BY id DESC LIMIT $3"
+                    )
+                }
+                (None, Some(_)) => {
+                    audit_where!("id < $1 AND id >= $2 AND action = $4 ORDER BY id DESC LIMIT $3")
+                }
+                (Some(_), Some(_)) => audit_where!(
+                    "id < $1 AND id >= $2 AND partner_id = $4 AND action = $5 ORDER BY id DESC LIMIT $3"
+                ),
+            };
+            let page = self.all(sql, args)?;
+            for row in &page {
+                let document = document(row, self.seal());
+                found.extend(
+                    document
+                        .ok()
+                        .filter(|(_, genuine)| *genuine)
+                        .map(|(it, _)| it),
+                );
+            }
+            found.truncate(rows as usize);
+            let short = found.len() < rows as usize && page.len() == rows as usize;
+            match page.last().filter(|_| short) {
+                Some(last) => before = last.id(0)?,
+                None => return Ok(found),
+            }
+        }
+    }
+}

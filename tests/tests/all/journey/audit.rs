@@ -1,0 +1,405 @@
+//! The audit: exactly one record of what changed something, none of what did not, and nothing secret in any.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bookguard_core::service::RegistrationMode;
+use bookguard_server::config::Config;
+use bookguard_tests::caller::Caller;
+use bookguard_tests::engine::{TestDatabase, on_every_engine};
+use bookguard_tests::json::Members as _;
+use bookguard_tests::samples;
+use bookguard_tests::test_server::TestServer;
+use serde_json::{Value, json};
+
+/// Writing operations that leave no record, whoever calls, and why.
+const UNRECORDED: [(&str, &str); 2] = [
+    ("validatePolicy", "it only checks"),
+    ("testWebhookEndpoint", "it only sends"),
+];
+
+/// Those that a partner's own calls leave a record of.
+const OF_PARTNERS: [&str; 10] = [
+    "registerPartner",
+    "updatePartner",
+    "createApiKey",
+    "revokeApiKey",
+    "putPolicy",
+    "createWebhookEndpoint",
+    "updateWebhookEndpoint",
+    "rotateWebhookEndpointSecret",
+    "rotatePartnerSecret",
+    "deleteWebhookEndpoint",
+];
+
+const FILE: &str = "what was agreed\n";
+
+/// A caller that performs operations, and the ids that it met.
+struct Actor<'d> {
+    database: &'d TestDatabase,
+    caller: Caller,
+    acting_for: Option<String>,
+    ids: BTreeMap<String, String>,
+    done: BTreeSet<String>,
+}
+
+fn records(database: &TestDatabase) -> usize {
+    database.count("SELECT COUNT(*) FROM audit")
+}
+
+/// The method and path of each operation of the operator interface that may write.
+fn writing() -> BTreeMap<String, (String, String)> {
+    let mut found = BTreeMap::new();
+    let document = bookguard_server::operator_openapi();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            if method != "get" {
+                let place = (method.to_uppercase(), path.clone());
+                found.insert(operation.text("operationId").to_owned(), place);
+            }
+        }
+    }
+    found
+}
+
+impl Actor<'_> {
+    /// Performs an operation, whose path is filled with the ids met before.
+    async fn perform(&mut self, id: &str, body: Value) -> Value {
+        let (method, path) = writing()
+            .remove(id)
+            .unwrap_or_else(|| panic!("no operation {id}"));
+        let path = path.split('/').map(|part| {
+            let name = part
+                .strip_prefix('{')
+                .and_then(|part| part.strip_suffix('}'));
+            name.map_or(part, |name| &*self.ids[name])
+        });
+        let path = path.collect::<Vec<_>>().join("/");
+        let mut request = self.caller.request(&method, &path);
+        if let Some(partner_id) = &self.acting_for {
+            request = request.header("x-partner-id", partner_id);
+        }
+        let request = match &body {
+            Value::Null => request,
+            Value::String(file) => {
+                let request = request.header("content-type", "application/octet-stream");
+                request.body(file.clone())
+            }
+            body => {
+                let request = request.header("content-type", "application/json");
+                request.body(body.to_string())
+            }
+        };
+        let reply = self.caller.send(request).await;
+        assert!(reply.status < 300, "{id}: {}", reply.text());
+        let answer = reply.json();
+        for (name, value) in answer.as_object().unwrap() {
+            if let Some(value) = value.as_str().filter(|_| name.ends_with("Id")) {
+                self.ids.insert(name.clone(), value.to_owned());
+            }
+        }
+        self.done.insert(id.to_owned());
+        answer
+    }
+
+    /// Performs an operation that leaves this many records.
+    async fn records(&mut self, expected: usize, id: &str, body: Value) {
+        let before = records(self.database);
+        self.perform(id, body).await;
+        assert_eq!(records(self.database) - before, expected, "{id}");
+    }
+
+    /// Everything that a partner can do, with settings that are not as they were.
+    async fn everything(&mut self, zone: &str, late: u32, expected: impl Fn(&str) -> usize) {
+        self.ids.insert("policyId".to_owned(), "house".to_owned());
+        let endpoint = json!({"url": "http://127.0.0.1:9/", "ownSecret": true});
+        for (id, body) in [
+            ("updatePartner", json!({"timeZone": zone})),
+            ("createApiKey", json!({"name": "spare"})),
+            ("revokeApiKey", Value::Null),
+            ("putPolicy", samples::policy(late)),
+            ("validatePolicy", samples::policy(late)),
+            ("createWebhookEndpoint", endpoint),
+            ("updateWebhookEndpoint", json!({"description": "none"})),
+            ("testWebhookEndpoint", Value::Null),
+            ("rotateWebhookEndpointSecret", Value::Null),
+            ("rotatePartnerSecret", Value::Null),
+            ("createBooking", samples::booking()),
+        ] {
+            self.records(expected(id), id, body).await;
+        }
+        let booking = format!("/v1/bookings/{}", self.ids["bookingId"]);
+        let disclosure = self
+            .caller
+            .get(&format!("{booking}/disclosure"))
+            .await
+            .ok(200);
+        let hash = disclosure.text("disclosureHash").to_owned();
+        let events = self
+            .caller
+            .get(&format!("{booking}/webhook-events"))
+            .await
+            .ok(200);
+        let event_id = events.list("webhookEvents")[0].text("eventId").to_owned();
+        self.ids.insert("eventId".to_owned(), event_id);
+        for (id, body) in [
+            ("acceptTerms", samples::acceptance(&hash)),
+            ("addEvidenceItem", samples::item_with_file(FILE)),
+            ("putEvidenceItemFile", json!(FILE)),
+            ("deleteEvidenceItemFile", Value::Null),
+            ("createShare", json!({})),
+            ("revokeShare", Value::Null),
+            ("protectBooking", Value::Null),
+            ("rescheduleBooking", samples::new_date()),
+            ("cancelBooking", samples::open_cancellation()),
+            ("decideResolution", samples::decision()),
+            ("retryWebhookEvent", Value::Null),
+            (
+                "recoverWebhookEvents",
+                json!({"since": "2026-09-21T00:00:00Z"}),
+            ),
+            ("deleteWebhookEndpoint", Value::Null),
+        ] {
+            self.records(expected(id), id, body).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn whatever_changes_something_leaves_exactly_one_record_and_the_rest_none() {
+    on_every_engine(async |engine| {
+        let server = TestServer::with(engine, |config| Config {
+            operator_listen: Some("127.0.0.1:0".to_owned()),
+            registration: RegistrationMode::Approval,
+            ..config
+        });
+        let server = server.await;
+        let database = server.database();
+        let key = database.command("operator-keys create --name console");
+        let key = key.run().await.json();
+        assert_eq!(records(database), 1, "of the local user");
+        let url = server.running().operator_url().unwrap();
+        let mut operator = Actor {
+            database,
+            caller: Caller::of_operator(url, key.text("operatorKey")),
+            acting_for: None,
+            ids: BTreeMap::new(),
+            done: BTreeSet::new(),
+        };
+        operator
+            .records(1, "registerPartner", samples::partner("Acme"))
+            .await;
+        let approved = operator.perform("approvePartner", Value::Null).await;
+        operator
+            .records(1, "setQuota", json!({"bookings": 100}))
+            .await;
+        operator
+            .records(1, "editPartner", json!({"name": "Acme Stage"}))
+            .await;
+        operator.records(1, "suspendPartner", Value::Null).await;
+        operator.records(0, "suspendPartner", Value::Null).await;
+        operator.records(1, "reinstatePartner", Value::Null).await;
+        operator
+            .records(0, "setQuota", json!({"bookings": 100}))
+            .await;
+        let acme = operator.ids["partnerId"].clone();
+        operator.acting_for = Some(acme.clone());
+        let unrecorded = |id: &str| UNRECORDED.iter().any(|(known, _)| *known == id);
+        operator
+            .everything("Europe/Berlin", 0, |id| usize::from(!unrecorded(id)))
+            .await;
+        let all: BTreeSet<String> = writing().into_keys().collect();
+        assert_eq!(operator.done, all, "a new operation must be performed here");
+
+        let listed = operator.caller.rows("/v1/audit?limit=7").await;
+        assert_eq!(listed.len(), records(database));
+        for record in &listed[..listed.len() - 1] {
+            record.holds(json!({"partnerId": acme, "address": "127.0.0.1"}));
+            let id = key.text("operatorKeyId");
+            let actor = json!({"kind": "operator_key", "keyId": id, "name": "console"});
+            assert_eq!(record["actor"], actor, "{record}");
+        }
+        let first = listed.last().unwrap();
+        first.holds(json!({"action": "createOperatorKey", "address": null, "partnerId": null}));
+        assert_eq!(first["actor"]["kind"], "local_user");
+        assert_eq!(
+            first["subject"],
+            json!({"operatorKeyId": key["operatorKeyId"]})
+        );
+
+        // The same, by the partner itself, and by somebody who registers.
+        let mut partner = Actor {
+            database,
+            caller: server.caller().with_key(approved.text("apiKey")),
+            acting_for: None,
+            ids: BTreeMap::new(),
+            done: BTreeSet::new(),
+        };
+        let own = |id: &str| usize::from(OF_PARTNERS.contains(&id));
+        partner.everything("Europe/Vienna", 100, own).await;
+        let before = records(database);
+        let (stranger, body) = (server.caller(), samples::partner("Other"));
+        let other = stranger.post("/v1/partners/register", &body).await;
+        let other = other.string("partnerId");
+        assert_eq!(records(database) - before, 1);
+        let listed = partner.caller.rows("/v1/audit?limit=100").await;
+        let made = |action: &str, kind: &str| {
+            let mut found = listed.iter();
+            let is =
+                |record: &&Value| record["action"] == action && record["actor"]["kind"] == kind;
+            found
+                .find(is)
+                .unwrap_or_else(|| panic!("no {action} by {kind}"))
+                .clone()
+        };
+        let record = made("createApiKey", "api_key");
+        assert_eq!(
+            record["subject"],
+            json!({"apiKeyId": partner.ids["apiKeyId"]})
+        );
+        assert_eq!(record["actor"]["keyId"], approved["apiKeyId"]);
+        // Of the operator, a partner sees only that it was the operator.
+        let record = made("approvePartner", "operator_key");
+        assert_eq!(
+            (&record["actor"], &record["address"]),
+            (&json!({"kind": "operator_key"}), &Value::Null)
+        );
+        assert!(
+            listed
+                .iter()
+                .all(|record| record["partnerId"] == acme.as_str())
+        );
+        assert!(
+            !listed
+                .iter()
+                .any(|record| record.to_string().contains(&other))
+        );
+
+        let text = database
+            .command("audit list --limit 100 --output json")
+            .run()
+            .await
+            .stdout;
+        for secret in ["bgk_", "bgo_", "whsec_", "ops@", "The Night Owls"] {
+            assert!(!text.contains(secret), "{secret} in {text}");
+        }
+        server.close().await.verify(2).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_refused_repeated_or_not_committed_leaves_no_record() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let database = server.database();
+        let path = "/v1/api-keys";
+        let before = records(database);
+        acme.post(path, &json!({"scopes": []}))
+            .await
+            .refused(400, "empty");
+        let narrow = acme.scoped(&["bookings:read"]).await;
+        let before = {
+            assert_eq!(records(database), before + 1);
+            before + 1
+        };
+        narrow
+            .post(path, &json!({}))
+            .await
+            .refused(403, "insufficient_scope");
+        let last = format!("{path}/{}", acme.key_id);
+        acme.delete(&last).await.refused(409, "last_managing_key");
+        assert_eq!(records(database), before);
+
+        let once = async || {
+            acme.post_once(path, "audit-once", &json!({"name": "once"}))
+                .await
+        };
+        let made = once().await;
+        once().await.replays(&made);
+        assert_eq!(records(database), before + 1);
+        let made = format!("{path}/{}", made.string("apiKeyId"));
+        for _ in 0..2 {
+            acme.delete(&made).await.ok(200);
+        }
+        assert_eq!(
+            records(database),
+            before + 2,
+            "a revoked key is not revoked again"
+        );
+
+        // If the record cannot be written, neither is what it would record.
+        let keys = || database.count("SELECT COUNT(*) FROM api_key");
+        let there = keys();
+        database.tamper("ALTER TABLE audit RENAME TO gone_audit");
+        acme.post(path, &json!({}))
+            .await
+            .refused(503, "unavailable");
+        database.tamper("ALTER TABLE gone_audit RENAME TO audit");
+        assert_eq!((keys(), records(database)), (there, before + 2));
+        acme.post(path, &json!({})).await.ok(201);
+        assert_eq!((keys(), records(database)), (there + 1, before + 3));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_partner_reads_its_own_records_by_action_and_time() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let other = server.partner("Other").await;
+        let begun = server.now_ms();
+        for name in ["a", "b", "c"] {
+            server.advance(1_000);
+            acme.post("/v1/api-keys", &json!({"name": name}))
+                .await
+                .ok(201);
+        }
+        other.post("/v1/api-keys", &json!({})).await.ok(201);
+        acme.put_policy("house", &samples::policy(0)).await;
+        let actions = async |query: &str| {
+            let rows = acme.rows(&format!("/v1/audit?{query}")).await;
+            let mut actions = rows.iter().map(|row| row.text("action").to_owned());
+            actions.by_ref().collect::<Vec<_>>().join(" ")
+        };
+        let all = "putPolicy createApiKey createApiKey createApiKey registerPartner";
+        assert_eq!(actions("limit=2").await, all);
+        assert_eq!(
+            actions("limit=1&action=createApiKey").await,
+            ["createApiKey"; 3].join(" ")
+        );
+        assert_eq!(actions("action=revokeApiKey").await, "");
+        let at = |ms: i64| bookguard_core::model::Timestamp::from_ms(begun + ms);
+        let some = format!("since={}&until={}", at(1_000), at(3_000));
+        assert_eq!(actions(&some).await, "createApiKey createApiKey");
+        let both = format!("{some}&action=putPolicy");
+        assert_eq!(actions(&both).await, "");
+        let csv = acme
+            .command("audit list --output csv --fields action,actor.keyId")
+            .run()
+            .await;
+        assert!(
+            csv.stdout.contains(&format!("putPolicy,{}\n", acme.key_id)),
+            "{csv:?}"
+        );
+        let narrow = acme.scoped(&["api-keys:*"]).await;
+        narrow
+            .get("/v1/audit")
+            .await
+            .refused(403, "insufficient_scope");
+
+        // A record that somebody changed is not shown, and named by the check.
+        database_tamper(&server);
+        assert_eq!(actions("action=putPolicy").await, "");
+        let found = server.close().await;
+        let found = found.command("ledger verify").run().await;
+        found.ended(6, &[]);
+        assert!(found.stdout.contains("field mac"), "{found:?}");
+    })
+    .await;
+}
+
+fn database_tamper(server: &TestServer) {
+    let changed =
+        "UPDATE audit SET body = replace(body, 'house', 'other') WHERE action = 'putPolicy'";
+    server.database().tamper(changed);
+}

@@ -1,0 +1,405 @@
+//! The operator interface: whose keys open it, and what can be done there.
+
+use bookguard_core::model::OperatorKeyId;
+use bookguard_core::service::RegistrationMode;
+use bookguard_server::config::Config;
+use bookguard_tests::caller::{Caller, Reply};
+use bookguard_tests::engine::{Engine, on_every_engine};
+use bookguard_tests::json::Members as _;
+use bookguard_tests::program::{Arguments, CommandLine, bookguard};
+use bookguard_tests::samples;
+use bookguard_tests::test_server::TestServer;
+use serde_json::{Value, json};
+
+/// A server with an operator interface, and one of its keys.
+struct Operated {
+    server: TestServer,
+    url: String,
+    key: Value,
+}
+
+impl Operated {
+    async fn open(engine: Engine) -> Self {
+        Self::with(engine, |config| config).await
+    }
+
+    async fn with(engine: Engine, adjust: impl FnOnce(Config) -> Config) -> Self {
+        let server = TestServer::with(engine, |config| {
+            adjust(Config {
+                operator_listen: Some("127.0.0.1:0".to_owned()),
+                ..config
+            })
+        });
+        let server = server.await;
+        let url = server.running().operator_url().unwrap();
+        let key = server
+            .database()
+            .command("operator-keys create --name console");
+        let key = key.run().await.json();
+        Self { server, url, key }
+    }
+
+    fn caller(&self) -> Caller {
+        Caller::of_operator(&self.url, self.key.text("operatorKey"))
+    }
+
+    /// Sends a request without a body, acting for a partner.
+    async fn acting(&self, method: &str, path: &str, partner_id: &str) -> Reply {
+        let caller = self.caller();
+        let request = caller.request(method, path);
+        caller
+            .send(request.header("x-partner-id", partner_id))
+            .await
+    }
+
+    /// `bookguard` with these arguments, on the operator interface.
+    fn command(&self, args: impl Arguments) -> CommandLine {
+        let line = bookguard(args).env("BOOKGUARD_URL", &self.url);
+        line.env("BOOKGUARD_OPERATOR_KEY", self.key.text("operatorKey"))
+    }
+}
+
+#[tokio::test]
+async fn the_operator_does_with_a_key_what_it_does_on_the_database() {
+    on_every_engine(async |engine| {
+        let operated = Operated::with(engine, |config| Config {
+            registration: RegistrationMode::Approval,
+            ..config
+        });
+        let operated = operated.await;
+        let operator = operated.caller();
+        let register = operated.server.caller();
+        let pending = register
+            .post("/v1/partners/register", &samples::partner("Acme"))
+            .await;
+        let id = pending.string("partnerId");
+        let listed = operator.get("/v1/partners?status=pending").await.ok(200);
+        assert_eq!(listed["data"][0]["partnerId"], id.as_str());
+
+        // A repeated approval under the same Idempotency-Key answers the same, key included.
+        let path = format!("/v1/partners/{id}/approve");
+        let approve = async || operator.post_once(&path, "approve-1", &json!({})).await;
+        let approved = approve().await;
+        let acme = operated
+            .server
+            .caller()
+            .with_key(&approved.string("apiKey"));
+        acme.get("/v1/partners/me")
+            .await
+            .ok(200)
+            .holds(json!({"status": "active"}));
+        approve().await.replays(&approved);
+        operator
+            .post_nothing(&path)
+            .await
+            .refused(409, "partner_not_pending");
+
+        let quota = json!({"bookings": 7});
+        let path = format!("/v1/partners/{id}/quota");
+        let account = operator.patch(&path, &quota).await.ok(200);
+        assert_eq!(account["quota"]["bookings"]["limit"], 7);
+
+        // Acting for the partner; for none, lists show what all partners have.
+        let made = acme.post("/v1/bookings", &samples::booking()).await.ok(201);
+        let booking = format!("/v1/bookings/{}", made.text("bookingId"));
+        operated.acting("GET", "/v1/partners/me", &id).await.ok(200);
+        operated
+            .acting("POST", &format!("{booking}/protect"), &id)
+            .await
+            .ok(200);
+        assert_eq!(acme.get(&booking).await.string("status"), "protected");
+        let other = register
+            .post("/v1/partners/register", &samples::partner("Other"))
+            .await;
+        let other = other.string("partnerId");
+        operated
+            .acting("GET", &booking, &other)
+            .await
+            .refused(404, "not_found");
+        operator.get(&booking).await.ok(200);
+        assert_eq!(
+            operator
+                .get("/v1/bookings")
+                .await
+                .ok(200)
+                .list("data")
+                .len(),
+            1
+        );
+        let events = operator
+            .get("/v1/operator/webhook-events?status=no_endpoints")
+            .await
+            .ok(200);
+        assert_eq!(events.list("data").len(), 2);
+        operator
+            .get("/v1/api-keys")
+            .await
+            .refused(400, "partner_required");
+        let wrong = operated.acting("GET", "/v1/bookings", "acme").await;
+        wrong.faulty(&[("x-partner-id", "partner_id_invalid")]);
+        assert!(
+            operator
+                .get("/v1/ledger/checkpoint")
+                .await
+                .text()
+                .starts_with("bookguard-")
+        );
+        let document: Value = operator.get("/openapi.json").await.json();
+        assert_eq!(&document, bookguard_server::operator_openapi());
+        operated.server.close().await.verify(1).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn neither_kind_of_key_opens_the_other_interface() {
+    on_every_engine(async |engine| {
+        let operated = Operated::open(engine).await;
+        let (server, acme) = (&operated.server, operated.server.partner("Acme").await);
+        let key = operated.key.text("operatorKey").to_owned();
+        let refused = async |url: &str, header: &str, key: &str, path: &str| {
+            let caller = server.caller().at(url);
+            let reply = caller.send(caller.request("GET", path).header(header, key)).await;
+            assert_eq!(reply.status, 401, "{header} {path}: {}", reply.text());
+            reply.json()
+        };
+        let partners = server.running().url();
+        for path in ["/v1/partners/me", "/v1/bookings", "/v1/webhook-events"] {
+            for header in ["x-api-key", "x-operator-key"] {
+                refused(&partners, header, &key, path).await;
+            }
+        }
+        for path in ["/v1/bookings", "/v1/partners", "/v1/operator/webhook-events"] {
+            for header in ["x-api-key", "x-operator-key"] {
+                let body = refused(&operated.url, header, &acme.key, path).await;
+                let expected = json!({"error": "Unauthorized", "message": "Missing or invalid x-operator-key"});
+                assert_eq!(body, expected);
+            }
+        }
+        // What is the operator's alone is not there for partners at all, with whichever key.
+        for path in ["/v1/partners", "/v1/operator/webhook-events"] {
+            let caller = server.caller();
+            let asked = caller.request("GET", path).header("x-operator-key", &key);
+            caller.send(asked.header("x-api-key", &acme.key)).await.refused(404, "path_not_found");
+        }
+        // Nor does the operator's listener have what is there for partners and visitors.
+        let operator = operated.caller();
+        for path in ["/mcp", "/s/x", "/docs", "/llms.txt", "/metrics", "/v1/operator-keys", "/"] {
+            operator.get(path).await.refused(404, "path_not_found");
+        }
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "list_bookings"}});
+        let caller = server.caller();
+        let mcp = caller.request("POST", "/mcp").header("x-api-key", &key);
+        let mcp = mcp.header("accept", "application/json, text/event-stream");
+        let mcp = mcp.header("content-type", "application/json");
+        assert_eq!(caller.send(mcp.body(message.to_string())).await.status, 401);
+        // Without a key, only health is answered. Registration is the operator's here.
+        let stranger = Caller::new(&operated.url);
+        for path in ["/livez", "/readyz", "/v1/health"] {
+            assert_eq!(stranger.get(path).await.status, 200, "{path}");
+        }
+        let register = stranger.post("/v1/partners/register", &samples::partner("X")).await;
+        assert_eq!(register.status, 401);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn whoever_guesses_operator_keys_is_slowed_down_before_the_store_is_asked() {
+    on_every_engine(async |engine| {
+        let operated = Operated::open(engine).await;
+        let wrong = Caller::of_operator(&operated.url, "bgo_wrong");
+        let mut refused = 0;
+        while wrong.get("/v1/partners").await.status == 401 {
+            refused += 1;
+        }
+        assert_eq!(refused, 30);
+        wrong.get("/v1/partners").await.refused(429, "rate_limited");
+        let operator = operated.caller();
+        operator
+            .get("/v1/partners")
+            .await
+            .refused(429, "rate_limited");
+        operated.server.advance(2_000);
+        operator.get("/v1/partners").await.ok(200);
+        operator.get("/v1/partners").await.ok(200);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_revoked_or_changed_operator_key_opens_nothing_at_once() {
+    on_every_engine(async |engine| {
+        let operated = Operated::open(engine).await;
+        let database = operated.server.database();
+        let second = database.command("operator-keys create --name second");
+        let second = second.run().await.json();
+        let first = operated.caller();
+        let caller = Caller::of_operator(&operated.url, second.text("operatorKey"));
+        for caller in [&first, &caller] {
+            caller.get("/v1/partners").await.ok(200);
+        }
+        let id = second.text("operatorKeyId");
+        let revoke = format!("operator-keys revoke {id}");
+        for _ in 0..2 {
+            let revoked = database.command(&revoke).run().await.json();
+            assert!(revoked["revokedAt"].is_string(), "{revoked}");
+        }
+        assert_eq!(caller.get("/v1/partners").await.status, 401);
+        first.get("/v1/partners").await.ok(200);
+        let listed = database.command("operator-keys list").run().await.json();
+        let names: Vec<_> = listed.list("data").iter().map(|key| key.text("name")).collect();
+        assert_eq!(names, ["second", "console"]);
+        assert!(!listed.to_string().contains("bgo_"), "{listed}");
+
+        // A revocation undone by hand, and a key that somebody wrote.
+        let bytes = OperatorKeyId::parse(id).unwrap();
+        let hex: String = bytes.as_bytes().iter().map(|b| format!("{b:02x}")).collect();
+        let literal = match engine {
+            Engine::Sqlite => format!("x'{hex}'"),
+            Engine::Postgres => format!("'\\x{hex}'"),
+        };
+        let undo = "UPDATE operator_key SET revoked_ms = NULL, body = replace(body, 'revokedAt', 'revokedNot')";
+        database.tamper(&format!("{undo} WHERE id = {literal}"));
+        assert_eq!(caller.get("/v1/partners").await.status, 401);
+        let database = operated.server.close().await;
+        let found = database.command("ledger verify").run().await;
+        found.ended(6, &[]);
+        let place = format!("operator_key {id} field mac");
+        assert!(found.stdout.contains(&place), "{found:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_command_line_works_on_the_operator_interface() {
+    on_every_engine(async |engine| {
+        let operated = Operated::open(engine).await;
+        let (server, acme) = (&operated.server, operated.server.partner("Acme").await);
+        acme.book().await;
+        for line in [
+            "partners list",
+            "bookings list",
+            "webhook-events list",
+            "webhook-endpoints list",
+        ] {
+            let here = server.database().command(line).run().await.json();
+            let there = operated.command(line).run().await.json();
+            assert_eq!(here, there, "{line}");
+        }
+        let quota = format!("partners quota {} --bookings 9", acme.id);
+        let quota = operated.command(&quota).run().await.json();
+        assert_eq!(quota["quota"]["bookings"]["limit"], 9);
+        let own = |line: &str| operated.command(line).args(["--partner", &acme.id]);
+        assert_eq!(
+            own("partners me").run().await.json().text("partnerId"),
+            acme.id
+        );
+        let keys = own("api-keys list").run().await.json();
+        let revoke = format!("api-keys revoke {}", keys.list("data")[0].text("apiKeyId"));
+        own(&revoke).run().await.json();
+        assert_eq!(
+            acme.get("/v1/bookings").await.status,
+            401,
+            "at once on this node"
+        );
+
+        let key = operated.key.text("operatorKey");
+        let printed = own("partners me --curl").run().await;
+        let header = format!("x-partner-id: {}", acme.id);
+        printed.said(&["x-operator-key: $BOOKGUARD_OPERATOR_KEY", &header]);
+        assert!(!printed.stdout.contains(key), "{printed:?}");
+        let file = server.folder().join("operator.key");
+        std::fs::write(&file, key).unwrap();
+        let line = bookguard("partners list --url")
+            .arg(&operated.url)
+            .arg("--operator-key-file");
+        line.arg(&file).run().await.json();
+        let both = operated
+            .command("partners list")
+            .env("BOOKGUARD_API_KEY", &acme.key);
+        both.run()
+            .await
+            .ended(2, &["BOOKGUARD_OPERATOR_KEY", "unset the other"]);
+        for line in [
+            "operator-keys list",
+            "ledger verify",
+            "webhook-events prune",
+        ] {
+            operated
+                .command(line)
+                .run()
+                .await
+                .ended(2, &["on the database itself"]);
+        }
+        acme.command("partners list")
+            .run()
+            .await
+            .ended(2, &["with an operator key"]);
+        operated.command("mcp").run().await.ended(2, &["API key"]);
+        let wrong = operated
+            .command("partners list")
+            .env("BOOKGUARD_OPERATOR_KEY", "bgo_x");
+        wrong.run().await.ended(4, &["x-operator-key"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_suspended_partner_reads_and_does_nothing_else() {
+    on_every_engine(async |engine| {
+        let operated = Operated::open(engine).await;
+        let acme = operated.server.partner("Acme").await;
+        let other = operated.server.partner("Other").await;
+        let booking = acme.book().await;
+        let operator = operated.caller();
+        let path = format!("/v1/partners/{}", acme.id);
+        let edit =
+            json!({"name": "Acme Stage", "contactEmail": "desk@acme.example", "website": null});
+        let edited = operator.patch(&path, &edit).await.ok(200);
+        assert_eq!(edited["name"], "Acme Stage");
+        assert_eq!(
+            acme.get("/v1/partners/me").await.string("contactEmail"),
+            "desk@acme.example"
+        );
+        let suspended = operator
+            .post_nothing(&format!("{path}/suspend"))
+            .await
+            .ok(200);
+        assert_eq!(suspended["status"], "suspended");
+        let protect = format!("/v1/bookings/{booking}/protect");
+        for path in [
+            &*protect,
+            "/v1/webhook-events/recover",
+            "/v1/partners/me/rotate-secret",
+        ] {
+            acme.post_nothing(path)
+                .await
+                .refused(403, "partner_suspended");
+        }
+        acme.post("/v1/bookings", &samples::booking())
+            .await
+            .refused(403, "partner_suspended");
+        acme.delete(&format!("/v1/api-keys/{}", acme.key_id))
+            .await
+            .refused(403, "partner_suspended");
+        assert_eq!(acme.booking(&booking).await["status"], "created");
+        acme.verified_packet(&booking).await;
+        other.book().await;
+        let listed = operator.get("/v1/partners?status=suspended").await.ok(200);
+        assert_eq!(listed.list("data").len(), 1);
+        operated.acting("POST", &protect, &acme.id).await.ok(200);
+        let account = operator.get(&path).await.ok(200);
+        account.holds(json!({"status": "suspended", "name": "Acme Stage"}));
+        operated.server.database().verify(2).await;
+        let reinstate = operated.command(format!("partners reinstate {}", acme.id));
+        assert_eq!(reinstate.run().await.json()["status"], "active");
+        acme.book().await;
+        operator
+            .get("/v1/partners/ptn_x")
+            .await
+            .refused(404, "not_found");
+        operated.server.close().await.verify(3).await;
+    })
+    .await;
+}
