@@ -90,22 +90,22 @@ impl Reader<'_> {
         let mut before = before.map_or(until, |before| before.min(until));
         let mut found = Vec::new();
         loop {
-            let mut args: Vec<Arg<'_>> =
-                vec![(&before).into(), (&since).into(), i64::from(rows).into()];
+            let mut args: Vec<Arg<'_>> = Vec::with_capacity(5);
             args.extend(filter.partner_id.as_ref().map(Arg::from));
             args.extend(filter.action.as_deref().map(Arg::from));
+            args.extend([(&before).into(), (&since).into(), i64::from(rows).into()]);
             let sql = match (&filter.partner_id, &filter.action) {
                 (None, None) => audit_where!("id < $1 AND id >= $2 ORDER BY id DESC LIMIT $3"),
                 (Some(_), None) => {
                     audit_where!(
-                        "id < $1 AND id >= $2 AND partner_id = $4 ORDER BY id DESC LIMIT $3"
+                        "partner_id = $1 AND id < $2 AND id >= $3 ORDER BY id DESC LIMIT $4"
                     )
                 }
                 (None, Some(_)) => {
-                    audit_where!("id < $1 AND id >= $2 AND action = $4 ORDER BY id DESC LIMIT $3")
+                    audit_where!("action = $1 AND id < $2 AND id >= $3 ORDER BY id DESC LIMIT $4")
                 }
                 (Some(_), Some(_)) => audit_where!(
-                    "id < $1 AND id >= $2 AND partner_id = $4 AND action = $5 ORDER BY id DESC LIMIT $3"
+                    "partner_id = $1 AND action = $2 AND id < $3 AND id >= $4 ORDER BY id DESC LIMIT $5"
                 ),
             };
             let page = self.all(sql, args)?;
