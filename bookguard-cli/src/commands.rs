@@ -25,6 +25,7 @@ mod listen;
 mod login;
 mod man;
 mod mcp;
+mod migrate;
 mod operator_keys;
 mod partners;
 mod policies;
@@ -87,6 +88,7 @@ pub fn declared() -> Vec<Declared> {
         verify::webhook_commands(),
         transfer::command().into(),
         backup::command().into(),
+        migrate::command().into(),
         mcp::command().into(),
         api::command().into(),
         login::login().into(),
@@ -378,6 +380,7 @@ mod tests {
             "transfer --from a.db --to postgres://h/b --ledger-key k",
             "transfer --reopen --from a.db --to b.db --yes --risk-two-histories",
             "backup copy.db --db a.db",
+            "migrate --db a.db --dry-run",
             "bookings get bkg_1 --url https://b.example --api-key-file f --output json",
         ] {
             if let Err(error) = parse(line) {

@@ -73,6 +73,7 @@ impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         match error {
             OpenError::Unreachable(why) => Self::Unreachable(why),
+            OpenError::Older(why) => Error::conflict("schema_older", why).into(),
             OpenError::Refused(why) => Self::Unexpected(why),
         }
     }

@@ -175,6 +175,19 @@ impl Error {
         }
     }
 
+    /// A newer program upgraded the database, and this one can no longer use it.
+    pub fn schema_newer() -> Self {
+        Self {
+            retry_after_s: Some(30),
+            ..Self::new(
+                Kind::Unavailable,
+                "schema_newer",
+                "The service's database was upgraded for a newer version of the service than this node runs. Nothing of this \
+                 request was kept; repeat it with the same Idempotency-Key.",
+            )
+        }
+    }
+
     /// The database holds less than was published. Only the operator is told the details.
     pub fn ledger_rolled_back() -> Self {
         Self {

@@ -31,6 +31,7 @@ use crate::seal::Seal;
 use crate::storage::Storage;
 use crate::store::fsck::{self, LedgerReport};
 use crate::store::read::Reader;
+use crate::store::schema;
 use crate::store::slow::slowed;
 use crate::store::{Database, Store, StoreError, StoredHead};
 pub use config::{AddressRefused, EndpointRule, OpenError, RegistrationMode, ServiceConfig};
@@ -72,6 +73,9 @@ impl Service {
     /// Errors are one sentence that tells the operator what to do.
     pub fn open(config: ServiceConfig) -> Result<(Arc<Self>, Closing), OpenError> {
         let at = |e: StoreError| not_opened(&config.db, &e);
+        if config.upgrade {
+            schema::upgrade(&config.db).map_err(at)?;
+        }
         let store = Store::open(&config.db, config.create).map_err(at)?;
         let source = config
             .ledger_key
@@ -412,6 +416,7 @@ fn not_opened(db: &Database, error: &StoreError) -> OpenError {
     }
     match error {
         StoreError::Unreachable(_) => OpenError::Unreachable(why),
+        StoreError::Older { .. } => OpenError::Older(why),
         _ => OpenError::Refused(why),
     }
 }

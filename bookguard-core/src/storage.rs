@@ -55,6 +55,7 @@ enum Reason {
     Full,
     ReadOnly,
     Moved,
+    Upgraded,
     Failing,
 }
 
@@ -80,6 +81,7 @@ impl Reason {
             StoreError::Full => Self::Full,
             StoreError::ReadOnly => Self::ReadOnly,
             StoreError::Moved(_) => Self::Moved,
+            StoreError::Newer { .. } => Self::Upgraded,
             _ => Self::Failing,
         }
     }
@@ -99,6 +101,7 @@ impl Reason {
                 "storage_failing",
                 "The service's database does not take writes at present.",
             ),
+            Self::Upgraded => return Some(Error::schema_newer()),
             Self::Moved => return None,
         };
         Some(not_ready(code, message))

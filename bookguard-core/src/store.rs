@@ -26,6 +26,7 @@ pub(crate) mod projection;
 pub mod read;
 pub mod recoveries;
 pub mod retention;
+pub mod schema;
 pub(crate) mod shares;
 pub(crate) mod slow;
 #[cfg(feature = "sqlite")]
@@ -47,12 +48,6 @@ use crate::ledger::Hash;
 use crate::ledger::hash::EMPTY_ROOT;
 use crate::ledger::rollback::PublishedHead;
 use crate::model::Timestamp;
-
-/// The migrations, oldest first. Their count is the schema version.
-const MIGRATIONS: [&str; 2] = [
-    include_str!("store/schema/001.sql"),
-    include_str!("store/schema/002.sql"),
-];
 
 /// A Bookguard database.
 #[derive(Clone)]
@@ -142,7 +137,7 @@ impl Database {
 }
 
 impl Store {
-    /// Opens the database and brings its schema up to date. Creates it first if `create` is set.
+    /// Opens the database. Creates it first if `create` is set. A schema of another version stays as it is.
     ///
     /// # Errors
     /// As listed by [`StoreError`]; each reads as a sentence that names the way out.
@@ -153,11 +148,7 @@ impl Store {
             #[cfg(feature = "postgres")]
             Database::Postgres(url) => Arc::new(postgres::Server::open(url, create)?),
             #[cfg(not(all(feature = "sqlite", feature = "postgres")))]
-            other => {
-                return Err(StoreError::Failed(format!(
-                    "this program was built without the engine for {other}"
-                )));
-            }
+            other => return Err(no_engine(other)),
         };
         Ok(Self { engine })
     }
@@ -234,6 +225,13 @@ impl Store {
     }
 }
 
+#[cfg(not(all(feature = "sqlite", feature = "postgres")))]
+fn no_engine(database: &Database) -> StoreError {
+    StoreError::Failed(format!(
+        "this program was built without the engine for {database}"
+    ))
+}
+
 pub(crate) fn head(conn: &mut dyn Conn) -> Result<Option<StoredHead>, StoreError> {
     read_head(&conn.one(head_statement())?)
 }
@@ -261,51 +259,6 @@ fn read_head(rows: &Rows) -> Result<Option<StoredHead>, StoreError> {
         moved_to: row.maybe_text(5)?.map(str::to_owned),
         written: Timestamp::from_ms(row.int(6)?),
     }))
-}
-
-/// Brings the schema up to date in the open transaction. `script` runs a whole script written in SQLite's dialect.
-fn migrate<C: Conn>(
-    conn: &mut C,
-    script: impl Fn(&mut C, &str) -> Result<(), StoreError>,
-) -> Result<(), StoreError> {
-    script(
-        conn,
-        "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL PRIMARY KEY) STRICT",
-    )?;
-    let found = schema_version(conn)?;
-    for (version, text) in (1_i64..)
-        .zip(MIGRATIONS)
-        .filter(|(version, _)| *version > found)
-    {
-        script(conn, text)?;
-        conn.one(Statement::new(
-            "INSERT INTO schema_version (version) VALUES ($1)",
-            vec![version.into()],
-        ))?;
-    }
-    let known = MIGRATIONS.len() as i64;
-    if (1..known).contains(&found) {
-        tracing::info!(
-            from = found,
-            to = known,
-            "the database's schema was brought from version {found} to {known}"
-        );
-    }
-    Ok(())
-}
-
-/// Returns the schema version. Fails with `Newer` if this program does not know it.
-fn schema_version(conn: &mut dyn Conn) -> Result<i64, StoreError> {
-    let rows = conn.one(Statement::new(
-        "SELECT COALESCE(MAX(version), 0) FROM schema_version",
-        vec![],
-    ))?;
-    let found = rows.rows.first().map_or(Ok(0), |row| row.int(0))?;
-    let known = MIGRATIONS.len() as i64;
-    if found > known {
-        return Err(StoreError::Newer { found, known });
-    }
-    Ok(found)
 }
 
 #[cfg(test)]

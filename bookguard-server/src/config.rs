@@ -295,6 +295,7 @@ impl Config {
         service::ServiceConfig {
             db: self.db.clone(),
             create: true,
+            upgrade: true,
             ledger_key: self.ledger_key.clone(),
             guard_file: self.guard_file.clone(),
             public_url: (self.public_url.clone()).unwrap_or_else(|| format!("http://{address}")),

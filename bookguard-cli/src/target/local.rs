@@ -60,6 +60,8 @@ impl Local {
     ) -> Result<Self, Failure> {
         let opening = service::ServiceConfig {
             create: purpose == Purpose::Begin,
+            // A server may run on it that does not know the new schema.
+            upgrade: false,
             // Without an outbox, deliveries are inserted without a lease.
             ..config.service(&config.listen, None)
         };

@@ -212,6 +212,7 @@ impl Writer {
         self.deps.storage.refused(cause, asked_for.count());
         match cause {
             StoreError::Moved(_) => Error::ledger_moved(),
+            StoreError::Newer { .. } => Error::schema_newer(),
             StoreError::Full => {
                 Error::unavailable("The service's disk is full. Nothing of this request was kept.")
             }

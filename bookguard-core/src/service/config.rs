@@ -51,6 +51,8 @@ pub type EndpointRule = Arc<dyn Fn(&str) -> Result<String, AddressRefused> + Sen
 pub enum OpenError {
     /// The database's server cannot be reached at present. It may be starting, or a standby may be taking over.
     Unreachable(String),
+    /// The database has the schema of an older program, and this one was not asked to upgrade it.
+    Older(String),
     /// Anything that waiting does not fix.
     Refused(String),
 }
@@ -60,7 +62,7 @@ impl std::ops::Deref for OpenError {
 
     fn deref(&self) -> &str {
         match self {
-            Self::Unreachable(why) | Self::Refused(why) => why,
+            Self::Unreachable(why) | Self::Older(why) | Self::Refused(why) => why,
         }
     }
 }
@@ -86,6 +88,8 @@ pub struct ServiceConfig {
     pub db: Database,
     /// Whether to create the database if it does not exist.
     pub create: bool,
+    /// Whether to upgrade the database if it has the schema of an older program.
+    pub upgrade: bool,
     /// Where the ledger key is; in the file [`crate::key_file::default_path`] names when not given.
     pub ledger_key: Option<LedgerKeySource>,
     /// The address at which partners reach the service, without a slash at its end. Evidence addresses begin with it.
@@ -122,6 +126,7 @@ impl ServiceConfig {
         Self {
             db,
             create: true,
+            upgrade: true,
             ledger_key: None,
             public_url: "http://127.0.0.1".to_owned(),
             registration: RegistrationMode::Open,

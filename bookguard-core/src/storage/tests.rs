@@ -84,6 +84,10 @@ fn health_says_why_and_that_it_is_over() {
         (StoreError::Corrupt(String::new()), Some("storage_failing")),
         // The head itself says it.
         (StoreError::Moved(String::new()), None),
+        (
+            StoreError::Newer { found: 9, known: 8 },
+            Some("schema_newer"),
+        ),
     ] {
         storage.refused(&error, 1);
         assert_eq!(code(&storage).as_deref(), expected, "{error:?}");

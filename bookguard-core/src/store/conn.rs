@@ -280,7 +280,14 @@ pub enum StoreError {
     Corrupt(String),
     /// The database belongs to another program.
     Foreign,
-    /// The database was written by a newer program.
+    /// The database has the schema of an older program.
+    Older {
+        /// The schema that was found.
+        found: i64,
+        /// The schema that this program needs.
+        known: i64,
+    },
+    /// The database was upgraded by a newer program, and this one can no longer use it.
     Newer {
         /// The schema that was found.
         found: i64,
@@ -318,6 +325,11 @@ impl fmt::Display for StoreError {
             ),
             Self::Corrupt(what) => write!(f, "the database is damaged ({what}); restore a backup and run `bookguard ledger verify` on it"),
             Self::Foreign => f.write_str("the file is a database of another program; name another file"),
+            Self::Older { found, known } => write!(
+                f,
+                "the database has schema {found}, this program needs {known}; upgrade it with `bookguard migrate`, or by starting \
+                 `bookguard serve`"
+            ),
             Self::Newer { found, known } => write!(
                 f,
                 "the database has schema {found}, this program knows up to {known}; use the newer bookguard that wrote it"

@@ -10,7 +10,7 @@ use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, select_in};
 use super::keys::{self, keys_where};
 use super::{
     StoredHead, endpoints, files, head_statement, operator_keys, policies, read_head, recoveries,
-    retention, shares, terms, tree,
+    retention, schema, shares, terms, tree,
 };
 use crate::engine::batch::{
     BatchState, ChainState, EventState, KeyState, LoadedBooking, PartnerState, RememberedAnswer,
@@ -36,7 +36,7 @@ pub(crate) fn begin(
     growing: bool,
 ) -> Result<(StoredHead, Option<Rows>, BatchState), StoreError> {
     let now = needs.now.ms();
-    let mut statements = vec![head_statement()];
+    let mut statements = vec![head_statement(), schema::version_statement()];
     let mut readers: Vec<Reader> = Vec::new();
     ask(needs, now, |statement, reader| {
         if let Some(statement) = statement {
@@ -47,9 +47,14 @@ pub(crate) fn begin(
     if growing {
         statements.push(tree::growing());
     }
-    let mut results = conn.begin(&statements)?;
+    let begun = conn.begin(&statements);
+    let mut results = begun.map_err(|error| schema::cause(conn, error))?;
     let growing = if growing { results.pop() } else { None };
-    let (head, rest) = results.split_first().ok_or_else(no_head)?;
+    let [head, version, rest @ ..] = results.as_slice() else {
+        return Err(no_head());
+    };
+    // Under the write turn, so that nobody upgrades the database before this batch ends.
+    schema::require_same(version, conn)?;
     let head = read_head(head)?.ok_or_else(no_head)?;
     if let Some(to) = &head.moved_to {
         return Err(StoreError::Moved(to.clone()));

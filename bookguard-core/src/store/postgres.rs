@@ -15,6 +15,7 @@ mod faults;
 mod flight;
 mod registry;
 mod session;
+mod upgrade;
 mod values;
 mod words;
 
@@ -26,11 +27,13 @@ use tokio_postgres::Statement as Prepared;
 
 use super::conn::{Conn, Rows, Statement, StoreError};
 use super::database::PostgresUrl;
-use super::{Engine, NodeRegistry, migrate, schema_version};
+use super::schema::{self, Schema};
+use super::{Engine, NodeRegistry};
 use address::Address;
 use faults::Fault;
 use flight::{PendingStatement, command, in_order, place, query};
 use session::Session;
+pub(super) use upgrade::{schema, upgrade};
 use words::in_own_words;
 
 /// The number of readers of one node. A read takes a fraction of a millisecond, and the server also has other nodes'.
@@ -90,10 +93,11 @@ const CHECKER: Role = Role {
     repeats: false,
 };
 
-/// Brings the schema up to date. The lock is for nodes that start at the same moment.
+/// Makes and upgrades the tables. The lock is for nodes that start at the same moment: one works, and the others wait
+/// for it. For a lock of a table it waits so briefly that nobody who queues behind it notices.
 const MIGRATOR: Role = Role {
-    begin: "BEGIN; SELECT pg_advisory_xact_lock(7882842413417721)",
-    settings: "SET lock_timeout = '30s'; SET statement_timeout = 0",
+    begin: "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL lock_timeout = '5min'; SELECT pg_advisory_xact_lock(7882842413417721); SET LOCAL lock_timeout = '500ms'",
+    settings: "SET statement_timeout = 0",
     patience: Duration::from_secs(600),
     repeats: false,
 };
@@ -111,16 +115,23 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Opens the database and brings its schema up to date. Creates its tables first if `create` is set.
+    /// Opens the database. Creates its tables first if `create` is set.
     pub(super) fn open(url: &PostgresUrl, create: bool) -> Result<Self, StoreError> {
         let address = Arc::new(Address::parse(url)?);
         let mut conn = Postgres::new(Arc::clone(&address), &MIGRATOR);
-        let known = i64::try_from(super::MIGRATIONS.len()).unwrap_or(i64::MAX);
-        // A node may lack the right to create tables if they exist already.
-        if existing_schema(&mut conn, create, &address)? < known {
-            conn.begin(&[])?;
-            migrate(&mut conn, |conn, script| conn.script(&in_own_words(script)))?;
-            conn.commit(&[])?;
+        match existing(&mut conn)? {
+            // A node may lack the right to create tables if they exist already.
+            Some(schema) => schema.require(schema::known())?,
+            None if create => {
+                conn.begin(&[])?;
+                schema::make(&mut conn, script)?;
+                conn.commit(&[])?;
+            }
+            None => {
+                return Err(StoreError::Failed(format!(
+                    "there is no Bookguard database at {address}; `bookguard serve --db {address}` makes its tables"
+                )));
+            }
         }
         let readers = r2d2::Pool::builder()
             .max_size(READERS)
@@ -132,12 +143,8 @@ impl Server {
     }
 }
 
-/// Returns the schema version; 0 for an empty database if one is to be created.
-fn existing_schema(
-    conn: &mut Postgres,
-    create: bool,
-    address: &Address,
-) -> Result<i64, StoreError> {
+/// What the database says of its schema; `None` if it is empty.
+fn existing(conn: &mut Postgres) -> Result<Option<Schema>, StoreError> {
     let tables = conn.one(Statement::new(
         "SELECT c.relname::TEXT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
          WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p')",
@@ -145,17 +152,18 @@ fn existing_schema(
     ))?;
     let has = |name: &str| tables.rows.iter().any(|row| row.text(0) == Ok(name));
     if has("schema_version") && has("entry") {
-        return schema_version(conn);
+        return schema::found(conn).map(Some);
     }
-    if !tables.rows.is_empty() {
-        return Err(StoreError::Foreign);
+    if tables.rows.is_empty() {
+        Ok(None)
+    } else {
+        Err(StoreError::Foreign)
     }
-    if !create {
-        return Err(StoreError::Failed(format!(
-            "there is no Bookguard database at {address}; `bookguard serve --db {address}` makes its tables"
-        )));
-    }
-    Ok(0)
+}
+
+/// Runs a whole script that is written in SQLite's dialect.
+fn script(conn: &mut Postgres, sql: &str) -> Result<(), StoreError> {
+    conn.script(&in_own_words(sql))
 }
 
 impl Engine for Server {

@@ -1,6 +1,7 @@
 //! The SQLite engine: WAL, every commit flushed, one connection that writes and a pool that reads.
 
 mod copy;
+mod upgrade;
 
 use std::collections::HashMap;
 use std::io;
@@ -14,9 +15,10 @@ use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql};
 
 use super::conn::{Arg, Cell, Conn, Row, Rows, Statement, StoreError};
-use super::{Engine, MIGRATIONS, migrate, schema_version};
+use super::{Engine, schema};
 use crate::private;
 pub(super) use copy::{CopyError, copy_into};
+pub(super) use upgrade::{schema, upgrade};
 
 /// How long the writer waits for the write turn while another process holds it.
 const TURN_MS: u64 = 10_000;
@@ -56,7 +58,7 @@ pub(super) struct File {
 }
 
 impl File {
-    /// Opens the database file and brings its schema up to date. Creates it first if `create` is set.
+    /// Opens the database file. Creates it first if `create` is set.
     pub(super) fn open(path: &Path, create: bool) -> Result<Self, StoreError> {
         if !create && !path.exists() {
             return Err(StoreError::Failed(format!(
@@ -75,8 +77,7 @@ impl File {
             return Err(StoreError::ReadOnly);
         }
         writer.begin(&[])?;
-        let script = |writer: &mut Writer, sql: &str| Ok(writer.connection.execute_batch(sql)?);
-        if let Err(error) = migrate(&mut writer, script) {
+        if let Err(error) = schema::make(&mut writer, script) {
             writer.rollback();
             return Err(error);
         }
@@ -96,9 +97,7 @@ impl File {
         if is_foreign(&reader.connection)? {
             return Err(StoreError::Foreign);
         }
-        if schema_version(&mut reader)? < MIGRATIONS.len() as i64 {
-            return Err(StoreError::ReadOnly);
-        }
+        schema::found(&mut reader)?.require(schema::known())?;
         Ok(Self {
             path: path.to_owned(),
             readers: open_readers(&reading)?,
@@ -188,9 +187,19 @@ impl Engine for File {
     }
 
     fn free_bytes(&self) -> Option<u64> {
-        let disk = rustix::fs::statvfs(&self.path).ok()?;
-        Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+        free_bytes(&self.path)
     }
+}
+
+/// Free bytes on the disk of a file, if known.
+fn free_bytes(path: &Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(path).ok()?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
+/// Runs a whole script.
+fn script(writer: &mut Writer, sql: &str) -> Result<(), StoreError> {
+    Ok(writer.connection.execute_batch(sql)?)
 }
 
 /// What holds for every connection.

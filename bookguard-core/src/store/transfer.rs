@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::conn::{Arg, Conn, Statement, StoreError};
-use super::{Database, Store, StoredHead, head};
+use super::{Database, Store, StoredHead, head, schema};
 use crate::error::Error;
 use crate::ledger::Hash;
 use crate::ledger::rollback::{PublishedHead, Rollback};
@@ -64,7 +64,7 @@ impl Transferred {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransferError {
     /// The request makes no sense for these two databases: `same_database`, `nothing_to_move`, `wrong_ledger_key`,
-    /// `ledger_moved`, `ledger_rolled_back`, `not_moved`, `other_target`, `target_not_empty`, `target_not_seen`,
+    /// `ledger_moved`, `ledger_rolled_back`, `not_moved`, `other_target`, `schema_older`, `target_not_empty`, `target_not_seen`,
     /// `target_written`.
     Refused(Error),
     /// The source is damaged, or the copy differs from the source.
@@ -130,12 +130,12 @@ pub fn transfer(
             format!("{from} is both source and target; name an empty database as the target"),
         ));
     }
-    let source = Store::open(from, false).map_err(|e| failed(from, &e))?;
+    let source = open_known(from, false).map_err(|e| failed(from, &e))?;
     let place = place(to);
     let stored = source.head().map_err(|e| failed(from, &e))?;
     let errand = TransferJob { log, place: &place };
     let again = may_go(stored.as_ref(), from, &errand)?;
-    let target = Store::open(to, true).map_err(|e| failed(to, &e))?;
+    let target = open_known(to, true).map_err(|e| failed(to, &e))?;
     let explained = |trouble| explain(trouble, from, to);
     // Before any wait for a turn, so that the common mistake is reported at once.
     let looked = target.reader().map_err(Trouble::Target);
@@ -398,8 +398,25 @@ fn refused(code: &'static str, message: String) -> TransferError {
     TransferError::Refused(Error::conflict(code, message))
 }
 
+/// Opens a database of which this program knows every table and column.
+fn open_known(database: &Database, create: bool) -> Result<Store, StoreError> {
+    let store = Store::open(database, create)?;
+    let (found, known) = (
+        schema::found(&mut *store.reader()?)?.version,
+        schema::known(),
+    );
+    match found > known {
+        true => Err(StoreError::Newer { found, known }),
+        false => Ok(store),
+    }
+}
+
 fn failed(database: &Database, error: &StoreError) -> TransferError {
-    TransferError::Failed(format!("{database}: {error}"))
+    let why = format!("{database}: {error}");
+    match error {
+        StoreError::Older { .. } => refused("schema_older", why),
+        _ => TransferError::Failed(why),
+    }
 }
 
 fn explain(trouble: Trouble, from: &Database, to: &Database) -> TransferError {

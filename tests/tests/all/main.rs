@@ -10,6 +10,7 @@
 //! | [`policy_vectors`], [`policy_http`], [`policy_schema`] | the worked policy cases: computed, over HTTP, and against the JSON Schema |
 //! | [`concurrency`], [`deliveries`] | many concurrent callers and deliveries |
 //! | [`crash`], [`rollback`], [`nodes`] | killed processes, restored databases, and failures between nodes |
+//! | [`upgrade`] | databases of released programs, and programs of two versions on one database |
 //! | [`documents`] | README and docs: every command is run, every error code explained, every link has a target |
 //! | [`structure`] | the layout of the code: layers, public modules, where an operation is offered |
 //! | [`verifiers`] | the receiver code in the documents, and published webhook libraries |
@@ -30,5 +31,6 @@ mod policy_schema;
 mod policy_vectors;
 mod rollback;
 mod structure;
+mod upgrade;
 mod verifiers;
 mod wire;

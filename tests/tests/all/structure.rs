@@ -4,6 +4,7 @@
 mod layers;
 mod names;
 mod operations;
+mod sql;
 mod surface;
 
 use std::collections::BTreeMap;

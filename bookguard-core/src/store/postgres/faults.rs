@@ -103,7 +103,7 @@ fn refused(error: &DbError, address: &Address) -> StoreError {
     let says = error.message();
     match *error.code() {
         SqlState::DISK_FULL => StoreError::Full,
-        SqlState::LOCK_NOT_AVAILABLE => StoreError::Busy,
+        SqlState::LOCK_NOT_AVAILABLE | SqlState::T_R_DEADLOCK_DETECTED => StoreError::Busy,
         SqlState::READ_ONLY_SQL_TRANSACTION => StoreError::ReadOnly,
         // Moving the head from where it does not stand makes its size null.
         SqlState::NOT_NULL_VIOLATION

@@ -6,8 +6,8 @@
 
 use std::sync::LazyLock;
 
-use crate::store::MIGRATIONS;
 use crate::store::conn::{Conn, Statement, StoreError};
+use crate::store::schema::STEPS;
 
 /// A column that holds the key of another table's row, or null.
 struct Reference {
@@ -20,9 +20,9 @@ struct Reference {
 
 /// Every reference of the schema.
 static REFERENCES: LazyLock<Vec<Reference>> =
-    LazyLock::new(|| MIGRATIONS.into_iter().flat_map(references).collect());
+    LazyLock::new(|| STEPS.iter().flat_map(|step| references(step.sql)).collect());
 
-/// Translates a migration to PostgreSQL's dialect. Text sorts by its bytes, as in SQLite.
+/// Translates a step of the schema to PostgreSQL's dialect. Text sorts by its bytes, as in SQLite.
 pub(super) fn in_own_words(script: &str) -> String {
     let mut own = String::with_capacity(script.len() + script.len() / 8);
     for line in script.lines() {
@@ -56,7 +56,7 @@ fn push_words(own: &mut String, line: &str) {
     }
 }
 
-/// The references of a migration, each on the line of its column.
+/// The references of a step, each on the line of its column.
 fn references(script: &'static str) -> Vec<Reference> {
     let mut found = Vec::new();
     let mut table = "";
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn migrations_are_spoken_in_its_own_words() {
+    fn steps_are_spoken_in_its_own_words() {
         let script = "CREATE TABLE t (n INTEGER NOT NULL, b BLOB, t TEXT NOT NULL PRIMARY KEY, TEXTUAL INTEGER) STRICT;\n\
             CREATE TABLE u (\n  t TEXT REFERENCES t (t) DEFERRABLE INITIALLY DEFERRED,\n  n INTEGER NOT NULL REFERENCES t (n)\n) STRICT;";
         assert_eq!(
@@ -134,12 +134,12 @@ mod tests {
 
     #[test]
     fn every_reference_that_is_left_out_is_looked_for() {
-        let written: usize = MIGRATIONS
+        let written: usize = STEPS
             .iter()
-            .map(|script| script.matches(" REFERENCES ").count())
+            .map(|step| step.sql.matches(" REFERENCES ").count())
             .sum();
         assert_eq!(REFERENCES.len(), written);
-        let own: String = MIGRATIONS.map(in_own_words).concat();
+        let own: String = STEPS.iter().map(|step| in_own_words(step.sql)).collect();
         assert!(
             !own.contains("REFERENCES") && !own.contains("DEFERRABLE"),
             "{own}"

@@ -6,9 +6,9 @@
 //! continues from there.
 
 use super::copy;
-use super::{TransferError, Trouble, failed, mark, place, refused};
+use super::{TransferError, Trouble, failed, mark, open_known, place, refused};
 use crate::store::conn::{Conn, Statement, StoreError};
-use crate::store::{Database, Store, StoredHead, head};
+use crate::store::{Database, StoredHead, head};
 
 /// Where a database's log had been moved to, and whether that place was closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub fn reopen(
     unseen: bool,
 ) -> Result<Reopened, TransferError> {
     let at = |e: StoreError| failed(database, &e);
-    let store = Store::open(database, false).map_err(at)?;
+    let store = open_known(database, false).map_err(at)?;
     let mut source = store.mover().map_err(at)?;
     source.begin(&[]).map_err(at)?;
     let opened = open_again(&mut *source, database, to, unseen);
@@ -100,7 +100,7 @@ fn close(
     stored: &StoredHead,
     back: &str,
 ) -> Result<(), Open> {
-    let store = Store::open(target, false).map_err(Open::Unseen)?;
+    let store = open_known(target, false).map_err(Open::Unseen)?;
     let mut conn = store.mover().map_err(Open::Unseen)?;
     conn.begin(&[])?;
     let arrived = untouched(source, &mut *conn, stored, back);

@@ -386,6 +386,84 @@ fn prune(fixture: &Fixture, before: Timestamp) -> u64 {
     }
 }
 
+/// What only those who made an [`everything_and_more`] can know of it.
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::store) struct Known {
+    partner_id: String,
+    api_key: String,
+    bookings: usize,
+    vkey: String,
+    packets: Vec<String>,
+}
+
+/// Everything, and what is awkward: names in many scripts and with quotes, a suspended endpoint, and a partner whose key and
+/// packets are returned.
+pub(in crate::store) fn everything_and_more(db: &Path) -> Known {
+    let clock = everything(db);
+    let (service, closing) = open(db, &clock).unwrap();
+    let fixture = Fixture { service, clock };
+    let anonymous = fixture.session(Authority::Anonymous {
+        address: "127.0.0.1".to_owned(),
+    });
+    let body =
+        r#"{"name":"Żółć & 漢字 😀 'o\"o'","businessType":"venue","contactEmail":"a@example.com"}"#;
+    let registered: Registration =
+        fixture.call::<features::partners::RegisterPartner>(&anonymous, "", body, None);
+    let session = fixture.session(Authority::Partner {
+        partner_id: registered.partner_id,
+        api_key_id: registered.api_key_id.unwrap(),
+        scopes: Scopes::all(),
+        suspended: false,
+    });
+    let more = r#","metadata":{"note":"it's \"so\"; -- $1 \\ %s","ref":"αβγ 😀"}"#;
+    let first = fixture.book(&session, more);
+    fixture.later(HOUR);
+    let booked = [first, fixture.book(&session, "")];
+    let failing = fixture.endpoint(&session, r#"{"url":"https://z.example.com/"}"#);
+    for id in &booked {
+        fixture.accept(&session, id, "talent", r#","userAgent":"Ünïcode/1.0""#);
+        fixture.protect(&session, id);
+        fixture.reschedule(&session, id, "2027-08-20T20:00");
+    }
+    let is_suspended = || {
+        let id = failing.endpoint_id.to_string();
+        let now = fixture.call::<features::endpoints::GetEndpoint>(&session, &id, "", None);
+        now.status == crate::model::EndpointStatus::Suspended
+    };
+    // Deliveries are given up before that, so there must be new ones.
+    for _ in 0..20 {
+        if is_suspended() {
+            break;
+        }
+        fixture.later(12 * HOUR);
+        fixture.book(&session, "");
+        fixture.attempt(&failing, Some(FailureClass::Http5xx));
+    }
+    assert!(is_suspended());
+    let packets = booked.iter().map(|id| {
+        let request = Request {
+            path: vec![id.to_string()],
+            ..Request::default()
+        };
+        let asked = operation::prepare::<features::evidence::GetEvidence>(&session, &request);
+        let Action::Read { read, .. } = asked.unwrap() else {
+            panic!("a packet is read")
+        };
+        String::from_utf8(read(&session).unwrap().body).unwrap()
+    });
+    let known = Known {
+        partner_id: registered.partner_id.to_string(),
+        api_key: registered.api_key.unwrap(),
+        bookings: booked.len(),
+        packets: packets.collect(),
+        vkey: fixture.service.head().unwrap().vkey,
+    };
+    drop((anonymous, session, fixture));
+    closing.wait();
+    known
+}
+
 /// A database with two partners and bookings in every state. Some were accepted, one was rescheduled twice, and one was
 /// resolved by a person. It has deliveries in every phase, one given up and accepted later; a gone and a deleted
 /// endpoint; a recovery and one that only counted; a revoked key; remembered answers; a log that continued after two

@@ -1,0 +1,87 @@
+//! `migrate`: brings the schema of a database up to date, as a server does at its start.
+//!
+//! The store does it; this file asks for it and shows the result.
+
+use bookguard_core::store::schema::{self, Upgraded};
+use bookguard_core::store::{Database, StoreError};
+use clap::Args;
+use serde_json::json;
+use tokio::task::block_in_place;
+
+use super::declare::{Call, CliCommand, alone};
+use crate::failure::Failure;
+use crate::settings::{self, Where, environment};
+use crate::target::only_here;
+
+#[derive(Debug, Args)]
+struct MigrateArgs {
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(super) fn command() -> CliCommand {
+    let about = "Upgrade the schema of a database, as `serve` does at its start";
+    alone("migrate", about, |call| Box::pin(async move { run(call) })).with::<MigrateArgs>()
+}
+
+/// Upgrades a database.
+///
+/// # Errors
+/// [`Failure::Usage`] on a server, [`Failure::Unreachable`] if the database's server cannot be reached,
+/// [`Failure::Unexpected`] for everything else that failed.
+fn run(call: Call<'_>) -> Result<(), Failure> {
+    let MigrateArgs { dry_run } = call.args()?;
+    let Where::Database { config, .. } = settings::place(call.place, &environment)? else {
+        return Err(only_here("migrate"));
+    };
+    let db = &config.db;
+    let upgraded = block_in_place(|| match dry_run {
+        true => would(db),
+        false => schema::upgrade(db),
+    });
+    let upgraded = upgraded.map_err(|error| failure(db, &error))?;
+    let Some(Upgraded { from, to, copy }) = upgraded else {
+        return Err(Failure::Unexpected(format!(
+            "there is no Bookguard database at {db}; `bookguard serve --db {db}` makes one"
+        )));
+    };
+    let value = json!({"from": from, "to": to, "dryRun": dry_run, "copy": copy});
+    call.screen.said(&value, |_| match (from < to, dry_run, copy) {
+        (false, ..) => format!("{db} has schema {from} already: nothing to do."),
+        (true, true, _) if db.file().is_some() => {
+            format!("{db} would be upgraded from schema {from} to {to}, after a copy of it was made beside it.")
+        }
+        (true, true, _) => format!("{db} would be upgraded from schema {from} to {to}."),
+        (true, false, None) => format!("{db} was upgraded from schema {from} to {to}."),
+        (true, false, Some(copy)) => format!(
+            "{db} was upgraded from schema {from} to {to}. As it was before, it is kept as {}: delete that file once you are \
+             sure that you will not go back.",
+            copy.display()
+        ),
+    })
+}
+
+/// What an upgrade would do.
+fn would(db: &Database) -> Result<Option<Upgraded>, StoreError> {
+    let found = schema::look(db)?;
+    found.map_or(Ok(None), |found| {
+        let from = found.version;
+        let (to, copy) = (schema::known().max(from), None);
+        if from == to {
+            found.require(schema::known())?;
+        }
+        Ok(Some(Upgraded { from, to, copy }))
+    })
+}
+
+fn failure(db: &Database, error: &StoreError) -> Failure {
+    let why = match error.to_string() {
+        why if why.contains(&db.to_string()) => why,
+        why => format!("{db}: {why}"),
+    };
+    match error {
+        StoreError::Unreachable(_) => Failure::Unreachable(why),
+        _ => Failure::Unexpected(why),
+    }
+}

@@ -1,0 +1,170 @@
+//! Upgrades the schema of a database file, after copying the file beside itself.
+
+use std::path::{Path, PathBuf};
+
+use super::{
+    beside, free_bytes, immutable, is_foreign, is_sealed, open_checker, open_writer, script,
+};
+use crate::clock::Clock;
+use crate::limits::DISK_RESERVE;
+use crate::private;
+use crate::store::backup::{self, BackupError};
+use crate::store::conn::{Conn as _, StoreError};
+use crate::store::schema::{self, Schema, Step, Upgraded};
+use crate::store::{Database, head};
+
+/// What the file says of its schema; `None` if there is no file, or no table in it.
+pub(in crate::store) fn schema(path: &Path) -> Result<Option<Schema>, StoreError> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let reading = if is_sealed(path) {
+        immutable(path)
+    } else {
+        path.to_owned()
+    };
+    let mut checker = open_checker(&reading)?;
+    if is_foreign(&checker.connection)? {
+        return Err(StoreError::Foreign);
+    }
+    let sql = "SELECT COUNT(*) FROM sqlite_schema WHERE name = 'schema_version'";
+    if checker
+        .connection
+        .query_row(sql, [], |row| row.get::<_, i64>(0))?
+        == 0
+    {
+        return Ok(None);
+    }
+    schema::found(&mut checker).map(Some)
+}
+
+/// Applies the steps that the file lacks. Whoever writes meanwhile waits for the write turn, also while the file is
+/// copied, so that the copy holds everything that was written under the old schema.
+pub(in crate::store) fn upgrade(path: &Path, steps: &[Step]) -> Result<Upgraded, StoreError> {
+    let mut writer = open_writer(path, false)?;
+    if writer.connection.is_readonly(rusqlite::MAIN_DB)? {
+        return Err(StoreError::ReadOnly);
+    }
+    writer.begin(&[])?;
+    let upgraded = (|| {
+        let to = steps.len() as i64;
+        let from = schema::found(&mut writer)?.version;
+        if from >= to {
+            // Another process was faster.
+            let copy = None;
+            return Ok(Upgraded {
+                from,
+                to: from,
+                copy,
+            });
+        }
+        let copy = match head(&mut writer)? {
+            Some(_) => Some(keep(path, from)?),
+            None => None,
+        };
+        schema::apply(&mut writer, from, steps, script)?;
+        Ok(Upgraded { from, to, copy })
+    })();
+    match upgraded {
+        Ok(upgraded) => writer.commit(&[]).map(|_| upgraded),
+        Err(error) => {
+            writer.rollback();
+            Err(error)
+        }
+    }
+}
+
+/// Copies the file beside itself, under a name with its schema and the time, and verifies the copy. Called under the
+/// write turn, so nobody else makes such a copy.
+fn keep(path: &Path, version: i64) -> Result<PathBuf, StoreError> {
+    let time = Clock::System.now().to_string().replace(['-', ':'], "");
+    let copy = beside(path, &format!(".schema-{version}.{time}"));
+    let size = |file: PathBuf| file.metadata().map_or(0, |file| file.len());
+    let bytes = size(path.to_owned()) + size(beside(path, "-wal"));
+    let cannot = |why: String| {
+        StoreError::Failed(format!(
+            "the schema was not upgraded, because the file cannot be copied first: {why}"
+        ))
+    };
+    forget_drafts(path);
+    room(bytes, free_bytes(path)).map_err(cannot)?;
+    let database = Database::File(path.to_owned());
+    backup::backup(&database, &copy, &mut |_, _| {}).map_err(|error| match error {
+        BackupError::Refused(error) => cannot(error.message),
+        BackupError::Failed(why) => cannot(why),
+    })?;
+    verify(path, &copy, version).map_err(|why| {
+        // It would be taken for one that can be relied on.
+        let _ = std::fs::remove_file(&copy);
+        cannot(format!(
+            "the copy is not sound ({why}). Check the disk and the database: `bookguard ledger verify`"
+        ))
+    })?;
+    Ok(copy)
+}
+
+/// Removes the unfinished copies of upgrades that were killed.
+fn forget_drafts(path: &Path) {
+    let Some(name) = path.file_name() else {
+        return;
+    };
+    let begins = format!("{}.schema-", name.to_string_lossy());
+    let beside = std::fs::read_dir(private::folder(path))
+        .into_iter()
+        .flatten();
+    for file in beside.flatten() {
+        let name = file.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with(&begins) && name.ends_with(".part") {
+            let _ = std::fs::remove_file(file.path());
+        }
+    }
+}
+
+/// Fails unless the disk has room for a copy of so many bytes.
+fn room(bytes: u64, free: Option<u64>) -> Result<(), String> {
+    let mib = |bytes: u64| bytes.div_ceil(1024 * 1024);
+    match free {
+        Some(free) if free < bytes.saturating_add(DISK_RESERVE) => Err(format!(
+            "the copy takes {} MiB, and {} MiB of the disk are free; free some space, or move the database with its key to a \
+             larger disk",
+            mib(bytes + DISK_RESERVE),
+            free / (1024 * 1024)
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Fails unless the copy is sound and has the head and the schema of the database.
+fn verify(path: &Path, copy: &Path, version: i64) -> Result<(), String> {
+    let checked = (|| {
+        let mut here = open_checker(path)?;
+        let mut there = open_checker(&immutable(copy))?;
+        let same = head(&mut here)? == head(&mut there)?;
+        let same = same && schema::found(&mut there)?.version == version;
+        let faults = there.faults()?;
+        Ok((same, faults.into_iter().next()))
+    })();
+    match checked.map_err(|error: StoreError| error.to_string())? {
+        (_, Some(fault)) => Err(fault),
+        (false, None) => Err("it does not hold what the database holds".to_owned()),
+        (true, None) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_needs_as_much_room_as_the_file_and_a_reserve() {
+        let mib = 1024 * 1024;
+        assert_eq!(room(5 * mib, None), Ok(()));
+        assert_eq!(room(5 * mib, Some(5 * mib + DISK_RESERVE)), Ok(()));
+        let refused = room(5 * mib, Some(5 * mib)).unwrap_err();
+        assert!(
+            refused.contains("takes 6 MiB, and 5 MiB of the disk are free"),
+            "{refused}"
+        );
+    }
+}

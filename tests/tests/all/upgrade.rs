@@ -1,0 +1,166 @@
+//! Databases of released programs, upgraded; and programs of two versions on one database.
+//!
+//! `fixtures/schema-N` holds what the last release with schema N left, for each engine, with its key, which is a test's.
+//! `bookguard-core/src/store/schema/tests/released.rs` makes them.
+
+mod together;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use bookguard_core::evidence;
+use bookguard_core::key_file;
+use bookguard_core::store::schema;
+use bookguard_tests::engine::{TestDatabase, on_every_engine};
+use bookguard_tests::json::Members as _;
+use bookguard_tests::program::Serving;
+use bookguard_tests::samples;
+use rusqlite::Connection;
+use serde_json::Value;
+
+use crate::documents::repository;
+
+/// What a released program left.
+struct Released {
+    folder: PathBuf,
+    schema: i64,
+}
+
+impl Released {
+    /// Every one, by its schema.
+    fn all() -> Vec<Self> {
+        let all = (1..=schema::known()).map(|schema| Self {
+            folder: repository().join(format!("tests/tests/all/upgrade/fixtures/schema-{schema}")),
+            schema,
+        });
+        all.collect()
+    }
+
+    fn text(&self, name: &str) -> String {
+        let path = self.folder.join(name);
+        fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+    }
+
+    /// What those who made it know of it.
+    fn known(&self) -> Value {
+        serde_json::from_str(&self.text("known.json")).unwrap()
+    }
+
+    /// Makes the database and its key.
+    fn restore(&self, database: &TestDatabase) {
+        let key = database
+            .ledger_key()
+            .unwrap_or_else(|| key_file::default_path(database.db().file()));
+        fs::write(key, self.text("test-ledger-key.txt")).unwrap();
+        match database.db().file() {
+            Some(file) => restore_file(file, &self.text("sqlite.sql")),
+            None => restore_server(&database.url(), &self.folder.join("postgres.sql")),
+        }
+    }
+}
+
+fn restore_file(file: &Path, sql: &str) {
+    let made = Connection::open(file).unwrap();
+    made.execute_batch(sql).unwrap();
+}
+
+fn restore_server(url: &str, script: &Path) {
+    let mut psql = Command::new("psql");
+    psql.args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", url, "-f"]);
+    let done = psql.arg(script).output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+}
+
+/// The ledger and every row verify, and what was handed out before still does.
+async fn is_whole(database: &TestDatabase, known: &Value) {
+    let verify = database.command(["ledger", "verify"]).patiently();
+    let report = verify.run().await.json();
+    assert_eq!(report["findings"], Value::Array(vec![]), "{report}");
+    assert_eq!(report["verified"], true, "{report}");
+    for packet in known.list("packets") {
+        let packet = packet.as_str().unwrap().as_bytes();
+        let report = evidence::verify(packet, known.text("vkey"));
+        assert!(report.verified(), "{report}");
+    }
+}
+
+/// The partner's key works, its bookings are there, and it makes another one.
+async fn is_served(database: &TestDatabase, known: &Value) {
+    let server = Serving::start(database, &[]).await;
+    let acme = server.caller().with_key(known.text("apiKey"));
+    let account = acme.get("/v1/partners/me").await.ok(200);
+    assert_eq!(account["partnerId"], known["partnerId"]);
+    let before = acme.get("/v1/bookings").await.ok(200);
+    let bookings = before.list("data").len();
+    assert!(bookings as u64 >= known.number("bookings"), "{before}");
+    let made = acme.post("/v1/bookings", &samples::booking()).await.ok(201);
+    let id = made.text("bookingId");
+    acme.post_nothing(&format!("/v1/bookings/{id}/protect"))
+        .await
+        .ok(200);
+    let packet = acme.get(&format!("/v1/bookings/{id}/evidence")).await;
+    let vkey = acme.get("/v1/ledger/key").await.text();
+    assert!(evidence::verify(&packet.body, &vkey).verified());
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_released_database_is_upgraded_by_migrate_with_all_that_is_in_it() {
+    on_every_engine(async |engine| {
+        for released in Released::all() {
+            let database = TestDatabase::new(engine);
+            released.restore(&database);
+            let (from, to) = (released.schema, schema::known());
+            if from < to {
+                // Every other command leaves it to the operator.
+                for command in ["partners list", "ledger verify", "health"] {
+                    let refused = database.command(command).run().await;
+                    refused.refused(5, &["schema_older", "bookguard migrate"]);
+                }
+            }
+            for args in ["migrate --dry-run", "migrate"] {
+                let told = database.command(args).run().await.json();
+                assert_eq!((&told["from"], &told["to"]), (&from.into(), &to.into()));
+                let copied = told["copy"].as_str().map(PathBuf::from);
+                let copies = from < to && args == "migrate" && database.db().file().is_some();
+                assert_eq!(copied.is_some_and(|copy| copy.exists()), copies, "{told}");
+            }
+            let again = database.command("migrate --output table").run().await;
+            again.said(&[&format!("schema {to} already: nothing to do")]);
+            let known = released.known();
+            is_whole(&database, &known).await;
+            is_served(&database, &known).await;
+            is_whole(&database, &known).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_released_database_is_upgraded_by_the_server_at_its_start() {
+    on_every_engine(async |engine| {
+        for released in Released::all() {
+            let database = TestDatabase::new(engine);
+            released.restore(&database);
+            let known = released.known();
+            is_served(&database, &known).await;
+            let told = database.command("migrate").run().await.json();
+            assert_eq!(told["from"], schema::known(), "{told}");
+            is_whole(&database, &known).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn migrate_makes_no_database() {
+    on_every_engine(async |engine| {
+        let database = TestDatabase::new(engine);
+        for args in ["migrate", "migrate --dry-run"] {
+            let refused = database.command(args).run().await;
+            refused.refused(1, &["there is no Bookguard database", "serve --db"]);
+        }
+    })
+    .await;
+}
