@@ -29,16 +29,16 @@ pub struct GlobalArgs {
     pub partner: Option<String>,
     /// Work on a server instead [env: BOOKGUARD_URL]; its key comes from BOOKGUARD_API_KEY or --api-key-file, an operator's from
     /// BOOKGUARD_OPERATOR_KEY or --operator-key-file
-    #[arg(long, value_name = "ADDRESS", global = true, help_heading = WHERE, conflicts_with = "db")]
+    #[arg(long, value_name = "ADDRESS", global = true, help_heading = WHERE, conflicts_with_all = ["db", "db_file"])]
     pub url: Option<String>,
     /// A file that holds the API key and nothing else
-    #[arg(long, value_name = "FILE", global = true, help_heading = WHERE, conflicts_with = "db")]
+    #[arg(long, value_name = "FILE", global = true, help_heading = WHERE, conflicts_with_all = ["db", "db_file"])]
     pub api_key_file: Option<PathBuf>,
     /// Work on the server of this profile, which `login` made [env: BOOKGUARD_PROFILE]
-    #[arg(long, value_name = "NAME", global = true, help_heading = WHERE, conflicts_with = "db")]
+    #[arg(long, value_name = "NAME", global = true, help_heading = WHERE, conflicts_with_all = ["db", "db_file"])]
     pub profile: Option<String>,
     /// A file that holds the operator key and nothing else, for the operator interface of a server
-    #[arg(long, value_name = "FILE", global = true, help_heading = WHERE, conflicts_with_all = ["db", "api_key_file"])]
+    #[arg(long, value_name = "FILE", global = true, help_heading = WHERE, conflicts_with_all = ["db", "db_file", "api_key_file"])]
     pub operator_key_file: Option<PathBuf>,
     /// How to answer [default: table on a terminal, json otherwise]
     #[arg(long, value_enum, value_name = "FORM", global = true, help_heading = WHERE)]
@@ -47,7 +47,7 @@ pub struct GlobalArgs {
     #[arg(long, value_name = "NAMES", global = true, help_heading = WHERE, value_delimiter = ',')]
     pub fields: Vec<String>,
     /// Print the request to the server as a curl command, and send nothing
-    #[arg(long, global = true, help_heading = WHERE, conflicts_with = "db")]
+    #[arg(long, global = true, help_heading = WHERE, conflicts_with_all = ["db", "db_file"])]
     pub curl: bool,
 }
 
@@ -128,7 +128,7 @@ fn flag(setting: &Setting) -> Arg {
         _ => flag,
     };
     match (setting.name, setting.everywhere) {
-        ("db", _) => flag.global(true).help_heading(WHERE),
+        ("db" | "db_file", _) => flag.global(true).help_heading(WHERE),
         (_, true) => flag.global(true).help_heading(SETTINGS),
         _ => flag,
     }

@@ -13,6 +13,7 @@ mod bookings;
 mod cancellations;
 mod declare;
 mod demo;
+mod doctor;
 mod documents;
 mod endpoints;
 mod evaluations;
@@ -31,6 +32,7 @@ mod partners;
 mod policies;
 mod prune;
 mod recoveries;
+mod restore;
 mod serve;
 mod shares;
 mod tail;
@@ -72,6 +74,7 @@ pub fn declared() -> Vec<Declared> {
         demo::command().into(),
         health.into(),
         healthcheck::command().into(),
+        doctor::command().into(),
         partners::commands(),
         api_keys::commands(),
         operator_keys::commands(),
@@ -88,6 +91,7 @@ pub fn declared() -> Vec<Declared> {
         verify::webhook_commands(),
         transfer::command().into(),
         backup::command().into(),
+        restore::command().into(),
         migrate::command().into(),
         mcp::command().into(),
         api::command().into(),
@@ -181,7 +185,7 @@ mod tests {
     }
 
     /// What help calls the values of these flags, of one command or of all; every other value is called as its flag is.
-    const VALUES: [(&str, &str); 34] = [
+    const VALUES: [(&str, &str); 37] = [
         (
             "ADDRESS",
             "forward-to public-url security-contact security-encryption security-policy url",
@@ -195,12 +199,14 @@ mod tests {
         ("DAYS", "older-than"),
         (
             "FILE",
-            "api-key-file config guard-file ledger-key operator-key-file out pdf-font policy secret-file",
+            "api-key-file config db-file guard-file ledger-key operator-key-file out pdf-font policy secret-file",
         ),
         ("FILE|-", "body json"),
-        ("FOLDER", "save"),
+        ("FILE|FOLDER", "backup:to"),
+        ("FOLDER", "backup-folder save"),
         ("FORM", "log-format output"),
         ("HEADER", "proxy-header"),
+        ("HOST:PORT", "egress"),
         ("ID", "webhook-id"),
         ("KEY", "idempotency-key no-default-policy"),
         ("KEY=VALUE", "default-policy metadata"),
@@ -209,7 +215,7 @@ mod tests {
         ("MODE", "registration webhook-verification"),
         (
             "N",
-            "bookings database-wait-seconds endpoints evaluate:evidence events-per-day expect-refund limit \
+            "bookings database-wait-seconds endpoints evaluate:evidence events-per-day expect-refund keep limit \
              overlap-seconds quota-bookings quota-endpoints quota-events-per-day rate-limit \
              rate-limit-burst rate-limit-per-second registrations-per-minute retention-days shutdown-delay-seconds slow-request-milliseconds version versions:cursor wait",
         ),
@@ -226,6 +232,7 @@ mod tests {
         ),
         ("SUBNET", "trusted-proxy webhook-allow-subnet"),
         ("TAGS", "security-languages"),
+        ("TIME", "every"),
         ("TYPE", "event_type"),
         ("URL|DIR", "verify:log"),
         ("VKEY|@FILE", "key"),
@@ -294,6 +301,7 @@ mod tests {
             "demo",
             "health",
             "healthcheck --url http://127.0.0.1:8080",
+            "doctor --egress example.com:443",
             "partners register --name N --business-type B --contact-email a@example.com --website https://example.com",
             "partners list --limit 5 --cursor ptn_1",
             "partners approve ptn_1",
@@ -381,6 +389,8 @@ mod tests {
             "transfer --reopen --from a.db --to b.db --yes --risk-two-histories",
             "backup copy.db --db a.db",
             "migrate --db a.db --dry-run",
+            "backup backups --keep 14 --every 24h",
+            "restore copy.db --db a.db",
             "bookings get bkg_1 --url https://b.example --api-key-file f --output json",
         ] {
             if let Err(error) = parse(line) {

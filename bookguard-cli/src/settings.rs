@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use bookguard_core::model::PartnerId;
-use bookguard_server::config::settings::Source;
+use bookguard_server::config::settings::{InForce, Source};
 use bookguard_server::config::{Config, Settings};
 
 use crate::args::{GlobalArgs, SettingFlags, Var};
@@ -172,20 +172,26 @@ fn is_operators(var: Var<'_>) -> Result<bool, Failure> {
 pub fn url(place: &GlobalArgs, var: Var<'_>) -> Result<Option<String>, Failure> {
     match &place.url {
         Some(url) => Ok(Some(url.clone())),
-        None if place.profile.is_some() || place.settings.has("db") => Ok(None),
+        None if place.profile.is_some() || names_database(place) => Ok(None),
         None => text(var, "BOOKGUARD_URL"),
     }
+}
+
+/// Whether a flag names the database to work on.
+fn names_database(place: &GlobalArgs) -> bool {
+    place.settings.has("db") || place.settings.has("db_file")
 }
 
 /// The profile to work with, if there is one: the named one, or the default of a command that is told no place.
 fn profile(place: &GlobalArgs, var: Var<'_>) -> Result<Option<(String, Profile)>, Failure> {
     let named = match &place.profile {
         Some(name) => Some(name.clone()),
-        None if place.settings.has("db") || place.config.is_some() => return Ok(None),
+        None if names_database(place) || place.config.is_some() => return Ok(None),
         None => text(var, "BOOKGUARD_PROFILE")?,
     };
     let told = |name| var(name).is_some();
-    if named.is_none() && (told("BOOKGUARD_DB") || told("BOOKGUARD_CONFIG")) {
+    let databases = ["BOOKGUARD_DB", "BOOKGUARD_DB_FILE", "BOOKGUARD_CONFIG"];
+    if named.is_none() && databases.into_iter().any(told) {
         return Ok(None);
     }
     let profiles = Profiles::load(var)?;
@@ -205,15 +211,48 @@ pub fn config(
     serve: Option<&SettingFlags<false>>,
     var: Var<'_>,
 ) -> Result<Config, Failure> {
+    let load = || {
+        let [flags, variables] = typed(place, serve, var)?;
+        Config::load(config_file(place, var).as_deref(), flags.merge(variables))
+    };
+    load().map_err(Failure::Usage)
+}
+
+/// The settings given as flags, and those of the environment.
+fn typed(
+    place: &GlobalArgs,
+    serve: Option<&SettingFlags<false>>,
+    var: Var<'_>,
+) -> Result<[Settings; 2], String> {
     let flags = Settings::read(Source::Flag, |setting| {
         let said = place.settings.said(setting);
         said.or_else(|| serve?.said(setting))
     });
     let variables = Settings::read(Source::Variable, |setting| var(&setting.variable()));
+    Ok([flags?, variables?])
+}
+
+/// The configuration file, if one is named.
+pub fn config_file(place: &GlobalArgs, var: Var<'_>) -> Option<PathBuf> {
     let file = place.config.clone();
-    let file = file.or_else(|| var("BOOKGUARD_CONFIG").map(PathBuf::from));
-    let load = || Config::load(file.as_deref(), flags?.merge(variables?));
-    load().map_err(Failure::Usage)
+    file.or_else(|| var("BOOKGUARD_CONFIG").map(PathBuf::from))
+}
+
+/// Every setting that applies, and where it came from.
+///
+/// # Errors
+/// A sentence for an invalid setting.
+pub fn in_force(place: &GlobalArgs, var: Var<'_>) -> Result<Vec<InForce>, String> {
+    let [flags, variables] = typed(place, None, var)?;
+    let file = config_file(place, var)
+        .as_deref()
+        .map(Settings::load)
+        .transpose()?;
+    Ok(Settings::in_force([
+        ("flag", flags),
+        ("environment", variables),
+        ("file", file.unwrap_or_default()),
+    ]))
 }
 
 fn text(var: Var<'_>, name: &str) -> Result<Option<String>, Failure> {
@@ -423,6 +462,7 @@ mod tests {
     fn the_environment_speaks_every_setting() {
         let env = [
             ("BOOKGUARD_DB", "a.db"),
+            ("BOOKGUARD_DB_FILE", "a.address"),
             ("BOOKGUARD_LISTEN", "127.0.0.1:0"),
             ("BOOKGUARD_METRICS_LISTEN", "127.0.0.1:1"),
             ("BOOKGUARD_OPERATOR_LISTEN", "127.0.0.1:2"),
@@ -448,6 +488,7 @@ mod tests {
             ("BOOKGUARD_WEBHOOK_VERIFICATION", "off"),
             ("BOOKGUARD_RETENTION_DAYS", "30"),
             ("BOOKGUARD_MIN_FREE_DISK", "1 GiB"),
+            ("BOOKGUARD_BACKUP_FOLDER", "backups"),
             ("BOOKGUARD_PDF_FONTS", "/fonts/a.ttc, b.ttf"),
             ("BOOKGUARD_QUOTA_BOOKINGS", "10"),
             ("BOOKGUARD_QUOTA_BYTES", "2 MiB"),
@@ -469,6 +510,7 @@ mod tests {
         let settings = of_environment(&vars(&env)).unwrap();
         let expected = Settings {
             db: Some("a.db".into()),
+            db_file: Some("a.address".into()),
             listen: Some("127.0.0.1:0".to_owned()),
             metrics_listen: Some("127.0.0.1:1".to_owned()),
             operator_listen: Some("127.0.0.1:2".to_owned()),
@@ -491,6 +533,7 @@ mod tests {
             webhook_verification: Some("off".to_owned()),
             retention_days: Some(30),
             min_free_disk: Some(Bytes(1 << 30)),
+            backup_folder: Some("backups".into()),
             pdf_fonts: Some(vec!["/fonts/a.ttc".into(), "b.ttf".into()]),
             quota_bookings: Some(10),
             quota_bytes: Some(Bytes(2 << 20)),

@@ -68,6 +68,14 @@ impl LedgerKey {
         Signer::from_seed(origin, &self.seed).map_err(|e| e.to_string())
     }
 
+    /// Whether this is the key of the log with this name and verifier key.
+    ///
+    /// # Errors
+    /// A sentence, for a name that no log can have.
+    pub fn is_of(&self, origin: &str, vkey: &str) -> Result<bool, String> {
+        Ok(self.signer_as(origin)?.verifier().to_string() == vkey)
+    }
+
     /// The seed, from which other keys are derived.
     pub(crate) fn seed(&self) -> &[u8; 32] {
         &self.seed

@@ -273,6 +273,8 @@ pub const SLOW_MS: u64 = 2_000;
 pub const RETENTION_MS: i64 = 24 * 60 * 60 * 1000;
 /// Days after which events are pruned by default.
 pub const RETENTION_DAYS: u32 = 90;
+/// Backups in a folder that an operator can keep: looking through them takes a second.
+pub const BACKUPS_KEPT: i64 = 1_000;
 /// The most days that an operator can set: a century.
 pub const RETENTION_DAYS_MAX: u32 = 36_500;
 /// Events examined for one commit that prunes.

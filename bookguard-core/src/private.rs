@@ -16,7 +16,7 @@ pub fn options() -> OpenOptions {
 }
 
 /// The warnings about `files` and their folders, one line each. Files that do not exist are skipped.
-pub(crate) fn warnings(files: &[PathBuf]) -> Vec<String> {
+pub fn warnings(files: &[PathBuf]) -> Vec<String> {
     let shown = |open: &[(&Path, u32)]| {
         let shown: Vec<String> = open
             .iter()
@@ -54,20 +54,33 @@ pub(crate) fn warnings(files: &[PathBuf]) -> Vec<String> {
     warnings
 }
 
+/// The warning about a folder with personal data that others can read.
+pub fn readable_folder(folder: &Path) -> Option<String> {
+    let mode = mode(folder).filter(|mode| mode & 0o077 != 0)?;
+    let folder = folder.display();
+    Some(format!(
+        "users other than its owner can look into the folder {folder} (mode {:04o}), which holds personal data; fix it with \
+         `chmod 700 {folder}`",
+        mode & 0o7777
+    ))
+}
+
 /// The folder a file is in.
 pub(crate) fn folder(file: &Path) -> &Path {
     let folder = file.parent().filter(|f| !f.as_os_str().is_empty());
     folder.unwrap_or(Path::new("."))
 }
 
+/// The permissions of a file or folder, if the system has such.
 #[cfg(unix)]
-fn mode(path: &Path) -> Option<u32> {
+pub fn mode(path: &Path) -> Option<u32> {
     use std::os::unix::fs::PermissionsExt as _;
     Some(path.metadata().ok()?.permissions().mode())
 }
 
+/// The permissions of a file or folder, if the system has such.
 #[cfg(not(unix))]
-fn mode(_: &Path) -> Option<u32> {
+pub fn mode(_: &Path) -> Option<u32> {
     None
 }
 

@@ -36,6 +36,8 @@ pub mod transfer;
 pub(crate) mod tree;
 
 use std::collections::BTreeSet;
+#[cfg(feature = "sqlite")]
+use std::path::Path;
 use std::sync::Arc;
 
 pub use conn::StoreError;
@@ -153,6 +155,29 @@ impl Store {
         Ok(Self { engine })
     }
 
+    /// Opens the database as it is, to read it: nothing is created or brought up to date.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; also if its schema is an older one.
+    pub fn look(database: &Database) -> Result<Self, StoreError> {
+        let engine: Arc<dyn Engine> = match database {
+            #[cfg(feature = "sqlite")]
+            Database::File(path) => Arc::new(sqlite::File::look(path)?),
+            #[cfg(feature = "postgres")]
+            Database::Postgres(url) => Arc::new(postgres::Server::look(url)?),
+            #[cfg(not(all(feature = "sqlite", feature = "postgres")))]
+            other => return Err(no_engine(other)),
+        };
+        Ok(Self { engine })
+    }
+
+    /// Opens a file that nobody writes, and leaves it and its folder as they are.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn still(file: &Path) -> Result<Self, StoreError> {
+        let engine = Arc::new(sqlite::File::sealed(file)?);
+        Ok(Self { engine })
+    }
+
     /// A connection that takes the write turn when it begins.
     pub(crate) fn writer(&self) -> Result<Box<dyn Conn>, StoreError> {
         self.engine.writer()
@@ -189,12 +214,15 @@ impl Store {
     }
 
     /// Free bytes on the database's disk; `None` if unknown, as for a server.
-    pub(crate) fn free_bytes(&self) -> Option<u64> {
+    pub fn free_bytes(&self) -> Option<u64> {
         self.engine.free_bytes()
     }
 
     /// The clock of the machine that keeps the database; `None` if that is this machine.
-    pub(crate) fn now_ms(&self) -> Result<Option<i64>, StoreError> {
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub fn now_ms(&self) -> Result<Option<i64>, StoreError> {
         self.engine.now_ms()
     }
 

@@ -9,6 +9,8 @@ mod fonts;
 pub mod security;
 pub mod settings;
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +37,8 @@ pub use crate::proxies::TrustedProxies;
 const DB: &str = "bookguard.db";
 /// Requests one partner may make at once after a pause.
 const RATE_LIMIT_BURST: u32 = 2_000;
+/// The most bytes of a file that holds the database's address.
+const DB_FILE_BYTES: u64 = 64 * 1024;
 /// A longer wait would only hide a fault.
 const DATABASE_WAIT_MAX: u64 = 3_600;
 /// Longer than any balancer takes to notice, and short enough for an operator to wait.
@@ -60,7 +64,16 @@ impl Settings {
         if rate_limit_per_second > 0 && burst == 0 {
             return Err("rate_limit_burst is 0, so no request could pass; set rate_limit_per_second = 0 to switch the limit off".to_owned());
         }
-        let db = it.db.unwrap_or_else(|| DB.into());
+        let db = match (it.db, it.db_file) {
+            (Some(_), Some(_)) => {
+                return Err(
+                    "db and db_file both say where the database is; leave one of them out"
+                        .to_owned(),
+                );
+            }
+            (None, Some(file)) => database_in(&file)?,
+            (db, None) => db.unwrap_or_else(|| DB.into()),
+        };
         db.check()?;
         Ok(Config {
             changed,
@@ -98,6 +111,7 @@ impl Settings {
             },
             retention_days: it.retention_days.unwrap_or_default(),
             min_free_disk: it.min_free_disk.map_or(0, |bytes| bytes.0),
+            backup_folder: it.backup_folder,
             pdf_fonts: it.pdf_fonts.unwrap_or_default(),
             quota: Quota {
                 bookings: it.quota_bookings,
@@ -124,6 +138,21 @@ impl Settings {
             clock: Clock::System,
             commit_delay: Duration::ZERO,
         })
+    }
+}
+
+/// The database whose address is in a file. The address may hold a password, so no error shows it.
+fn database_in(file: &Path) -> Result<Database, String> {
+    let fail = |why: &str| format!("db_file is {}, which {why}", file.display());
+    let mut text = String::new();
+    let read = File::open(file).and_then(|it| it.take(DB_FILE_BYTES).read_to_string(&mut text));
+    read.map_err(|e| fail(&format!("cannot be read: {e}")))?;
+    match text.trim() {
+        "" => Err(fail("holds no address")),
+        address if address.contains('\n') => Err(fail(
+            "holds more than one line; it must hold the address alone",
+        )),
+        address => Ok(address.into()),
     }
 }
 
@@ -262,6 +291,8 @@ pub struct Config {
     pub retention_days: u32,
     /// Bytes that must be free on a database file's disk before anything new is accepted; 0 means no such limit.
     pub min_free_disk: u64,
+    /// The folder of backups, whose newest one is shown in the metrics.
+    pub backup_folder: Option<PathBuf>,
     /// Font files for characters in PDFs that the shipped fonts lack, in the order in which they are tried.
     pub pdf_fonts: Vec<PathBuf>,
     /// The quota of partners that have none of their own.

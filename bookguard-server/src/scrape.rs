@@ -191,6 +191,14 @@ impl Found {
             "Whole database: entries of the ledger.",
             self.size,
         )?;
+        if let Some(seconds) = self.backed_up {
+            show(
+                encoder,
+                "bookguard_backup_last_success_timestamp_seconds",
+                "Whole database: when the newest verified backup in backup_folder was made, in seconds since the epoch; 0 if there is none.",
+                seconds,
+            )?;
+        }
         let waiting = &self.waiting;
         show_each(
             encoder,

@@ -253,7 +253,8 @@ impl Server {
             let registry = scrape::registry(&metrics, &service, Arc::clone(&found));
             let clock = config.clock.clone();
             let serving = scrape::serve(listener, registry, clock, staged.clone());
-            let looking = scrape::watch_database(Arc::clone(&service), found);
+            let backups = config.backup_folder.clone();
+            let looking = scrape::watch_database(Arc::clone(&service), found, backups);
             (addr, [tokio::spawn(serving), tokio::spawn(looking)])
         });
         let (proxies, trusted) = watch::channel(Arc::new(config.trusted_proxies.clone()));
@@ -544,7 +545,10 @@ async fn retain(service: Arc<Service>, days: u32) {
 }
 
 /// Locks the database file against other servers. Other commands of the program may still use it.
-fn lock(db: &Path) -> Result<File, String> {
+///
+/// # Errors
+/// A sentence for the operator: another server runs on it, or the lock cannot be made.
+pub fn lock(db: &Path) -> Result<File, String> {
     let path = lock_path(db);
     let folder = path.parent().unwrap_or(Path::new(".")).display();
     let fail = |e: &std::io::Error| match e.kind() {

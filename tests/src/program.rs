@@ -235,7 +235,7 @@ impl CommandLine {
         let stdout = child.stdout.take().expect("standard output is piped");
         Printing {
             lines: BufReader::new(stdout).lines(),
-            _child: child,
+            child,
         }
     }
 
@@ -351,7 +351,7 @@ impl Ran {
 /// A running command that prints lines.
 pub struct Printing {
     lines: Lines<BufReader<ChildStdout>>,
-    _child: Child,
+    child: Child,
 }
 
 impl Printing {
@@ -363,6 +363,14 @@ impl Printing {
         let line = line.expect("a line within the bound");
         line.expect("its output can be read")
             .expect("it goes on printing")
+    }
+
+    /// Asks it to stop (SIGTERM) and waits. Returns its exit code.
+    pub async fn terminate(mut self) -> Option<i32> {
+        signal(&self.child, "TERM").await;
+        let ended = timeout(BOUND, self.child.wait()).await;
+        let status = ended.expect("a command told to end does");
+        status.expect("a child can be awaited").code()
     }
 }
 
@@ -521,13 +529,7 @@ impl Serving {
 
     /// Sends it a signal, such as `HUP`.
     pub async fn signal(&self, name: &str) {
-        let id = self.child.id().expect("a child that was not awaited runs");
-        let asked = Command::new("kill")
-            .args([&format!("-{name}"), &id.to_string()])
-            .status()
-            .await
-            .expect("kill can be run");
-        assert!(asked.success(), "the server had ended before");
+        signal(&self.child, name).await;
     }
 
     /// Registers a partner.
@@ -554,6 +556,16 @@ impl Serving {
         }
         (status.code(), self.stderr())
     }
+}
+
+async fn signal(child: &Child, name: &str) {
+    let id = child.id().expect("a child that was not awaited runs");
+    let asked = Command::new("kill")
+        .args([&format!("-{name}"), &id.to_string()])
+        .status()
+        .await
+        .expect("kill can be run");
+    assert!(asked.success(), "it had ended before");
 }
 
 /// The lines of a server's log, as JSON, that tell of more than what happens in every run.

@@ -83,7 +83,8 @@ fn described(rollback: &Rollback) -> String {
     .join("\n")
 }
 
-fn lost(rollback: &Rollback) -> String {
+/// The entries that are lost, in a sentence.
+pub(super) fn lost(rollback: &Rollback) -> String {
     let Rollback { found, seen, cause } = rollback;
     match cause {
         RollbackCause::Behind => {
@@ -130,6 +131,7 @@ fn show(continuation: &Continuation, screen: &Screen) -> Result<(), Failure> {
     })
 }
 
-fn head(seen: &PublishedHead) -> Value {
+/// What programs read of a head.
+pub(super) fn head(seen: &PublishedHead) -> Value {
     json!({ "origin": seen.origin, "size": seen.size, "root": seen.root.to_string() })
 }

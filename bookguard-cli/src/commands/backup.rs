@@ -1,62 +1,255 @@
-//! `backup`: copies a database file into another file while it stays in use.
+//! `backup`: copies a database file into another file while it stays in use, once or again and again.
 //!
-//! The store does it; this file asks for it and shows the result.
+//! The store copies, verifies and deletes; this file asks for it and shows the result. Into a folder, that is done on a
+//! thread of its own, so that a signal ends the command at once; what a draft leaves behind is removed.
 
+use std::future::pending;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
-use bookguard_core::key_file::{self, LedgerKeySource};
-use bookguard_core::store::backup::{self, BackedUp, BackupError};
+use bookguard_core::clock::Clock;
+use bookguard_core::key_file::LedgerKeySource;
+use bookguard_core::limits::BACKUPS_KEPT;
+use bookguard_core::store::backup::{
+    self, BackedUp, BackupCheck, BackupError, BackupFolder, KeptBackup, newest,
+};
+use bookguard_server::Signal;
+use bookguard_server::config::Config;
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use super::declare::{Call, CliCommand, alone};
 use crate::failure::Failure;
 use crate::output::bar::Bar;
 use crate::output::table::grouped;
+use crate::output::{Screen, error_format, say};
 use crate::settings::{self, Where, environment};
 use crate::target::only_here;
+use crate::text::plain;
+
+/// How many backups stay if the user does not say.
+const KEEP: u32 = 14;
+/// How long to wait after a backup that failed.
+const AGAIN: Duration = Duration::from_secs(15 * 60);
+/// The longest time between two backups, in seconds: a year.
+const EVERY_MAX: u64 = 366 * 24 * 60 * 60;
 
 #[derive(Debug, Args)]
 struct BackupArgs {
-    /// The file to make; the ledger's key is not in it
-    file: PathBuf,
+    /// The file to make; with --keep or --every the folder for files named by their time [default then: backup_folder].
+    /// The ledger's key is in none of them
+    #[arg(value_name = "FILE|FOLDER", required_unless_present_any = ["keep", "every"])]
+    to: Option<PathBuf>,
+    /// Verify the backup, and then delete the oldest of the folder but this many [default with --every: 14]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=BACKUPS_KEPT))]
+    keep: Option<u32>,
+    /// Back up again and again, as often as this, such as 24h, until stopped
+    #[arg(long, value_name = "TIME")]
+    every: Option<String>,
 }
 
 pub(super) fn command() -> CliCommand {
     let about = "Copy a database into one file, even while a server runs on it";
-    alone("backup", about, |call| Box::pin(async move { run(call) })).with::<BackupArgs>()
+    alone("backup", about, |call| Box::pin(run(call))).with::<BackupArgs>()
 }
 
-/// Makes a backup.
+/// Makes a backup, or one after another.
 ///
 /// # Errors
 /// [`Failure::Usage`] on a server, [`Failure::Refused`] for a file that exists or a database that cannot be copied,
-/// [`Failure::Unexpected`] for everything that failed.
-fn run(call: Call<'_>) -> Result<(), Failure> {
-    let BackupArgs { file } = call.args()?;
+/// [`Failure::NotVerified`] for a copy that does not verify, [`Failure::Unexpected`] for everything that failed.
+async fn run(call: Call<'_>) -> Result<(), Failure> {
+    let BackupArgs { to, keep, every } = call.args()?;
     let Where::Database { config, .. } = settings::place(call.place, &environment)? else {
         return Err(only_here("backup"));
     };
-    let mut bar = Bar::new();
-    let made = backup::backup(&config.db, &file, &mut |done, total| bar.draw(done, total));
-    bar.clear();
-    let made = made.map_err(|error| match error {
-        BackupError::Refused(error) => error.into(),
-        BackupError::Failed(why) => Failure::Unexpected(why),
+    let every = every.as_deref().map(duration).transpose()?;
+    if let (None, None, Some(file)) = (keep, every, &to) {
+        return into_file(&config, file, call.screen);
+    }
+    let folder = to.or_else(|| config.backup_folder.clone()).ok_or_else(|| {
+        Failure::Usage("name the folder of the backups, or set backup_folder".to_owned())
     })?;
-    let key = config
-        .ledger_key
-        .unwrap_or_else(|| LedgerKeySource::File(key_file::default_path(config.db.file())));
-    let value = json!({
+    let errors = error_format(call.place.output);
+    let mut into = IntoFolder {
+        check: BackupCheck::new(
+            &config.db,
+            config.ledger_key.clone(),
+            config.guard_file.clone(),
+        ),
+        config: *config,
+        keep: keep.unwrap_or(KEEP) as usize,
+        signals: bookguard_server::signals().map_err(Failure::Unexpected)?,
+        folder,
+    };
+    let Some(every) = every else {
+        let Some(kept) = into.back_up().await else {
+            return Err(Failure::Unexpected(
+                "stopped before the backup was whole; nothing is left of it".to_owned(),
+            ));
+        };
+        let kept = kept?;
+        return call.screen.said(&json_of(&kept), |_| told_of(&kept));
+    };
+    // What is wrong from the start is not tried again and again.
+    drop(BackupFolder::open(&into.folder)?);
+    let mut wait = into.due_in(every);
+    while timeout(wait, ended(&mut into.signals)).await.is_err() {
+        match into.back_up().await {
+            None => break,
+            Some(Ok(kept)) => {
+                call.screen.each(&json_of(&kept), |_| told_of(&kept))?;
+                wait = into.due_in(every);
+            }
+            Some(Err(failure @ Failure::Refused(_))) if !is_passing(&failure) => {
+                return Err(failure);
+            }
+            Some(Err(failure)) => {
+                say(&failure.text(errors).unwrap_or_default());
+                wait = every.min(AGAIN);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a refusal may be over soon.
+fn is_passing(failure: &Failure) -> bool {
+    matches!(failure, Failure::Refused(answer) if answer.body.code == "backup_running")
+}
+
+/// Backups into a folder.
+struct IntoFolder {
+    config: Config,
+    check: BackupCheck,
+    folder: PathBuf,
+    keep: usize,
+    signals: UnboundedReceiver<Signal>,
+}
+
+impl IntoFolder {
+    /// How long until the next backup is due. The newest one may be another process's.
+    fn due_in(&self, every: Duration) -> Duration {
+        let newest = newest(&self.folder).ok().flatten();
+        let since = newest.map(|newest| Clock::System.now().ms().saturating_sub(newest.ms()));
+        // A clock that was set back postpones nothing for longer than usual.
+        let since = since.map_or(every, |ms| {
+            Duration::from_millis(ms.try_into().unwrap_or(0))
+        });
+        every.saturating_sub(since)
+    }
+
+    /// Makes one backup; `None` if told to end before it was whole.
+    async fn back_up(&mut self) -> Option<Result<KeptBackup, Failure>> {
+        let folder = match BackupFolder::open(&self.folder) {
+            Ok(folder) => Arc::new(folder),
+            Err(error) => return Some(Err(error.into())),
+        };
+        let (tell, done) = oneshot::channel();
+        let (working, db) = (Arc::clone(&folder), self.config.db.clone());
+        let (check, keep) = (self.check.clone(), self.keep);
+        let work = move || {
+            let mut bar = Bar::new();
+            let mut draw = |done, total| bar.draw(done, total);
+            let made = working.back_up(&db, &check, keep, &mut draw);
+            bar.clear();
+            // Nobody waits for it any more if the command ends.
+            let _ = tell.send(made.map_err(Failure::from));
+        };
+        if let Err(error) = thread::Builder::new().spawn(work) {
+            let why = format!("a thread cannot be started: {error}");
+            return Some(Err(Failure::Unexpected(why)));
+        }
+        tokio::select! {
+            made = done => Some(made.unwrap_or_else(|_| {
+                Err(Failure::Unexpected("the backup ended without a result".to_owned()))
+            })),
+            () = ended(&mut self.signals) => {
+                folder.sweep();
+                None
+            }
+        }
+    }
+}
+
+/// Resolves when the process is told to end.
+async fn ended(signals: &mut UnboundedReceiver<Signal>) {
+    loop {
+        match signals.recv().await {
+            Some(Signal::End) => return,
+            Some(Signal::Reload) => {}
+            None => pending().await,
+        }
+    }
+}
+
+/// A time such as `24h`, from a second to a year.
+fn duration(text: &str) -> Result<Duration, Failure> {
+    let units = [("s", 1), ("m", 60), ("h", 60 * 60), ("d", 24 * 60 * 60)];
+    let seconds = units.iter().find_map(|(unit, seconds)| {
+        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        number.checked_mul(*seconds)
+    });
+    seconds
+        .filter(|seconds| (1..=EVERY_MAX).contains(seconds))
+        .map(Duration::from_secs)
+        .ok_or_else(|| {
+            Failure::Usage(format!(
+                "--every is \"{}\"; it must be a time such as 24h, 30m or 7d, 366d at most",
+                plain(text)
+            ))
+        })
+}
+
+impl From<BackupError> for Failure {
+    fn from(error: BackupError) -> Self {
+        match error {
+            BackupError::Refused(error) => error.into(),
+            BackupError::NotVerified(why) => Self::NotVerified(why),
+            BackupError::Failed(why) => Self::Unexpected(why),
+        }
+    }
+}
+
+fn into_file(config: &Config, file: &Path, screen: &Screen) -> Result<(), Failure> {
+    let mut bar = Bar::new();
+    let made = backup::backup(&config.db, file, &mut |done, total| bar.draw(done, total));
+    bar.clear();
+    let made = made?;
+    let key = BackupCheck::new(&config.db, config.ledger_key.clone(), None).ledger_key;
+    let mut value = members(&made, file);
+    value["ledgerKey"] = json!(key.path());
+    screen.said(&value, |_| told(&made, file, &key))
+}
+
+/// What programs read of a backup.
+pub(super) fn members(made: &BackedUp, file: &Path) -> Value {
+    json!({
         "file": file,
         "bytes": made.bytes,
         "origin": made.origin,
         "treeSize": made.size,
         "rootHash": made.root.to_base64(),
         "seconds": made.elapsed.as_secs_f64(),
-        "ledgerKey": key.path(),
-    });
-    call.screen.said(&value, |_| told(&made, &file, &key))
+    })
+}
+
+/// What people read of it.
+pub(super) fn held(made: &BackedUp, file: &Path) -> String {
+    format!(
+        "{}: {} bytes in {:.2} s.\nThe ledger {} with {} entries and the root {}.",
+        file.display(),
+        grouped(made.bytes),
+        made.elapsed.as_secs_f64(),
+        made.origin,
+        grouped(made.size),
+        made.root.to_base64(),
+    )
 }
 
 fn told(made: &BackedUp, file: &Path, key: &LedgerKeySource) -> String {
@@ -64,15 +257,65 @@ fn told(made: &BackedUp, file: &Path, key: &LedgerKeySource) -> String {
         format!(" --ledger-key {}", path.display())
     });
     format!(
-        "{file}: {} bytes in {:.2} s.\n\
-         The ledger {} with {} entries and the root {}.\n\
+        "{}\n\
          Keep {key} in another place: it is not in the backup, and the backup is useless without it. To check the backup:\n  \
-         bookguard ledger verify --backup --db {file}{flag}",
-        grouped(made.bytes),
-        made.elapsed.as_secs_f64(),
-        made.origin,
-        grouped(made.size),
-        made.root.to_base64(),
-        file = file.display(),
+         bookguard ledger verify --backup --db {}{flag}",
+        held(made, file),
+        file.display(),
     )
+}
+
+fn json_of(kept: &KeptBackup) -> Value {
+    let mut value = members(&kept.made, &kept.file);
+    value["verified"] = match kept.unchecked {
+        None => "ledger".into(),
+        Some(_) => "structure".into(),
+    };
+    value["unchecked"] = json!(kept.unchecked);
+    value["deleted"] = json!(kept.deleted);
+    value["warnings"] = json!(kept.warnings);
+    value
+}
+
+fn told_of(kept: &KeptBackup) -> String {
+    let mut lines = vec![held(&kept.made, &kept.file)];
+    lines.push(match &kept.unchecked {
+        None => "Verified: the ledger and every row agree.".to_owned(),
+        Some(why) => format!(
+            "Only its structure was checked, not its ledger: {}.",
+            plain(why)
+        ),
+    });
+    let deleted = kept.deleted.iter();
+    lines.extend(deleted.map(|file| format!("Deleted {}.", file.display())));
+    let warnings = kept.warnings.iter();
+    lines.extend(warnings.map(|warning| format!("warning: {}", plain(warning))));
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_has_a_unit_and_bounds() {
+        for (text, seconds) in [
+            ("1s", Some(1)),
+            ("30m", Some(1_800)),
+            ("24h", Some(86_400)),
+            ("366d", Some(EVERY_MAX)),
+            ("367d", None),
+            ("0h", None),
+            ("24", None),
+            ("h", None),
+            ("-1h", None),
+            ("1.5h", None),
+            ("24H", None),
+            ("99999999999999999999d", None),
+            ("9999999999999999d", None),
+        ] {
+            let read = duration(text).ok().map(|time| time.as_secs());
+            assert_eq!(read, seconds, "{text}");
+        }
+    }
 }

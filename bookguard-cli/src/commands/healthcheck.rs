@@ -41,7 +41,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
 }
 
 /// The URL of the server that listens as the settings say.
-fn listening(listen: &str) -> Result<String, Failure> {
+pub(super) fn listening(listen: &str) -> Result<String, Failure> {
     if listen.ends_with(":0") {
         return Err(Failure::Usage(format!(
             "the server's port is not known, because it listens on {listen}; give its address with --url"

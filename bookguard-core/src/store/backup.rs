@@ -1,19 +1,29 @@
 //! Backs up a database file into one file while others read and write it, for `bookguard backup`.
 //!
-//! The engine knows what to copy and how; this module handles the file. Invariants: under its name, the file appears
-//! whole, durable and readable only by its owner, or not at all. Nothing that exists is overwritten.
+//! The engine knows what to copy and how; this module handles the file, `check` verifies it, `folder` keeps the newest of
+//! many, and `restore` puts one back. Invariants: under its name, the file appears whole, durable and readable only by its
+//! owner, or not at all. Nothing that exists is overwritten.
+
+mod check;
+mod folder;
+mod restore;
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::Database;
 use super::conn::StoreError;
-use super::{Database, sqlite};
+use super::sqlite::{self, Use};
 use crate::entropy;
 use crate::error::Error;
 use crate::ledger::Hash;
+use crate::model::Timestamp;
 use crate::private;
+pub use check::BackupCheck;
+pub use folder::{BackupFolder, KeptBackup, newest};
+pub use restore::{Restored, restore};
 
 /// A finished backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,11 +40,14 @@ pub struct BackedUp {
     pub elapsed: Duration,
 }
 
-/// Why there is no backup. Nothing of it is left behind.
+/// Why nothing was backed up or restored. Nothing of it is left behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BackupError {
-    /// The request makes no sense: `file_exists`, `not_a_file`, `no_ledger`.
+    /// The request makes no sense: `file_exists`, `not_a_file`, `no_ledger`, `backup_running`, `same_database`,
+    /// `wrong_ledger_key`.
     Refused(Error),
+    /// The file does not verify; the sentence says what is wrong with it.
+    NotVerified(String),
     /// Something failed; the sentence names it.
     Failed(String),
 }
@@ -50,18 +63,47 @@ pub fn backup(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<BackedUp, BackupError> {
     let began = Instant::now();
-    let Some(from) = database.file() else {
-        return Err(refused(
-            "not_a_file",
-            format!(
-                "{database} is a PostgreSQL server, which makes its own backups: use pg_dump for a copy of one moment, or \
-                 continuous archiving for point-in-time recovery; the ledger's key is in neither"
-            ),
-        ));
-    };
+    let (draft, made) = copied(database, to, progress)?;
+    draft.publish(to)?;
+    Ok(BackedUp {
+        elapsed: began.elapsed(),
+        ..made
+    })
+}
+
+/// Copies the database into a draft of `to`.
+fn copied(
+    database: &Database,
+    to: &Path,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<(Draft, BackedUp), BackupError> {
+    let from = file_of(database)?;
     if to.symlink_metadata().is_ok() {
         return Err(exists(to));
     }
+    draft_of((from, Use::Live), to, progress)
+}
+
+/// The file of a database that is one.
+fn file_of(database: &Database) -> Result<&Path, BackupError> {
+    database.file().ok_or_else(|| {
+        refused(
+            "not_a_file",
+            format!(
+                "{database} is a PostgreSQL server, which makes and restores its own backups: use pg_dump and pg_restore for a \
+                 copy of one moment, or continuous archiving for point-in-time recovery; the ledger's key is in neither. Check \
+                 what was restored with `bookguard ledger verify --backup`"
+            ),
+        )
+    })
+}
+
+/// Copies one moment of a database file into a durable draft beside `to`.
+fn draft_of(
+    (from, used): (&Path, Use),
+    to: &Path,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<(Draft, BackedUp), BackupError> {
     let cannot = |e: io::Error| cannot_write(to, &e);
     from.metadata().map_err(|e| {
         BackupError::Failed(match e.kind() {
@@ -70,33 +112,31 @@ pub fn backup(
         })
     })?;
     let draft = Draft::new(to).map_err(cannot)?;
-    let head = sqlite::copy_into(from, &draft.0, progress).map_err(|e| match e {
+    let head = sqlite::copy_into((from, used), &draft.0, progress).map_err(|e| match e {
         sqlite::CopyError::From(e) => BackupError::Failed(format!("{}: {e}", from.display())),
         sqlite::CopyError::Into(e) => cannot_keep(to, &e),
     })?;
-    let head = head.ok_or_else(|| {
-        refused(
-            "no_ledger",
-            format!(
-                "{} has no ledger yet; there is nothing to back up",
-                from.display()
-            ),
-        )
-    })?;
+    let head = head.ok_or_else(|| no_ledger(from))?;
     let file = File::open(&draft.0).map_err(cannot)?;
     file.sync_all().map_err(cannot)?;
-    let bytes = file.metadata().map_err(cannot)?.len();
-    draft.publish(to).map_err(|e| match e.kind() {
-        io::ErrorKind::AlreadyExists => exists(to),
-        _ => cannot(e),
-    })?;
-    Ok(BackedUp {
-        bytes,
+    let made = BackedUp {
+        bytes: file.metadata().map_err(cannot)?.len(),
         origin: head.origin,
         size: head.head.size,
         root: head.head.root,
-        elapsed: began.elapsed(),
-    })
+        elapsed: Duration::ZERO,
+    };
+    Ok((draft, made))
+}
+
+fn no_ledger(file: &Path) -> BackupError {
+    refused(
+        "no_ledger",
+        format!(
+            "{} has no ledger yet; there is nothing to back up",
+            file.display()
+        ),
+    )
 }
 
 fn refused(code: &'static str, message: String) -> BackupError {
@@ -143,14 +183,16 @@ fn full(to: &Path) -> String {
     )
 }
 
-/// The file while it is being made, beside its final place. It is removed unless it is published.
+/// The characters of what is random in a draft's name.
+const DRAFT_CHARS: usize = 12;
+
+/// The file while it is being made, beside its final place. It is removed unless it gets another name.
 struct Draft(PathBuf);
 
 impl Draft {
     fn new(to: &Path) -> io::Result<Self> {
-        let mut path = to.as_os_str().to_owned();
-        path.push(format!(".{}.part", hex::encode(entropy::bytes::<6>())));
-        let path = PathBuf::from(path);
+        let random = hex::encode(entropy::bytes::<{ DRAFT_CHARS / 2 }>());
+        let path = with_end(to, &format!(".{random}.part"));
         private::options()
             .write(true)
             .create_new(true)
@@ -158,16 +200,30 @@ impl Draft {
         Ok(Self(path))
     }
 
+    /// The name for which this is the name of a draft, if it is one.
+    fn finished(name: &str) -> Option<&str> {
+        let (name, random) = name.strip_suffix(".part")?.rsplit_once('.')?;
+        let is_random =
+            random.len() == DRAFT_CHARS && random.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_random.then_some(name)
+    }
+
     /// Gives the file its name, without replacing another file, and makes the name durable.
-    fn publish(self, to: &Path) -> io::Result<()> {
-        match fs::hard_link(&self.0, to) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
-            // Some file systems have no hard links.
-            Err(_) if to.symlink_metadata().is_err() => fs::rename(&self.0, to)?,
-            Err(_) => return Err(io::ErrorKind::AlreadyExists.into()),
-        }
-        File::open(private::folder(to))?.sync_all()
+    fn publish(self, to: &Path) -> Result<(), BackupError> {
+        let published = (|| {
+            match fs::hard_link(&self.0, to) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
+                // Some file systems have no hard links.
+                Err(_) if to.symlink_metadata().is_err() => fs::rename(&self.0, to)?,
+                Err(_) => return Err(io::ErrorKind::AlreadyExists.into()),
+            }
+            sync_folder(to)
+        })();
+        published.map_err(|e| match e.kind() {
+            io::ErrorKind::AlreadyExists => exists(to),
+            _ => cannot_write(to, &e),
+        })
     }
 }
 
@@ -176,4 +232,21 @@ impl Drop for Draft {
         // Gone already if it was renamed.
         let _ = fs::remove_file(&self.0);
     }
+}
+
+/// Makes the names in a file's folder durable.
+fn sync_folder(file: &Path) -> io::Result<()> {
+    File::open(private::folder(file))?.sync_all()
+}
+
+/// A path with more characters at its end.
+fn with_end(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
+}
+
+/// A time as part of a file's name. Such names sort by time.
+fn in_name(at: Timestamp) -> String {
+    at.to_string().replace(['-', ':'], "")
 }

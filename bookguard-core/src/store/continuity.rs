@@ -4,10 +4,10 @@
 //! the second case the same tree continues under a new name, and its first entry under that name says so
 //! ([`Continuation`]). Invariant: the guard notes a head only if the head last seen is part of it.
 
-use super::StoredHead;
 use super::conn::{Conn, StoreError};
 use super::read::continuations;
 use super::tree::{read_tile, root_at};
+use super::{Store, StoredHead, head};
 use crate::evidence::{Continuation, StoredEntry};
 use crate::ledger::proof::{prove_inclusion, verify_inclusion};
 use crate::ledger::rollback::{PublishedHead, Rollback, RollbackCause};
@@ -53,6 +53,19 @@ impl Log {
             seen: seen.clone(),
             cause,
         }))
+    }
+
+    /// What the database lacks of the head last seen, if anything. Notes and reports nothing.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn compare(&self, store: &Store) -> Result<Option<Rollback>, StoreError> {
+        let seen = self.guard().seen();
+        let mut conn = store.reader()?;
+        match head(&mut *conn)? {
+            Some(stored) => self.check(&mut *conn, None, seen.as_deref(), &stored),
+            None => Ok(None),
+        }
     }
 
     /// Checks a head that is about to be shown, reports when a rollback begins or ends, and notes the head if it is

@@ -127,20 +127,35 @@ impl Server {
                 schema::make(&mut conn, script)?;
                 conn.commit(&[])?;
             }
-            None => {
-                return Err(StoreError::Failed(format!(
-                    "there is no Bookguard database at {address}; `bookguard serve --db {address}` makes its tables"
-                )));
-            }
+            None => return Err(missing(&address)),
         }
+        Ok(Self::at(address))
+    }
+
+    /// Opens the database as it is, to read it.
+    pub(super) fn look(url: &PostgresUrl) -> Result<Self, StoreError> {
+        let address = Arc::new(Address::parse(url)?);
+        let mut conn = Postgres::new(Arc::clone(&address), &CHECKER);
+        let found = existing(&mut conn)?.ok_or_else(|| missing(&address))?;
+        found.require(schema::known())?;
+        Ok(Self::at(address))
+    }
+
+    fn at(address: Arc<Address>) -> Self {
         let readers = r2d2::Pool::builder()
             .max_size(READERS)
             .min_idle(Some(0))
             .connection_timeout(READER_TIME)
             .test_on_check_out(false)
             .build_unchecked(Readers(Arc::clone(&address)));
-        Ok(Self { address, readers })
+        Self { address, readers }
     }
+}
+
+fn missing(address: &Address) -> StoreError {
+    StoreError::Failed(format!(
+        "there is no Bookguard database at {address}; `bookguard serve --db {address}` makes its tables"
+    ))
 }
 
 /// What the database says of its schema; `None` if it is empty.

@@ -17,7 +17,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql};
 use super::conn::{Arg, Cell, Conn, Row, Rows, Statement, StoreError};
 use super::{Engine, schema};
 use crate::private;
-pub(super) use copy::{CopyError, copy_into};
+pub(super) use copy::{CopyError, Use, copy_into, head_of, settle};
 pub(super) use upgrade::{schema, upgrade};
 
 /// How long the writer waits for the write turn while another process holds it.
@@ -91,8 +91,11 @@ impl File {
 
     /// Opens a file that nobody can write, such as a backup on a read-only disk, without the files that SQLite would
     /// keep beside it.
-    fn sealed(path: &Path) -> Result<Self, StoreError> {
-        let reading = immutable(path);
+    pub(super) fn sealed(path: &Path) -> Result<Self, StoreError> {
+        Self::read_only(path, immutable(path))
+    }
+
+    fn read_only(path: &Path, reading: PathBuf) -> Result<Self, StoreError> {
         let mut reader = open_checker(&reading)?;
         if is_foreign(&reader.connection)? {
             return Err(StoreError::Foreign);
@@ -103,6 +106,20 @@ impl File {
             readers: open_readers(&reading)?,
             reading,
         })
+    }
+
+    /// Opens a file as it is, to read it.
+    pub(super) fn look(path: &Path) -> Result<Self, StoreError> {
+        if !path.exists() {
+            return Err(StoreError::Failed(format!(
+                "there is no database at {}",
+                path.display()
+            )));
+        }
+        match is_at_rest(path) {
+            true => Self::read_only(path, immutable(path)),
+            false => Self::read_only(path, path.to_owned()),
+        }
     }
 
     fn is_sealed(&self) -> bool {
@@ -120,10 +137,14 @@ fn is_sealed(path: &Path) -> bool {
         )
     };
     let opened = std::fs::File::options().write(true).open(path);
-    opened.is_err_and(denied)
-        && !["-wal", "-shm"]
-            .iter()
-            .any(|end| beside(path, end).exists())
+    opened.is_err_and(denied) && is_at_rest(path)
+}
+
+/// Whether no process has the file open for writing, nor did one leave anything behind that belongs to it.
+fn is_at_rest(path: &Path) -> bool {
+    !["-wal", "-shm"]
+        .iter()
+        .any(|end| beside(path, end).exists())
 }
 
 /// The path of a file that SQLite keeps beside a database.

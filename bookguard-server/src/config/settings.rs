@@ -4,7 +4,7 @@
 //! and the reference page. Invariant: an error never repeats the value of a setting that may hold a secret.
 
 use std::ffi::OsString;
-use std::fmt::Display;
+use std::fmt::{Debug, Display};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -15,7 +15,7 @@ use bookguard_core::limits::{
     QUOTA_FILE_BYTES, QUOTA_MAX, RETENTION_DAYS, RETENTION_DAYS_MAX,
 };
 use bookguard_core::store::Database;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::bytes::Bytes;
 use super::{
@@ -58,6 +58,17 @@ pub enum Source {
     Flag,
     /// An environment variable.
     Variable,
+}
+
+/// A setting that applies, in words for the operator. No secret is in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InForce {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value, or what applies without one.
+    pub value: String,
+    /// `flag`, `environment`, `file` or `default`.
+    pub from: &'static str,
 }
 
 impl Setting {
@@ -153,9 +164,7 @@ macro_rules! settings {
                 },)*
             ];
 
-            /// Returns these settings, with gaps filled from a weaker source.
-            #[must_use]
-            pub fn merge(self, weaker: Self) -> Self {
+            fn or(self, weaker: Self) -> Self {
                 Self { $($name: self.$name.or(weaker.$name),)* }
             }
 
@@ -178,6 +187,11 @@ macro_rules! settings {
                 Ok(names.into_iter().flatten().collect())
             }
 
+            /// The values, in the order of [`Self::ALL`], without secrets.
+            fn shown(&self) -> Vec<Option<String>> {
+                vec![$(self.$name.as_ref().map(Value::shown)),*]
+            }
+
             /// Checks every number against its limit.
             pub(super) fn check(&self) -> Result<(), String> {
                 let numbers = [$(self.$name.as_ref().and_then(Value::number)),*];
@@ -189,6 +203,7 @@ macro_rules! settings {
 
 settings! {
     db: Database, "DATABASE", "The database: a file, or postgres://…", everywhere = true, default = Some(&DB);
+    db_file: PathBuf, "FILE", "A file that holds the database's address, such as a credential of systemd, in place of db", everywhere = true;
     listen: String, "ADDRESS:PORT", "Address and port to listen on; port 0 takes a free one", default = Some(&"127.0.0.1:8080");
     metrics_listen: String, "ADDRESS:PORT", "Address and port on which metrics are served at /metrics, to everybody who reaches it; \
         port 0 takes a free one", unset = Some("no metrics");
@@ -229,6 +244,8 @@ settings! {
         are deleted", default = Some(&RETENTION_DAYS), most = Some(RETENTION_DAYS_MAX as u64), zero = Some("0 keeps them for ever");
     min_free_disk: Bytes, "SIZE", "How much of a database file's disk must be free for new bookings, partners, policies, endpoints and \
         recoveries, such as 1GiB", default = Some(&Bytes(MIN_FREE_DISK)), zero = Some("0 means no limit");
+    backup_folder: PathBuf, "FOLDER", "The folder in which `bookguard backup` keeps verified backups, named by their time; the metrics show \
+        the time of the newest";
     pdf_fonts: Vec<PathBuf>, "FILE", "A font file for characters in PDFs that the shipped fonts lack (.ttf, .otf, .ttc), the same for every \
         node; of several, the first that has a character shows it", flag = Some("pdf-font"), everywhere = true;
     quota_bookings: u64, "N", "Bookings a partner without a quota of its own may record",
@@ -256,6 +273,15 @@ settings! {
 }
 
 impl Settings {
+    /// Returns these settings, with gaps filled from a weaker source. Whichever source says where the database is says all of it.
+    #[must_use]
+    pub fn merge(self, mut weaker: Self) -> Self {
+        if self.db.is_some() || self.db_file.is_some() {
+            (weaker.db, weaker.db_file) = (None, None);
+        }
+        self.or(weaker)
+    }
+
     /// The default settings.
     ///
     /// # Errors
@@ -264,6 +290,48 @@ impl Settings {
         Self::read(Source::Variable, |setting| {
             setting.default.map(|default| default.to_string().into())
         })
+    }
+
+    /// What applies of these sources, the strongest first.
+    #[must_use]
+    pub fn in_force(sources: [(&'static str, Self); 3]) -> Vec<InForce> {
+        let mut is_placed = false;
+        let sources = sources.map(|(from, mut settings)| {
+            if is_placed {
+                (settings.db, settings.db_file) = (None, None);
+            }
+            is_placed |= settings.db.is_some() || settings.db_file.is_some();
+            (from, settings.shown())
+        });
+        let of = |(place, setting): (usize, &Setting)| {
+            let said = sources
+                .iter()
+                .find_map(|(from, values)| Some((values[place].clone()?, *from)));
+            let (value, from) = said.unwrap_or_else(|| {
+                let without = setting.without();
+                (without.unwrap_or_else(|| "none".to_owned()), "default")
+            });
+            InForce {
+                name: setting.name,
+                value,
+                from,
+            }
+        };
+        Self::ALL.iter().enumerate().map(of).collect()
+    }
+
+    /// Whether an address in them may hold a password.
+    #[must_use]
+    pub fn holds_password(&self) -> bool {
+        let database = match &self.db {
+            Some(Database::Postgres(url)) => url.reveal() != url.to_string(),
+            _ => false,
+        };
+        database
+            || self
+                .webhook_proxy
+                .as_ref()
+                .is_some_and(Proxy::holds_password)
     }
 
     /// Reads a configuration file (TOML).
@@ -300,7 +368,7 @@ impl Settings {
 }
 
 /// A type that a setting can have.
-trait Value: Sized {
+trait Value: Sized + Debug {
     /// Whether it is a list.
     const IS_LIST: bool = false;
     /// Whether it is a switch.
@@ -308,6 +376,11 @@ trait Value: Sized {
 
     /// Reads the text of a flag or variable named `at`.
     fn read(text: OsString, at: &str, source: Source) -> Result<Self, String>;
+
+    /// The value in words, without secrets.
+    fn shown(&self) -> String {
+        format!("{self:?}")
+    }
 
     /// The value as a number to check against the setting's limit.
     fn number(&self) -> Option<u64> {
@@ -329,13 +402,16 @@ macro_rules! values {
 }
 
 values! {
-    String: |text, at, _| text.into_string().map_err(|_| format!("{at} is not valid UTF-8"));
-    PathBuf: |text, _, _| Ok(text.into());
+    String: |text, at, _| text.into_string().map_err(|_| format!("{at} is not valid UTF-8")),
+        fn shown(&self) -> String { self.clone() };
+    PathBuf: |text, _, _| Ok(text.into()), fn shown(&self) -> String { self.display().to_string() };
     Database: |text, _, _| Ok(text.into());
     Proxy: |text, at, source| Self::parse(&String::read(text, at, source)?);
     LedgerKeySource: |text, _, source| match source {
         Source::Flag => Self::file(text.into()).map_err(|e| e.to_string()),
         Source::Variable => Ok(Self::from_variable(text)),
+    }, fn shown(&self) -> String {
+        self.path().map_or_else(|| self.to_string(), |file| file.display().to_string())
     };
     Vec<String>: |text, at, source| {
         let text = String::read(text, at, source)?;
@@ -356,7 +432,7 @@ values! {
     Bytes: |text, at, source| {
         let size = String::read(text, at, source)?;
         size.parse().map_err(|why| format!("{at} is {why}"))
-    }, fn number(&self) -> Option<u64> { Some(self.0) };
+    }, fn shown(&self) -> String { self.to_string() }, fn number(&self) -> Option<u64> { Some(self.0) };
     u32: |text, at, source| whole(String::read(text, at, source)?, at),
         fn number(&self) -> Option<u64> { Some((*self).into()) };
     u64: |text, at, source| whole(String::read(text, at, source)?, at),

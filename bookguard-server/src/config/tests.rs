@@ -93,6 +93,49 @@ fn a_file_names_the_ledger_key_s_file_and_never_holds_the_key() {
 }
 
 #[test]
+fn the_database_s_address_may_be_in_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("address");
+    let named = || Settings {
+        db_file: Some(file.clone()),
+        ..Settings::default()
+    };
+    let db = || Settings {
+        db: Some("a.db".into()),
+        ..Settings::default()
+    };
+    let why = named().resolve().unwrap_err();
+    assert!(
+        why.starts_with("db_file is ") && why.contains("cannot be read"),
+        "{why}"
+    );
+    for (text, wrong) in [
+        ("postgres://ann:hunter2@h/b\n", None),
+        (" \n", Some("holds no address")),
+        ("postgres://ann:hunter2@h/b\nx", Some("more than one line")),
+        ("postgres://ann:hunter2@h/b?hunter2=x", Some("parameter")),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        match (named().resolve(), wrong) {
+            (Ok(config), None) => assert_eq!(config.db, text.trim().into()),
+            (Err(why), Some(words)) => {
+                assert!(why.contains(words) && !why.contains("ann:hunter2"), "{why}");
+            }
+            (found, _) => panic!("{text}: {:?}", found.map(|config| config.db)),
+        }
+    }
+    std::fs::write(&file, "b.db").unwrap();
+    // The stronger source wins, whichever of the two it has; one source has one of them.
+    assert_eq!(named().merge(db()).resolve().unwrap().db, "b.db".into());
+    assert_eq!(db().merge(named()).resolve().unwrap().db, "a.db".into());
+    let both = Settings {
+        db: Some("a.db".into()),
+        ..named()
+    };
+    assert!(both.resolve().unwrap_err().starts_with("db and db_file"));
+}
+
+#[test]
 fn a_proxy_s_password_is_never_shown() {
     let settings =
         Settings::parse("webhook_proxy = \"http://user:hunter2@proxy.example:3128\"").unwrap();

@@ -164,6 +164,13 @@ impl fmt::Display for ProxyFault {
 
 impl std::error::Error for ProxyFault {}
 
+impl Proxy {
+    /// Whether its address holds a user and a password.
+    pub(crate) fn holds_password(&self) -> bool {
+        self.authorization.is_some()
+    }
+}
+
 /// Leaves out the credentials.
 impl fmt::Debug for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

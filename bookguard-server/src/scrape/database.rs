@@ -1,15 +1,17 @@
-//! Looks at the database from time to time: its head, the deliveries that wait, the endpoints.
+//! Looks at the database from time to time: its head, the deliveries that wait, the endpoints, and its backups.
 //!
 //! Every node looks, in a task of its own. Invariant: looking takes at most a twentieth of the time.
 
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use bookguard_core::error::Error;
 use bookguard_core::features::health::is_sound;
-use bookguard_core::model::EndpointStatus;
+use bookguard_core::model::{EndpointStatus, Timestamp};
 use bookguard_core::service::Service;
 use bookguard_core::store::StoreError;
+use bookguard_core::store::backup::newest;
 use bookguard_core::store::overview::WaitingDeliveries;
 use bookguard_core::store::read::Reader;
 use tokio::time::{Instant, sleep};
@@ -39,23 +41,36 @@ pub(crate) struct Found {
     pub(super) leased: u64,
     /// Endpoints, in the order of [`STATUSES`].
     pub(super) endpoints: [u64; STATUSES.len()],
+    /// When the newest backup was made, in seconds since the epoch, 0 if there is none; `None` if no folder of backups is
+    /// known.
+    pub(super) backed_up: Option<i64>,
 }
 
 /// Looks again and again; never returns. If the store does not answer, nothing is known.
-pub(crate) async fn watch_database(service: Arc<Service>, last: LastLook) {
+pub(crate) async fn watch_database(
+    service: Arc<Service>,
+    last: LastLook,
+    backups: Option<PathBuf>,
+) {
     loop {
         let began = Instant::now();
-        let found = look(&service).await.ok();
+        let found = look(&service, backups.clone()).await.ok();
         *last.lock().unwrap_or_else(PoisonError::into_inner) = found;
         sleep(TURN.saturating_sub(began.elapsed())).await;
     }
 }
 
-async fn look(service: &Arc<Service>) -> Result<Found, Error> {
+async fn look(service: &Arc<Service>, backups: Option<PathBuf>) -> Result<Found, Error> {
     let (size, is_sound) = apart(service, is_sound).await?;
+    let backed_up = apart(service, move |_| {
+        // A folder that cannot be read holds no backup that anybody could restore.
+        let newest = backups.map(|folder| newest(&folder).ok().flatten());
+        Ok(newest.map(|newest| newest.map_or(0, Timestamp::unix_seconds)))
+    });
     let mut found = Found {
         size,
         is_sound,
+        backed_up: backed_up.await?,
         leased: page(service, |reader| reader.leased_deliveries()).await?,
         ..Found::default()
     };

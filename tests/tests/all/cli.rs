@@ -2,6 +2,7 @@
 //!
 //! | module | tests |
 //! |---|---|
+//! | `doctor` | each fault of an installation, found alone |
 //! | `story` | the whole story on a database file, on a database that a server is using, and on a server |
 //! | `cancellation` | cancellations previewed, guarded, recorded and decided |
 //! | `reschedules` | reschedules and acceptances |
@@ -26,14 +27,18 @@
 //! | `moving` | a database moved to another one, of the same engine or of the other |
 //! | `target` | (the database or server that commands work on) |
 //! | `backup` | a database copied while it is in use |
+//! | `backup_folder` | backups that are verified, and of which the newest stay |
+//! | `restore` | a backup put in the place of a database |
 
 mod backup;
+mod backup_folder;
 mod cancellation;
 mod codes;
 mod columns;
 mod completeness;
 mod disk;
 mod disputes;
+mod doctor;
 mod items;
 mod lists;
 mod log;
@@ -43,6 +48,7 @@ mod profiles;
 mod pruning;
 mod recoveries;
 mod reschedules;
+mod restore;
 mod secrets;
 mod server_log;
 mod serving;

@@ -1,4 +1,5 @@
-//! Copies the pages of a database file into another file, while others read and write it.
+//! Copies the pages of a database file into another file, while others read and write it, and brings a database that nobody
+//! uses into its one file.
 
 use std::fs::File;
 use std::io;
@@ -7,7 +8,7 @@ use std::path::Path;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
-use super::{is_foreign, open_checker};
+use super::{immutable, is_at_rest, is_foreign, open_checker, set_up};
 use crate::store::conn::{Conn as _, StoreError};
 use crate::store::{StoredHead, head};
 
@@ -23,14 +24,27 @@ pub(in crate::store) enum CopyError {
     Into(StoreError),
 }
 
+/// Whether a file to copy may be in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) enum Use {
+    /// Others may read and write it.
+    Live,
+    /// Nobody does, as with a backup, which then stays without the files that SQLite would keep beside it.
+    Still,
+}
+
 /// Copies one moment of the database `from` into the empty file `into`, and returns its head. Writers are not held up:
 /// the moment is a snapshot of the write-ahead log, which grows until the copy ends.
 pub(in crate::store) fn copy_into(
-    from: &Path,
+    (from, used): (&Path, Use),
     into: &Path,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Option<StoredHead>, CopyError> {
-    let mut source = open_checker(from).map_err(CopyError::From)?;
+    let source = match used == Use::Still && is_at_rest(from) {
+        true => open_checker(&immutable(from)),
+        false => open_checker(from),
+    };
+    let mut source = source.map_err(CopyError::From)?;
     let read = (|| {
         if is_foreign(&source.connection)? {
             return Err(StoreError::Foreign);
@@ -68,6 +82,38 @@ pub(in crate::store) fn copy_into(
     })();
     source.rollback();
     written.map_err(CopyError::Into).map(|()| head)
+}
+
+/// The head in a file that nobody writes; `None` if it has no ledger.
+pub(in crate::store) fn head_of(file: &Path) -> Result<Option<StoredHead>, StoreError> {
+    let mut reader = open_checker(&immutable(file))?;
+    if is_foreign(&reader.connection)? {
+        return Err(StoreError::Foreign);
+    }
+    head(&mut reader)
+}
+
+/// Brings everything that was committed into the database file itself, so that nothing beside it belongs to it. Nobody
+/// else can use the database until the returned value is dropped.
+pub(in crate::store) fn settle(file: &Path) -> Result<Settled, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(file, flags)?;
+    set_up(&connection)?;
+    if is_foreign(&connection)? {
+        return Err(StoreError::Foreign);
+    }
+    let mode: String =
+        connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))?;
+    if mode != "delete" {
+        return Err(StoreError::Busy);
+    }
+    connection.execute_batch("PRAGMA synchronous = FULL; BEGIN EXCLUSIVE")?;
+    Ok(Settled { _turn: connection })
+}
+
+/// The only connection to a settled database.
+pub(in crate::store) struct Settled {
+    _turn: Connection,
 }
 
 fn of_file(error: io::Error) -> StoreError {

@@ -91,7 +91,7 @@ fn keep(path: &Path, version: i64) -> Result<PathBuf, StoreError> {
     let database = Database::File(path.to_owned());
     backup::backup(&database, &copy, &mut |_, _| {}).map_err(|error| match error {
         BackupError::Refused(error) => cannot(error.message),
-        BackupError::Failed(why) => cannot(why),
+        BackupError::Failed(why) | BackupError::NotVerified(why) => cannot(why),
     })?;
     verify(path, &copy, version).map_err(|why| {
         // It would be taken for one that can be relied on.

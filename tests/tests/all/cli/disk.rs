@@ -175,14 +175,18 @@ async fn a_backup_to_a_full_disk_leaves_nothing_there() {
     }
     let filler = disk.fill();
     let copy = disk.folder.path().join("copy.db");
-    for _ in 0..2 {
-        let ran = database.command("backup").arg(&copy).run().await;
+    for to in ["backup", "backup --keep 1", "backup", "backup --keep 1"] {
+        let to = match to.contains("keep") {
+            true => database.command(to).arg(disk.folder.path()),
+            false => database.command(to).arg(&copy),
+        };
+        let ran = to.run().await;
         ran.refused(1, &["disk is full"]);
         let left = std::fs::read_dir(disk.folder.path()).unwrap();
         let left: Vec<_> = left.map(|file| file.unwrap().file_name()).collect();
         assert_eq!(left, ["ballast"], "{ran:?}");
-        // The first attempt fails at the first byte, the second somewhere in the middle.
-        filler.leave(500);
+        // The first attempts fail at the first byte, the others somewhere in the middle.
+        filler.leave(100);
     }
     server.stop().await;
 }

@@ -1,6 +1,7 @@
 //! What an operator measures: the values move as the service works, on a listener that shows nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::UNIX_EPOCH;
 
 use bookguard_tests::caller::Caller;
 use bookguard_tests::engine::{Engine, on_every_engine};
@@ -10,6 +11,7 @@ use bookguard_tests::test_server::TestServer;
 use bookguard_tests::waiting::until;
 use reqwest::Response;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::documents::repository;
 
@@ -23,6 +25,7 @@ const SERIES: usize = 3_000;
 struct Measured {
     server: TestServer,
     metrics: Caller,
+    backups: TempDir,
 }
 
 /// The samples of one scrape, by name and labels.
@@ -30,14 +33,20 @@ struct Scrape(BTreeMap<String, f64>);
 
 impl Measured {
     async fn open(engine: Engine) -> Self {
+        let backups = tempfile::tempdir().unwrap();
         let server = TestServer::with(engine, |mut config| {
             config.metrics_listen = Some("127.0.0.1:0".to_owned());
+            config.backup_folder = Some(backups.path().to_owned());
             config
         });
         let server = server.await;
         let url = server.running().metrics_url().unwrap();
         let metrics = Caller::new(url.strip_suffix("/metrics").unwrap());
-        Self { server, metrics }
+        Self {
+            server,
+            metrics,
+            backups,
+        }
     }
 
     async fn ask(&self, method: &str, path: &str) -> Response {
@@ -222,6 +231,38 @@ async fn a_delivery_that_nobody_takes_grows_old() {
         .await;
     })
     .await;
+}
+
+#[tokio::test]
+async fn the_newest_verified_backup_is_shown() {
+    let measured = Measured::open(Engine::Sqlite).await;
+    let sample = "bookguard_backup_last_success_timestamp_seconds";
+    measured.until_is(sample, 0.0).await;
+    // What is being made, or did not verify, is no backup.
+    let folder = measured.backups.path();
+    for end in ["db.failed", "db.0123456789ab.part"] {
+        std::fs::write(
+            folder.join(format!("bookguard-20990101T000000.000Z.{end}")),
+            "",
+        )
+        .unwrap();
+    }
+    let line = measured.server.database().command("backup --keep 1");
+    let made = line.arg(folder).run().await.string("file");
+    let written = std::fs::metadata(made).unwrap().modified().unwrap();
+    let written = written.duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
+    let shown = until("the backup", async || {
+        measured
+            .scrape()
+            .await
+            .find(sample)
+            .filter(|seconds| *seconds > 0.0)
+    });
+    let shown = shown.await;
+    assert!(
+        (written - 60.0..=written).contains(&shown),
+        "{shown} {written}"
+    );
 }
 
 #[tokio::test]

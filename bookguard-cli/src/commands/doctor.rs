@@ -1,0 +1,145 @@
+//! `doctor`: looks at a service's settings, files, database and surroundings, and says what to repair and how.
+//!
+//! Each check is a function that returns one finding. Invariants: nothing is written, created or brought up to date; no
+//! secret is shown; one fault makes one finding, so a check that needs what another one misses is skipped.
+
+mod checks;
+
+use clap::Args;
+use serde::Serialize;
+use serde_json::json;
+
+use super::declare::{Call, CliCommand, alone};
+use crate::failure::Failure;
+use crate::output::table::{Style, list};
+use crate::settings::{self, environment};
+use crate::target::only_here;
+use crate::text::plain;
+
+#[derive(Debug, Args)]
+struct DoctorArgs {
+    /// A host and port that webhooks must reach, such as example.com:443: resolve it and connect to it
+    #[arg(long, value_name = "HOST:PORT")]
+    egress: Option<String>,
+}
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Severity {
+    Ok,
+    /// Not checked, for the reason that is said.
+    Skipped,
+    Warning,
+    Problem,
+}
+
+/// The result of one check.
+#[derive(Debug, Serialize)]
+struct Diagnosis {
+    check: &'static str,
+    state: Severity,
+    found: String,
+    fix: Option<String>,
+}
+
+pub(super) fn command() -> CliCommand {
+    let about = "Check settings, files, database and surroundings of a service, and say what to repair; changes nothing";
+    alone("doctor", about, |call| Box::pin(run(call))).with::<DoctorArgs>()
+}
+
+/// Makes every check.
+///
+/// # Errors
+/// [`Failure::Unexpected`] if there are problems, after all findings were shown; [`Failure::Usage`] on a server.
+async fn run(call: Call<'_>) -> Result<(), Failure> {
+    let egress = call.args::<DoctorArgs>()?.egress;
+    if settings::url(call.place, &environment)?.is_some() {
+        return Err(only_here("doctor"));
+    }
+    let in_force = settings::in_force(call.place, &environment);
+    let (in_force, found) = match settings::config(call.place, None, &environment) {
+        Ok(config) => {
+            let file = settings::config_file(call.place, &environment);
+            let found = checks::all(&config, file.as_deref(), egress.as_deref()).await;
+            (in_force.unwrap_or_default(), found)
+        }
+        Err(failure) => (Vec::new(), vec![checks::invalid(&failure)]),
+    };
+    let value = json!({"settings": in_force, "checks": found});
+    call.screen.said(&value, |style| {
+        let rows = in_force.iter();
+        let rows = rows.map(|setting| {
+            [
+                setting.name.to_owned(),
+                setting.value.clone(),
+                setting.from.to_owned(),
+            ]
+        });
+        let settings = list(
+            style,
+            "settings",
+            ["SETTING", "VALUE", "FROM"],
+            rows.collect(),
+        );
+        let found: Vec<_> = found.iter().map(|one| told(one, style)).collect();
+        format!("{settings}\n\n{}", found.join("\n"))
+    })?;
+    match found
+        .iter()
+        .filter(|one| one.state == Severity::Problem)
+        .count()
+    {
+        0 => Ok(()),
+        1 => Err(Failure::Unexpected("a problem was found".to_owned())),
+        several => Err(Failure::Unexpected(format!(
+            "{several} problems were found"
+        ))),
+    }
+}
+
+fn told(one: &Diagnosis, style: Style) -> String {
+    let state = match one.state {
+        Severity::Ok => style.good("ok     "),
+        Severity::Skipped => "skipped".to_owned(),
+        Severity::Warning => style.bold("warning"),
+        Severity::Problem => style.bad("PROBLEM"),
+    };
+    let mut line = format!("{state}  {}: {}", one.check, plain(&one.found));
+    if let Some(fix) = &one.fix {
+        line.push_str(&format!("\n         {}", plain(fix)));
+    }
+    line
+}
+
+impl Diagnosis {
+    fn ok(check: &'static str, found: impl Into<String>) -> Self {
+        Self::new(check, Severity::Ok, found, None)
+    }
+
+    fn skipped(check: &'static str, found: impl Into<String>) -> Self {
+        Self::new(check, Severity::Skipped, found, None)
+    }
+
+    fn warning(check: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self::new(check, Severity::Warning, found, Some(fix.into()))
+    }
+
+    fn problem(check: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self::new(check, Severity::Problem, found, Some(fix.into()))
+    }
+
+    fn new(
+        check: &'static str,
+        state: Severity,
+        found: impl Into<String>,
+        fix: Option<String>,
+    ) -> Self {
+        Self {
+            check,
+            state,
+            found: found.into(),
+            fix,
+        }
+    }
+}

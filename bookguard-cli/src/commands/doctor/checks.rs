@@ -1,0 +1,449 @@
+//! The checks of `doctor`, one function each.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bookguard_core::clock::Clock;
+use bookguard_core::guard::Guard;
+use bookguard_core::key_file::LedgerKey;
+use bookguard_core::limits::LEASE_SKEW_MS;
+use bookguard_core::log::Log;
+use bookguard_core::private;
+use bookguard_core::store::backup::{BackupCheck, newest};
+use bookguard_core::store::{Database, Store, StoredHead};
+use bookguard_server::config::{Config, Settings};
+use bookguard_server::runs_on;
+use tokio::net::{TcpStream, lookup_host};
+use tokio::task::block_in_place;
+use tokio::time::timeout;
+use url::Url;
+
+use super::Diagnosis;
+use crate::args::Format;
+use crate::commands::healthcheck::listening;
+use crate::failure::Failure;
+use crate::target::remote::Remote;
+
+/// How long to wait for a name, a connection or an answer.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// The age in milliseconds from which a backup is old: a day, and two hours for making it.
+const OLD_MS: i64 = 26 * 60 * 60 * 1000;
+/// Two nodes whose clocks are within this of the database's are near enough to each other.
+const SKEW_MS: i64 = LEASE_SKEW_MS / 2;
+
+/// Every check, in the order in which faults are best repaired.
+pub(super) async fn all(
+    config: &Config,
+    file: Option<&Path>,
+    egress: Option<&str>,
+) -> Vec<Diagnosis> {
+    let mut found = vec![configuration(file)];
+    let needs = BackupCheck::new(
+        &config.db,
+        config.ledger_key.clone(),
+        config.guard_file.clone(),
+    );
+    block_in_place(|| {
+        let (database, store) = database(config);
+        let sound = store.as_ref().map(|(store, head)| (store, head));
+        found.push(database);
+        found.push(permissions(config, &needs));
+        let (ledger_key, key) = ledger_key(&needs, sound.map(|(_, head)| head));
+        found.push(ledger_key);
+        found.push(guard(&needs, key, sound.map(|(store, _)| store)));
+        found.push(clock(sound));
+        found.push(disk(config, sound.map(|(store, _)| store)));
+        found.push(backups(config));
+    });
+    found.push(public_url(config).await);
+    found.push(webhooks(egress).await);
+    found.push(server(config).await);
+    found
+}
+
+/// The finding about settings that are not valid.
+pub(super) fn invalid(failure: &Failure) -> Diagnosis {
+    let why = failure.text(Format::Table).unwrap_or_default();
+    Diagnosis::problem(
+        "configuration",
+        why.trim_start_matches("error: "),
+        "Correct the setting; docs/reference/settings.md lists all of them. Nothing else was checked.",
+    )
+}
+
+fn configuration(file: Option<&Path>) -> Diagnosis {
+    let check = "configuration";
+    let Some(file) = file else {
+        return Diagnosis::ok(check, "valid; no configuration file is named");
+    };
+    let shown = file.display();
+    let mode = private::mode(file).unwrap_or_default();
+    if mode & 0o022 != 0 {
+        return Diagnosis::problem(
+            check,
+            format!("others can write {shown} (mode {:04o})", mode & 0o7777),
+            format!("Let only its owner write it: `chmod go-w {shown}`."),
+        );
+    }
+    let has_password = Settings::load(file).is_ok_and(|settings| settings.holds_password());
+    if has_password && mode & 0o044 != 0 {
+        return Diagnosis::warning(
+            check,
+            format!(
+                "others can read {shown} (mode {:04o}), which holds a password",
+                mode & 0o7777
+            ),
+            format!(
+                "Let only its owner read it (`chmod 600 {shown}`), or move the password to the environment."
+            ),
+        );
+    }
+    Diagnosis::ok(check, format!("{shown} is valid"))
+}
+
+/// Whether the database can be read, and what it is read with.
+fn database(config: &Config) -> (Diagnosis, Option<(Store, StoredHead)>) {
+    let check = "database";
+    let db = &config.db;
+    let opened = Store::look(db).and_then(|store| Ok((store.head()?, store)));
+    match opened {
+        Err(why) => {
+            let fix = "Check the address (db) and that this user may read it; if there is no database yet, `bookguard serve` makes one.";
+            (Diagnosis::problem(check, format!("{db}: {why}"), fix), None)
+        }
+        Ok((None, _)) => {
+            let fix = "Start the server: it begins the ledger.";
+            (
+                Diagnosis::problem(check, format!("{db} has no ledger yet"), fix),
+                None,
+            )
+        }
+        Ok((Some(head), store)) => {
+            let said = format!(
+                "{db} holds {} entries of log {}",
+                head.head.size, head.origin
+            );
+            let finding = match &head.moved_to {
+                None => Diagnosis::ok(check, said),
+                Some(to) => Diagnosis::problem(
+                    check,
+                    format!("{said}, which was moved to {to}: it takes no writes"),
+                    "Serve that database, or take the move back with `bookguard transfer --reopen`.",
+                ),
+            };
+            (finding, Some((store, head)))
+        }
+    }
+}
+
+/// The files that hold personal data, and the guard. The ledger key has its own check.
+fn permissions(config: &Config, needs: &BackupCheck) -> Diagnosis {
+    let mut files = vec![needs.guard_file.clone()];
+    for end in ["", "-wal", "-shm"] {
+        files.extend(config.db.file().map(|file| {
+            let mut name = file.as_os_str().to_owned();
+            name.push(end);
+            PathBuf::from(name)
+        }));
+    }
+    let warnings = private::warnings(&files);
+    let check = "permissions";
+    if warnings.is_empty() {
+        return Diagnosis::ok(check, "nobody else can read or replace the service's files");
+    }
+    Diagnosis::warning(
+        check,
+        warnings.join("; "),
+        "Take the rights of others away, as said.",
+    )
+}
+
+fn ledger_key(needs: &BackupCheck, head: Option<&StoredHead>) -> (Diagnosis, Option<LedgerKey>) {
+    let (check, source) = ("ledger_key", &needs.ledger_key);
+    let restore = "Give the service the key that was made with this database (ledger_key); without it, the ledger cannot continue.";
+    let key = match LedgerKey::find(source) {
+        Ok(Some(key)) => key,
+        Ok(None) if head.is_none() => {
+            return (
+                Diagnosis::skipped(check, "the database cannot be read, or has no ledger"),
+                None,
+            );
+        }
+        Ok(None) => {
+            return (
+                Diagnosis::problem(check, format!("{source} is missing"), restore),
+                None,
+            );
+        }
+        Err(why) => return (Diagnosis::problem(check, why, restore), None),
+    };
+    let matches = head.map(|head| key.is_of(&head.origin, &head.vkey));
+    if matches.is_some_and(|matches| matches != Ok(true)) {
+        let why = format!("{source} did not sign this ledger");
+        return (Diagnosis::problem(check, why, restore), None);
+    }
+    let open = source
+        .path()
+        .and_then(|file| Some((file, private::mode(file)?)))
+        .filter(|(_, mode)| mode & 0o077 != 0);
+    let finding = match open {
+        None => Diagnosis::ok(
+            check,
+            format!("{source} is there, and nobody else can read it"),
+        ),
+        Some((file, mode)) => Diagnosis::problem(
+            check,
+            format!(
+                "others can read or write {source} (mode {:04o})",
+                mode & 0o7777
+            ),
+            format!(
+                "Let only the service's user read it: `chmod 600 {}`.",
+                file.display()
+            ),
+        ),
+    };
+    (finding, Some(key))
+}
+
+fn guard(needs: &BackupCheck, key: Option<LedgerKey>, store: Option<&Store>) -> Diagnosis {
+    let (check, file) = ("guard", needs.guard_file.display());
+    let (Some(key), Some(store)) = (key, store) else {
+        return Diagnosis::skipped(check, "database and ledger key are needed for it");
+    };
+    let guard = match Guard::open(needs.guard_file.clone()) {
+        Ok(guard) => guard,
+        Err(why) => return Diagnosis::problem(check, why, "Do as the message says."),
+    };
+    if guard.seen().is_none() {
+        return Diagnosis::warning(
+            check,
+            format!(
+                "there is no guard file {file}: it would not be noticed if the database lost entries"
+            ),
+            "Start the server, which makes it; if it was lost, look for it before.",
+        );
+    }
+    match Log::new(key, guard).compare(store) {
+        Ok(None) => Diagnosis::ok(
+            check,
+            format!("the database holds what {file} saw published"),
+        ),
+        Ok(Some(lost)) => Diagnosis::problem(
+            check,
+            format!("the ledger is rolled back: {lost}"),
+            "Bring back the database that holds them, or accept the loss with `bookguard ledger accept-rollback`.",
+        ),
+        Err(why) => Diagnosis::problem(check, why.to_string(), "Run `bookguard ledger verify`."),
+    }
+}
+
+fn clock(sound: Option<(&Store, &StoredHead)>) -> Diagnosis {
+    let (check, fix) = ("clock", "Set the clocks of all machines by NTP.");
+    let Some((store, head)) = sound else {
+        return Diagnosis::skipped(check, "there is no database to compare it with");
+    };
+    let before = Clock::System.now().ms();
+    let there = match store.now_ms() {
+        Ok(there) => there,
+        Err(why) => return Diagnosis::problem(check, why.to_string(), fix),
+    };
+    let now = Clock::System.now().ms();
+    let ahead = there.map_or(0, |there| before + (now - before) / 2 - there);
+    if ahead.abs() > SKEW_MS {
+        let side = if ahead > 0 { "ahead of" } else { "behind" };
+        let seconds = ahead.abs() / 1000;
+        let why = format!("this machine's clock is {seconds} s {side} the database server's");
+        return Diagnosis::problem(check, why, fix);
+    }
+    // Another node wrote it, or this machine while its clock was ahead.
+    let future = head.written.ms() - now;
+    if future > SKEW_MS {
+        let why = format!(
+            "the last entry of the ledger is {} s in the future of this machine's clock",
+            future / 1000
+        );
+        return Diagnosis::problem(check, why, fix);
+    }
+    Diagnosis::ok(check, "it agrees with the database")
+}
+
+fn disk(config: &Config, store: Option<&Store>) -> Diagnosis {
+    let check = "disk";
+    if let Database::Postgres(_) = config.db {
+        return Diagnosis::skipped(check, "the database server's disk is not seen from here");
+    }
+    let Some(free) = store.and_then(Store::free_bytes) else {
+        return Diagnosis::skipped(check, "the free space is not known");
+    };
+    let mib = |bytes: u64| bytes / (1024 * 1024);
+    let found = format!("{} MiB of the database's disk are free", mib(free));
+    let least = config.min_free_disk;
+    let limit = format!("min_free_disk is {} MiB", mib(least));
+    if free < least {
+        let found = format!("{found}, and {limit}: nothing new is accepted");
+        return Diagnosis::problem(
+            check,
+            found,
+            "Free some space, or move the database to a larger disk.",
+        );
+    }
+    if free / 2 < least {
+        let found = format!("{found}; {limit}");
+        return Diagnosis::warning(check, found, "Make room before it runs out.");
+    }
+    Diagnosis::ok(check, found)
+}
+
+fn backups(config: &Config) -> Diagnosis {
+    let check = "backups";
+    if let Database::Postgres(_) = config.db {
+        return Diagnosis::skipped(check, "PostgreSQL makes its own");
+    }
+    let Some(folder) = &config.backup_folder else {
+        return Diagnosis::warning(
+            check,
+            "backup_folder is not set, so it is not known whether there are any",
+            "Set it, and run `bookguard backup --keep 14` once a day.",
+        );
+    };
+    let (shown, make) = (
+        folder.display(),
+        "Run `bookguard backup --keep 14`, and look at what it says.",
+    );
+    let newest = match newest(folder) {
+        Err(why) => {
+            return Diagnosis::problem(
+                check,
+                format!("the folder {shown} cannot be read: {why}"),
+                "Make the folder, or let this user read it.",
+            );
+        }
+        Ok(None) => {
+            return Diagnosis::problem(check, format!("{shown} holds no verified backup"), make);
+        }
+        Ok(Some(newest)) => newest,
+    };
+    let age = Clock::System.now().ms() - newest.ms();
+    if age > OLD_MS {
+        return Diagnosis::problem(
+            check,
+            format!("the newest backup in {shown} is of {newest}"),
+            make,
+        );
+    }
+    match private::readable_folder(folder) {
+        Some(warning) => {
+            Diagnosis::warning(check, warning, format!("Close it: `chmod 700 {shown}`."))
+        }
+        None => Diagnosis::ok(check, format!("the newest one in {shown} is of {newest}")),
+    }
+}
+
+async fn public_url(config: &Config) -> Diagnosis {
+    let check = "public_url";
+    let Some(address) = &config.public_url else {
+        return Diagnosis::warning(
+            check,
+            "it is not set: links to evidence begin with http:// and the listening address",
+            "Set public_url to the address at which partners reach the service.",
+        );
+    };
+    let url = Url::parse(address).ok();
+    let place = url
+        .as_ref()
+        .and_then(|url| Some((url.host_str()?, url.port_or_known_default()?)));
+    if let Some((host, port)) = place {
+        if let Err(why) = resolved(&format!("{host}:{port}")).await {
+            return Diagnosis::problem(
+                check,
+                format!("{host} does not resolve on this machine: {why}"),
+                "Correct public_url, or the name servers.",
+            );
+        }
+    }
+    if !address.starts_with("https://") {
+        return Diagnosis::warning(
+            check,
+            format!("{address} is not encrypted: keys and evidence can be read on the way"),
+            "Put a proxy with TLS in front, and let public_url begin with https://.",
+        );
+    }
+    Diagnosis::ok(
+        check,
+        format!("{address} is encrypted, and its host resolves"),
+    )
+}
+
+/// Whether something outside can be reached.
+async fn webhooks(egress: Option<&str>) -> Diagnosis {
+    let check = "webhooks";
+    let Some(place) = egress else {
+        return Diagnosis::skipped(
+            check,
+            "name a receiver with --egress HOST:PORT to see whether it can be reached",
+        );
+    };
+    let fix = "Look at name servers, routes and the firewall; if webhooks must go through a proxy, set webhook_proxy.";
+    if let Err(why) = resolved(place).await {
+        return Diagnosis::problem(check, format!("{place} does not resolve: {why}"), fix);
+    }
+    match timeout(PATIENCE, TcpStream::connect(place)).await {
+        Ok(Ok(_)) => Diagnosis::ok(check, format!("{place} can be reached directly")),
+        Ok(Err(why)) => Diagnosis::problem(check, format!("{place} cannot be reached: {why}"), fix),
+        Err(_) => {
+            let seconds = PATIENCE.as_secs();
+            Diagnosis::problem(
+                check,
+                format!("{place} did not answer within {seconds} s"),
+                fix,
+            )
+        }
+    }
+}
+
+/// Whether the host of this host and port has an address; if not, why.
+async fn resolved(place: &str) -> Result<(), String> {
+    let found = timeout(PATIENCE, lookup_host(place)).await;
+    let found = found.map_err(|_| "no name server answered".to_owned())?;
+    let mut found = found.map_err(|e| e.to_string())?;
+    found
+        .next()
+        .map(drop)
+        .ok_or_else(|| "it has no address".to_owned())
+}
+
+/// Whether the server of these settings is ready, if one runs.
+async fn server(config: &Config) -> Diagnosis {
+    let check = "server";
+    if config.db.file().is_some_and(|file| !runs_on(file)) {
+        return Diagnosis::skipped(check, "no server runs on this database");
+    }
+    let asked = match listening(&config.listen).and_then(|url| Ok((Remote::here(&url)?, url))) {
+        Err(_) => {
+            return Diagnosis::skipped(check, format!("it takes a free port ({})", config.listen));
+        }
+        Ok((server, url)) => (timeout(PATIENCE, server.text("/readyz")).await, url),
+    };
+    let fix = "Look at the server's log; docs/operate.md explains the codes under \"Health\".";
+    match asked {
+        (Ok(Ok(_)), url) => Diagnosis::ok(check, format!("{url} is ready")),
+        // Other nodes of a PostgreSQL database need not run here.
+        (Ok(Err(Failure::Unreachable(_))), _) if config.db.file().is_none() => {
+            Diagnosis::skipped(check, "no server runs here")
+        }
+        (Ok(Err(why)), url) => {
+            let why = why.text(Format::Table).unwrap_or_default();
+            let why = why.trim_start_matches("error: ").to_owned();
+            Diagnosis::problem(check, format!("{url} is not ready: {why}"), fix)
+        }
+        (Err(_), url) => {
+            let seconds = PATIENCE.as_secs();
+            Diagnosis::problem(
+                check,
+                format!("{url} did not answer within {seconds} s"),
+                fix,
+            )
+        }
+    }
+}

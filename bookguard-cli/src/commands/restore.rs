@@ -1,0 +1,97 @@
+//! `restore`: puts a backup in the place of a database file, after it was checked.
+//!
+//! The store does it; this file keeps servers away meanwhile, and shows what was lost and what to do next.
+
+use std::path::PathBuf;
+
+use bookguard_core::Error;
+use bookguard_core::store::backup::{self, BackupCheck, Restored};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::accept_rollback::{head, lost};
+use super::backup::{held, members};
+use super::declare::{Call, CliCommand, alone};
+use crate::failure::Failure;
+use crate::output::bar::Bar;
+use crate::settings::{self, Where, environment};
+use crate::target::only_here;
+use crate::text::plain;
+
+#[derive(Debug, Args)]
+struct RestoreArgs {
+    /// The backup
+    file: PathBuf,
+}
+
+pub(super) fn command() -> CliCommand {
+    let about = "Check a backup, and put it in the place of the database; what was there stays under another name";
+    alone("restore", about, |call| Box::pin(async move { run(call) })).with::<RestoreArgs>()
+}
+
+/// Restores a backup.
+///
+/// # Errors
+/// [`Failure::Usage`] for a server's address; [`Failure::Refused`] while a server runs on the database;
+/// [`Failure::NotVerified`] for a backup that does not verify; [`Failure::Unexpected`] for everything that failed. The
+/// database is then as it was.
+fn run(call: Call<'_>) -> Result<(), Failure> {
+    let RestoreArgs { file } = call.args()?;
+    let Where::Database { config, .. } = settings::place(call.place, &environment)? else {
+        return Err(only_here("restore"));
+    };
+    let place = config.db.file();
+    if let Some(place) = place.filter(|place| bookguard_server::runs_on(place)) {
+        return Err(Error::conflict(
+            "server_running",
+            format!("A server runs on {}. Stop it first.", place.display()),
+        )
+        .into());
+    }
+    // Held until the end, so that no server starts meanwhile.
+    let _lock = place.map(bookguard_server::lock).transpose();
+    let _lock = _lock.map_err(Failure::Unexpected)?;
+    let check = BackupCheck::new(
+        &config.db,
+        config.ledger_key.clone(),
+        config.guard_file.clone(),
+    );
+    let mut bar = Bar::new();
+    let done = backup::restore(&file, &config.db, &check, &mut |done, total| {
+        bar.draw(done, total)
+    });
+    bar.clear();
+    let done = done?;
+    let mut value = members(&done.made, place.unwrap_or(&file));
+    value["backup"] = json!(file);
+    value["replaced"] = json!(done.replaced);
+    value["lost"] = done.lost().map_or(
+        Value::Null,
+        |lost| json!({"found": head(&lost.found), "seen": head(&lost.seen)}),
+    );
+    value["guard"] = json!(done.report.guard.to_string());
+    value["next"] = json!(next(&done));
+    call.screen.said(&value, |_| {
+        let mut lines = vec![held(&done.made, place.unwrap_or(&file))];
+        if let Some(replaced) = &done.replaced {
+            lines.push(format!("What was there is {} now.", replaced.display()));
+        }
+        lines.push(match done.lost() {
+            Some(loss) => lost(loss),
+            None => format!("Guard: {}.", plain(&done.report.guard.to_string())),
+        });
+        lines.push(next(&done).to_owned());
+        lines.join("\n")
+    })
+}
+
+/// What to do after this.
+fn next(done: &Restored) -> &'static str {
+    match done.lost() {
+        Some(_) => {
+            "If there is no newer backup, accept the loss with `bookguard ledger accept-rollback`: until then, a server refuses \
+             every write. Then start the server."
+        }
+        None => "Start the server.",
+    }
+}

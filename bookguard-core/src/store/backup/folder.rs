@@ -1,0 +1,267 @@
+//! A folder of backups, named by their time, of which the newest are kept.
+//!
+//! A backup is copied into a draft and checked there, so whatever has a backup's name was verified. Invariants: one process
+//! at a time works in the folder. Only what was made here for the same ledger is deleted, and never the backup just made.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::check::contradictions;
+use super::{
+    BackedUp, BackupCheck, BackupError, Draft, cannot_write, copied, file_of, in_name, refused,
+    with_end,
+};
+use crate::clock::Clock;
+use crate::model::Timestamp;
+use crate::private;
+use crate::store::{Database, sqlite};
+
+/// What a copy that did not verify is called: the backup's name with this end.
+const FAILED: &str = ".failed";
+
+/// A folder of backups, in which nobody else makes or deletes any.
+pub struct BackupFolder {
+    path: PathBuf,
+    _lock: File,
+}
+
+/// A backup that was verified and got its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptBackup {
+    /// Its file.
+    pub file: PathBuf,
+    /// What it holds.
+    pub made: BackedUp,
+    /// Why only its structure was checked; `None` if it was checked against its ledger.
+    pub unchecked: Option<String>,
+    /// The older backups that were deleted.
+    pub deleted: Vec<PathBuf>,
+    /// What the operator should know of the folder.
+    pub warnings: Vec<String>,
+}
+
+impl BackupFolder {
+    /// Takes the folder, and removes what a killed process left in it.
+    ///
+    /// # Errors
+    /// `backup_running`; [`BackupError::Failed`] if there is no such folder.
+    pub fn open(path: &Path) -> Result<Self, BackupError> {
+        let fail = |e: &io::Error| {
+            let path = path.display();
+            BackupError::Failed(match e.kind() {
+                io::ErrorKind::NotFound => format!(
+                    "the folder {path} does not exist; make it first: `mkdir -m 700 {path}`"
+                ),
+                io::ErrorKind::NotADirectory => {
+                    format!(
+                        "{path} is not a folder; leave out --keep and --every for a single file"
+                    )
+                }
+                _ => format!("the folder {path} cannot be used: {e}"),
+            })
+        };
+        if !path.metadata().map_err(|e| fail(&e))?.is_dir() {
+            return Err(fail(&io::ErrorKind::NotADirectory.into()));
+        }
+        let lock = File::open(path).map_err(|e| fail(&e))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(refused(
+                    "backup_running",
+                    format!(
+                        "another backup into {} is under way; wait until it ends",
+                        path.display()
+                    ),
+                ));
+            }
+            Err(TryLockError::Error(e)) => return Err(fail(&e)),
+        }
+        let folder = Self {
+            path: path.to_owned(),
+            _lock: lock,
+        };
+        folder.sweep();
+        Ok(folder)
+    }
+
+    /// Removes drafts, which nobody is making.
+    pub fn sweep(&self) {
+        for name in names(&self.path).unwrap_or_default() {
+            if Draft::finished(&name).and_then(time_of).is_some() {
+                let _ = fs::remove_file(self.path.join(name));
+            }
+        }
+    }
+
+    /// Backs up the database, verifies the copy, and deletes the oldest backups beyond the newest `keep`.
+    ///
+    /// # Errors
+    /// As [`BackupError`] lists. The last copy that did not verify stays, under a name that is no backup's.
+    pub fn back_up(
+        &self,
+        database: &Database,
+        check: &BackupCheck,
+        keep: usize,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<KeptBackup, BackupError> {
+        let began = Instant::now();
+        file_of(database)?;
+        let name = name_at(Clock::System.now());
+        let file = self.path.join(&name);
+        let (draft, made) = copied(database, &file, progress)?;
+        let checked = check.run(&draft.0, progress).and_then(|report| {
+            let Ok(report) = report else {
+                return Ok(report.err());
+            };
+            match contradictions(report.findings.iter(), report.more) {
+                None => Ok(None),
+                Some(why) => Err(BackupError::NotVerified(why)),
+            }
+        });
+        let unchecked = match checked {
+            Err(BackupError::NotVerified(why)) => return Err(self.set_aside(&draft, &name, &why)),
+            checked => checked?,
+        };
+        draft.publish(&file)?;
+        let mut warnings = private::readable_folder(&self.path).into_iter().collect();
+        let deleted = self.delete_old(&file, keep, &mut warnings);
+        Ok(KeptBackup {
+            made: BackedUp {
+                elapsed: began.elapsed(),
+                ..made
+            },
+            file,
+            unchecked,
+            deleted,
+            warnings,
+        })
+    }
+
+    /// Keeps a copy that did not verify, in place of the last one.
+    fn set_aside(&self, draft: &Draft, name: &str, why: &str) -> BackupError {
+        let aside = with_end(&self.path.join(name), FAILED);
+        if let Err(error) = fs::rename(&draft.0, &aside) {
+            return cannot_write(&aside, &error);
+        }
+        for older in names(&self.path).unwrap_or_default() {
+            let made_here = older.strip_suffix(FAILED).and_then(time_of).is_some();
+            if made_here && self.path.join(&older) != aside {
+                let _ = fs::remove_file(self.path.join(older));
+            }
+        }
+        BackupError::NotVerified(format!(
+            "the copy does not verify and counts as no backup: {why}. It was set aside as {}; check the database with `bookguard \
+             ledger verify`, and then both disks",
+            aside.display()
+        ))
+    }
+
+    /// Deletes the oldest backups of the ledger in `made`, but that one.
+    fn delete_old(&self, made: &Path, keep: usize, warnings: &mut Vec<String>) -> Vec<PathBuf> {
+        let own = sqlite::head_of(made).ok().flatten();
+        let own = own.as_ref().map(|head| public_key(&head.vkey));
+        let mut names = names(&self.path).unwrap_or_default();
+        names.retain(|name| time_of(name).is_some());
+        names.sort_unstable_by(|one, other| other.cmp(one));
+        let (mut kept, mut deleted) = (1, Vec::new());
+        for file in names.iter().map(|name| self.path.join(name)) {
+            if file == made {
+                continue;
+            }
+            match sqlite::head_of(&file) {
+                Ok(Some(head)) if own == Some(public_key(&head.vkey)) => {}
+                // Another ledger's.
+                Ok(_) => continue,
+                Err(error) => {
+                    warnings.push(format!("{} is no backup any more: {error}", file.display()));
+                    continue;
+                }
+            }
+            if kept < keep {
+                kept += 1;
+            } else {
+                match fs::remove_file(&file) {
+                    Ok(()) => deleted.push(file),
+                    Err(e) => warnings.push(format!("{} cannot be deleted: {e}", file.display())),
+                }
+            }
+        }
+        deleted
+    }
+}
+
+/// When the newest backup in a folder was made; `None` if there is none.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn newest(folder: &Path) -> io::Result<Option<Timestamp>> {
+    let names = names(folder)?;
+    Ok(names.iter().filter_map(|name| time_of(name)).max())
+}
+
+/// The name of a backup made at this time. Names sort by time.
+fn name_at(at: Timestamp) -> String {
+    format!("bookguard-{}.db", in_name(at))
+}
+
+/// When the backup of this name was made; `None` if this is not the name of one.
+fn time_of(name: &str) -> Option<Timestamp> {
+    let digits = name.strip_prefix("bookguard-")?.strip_suffix(".db")?;
+    let mut text = String::new();
+    for (place, digit) in digits.char_indices() {
+        match place {
+            4 | 6 => text.push('-'),
+            11 | 13 => text.push(':'),
+            _ => {}
+        }
+        text.push(digit);
+    }
+    Timestamp::parse(&text).filter(|at| name_at(*at) == name)
+}
+
+/// The part of a verifier key that stays the same under every name of its log.
+fn public_key(vkey: &str) -> Option<&str> {
+    vkey.splitn(3, '+').nth(2)
+}
+
+fn names(folder: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        names.extend(entry?.file_name().into_string());
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backup_is_known_by_its_name_alone() {
+        let at = Timestamp::parse("2026-11-05T10:00:00.123Z").unwrap();
+        let name = "bookguard-20261105T100000.123Z.db";
+        assert_eq!(name_at(at), name);
+        assert_eq!(time_of(name), Some(at));
+        for other in [
+            "bookguard.db",
+            "bookguard-.db",
+            "bookguard-20261105T100000Z.db",
+            "bookguard-20261105T100000.1234Z.db",
+            "bookguard-20261305T100000.123Z.db",
+            "bookguard-20261105t100000.123z.db",
+            "bookguard-2026110\u{e9}T100000.123Z.db",
+            "bookguard-20261105T100000.123Z.db.failed",
+            "my-20261105T100000.123Z.db",
+        ] {
+            assert_eq!(time_of(other), None, "{other}");
+        }
+        let draft = format!("{name}.0123456789ab.part");
+        assert_eq!(Draft::finished(&draft), Some(name));
+        for other in [name, "x.part", "x.0123.part", "x.0123456789xy.part"] {
+            assert_eq!(Draft::finished(other), None, "{other}");
+        }
+    }
+}

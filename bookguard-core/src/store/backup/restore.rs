@@ -1,0 +1,154 @@
+//! Puts a verified backup in the place of a database file, for `bookguard restore`.
+//!
+//! The backup is copied beside the database and the copy is checked, so that what was checked is what is used. The old
+//! database is first brought into its one file, because SQLite would apply a write-ahead log that stays behind to
+//! whatever has the database's name. Invariants: a process that is killed leaves the old database or the new one, whole.
+//! The old one stays under another name. The caller keeps servers away.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::check::contradictions;
+use super::{
+    BackedUp, BackupCheck, BackupError, Draft, cannot_write, draft_of, file_of, in_name, refused,
+    sync_folder, with_end,
+};
+use crate::clock::Clock;
+use crate::ledger::rollback::Rollback;
+use crate::private;
+use crate::store::Database;
+use crate::store::conn::StoreError;
+use crate::store::fsck::LedgerReport;
+use crate::store::sqlite::{self, Use};
+
+/// A backup that is the database now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restored {
+    /// What it holds.
+    pub made: BackedUp,
+    /// The result of the check.
+    pub report: LedgerReport,
+    /// The file of the database that was there before; `None` if there was none.
+    pub replaced: Option<PathBuf>,
+}
+
+impl Restored {
+    /// What was published and is not in the database any more.
+    #[must_use]
+    pub fn lost(&self) -> Option<&Rollback> {
+        let guard = &self.report.guard;
+        guard.behind.as_ref().or(guard.rollback.as_ref())
+    }
+}
+
+/// Replaces the database by the backup `from`, once that is known to be whole.
+///
+/// # Errors
+/// As [`BackupError`] lists. The database is then as it was.
+pub fn restore(
+    from: &Path,
+    database: &Database,
+    check: &BackupCheck,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Restored, BackupError> {
+    let began = Instant::now();
+    // SQLite keeps its files beside the file itself, not beside a link to it.
+    let to = file_of(database)?;
+    let to = &to.canonicalize().unwrap_or_else(|_| to.to_owned());
+    if from.canonicalize().is_ok_and(|from| from == *to) {
+        return Err(refused(
+            "same_database",
+            format!("{} is the database itself; name a backup", to.display()),
+        ));
+    }
+    sweep(to);
+    let (draft, made) = draft_of((from, Use::Still), to, progress)?;
+    let not_verified = |why: String| {
+        BackupError::NotVerified(format!(
+            "{} was not restored, and {} is as it was: {why}",
+            from.display(),
+            to.display()
+        ))
+    };
+    let report = check.run(&draft.0, progress).map_err(|e| match e {
+        BackupError::NotVerified(why) => not_verified(why),
+        e => e,
+    })?;
+    let report = report.map_err(|why| {
+        BackupError::Failed(format!(
+            "a backup is restored only after it was checked with the ledger's key: {why}"
+        ))
+    })?;
+    // That it lacks what was published is why it may have to be restored.
+    let wrong = report
+        .findings
+        .iter()
+        .filter(|finding| finding.what != "ledger_rolled_back");
+    if let Some(why) = contradictions(wrong, report.more) {
+        return Err(not_verified(why));
+    }
+    let replaced = put_in_place(&draft, to)?;
+    Ok(Restored {
+        made: BackedUp {
+            elapsed: began.elapsed(),
+            ..made
+        },
+        report,
+        replaced,
+    })
+}
+
+/// Removes the drafts of restores that were killed.
+fn sweep(database: &Path) {
+    let Ok(entries) = fs::read_dir(private::folder(database)) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        if name.to_str().and_then(Draft::finished).map(AsRef::as_ref) == database.file_name() {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Gives the draft the database's name, and what had it another. Returns that.
+fn put_in_place(draft: &Draft, to: &Path) -> Result<Option<PathBuf>, BackupError> {
+    let aside = with_end(to, &format!(".replaced-{}", in_name(Clock::System.now())));
+    let cannot = |e: io::Error| cannot_write(to, &e);
+    let was_there = to.symlink_metadata().is_ok();
+    // Held until the names have changed, so that nobody writes into the old database any more.
+    let settled = if was_there {
+        match sqlite::settle(to) {
+            Ok(turn) => Some(turn),
+            Err(error @ (StoreError::Busy | StoreError::Foreign)) => {
+                return Err(BackupError::Failed(format!(
+                    "{} was not replaced: {error}",
+                    to.display()
+                )));
+            }
+            // A damaged database is put aside as it lies there.
+            Err(_) => None,
+        }
+    } else {
+        None
+    };
+    if was_there {
+        fs::hard_link(to, &aside)
+            // Some file systems have no hard links.
+            .or_else(|_| fs::copy(to, &aside).and_then(|_| File::open(&aside)?.sync_all()))
+            .map_err(cannot)?;
+        sync_folder(to).map_err(cannot)?;
+    }
+    for end in ["-wal", "-shm"] {
+        match fs::rename(with_end(to, end), with_end(&aside, end)) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(cannot(e)),
+            _ => {}
+        }
+    }
+    fs::rename(&draft.0, to).map_err(cannot)?;
+    sync_folder(to).map_err(cannot)?;
+    drop(settled);
+    Ok(was_there.then_some(aside))
+}

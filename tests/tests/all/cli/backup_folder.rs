@@ -1,0 +1,254 @@
+//! Backups that are verified before they count, in a folder that keeps the newest.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use bookguard_tests::engine::{Engine, TestDatabase, on_postgres};
+use bookguard_tests::json::Members as _;
+use bookguard_tests::program::{Serving, bookguard};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// What is in a folder.
+pub fn names(folder: &Path) -> BTreeSet<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.collect()
+}
+
+fn folder_of(mode: u32) -> TempDir {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+    folder
+}
+
+/// Makes a backup of the database in the folder, and returns what the command said.
+async fn back_up(database: &TestDatabase, keep: usize, folder: &Path) -> Value {
+    let line = database.command(format!("backup --keep {keep}"));
+    line.arg(folder).run().await.json()
+}
+
+fn name(made: &Value) -> String {
+    let file = Path::new(made.text("file"));
+    file.file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn the_newest_verified_backups_stay_and_nothing_else_is_touched() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (database, other) = (
+        TestDatabase::new(Engine::Sqlite),
+        TestDatabase::new(Engine::Sqlite),
+    );
+    let server = Serving::start(&database, &[]).await;
+    let acme = server.partner("Acme").await;
+    Serving::start(&other, &[]).await.stop().await;
+    let folder = folder_of(0o700);
+    let others = name(&back_up(&other, 1, folder.path()).await);
+    let strange = [
+        "notes.txt",
+        "bookguard-mine.db",
+        "mine.db.0123456789ab.part",
+        "bookguard-20200101T000000.000Z.db.bak",
+    ];
+    for file in strange {
+        std::fs::write(folder.path().join(file), "mine").unwrap();
+    }
+    // A killed run leaves its draft, and a disk can damage a backup.
+    let left = "bookguard-20200101T000000.000Z.db.0123456789ab.part";
+    let damaged = "bookguard-20200101T000000.000Z.db";
+    for file in [left, damaged] {
+        std::fs::write(folder.path().join(file), "x".repeat(9000)).unwrap();
+    }
+    let mut made = Vec::new();
+    for _ in 0..4 {
+        acme.book().await;
+        let backup = back_up(&database, 2, folder.path()).await;
+        assert_eq!(backup["verified"], "ledger", "{backup}");
+        let warnings = backup.list("warnings");
+        assert_eq!(warnings.len(), 1, "{backup}");
+        assert!(warnings[0].as_str().unwrap().contains(damaged), "{backup}");
+        made.push(backup);
+    }
+    let deleted: Vec<_> = made.iter().map(|backup| backup.list("deleted")).collect();
+    for (before, deleted) in deleted.iter().enumerate() {
+        let expected = before.checked_sub(2).map(|old| made[old]["file"].clone());
+        assert_eq!(**deleted, *expected.as_slice(), "backup {before}");
+    }
+    let mut expected: BTreeSet<String> = strange.map(str::to_owned).into();
+    expected.extend([damaged.to_owned(), others, name(&made[2]), name(&made[3])]);
+    assert_eq!(names(folder.path()), expected);
+    assert!(name(&made[2]) < name(&made[3]));
+    let newest = folder.path().join(name(&made[3]));
+    let mode = newest.metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let key = database.file().with_extension("db.key");
+    let verified = bookguard("ledger verify --backup --ledger-key").arg(key);
+    let verified = verified.arg("--db").arg(&newest).run().await.json();
+    verified.holds(json!({"verified": true, "bookings": 4}));
+    // Others who can look into the folder are a warning, and the table says all of it too.
+    let open = folder_of(0o755);
+    let line = database.command("backup --output table --keep 1");
+    let ran = line.arg(open.path()).run().await;
+    ran.said(&["Verified: the ledger", "(mode 0755)", "chmod 700"]);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_copy_that_does_not_verify_counts_as_no_backup() {
+    let database = TestDatabase::new(Engine::Sqlite);
+    let server = Serving::start(&database, &[]).await;
+    server.partner("Acme").await.book().await;
+    server.stop().await;
+    let folder = folder_of(0o700);
+    let sound = name(&back_up(&database, 1, folder.path()).await);
+    database.tamper("UPDATE head SET checkpoint = 'x'");
+    let mut aside = BTreeSet::new();
+    for _ in 0..2 {
+        let line = database.command("backup --keep 1");
+        let ran = line.arg(folder.path()).run().await;
+        ran.refused(6, &["counts as no backup", "ledger verify", ".failed"]);
+        let mut there = names(folder.path());
+        assert!(there.remove(&sound), "{there:?}");
+        assert_eq!(there.len(), 1, "only the last one is kept: {there:?}");
+        assert!(there.first().unwrap().ends_with(".db.failed"), "{there:?}");
+        aside.extend(there);
+    }
+    assert_eq!(aside.len(), 2);
+}
+
+#[tokio::test]
+async fn without_the_ledger_key_only_the_structure_is_checked_and_that_is_said() {
+    let (database, other) = (
+        TestDatabase::new(Engine::Sqlite),
+        TestDatabase::new(Engine::Sqlite),
+    );
+    for database in [&database, &other] {
+        Serving::start(database, &[]).await.stop().await;
+    }
+    let folder = folder_of(0o700);
+    let with_key = |key: &Path| {
+        let line = database.command("backup --keep 3");
+        line.arg("--ledger-key").arg(key).arg(folder.path())
+    };
+    let made = with_key(&folder.path().join("none.key")).run().await.json();
+    assert_eq!(made["verified"], "structure");
+    assert!(
+        made.text("unchecked").contains("none.key is missing"),
+        "{made}"
+    );
+    let foreign = other.file().with_extension("db.key");
+    let ran = with_key(&foreign).run().await;
+    ran.refused(5, &["wrong_ledger_key", "another key"]);
+    assert_eq!(names(folder.path()), [name(&made)].into());
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_refused_and_leaves_nothing() {
+    let database = TestDatabase::new(Engine::Sqlite);
+    Serving::start(&database, &[]).await.stop().await;
+    let folder = folder_of(0o700);
+    let run = async |args: &str, to: Option<&Path>| {
+        let line = database.command(args);
+        match to {
+            Some(to) => line.arg(to).run().await,
+            None => line.run().await,
+        }
+    };
+    let none = folder.path().join("none");
+    for args in ["backup --keep 1", "backup --every 1h"] {
+        let ran = run(args, Some(&none)).await;
+        ran.refused(1, &["does not exist", "mkdir -m 700"]);
+        let ran = run(args, Some(database.file())).await;
+        ran.refused(1, &["is not a folder"]);
+        run(args, None).await.refused(2, &["backup_folder"]);
+    }
+    run("backup", None).await.refused(2, &["<FILE|FOLDER>"]);
+    run("backup --keep 0", Some(folder.path()))
+        .await
+        .refused(2, &["--keep"]);
+    run("backup --every 1y", Some(folder.path()))
+        .await
+        .refused(2, &["--every", "24h"]);
+    // Two at once: the second one ends, and touches nothing of the first.
+    let draft = "bookguard-20200101T000000.000Z.db.0123456789ab.part";
+    std::fs::write(folder.path().join(draft), "").unwrap();
+    let first = std::fs::File::open(folder.path()).unwrap();
+    first.lock().unwrap();
+    let ran = run("backup --keep 1", Some(folder.path())).await;
+    ran.refused(5, &["backup_running", "under way"]);
+    assert_eq!(names(folder.path()), [draft.to_owned()].into());
+    drop(first);
+    let line = database.command("backup --keep 1");
+    let line = line.env("BOOKGUARD_BACKUP_FOLDER", folder.path());
+    let made = line.run().await.json();
+    assert_eq!(names(folder.path()), [name(&made)].into());
+}
+
+#[tokio::test]
+async fn a_backup_that_is_killed_leaves_what_the_next_one_removes() {
+    let database = TestDatabase::new(Engine::Sqlite);
+    let server = Serving::start(&database, &[]).await;
+    let acme = server.partner("Acme").await;
+    for _ in 0..200 {
+        acme.book().await;
+    }
+    let folder = folder_of(0o700);
+    let drafts = || {
+        let names = names(folder.path());
+        names
+            .into_iter()
+            .filter(|name| name.ends_with(".part"))
+            .count()
+    };
+    let mut killed = false;
+    for _ in 0..50 {
+        let line = database.command("backup --keep 1").arg(folder.path());
+        killed = line.killed_when(|| drafts() > 0).await;
+        if killed {
+            break;
+        }
+    }
+    assert!(
+        killed && drafts() == 1,
+        "a draft is there long enough to be seen"
+    );
+    let made = back_up(&database, 1, folder.path()).await;
+    assert_eq!(names(folder.path()), [name(&made)].into());
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn backups_are_made_again_and_again_until_the_command_is_told_to_end() {
+    let database = TestDatabase::new(Engine::Sqlite);
+    let server = Serving::start(&database, &[]).await;
+    let acme = server.partner("Acme").await;
+    let folder = folder_of(0o700);
+    let line = database.command("backup --every 1s --keep 2");
+    let mut running = line.arg(folder.path()).start();
+    let mut made = Vec::new();
+    for _ in 0..3 {
+        acme.book().await;
+        let backup: Value = serde_json::from_str(&running.line().await).unwrap();
+        assert_eq!(backup["verified"], "ledger");
+        made.push(name(&backup));
+    }
+    assert_eq!(running.terminate().await, Some(0));
+    let left = names(folder.path());
+    assert_eq!(left.len(), 2, "{left:?}");
+    assert!(left.iter().all(|name| name.ends_with(".db")), "{left:?}");
+    assert!(left.last() >= made.last(), "{left:?} {made:?}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn postgresql_makes_its_own_backups_and_the_way_out_is_said() {
+    on_postgres(async |engine| {
+        let database = TestDatabase::new(engine);
+        let ran = database.command("backup --keep 3").arg(database.folder());
+        let ran = ran.run().await;
+        ran.refused(5, &["not_a_file", "pg_dump", "ledger verify --backup"]);
+    })
+    .await;
+}

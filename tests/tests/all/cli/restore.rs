@@ -1,0 +1,251 @@
+//! A backup that becomes the database again: after a loss, beside what is still there, and with a kill at any moment.
+
+use std::path::{Path, PathBuf};
+
+use bookguard_tests::engine::{Engine, TestDatabase, on_postgres};
+use bookguard_tests::json::Members as _;
+use bookguard_tests::program::{CommandLine, Serving, bookguard};
+use bookguard_tests::samples;
+use bookguard_tests::test_server::Partner;
+
+use super::backup_folder::names;
+
+/// A database with a backup of two bookings, and further ones that came later.
+struct Backed {
+    database: TestDatabase,
+    backup: PathBuf,
+}
+
+impl Backed {
+    async fn up(later: usize) -> (Self, Serving, Partner) {
+        let database = TestDatabase::new(Engine::Sqlite);
+        let server = Serving::start(&database, &[]).await;
+        let acme = server.partner("Acme").await;
+        for _ in 0..2 {
+            acme.protect(&acme.book().await).await;
+        }
+        let folder = database.folder().join("backups");
+        std::fs::create_dir(&folder).unwrap();
+        let made = database.command("backup --keep 5").arg(&folder).run().await;
+        let backup = PathBuf::from(made.string("file"));
+        for _ in 0..later {
+            acme.protect(&acme.book().await).await;
+        }
+        (Self { database, backup }, server, acme)
+    }
+
+    fn restore(&self) -> CommandLine {
+        self.database.command("restore").arg(&self.backup)
+    }
+
+    /// The number of bookings in a database file of this ledger, which must be sound.
+    async fn bookings(&self, file: &Path) -> u64 {
+        let key = self.database.file().with_extension("db.key");
+        let line = bookguard("ledger verify --backup --ledger-key").arg(key);
+        let report = line.arg("--db").arg(file).run().await.json();
+        assert_eq!(report["verified"], true, "{report}");
+        report["bookings"].as_u64().unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_lost_disk_is_restored_the_loss_is_accepted_and_the_service_goes_on() {
+    let (backed, server, acme) = Backed::up(3).await;
+    server.stop().await;
+    std::fs::remove_file(backed.database.file()).unwrap();
+    let done = backed.restore().run().await.json();
+    assert!(done["replaced"].is_null(), "{done}");
+    let (found, seen) = (
+        &done["lost"]["found"]["size"],
+        &done["lost"]["seen"]["size"],
+    );
+    assert_eq!((found, seen), (&4.into(), &10.into()), "{done}");
+    assert!(done.text("next").contains("accept-rollback"), "{done}");
+    let folder = names(backed.database.folder());
+    assert!(
+        !folder
+            .iter()
+            .any(|name| name.ends_with("-wal") || name.ends_with(".part")),
+        "{folder:?}"
+    );
+    assert_eq!(names(backed.backup.parent().unwrap()).len(), 1);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = backed
+            .database
+            .file()
+            .metadata()
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    // The server reads it, and writes once the loss is accepted.
+    let server = Serving::start(&backed.database, &[]).await;
+    let acme = acme.on(server.url());
+    let refused = acme.post("/v1/bookings", &samples::booking()).await;
+    refused.refused(503, "ledger_rolled_back");
+    let line = backed.database.command("ledger accept-rollback --yes");
+    line.run().await.ended(0, &["6 published entries are lost"]);
+    acme.protect(&acme.book().await).await;
+    server.stop().await;
+    backed.database.verify(3).await;
+    // The backup is of the log under its old name, and can still be restored.
+    let line = backed.restore().args("--output table");
+    line.run()
+        .await
+        .said(&["What was there is", "may be lost", "accept-rollback"]);
+}
+
+#[tokio::test]
+async fn a_restore_without_a_loss_says_that_all_that_was_published_is_there() {
+    let (backed, server, _) = Backed::up(0).await;
+    server.stop().await;
+    let done = backed.restore().run().await.json();
+    assert!(done["lost"].is_null(), "{done}");
+    assert_eq!(done["next"], "Start the server.");
+    backed.database.verify(2).await;
+}
+
+#[tokio::test]
+async fn what_was_there_stays_whole_under_another_name() {
+    let (backed, server, _) = Backed::up(3).await;
+    // Its last commits are in the write-ahead log alone.
+    server.kill().await;
+    let log = backed.database.file().with_extension("db-wal");
+    assert!(log.metadata().unwrap().len() > 0);
+    let done = backed.restore().run().await.json();
+    let replaced = PathBuf::from(done.text("replaced"));
+    assert!(!log.exists());
+    assert_eq!(backed.bookings(&replaced).await, 5);
+    assert_eq!(backed.bookings(backed.database.file()).await, 2);
+}
+
+#[tokio::test]
+async fn a_damaged_database_is_replaced_and_kept_as_it_is() {
+    let (backed, server, _) = Backed::up(3).await;
+    server.stop().await;
+    let file = backed.database.file();
+    let damaged = "a shopping list".repeat(1000);
+    std::fs::write(file, &damaged).unwrap();
+    let done = backed.restore().run().await.json();
+    let replaced = std::fs::read_to_string(done.text("replaced")).unwrap();
+    assert!(replaced == damaged, "{replaced}");
+    assert_eq!(backed.bookings(file).await, 2);
+}
+
+#[tokio::test]
+async fn what_is_not_a_whole_backup_of_this_ledger_is_not_restored() {
+    let (backed, server, _) = Backed::up(1).await;
+    let ran = backed.restore().run().await;
+    ran.refused(5, &["server_running", "Stop it first"]);
+    server.stop().await;
+    let other = TestDatabase::new(Engine::Sqlite);
+    Serving::start(&other, &[]).await.stop().await;
+    let folder = backed.database.folder().to_owned();
+    let path = |name: &str| folder.join(name);
+    std::fs::write(path("text.db"), "a shopping list".repeat(1000)).unwrap();
+    std::fs::write(path("empty.db"), "").unwrap();
+    let tampered = |name: &str, sql: &str| {
+        std::fs::copy(&backed.backup, path(name)).unwrap();
+        let store = rusqlite::Connection::open(path(name)).unwrap();
+        store.execute_batch(sql).unwrap();
+    };
+    tampered("tampered.db", "UPDATE booking SET body = '{}'");
+    tampered("newer.db", "INSERT INTO schema_version VALUES (1000000)");
+    rusqlite::Connection::open(path("foreign.db"))
+        .unwrap()
+        .execute_batch("CREATE TABLE recipe (id INTEGER)")
+        .unwrap();
+    let file = backed.database.file();
+    let before = (std::fs::read(file).unwrap(), names(&folder));
+    let foreign_key = other.file().with_extension("db.key");
+    let flags = |flags: &[&Path]| {
+        let line = bookguard("restore --db").arg(file);
+        flags.iter().fold(line, |line, flag| line.arg(*flag))
+    };
+    let key = Path::new("--ledger-key");
+    for (line, code, words) in [
+        (flags(&[&path("nowhere.db")]), 1, "there is no database at"),
+        (flags(&[&path("text.db")]), 1, "not a SQLite database"),
+        (flags(&[&path("foreign.db")]), 1, "another program"),
+        (flags(&[&path("newer.db")]), 1, "newer"),
+        (flags(&[&path("empty.db")]), 1, "no such table"),
+        (flags(&[&path("tampered.db")]), 6, "is as it was"),
+        (flags(&[file]), 5, "same_database"),
+        (flags(&[other.file()]), 5, "wrong_ledger_key"),
+        (
+            flags(&[&backed.backup, key, &foreign_key]),
+            5,
+            "wrong_ledger_key",
+        ),
+        (
+            flags(&[&backed.backup, key, &path("no.key")]),
+            1,
+            "no.key is missing",
+        ),
+    ] {
+        line.run().await.refused(code, &[words]);
+        let now = (std::fs::read(file).unwrap(), names(&folder));
+        assert!(now == before, "{words}: {:?}", now.1);
+    }
+    let ran = bookguard("restore x.db --url http://127.0.0.1:9")
+        .run()
+        .await;
+    ran.refused(2, &["--db"]);
+    backed.database.verify(3).await;
+}
+
+#[tokio::test]
+async fn a_database_that_another_program_uses_is_not_replaced() {
+    let (backed, server, _) = Backed::up(1).await;
+    server.stop().await;
+    let turn = backed.database.hold_turn();
+    let ran = backed.restore().run().await;
+    ran.refused(1, &["was not replaced", "other bookguard"]);
+    drop(turn);
+    backed.database.verify(3).await;
+}
+
+#[tokio::test]
+async fn a_restore_that_is_killed_leaves_the_old_database_or_the_new_one() {
+    let (backed, server, _) = Backed::up(200).await;
+    server.kill().await;
+    let folder = backed.database.folder();
+    let inode = || {
+        use std::os::unix::fs::MetadataExt as _;
+        backed.database.file().metadata().unwrap().ino()
+    };
+    let old = inode();
+    let named = |part: &str| names(folder).iter().any(|name| name.contains(part));
+    let log = || folder.join("bookguard.db-wal").exists();
+    type Moment<'a> = (&'a str, &'a dyn Fn() -> bool);
+    let moments: [Moment<'_>; 4] = [
+        ("a draft", &|| named(".part")),
+        ("the log brought into its database", &|| !log()),
+        ("a second name", &|| named(".replaced-")),
+        ("the new database", &|| inode() != old),
+    ];
+    for (moment, is_now) in moments {
+        let killed = backed.restore().killed_when(is_now).await;
+        let there = backed.bookings(backed.database.file()).await;
+        assert!(
+            [2, 202].contains(&there),
+            "{moment}, killed: {killed}: {there}"
+        );
+    }
+    backed.restore().run().await.ended(0, &[]);
+    assert_eq!(backed.bookings(backed.database.file()).await, 2);
+    assert!(!named(".part"), "what killed restores left is removed");
+}
+
+#[tokio::test]
+async fn postgresql_restores_its_own_backups() {
+    on_postgres(async |engine| {
+        let database = TestDatabase::new(engine);
+        let ran = database.command("restore x.db").run().await;
+        ran.refused(5, &["not_a_file", "pg_restore", "ledger verify --backup"]);
+    })
+    .await;
+}
