@@ -69,10 +69,9 @@ impl Caller {
         }
     }
 
-    /// A caller of an operator interface with this operator key.
-    pub fn of_operator(base: impl Into<String>, key: &str) -> Self {
+    /// A caller of an operator interface, without a key.
+    pub fn of_operator(base: impl Into<String>) -> Self {
         Self {
-            key: Some(key.to_owned()),
             interface: Interface::Operator,
             ..Self::new(base)
         }

@@ -165,6 +165,14 @@ pub(super) fn version_statement() -> Statement<'static> {
     )
 }
 
+/// The rows that the steps leave in the table of versions: each version, and the oldest one whose programs may use it. Version
+/// 1 was made before there were others.
+pub(super) fn written() -> impl Iterator<Item = (i64, Option<i64>)> {
+    let oldest =
+        |(version, step): (i64, &Step)| (version, (version > 1).then_some(step.oldest_reader));
+    (1..).zip(&STEPS).map(oldest)
+}
+
 /// Fails unless this program may use the database with the version that was read.
 pub(super) fn require_same(version: &Rows, conn: &mut dyn Conn) -> Result<(), StoreError> {
     let version = version.rows.first().map_or(Ok(0), |row| row.int(0))?;

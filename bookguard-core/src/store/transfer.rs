@@ -135,8 +135,11 @@ pub fn transfer(
     let stored = source.head().map_err(|e| failed(from, &e))?;
     let errand = TransferJob { log, place: &place };
     let again = may_go(stored.as_ref(), from, &errand)?;
-    let target = open_known(to, true).map_err(|e| failed(to, &e))?;
     let explained = |trouble| explain(trouble, from, to);
+    let target = open_known(to, true).map_err(|e| match e {
+        StoreError::Older { .. } => failed(to, &e),
+        e => explained(Trouble::Target(e)),
+    })?;
     // Before any wait for a turn, so that the common mistake is reported at once.
     let looked = target.reader().map_err(Trouble::Target);
     looked

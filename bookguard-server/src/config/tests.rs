@@ -113,7 +113,10 @@ fn the_database_s_address_may_be_in_a_file() {
         ("postgres://ann:hunter2@h/b\n", None),
         (" \n", Some("holds no address")),
         ("postgres://ann:hunter2@h/b\nx", Some("more than one line")),
-        ("postgres://ann:hunter2@h/b?hunter2=x", Some("parameter")),
+        (
+            "postgres://ann:hunter2@h/b?hunter2=x",
+            Some("unknown option"),
+        ),
     ] {
         std::fs::write(&file, text).unwrap();
         match (named().resolve(), wrong) {

@@ -263,7 +263,7 @@ impl Making {
         }
         self.pass(HOUR_MS / 2);
         call::<ProtectBooking>(remote, &[id], Value::Null).await?;
-        if n % 4 == 1 {
+        if n % 5 == 1 {
             self.add_contract(remote, id).await?;
         }
         if n % 9 == 4 {

@@ -98,16 +98,20 @@ impl Check<'_> {
 
     fn schema(&mut self) -> Result<(), StoreError> {
         let rows = self.rows(Statement::new(
-            "SELECT version FROM schema_version ORDER BY version",
+            "SELECT version, oldest_reader FROM schema_version ORDER BY version",
             vec![],
         ))?;
-        let found: Vec<i64> = rows
+        let found = rows
             .iter()
-            .map(|row| row.int(0))
-            .collect::<Result<_, _>>()?;
+            .map(|row| Ok((row.int(0)?, row.maybe_int(1)?)))
+            .collect::<Result<Vec<_>, StoreError>>()?;
+        let mut expected: Vec<_> = schema::written().collect();
         // A newer program may have added steps that this one can do without.
-        let expected: Vec<i64> = (1..).take(found.len().max(schema::STEPS.len())).collect();
-        if found != expected {
+        expected.extend(found.iter().skip(expected.len()));
+        let numbered = (1..)
+            .zip(&expected)
+            .all(|(at, (version, _))| at == *version);
+        if found != expected || !numbered {
             self.findings.add(
                 "schema",
                 "table schema_version",

@@ -25,6 +25,12 @@ const UNATTESTED: &[(&str, &str, &str, &str)] = &[
         "/name",
         "a partner is not in the ledger, its bookings are",
     ),
+    (
+        "partner",
+        "status",
+        "by one",
+        "that the operator suspended a partner is not in the ledger",
+    ),
     ("partner", "body", "/businessType", "as its name"),
     ("partner", "body", "/contactEmail", "as its name"),
     (
@@ -445,7 +451,8 @@ fn take_away_and_double(bench: &mut Bench, table: &str, row: usize, doubled: &mu
         };
         doubled.insert(table.to_owned());
         assert!(
-            !findings.is_empty(),
+            // A newer program adds a row with each step.
+            !findings.is_empty() || table == "schema_version",
             "{table} has one row too many: {copy:?}"
         );
     }

@@ -15,7 +15,8 @@ use crate::store::{Database, head};
 
 /// What the file says of its schema; `None` if there is no file, or no table in it.
 pub(in crate::store) fn schema(path: &Path) -> Result<Option<Schema>, StoreError> {
-    if !path.exists() {
+    // Whatever else is there, opening it as a database says best what is wrong with it.
+    if !path.is_file() {
         return Ok(None);
     }
     let reading = if is_sealed(path) {

@@ -215,7 +215,7 @@ const FAULTS: [Fault; 28] = [
         "a newer schema",
         |it, line| {
             it.database
-                .tamper("INSERT INTO schema_version VALUES (1000000)");
+                .tamper("INSERT INTO schema_version (version) VALUES (1000000)");
             line
         },
         "database",

@@ -153,7 +153,10 @@ async fn what_is_not_a_whole_backup_of_this_ledger_is_not_restored() {
         store.execute_batch(sql).unwrap();
     };
     tampered("tampered.db", "UPDATE booking SET body = '{}'");
-    tampered("newer.db", "INSERT INTO schema_version VALUES (1000000)");
+    tampered(
+        "newer.db",
+        "INSERT INTO schema_version (version) VALUES (1000000)",
+    );
     rusqlite::Connection::open(path("foreign.db"))
         .unwrap()
         .execute_batch("CREATE TABLE recipe (id INTEGER)")

@@ -40,7 +40,7 @@ impl Operated {
     }
 
     fn caller(&self) -> Caller {
-        Caller::of_operator(&self.url, self.key.text("operatorKey"))
+        Caller::of_operator(&self.url).with_key(self.key.text("operatorKey"))
     }
 
     /// Sends a request without a body, acting for a partner.
@@ -157,13 +157,12 @@ async fn neither_kind_of_key_opens_the_other_interface() {
         let operated = Operated::open(engine).await;
         let (server, acme) = (&operated.server, operated.server.partner("Acme").await);
         let key = operated.key.text("operatorKey").to_owned();
-        let refused = async |url: &str, header: &str, key: &str, path: &str| {
-            let caller = server.caller().at(url);
+        let refused = async |caller: &Caller, header: &str, key: &str, path: &str| {
             let reply = caller.send(caller.request("GET", path).header(header, key)).await;
             assert_eq!(reply.status, 401, "{header} {path}: {}", reply.text());
             reply.json()
         };
-        let partners = server.running().url();
+        let (partners, operators) = (server.caller(), Caller::of_operator(&operated.url));
         for path in ["/v1/partners/me", "/v1/bookings", "/v1/webhook-events"] {
             for header in ["x-api-key", "x-operator-key"] {
                 refused(&partners, header, &key, path).await;
@@ -171,7 +170,7 @@ async fn neither_kind_of_key_opens_the_other_interface() {
         }
         for path in ["/v1/bookings", "/v1/partners", "/v1/operator/webhook-events"] {
             for header in ["x-api-key", "x-operator-key"] {
-                let body = refused(&operated.url, header, &acme.key, path).await;
+                let body = refused(&operators, header, &acme.key, path).await;
                 let expected = json!({"error": "Unauthorized", "message": "Missing or invalid x-operator-key"});
                 assert_eq!(body, expected);
             }
@@ -208,7 +207,7 @@ async fn neither_kind_of_key_opens_the_other_interface() {
 async fn whoever_guesses_operator_keys_is_slowed_down_before_the_store_is_asked() {
     on_every_engine(async |engine| {
         let operated = Operated::open(engine).await;
-        let wrong = Caller::of_operator(&operated.url, "bgo_wrong");
+        let wrong = Caller::of_operator(&operated.url).with_key("bgo_wrong");
         let mut refused = 0;
         while wrong.get("/v1/partners").await.status == 401 {
             refused += 1;
@@ -235,7 +234,7 @@ async fn a_revoked_or_changed_operator_key_opens_nothing_at_once() {
         let second = database.command("operator-keys create --name second");
         let second = second.run().await.json();
         let first = operated.caller();
-        let caller = Caller::of_operator(&operated.url, second.text("operatorKey"));
+        let caller = Caller::of_operator(&operated.url).with_key(second.text("operatorKey"));
         for caller in [&first, &caller] {
             caller.get("/v1/partners").await.ok(200);
         }
