@@ -129,7 +129,7 @@ fn server(place: &GlobalArgs, var: Var<'_>) -> Result<Option<(String, KeySource)
             None => return Ok(None),
             Some((name, profile)) => (
                 profile.url.clone(),
-                flag.unwrap_or_else(|| (profile.operator, KeyPlace::Profile(name, profile))),
+                flag.unwrap_or((profile.operator, KeyPlace::Profile(name, profile))),
             ),
         },
     };

@@ -353,14 +353,14 @@ async fn public_url(config: &Config) -> Diagnosis {
     let place = url
         .as_ref()
         .and_then(|url| Some((url.host_str()?, url.port_or_known_default()?)));
-    if let Some((host, port)) = place {
-        if let Err(why) = resolved(&format!("{host}:{port}")).await {
-            return Diagnosis::problem(
-                check,
-                format!("{host} does not resolve on this machine: {why}"),
-                "Correct public_url, or the name servers.",
-            );
-        }
+    if let Some((host, port)) = place
+        && let Err(why) = resolved(&format!("{host}:{port}")).await
+    {
+        return Diagnosis::problem(
+            check,
+            format!("{host} does not resolve on this machine: {why}"),
+            "Correct public_url, or the name servers.",
+        );
     }
     if !address.starts_with("https://") {
         return Diagnosis::warning(

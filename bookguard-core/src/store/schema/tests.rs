@@ -188,7 +188,10 @@ fn a_file_is_copied_before_and_the_copy_is_what_it_was() {
     let done = upgrade_by(&database, &and(EXPANDING, false));
     let copy = done.unwrap().unwrap().copy.unwrap();
     assert!(!draft.exists());
-    assert_eq!(files(folder.path(), ".schema-"), [copy.clone()]);
+    assert_eq!(
+        files(folder.path(), ".schema-"),
+        std::slice::from_ref(&copy)
+    );
     let name = copy.file_name().unwrap().to_string_lossy().into_owned();
     assert!(
         name.starts_with(&format!("b.db.schema-{}.20", known())),

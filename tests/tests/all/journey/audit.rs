@@ -361,6 +361,7 @@ async fn a_partner_reads_its_own_records_by_action_and_time() {
                 .ok(201);
         }
         other.post("/v1/api-keys", &json!({})).await.ok(201);
+        server.advance(1_000);
         acme.put_policy("house", &samples::policy(0)).await;
         let actions = async |query: &str| {
             let rows = acme.rows(&format!("/v1/audit?{query}")).await;
