@@ -122,7 +122,7 @@ pub fn printed_by(command: &str) -> Result<String, Failure> {
 }
 
 impl Profiles {
-    /// Reads the profiles of the user; none if there is no file.
+    /// Reads the user's profiles. Without a file, the user has none.
     ///
     /// # Errors
     /// [`Failure::Usage`] for a file that cannot be read, is not valid, or that others can read.

@@ -132,6 +132,9 @@ impl Demo {
                 |folder| folder.path().join("bookguard.db").into(),
             ),
             listen: self.listen.clone(),
+            // A made-up ledger has a key of its own, and leaves alone what guards a real one.
+            ledger_key: None,
+            guard_file: None,
             // Its receiver is on this machine.
             webhooks: AddressRules::dev(),
             verifies_endpoints: false,

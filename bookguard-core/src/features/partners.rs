@@ -302,13 +302,19 @@ impl Operation for GetPartner {
     type Output = PartnerAccount;
 
     fn prepare(session: &Session, _: &Request) -> Result<Action<PartnerAccount>, Error> {
-        let partner_id = session.partner_id()?;
-        Ok(read::<Self>(move |session| {
-            let (given, at) = (session.service.quota(), session.service.clock().now());
-            query_one(session, |reader| reader.account(&partner_id, given, at))?
-                .ok_or_else(|| Error::not_found("partner"))
-        }))
+        Ok(read_account::<Self>(session.partner_id()?))
     }
+}
+
+/// The action that reads a partner's account.
+fn read_account<O: Operation<Output = PartnerAccount>>(
+    partner_id: PartnerId,
+) -> Action<PartnerAccount> {
+    read::<O>(move |session| {
+        let (given, at) = (session.service.quota(), session.service.clock().now());
+        query_one(session, |reader| reader.account(&partner_id, given, at))?
+            .ok_or_else(|| Error::not_found("partner"))
+    })
 }
 
 /// `PATCH /v1/partners/me`

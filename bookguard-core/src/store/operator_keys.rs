@@ -35,7 +35,7 @@ pub(super) const ALL: &str = operator_keys_where!("WHERE id > $1 ORDER BY id LIM
 pub enum OperatorKeyFound {
     /// A key that is not revoked.
     Live(OperatorKey),
-    /// There is no such key, or it is revoked.
+    /// The key does not exist, or it was revoked.
     Unknown,
     /// The row was not written by Bookguard, so the key gives no access.
     Forged(OperatorKeyId),

@@ -158,7 +158,7 @@ fn missing(address: &Address) -> StoreError {
     ))
 }
 
-/// What the database says of its schema; `None` if it is empty.
+/// What the database says about its schema. Returns `None` if it is empty.
 fn existing(conn: &mut Postgres) -> Result<Option<Schema>, StoreError> {
     let tables = conn.one(Statement::new(
         "SELECT c.relname::TEXT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \

@@ -87,7 +87,7 @@ pub enum KeyFound {
         /// Whether its owner is suspended.
         suspended: bool,
     },
-    /// There is no such key, or it is revoked.
+    /// The key does not exist, or it was revoked.
     Unknown,
     /// The row was not written by Bookguard, so the key gives no access.
     Forged(ApiKeyId),

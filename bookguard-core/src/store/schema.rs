@@ -84,7 +84,7 @@ pub const fn known() -> i64 {
     STEPS.len() as i64
 }
 
-/// What the database says of its schema; `None` if there is no database, or one without tables. Changes nothing.
+/// What the database says about its schema. Returns `None` if the database does not exist or has no tables. Changes nothing.
 ///
 /// # Errors
 /// As listed by [`StoreError`].
@@ -99,7 +99,7 @@ pub fn look(database: &Database) -> Result<Option<Schema>, StoreError> {
     }
 }
 
-/// Brings the schema of a database up to date. Returns `None` if there is no database, or one without tables.
+/// Brings the schema of a database up to date. Returns `None` if the database does not exist or has no tables.
 ///
 /// # Errors
 /// As listed by [`StoreError`]; the database is then as it was.

@@ -3,11 +3,12 @@
 mod rule;
 
 use super::contact::{email, website};
+use super::read_account;
 use crate::error::Error;
 use crate::input::{self, Declaration, Form};
 use crate::limits;
 use crate::model::{PartnerAccount, PartnerId};
-use crate::operation::{Action, Body, Operation, Request, Route, path_id, query_one, read, write};
+use crate::operation::{Action, Body, Operation, Request, Route, path_id, write};
 use crate::session::{Access, Session};
 
 /// `bookguard partners get`
@@ -27,12 +28,7 @@ impl Operation for GetPartnerAccount {
     type Output = PartnerAccount;
 
     fn prepare(_: &Session, request: &Request) -> Result<Action<PartnerAccount>, Error> {
-        let partner_id: PartnerId = path_id(request, 0)?;
-        Ok(read::<Self>(move |session| {
-            let (given, at) = (session.service.quota(), session.service.clock().now());
-            query_one(session, |reader| reader.account(&partner_id, given, at))?
-                .ok_or_else(|| Error::not_found("partner"))
-        }))
+        Ok(read_account::<Self>(path_id(request, 0)?))
     }
 }
 

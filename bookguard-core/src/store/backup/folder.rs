@@ -46,7 +46,7 @@ impl BackupFolder {
     /// Takes the folder, and removes what a killed process left in it.
     ///
     /// # Errors
-    /// `backup_running`; [`BackupError::Failed`] if there is no such folder.
+    /// `backup_running`; [`BackupError::Failed`] if the folder does not exist.
     pub fn open(path: &Path) -> Result<Self, BackupError> {
         let fail = |e: &io::Error| {
             let path = path.display();

@@ -359,9 +359,16 @@ fn flip_row(bench: &mut Bench, table: &str, row: usize, flipped: &mut Flipped) {
     let key = matching(&keys, 2);
     for (at, column) in columns.iter().enumerate() {
         let sql = format!("UPDATE main.{table} SET {column} = ?1 WHERE {key}");
-        let elsewhere = rows
-            .iter()
-            .map(|row| ("of another row".to_owned(), row[at].clone()));
+        // Each value once: many rows have the same.
+        let mut values_elsewhere: Vec<Value> = Vec::new();
+        for row in &rows {
+            if !values_elsewhere.contains(&row[at]) {
+                values_elsewhere.push(row[at].clone());
+            }
+        }
+        let elsewhere = values_elsewhere
+            .into_iter()
+            .map(|value| ("of another row".to_owned(), value));
         for (part, other) in others(&row[at]).into_iter().chain(elsewhere) {
             if other == row[at] {
                 continue;

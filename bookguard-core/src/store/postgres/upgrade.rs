@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// to one. The later ones wait longer, because the server stops its own vacuum for a lock only when it has looked.
 const BRIEF: u32 = 8;
 
-/// What the database says of its schema; `None` if it is empty.
+/// What the database says about its schema. Returns `None` if it is empty.
 pub(in crate::store) fn schema(url: &PostgresUrl) -> Result<Option<Schema>, StoreError> {
     let address = Arc::new(Address::parse(url)?);
     existing(&mut Postgres::new(address, &MIGRATOR))

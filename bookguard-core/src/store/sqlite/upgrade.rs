@@ -13,7 +13,7 @@ use crate::store::conn::{Conn as _, StoreError};
 use crate::store::schema::{self, Schema, Step, Upgraded};
 use crate::store::{Database, head};
 
-/// What the file says of its schema; `None` if there is no file, or no table in it.
+/// What the file says about its schema. Returns `None` if the file does not exist or has no tables.
 pub(in crate::store) fn schema(path: &Path) -> Result<Option<Schema>, StoreError> {
     // Whatever else is there, opening it as a database says best what is wrong with it.
     if !path.is_file() {

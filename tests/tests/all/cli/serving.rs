@@ -429,7 +429,13 @@ async fn a_server_told_to_end_finishes_what_it_was_asked() {
 async fn a_server_to_look_at_has_bookings_of_every_kind_in_a_ledger_that_verifies() {
     let folder = tempfile::tempdir().unwrap();
     let db = folder.path().join("look.db");
-    let demo = || serve(&db).arg("--demo");
+    // The settings may be those of a real service, whose key and guard the made-up ledger must not touch.
+    let real = folder.path().join("real");
+    let demo = || {
+        let line = serve(&db).arg("--demo");
+        let line = line.env("BOOKGUARD_LEDGER_KEY", real.with_extension("key"));
+        line.env("BOOKGUARD_GUARD_FILE", real.with_extension("seen"))
+    };
     let server = Serving::of(demo()).await;
     let asked = async |line: &str| bookguard(line).arg("--db").arg(&db).run().await.json();
     let bookings = asked("bookings list --limit 100").await;
@@ -459,4 +465,9 @@ async fn a_server_to_look_at_has_bookings_of_every_kind_in_a_ledger_that_verifie
     server.stop().await;
     let verified = bookguard("ledger verify --db").arg(&db).run().await;
     verified.ended(0, &[]);
+    assert!(
+        !files(folder.path())
+            .keys()
+            .any(|name| name.starts_with("real"))
+    );
 }
