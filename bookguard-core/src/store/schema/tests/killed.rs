@@ -6,10 +6,14 @@ use std::time::Instant;
 use super::*;
 use crate::store::transfer::transfer;
 
-/// The number of kills of an upgrade of a file.
-const KILLS: u32 = 50;
-/// The number of kills on a server, where each needs a database of its own.
-const KILLS_ON_A_SERVER: u32 = 20;
+/// The number of kills. With `LONG` in the environment there are five times as many.
+fn kills() -> u32 {
+    match std::env::var_os("LONG") {
+        Some(_) => 50,
+        None => 10,
+    }
+}
+
 /// Names the database to the process that is killed.
 const DATABASE: &str = "BOOKGUARD_TEST_UPGRADES";
 
@@ -87,7 +91,7 @@ fn a_killed_upgrade_of_a_file_leaves_the_old_or_the_new_one() {
         std::fs::copy(&file, &copy).unwrap();
         copy.display().to_string()
     };
-    killed_again_and_again(KILLS, &key, &copy, &|_| {});
+    killed_again_and_again(kills(), &key, &copy, &|_| {});
     // Of the copies that upgrades make beforehand, none is half a file.
     let kept = files(folder.path(), ".schema-");
     for copy in kept
@@ -123,7 +127,7 @@ fn a_killed_upgrade_on_a_server_leaves_the_old_or_the_new_one() {
         let left = (0..500).any(|_| postgres.sql("postgres", &here) == "0");
         assert!(left, "{url}");
     };
-    killed_again_and_again(KILLS_ON_A_SERVER, &key, &copy, &gone);
+    killed_again_and_again(kills(), &key, &copy, &gone);
     for copy in copies.take().iter().chain([&url]) {
         postgres.drop_database(copy);
     }
