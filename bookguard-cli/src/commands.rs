@@ -188,7 +188,7 @@ mod tests {
     const VALUES: [(&str, &str); 37] = [
         (
             "ADDRESS",
-            "forward-to public-url security-contact security-encryption security-policy url",
+            "forward-to otlp-endpoint public-url security-contact security-encryption security-policy url",
         ),
         ("ADDRESS:PORT", "listen metrics-listen operator-listen"),
         ("AMOUNT", "agreed-refund amount-paid refund value"),

@@ -85,7 +85,12 @@ impl Settings {
             listen: it.listen.unwrap_or_default(),
             metrics_listen: it.metrics_listen,
             operator_listen: it.operator_listen,
-            public_url: it.public_url.as_deref().map(public_url).transpose()?,
+            otlp_endpoint: (it.otlp_endpoint.as_deref())
+                .map(|text| base("otlp_endpoint", "http://127.0.0.1:4318", text))
+                .transpose()?,
+            public_url: (it.public_url.as_deref())
+                .map(|text| base("public_url", "https://bookings.example.com", text))
+                .transpose()?,
             ledger_key: it.ledger_key,
             guard_file: it.guard_file,
             registration: registration(&it.registration.unwrap_or_default())?,
@@ -191,11 +196,10 @@ fn verification(word: &str) -> Result<bool, String> {
     }
 }
 
-/// Checks the public URL. Evidence links append a path to it, so it must have no query and no fragment.
-fn public_url(text: &str) -> Result<String, String> {
-    let wrong = |why: &str| {
-        format!("public_url is \"{text}\", {why}; write it like https://bookings.example.com")
-    };
+/// Checks a setting that is the beginning of addresses. A path is appended to it, so it must have no query and no fragment.
+/// Returns it without a trailing slash.
+fn base(setting: &str, example: &str, text: &str) -> Result<String, String> {
+    let wrong = |why: &str| format!("{setting} is \"{text}\", {why}; write it like {example}");
     let url = Url::parse(text).map_err(|e| wrong(&format!("which is not an address ({e})")))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
         return Err(wrong("which is not an http or https address"));
@@ -254,6 +258,8 @@ pub struct Config {
     pub listen: String,
     /// Address and port of the metrics, which are not served if not set; port 0 picks a free one.
     pub metrics_listen: Option<String>,
+    /// The OpenTelemetry collector that gets spans of requests, without a trailing slash; none are sent if `None`.
+    pub otlp_endpoint: Option<String>,
     /// The address and port of the operator interface; none if `None`.
     pub operator_listen: Option<String>,
     /// The URL at which partners reach the service, without a trailing slash; `http://<address>` if not set.

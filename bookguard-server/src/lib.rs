@@ -61,6 +61,7 @@ mod scrape;
 mod server;
 mod skew;
 pub mod tls;
+mod traces;
 mod uploads;
 pub mod watch;
 

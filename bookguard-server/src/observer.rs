@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::metrics::HttpMetrics;
 use crate::refusal::ErrorBody;
+use crate::traces::Tracer;
 
 tokio::task_local! {
     static CURRENT: Arc<Observed>;
@@ -32,13 +33,15 @@ pub(crate) struct Observed {
     route: OnceLock<Arc<str>>,
     partner_id: OnceLock<PartnerId>,
     trace_id: OnceLock<[u8; 16]>,
+    parent: Option<TraceParent>,
     /// Nanoseconds spent waiting for something that is not this server's work.
     waited: AtomicU64,
 }
 
 impl Observed {
     pub(crate) fn new(method: &Method, headers: &HeaderMap, request_id: HeaderValue) -> Arc<Self> {
-        let trace_id = trace_id(headers).map_or_else(OnceLock::new, OnceLock::from);
+        let parent = trace_parent(headers);
+        let trace_id = parent.map_or_else(OnceLock::new, |it| OnceLock::from(it.trace_id));
         Arc::new(Self {
             began: Instant::now(),
             method: method_name(method),
@@ -46,6 +49,7 @@ impl Observed {
             route: OnceLock::new(),
             partner_id: OnceLock::new(),
             trace_id,
+            parent,
             waited: AtomicU64::new(0),
         })
     }
@@ -69,8 +73,20 @@ impl Observed {
     }
 
     /// The trace it belongs to: the caller's, or else one of its own.
-    pub(crate) fn trace_id(&self) -> String {
-        hex::encode(self.trace_id.get_or_init(entropy::bytes))
+    pub(crate) fn trace_id(&self) -> [u8; 16] {
+        *self.trace_id.get_or_init(entropy::bytes)
+    }
+
+    /// What the caller said of its trace.
+    #[cfg(feature = "otlp")]
+    pub(crate) fn parent(&self) -> Option<TraceParent> {
+        self.parent
+    }
+
+    /// Whose key it presented.
+    #[cfg(feature = "otlp")]
+    pub(crate) fn partner_id(&self) -> Option<&PartnerId> {
+        self.partner_id.get()
     }
 
     /// The time until now, from the moment the request's head was read.
@@ -86,7 +102,7 @@ impl Observed {
         let partner_id = partner_id.map(|id| ("partner_id", Value::from(id.to_string())));
         let ids = [
             ("request_id", Value::from(request_id)),
-            ("trace_id", Value::from(self.trace_id())),
+            ("trace_id", Value::from(hex::encode(self.trace_id()))),
         ];
         ids.into_iter().chain(route).chain(partner_id)
     }
@@ -156,6 +172,7 @@ pub(crate) struct Observer {
     /// Whether every request gets a line.
     all: AtomicBool,
     metrics: Option<Arc<HttpMetrics>>,
+    tracer: Option<Tracer>,
 }
 
 /// A request that has not ended yet. If the client is gone before it is answered, it ends when this is dropped.
@@ -171,6 +188,7 @@ impl Observer {
             slow: AtomicU64::default(),
             all: AtomicBool::default(),
             metrics: None,
+            tracer: None,
         };
         observer.set(lines);
         observer
@@ -181,6 +199,18 @@ impl Observer {
         Self {
             metrics: Some(metrics),
             ..self
+        }
+    }
+
+    /// The same observer, which also sends spans.
+    pub(crate) fn tracing(self, tracer: Option<Tracer>) -> Self {
+        Self { tracer, ..self }
+    }
+
+    /// Sends the last spans. Blocks.
+    pub(crate) fn stop(&self) {
+        if let Some(tracer) = &self.tracer {
+            tracer.stop();
         }
     }
 
@@ -204,16 +234,19 @@ impl Observer {
     /// The head of the answer is ready; `answer` is `None` if the client did not wait for it. `cause` is what the client is not
     /// told of a fault. Called once for each request.
     fn finished(&self, observed: &Arc<Observed>, answer: Option<&Response>, cause: Option<&str>) {
+        let ended = answer.map(Response::status);
         if let Some(metrics) = &self.metrics {
-            let status = answer.map(Response::status);
             metrics.ended(
                 observed.method,
                 observed.route(),
-                status,
+                ended,
                 observed.duration(),
             );
         }
-        let status = answer.map_or(StatusCode::OK, Response::status);
+        if let Some(tracer) = &self.tracer {
+            tracer.ended(observed, ended);
+        }
+        let status = ended.unwrap_or(StatusCode::OK);
         let slow = Duration::from_nanos(self.slow.load(Ordering::Relaxed));
         let is_slow = observed.worked() >= slow;
         let all = self.all.load(Ordering::Relaxed);
@@ -253,25 +286,43 @@ fn method_name(method: &Method) -> &'static str {
     known.unwrap_or("_OTHER")
 }
 
-/// The trace id of the only `traceparent` (W3C Trace Context, section 3.2), if it is valid. A version newer than this one may
-/// append fields.
-fn trace_id(headers: &HeaderMap) -> Option<[u8; 16]> {
+/// What a `traceparent` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    not(feature = "otlp"),
+    expect(dead_code, reason = "read to send spans")
+)]
+pub(crate) struct TraceParent {
+    pub(crate) trace_id: [u8; 16],
+    /// The caller's span.
+    pub(crate) span_id: [u8; 8],
+    /// Whether the caller may have recorded its span.
+    pub(crate) is_sampled: bool,
+}
+
+/// The only `traceparent` (W3C Trace Context, section 3.2), if it is valid. A version newer than this one may append fields.
+fn trace_parent(headers: &HeaderMap) -> Option<TraceParent> {
     let mut lines = headers.get_all("traceparent").iter();
     let (line, None) = (lines.next()?, lines.next()) else {
         return None;
     };
     let mut fields = line.to_str().ok()?.split('-');
     let mut field = |length| fields.next().filter(|text| is_lower_hex(text, length));
-    let (version, trace_id) = (field(2)?, field(32)?);
-    let (parent_id, _flags) = (field(16)?, field(2)?);
+    let (version, trace) = (field(2)?, field(32)?);
+    let (span, flags) = (field(16)?, field(2)?);
     let more = fields.next().is_some();
-    let zero = |text: &str| text.bytes().all(|digit| digit == b'0');
-    if version == "ff" || (version == "00" && more) || zero(trace_id) || zero(parent_id) {
+    let (mut trace_id, mut span_id, mut bits) = ([0; 16], [0; 8], [0; 1]);
+    hex::decode_to_slice(trace, &mut trace_id).ok()?;
+    hex::decode_to_slice(span, &mut span_id).ok()?;
+    hex::decode_to_slice(flags, &mut bits).ok()?;
+    if version == "ff" || (version == "00" && more) || trace_id == [0; 16] || span_id == [0; 8] {
         return None;
     }
-    let mut bytes = [0; 16];
-    hex::decode_to_slice(trace_id, &mut bytes).ok()?;
-    Some(bytes)
+    Some(TraceParent {
+        trace_id,
+        span_id,
+        is_sampled: bits[0] & 1 == 1,
+    })
 }
 
 fn is_lower_hex(text: &str, length: usize) -> bool {
@@ -299,7 +350,7 @@ mod tests {
         for taken in [good.as_str(), &newer] {
             let id = HeaderValue::from_static("r");
             let observed = Observed::new(&Method::GET, &with(&[taken]), id);
-            assert_eq!(observed.trace_id(), TRACE, "{taken}");
+            assert_eq!(hex::encode(observed.trace_id()), TRACE, "{taken}");
         }
         for bad in [
             "",
@@ -312,13 +363,20 @@ mod tests {
             &good.replace("b7ad6b7169203331", &"0".repeat(16)),
             &good.replace('-', "_"),
         ] {
-            assert_eq!(trace_id(&with(&[bad])), None, "{bad}");
+            assert_eq!(trace_parent(&with(&[bad])), None, "{bad}");
         }
-        assert_eq!(trace_id(&with(&[&good, &good])), None);
-        assert_eq!(trace_id(&with(&[])), None);
+        assert_eq!(trace_parent(&with(&[&good, &good])), None);
+        assert_eq!(trace_parent(&with(&[])), None);
         let made = Observed::new(&Method::GET, &with(&[]), HeaderValue::from_static("r"));
         assert_eq!(made.trace_id(), made.trace_id());
-        assert!(is_lower_hex(&made.trace_id(), 32));
+        let flags = |flags| trace_parent(&with(&[&good.replace("-01", flags)]));
+        for (text, is_sampled) in [("-00", false), ("-01", true), ("-02", false), ("-ff", true)] {
+            assert_eq!(
+                flags(text).map(|it| it.is_sampled),
+                Some(is_sampled),
+                "{text}"
+            );
+        }
     }
 
     #[test]

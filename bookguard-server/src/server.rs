@@ -36,6 +36,7 @@ use crate::retention::prune_old_events;
 use crate::router::{Router, Routes};
 use crate::scrape;
 use crate::skew::{ClockSteps, Skew};
+use crate::traces::Tracer;
 
 /// How long deliveries in flight may take to end, even when requests have used up the shutdown time.
 const LAST_DELIVERIES: Duration = Duration::from_secs(1);
@@ -195,6 +196,10 @@ impl Server {
             Some(listen) => Some(bind(listen).await?),
             None => None,
         };
+        let tracer = match &config.otlp_endpoint {
+            Some(collector) => Some(Tracer::start(collector).await?),
+            None => None,
+        };
         let metrics = Metrics::default();
         let (outbox, leased) = Outbox::new();
         let outbox = Arc::new(outbox);
@@ -239,7 +244,7 @@ impl Server {
         let (readiness, checking) = Readiness::new(staged.clone(), Arc::clone(&service));
         probes::add_routes(readiness.clone(), &mut routes);
         let observer = Observer::new(config.requests).measuring(Arc::clone(&metrics.http));
-        let observer = Arc::new(observer);
+        let observer = Arc::new(observer.tracing(tracer));
         let router = Router::new(routes, config.clock.clone(), Arc::clone(&observer));
         let router = Arc::new(router);
         let housekeeping = [
@@ -379,6 +384,7 @@ impl Server {
             courier,
             stage,
             app,
+            observer,
             mut serving,
             scraped,
             housekeeping,
@@ -422,7 +428,11 @@ impl Server {
             let _ = task.await;
         }
         drop((app, courier, service));
-        let _ = tokio::task::spawn_blocking(|| closing.wait()).await;
+        let closing = move || {
+            closing.wait();
+            observer.stop();
+        };
+        let _ = tokio::task::spawn_blocking(closing).await;
     }
 }
 

@@ -207,6 +207,8 @@ settings! {
     listen: String, "ADDRESS:PORT", "Address and port to listen on; port 0 takes a free one", default = Some(&"127.0.0.1:8080");
     metrics_listen: String, "ADDRESS:PORT", "Address and port on which metrics are served at /metrics, to everybody who reaches it; \
         port 0 takes a free one", unset = Some("no metrics");
+    otlp_endpoint: String, "ADDRESS", "The OpenTelemetry collector that gets a span of each request, such as http://127.0.0.1:4318; only \
+        a program built with the feature otlp can send them", unset = Some("no traces");
     operator_listen: String, "ADDRESS:PORT", "Address and port of the operator interface, for requests with operator keys; port 0 takes \
         a free one", unset = Some("no operator interface");
     public_url: String, "ADDRESS", "The address at which partners reach the service; evidence links begin with it, and /mcp answers \

@@ -101,6 +101,7 @@ pub(super) async fn fill(config: &Config) -> Result<Sample, Failure> {
         listen: "127.0.0.1:0".to_owned(),
         public_url: Some(address(config)),
         metrics_listen: None,
+        otlp_endpoint: None,
         registration: RegistrationMode::Approval,
         rate_limit_per_second: 0,
         registrations_per_minute: 0,

@@ -44,6 +44,14 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
+/// An operator who asks for traces must not believe that there are some.
+#[tokio::test]
+async fn a_build_without_traces_does_not_pretend_to_send_them() {
+    let folder = TempDir::new().unwrap();
+    let line = serve(&folder.path().join("b.db")).arg("--otlp-endpoint=http://127.0.0.1:1");
+    refuses(line, &["otlp_endpoint", "--features otlp"]).await;
+}
+
 /// Returns a database that holds a booking and was closed cleanly.
 async fn used() -> TestDatabase {
     let database = TestDatabase::new(Engine::Sqlite);
