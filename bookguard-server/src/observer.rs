@@ -33,6 +33,10 @@ pub(crate) struct Observed {
     route: OnceLock<Arc<str>>,
     partner_id: OnceLock<PartnerId>,
     trace_id: OnceLock<[u8; 16]>,
+    #[cfg_attr(
+        not(feature = "otlp"),
+        expect(dead_code, reason = "only spans need it")
+    )]
     parent: Option<TraceParent>,
     /// Nanoseconds spent waiting for something that is not this server's work.
     waited: AtomicU64,
@@ -288,10 +292,6 @@ fn method_name(method: &Method) -> &'static str {
 
 /// What a `traceparent` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(
-    not(feature = "otlp"),
-    expect(dead_code, reason = "read to send spans")
-)]
 pub(crate) struct TraceParent {
     pub(crate) trace_id: [u8; 16],
     /// The caller's span.
