@@ -215,7 +215,7 @@ mod tests {
         ("MODE", "registration webhook-verification"),
         (
             "N",
-            "bookings database-wait-seconds endpoints evaluate:evidence events-per-day expect-refund keep limit \
+            "audit-retention-days bookings database-wait-seconds endpoints evaluate:evidence events-per-day expect-refund keep limit \
              overlap-seconds quota-bookings quota-endpoints quota-events-per-day rate-limit \
              rate-limit-burst rate-limit-per-second registrations-per-minute retention-days shutdown-delay-seconds slow-request-milliseconds version versions:cursor wait",
         ),
@@ -364,6 +364,8 @@ mod tests {
             "webhook-events recoveries list --limit 5 --cursor rec_1",
             "webhook-events recoveries get rec_1",
             "webhook-events prune --older-than 30d --dry-run",
+            "audit prune --older-than 400d --dry-run",
+            "serve --audit-retention-days 30",
             "serve --retention-days 0",
             "serve --trusted-proxy 10.0.0.0/8,127.0.0.1 --trusted-proxy fd00::/8 --proxy-header forwarded",
             "serve --webhook-proxy http://proxy.example:3128",

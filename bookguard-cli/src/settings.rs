@@ -109,6 +109,14 @@ pub fn place(place: &GlobalArgs, var: Var<'_>) -> Result<Where, Failure> {
     })
 }
 
+/// Whether a command would work on a server, whatever the other settings are.
+///
+/// # Errors
+/// [`Failure::Usage`] for flags that contradict each other, and profiles that cannot be read.
+pub fn is_server(place: &GlobalArgs, var: Var<'_>) -> Result<bool, Failure> {
+    Ok(server(place, var)?.is_some())
+}
+
 /// The server to work on, if it is one, and its key. A flag wins over the environment.
 fn server(place: &GlobalArgs, var: Var<'_>) -> Result<Option<(String, KeySource)>, Failure> {
     if place.url.is_some() && place.profile.is_some() {
@@ -488,6 +496,7 @@ mod tests {
             ("BOOKGUARD_WEBHOOK_PROXY", "http://u:p@proxy.example:3128"),
             ("BOOKGUARD_WEBHOOK_VERIFICATION", "off"),
             ("BOOKGUARD_RETENTION_DAYS", "30"),
+            ("BOOKGUARD_AUDIT_RETENTION_DAYS", "31"),
             ("BOOKGUARD_MIN_FREE_DISK", "1 GiB"),
             ("BOOKGUARD_BACKUP_FOLDER", "backups"),
             ("BOOKGUARD_PDF_FONTS", "/fonts/a.ttc, b.ttf"),
@@ -534,6 +543,7 @@ mod tests {
             webhook_proxy: Some(Proxy::parse("http://u:p@proxy.example:3128").unwrap()),
             webhook_verification: Some("off".to_owned()),
             retention_days: Some(30),
+            audit_retention_days: Some(31),
             min_free_disk: Some(Bytes(1 << 30)),
             backup_folder: Some("backups".into()),
             pdf_fonts: Some(vec!["/fonts/a.ttc".into(), "b.ttf".into()]),

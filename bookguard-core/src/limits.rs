@@ -277,6 +277,17 @@ pub const RETENTION_DAYS: u32 = 90;
 pub const BACKUPS_KEPT: i64 = 1_000;
 /// The most days that an operator can set: a century.
 pub const RETENTION_DAYS_MAX: u32 = 36_500;
+/// Changes of keys, secrets, endpoints, policies and settings that a partner may make in a day (UTC): no person and no program of a
+/// partner needs more, and their records are 100 MB in 400 days.
+pub const CHANGES_PER_DAY: u64 = 500;
+/// Days for which records of the audit are kept by default: a year, and a month to look back on it.
+pub const AUDIT_DAYS: u32 = 400;
+/// The fewest days that an operator can set: a change stays explained for a month, whoever made it.
+pub const AUDIT_DAYS_MIN: u32 = 30;
+/// The most days that an operator can set: ten years.
+pub const AUDIT_DAYS_MAX: u32 = 3_650;
+/// Records of the audit deleted in one commit: keeps it short.
+pub const AUDIT_PRUNED: u32 = 1_000;
 /// Events examined for one commit that prunes.
 pub const EVENTS_LOOKED_AT: u32 = 1_000;
 /// Events pruned in one commit: keeps it short.

@@ -196,6 +196,7 @@ fn audited<O: Operation>(
     Audited {
         record,
         ids_of: ids_in,
+        status: Some(O::ROUTE.status),
     }
 }
 

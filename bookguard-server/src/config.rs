@@ -115,6 +115,7 @@ impl Settings {
                 None => !dev,
             },
             retention_days: it.retention_days.unwrap_or_default(),
+            audit_retention_days: it.audit_retention_days.unwrap_or_default(),
             min_free_disk: it.min_free_disk.map_or(0, |bytes| bytes.0),
             backup_folder: it.backup_folder,
             pdf_fonts: it.pdf_fonts.unwrap_or_default(),
@@ -295,6 +296,8 @@ pub struct Config {
     pub verifies_endpoints: bool,
     /// Days after which old events are pruned; 0 means never.
     pub retention_days: u32,
+    /// Days after which records of the audit are deleted.
+    pub audit_retention_days: u32,
     /// Bytes that must be free on a database file's disk before anything new is accepted; 0 means no such limit.
     pub min_free_disk: u64,
     /// The folder of backups, whose newest one is shown in the metrics.

@@ -1,18 +1,20 @@
-//! Prunes old events while the server runs: the event itself stays; its body and its delivery attempts are deleted.
+//! Prunes while the server runs. Of old events, bodies and delivery attempts are deleted; the events themselves stay. Old records
+//! of the audit are deleted whole, and leave no record of that: every one of that age goes, at a time that the settings name.
 //!
-//! `features::retention` finds the old events, and its rule decides which may be pruned. This module calls it from time to time
-//! on every node, in a task apart from deliveries so that none of them waits for it. Invariant: pruning takes at most a
+//! `features::retention` and `features::audit` find what is old, and their rules decide what may go. This module calls them from
+//! time to time on every node, in tasks apart from deliveries so that none of them waits. Invariant: each task takes at most a
 //! twentieth of the time. A store that does not answer has reported itself and is left alone until the next turn.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bookguard_core::error::Error;
+use bookguard_core::features::audit;
 use bookguard_core::features::retention::{Begin, look, old_before};
 use bookguard_core::service::Service;
 use tokio::time::{Instant, sleep};
 
-/// How often to look when nothing is old: an event is pruned at most this late.
+/// How often to look when nothing is old: what is old is deleted at most this late.
 const TURN: Duration = Duration::from_secs(60);
 /// The pause after a look, as a multiple of the time the look and its commit took.
 const SHARE: u32 = 20;
@@ -33,16 +35,45 @@ pub(crate) async fn prune_old_events(service: Arc<Service>, days: u32) {
                 if again {
                     again_at = began + AGAIN;
                 }
-                if more {
-                    GAP.max(began.elapsed() * SHARE)
-                } else {
-                    TURN
-                }
+                pause(began, more)
             }
             Err(_) => TURN,
         };
         sleep(pause).await;
     }
+}
+
+/// Deletes records of the audit older than `days`; never returns.
+pub(crate) async fn prune_old_records(service: Arc<Service>, days: u32) {
+    loop {
+        let began = Instant::now();
+        let more = prune_records(&service, days).await;
+        sleep(more.map_or(TURN, |more| pause(began, more))).await;
+    }
+}
+
+/// The pause after a look that began then.
+fn pause(began: Instant, more: bool) -> Duration {
+    match more {
+        true => GAP.max(began.elapsed() * SHARE),
+        false => TURN,
+    }
+}
+
+/// Deletes a page of old records; returns whether there may be more.
+async fn prune_records(service: &Arc<Service>, days: u32) -> Result<bool, Error> {
+    let looking = Arc::clone(service);
+    let found = tokio::task::spawn_blocking(move || {
+        let before = old_before(looking.clock().now(), days);
+        audit::look(&looking, before, None)
+    });
+    let found = found.await.map_err(|error| {
+        Error::internal(format!("the search for old audit records failed: {error}"))
+    })??;
+    if let Some(command) = found.command(service.clock().now()) {
+        service.submit_patiently(command).await?;
+    }
+    Ok(found.more)
 }
 
 /// Looks once and prunes what it finds; returns whether there is more.

@@ -32,7 +32,7 @@ use crate::metrics::Metrics;
 use crate::observer::Observer;
 use crate::probes::{self, Readiness, Stage};
 use crate::proxies::TrustedProxies;
-use crate::retention::prune_old_events;
+use crate::retention::{prune_old_events, prune_old_records};
 use crate::router::{Router, Routes};
 use crate::scrape;
 use crate::skew::{ClockSteps, Skew};
@@ -78,7 +78,7 @@ pub struct Server {
     operator_addr: Option<SocketAddr>,
     /// The address of the metrics, and the tasks that serve and gather them.
     scraped: Option<(SocketAddr, [JoinHandle<()>; 2])>,
-    housekeeping: [JoinHandle<()>; 4],
+    housekeeping: [JoinHandle<()>; 5],
     closing: Closing,
     /// Held for as long as this server may touch a database file. A database server takes any number of nodes, so it needs no
     /// lock.
@@ -252,6 +252,10 @@ impl Server {
             tokio::spawn(keep_house(Arc::clone(&service), Skew::default())),
             tokio::spawn(watch_storage(Arc::clone(&service))),
             tokio::spawn(retain(Arc::clone(&service), config.retention_days)),
+            tokio::spawn(prune_old_records(
+                Arc::clone(&service),
+                config.audit_retention_days,
+            )),
         ];
         let scraped = scraper.map(|(listener, addr)| {
             let found = scrape::LastLook::default();

@@ -432,6 +432,7 @@ impl Talking {
 pub struct Serving {
     child: Child,
     url: String,
+    lines: Lines<BufReader<ChildStdout>>,
     stderr: Arc<Mutex<String>>,
     reading: Option<JoinHandle<()>>,
 }
@@ -478,6 +479,7 @@ impl Serving {
         Self {
             child,
             url: url.to_owned(),
+            lines,
             stderr: Arc::default(),
             reading: None,
         }
@@ -501,6 +503,15 @@ impl Serving {
     /// The server's address.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// The address of its operator interface, which it prints after its own if it has one.
+    pub async fn operator_url(&mut self) -> String {
+        let line = timeout(BOUND, self.lines.next_line()).await;
+        let line = line.ok().and_then(Result::ok).flatten().unwrap_or_default();
+        let url = line.strip_prefix("operator interface at ");
+        url.unwrap_or_else(|| panic!("serve said {line:?}"))
+            .to_owned()
     }
 
     /// A caller without a key.

@@ -230,6 +230,23 @@ impl Partner {
         }
     }
 
+    /// Two time zones to change between.
+    pub const ZONES: [&str; 2] = ["Europe/Berlin", "Europe/Vienna"];
+
+    /// Changes the time zone until the day's changes are used up, and returns how often that was done.
+    pub async fn change_until_refused(&self) -> usize {
+        let mut changed = 0;
+        loop {
+            let zone = json!({"timeZone": Self::ZONES[changed % 2]});
+            let reply = self.patch("/v1/partners/me", &zone).await;
+            if reply.status != 200 {
+                reply.refused(409, "quota_exceeded");
+                return changed;
+            }
+            changed += 1;
+        }
+    }
+
     /// The same partner, calling another server.
     #[must_use]
     pub fn on(&self, url: &str) -> Self {

@@ -2,6 +2,8 @@
 //!
 //! The rule is in the core; this file shows the loss and asks. Invariant: only a loss that was shown is accepted.
 
+use std::collections::BTreeMap;
+
 use bookguard_core::Error;
 use bookguard_core::engine::command::Written;
 use bookguard_core::evidence::Continuation;
@@ -55,7 +57,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     }
     consent::ask(&loss, yes)?;
     let command = features::ledger::accept_rollback(service, rollback)?;
-    let command = local.audited("acceptRollback", command);
+    let command = local.audited("acceptRollback", BTreeMap::new(), command);
     match service.submit_patiently(command).await? {
         Written::Fresh(continuation) => show(&continuation, call.screen),
         Written::Replayed(_) => Err(Failure::Unexpected(

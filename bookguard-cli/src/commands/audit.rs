@@ -1,18 +1,31 @@
-//! `audit`: who changed what.
+//! `audit`: who changed what, and deleting records of that which are too old.
 
-use bookguard_core::features::audit::ListAudit;
-use bookguard_core::model::{AuditRecord, Page};
+use std::collections::BTreeMap;
 
-use super::declare::{Declared, group, operation};
-use crate::output::table::{Style, joined, or_dash, page, word};
+use bookguard_core::engine::command::Written;
+use bookguard_core::features::audit::{ListAudit, look};
+use bookguard_core::features::retention::old_before;
+use bookguard_core::limits::{AUDIT_DAYS_MAX, AUDIT_DAYS_MIN};
+use bookguard_core::model::{AuditId, AuditRecord, Page, Timestamp};
+use clap::Args;
+use serde::Serialize;
+use tokio::task::block_in_place;
+
+use super::declare::{Call, Declared, group, operation, special};
+use super::prune::days;
+use crate::failure::Failure;
+use crate::output::table::{Style, grouped, joined, or_dash, page, time, word};
+use crate::target::local::Local;
 
 pub(super) fn commands() -> Declared {
     let about = "List what changed keys, secrets, endpoints and policies, and what the operator did, newest first";
     let list = operation::<ListAudit>("list", about, records);
+    let about = "Delete records that are too old (on the database only)";
+    let prune = special("prune", about, |call| Box::pin(prune(call))).with::<PruneArgs>();
     group(
         "audit",
         "Who changed what, when and from where",
-        [list.into()],
+        [list.into(), prune.into()],
     )
 }
 
@@ -26,5 +39,102 @@ fn records(page: &Page<AuditRecord>, style: Style) -> String {
         "FROM" => or_dash(record.address.clone()),
         "PARTNER" => or_dash(record.partner_id),
         "SUBJECT" => or_dash(joined(record.subject.values(), " ")),
+    }
+}
+
+#[derive(Debug, Args)]
+struct PruneArgs {
+    /// How old they must be, such as 400d [default: audit_retention_days]
+    #[arg(long, value_name = "DAYS")]
+    older_than: Option<String>,
+    /// Only count what would be deleted
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// What was deleted, or would be.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Pruning {
+    dry_run: bool,
+    /// Only records from before this moment.
+    before: Timestamp,
+    records: u64,
+}
+
+/// Deletes the records of the given age.
+///
+/// # Errors
+/// [`Failure::Usage`] for an invalid number of days; the errors of the core.
+async fn prune(call: Call<'_>) -> Result<(), Failure> {
+    let local = call.target().database("audit prune")?;
+    let PruneArgs {
+        older_than,
+        dry_run,
+    } = call.args()?;
+    let days = match older_than.as_deref() {
+        Some(text) => days(text, AUDIT_DAYS_MIN..=AUDIT_DAYS_MAX)?,
+        None => local.audit_retention_days(),
+    };
+    let before = old_before(local.service().clock().now(), days);
+    let (mut records, newest) = counted(local, before)?;
+    if let Some(newest) = newest.filter(|_| !dry_run) {
+        records = delete(local, before, newest).await?;
+    }
+    let pruning = Pruning {
+        dry_run,
+        before,
+        records,
+    };
+    call.screen.said(&pruning, |_| pruning.told())
+}
+
+/// How many records are old, and the newest of them.
+fn counted(local: &Local, before: Timestamp) -> Result<(u64, Option<AuditId>), Failure> {
+    let (mut records, mut newest) = (0, None);
+    loop {
+        let found = block_in_place(|| look(local.service(), before, newest))?;
+        records += found.records;
+        newest = found.newest.or(newest);
+        if !found.more {
+            return Ok((records, newest));
+        }
+    }
+}
+
+/// Deletes them a page at a time. The first page leaves the one record of all of it, which names the newest of them.
+async fn delete(local: &Local, before: Timestamp, newest: AuditId) -> Result<u64, Failure> {
+    let service = local.service();
+    let mut subject = Some(BTreeMap::from([("auditId".to_owned(), newest.to_string())]));
+    let mut records = 0;
+    loop {
+        let found = block_in_place(|| look(service, before, None))?;
+        let Some(mut command) = found.command(service.clock().now()) else {
+            return Ok(records);
+        };
+        if let Some(subject) = subject.take() {
+            command = local.audited("pruneAudit", subject, command);
+        }
+        match service.submit_patiently(command).await? {
+            Written::Fresh(deleted) => records += deleted,
+            Written::Replayed(_) => {
+                return Err(Failure::Unexpected(
+                    "the writer answered another request".to_owned(),
+                ));
+            }
+        }
+        if !found.more {
+            return Ok(records);
+        }
+    }
+}
+
+impl Pruning {
+    fn told(&self) -> String {
+        let (records, before) = (grouped(self.records), time(self.before));
+        match self.dry_run {
+            true => format!("{records} records from before {before} would be deleted."),
+            false => format!("{records} records from before {before} were deleted."),
+        }
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn command() -> CliCommand {
 /// [`Failure::Unexpected`] if there are problems, after all findings were shown; [`Failure::Usage`] on a server.
 async fn run(call: Call<'_>) -> Result<(), Failure> {
     let egress = call.args::<DoctorArgs>()?.egress;
-    if settings::url(call.place, &environment)?.is_some() {
+    if settings::is_server(call.place, &environment)? {
         return Err(only_here("doctor"));
     }
     let in_force = settings::in_force(call.place, &environment);

@@ -2,6 +2,9 @@
 //!
 //! The core decides which events may be pruned; this file calls it until none is left, and counts.
 
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
 use bookguard_core::engine::command::Written;
 use bookguard_core::features::retention::{Begin, look, old_before};
 use bookguard_core::limits::RETENTION_DAYS_MAX;
@@ -57,7 +60,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
         dry_run,
     } = call.args()?;
     let days = match older_than.as_deref() {
-        Some(text) => days(text)?,
+        Some(text) => days(text, 1..=RETENTION_DAYS_MAX)?,
         None => local.retention_days().ok_or_else(|| {
             Failure::Usage(
                 "the service keeps events for ever (retention_days is 0); say how old they must be: --older-than 90d"
@@ -92,7 +95,7 @@ async fn prune(local: &Local, days: u32, dry_run: bool) -> Result<Pruning, Failu
         } else if let Some(mut command) = found.command(service.clock().now()) {
             // One record for all of it.
             if !std::mem::replace(&mut recorded, true) {
-                command = local.audited("pruneWebhookEvents", command);
+                command = local.audited("pruneWebhookEvents", BTreeMap::new(), command);
             }
             match service.submit_patiently(command).await? {
                 Written::Fresh(events) => pruning.events += events,
@@ -107,17 +110,17 @@ async fn prune(local: &Local, days: u32, dry_run: bool) -> Result<Pruning, Failu
     Ok(pruning)
 }
 
-/// A number of days, such as `90d`.
-fn days(text: &str) -> Result<u32, Failure> {
+/// A number of days in a range, such as `90d`.
+pub(super) fn days(text: &str, allowed: RangeInclusive<u32>) -> Result<u32, Failure> {
     let number = text.strip_suffix('d').unwrap_or(text).parse().ok();
-    number
-        .filter(|days| (1..=RETENTION_DAYS_MAX).contains(days))
-        .ok_or_else(|| {
-            Failure::Usage(format!(
-                "--older-than is \"{}\"; it must be a number of days such as 90d, 1 to {RETENTION_DAYS_MAX}",
-                plain(text)
-            ))
-        })
+    number.filter(|days| allowed.contains(days)).ok_or_else(|| {
+        Failure::Usage(format!(
+            "--older-than is \"{}\"; it must be a number of days such as 90d, {} to {}",
+            plain(text),
+            allowed.start(),
+            allowed.end()
+        ))
+    })
 }
 
 impl Pruning {
@@ -150,8 +153,9 @@ mod tests {
 
     #[test]
     fn an_age_is_a_number_of_days() {
+        let allowed = || 1..=RETENTION_DAYS_MAX;
         for (text, read) in [("90d", Some(90)), ("1", Some(1)), ("36500d", Some(36_500))] {
-            assert_eq!(days(text).ok(), read);
+            assert_eq!(days(text, allowed()).ok(), read);
         }
         for text in [
             "",
@@ -165,7 +169,7 @@ mod tests {
             "d90",
             "99999999999d",
         ] {
-            let Err(Failure::Usage(why)) = days(text) else {
+            let Err(Failure::Usage(why)) = days(text, allowed()) else {
                 panic!("{text} was taken")
             };
             assert!(

@@ -69,12 +69,21 @@ fn run(call: Call<'_>) -> Result<(), Failure> {
         Value::Null,
         |lost| json!({"found": head(&lost.found), "seen": head(&lost.seen)}),
     );
+    value["upgraded"] = done.upgraded.as_ref().map_or(
+        Value::Null,
+        |upgraded| json!({"from": upgraded.from, "to": upgraded.to}),
+    );
     value["guard"] = json!(done.report.guard.to_string());
     value["next"] = json!(next(&done));
     call.screen.said(&value, |_| {
         let mut lines = vec![held(&done.made, place.unwrap_or(&file))];
         if let Some(replaced) = &done.replaced {
             lines.push(format!("What was there is {} now.", replaced.display()));
+        }
+        if let Some(upgraded) = &done.upgraded {
+            lines.push(format!(
+                "In its place, {upgraded}; the backup is as it was."
+            ));
         }
         lines.push(match done.lost() {
             Some(loss) => lost(loss),

@@ -130,11 +130,18 @@ impl Local {
     }
 
     /// What the audit records of a command that no operation has.
-    pub fn audited<R>(&self, action: &str, envelope: Envelope<R>) -> Envelope<R> {
-        let record = self.session.audit_record(action, envelope.at);
+    pub fn audited<R>(
+        &self,
+        action: &str,
+        subject: BTreeMap<String, String>,
+        envelope: Envelope<R>,
+    ) -> Envelope<R> {
+        let mut record = self.session.audit_record(action, envelope.at);
+        record.subject = subject;
         let audited = Audited {
             record,
             ids_of: |_| BTreeMap::new(),
+            status: None,
         };
         Envelope {
             audit: Some(Box::new(audited)),
@@ -150,6 +157,11 @@ impl Local {
     /// For how many days events are kept whole; `None` means for ever.
     pub fn retention_days(&self) -> Option<u32> {
         Some(self.config.retention_days).filter(|days| *days > 0)
+    }
+
+    /// For how many days records of the audit are kept.
+    pub fn audit_retention_days(&self) -> u32 {
+        self.config.audit_retention_days
     }
 
     /// The Model Context Protocol on this database, for the partner it acts for. Drop it before [`Self::close`].

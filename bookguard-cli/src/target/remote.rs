@@ -156,7 +156,7 @@ impl Remote {
 
     /// Writes the archive of a booking's evidence.
     pub async fn archive(&self, request: Request, write: Sink<'_>) -> Result<(), Failure> {
-        if self.key.is_none() {
+        if self.key.is_none() && self.printed_key.is_none() {
             return Err(Failure::NoKey);
         }
         let url = self.address(GetEvidence::ROUTE.path, &request.path, &[]);

@@ -15,9 +15,9 @@ use crate::evidence::{BookingState, FrozenTerms, StoredShare};
 use crate::ledger::Hash;
 use crate::ledger::rollback::Rollback;
 use crate::model::{
-    ApiKey, ApiKeyId, BookingId, Endpoint, EndpointHealth, EndpointId, EventId, EventType, FileId,
-    FileState, OperatorKeyId, Partner, PartnerId, PartnerStatus, Quota, QuotaReport, Recovery,
-    RecoveryId, ShareId, Timestamp, Usage,
+    ApiKey, ApiKeyId, AuditId, BookingId, Endpoint, EndpointHealth, EndpointId, EventId, EventType,
+    FileId, FileState, OperatorKeyId, Partner, PartnerId, PartnerStatus, Quota, QuotaReport,
+    Recovery, RecoveryId, ShareId, Timestamp, Usage,
 };
 use crate::policy::{PolicySetVersion, Terms};
 use crate::webhook::SecretTerm;
@@ -80,6 +80,10 @@ pub struct BatchState {
     pub storage_low: bool,
     /// The quota of partners without one of their own.
     pub quota: Quota,
+    /// The records of the audit that the day has of partners whose commands add one, up to the most that they may.
+    pub changes: HashMap<PartnerId, u64>,
+    /// The last record of the audit in each millisecond, of this batch and of the writer's last one.
+    pub recorded: BTreeMap<Timestamp, AuditId>,
     /// How many more new deliveries the courier takes at once, by endpoint. Such deliveries are leased from the start.
     pub room: HashMap<EndpointId, usize>,
 }

@@ -13,8 +13,9 @@ use crate::evidence::facts::{LeafPlace, SealedFact};
 use crate::ledger::Hash;
 use crate::limits::FILE_PART_BYTES;
 use crate::model::{
-    ApiKeyId, AuditRecord, BookingId, Endpoint, EndpointHealth, EndpointId, EventId, EventType,
-    FileState, Partner, PartnerId, PartnerSettings, PartnerStatus, Quota, Recovery, Timestamp,
+    ApiKeyId, AuditId, AuditRecord, BookingId, Endpoint, EndpointHealth, EndpointId, EventId,
+    EventType, FileState, Partner, PartnerId, PartnerSettings, PartnerStatus, Quota, Recovery,
+    Timestamp,
 };
 use crate::webhook::{Attempt, SecretTerm};
 
@@ -57,6 +58,11 @@ pub enum Change {
     OperatorKeyRevoked(Box<NewOperatorKey>),
     /// What was done is recorded in the audit.
     Recorded(Box<AuditRecord>),
+    /// Old records of the audit were deleted.
+    AuditPruned {
+        /// The newest of them; all older ones go too.
+        to: AuditId,
+    },
     /// A version of a policy was added and is now its latest.
     PolicyAdded {
         /// The partner.

@@ -17,8 +17,8 @@ use crate::error::Error;
 use crate::evidence::facts::{LeafPlace, SealedFact};
 use crate::ledger::Hash;
 use crate::model::{
-    ApiKey, AuditRecord, Booking, BookingId, EndpointId, EventId, EventType, OperatorKey,
-    PartnerId, Timestamp,
+    ApiKey, AuditActorKind, AuditRecord, Booking, BookingId, EndpointId, EventId, EventType,
+    OperatorKey, PartnerId, Timestamp,
 };
 use crate::policy::{Policy, PolicySet, Terms};
 
@@ -46,6 +46,11 @@ pub trait Command: Debug + Send + 'static {
     /// Whether it adds something new. When disk space is low, the rest is reserved for existing bookings (their
     /// protection, changes, cancellations and deliveries) and for keys and secrets that must be replaced.
     fn brings_new(&self) -> bool {
+        false
+    }
+
+    /// Whether it only ends something, such as a key. Then no number of changes in a day refuses it.
+    fn only_ends(&self) -> bool {
         false
     }
 
@@ -80,6 +85,8 @@ pub struct Audited<R> {
     pub record: AuditRecord,
     /// The ids that the reply holds.
     pub ids_of: fn(&R) -> BTreeMap<String, String>,
+    /// The status of its answer, if it is an operation.
+    pub status: Option<u16>,
 }
 
 impl<R> Audited<R> {
@@ -100,6 +107,14 @@ impl<R> Envelope<R> {
             remember: None,
             audit: None,
         }
+    }
+
+    /// The partner whose changes of the day it counts among: the one that asks for it, if the audit records it. What the operator
+    /// does is not limited.
+    pub(crate) fn changing(&self) -> Option<PartnerId> {
+        let record = &self.audit.as_ref()?.record;
+        let is_own = record.actor.kind == AuditActorKind::ApiKey;
+        record.partner_id.filter(|_| is_own)
     }
 }
 

@@ -9,6 +9,8 @@ use crate::engine::batch::{BatchState, RememberedAnswer};
 use crate::engine::change::Change;
 use crate::engine::command::Envelope;
 use crate::error::{Error, Kind};
+use crate::limits::CHANGES_PER_DAY;
+use crate::model::{Timestamp, day, day_begins};
 
 /// The decision on an accepted command.
 #[derive(Debug)]
@@ -29,7 +31,7 @@ pub enum Decision<R> {
 /// Decides a command on the state of its batch.
 ///
 /// # Errors
-/// The stable code of every refusal of the command, and `idempotency_key_reused`, `storage_low` and
+/// The stable code of every refusal of the command, and `idempotency_key_reused`, `storage_low`, `quota_exceeded` and
 /// `ledger_rolled_back`.
 pub fn decide<R: 'static>(batch: &BatchState, asked: &Envelope<R>) -> Result<Decision<R>, Error> {
     let command = &*asked.command;
@@ -56,7 +58,25 @@ pub fn decide<R: 'static>(batch: &BatchState, asked: &Envelope<R>) -> Result<Dec
         return Err(Error::storage_low());
     }
     let (changes, reply) = command.decide(batch, asked.at)?;
+    let is_change = !changes.is_empty() && !command.only_ends();
+    if let Some(partner_id) = asked.changing().filter(|_| is_change)
+        && batch.changes.get(&partner_id).copied().unwrap_or(0) >= CHANGES_PER_DAY
+    {
+        return Err(too_many_changes(asked.at));
+    }
     Ok(Decision::Do { changes, reply })
+}
+
+fn too_many_changes(at: Timestamp) -> Error {
+    Error::conflict(
+        "quota_exceeded",
+        format!(
+            "The partner has changed keys, secrets, endpoints, policies and settings {CHANGES_PER_DAY} times today, which is the \
+             most. Nothing was written. Keys can still be revoked and endpoints deleted. The next day begins at {}; or ask the \
+             service's operator to make the change.",
+            day_begins(day(at) + 1)
+        ),
+    )
 }
 
 fn key_reused() -> Error {

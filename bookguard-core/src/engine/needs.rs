@@ -21,6 +21,8 @@ pub struct Needs {
     pub policy_owners: Vec<PartnerId>,
     /// Partners and endpoints whose secrets are replaced.
     pub secret_owners: Vec<[u8; 16]>,
+    /// Partners whose changes of a day are counted, and that day.
+    pub changing: Vec<(PartnerId, u64)>,
     /// API keys.
     pub keys: Vec<ApiKeyId>,
     /// Operator keys.
@@ -80,6 +82,7 @@ impl Needs {
         distinct(&mut self.key_owners);
         distinct(&mut self.policy_owners);
         distinct(&mut self.secret_owners);
+        distinct(&mut self.changing);
         distinct(&mut self.keys);
         distinct(&mut self.operator_keys);
         distinct(&mut self.bookings);

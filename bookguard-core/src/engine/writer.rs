@@ -26,7 +26,7 @@ use crate::ledger::rollback::PublishedHead;
 use crate::ledger::{Checkpoint, Hash, Signer, Tree};
 use crate::limits;
 use crate::log::Log;
-use crate::model::{EventId, PartnerId, Quota};
+use crate::model::{AuditId, EventId, PartnerId, Quota, Timestamp};
 use crate::seal::Seal;
 use crate::storage::Storage;
 use crate::store::commit::{Answered, Append, Writes, commit};
@@ -133,6 +133,7 @@ pub fn start(deps: WriterDeps) -> Result<(Inbox, JoinHandle<()>), StoreError> {
         origin: String::new(),
         alone: 0,
         kept_at: 0,
+        recorded: None,
     };
     let thread = std::thread::Builder::new()
         .name("writer".to_owned())
@@ -153,6 +154,8 @@ struct Writer {
     alone: u32,
     /// When a checkpoint was last kept for good, in milliseconds.
     kept_at: i64,
+    /// The last record of the audit, by its time: one of the next batch may be of the same millisecond.
+    recorded: Option<(Timestamp, AuditId)>,
 }
 
 impl Writer {
@@ -287,6 +290,7 @@ impl Writer {
         }
         self.tree = tree;
         self.origin = work.origin;
+        self.recorded = work.recorded.pop_last();
         if let Some(outbox) = &self.deps.outbox {
             outbox.hand_over(deliveries);
         }
@@ -330,6 +334,7 @@ impl Writer {
         log.guard().say(work.rollback.as_ref());
         work.storage_low = self.deps.storage.is_low();
         work.quota = self.deps.quota;
+        work.recorded.extend(self.recorded);
         if let Some(outbox) = &self.deps.outbox {
             let of = |partner: &PartnerState| {
                 let partner_id = partner.partner.partner_id;

@@ -1,12 +1,18 @@
-//! Reading the audit. Its records are made where commands are prepared, for all operations alike ([`crate::operation`]).
+//! Reading the audit, and deleting what is too old. Records are made where commands are prepared, for all operations alike
+//! ([`crate::operation`]).
 
+pub(crate) mod rule;
+
+use crate::engine::command::Envelope;
 use crate::error::{Error, FieldError};
+use crate::limits;
 use crate::model::id::noun;
-use crate::model::{AuditRecord, Page, Scope};
+use crate::model::{AuditId, AuditRecord, Page, Scope, Timestamp};
 use crate::operation::{
     Action, LIMIT, Operation, QueryForm, QueryParam, Request, Route, ids_cursor, paging, query,
     query_fault, query_instant, query_value, read,
 };
+use crate::service::Service;
 use crate::session::{Access, Authority, Session};
 use crate::store::audit::AuditFilter;
 
@@ -91,4 +97,56 @@ fn action(request: &Request, faults: &mut Vec<FieldError>) -> Option<String> {
         ));
     }
     named.then(|| text.to_owned())
+}
+
+/// A page of old records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OldRecords {
+    /// How many there are.
+    pub records: u64,
+    /// The newest of them; `None` if there are none.
+    pub newest: Option<AuditId>,
+    /// Whether there may be more.
+    pub more: bool,
+}
+
+impl OldRecords {
+    /// The command that deletes them and all older ones; `None` if there are none.
+    #[must_use]
+    pub fn command(&self, at: Timestamp) -> Option<Envelope<u64>> {
+        let prune = PruneAudit {
+            records: self.records,
+            newest: self.newest?,
+        };
+        Some(Envelope::new(at, prune))
+    }
+}
+
+/// Deletes old records. The reply is their number, or 0 if they are too young to be deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PruneAudit {
+    /// How many a look found.
+    pub(crate) records: u64,
+    /// The newest of them.
+    pub(crate) newest: AuditId,
+}
+
+/// Looks at a page of the records made before `before`, oldest first, from the beginning or after a record. Blocks.
+///
+/// # Errors
+/// `unavailable` when the store does not answer.
+pub fn look(
+    service: &Service,
+    before: Timestamp,
+    after: Option<AuditId>,
+) -> Result<OldRecords, Error> {
+    let after = after.unwrap_or(AuditId::from_bytes([0; 16]));
+    let mut reader = service.reader()?;
+    let found = reader.old_records(&after, &AuditId::earliest(before), limits::AUDIT_PRUNED);
+    let found = found.map_err(|e| service.fault(&e))?;
+    Ok(OldRecords {
+        records: found.len() as u64,
+        newest: found.last().copied(),
+        more: found.len() == limits::AUDIT_PRUNED as usize,
+    })
 }

@@ -331,6 +331,7 @@ impl Operation for UpdatePartner {
         access: Access::Scope(Scope::PoliciesWrite),
         audited: true,
         body: Body::Required(&PartnerUpdate::BODY),
+        refusals: &[409],
         tag: "Partners",
         summary: "Choose default policies and a time zone",
         description: "They apply to bookings recorded from now on that do not name their own; existing bookings keep their \

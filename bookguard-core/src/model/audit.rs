@@ -79,6 +79,11 @@ impl AuditRecord {
         self
     }
 
+    /// Takes an id above that of an earlier record of the same millisecond, so that lists show both in the order of what was done.
+    pub(crate) fn follow(&mut self, earlier: &AuditId) {
+        self.audit_id = self.audit_id.max(earlier.successor());
+    }
+
     /// Adds ids. The partner's own becomes the partner concerned, if none is known.
     pub(crate) fn concern(&mut self, ids: BTreeMap<String, String>) {
         self.subject.extend(ids);

@@ -1,12 +1,15 @@
 //! Rows of the audit: how they are written, and which of them are genuine.
 //!
 //! Each row carries a code over all of it, made with the sealing key. Invariant: a row that was written or changed by anyone but
-//! Bookguard is not shown, and `fsck` reports it. That a row was deleted leaves no trace here.
+//! Bookguard is not shown, and `fsck` reports it. That somebody deleted a row leaves no trace here.
 
 use super::commit::json;
 use super::conn::{Arg, Row, Statement, StoreError};
+use super::load::Loading;
 use super::read::{Read, Reader};
-use crate::model::{AuditId, AuditRecord, PartnerId, Timestamp};
+use crate::engine::batch::BatchState;
+use crate::limits::CHANGES_PER_DAY;
+use crate::model::{AuditId, AuditRecord, PartnerId, Timestamp, day_begins};
 use crate::seal::Seal;
 
 macro_rules! audit_where {
@@ -62,6 +65,41 @@ pub(super) fn added(seal: &Seal, record: &AuditRecord) -> Statement<'static> {
     )
 }
 
+/// How many records a partner has since a moment, up to a number.
+pub(super) const OF_DAY: &str = "SELECT id, (SELECT COUNT(*) FROM \
+     (SELECT id FROM audit WHERE partner_id = $1 AND id >= $2 LIMIT $3) e) FROM partner WHERE id = $1";
+/// The oldest records of a time.
+pub(super) const OLDEST: &str =
+    "SELECT id FROM audit WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3";
+
+/// Counts the records of a partner since a day began, up to the most that matter.
+pub(super) fn of_day(partner_id: &PartnerId, day: u64) -> Statement<'static> {
+    let begin = AuditId::earliest(day_begins(day));
+    let most = i64::try_from(CHANGES_PER_DAY).unwrap_or(i64::MAX);
+    Statement::new(
+        OF_DAY,
+        vec![
+            partner_id.as_bytes().to_vec().into(),
+            begin.as_bytes().to_vec().into(),
+            most.into(),
+        ],
+    )
+}
+
+pub(super) fn read_of_day(
+    work: &mut BatchState,
+    _: &Loading<'_>,
+    row: &Row,
+) -> Result<(), StoreError> {
+    work.changes.insert(row.id(0)?, row.size(1)?);
+    Ok(())
+}
+
+/// Deletes this record and all older ones.
+pub(super) fn pruned(to: &AuditId) -> Statement<'_> {
+    Statement::new("DELETE FROM audit WHERE id <= $1", vec![to.into()])
+}
+
 /// A record as its row describes it, and whether the row is genuine.
 pub(super) fn document(row: &Row, seal: &Seal) -> Result<(AuditRecord, bool), StoreError> {
     let record: AuditRecord = row.json(3)?;
@@ -76,6 +114,15 @@ pub(super) fn document(row: &Row, seal: &Seal) -> Result<(AuditRecord, bool), St
 }
 
 impl Reader<'_> {
+    /// Ids of records after `from` and before `to`, oldest first, whether the rows are genuine or not.
+    pub fn old_records(&mut self, from: &AuditId, to: &AuditId, rows: u32) -> Read<Vec<AuditId>> {
+        let args = vec![from.into(), to.into(), i64::from(rows).into()];
+        self.all(OLDEST, args)?
+            .iter()
+            .map(|row| row.id(0))
+            .collect()
+    }
+
     /// Records of the audit, newest first, below `before`. Rows that are not genuine are left out.
     pub fn audit(
         &mut self,

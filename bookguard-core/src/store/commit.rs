@@ -167,6 +167,7 @@ impl<'a> Writes<'a> {
             Change::OperatorKeyAdded(stored) => self.single.push(operator_keys::added(seal, stored)),
             Change::OperatorKeyRevoked(stored) => self.single.push(operator_keys::revoked(seal, stored)),
             Change::Recorded(record) => self.single.push(audit::added(seal, record)),
+            Change::AuditPruned { to } => self.single.push(audit::pruned(to)),
             Change::PolicyAdded { partner_id, kept, versions } => {
                 self.policies.push((*partner_id, kept));
                 self.single.push(policies::counted(partner_id, *versions, kept.made_at));

@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, select_in};
 use super::keys::{self, keys_where};
 use super::{
-    StoredHead, endpoints, files, head_statement, operator_keys, policies, read_head, recoveries,
-    retention, schema, shares, terms, tree,
+    StoredHead, audit, endpoints, files, head_statement, operator_keys, policies, read_head,
+    recoveries, retention, schema, shares, terms, tree,
 };
 use crate::engine::batch::{
     BatchState, ChainState, EventState, KeyState, LoadedBooking, PartnerState, RememberedAnswer,
@@ -215,6 +215,9 @@ fn ask_recoveries(needs: &Needs, ask: &mut impl FnMut(Option<Statement<'static>>
         keys_in(recoveries::SOME, &needs.recoveries),
         recoveries::read_recovery,
     );
+    for (partner_id, day) in &needs.changing {
+        ask(Some(audit::of_day(partner_id, *day)), audit::read_of_day);
+    }
     for (partner_id, at) in &needs.recovering {
         let partner = || Arg::from(partner_id.as_bytes().to_vec());
         let running = Statement::new(recoveries::RUNNING, vec![partner()]);

@@ -567,7 +567,7 @@ pub(crate) fn entry(row: &Row) -> Read<StoredEntry> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Store;
+    use crate::store::{Store, audit};
 
     #[test]
     fn no_question_scans_a_whole_table() {
@@ -589,7 +589,8 @@ mod tests {
             .chain(select_texts(include_str!("recoveries.rs")))
             .chain(select_texts(include_str!("files.rs")))
             .chain(select_texts(include_str!("shares.rs")))
-            .chain(select_texts(include_str!("tree.rs")));
+            .chain(select_texts(include_str!("tree.rs")))
+            .chain([audit::OF_DAY, audit::OLDEST].map(str::to_owned));
         for sql in texts {
             let sql = sql.replace("{}", "$1,$2");
             let plan: &'static str =
@@ -656,7 +657,8 @@ mod tests {
             .chain(select_texts(include_str!("recoveries.rs")))
             .chain(select_texts(include_str!("files.rs")))
             .chain(select_texts(include_str!("shares.rs")))
-            .chain(select_texts(include_str!("tree.rs")));
+            .chain(select_texts(include_str!("tree.rs")))
+            .chain([audit::OF_DAY, audit::OLDEST].map(str::to_owned));
         for (n, sql) in texts.enumerate() {
             let sql = sql.replace("{}", "$1,$2");
             let nulls = (1..10)

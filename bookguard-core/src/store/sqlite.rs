@@ -18,7 +18,7 @@ use super::conn::{Arg, Cell, Conn, Row, Rows, Statement, StoreError};
 use super::{Engine, schema};
 use crate::private;
 pub(super) use copy::{CopyError, Use, copy_into, head_of, settle};
-pub(super) use upgrade::{schema, upgrade};
+pub(super) use upgrade::{schema, upgrade, upgrade_copy};
 
 /// How long the writer waits for the write turn while another process holds it.
 const TURN_MS: u64 = 10_000;
@@ -539,11 +539,30 @@ impl From<rusqlite::Error> for StoreError {
             {
                 Self::HeadMoved
             }
+            ErrorCode::SystemIoFailure => Self::Failed(format!(
+                "the disk failed ({error}): look at the system's log and at that disk. Once it works, start again: nothing has to \
+                 be repaired. If it does not, restore a backup on another disk"
+            )),
             ErrorCode::CannotOpen => Self::Failed(
                 "the file cannot be opened; check that its folder exists and may be read"
                     .to_owned(),
             ),
             _ => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_fails_is_named_with_a_way_out() {
+        let failed = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR_READ);
+        let said = "disk I/O error".to_owned();
+        let why = StoreError::from(rusqlite::Error::SqliteFailure(failed, Some(said))).to_string();
+        for part in ["disk I/O error", "the system's log", "restore a backup"] {
+            assert!(why.contains(part), "{why}");
         }
     }
 }

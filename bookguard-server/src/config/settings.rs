@@ -11,8 +11,9 @@ use std::str::FromStr;
 
 use bookguard_core::key_file::LedgerKeySource;
 use bookguard_core::limits::{
-    ENDPOINTS_PER_PARTNER, MIN_FREE_DISK, QUOTA_BOOKINGS, QUOTA_BYTES, QUOTA_EVENTS_PER_DAY,
-    QUOTA_FILE_BYTES, QUOTA_MAX, RETENTION_DAYS, RETENTION_DAYS_MAX,
+    AUDIT_DAYS, AUDIT_DAYS_MAX, AUDIT_DAYS_MIN, ENDPOINTS_PER_PARTNER, MIN_FREE_DISK,
+    QUOTA_BOOKINGS, QUOTA_BYTES, QUOTA_EVENTS_PER_DAY, QUOTA_FILE_BYTES, QUOTA_MAX, RETENTION_DAYS,
+    RETENTION_DAYS_MAX,
 };
 use bookguard_core::store::Database;
 use serde::{Deserialize, Serialize};
@@ -46,6 +47,7 @@ pub struct Setting {
     default: Option<&'static (dyn Display + Sync)>,
     /// What applies if it is not set and the default is not a single value.
     unset: Option<&'static str>,
+    least: Option<u64>,
     most: Option<u64>,
     /// What the value 0 means.
     zero: Option<&'static str>,
@@ -84,6 +86,7 @@ impl Setting {
         flag: None,
         default: None,
         unset: None,
+        least: None,
         most: None,
         zero: None,
     };
@@ -127,6 +130,12 @@ impl Setting {
         let (Some(most), Some(number)) = (self.most, number) else {
             return Ok(());
         };
+        if let Some(least) = self.least.filter(|least| number < *least) {
+            return Err(format!(
+                "{} is {number}; at least {least} is possible",
+                self.name
+            ));
+        }
         if number <= most {
             return Ok(());
         }
@@ -244,6 +253,8 @@ settings! {
         then: first_success, or off", unset = Some("first_success; off with --dev");
     retention_days: u32, "N", "Days for which events are kept whole; after that, payloads and attempts with nothing left to deliver \
         are deleted", default = Some(&RETENTION_DAYS), most = Some(RETENTION_DAYS_MAX as u64), zero = Some("0 keeps them for ever");
+    audit_retention_days: u32, "N", "Days for which records of the audit are kept, 30 to 3650; older ones are deleted",
+        default = Some(&AUDIT_DAYS), least = Some(AUDIT_DAYS_MIN as u64), most = Some(AUDIT_DAYS_MAX as u64);
     min_free_disk: Bytes, "SIZE", "How much of a database file's disk must be free for new bookings, partners, policies, endpoints and \
         recoveries, such as 1GiB", default = Some(&Bytes(MIN_FREE_DISK)), zero = Some("0 means no limit");
     backup_folder: PathBuf, "FOLDER", "The folder in which `bookguard backup` keeps verified backups, named by their time; the metrics show \

@@ -190,6 +190,8 @@ fn every_wrong_value_is_refused_with_its_name() {
         ("proxy_header = \"x-real-ip\"", "proxy_header"),
         ("rate_limit_per_second = 2000000", "rate_limit_per_second"),
         ("retention_days = 36501", "retention_days"),
+        ("audit_retention_days = 29", "audit_retention_days"),
+        ("audit_retention_days = 3651", "audit_retention_days"),
         ("webhook_verification = \"on\"", "webhook_verification"),
         ("rate_limit_burst = 0", "rate_limit_burst"),
         ("quota_endpoints = 21", "quota_endpoints"),

@@ -12,12 +12,12 @@ use std::process::Command;
 use bookguard_core::evidence;
 use bookguard_core::key_file;
 use bookguard_core::store::schema;
-use bookguard_tests::engine::{TestDatabase, on_every_engine};
+use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
 use bookguard_tests::json::Members as _;
-use bookguard_tests::program::Serving;
+use bookguard_tests::program::{Serving, bookguard};
 use bookguard_tests::samples;
 use rusqlite::Connection;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::documents::repository;
 
@@ -163,4 +163,50 @@ async fn migrate_makes_no_database() {
         }
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_of_a_released_program_is_restored_and_stays_as_it_is() {
+    for released in Released::all() {
+        let database = TestDatabase::new(Engine::Sqlite);
+        released.restore(&database);
+        let backup = database.folder().join("old.db");
+        fs::rename(database.file(), &backup).unwrap();
+        let before = fs::read(&backup).unwrap();
+        // To look at it alone, it is upgraded as what it is.
+        let line = "ledger verify --backup --ledger-key";
+        let line = bookguard(line).arg(key_file::default_path(Some(database.file())));
+        let looked = line.arg("--db").arg(&backup).run().await;
+        let (from, to) = (released.schema, schema::known());
+        if from < to {
+            looked.refused(5, &["schema_older", "bookguard migrate"]);
+        }
+        let done = database.command("restore").arg(&backup).run().await.json();
+        let upgraded = (from < to).then(|| json!({"from": from, "to": to}));
+        assert_eq!(done["upgraded"], json!(upgraded), "{done}");
+        assert!(fs::read(&backup).unwrap() == before, "the backup changed");
+        let beside = fs::read_dir(database.folder()).unwrap().flatten();
+        let beside: Vec<_> = beside.map(|file| file.file_name()).collect();
+        let left = |name: &&std::ffi::OsString| {
+            let name = name.to_string_lossy();
+            name.contains(".part") || name.ends_with("-journal") || name.contains(".schema-")
+        };
+        assert_eq!(beside.iter().find(left), None);
+        let known = released.known();
+        is_whole(&database, &known).await;
+        is_served(&database, &known).await;
+        // A damaged one is not put in place.
+        let damaged = Connection::open(&backup).unwrap();
+        damaged
+            .execute("UPDATE booking SET body = replace(body, '2', '3')", ())
+            .unwrap();
+        drop(damaged);
+        let kept = fs::read(database.file()).unwrap();
+        let refused = database.command("restore").arg(&backup).run().await;
+        refused.ended(6, &["was not restored"]);
+        assert!(
+            fs::read(database.file()).unwrap() == kept,
+            "the database changed"
+        );
+    }
 }

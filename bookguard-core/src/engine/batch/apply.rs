@@ -35,6 +35,12 @@ impl BatchState {
                     .insert(stored.key.operator_key_id, (**stored).clone());
             }
             Change::Swept(sweep) => self.sweep = Some(*sweep),
+            Change::Recorded(record) => {
+                self.recorded.insert(record.at, record.audit_id);
+                if let Some(partner_id) = record.partner_id {
+                    *self.changes.entry(partner_id).or_default() += 1;
+                }
+            }
             Change::FilePartAdded { file, .. } => {
                 self.files.insert(file.file_id, *file);
                 if file.is_whole() {
@@ -76,7 +82,7 @@ impl BatchState {
             | Change::SecretAdded { .. }
             | Change::SecretsForgotten { .. } => self.apply_to_endpoint(change),
             Change::AttemptAdded { .. }
-            | Change::Recorded(_)
+            | Change::AuditPruned { .. }
             | Change::AnswerReplaced { .. }
             | Change::AnswersForgotten { .. }
             | Change::SharesForgotten { .. }

@@ -12,6 +12,7 @@ use crate::engine::command::{CommandOutcome, Envelope, Head, Written};
 use crate::engine::decide::{Decision, decide};
 use crate::engine::needs::Needs;
 use crate::error::Error;
+use crate::model::{AuditActorKind, AuditRecord, day};
 use crate::seal::Seal;
 use crate::store::commit::Answered;
 
@@ -52,6 +53,8 @@ struct Job<R> {
     decided: Option<Result<Decided<R>, Error>>,
     /// The body of the fresh answer, if it is to be remembered.
     body: Option<Vec<u8>>,
+    /// What the audit records of it, and the status of its answer.
+    recorded: Option<(AuditRecord, Option<u16>)>,
 }
 
 enum Decided<R> {
@@ -70,6 +73,7 @@ pub(super) fn queued<R: Send + 'static>(
         waiter,
         decided: None,
         body: None,
+        recorded: None,
     };
     (Box::new(job), receiver)
 }
@@ -79,6 +83,10 @@ impl<R: Send + 'static> Queued for Job<R> {
         needs.now = needs.now.max(self.asked.at);
         let remember = self.asked.remember.as_ref();
         needs.answers.extend(remember.map(|remember| remember.key));
+        let changing = self.asked.changing();
+        needs
+            .changing
+            .extend(changing.map(|partner_id| (partner_id, day(self.asked.at))));
         self.asked.command.needs(needs);
     }
 
@@ -90,8 +98,14 @@ impl<R: Send + 'static> Queued for Job<R> {
             } => {
                 // What changes nothing is not recorded.
                 let audit = self.asked.audit.as_ref().filter(|_| !caused.is_empty());
-                let record = audit.map(|audit| audit.record(&reply));
-                caused.extend(record.map(|record| Change::Recorded(Box::new(record))));
+                if let Some(audit) = audit {
+                    let mut record = audit.record(&reply);
+                    if let Some(earlier) = batch.recorded.get(&record.at) {
+                        record.follow(earlier);
+                    }
+                    self.recorded = Some((record.clone(), audit.status));
+                    caused.push(Change::Recorded(Box::new(record)));
+                }
                 caused.iter().for_each(|change| batch.apply(change));
                 changes.extend(caused);
                 if let Some(remember) = &self.asked.remember {
@@ -150,6 +164,9 @@ impl<R: Send + 'static> Queued for Job<R> {
     }
 
     fn answer(self: Box<Self>, refused: Option<&Error>) {
+        if let (None, Some((record, status))) = (refused, &self.recorded) {
+            tell(record, *status);
+        }
         let undecided = || Error::internal("a command was answered before it was decided");
         let outcome = match (refused, self.decided) {
             (Some(refused), _) => Err(refused.clone()),
@@ -161,4 +178,28 @@ impl<R: Send + 'static> Queued for Job<R> {
         // If the caller went away, the command takes effect all the same.
         let _ = self.waiter.send(outcome);
     }
+}
+
+/// Logs what was done with an operator key: ids alone, because names and bodies may be somebody's secrets. What was done on the
+/// database itself was done by another process, which has told its caller.
+fn tell(record: &AuditRecord, status: Option<u16>) {
+    if record.actor.kind != AuditActorKind::OperatorKey {
+        return;
+    }
+    let AuditRecord {
+        audit_id, action, ..
+    } = record;
+    let key = record.actor.key_id.as_deref().unwrap_or_default();
+    let partner_id = record.partner_id.map(|id| id.to_string());
+    let of = partner_id
+        .as_ref()
+        .map_or_else(String::new, |id| format!(" for partner {id}"));
+    tracing::info!(
+        action,
+        partner_id,
+        audit_id = %audit_id,
+        operator_key_id = key,
+        status,
+        "operator key {key} did {action}{of}; the audit has it as {audit_id}"
+    );
 }

@@ -1,15 +1,18 @@
 //! The writer under faults that really happen to its connection.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use crate::engine::answers::ForgetAnswers;
-use crate::engine::command::Written;
+use crate::engine::command::{Audited, Written};
 use crate::features::partners::{RegisterPartner, Registration};
 use crate::guard::Guard;
 use crate::key_file::LedgerKey;
 use crate::lines::{Line, LineSubscriber, Threshold};
-use crate::model::{Partner, PartnerSettings, PartnerStatus, Timestamp};
+use crate::model::{
+    AuditActor, AuditActorKind, AuditRecord, Partner, PartnerSettings, PartnerStatus,
+};
 use crate::store::Store;
 use crate::store::conn::{Rows, Statement};
 
@@ -214,6 +217,62 @@ fn a_commit_whose_answer_is_lost_happens_once_under_its_idempotency_key() {
     assert_eq!(bench.partners(), 1);
     assert!(matches!(ask(&inbox, register(1)), Ok(Written::Replayed(body)) if *body == *b"answer"));
     assert_eq!(bench.partners(), 1);
+}
+
+/// A registration whose record is named by its number, and whose random bits fall as the number rises.
+fn audited(n: u8) -> Envelope<Registration> {
+    let record = AuditRecord {
+        audit_id: AuditId::new(Timestamp::EPOCH, [255 - n; 10]),
+        at: Timestamp::EPOCH,
+        actor: AuditActor {
+            kind: AuditActorKind::Anonymous,
+            key_id: None,
+            name: None,
+        },
+        address: None,
+        action: n.to_string(),
+        partner_id: None,
+        subject: BTreeMap::new(),
+    };
+    let audited = Audited {
+        record,
+        ids_of: |_| BTreeMap::new(),
+        status: None,
+    };
+    Envelope {
+        audit: Some(Box::new(audited)),
+        ..register(n)
+    }
+}
+
+#[test]
+fn records_of_one_instant_are_in_the_order_of_their_commands() {
+    const TOGETHER: u8 = 20;
+    let bench = Bench::new();
+    let (inbox, _thread) = bench.start(None, None);
+    // The write turn is held elsewhere, so that all but the first few come in one batch.
+    let mut turn = bench.store.writer().unwrap();
+    turn.begin(&[]).unwrap();
+    let together: Vec<_> = (1..=TOGETHER)
+        .map(|n| inbox.submit(audited(n)).unwrap())
+        .collect();
+    turn.rollback();
+    for waiter in together {
+        waiter.blocking_recv().unwrap().unwrap();
+    }
+    // The next ones come in batches of their own, in the same millisecond.
+    for n in TOGETHER + 1..=TOGETHER + 3 {
+        ask(&inbox, audited(n)).unwrap();
+    }
+    let mut conn = bench.store.reader().unwrap();
+    let rows = conn.one(Statement::new(
+        "SELECT action FROM audit ORDER BY id",
+        vec![],
+    ));
+    let rows = rows.unwrap().rows;
+    let actions: Vec<_> = rows.iter().map(|row| row.text(0).unwrap()).collect();
+    let asked: Vec<_> = (1..=TOGETHER + 3).map(|n| n.to_string()).collect();
+    assert_eq!(actions, asked);
 }
 
 #[test]

@@ -40,6 +40,10 @@ impl Command for CreateApiKey {
 impl Command for RevokeApiKey {
     type Reply = ApiKey;
 
+    fn only_ends(&self) -> bool {
+        true
+    }
+
     fn needs(&self, needs: &mut Needs) {
         needs.partners.push(self.partner_id);
         needs.key_owners.push(self.partner_id);

@@ -215,6 +215,10 @@ impl Command for TestEndpoint {
 impl Command for DeleteEndpoint {
     type Reply = Endpoint;
 
+    fn only_ends(&self) -> bool {
+        true
+    }
+
     fn needs(&self, needs: &mut Needs) {
         needs.partners.push(self.partner_id);
     }

@@ -98,12 +98,13 @@ pub(super) fn contradictions<'a>(
     ))
 }
 
-fn unreadable(error: &StoreError) -> BackupError {
+pub(super) fn unreadable(error: &StoreError) -> BackupError {
     match error {
         // The database may be sound.
-        StoreError::Newer { .. } | StoreError::Full | StoreError::ReadOnly => {
-            BackupError::Failed(error.to_string())
-        }
+        StoreError::Newer { .. }
+        | StoreError::Older { .. }
+        | StoreError::Full
+        | StoreError::ReadOnly => BackupError::Failed(error.to_string()),
         _ => BackupError::NotVerified(error.to_string()),
     }
 }

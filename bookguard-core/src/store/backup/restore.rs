@@ -1,6 +1,7 @@
 //! Puts a verified backup in the place of a database file, for `bookguard restore`.
 //!
-//! The backup is copied beside the database and the copy is checked, so that what was checked is what is used. The old
+//! The backup is copied beside the database, the copy gets the schema of this program, and the copy is checked, so that what
+//! was checked is what is used. The old
 //! database is first brought into its one file, because SQLite would apply a write-ahead log that stays behind to
 //! whatever has the database's name. Invariants: a process that is killed leaves the old database or the new one, whole.
 //! The old one stays under another name. The caller keeps servers away.
@@ -10,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::check::contradictions;
+use super::check::{contradictions, unreadable};
 use super::{
     BackedUp, BackupCheck, BackupError, Draft, cannot_write, draft_of, file_of, in_name, refused,
     sync_folder, with_end,
@@ -21,6 +22,7 @@ use crate::private;
 use crate::store::Database;
 use crate::store::conn::StoreError;
 use crate::store::fsck::LedgerReport;
+use crate::store::schema::Upgraded;
 use crate::store::sqlite::{self, Use};
 
 /// A backup that is the database now.
@@ -30,6 +32,8 @@ pub struct Restored {
     pub made: BackedUp,
     /// The result of the check.
     pub report: LedgerReport,
+    /// What became of its schema, if it was older than this program's.
+    pub upgraded: Option<Upgraded>,
     /// The file of the database that was there before; `None` if there was none.
     pub replaced: Option<PathBuf>,
 }
@@ -64,7 +68,7 @@ pub fn restore(
         ));
     }
     sweep(to);
-    let (draft, made) = draft_of((from, Use::Still), to, progress)?;
+    let (draft, mut made) = draft_of((from, Use::Still), to, progress)?;
     let not_verified = |why: String| {
         BackupError::NotVerified(format!(
             "{} was not restored, and {} is as it was: {why}",
@@ -72,10 +76,17 @@ pub fn restore(
             to.display()
         ))
     };
-    let report = check.run(&draft.0, progress).map_err(|e| match e {
+    let whole = |e: BackupError| match e {
         BackupError::NotVerified(why) => not_verified(why),
         e => e,
-    })?;
+    };
+    // A backup may be older than this program. The file itself stays as it is.
+    let upgraded = sqlite::upgrade_copy(&draft.0).map_err(|e| whole(unreadable(&e)))?;
+    if upgraded.is_some() {
+        let file = draft.0.metadata().map_err(|e| cannot_write(to, &e))?;
+        made.bytes = file.len();
+    }
+    let report = check.run(&draft.0, progress).map_err(whole)?;
     let report = report.map_err(|why| {
         BackupError::Failed(format!(
             "a backup is restored only after it was checked with the ledger's key: {why}"
@@ -96,6 +107,7 @@ pub fn restore(
             ..made
         },
         report,
+        upgraded,
         replaced,
     })
 }

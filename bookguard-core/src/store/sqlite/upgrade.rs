@@ -1,9 +1,12 @@
-//! Upgrades the schema of a database file, after copying the file beside itself.
+//! Upgrades the schema of a database file, after copying the file beside itself; and of a copy that is being restored.
 
 use std::path::{Path, PathBuf};
 
+use rusqlite::{Connection, OpenFlags};
+
 use super::{
-    beside, free_bytes, immutable, is_foreign, is_sealed, open_checker, open_writer, script,
+    Inserts, Sqlite, beside, free_bytes, immutable, is_foreign, is_sealed, open_checker,
+    open_writer, script, set_up,
 };
 use crate::clock::Clock;
 use crate::limits::DISK_RESERVE;
@@ -73,6 +76,36 @@ pub(in crate::store) fn upgrade(path: &Path, steps: &[Step]) -> Result<Upgraded,
             Err(error)
         }
     }
+}
+
+/// Applies the steps that a copy lacks, whose original stays. Nobody else uses the copy, and it is worth nothing until this is
+/// done. Returns `None` if it lacks none.
+pub(in crate::store) fn upgrade_copy(path: &Path) -> Result<Option<Upgraded>, StoreError> {
+    let from = schema::found(&mut open_checker(&immutable(path))?)?.version;
+    if from >= schema::known() {
+        return Ok(None);
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    set_up(&connection)?;
+    // So nothing is left beside the file, whose name changes.
+    connection.execute_batch(
+        "PRAGMA temp_store = MEMORY; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = FULL;",
+    )?;
+    let mut writer = Sqlite {
+        connection: Box::new(connection),
+        begin: "BEGIN IMMEDIATE",
+        inserts: Inserts::default(),
+        held_up: None,
+    };
+    writer.begin(&[])?;
+    schema::apply(&mut writer, from, &schema::STEPS, script)?;
+    writer.commit(&[])?;
+    Ok(Some(Upgraded {
+        from,
+        to: schema::known(),
+        copy: None,
+    }))
 }
 
 /// Copies the file beside itself, under a name with its schema and the time, and verifies the copy. Called under the

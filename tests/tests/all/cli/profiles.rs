@@ -63,6 +63,12 @@ async fn a_server_and_its_key_are_noted_once() {
         assert_eq!(me("--profile other").await, other.id);
         let curl = of(home, "partners me --profile other --curl").run().await;
         curl.said(&[&format!("$({command})")]);
+        // Printing asks nobody for the key.
+        let silent = home.join("silent");
+        std::fs::rename(&kept, &silent).unwrap();
+        let curl = of(home, "partners me --profile other --curl").run().await;
+        curl.said(&[&format!("$({command})")]);
+        std::fs::rename(&silent, &kept).unwrap();
         of(home, "profiles default other").run().await.json();
         assert_eq!(me("").await, other.id);
         std::fs::remove_file(&kept).unwrap();
@@ -72,7 +78,10 @@ async fn a_server_and_its_key_are_noted_once() {
         of(home, "profiles remove other").run().await.refused(2, &["there are: default"]);
         // Nothing is the default now, so the command works on the database.
         of(home, "partners list").run().await.refused(1, &["bookguard.db"]);
-        of(home, "ledger verify --profile default").run().await.refused(2, &["--db"]);
+        for line in ["ledger verify", "audit prune", "doctor"] {
+            let line = of(home, format!("{line} --profile default"));
+            line.run().await.refused(2, &["--db"]);
+        }
     })
     .await;
 }

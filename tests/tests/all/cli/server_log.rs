@@ -1,6 +1,6 @@
 //! What a server logs, what it never logs, and that a log nobody reads holds up nothing.
 
-use bookguard_tests::caller::Reply;
+use bookguard_tests::caller::{Caller, Reply};
 use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::program::Serving;
@@ -105,6 +105,45 @@ async fn journey(acme: &Partner, receiver: &Receiver) -> Vec<String> {
     secrets
 }
 
+/// What the operator did.
+struct Operated {
+    key: String,
+    operator_key_id: String,
+    /// Its records, oldest first.
+    done: Vec<Value>,
+}
+
+/// Changes the partner as the operator, with marked values.
+async fn operate(database: &TestDatabase, url: String, acme: &Partner) -> Operated {
+    let made = database.command(["operator-keys", "create", "--name", MARK]);
+    let made = made.run().await.json();
+    let key = made.text("operatorKey").to_owned();
+    let operator = Caller::of_operator(url).with_key(&key);
+    let at = format!("/v1/partners/{}", acme.id);
+    let edited = json!({"name": MARK.repeat(2)});
+    operator.patch(&at, &edited).await.ok(200);
+    for _ in 0..2 {
+        operator
+            .post_nothing(&format!("{at}/suspend"))
+            .await
+            .ok(200);
+    }
+    let unknown = format!("{}/suspend", at.replace("ptn_", "ptn_f"));
+    assert!(operator.post_nothing(&unknown).await.status >= 400);
+    operator
+        .post_nothing(&format!("{at}/reinstate"))
+        .await
+        .ok(200);
+    let mut done = operator.rows("/v1/audit?limit=3").await;
+    done.retain(|record| record["actor"]["kind"] == "operator_key");
+    done.reverse();
+    Operated {
+        key,
+        operator_key_id: made.text("operatorKeyId").to_owned(),
+        done,
+    }
+}
+
 /// Asks for a booking within a trace.
 async fn traced(acme: &Partner) -> Reply {
     let booking = acme.book().await;
@@ -119,10 +158,13 @@ async fn nothing_that_callers_send_or_must_not_know_is_logged() {
         let database = TestDatabase::new(engine);
         let receiver = Receiver::answering(Answer::Status(503)).await;
         let flags = ["--dev", "--log-level", "debug", "--log-requests", "true"];
-        let server = Serving::start(&database, &flags).await;
+        let flags = [&flags[..], &["--operator-listen", "127.0.0.1:0"]].concat();
+        let mut server = Serving::start(&database, &flags).await;
+        let operator_url = server.operator_url().await;
         let acme = server.partner(MARK).await;
         let secrets = journey(&acme, &receiver).await;
         let asked = traced(&acme).await;
+        let operated = operate(&database, operator_url, &acme).await;
         if engine == Engine::Sqlite {
             let broken = Connection::open(database.file()).unwrap();
             let damage = format!("UPDATE event SET body = CAST('{{\"{MARK}' AS BLOB)");
@@ -131,11 +173,24 @@ async fn nothing_that_callers_send_or_must_not_know_is_logged() {
         }
         let log = server.stop().await;
         let lower = log.to_lowercase();
+        let Operated { key, operator_key_id, done } = operated;
+        let secrets = secrets.into_iter().chain([key]).collect::<Vec<_>>();
         for secret in secrets.iter().map(String::as_str).chain([MARK]) {
             assert!(!lower.contains(&secret.to_lowercase()), "{secret} is in {log}");
         }
 
         let lines = lines(&log);
+        // One line of each change that the operator made, and none of what changed nothing or was refused.
+        let told: Vec<_> = lines.iter().filter(|line| !line["audit_id"].is_null()).collect();
+        for line in &told {
+            line.holds(json!({
+                "level": "info", "partner_id": acme.id, "operator_key_id": operator_key_id, "status": 200,
+            }));
+        }
+        let told: Vec<_> = told.iter().map(|line| (line.text("action"), line.text("audit_id"))).collect();
+        let done: Vec<_> = done.iter().map(|record| (record.text("action"), record.text("auditId"))).collect();
+        assert_eq!(done.len(), 3);
+        assert_eq!(told, done);
         let shown = of_route(&lines, "/v1/bookings/{bookingId}");
         let traced = shown.iter().find(|line| line["trace_id"] == TRACE).unwrap();
         traced.holds(json!({

@@ -1,14 +1,19 @@
 //! The audit: exactly one record of what changed something, none of what did not, and nothing secret in any.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 
+use bookguard_core::clock::Clock;
+use bookguard_core::limits::{CHANGES_PER_DAY, DAY_MS};
 use bookguard_core::service::RegistrationMode;
 use bookguard_server::config::Config;
 use bookguard_tests::caller::Caller;
 use bookguard_tests::engine::{TestDatabase, on_every_engine};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::samples;
-use bookguard_tests::test_server::TestServer;
+use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
 /// Writing operations that leave no record, whoever calls, and why.
@@ -401,6 +406,115 @@ async fn a_partner_reads_its_own_records_by_action_and_time() {
         let found = found.command("ledger verify").run().await;
         found.ended(6, &[]);
         assert!(found.stdout.contains("field mac"), "{found:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_partner_that_changes_things_in_a_loop_is_stopped_for_the_day_and_can_still_end_what_it_has()
+ {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let other = server.partner("Other").await;
+        let endpoint = acme.endpoint("http://127.0.0.1:9/").await;
+        let made = acme.post("/v1/api-keys", &json!({})).await;
+        let made = format!("/v1/api-keys/{}", made.string("apiKeyId"));
+        let changed = acme.change_until_refused().await;
+        assert_eq!(
+            changed as u64,
+            CHANGES_PER_DAY - 3,
+            "registered, an endpoint, a key"
+        );
+        acme.post("/v1/api-keys", &json!({}))
+            .await
+            .refused(409, "quota_exceeded");
+        // What changes nothing is answered, and bookings are no such changes.
+        let last = json!({"timeZone": Partner::ZONES[(changed - 1) % 2]});
+        acme.patch("/v1/partners/me", &last).await.ok(200);
+        acme.book().await;
+        // What is stolen can be taken back.
+        acme.delete(&made).await.ok(200);
+        acme.delete_endpoint(&endpoint).await;
+        // Neither the operator nor anybody else is stopped.
+        let line = format!("api-keys create --partner {}", acme.id);
+        server.database().command(line).run().await.json();
+        other.post("/v1/api-keys", &json!({})).await.ok(201);
+        let today = server.now_ms() / DAY_MS;
+        server.set_clock((today + 1) * DAY_MS);
+        acme.post("/v1/api-keys", &json!({})).await.ok(201);
+    })
+    .await;
+}
+
+/// A server whose clock is this many days behind.
+async fn behind(database: TestDatabase, days: i64, keeps: u32) -> TestServer {
+    let then = Clock::System.now().ms() - days * DAY_MS;
+    TestServer::on(database, |config| Config {
+        clock: Clock::Set(Arc::new(AtomicI64::new(then))),
+        audit_retention_days: keeps,
+        ..config
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_server_deletes_what_is_older_than_its_setting_and_nothing_else() {
+    on_every_engine(async |engine| {
+        let server = behind(TestDatabase::new(engine), 500, 400).await;
+        let acme = server.partner("Acme").await;
+        let keys = async |acme: &Partner, number: usize| {
+            for _ in 0..number {
+                let made = acme.post("/v1/api-keys", &json!({})).await;
+                let made = format!("/v1/api-keys/{}", made.string("apiKeyId"));
+                acme.delete(&made).await.ok(200);
+            }
+        };
+        keys(&acme, 3).await;
+        let old = records(server.database());
+        let server = behind(server.close().await, 60, 400).await;
+        keys(&acme.on(&server.running().url()), 2).await;
+        until("the old records to go", async || {
+            (records(server.database()) == 4).then_some(())
+        })
+        .await;
+        assert!(old >= 7, "{old}");
+        let database = server.close().await;
+        database.verify(0).await;
+
+        // By hand: refused, counted, done, and done already.
+        for (age, why) in [
+            ("29d", "30 to 3650"),
+            ("3651d", "30 to 3650"),
+            ("x", "a number of days"),
+        ] {
+            let line = format!("audit prune --older-than {age}");
+            database.command(line).run().await.ended(2, &[why]);
+        }
+        let prune = async |flags: &str| {
+            let line = format!("audit prune --older-than 30d {flags}");
+            database.command(line).run().await.json()
+        };
+        let newest = database.command("audit list --limit 1").run().await.json();
+        let newest = newest["data"][0]["auditId"].clone();
+        for _ in 0..2 {
+            prune("--dry-run")
+                .await
+                .holds(json!({"dryRun": true, "records": 4}));
+        }
+        prune("")
+            .await
+            .holds(json!({"dryRun": false, "records": 4}));
+        for _ in 0..2 {
+            prune("").await.holds(json!({"records": 0}));
+        }
+        let default = database.command("audit prune --output table").run().await;
+        default.said(&["0 records from before"]);
+        let left = database.command("audit list").run().await.json();
+        let [left] = &left.list("data")[..] else {
+            panic!("{left}")
+        };
+        left.holds(json!({"action": "pruneAudit", "subject": {"auditId": newest}}));
+        database.verify(0).await;
     })
     .await;
 }

@@ -324,6 +324,7 @@ async fn the_command_line_works_on_the_operator_interface() {
             "operator-keys list",
             "ledger verify",
             "webhook-events prune",
+            "audit prune",
         ] {
             operated
                 .command(line)

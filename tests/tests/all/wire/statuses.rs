@@ -282,6 +282,12 @@ async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
             seen.see(&reply, 409);
             assert_eq!(reply.code(), "quota_exceeded");
         }
+        "updatePartner" => {
+            filler.change_until_refused().await;
+            let reply = ask(&filler.caller, operation, path, &[]).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "quota_exceeded");
+        }
         "putPolicy" => {
             let path = operation.path.replace("{policyId}", "firm");
             let reply = ask(&filler.caller, operation, &path, &[]).await;
