@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::guard::{self, Guard};
 use crate::key_file::{self, LedgerKey, LedgerKeySource};
 use crate::ledger::hash::EMPTY_ROOT;
-use crate::ledger::rollback::Rollback;
+use crate::ledger::rollback::{Rollback, RollbackCause};
 use crate::ledger::{Checkpoint, Signer};
 use crate::log::Log;
 use crate::model::{PartnerId, Quota};
@@ -240,6 +240,17 @@ impl Service {
         self.publish(&mut reader, &head)
     }
 
+    /// The loss that nobody can measure: the guard was lost together with the database, and this is what was put back.
+    pub fn unknown_loss(&self) -> Result<Rollback, Error> {
+        let mut reader = self.reader()?;
+        let found = reader.head().map_err(|e| self.fault(&e))?.seen();
+        Ok(Rollback {
+            seen: found.clone(),
+            found,
+            cause: RollbackCause::GuardLost,
+        })
+    }
+
     /// The guard's file, which remembers the head last published.
     pub fn guard_file(&self) -> &Path {
         self.log.guard().path()
@@ -455,7 +466,15 @@ fn open_key(
              copy of the key the log was begun with: its file with --ledger-key, or its text in BOOKGUARD_LEDGER_KEY",
             head.origin
         )),
-        (None, Some(key)) => begin_log(store, source, &key).map(|()| (key, None)),
+        (None, Some(key)) => {
+            begin_log(store, source, &key)?;
+            tracing::info!(
+                "the database was empty, so log {} begins at entry 0, with a key that was there before ({source}). If that key \
+                 has signed entries, stop now and restore their database: otherwise others are published under their numbers",
+                key.origin
+            );
+            Ok((key, None))
+        }
         (None, None) => begin_with_new_key(store, source),
     }
 }

@@ -20,6 +20,9 @@ use crate::output::{Screen, say};
 
 #[derive(Debug, Args)]
 struct AcceptArgs {
+    /// The guard file was lost too, and the database is a backup: nobody knows what was published after it
+    #[arg(long)]
+    guard_lost: bool,
     /// Do not ask
     #[arg(long)]
     yes: bool,
@@ -37,15 +40,20 @@ pub(super) fn command() -> CliCommand {
 /// The core's `nothing_to_accept` and `rollback_changed`; [`Failure::Usage`] if nobody can be asked, and
 /// [`Failure::Unexpected`] after a no.
 async fn run(call: Call<'_>) -> Result<(), Failure> {
-    let yes = call.args::<AcceptArgs>()?.yes;
+    let AcceptArgs { guard_lost, yes } = call.args()?;
     let local = call.target().database("ledger accept-rollback")?;
     let service = local.service();
-    let Some(rollback) = block_in_place(|| service.rollback())? else {
+    let mut rollback = block_in_place(|| service.rollback())?;
+    if rollback.is_none() && guard_lost {
+        rollback = Some(block_in_place(|| service.unknown_loss())?);
+    }
+    let Some(rollback) = rollback else {
         let head = block_in_place(|| service.head())?;
         return Err(Error::conflict(
             "nothing_to_accept",
             format!(
-                "There is no loss to accept: log {} holds everything that was published of it, {} entries.",
+                "There is no loss to accept: as far as the guard knows, log {} holds everything that was published of it, {} \
+                 entries. If the guard was lost together with the database, add --guard-lost.",
                 head.origin, head.head.size
             ),
         )
@@ -74,15 +82,16 @@ fn described(rollback: &Rollback) -> String {
             seen.origin, seen.size, seen.root
         )
     };
-    [
-        head("Last published: ", &rollback.seen),
+    let known = rollback.cause != RollbackCause::GuardLost;
+    let seen = known.then(|| head("Last published: ", &rollback.seen));
+    let then = [
         head("In the database:", &rollback.found),
         lost(rollback),
         "Once you accept the loss, the remaining entries continue as a log with a new name, signed with the same key; its \
          first entry says what was lost. Mirrors of the old log end; packets made before stay valid."
             .to_owned(),
-    ]
-    .join("\n")
+    ];
+    seen.into_iter().chain(then).collect::<Vec<_>>().join("\n")
 }
 
 /// The entries that are lost, in a sentence.
@@ -104,6 +113,10 @@ pub(super) fn lost(rollback: &Rollback) -> String {
         RollbackCause::OtherLog => format!(
             "The {} published entries of log {} may be lost: the database holds another log.",
             seen.size, seen.origin
+        ),
+        RollbackCause::GuardLost => format!(
+            "Entries that were published from number {} on may be lost; nothing here remembers them.",
+            found.size
         ),
     }
 }

@@ -31,7 +31,7 @@ pub struct Continuation {
     pub vkey: String,
     /// The log that the database held.
     pub found: FoundLog,
-    /// The head that had been published or seen.
+    /// The head that had been published or seen; the found one if nobody knew, because the guard was lost too.
     pub seen: PublishedHead,
     /// When the loss was accepted.
     #[serde(rename = "continuedAt")]

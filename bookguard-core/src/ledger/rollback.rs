@@ -26,6 +26,8 @@ pub enum RollbackCause {
     Forked,
     /// It belongs to another log, which does not continue the one seen.
     OtherLog,
+    /// Nobody knows: what remembered the head last seen was lost with the database. `seen` is then what was found.
+    GuardLost,
 }
 
 /// A database that lacks what was published.
@@ -57,6 +59,11 @@ impl fmt::Display for Rollback {
                 f,
                 "the database holds log {} with {} entries, but log {} with {} was published",
                 found.origin, found.size, seen.origin, seen.size
+            ),
+            RollbackCause::GuardLost => write!(
+                f,
+                "the database holds {} entries of log {}, and what was published after them is not known",
+                found.size, found.origin
             ),
         }
     }

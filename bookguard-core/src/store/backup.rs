@@ -144,10 +144,15 @@ fn refused(code: &'static str, message: String) -> BackupError {
 }
 
 fn exists(to: &Path) -> BackupError {
+    let way_out = if to.is_dir() {
+        "name a new file, or add --keep for a folder of verified backups"
+    } else {
+        "name a new file"
+    };
     refused(
         "file_exists",
         format!(
-            "{} already exists and was not touched; name a new file",
+            "{} already exists and was not touched; {way_out}",
             to.display()
         ),
     )

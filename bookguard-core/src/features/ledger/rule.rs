@@ -8,6 +8,7 @@ use crate::engine::needs::Needs;
 use crate::error::Error;
 use crate::evidence::{Continuation, FoundLog};
 use crate::features::ledger::ContinueLog;
+use crate::ledger::rollback::{PublishedHead, Rollback, RollbackCause};
 use crate::model::Timestamp;
 
 impl Command for ContinueLog {
@@ -18,14 +19,26 @@ impl Command for ContinueLog {
     /// # Errors
     /// `nothing_to_accept`, `rollback_changed`.
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Continuation> {
-        let Some(rollback) = &batch.rollback else {
-            return Err(Error::conflict(
-                "nothing_to_accept",
-                format!(
-                    "There is no loss to accept: log {} holds everything that was published of it.",
-                    batch.origin
-                ),
-            ));
+        let rollback = match &batch.rollback {
+            Some(rollback) => rollback,
+            // A loss that nothing remembers: the log may hold everything, and continues under a new name all the same.
+            None if self.accepted.cause == RollbackCause::GuardLost => &Rollback {
+                found: PublishedHead {
+                    origin: batch.origin.clone(),
+                    size: batch.size,
+                    root: self.accepted.found.root,
+                },
+                ..self.accepted.clone()
+            },
+            None => {
+                return Err(Error::conflict(
+                    "nothing_to_accept",
+                    format!(
+                        "There is no loss to accept: log {} holds everything that was published of it.",
+                        batch.origin
+                    ),
+                ));
+            }
         };
         if *rollback != self.accepted {
             return Err(Error::conflict(

@@ -110,6 +110,12 @@ async fn a_backup_that_makes_no_sense_is_refused_and_touches_nothing() {
         ),
         (
             database.file().to_owned(),
+            folder.path().to_owned(),
+            5,
+            "add --keep",
+        ),
+        (
+            database.file().to_owned(),
             database.file().to_owned(),
             5,
             "already exists",

@@ -109,6 +109,58 @@ async fn a_restore_without_a_loss_says_that_all_that_was_published_is_there() {
 }
 
 #[tokio::test]
+async fn a_restore_without_the_guard_says_so_and_the_log_can_go_on_under_another_name() {
+    let (backed, server, acme) = Backed::up(1).await;
+    let old = acme.get("/v1/ledger/key").await.text();
+    server.stop().await;
+    let guard = backed.database.file().with_extension("db.key.seen");
+    std::fs::remove_file(guard).unwrap();
+    let done = backed.restore().run().await.json();
+    assert!(done["lost"].is_null(), "{done}");
+    let next = done.text("next");
+    assert!(
+        next.contains("guard_file") && next.contains("--guard-lost"),
+        "{next}"
+    );
+    let accept = |flags: &str| {
+        let line = format!("ledger accept-rollback --yes {flags}");
+        backed.database.command(line).run()
+    };
+    accept("")
+        .await
+        .refused(5, &["nothing_to_accept", "--guard-lost"]);
+    let accepted = accept("--guard-lost").await;
+    let origin = accepted.string("origin");
+    assert!(!old.starts_with(&origin), "{old}");
+    assert_eq!(
+        accepted.json()["seen"]["size"],
+        accepted.json()["found"]["size"]
+    );
+    accept("").await.refused(5, &["nothing_to_accept"]);
+    let server = Serving::start(&backed.database, &[]).await;
+    let acme = acme.on(server.url());
+    let receipt = &acme.protect(&acme.book().await).await["receipt"];
+    assert_eq!(receipt["logOrigin"], origin.as_str());
+    server.stop().await;
+    backed.database.verify(3).await;
+}
+
+#[tokio::test]
+async fn a_log_that_begins_with_a_key_that_was_there_is_told() {
+    let (backed, server, _) = Backed::up(0).await;
+    server.stop().await;
+    for end in ["db", "db.key.seen"] {
+        std::fs::remove_file(backed.database.file().with_extension(end)).unwrap();
+    }
+    let server = Serving::start(&backed.database, &[]).await;
+    let said = server.stop().await;
+    assert!(said.contains("begins at entry 0"), "{said}");
+    let server = Serving::start(&backed.database, &[]).await;
+    let said = server.stop().await;
+    assert!(!said.contains("begins at entry 0"), "{said}");
+}
+
+#[tokio::test]
 async fn what_was_there_stays_whole_under_another_name() {
     let (backed, server, _) = Backed::up(3).await;
     // Its last commits are in the write-ahead log alone.

@@ -104,6 +104,24 @@ fn plain(path: &Path) -> PathBuf {
 }
 
 #[test]
+fn every_alert_names_its_section_of_the_handbook() {
+    let rules = pages::text(Path::new("ops/prometheus/rules.yml"));
+    let handbook = pages::text(Path::new("docs/operate.md"));
+    let mut alerts = 0;
+    for rule in rules.split("- alert: ").skip(1) {
+        let name = rule.lines().next().unwrap();
+        let runbook = format!("runbook: docs/operate.md#{}\n", anchor(name));
+        assert!(rule.contains(&runbook), "{name} lacks {runbook}");
+        assert!(
+            handbook.contains(&format!("\n### {name}\n")),
+            "docs/operate.md has no section {name}"
+        );
+        alerts += 1;
+    }
+    assert!(alerts > 5, "only {alerts} alerts were found");
+}
+
+#[test]
 fn every_link_leads_somewhere() {
     let mut all = pages::all();
     all.push(PathBuf::from("ARCHITECTURE.md"));

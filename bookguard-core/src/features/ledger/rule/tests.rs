@@ -100,6 +100,29 @@ fn only_the_loss_that_was_looked_at_is_accepted() {
     assert_eq!(code(other), (Kind::Conflict, "rollback_changed".to_owned()));
 }
 
+/// The guard was lost with the database: only the head that was looked at can be continued, and a known loss goes first.
+#[test]
+fn a_loss_that_nobody_remembers_is_accepted_when_asked_for() {
+    let unknown = |size| Rollback {
+        found: head("old", size),
+        seen: head("old", size),
+        cause: RollbackCause::GuardLost,
+    };
+    let whole = rolled_back(None);
+    let decided = decide(&whole, &accept(unknown(4)));
+    let Ok(Decision::Do { reply: said, .. }) = decided else {
+        panic!("{decided:?}");
+    };
+    assert_eq!(
+        (&said.found.head, &said.seen),
+        (&head("old", 4), &head("old", 4))
+    );
+    let changed = (Kind::Conflict, "rollback_changed".to_owned());
+    assert_eq!(code(decide(&whole, &accept(unknown(3)))), changed);
+    let work = rolled_back(Some(lost(2)));
+    assert_eq!(code(decide(&work, &accept(unknown(4)))), changed);
+}
+
 #[test]
 fn what_comes_after_an_accepted_loss_is_decided_in_the_new_log() {
     let mut work = rolled_back(Some(lost(2)));
