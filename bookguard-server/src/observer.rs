@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::metrics::HttpMetrics;
 use crate::refusal::ErrorBody;
-use crate::traces::Tracer;
+use crate::traces::{EndedRequest, TraceParent, Tracer, trace_parent};
 
 tokio::task_local! {
     static CURRENT: Arc<Observed>;
@@ -33,10 +33,6 @@ pub(crate) struct Observed {
     route: OnceLock<Arc<str>>,
     partner_id: OnceLock<PartnerId>,
     trace_id: OnceLock<[u8; 16]>,
-    #[cfg_attr(
-        not(feature = "otlp"),
-        expect(dead_code, reason = "only spans need it")
-    )]
     parent: Option<TraceParent>,
     /// Nanoseconds spent waiting for something that is not this server's work.
     waited: AtomicU64,
@@ -79,18 +75,6 @@ impl Observed {
     /// The trace it belongs to: the caller's, or else one of its own.
     pub(crate) fn trace_id(&self) -> [u8; 16] {
         *self.trace_id.get_or_init(entropy::bytes)
-    }
-
-    /// What the caller said of its trace.
-    #[cfg(feature = "otlp")]
-    pub(crate) fn parent(&self) -> Option<TraceParent> {
-        self.parent
-    }
-
-    /// Whose key it presented.
-    #[cfg(feature = "otlp")]
-    pub(crate) fn partner_id(&self) -> Option<&PartnerId> {
-        self.partner_id.get()
     }
 
     /// The time until now, from the moment the request's head was read.
@@ -248,7 +232,16 @@ impl Observer {
             );
         }
         if let Some(tracer) = &self.tracer {
-            tracer.ended(observed, ended);
+            tracer.ended(&EndedRequest {
+                method: observed.method,
+                route: observed.route().map(|route| &**route),
+                request_id: &observed.request_id,
+                partner_id: observed.partner_id.get(),
+                trace_id: observed.trace_id(),
+                parent: observed.parent,
+                status: ended,
+                took: observed.duration(),
+            });
         }
         let status = ended.unwrap_or(StatusCode::OK);
         let slow = Duration::from_nanos(self.slow.load(Ordering::Relaxed));
@@ -290,94 +283,9 @@ fn method_name(method: &Method) -> &'static str {
     known.unwrap_or("_OTHER")
 }
 
-/// What a `traceparent` says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TraceParent {
-    pub(crate) trace_id: [u8; 16],
-    /// The caller's span.
-    pub(crate) span_id: [u8; 8],
-    /// Whether the caller may have recorded its span.
-    pub(crate) is_sampled: bool,
-}
-
-/// The only `traceparent` (W3C Trace Context, section 3.2), if it is valid. A version newer than this one may append fields.
-fn trace_parent(headers: &HeaderMap) -> Option<TraceParent> {
-    let mut lines = headers.get_all("traceparent").iter();
-    let (line, None) = (lines.next()?, lines.next()) else {
-        return None;
-    };
-    let mut fields = line.to_str().ok()?.split('-');
-    let mut field = |length| fields.next().filter(|text| is_lower_hex(text, length));
-    let (version, trace) = (field(2)?, field(32)?);
-    let (span, flags) = (field(16)?, field(2)?);
-    let more = fields.next().is_some();
-    let (mut trace_id, mut span_id, mut bits) = ([0; 16], [0; 8], [0; 1]);
-    hex::decode_to_slice(trace, &mut trace_id).ok()?;
-    hex::decode_to_slice(span, &mut span_id).ok()?;
-    hex::decode_to_slice(flags, &mut bits).ok()?;
-    if version == "ff" || (version == "00" && more) || trace_id == [0; 16] || span_id == [0; 8] {
-        return None;
-    }
-    Some(TraceParent {
-        trace_id,
-        span_id,
-        is_sampled: bits[0] & 1 == 1,
-    })
-}
-
-fn is_lower_hex(text: &str, length: usize) -> bool {
-    let digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    text.len() == length && text.bytes().all(digit)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn with(values: &[&str]) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        for value in values {
-            headers.append("traceparent", value.parse().unwrap());
-        }
-        headers
-    }
-
-    #[test]
-    fn a_valid_traceparent_is_taken_and_any_other_replaced() {
-        const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
-        let good = format!("00-{TRACE}-b7ad6b7169203331-01");
-        let newer = format!("{}-more", good.replacen("00", "cc", 1));
-        for taken in [good.as_str(), &newer] {
-            let id = HeaderValue::from_static("r");
-            let observed = Observed::new(&Method::GET, &with(&[taken]), id);
-            assert_eq!(hex::encode(observed.trace_id()), TRACE, "{taken}");
-        }
-        for bad in [
-            "",
-            TRACE,
-            &good.replacen("00", "ff", 1),
-            &good.to_uppercase(),
-            &format!("{good}-more"),
-            &good[..good.len() - 1],
-            &good.replace(TRACE, &"0".repeat(32)),
-            &good.replace("b7ad6b7169203331", &"0".repeat(16)),
-            &good.replace('-', "_"),
-        ] {
-            assert_eq!(trace_parent(&with(&[bad])), None, "{bad}");
-        }
-        assert_eq!(trace_parent(&with(&[&good, &good])), None);
-        assert_eq!(trace_parent(&with(&[])), None);
-        let made = Observed::new(&Method::GET, &with(&[]), HeaderValue::from_static("r"));
-        assert_eq!(made.trace_id(), made.trace_id());
-        let flags = |flags| trace_parent(&with(&[&good.replace("-01", flags)]));
-        for (text, is_sampled) in [("-00", false), ("-01", true), ("-02", false), ("-ff", true)] {
-            assert_eq!(
-                flags(text).map(|it| it.is_sampled),
-                Some(is_sampled),
-                "{text}"
-            );
-        }
-    }
 
     #[test]
     fn a_method_that_a_client_makes_up_has_no_name_of_its_own() {
@@ -387,7 +295,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_that_waits_for_others_is_not_slow() {
-        let observed = Observed::new(&Method::GET, &with(&[]), HeaderValue::from_static("r"));
+        let id = HeaderValue::from_static("r");
+        let observed = Observed::new(&Method::GET, &HeaderMap::new(), id);
+        assert_eq!(observed.trace_id(), observed.trace_id());
         let task = waiting(async {
             let began = Instant::now();
             while began.elapsed().is_zero() {}

@@ -5,29 +5,114 @@
 //! lost, and no request waits. Invariant: a span holds no more than a line of the log does; `url.path`, which the conventions
 //! of OpenTelemetry ask for, is left out because paths hold tokens.
 
-use poem::http::StatusCode;
+use std::time::Duration;
 
-use crate::observer::Observed;
+use bookguard_core::model::PartnerId;
+use poem::http::{HeaderMap, HeaderValue, StatusCode};
 
 #[cfg(feature = "otlp")]
-pub(crate) use self::sent::Tracer;
-
-/// Takes no span: this build cannot send any.
+use self::sent::SpanQueue as Queue;
 #[cfg(not(feature = "otlp"))]
-pub(crate) enum Tracer {}
+use self::unsent::NoQueue as Queue;
 
-#[cfg(not(feature = "otlp"))]
+/// Takes the span of each request.
+pub(crate) struct Tracer(Queue);
+
+/// A request that has ended.
+#[cfg_attr(
+    not(feature = "otlp"),
+    expect(dead_code, reason = "only spans need it")
+)]
+pub(crate) struct EndedRequest<'a> {
+    pub(crate) method: &'static str,
+    /// The template of its route, if any has its path.
+    pub(crate) route: Option<&'a str>,
+    pub(crate) request_id: &'a HeaderValue,
+    pub(crate) partner_id: Option<&'a PartnerId>,
+    pub(crate) trace_id: [u8; 16],
+    /// What the caller said of its trace.
+    pub(crate) parent: Option<TraceParent>,
+    /// `None` if the client did not wait for the answer.
+    pub(crate) status: Option<StatusCode>,
+    pub(crate) took: Duration,
+}
+
 impl Tracer {
-    pub(crate) async fn start(_collector: &str) -> Result<Self, String> {
-        Err("otlp_endpoint is set, but this program was built without traces; build it with --features otlp, or leave the setting out".to_owned())
+    /// Begins to send spans to a collector. An error is a sentence for the operator; that the collector cannot be reached is none.
+    pub(crate) async fn start(collector: &str) -> Result<Self, String> {
+        Queue::start(collector).await.map(Self)
     }
 
-    pub(crate) fn ended(&self, _observed: &Observed, _status: Option<StatusCode>) {
-        match *self {}
+    /// Queues the span of a request that ends now.
+    pub(crate) fn ended(&self, request: &EndedRequest<'_>) {
+        self.0.ended(request);
     }
 
+    /// Sends what is queued. Blocks.
     pub(crate) fn stop(&self) {
-        match *self {}
+        self.0.stop();
+    }
+}
+
+/// What a `traceparent` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TraceParent {
+    pub(crate) trace_id: [u8; 16],
+    /// The caller's span.
+    pub(crate) span_id: [u8; 8],
+    /// Whether the caller may have recorded its span.
+    pub(crate) is_sampled: bool,
+}
+
+/// The only `traceparent` (W3C Trace Context, section 3.2), if it is valid. A version newer than this one may append fields.
+pub(crate) fn trace_parent(headers: &HeaderMap) -> Option<TraceParent> {
+    let mut lines = headers.get_all("traceparent").iter();
+    let (line, None) = (lines.next()?, lines.next()) else {
+        return None;
+    };
+    let mut fields = line.to_str().ok()?.split('-');
+    let mut field = |length| fields.next().filter(|text| is_lower_hex(text, length));
+    let (version, trace) = (field(2)?, field(32)?);
+    let (span, flags) = (field(16)?, field(2)?);
+    let more = fields.next().is_some();
+    let (mut trace_id, mut span_id, mut bits) = ([0; 16], [0; 8], [0; 1]);
+    hex::decode_to_slice(trace, &mut trace_id).ok()?;
+    hex::decode_to_slice(span, &mut span_id).ok()?;
+    hex::decode_to_slice(flags, &mut bits).ok()?;
+    if version == "ff" || (version == "00" && more) || trace_id == [0; 16] || span_id == [0; 8] {
+        return None;
+    }
+    Some(TraceParent {
+        trace_id,
+        span_id,
+        is_sampled: bits[0] & 1 == 1,
+    })
+}
+
+fn is_lower_hex(text: &str, length: usize) -> bool {
+    let digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    text.len() == length && text.bytes().all(digit)
+}
+
+#[cfg(not(feature = "otlp"))]
+mod unsent {
+    use super::*;
+
+    /// This build cannot send spans, so there is none.
+    pub(super) enum NoQueue {}
+
+    impl NoQueue {
+        pub(super) async fn start(_: &str) -> Result<Self, String> {
+            Err("otlp_endpoint is set, but this program was built without traces; build it with --features otlp, or leave the setting out".to_owned())
+        }
+
+        pub(super) fn ended(&self, _: &EndedRequest<'_>) {
+            match *self {}
+        }
+
+        pub(super) fn stop(&self) {
+            match *self {}
+        }
     }
 }
 
@@ -55,15 +140,14 @@ mod sent {
     /// How long the end of a server waits for its last spans.
     const LAST_SPANS: Duration = Duration::from_secs(2);
 
-    /// Sends spans to one collector.
-    pub(crate) struct Tracer {
+    /// The SDK's queue for one collector.
+    pub(super) struct SpanQueue {
         queue: BatchSpanProcessor,
         scope: InstrumentationScope,
     }
 
-    impl Tracer {
-        /// Begins to send. An error is a sentence for the operator; a collector that cannot be reached is none.
-        pub(crate) async fn start(collector: &str) -> Result<Self, String> {
+    impl SpanQueue {
+        pub(super) async fn start(collector: &str) -> Result<Self, String> {
             let address = format!("{collector}/v1/traces");
             // The client has a runtime of its own, which must not begin on a thread of ours.
             let exporter = tokio::task::spawn_blocking(|| exporter(address)).await;
@@ -81,14 +165,13 @@ mod sent {
             })
         }
 
-        /// Queues the span of a request that ends now; `status` is `None` if the client did not wait for the answer.
-        pub(crate) fn ended(&self, observed: &Observed, status: Option<StatusCode>) {
-            let parent = observed.parent();
+        pub(super) fn ended(&self, request: &EndedRequest<'_>) {
+            let parent = request.parent;
             if parent.is_some_and(|parent| !parent.is_sampled) {
                 return;
             }
             let context = SpanContext::new(
-                TraceId::from_bytes(observed.trace_id()),
+                TraceId::from_bytes(request.trace_id),
                 SpanId::from_bytes(entropy::bytes()),
                 TraceFlags::SAMPLED,
                 false,
@@ -97,16 +180,16 @@ mod sent {
             let parent_id =
                 parent.map_or(SpanId::INVALID, |parent| SpanId::from_bytes(parent.span_id));
             let end_time = SystemTime::now();
-            let failed = status.filter(StatusCode::is_server_error);
+            let failed = request.status.filter(StatusCode::is_server_error);
             self.queue.on_end(SpanData {
                 span_context: context,
                 parent_span_id: parent_id,
                 parent_span_is_remote: parent.is_some(),
                 span_kind: SpanKind::Server,
-                name: name(observed).into(),
-                start_time: end_time - observed.duration(),
+                name: name(request).into(),
+                start_time: end_time - request.took,
                 end_time,
-                attributes: attributes(observed, status, failed),
+                attributes: attributes(request, failed),
                 dropped_attributes_count: 0,
                 events: Default::default(),
                 links: Default::default(),
@@ -115,8 +198,7 @@ mod sent {
             });
         }
 
-        /// Sends what is queued. Blocks.
-        pub(crate) fn stop(&self) {
+        pub(super) fn stop(&self) {
             if let Err(error) = self.queue.shutdown_with_timeout(LAST_SPANS) {
                 tracing::warn!("the last spans may not have reached the collector: {error}");
             }
@@ -125,12 +207,12 @@ mod sent {
 
     /// Tells the operator when spans begin to be lost, and when they arrive again.
     #[derive(Debug)]
-    struct Exporter {
+    struct ToldExporter {
         to_collector: opentelemetry_otlp::SpanExporter,
         is_failing: AtomicBool,
     }
 
-    impl SpanExporter for Exporter {
+    impl SpanExporter for ToldExporter {
         async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
             let sent = self.to_collector.export(batch).await;
             let was_failing = self.is_failing.swap(sent.is_err(), Ordering::Relaxed);
@@ -149,7 +231,7 @@ mod sent {
         }
     }
 
-    fn exporter(address: String) -> Result<Exporter, String> {
+    fn exporter(address: String) -> Result<ToldExporter, String> {
         let tls = crate::tls::system_trust().map_err(|e| format!("TLS cannot be set up: {e}"))?;
         let client = reqwest::blocking::Client::builder()
             .tls_backend_preconfigured(tls)
@@ -165,43 +247,86 @@ mod sent {
             .with_timeout(BATCH)
             .build()
             .map_err(|e| format!("spans cannot be sent: {e}"))?;
-        Ok(Exporter {
+        Ok(ToldExporter {
             to_collector,
             is_failing: AtomicBool::new(false),
         })
     }
 
     /// The method, and the route if there is one (OpenTelemetry's semantic conventions for HTTP spans).
-    fn name(observed: &Observed) -> String {
-        let method = match observed.method {
+    fn name(request: &EndedRequest<'_>) -> String {
+        let method = match request.method {
             "_OTHER" => "HTTP",
             method => method,
         };
-        match observed.route() {
+        match request.route {
             Some(route) => format!("{method} {route}"),
             None => method.to_owned(),
         }
     }
 
-    fn attributes(
-        observed: &Observed,
-        status: Option<StatusCode>,
-        failed: Option<StatusCode>,
-    ) -> Vec<KeyValue> {
-        let request_id = observed.request_id.to_str().unwrap_or_default().to_owned();
+    fn attributes(request: &EndedRequest<'_>, failed: Option<StatusCode>) -> Vec<KeyValue> {
+        let request_id = request.request_id.to_str().unwrap_or_default().to_owned();
         let mut attributes = vec![
-            KeyValue::new("http.request.method", observed.method),
+            KeyValue::new("http.request.method", request.method),
             KeyValue::new("bookguard.request_id", request_id),
         ];
         let number = |status: StatusCode| i64::from(status.as_u16());
-        let route = observed
-            .route()
-            .map(|it| KeyValue::new("http.route", it.to_string()));
-        let status = status.map(|it| KeyValue::new("http.response.status_code", number(it)));
+        let route = request.route;
+        let route = route.map(|it| KeyValue::new("http.route", it.to_owned()));
+        let status =
+            (request.status).map(|it| KeyValue::new("http.response.status_code", number(it)));
         let failed = failed.map(|it| KeyValue::new("error.type", it.as_str().to_owned()));
-        let partner = observed.partner_id();
+        let partner = request.partner_id;
         let partner = partner.map(|it| KeyValue::new("bookguard.partner_id", it.to_string()));
         attributes.extend([route, status, failed, partner].into_iter().flatten());
         attributes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(values: &[&str]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append("traceparent", value.parse().unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn a_valid_traceparent_is_taken_and_any_other_replaced() {
+        const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+        let good = format!("00-{TRACE}-b7ad6b7169203331-01");
+        let newer = format!("{}-more", good.replacen("00", "cc", 1));
+        for taken in [good.as_str(), &newer] {
+            let parent = trace_parent(&with(&[taken])).unwrap();
+            assert_eq!(hex::encode(parent.trace_id), TRACE, "{taken}");
+        }
+        for bad in [
+            "",
+            TRACE,
+            &good.replacen("00", "ff", 1),
+            &good.to_uppercase(),
+            &format!("{good}-more"),
+            &good[..good.len() - 1],
+            &good.replace(TRACE, &"0".repeat(32)),
+            &good.replace("b7ad6b7169203331", &"0".repeat(16)),
+            &good.replace('-', "_"),
+        ] {
+            assert_eq!(trace_parent(&with(&[bad])), None, "{bad}");
+        }
+        assert_eq!(trace_parent(&with(&[&good, &good])), None);
+        assert_eq!(trace_parent(&with(&[])), None);
+        let flags = |flags| trace_parent(&with(&[&good.replace("-01", flags)]));
+        for (text, is_sampled) in [("-00", false), ("-01", true), ("-02", false), ("-ff", true)] {
+            assert_eq!(
+                flags(text).map(|it| it.is_sampled),
+                Some(is_sampled),
+                "{text}"
+            );
+        }
     }
 }

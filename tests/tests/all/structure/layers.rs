@@ -89,7 +89,7 @@ const SERVER: Layers = Layers {
             "tls",
             "watch",
         ],
-        &["auth", "courier", "refusal", "uploads"],
+        &["auth", "courier", "refusal", "traces", "uploads"],
         &["observer"],
         &["logging"],
         &["incoming", "proxies", "readers"],
