@@ -51,6 +51,7 @@ pub use operator_key::OperatorKey;
 pub use page::Page;
 #[cfg(feature = "internals")]
 pub use partner::{Partner, PartnerSettings, PartnerStatus};
+#[cfg(feature = "internals")]
 pub use quota::{PartnerAccount, Quota, QuotaChanges, QuotaReport, QuotaUse, Usage};
 #[cfg(feature = "internals")]
 pub(crate) use quota::{day, day_begins};
