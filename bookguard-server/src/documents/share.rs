@@ -95,8 +95,8 @@ async fn answer(app: &Arc<App>, request: &Request) -> Result<Response, Refusal> 
     Ok(visit.answer(wanted).await?)
 }
 
-/// What a request asks for: a POST names it, a GET by the media type it accepts. Other parameters are ignored, because programs
-/// through which links pass add their own.
+/// What a request asks for: a POST names it, a GET by the media type it accepts. A word that names no form is refused whatever
+/// is accepted. Other parameters are ignored, because programs through which links pass add their own.
 fn wanted(
     method: &Method,
     headers: &HeaderMap,
@@ -104,6 +104,9 @@ fn wanted(
 ) -> Result<Wanted, Refusal> {
     let named = query.iter().find(|(name, _)| name == PARAMETER);
     let named = named.map(|(_, word)| word.as_str());
+    if let Some(named) = named {
+        word_of(named, &WORDS)?;
+    }
     let place = match method == Method::POST {
         true => None,
         false => Some(incoming::choose(headers, &TYPES)?),
@@ -114,12 +117,22 @@ fn wanted(
         Some(_) => (&WORDS[1..3], "bank"),
         None => (&WORDS[..], "page"),
     };
-    let named = named.unwrap_or(default);
-    if let Some((word, _)) = allowed.iter().find(|(word, _)| *word == named) {
-        return Ok(Wanted::Evidence(word));
-    }
-    let words: Vec<&str> = allowed.iter().map(|(word, _)| *word).collect();
-    Err(not_a_form(named, &words).into())
+    Ok(Wanted::Evidence(word_of(
+        named.unwrap_or(default),
+        allowed,
+    )?))
+}
+
+/// The allowed word that is named.
+fn word_of(
+    named: &str,
+    allowed: &[(&'static str, Option<usize>)],
+) -> Result<&'static str, Refusal> {
+    let words: Vec<&'static str> = allowed.iter().map(|(word, _)| *word).collect();
+    let known = words.iter().find(|word| **word == named);
+    known
+        .copied()
+        .ok_or_else(|| not_a_form(named, &words).into())
 }
 
 impl Visit {
@@ -217,9 +230,16 @@ mod tests {
             ),
             ("*/*", "", Ok(Wanted::Cover)),
             ("*/*", "form=page", Ok(Wanted::Cover)),
+            ("*/*", "form=pages", Err("not_allowed".to_owned())),
+            ("*/*", "form=", Err("not_allowed".to_owned())),
             ("text/html, application/json", "", Ok(Wanted::Cover)),
             ("application/json", "", evidence("packet")),
             ("application/json", "fbclid=x", evidence("packet")),
+            (
+                "application/json",
+                "form=zip",
+                Err("not_allowed".to_owned()),
+            ),
             ("application/pdf", "", evidence("bank")),
             ("application/pdf", "form=archive", evidence("archive")),
             (

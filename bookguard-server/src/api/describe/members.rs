@@ -5,7 +5,7 @@ use bookguard_core::evidence::PACKET_TYPE;
 use bookguard_core::features::cancellations::SHA256;
 use bookguard_core::input::Json;
 use bookguard_core::limits;
-use bookguard_core::policy::{Actor, POLICY_ID_PATTERN};
+use bookguard_core::policy::POLICY_ID_PATTERN;
 use bookguard_core::session::unauthorized;
 use serde_json::{Value, json};
 
@@ -68,7 +68,6 @@ pub(super) fn say(name: &str, member: &mut Json) {
     }
     match name {
         "url" if is_text => member.set("format", "uri".into()),
-        "party" => one_side(member),
         "payload" => any_payload(member),
         _ => {}
     }
@@ -79,16 +78,6 @@ fn holds(ty: &Json, kind: &str) -> bool {
         Json::Array(kinds) => kinds.iter().any(|known| known.as_str() == Some(kind)),
         ty => ty.as_str() == Some(kind),
     }
-}
-
-/// Restricts a party to one side: `mutual` is not somebody who acts.
-fn one_side(member: &mut Json) {
-    let sides = Actor::WORDS
-        .iter()
-        .filter(|(_, side)| *side != Actor::Mutual);
-    member.remove("$ref");
-    member.set("type", "string".into());
-    member.set("enum", Json::array(sides.map(|(word, _)| *word)));
 }
 
 /// The payload of an event, as written for receivers; null once the event is pruned.

@@ -208,6 +208,23 @@ fn every_link_leads_from_an_id_of_the_answer_to_an_operation_that_takes_it() {
     assert!(links > 60, "{links}");
 }
 
+/// An item may come from both sides together, and answers say so.
+#[test]
+fn an_item_s_answer_names_whomever_its_request_may_name() {
+    let document = openapi();
+    let party = |schema: &str| &document["components"]["schemas"][schema]["properties"]["party"];
+    let asked = party("NewEvidenceItem")["$ref"].as_str();
+    assert!(asked.is_some());
+    for answered in [
+        "AddedItem",
+        "EvidenceItem",
+        "ItemWithFile",
+        "ItemWithoutFile",
+    ] {
+        assert_eq!(party(answered)["$ref"].as_str(), asked, "{answered}");
+    }
+}
+
 #[test]
 fn the_document_is_short_enough_to_be_read_at_once() {
     assert!(to_json(openapi()).len() < 320 * 1024);
