@@ -216,7 +216,7 @@ mod tests {
         (
             "N",
             "audit-retention-days bookings database-wait-seconds endpoints evaluate:evidence events-per-day expect-refund keep limit \
-             overlap-seconds quota-bookings quota-endpoints quota-events-per-day rate-limit \
+             quota-bookings quota-endpoints quota-events-per-day rate-limit \
              rate-limit-burst rate-limit-per-second registrations-per-minute retention-days shutdown-delay-seconds slow-request-milliseconds version versions:cursor wait",
         ),
         ("NAME", "profile"),
@@ -232,7 +232,7 @@ mod tests {
         ),
         ("SUBNET", "trusted-proxy webhook-allow-subnet"),
         ("TAGS", "security-languages"),
-        ("TIME", "every"),
+        ("TIME", "every overlap"),
         ("TYPE", "event_type"),
         ("URL|DIR", "verify:log"),
         ("VKEY|@FILE", "key"),
@@ -311,6 +311,8 @@ mod tests {
             "partners reinstate ptn_1",
             "partners me",
             "api-keys create --name N --scope bookings:read --scope evidence:read",
+            "api-keys create --expires-at 90d",
+            "api-keys rotate key_1 --overlap 24h --idempotency-key k",
             "api-keys list",
             "api-keys revoke key_1",
             "operator-keys create --name N",
@@ -342,12 +344,12 @@ mod tests {
             "webhook-endpoints create https://example.com/hook --event booking.created --own-secret --rate-limit 5",
             "webhook-endpoints update end_1 --address https://example.com/other --event booking.created,booking.protected \
              --description d --rate-limit 5 --own-secret",
-            "webhook-endpoints update end_1 --all-events --no-description --no-rate-limit --partners-secret",
+            "webhook-endpoints update end_1 --default-events --no-description --no-rate-limit --partners-secret",
             "webhook-endpoints test end_1 --idempotency-key k",
             "webhook-endpoints enable end_1",
             "webhook-endpoints disable end_1",
-            "webhook-endpoints rotate-secret end_1 --overlap-seconds 0 --idempotency-key k",
-            "partners rotate-secret --overlap-seconds 604800 --idempotency-key k",
+            "webhook-endpoints rotate-secret end_1 --overlap 0s --idempotency-key k",
+            "partners rotate-secret --overlap 7d --idempotency-key k",
             "webhook-endpoints list",
             "webhook-endpoints get end_1",
             "webhook-endpoints delete end_1",

@@ -137,6 +137,15 @@ impl Error {
         Self::new(Kind::Conflict, code, message)
     }
 
+    /// The 401 answer that the specification requires.
+    pub fn unauthorized() -> Self {
+        Self::new(
+            Kind::Unauthorized,
+            "unauthorized",
+            "Missing or invalid x-api-key",
+        )
+    }
+
     /// An id unknown to this caller; `noun` is the resource ("booking"). It says nothing about the id itself, so that an
     /// unknown id and another partner's id get the same bytes.
     pub fn not_found(noun: &str) -> Self {

@@ -18,6 +18,7 @@ pub mod evidence;
 pub(crate) mod fixture;
 pub mod health;
 pub mod items;
+pub mod key_notices;
 pub mod ledger;
 pub mod operator_keys;
 pub mod partners;

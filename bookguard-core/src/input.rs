@@ -26,6 +26,22 @@ pub use self::form::Form;
 pub use self::json::Json;
 pub use self::value::Value;
 use crate::error::Error;
+use crate::model::Timestamp;
+
+/// An instant as examples show it.
+const INSTANT: &str = "2031-06-01T09:00:00Z";
+
+/// Reads an instant: RFC 3339 with an offset.
+pub fn instant(v: &mut Value<'_, '_>) -> Option<Timestamp> {
+    let text = v.format("date-time").example(INSTANT).string()?;
+    Timestamp::parse(&text).or_else(|| {
+        v.fault(
+            "invalid_date",
+            format!("\"{}\" is not a valid instant", shorten(&text)),
+            format!("Send RFC 3339 with an offset, such as {INSTANT}."),
+        )
+    })
+}
 
 /// Reads the body as one JSON object with `read`. Fails with every fault found.
 ///

@@ -69,7 +69,7 @@ pub const EVIDENCE_KIND_CHARS: usize = 64;
 pub const MEDIA_TYPE_CHARS: usize = 255;
 /// Scopes named on one key.
 pub const SCOPES: usize = 32;
-/// API keys of one partner that are not revoked.
+/// API keys of one partner that work.
 pub const KEYS_PER_PARTNER: usize = 100;
 /// Operator keys that are not revoked: one for each person and program, and each opens everything.
 pub const OPERATOR_KEYS: usize = 100;
@@ -133,9 +133,28 @@ pub const PROBE_SHARE: i64 = 120;
 pub const PROBE_MAX_MS: i64 = 24 * 60 * 60 * 1000;
 /// Secrets of one owner that sign at a time, including those yet to take over: each adds a signature.
 pub const SECRETS_VALID: usize = 4;
-/// Milliseconds for which the old secret goes on signing if the caller gives none.
+/// The longest life of an API key that expires, in days.
+pub const KEY_DAYS: i64 = 3_653;
+/// Milliseconds between two uses of one API key that are stored: enough to tell which keys are in use.
+pub const KEY_USE_MS: i64 = 15 * 60 * 1000;
+/// A use that is stored as so much later than now comes from a clock that was wrong, and is replaced.
+pub const KEY_USE_AHEAD_MS: i64 = DAY_MS;
+/// Uses of API keys that a node stores in one transaction, and seconds until the next: on a database file, no batch is written
+/// meanwhile.
+pub const KEY_USES: usize = 500;
+/// See [`KEY_USES`].
+pub const KEY_USES_S: u64 = 2;
+/// Uses of API keys that wait to be stored. Those beyond it are noted again within seconds, when the key is read again.
+pub const KEY_USES_WAITING: usize = 10_000;
+/// How long before a key expires `api_key.expiring` is sent, unless the key lives for less than ten times that.
+pub const KEY_NOTICE_MS: i64 = 7 * DAY_MS;
+/// Keys that one look for expiring ones reads.
+pub const KEYS_LOOKED_AT: u32 = 200;
+/// Milliseconds for which the old secret goes on signing, or the old key works, if the caller gives none.
 pub const SECRET_OVERLAP_DEFAULT_MS: i64 = 24 * 60 * 60 * 1000;
-/// Maximum milliseconds for which the old secret may go on signing.
+/// Minimum milliseconds for which a key that rotates itself goes on working: time to repeat a request whose answer was lost.
+pub const OWN_OVERLAP_MS: i64 = 60 * 1000;
+/// Maximum milliseconds for which the old secret may go on signing, or the old key work.
 pub const SECRET_OVERLAP_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 /// Characters of an Idempotency-Key.
 pub const IDEMPOTENCY_KEY_CHARS: usize = 255;

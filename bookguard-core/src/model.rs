@@ -35,7 +35,7 @@ pub use booking::{Booking, BookingStatus, Party, PolicySummary};
 pub use endpoint::{Endpoint, EndpointHealth, EndpointStatus};
 #[cfg(feature = "internals")]
 pub use event::{Delivery, Event};
-pub use event::{DeliveryStatus, EventType};
+pub use event::{DeliveryStatus, EventType, RecordedEventType};
 #[cfg(feature = "internals")]
 pub use file::{FileId, FileState, MediaType, StoredFile};
 pub use id::{

@@ -22,7 +22,7 @@ use crate::ledger::hash::EMPTY_ROOT;
 use crate::ledger::rollback::{Rollback, RollbackCause};
 use crate::ledger::{Checkpoint, Signer};
 use crate::log::Log;
-use crate::model::{PartnerId, Quota};
+use crate::model::{ApiKeyId, PartnerId, Quota, Timestamp};
 use crate::packets::Packets;
 use crate::policy::PolicySet;
 use crate::policy_cache::PolicyCache;
@@ -326,6 +326,14 @@ impl Service {
             }
             self.submit_and_wait(Envelope::new(at, ForgetAnswers))?;
         }
+    }
+
+    /// Stores when keys were used. Blocks. A failure costs only the knowledge of a few uses.
+    ///
+    /// # Errors
+    /// As listed by [`StoreError`].
+    pub fn note_key_uses(&self, uses: &[(ApiKeyId, Timestamp)]) -> Result<(), StoreError> {
+        self.store.note_key_uses(uses)
     }
 
     /// Checks the whole database against its ledger, on one snapshot, while the service runs. Takes as long as reading

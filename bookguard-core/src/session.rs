@@ -250,9 +250,19 @@ pub fn operator_unauthorized() -> Error {
 
 /// The 401 answer that the specification requires.
 pub fn unauthorized() -> Error {
+    Error::unauthorized()
+}
+
+/// The code of [`key_expired`].
+pub const KEY_EXPIRED: &str = "api_key_expired";
+
+/// The 401 answer to a key that expired. Only its holder can present it, so this tells nobody else anything.
+pub fn key_expired(at: Timestamp) -> Error {
     Error::new(
         Kind::Unauthorized,
-        "unauthorized",
-        "Missing or invalid x-api-key",
+        KEY_EXPIRED,
+        format!(
+            "The API key in x-api-key expired at {at}. Use the key that replaced it, or create one with a key that still works"
+        ),
     )
 }

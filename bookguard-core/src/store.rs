@@ -49,7 +49,7 @@ use crate::engine::lease::Node;
 use crate::ledger::Hash;
 use crate::ledger::hash::EMPTY_ROOT;
 use crate::ledger::rollback::PublishedHead;
-use crate::model::Timestamp;
+use crate::model::{ApiKeyId, Timestamp};
 
 /// A Bookguard database.
 #[derive(Clone)]
@@ -61,6 +61,8 @@ pub struct Store {
 trait Engine: Send + Sync {
     /// A connection that takes the write turn when it begins.
     fn writer(&self) -> Result<Box<dyn Conn>, StoreError>;
+    /// A connection for small writes beside the writer's, of what no batch writes. It gives way to a batch.
+    fn aside(&self) -> Result<Box<dyn Conn>, StoreError>;
     /// A connection that takes the write turn and keeps it for minutes, with long silences.
     fn mover(&self) -> Result<Box<dyn Conn>, StoreError>;
     /// A connection that only reads.
@@ -181,6 +183,11 @@ impl Store {
     /// A connection that takes the write turn when it begins.
     pub(crate) fn writer(&self) -> Result<Box<dyn Conn>, StoreError> {
         self.engine.writer()
+    }
+
+    /// Stores when keys were used. Takes no write turn: it writes a column that no command reads.
+    pub(crate) fn note_key_uses(&self, uses: &[(ApiKeyId, Timestamp)]) -> Result<(), StoreError> {
+        keys::used(&mut *self.engine.aside()?, uses)
     }
 
     /// A connection that takes the write turn and keeps it for minutes.

@@ -12,6 +12,7 @@ pub(crate) mod forms;
 use std::sync::{Arc, LazyLock};
 
 use bookguard_core::features::acceptances::{AcceptTerms, GetDisclosure};
+use bookguard_core::features::api_keys::rotation::RotateApiKey;
 use bookguard_core::features::api_keys::{CreateApiKey, ListApiKeys, RevokeApiKey};
 use bookguard_core::features::audit::ListAudit;
 use bookguard_core::features::bookings::{CreateBooking, GetBooking, ListBookings, ProtectBooking};
@@ -66,6 +67,7 @@ pub(crate) fn table() -> Vec<OperationEntry> {
         offered::<UpdatePartner>(),
         offered::<CreateApiKey>(),
         offered::<ListApiKeys>(),
+        offered::<RotateApiKey>(),
         offered::<RevokeApiKey>(),
         offered::<ListAudit>(),
         offered::<CreateBooking>().at_once().located(),

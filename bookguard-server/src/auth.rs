@@ -1,8 +1,9 @@
 //! Identifies the caller: from the `x-api-key` header to an authority, on the operator interface from `x-operator-key`.
 //!
 //! A key is looked up by the SHA-256 of its text. The result is cached for [`limits::KEY_CACHE_MS`], so a revoked key stops
-//! working within that time on every node; on the node that revoked it, it stops at once ([`Keys::forget`]). No caching crate
-//! discards results that a revocation overtook. An operator's key is looked up for each request: there are few.
+//! working within that time on every node; on the node that revoked it, it stops at once ([`Keys::forget`]). A key that expires is
+//! never cached beyond that moment, so it stops at that moment on every node. No caching crate discards results that a revocation
+//! overtook. An operator's key is looked up for each request: there are few.
 //!
 //! Invariants: a result read from the store before a revocation is never kept after it; a row that the service did not write is
 //! nobody's key.
@@ -14,11 +15,15 @@ use bookguard_core::error::Error;
 use bookguard_core::limits;
 use bookguard_core::model::{ApiKeyId, ApiKeySecret, PartnerId, Timestamp};
 use bookguard_core::service::Service;
-use bookguard_core::session::{Authority, Operator, operator_unauthorized, unauthorized};
+use bookguard_core::session::{
+    Authority, Operator, key_expired, operator_unauthorized, unauthorized,
+};
 use bookguard_core::store::operator_keys::OperatorKeyFound;
 use bookguard_core::store::read::KeyFound;
 use poem::http::header::HeaderMap;
 use subtle::ConstantTimeEq as _;
+
+use crate::key_uses::KeyUses;
 
 /// The most valid keys cached.
 const KNOWN: usize = 10_000;
@@ -34,12 +39,15 @@ type Hash = [u8; 32];
 
 /// A cache of recently seen keys.
 #[derive(Default)]
-pub struct Keys(Mutex<Seen>);
+pub struct Keys {
+    seen: Mutex<Seen>,
+    pub(crate) uses: Arc<KeyUses>,
+}
 
 #[derive(Default)]
 struct Seen {
     known: HashMap<u64, Remembered<Authority>>,
-    unknown: HashMap<u64, Remembered<()>>,
+    refused: HashMap<u64, Remembered<Refused>>,
     /// The number of revocations on this node.
     revocations: u64,
     /// Forged rows that were reported to the operator.
@@ -52,11 +60,30 @@ struct Remembered<T> {
     value: T,
 }
 
+/// Why a key opens nothing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Refused {
+    Unknown,
+    Expired(Timestamp),
+}
+
+impl From<Refused> for Error {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Unknown => unauthorized(),
+            Refused::Expired(at) => key_expired(at),
+        }
+    }
+}
+
+/// What a key opens, and when it expires.
+type Opens = (Authority, Option<Timestamp>);
+
 /// What the cache knows about a key.
 #[derive(Debug, PartialEq)]
 enum CachedKey {
     Known(Authority),
-    Unknown,
+    Refused(Refused),
     /// Ask the store. The number of revocations goes into [`Keys::keep`].
     Ask(u64),
 }
@@ -65,7 +92,7 @@ impl Keys {
     /// Identifies the caller of a request with these headers.
     ///
     /// # Errors
-    /// `unauthorized`, or `unavailable` when the store does not answer.
+    /// `unauthorized`, `api_key_expired`, or `unavailable` when the store does not answer.
     pub async fn identify(
         &self,
         service: &Arc<Service>,
@@ -75,7 +102,7 @@ impl Keys {
         let asked_at = service.clock().now();
         let revocations = match self.glance(&hash, asked_at) {
             CachedKey::Known(authority) => return Ok(authority),
-            CachedKey::Unknown => return Err(unauthorized()),
+            CachedKey::Refused(refused) => return Err(refused.into()),
             CachedKey::Ask(revocations) => revocations,
         };
         let store = Arc::clone(service);
@@ -88,20 +115,27 @@ impl Keys {
                 partner_id,
                 key,
                 suspended,
-            } => Some(Authority::Partner {
-                partner_id,
-                api_key_id: key.api_key_id,
-                scopes: key.scopes,
-                suspended,
-            }),
-            KeyFound::Unknown => None,
+            } => match key.expires_at.filter(|end| *end <= asked_at) {
+                Some(end) => Err(Refused::Expired(end)),
+                None => {
+                    self.uses.note(&key, asked_at);
+                    let authority = Authority::Partner {
+                        partner_id,
+                        api_key_id: key.api_key_id,
+                        scopes: key.scopes,
+                        suspended,
+                    };
+                    Ok((authority, key.expires_at))
+                }
+            },
+            KeyFound::Unknown => Err(Refused::Unknown),
             KeyFound::Forged(api_key_id) => {
                 self.tell(api_key_id);
-                None
+                Err(Refused::Unknown)
             }
         };
         self.keep(&hash, found.clone(), asked_at, revocations);
-        found.ok_or_else(unauthorized)
+        Ok(found.map(|(authority, _)| authority)?)
     }
 
     /// Reports once to the operator that a caller used a key whose row the service did not write.
@@ -127,7 +161,7 @@ impl Keys {
         seen.known.retain(|_, entry| !matches!(&entry.value, Authority::Partner { partner_id: id, .. } if id == partner_id));
     }
 
-    /// Forgets a key that was revoked on this node.
+    /// Forgets a key that was revoked or rotated on this node.
     pub fn forget(&self, api_key_id: &ApiKeyId) {
         let mut seen = self.seen();
         seen.revocations += 1;
@@ -143,27 +177,34 @@ impl Keys {
         {
             return CachedKey::Known(entry.value.clone());
         }
-        if seen
-            .unknown
-            .get(&place(hash))
-            .is_some_and(|entry| entry.holds(hash, now))
-        {
-            return CachedKey::Unknown;
+        let refused = seen.refused.get(&place(hash));
+        if let Some(entry) = refused.filter(|entry| entry.holds(hash, now)) {
+            return CachedKey::Refused(entry.value);
         }
         CachedKey::Ask(seen.revocations)
     }
 
     /// Caches the result of asking the store at `now`. The time counts from the question, not from the answer, because a key
     /// may be revoked on another node right after the question.
-    fn keep(&self, hash: &Hash, found: Option<Authority>, now: Timestamp, revocations: u64) {
+    fn keep(&self, hash: &Hash, found: Result<Opens, Refused>, now: Timestamp, revocations: u64) {
         let until_ms = now.ms() + limits::KEY_CACHE_MS;
         let mut seen = self.seen();
         match found {
             // This key may have been revoked since the store was asked.
-            Some(_) if seen.revocations != revocations => {}
-            Some(value) => insert(
+            Ok(_) if seen.revocations != revocations => {}
+            Ok((value, expires_at)) => insert(
                 &mut seen.known,
                 KNOWN,
+                now,
+                Remembered {
+                    hash: *hash,
+                    until_ms: expires_at.map_or(until_ms, |end| end.ms().min(until_ms)),
+                    value,
+                },
+            ),
+            Err(value) => insert(
+                &mut seen.refused,
+                UNKNOWN,
                 now,
                 Remembered {
                     hash: *hash,
@@ -171,21 +212,11 @@ impl Keys {
                     value,
                 },
             ),
-            None => insert(
-                &mut seen.unknown,
-                UNKNOWN,
-                now,
-                Remembered {
-                    hash: *hash,
-                    until_ms,
-                    value: (),
-                },
-            ),
         }
     }
 
     fn seen(&self) -> std::sync::MutexGuard<'_, Seen> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -305,6 +336,8 @@ mod tests {
         Timestamp::from_ms(1_700_000_000_000 + ms)
     }
 
+    const UNKNOWN_KEY: Result<Opens, Refused> = Err(Refused::Unknown);
+
     fn holder(n: u8) -> Authority {
         Authority::Partner {
             partner_id: PartnerId::from_bytes([n; 16]),
@@ -323,11 +356,14 @@ mod tests {
     #[test]
     fn answers_are_kept_for_their_time_and_no_longer() {
         let keys = Keys::default();
-        keys.keep(&hash(1), Some(holder(1)), at(0), 0);
-        keys.keep(&hash(2), None, at(0), 0);
+        keys.keep(&hash(1), Ok((holder(1), None)), at(0), 0);
+        keys.keep(&hash(2), UNKNOWN_KEY, at(0), 0);
         let last = limits::KEY_CACHE_MS - 1;
         assert_eq!(keys.glance(&hash(1), at(last)), CachedKey::Known(holder(1)));
-        assert_eq!(keys.glance(&hash(2), at(last)), CachedKey::Unknown);
+        assert_eq!(
+            keys.glance(&hash(2), at(last)),
+            CachedKey::Refused(Refused::Unknown)
+        );
         for n in [1, 2] {
             assert_eq!(keys.glance(&hash(n), at(last + 1)), CachedKey::Ask(0));
             assert_eq!(
@@ -339,9 +375,25 @@ mod tests {
     }
 
     #[test]
+    fn a_key_is_not_kept_beyond_its_expiry_nor_longer_than_others() {
+        let last = limits::KEY_CACHE_MS - 1;
+        for (expires, kept_until) in [(1, 0), (last, last - 1), (limits::DAY_MS, last)] {
+            let keys = Keys::default();
+            keys.keep(&hash(1), Ok((holder(1), Some(at(expires)))), at(0), 0);
+            let glance = |ms| keys.glance(&hash(1), at(ms));
+            assert_eq!(glance(kept_until), CachedKey::Known(holder(1)));
+            assert_eq!(glance(kept_until + 1), CachedKey::Ask(0));
+        }
+        let keys = Keys::default();
+        keys.keep(&hash(1), Err(Refused::Expired(at(-5))), at(0), 0);
+        let refused = CachedKey::Refused(Refused::Expired(at(-5)));
+        assert_eq!(keys.glance(&hash(1), at(last)), refused);
+    }
+
+    #[test]
     fn only_the_whole_hash_counts() {
         let keys = Keys::default();
-        keys.keep(&hash(1), Some(holder(1)), at(0), 0);
+        keys.keep(&hash(1), Ok((holder(1), None)), at(0), 0);
         let mut other = hash(1);
         other[31] ^= 1;
         assert_eq!(keys.glance(&other, at(0)), CachedKey::Ask(0));
@@ -350,8 +402,8 @@ mod tests {
     #[test]
     fn a_key_revoked_here_dies_at_once_and_leaves_the_others() {
         let keys = Keys::default();
-        keys.keep(&hash(1), Some(holder(1)), at(0), 0);
-        keys.keep(&hash(2), Some(holder(2)), at(0), 0);
+        keys.keep(&hash(1), Ok((holder(1), None)), at(0), 0);
+        keys.keep(&hash(2), Ok((holder(2), None)), at(0), 0);
         keys.forget(&ApiKeyId::from_bytes([1; 16]));
         assert_eq!(keys.glance(&hash(1), at(0)), CachedKey::Ask(1));
         assert_eq!(keys.glance(&hash(2), at(0)), CachedKey::Known(holder(2)));
@@ -364,18 +416,18 @@ mod tests {
             panic!("nothing is kept yet")
         };
         keys.forget(&ApiKeyId::from_bytes([1; 16]));
-        keys.keep(&hash(1), Some(holder(1)), at(0), asked);
+        keys.keep(&hash(1), Ok((holder(1), None)), at(0), asked);
         assert_eq!(keys.glance(&hash(1), at(0)), CachedKey::Ask(1));
     }
 
     #[test]
     fn guesses_neither_grow_without_bound_nor_push_out_valid_keys() {
         let keys = Keys::default();
-        keys.keep(&hash(0), Some(holder(1)), at(0), 0);
+        keys.keep(&hash(0), Ok((holder(1), None)), at(0), 0);
         for n in 1..=(UNKNOWN as u32 * 3) {
-            keys.keep(&hash(n), None, at(0), 0);
+            keys.keep(&hash(n), UNKNOWN_KEY, at(0), 0);
         }
-        assert!(keys.seen().unknown.len() <= UNKNOWN);
+        assert!(keys.seen().refused.len() <= UNKNOWN);
         assert_eq!(keys.glance(&hash(0), at(0)), CachedKey::Known(holder(1)));
     }
 

@@ -13,6 +13,7 @@
 //! | `api` | the one table of operations; its routes and its OpenAPI description |
 //! | `readers` | the threads that read the store |
 //! | `app`, `auth`, `rate` | who is calling, and how much they may ask |
+//! | `key_uses` | stores when API keys were last used |
 //! | `incoming`, `negotiation` | what a request must be before an operation sees it; what its client can read |
 //! | `refusal` | every answer that is not a success |
 //! | `documents` | OpenAPI, llms.txt, the start page, Swagger UI, discovery documents, the ledger for mirrors |
@@ -42,6 +43,7 @@ mod connections;
 pub mod courier;
 mod documents;
 mod incoming;
+mod key_uses;
 pub mod logging;
 pub mod mcp;
 mod meter;

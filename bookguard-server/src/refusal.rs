@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use bookguard_core::error::{Error, FieldError, Kind, Obstacle};
 use bookguard_core::policy::Evaluation;
+use bookguard_core::session::{KEY_EXPIRED, unauthorized};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use poem::Response;
 use poem::http::StatusCode;
@@ -204,14 +205,15 @@ impl Refusal {
             last,
         } = self;
         let retry_after_s = error.retry_after_s.unwrap_or(1);
+        let challenge = (status == StatusCode::UNAUTHORIZED).then(|| challenge(&error));
         let (refused, fault) = tell(status, error);
         let mut response = Response::from(refused.bytes(status));
         response.set_status(status);
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if status == StatusCode::UNAUTHORIZED {
-            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("ApiKey"));
+        if let Some(challenge) = challenge {
+            headers.insert(WWW_AUTHENTICATE, challenge);
         }
         if matches!(
             status,
@@ -270,6 +272,16 @@ impl Refusal {
     }
 }
 
+/// The challenge of a 401: it says why in the words of RFC 6750 if the key was right once.
+fn challenge(error: &Error) -> HeaderValue {
+    let reason = (error.code == KEY_EXPIRED).then(|| {
+        let text = &error.message;
+        format!("ApiKey error=\"invalid_token\", error_description=\"{text}\"")
+    });
+    let reason = reason.and_then(|text| HeaderValue::try_from(text).ok());
+    reason.unwrap_or_else(|| HeaderValue::from_static("ApiKey"))
+}
+
 /// Splits an error into what the client is told and the cause that only the log gets.
 fn tell(status: StatusCode, mut error: Error) -> (ErrorBody, Option<Fault>) {
     let is_ours = error.kind == Kind::Internal;
@@ -303,9 +315,14 @@ impl ErrorBody {
 
     fn bytes(&self, status: StatusCode) -> Vec<u8> {
         if status == StatusCode::UNAUTHORIZED {
+            // The specification has one message. The header says that a key expired.
+            let message = match self.code == KEY_EXPIRED {
+                true => unauthorized().message,
+                false => self.message.clone(),
+            };
             return json(&Unauthorized {
                 error: self.error.clone(),
-                message: self.message.clone(),
+                message,
             });
         }
         json(self)

@@ -1,4 +1,4 @@
-//! Prunes while the server runs. Of old events, bodies and delivery attempts are deleted; the events themselves stay. Old records
+//! What is done at its time while the server runs. Keys that will soon expire are told of. Of old events, bodies and delivery attempts are deleted; the events themselves stay. Old records
 //! of the audit are deleted whole, and leave no record of that: every one of that age goes, at a time that the settings name.
 //!
 //! `features::retention` and `features::audit` find what is old, and their rules decide what may go. This module calls them from
@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bookguard_core::error::Error;
 use bookguard_core::features::audit;
+use bookguard_core::features::key_notices;
 use bookguard_core::features::retention::{Begin, look, old_before};
 use bookguard_core::service::Service;
 use tokio::time::{Instant, sleep};
@@ -50,6 +51,30 @@ pub(crate) async fn prune_old_records(service: Arc<Service>, days: u32) {
         let more = prune_records(&service, days).await;
         sleep(more.map_or(TURN, |more| pause(began, more))).await;
     }
+}
+
+/// Tells partners of keys that will soon expire; never returns.
+pub(crate) async fn tell_expiring_keys(service: Arc<Service>) {
+    loop {
+        let began = Instant::now();
+        let more = tell_keys(&service).await;
+        sleep(more.map_or(TURN, |more| pause(began, more))).await;
+    }
+}
+
+/// Tells of a page of them; returns whether there were any.
+async fn tell_keys(service: &Arc<Service>) -> Result<bool, Error> {
+    let looking = Arc::clone(service);
+    let due = tokio::task::spawn_blocking(move || key_notices::due(&looking));
+    let due = due.await.map_err(|error| {
+        Error::internal(format!("the search for keys that expire failed: {error}"))
+    })??;
+    let any = !due.is_empty();
+    for key in due {
+        let tell = key_notices::tell(service, key);
+        service.submit_patiently(tell).await?;
+    }
+    Ok(any)
 }
 
 /// The pause after a look that began then.

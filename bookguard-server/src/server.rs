@@ -26,13 +26,14 @@ use crate::connections::{self, FAREWELL};
 use crate::courier::address::AddressRules;
 use crate::courier::{Courier, CourierConfig};
 use crate::documents;
+use crate::key_uses::store_key_uses;
 use crate::logging;
 use crate::mcp;
 use crate::metrics::Metrics;
 use crate::observer::Observer;
 use crate::probes::{self, Readiness, Stage};
 use crate::proxies::TrustedProxies;
-use crate::retention::{prune_old_events, prune_old_records};
+use crate::retention::{prune_old_events, prune_old_records, tell_expiring_keys};
 use crate::router::{Router, Routes};
 use crate::scrape;
 use crate::skew::{ClockSteps, Skew};
@@ -78,7 +79,7 @@ pub struct Server {
     operator_addr: Option<SocketAddr>,
     /// The address of the metrics, and the tasks that serve and gather them.
     scraped: Option<(SocketAddr, [JoinHandle<()>; 2])>,
-    housekeeping: [JoinHandle<()>; 5],
+    housekeeping: [JoinHandle<()>; 7],
     closing: Closing,
     /// Held for as long as this server may touch a database file. A database server takes any number of nodes, so it needs no
     /// lock.
@@ -255,6 +256,11 @@ impl Server {
             tokio::spawn(prune_old_records(
                 Arc::clone(&service),
                 config.audit_retention_days,
+            )),
+            tokio::spawn(tell_expiring_keys(Arc::clone(&service))),
+            tokio::spawn(store_key_uses(
+                Arc::clone(&service),
+                Arc::clone(&app.keys.uses),
             )),
         ];
         let scraped = scraper.map(|(listener, addr)| {

@@ -38,7 +38,7 @@ pub(crate) struct EndedRequest<'a> {
 }
 
 impl Tracer {
-    /// Begins to send spans to a collector. An error is a sentence for the operator; that the collector cannot be reached is none.
+    /// Begins to send spans to a collector. An error is a sentence for the operator; an unreachable collector is not an error.
     pub(crate) async fn start(collector: &str) -> Result<Self, String> {
         Queue::start(collector).await.map(Self)
     }
@@ -137,7 +137,7 @@ mod sent {
 
     /// How long the collector may take for a batch.
     const BATCH: Duration = Duration::from_secs(10);
-    /// How long the end of a server waits for its last spans.
+    /// How long a stopping server waits for its last spans.
     const LAST_SPANS: Duration = Duration::from_secs(2);
 
     /// The SDK's queue for one collector.
@@ -151,8 +151,8 @@ mod sent {
             let address = format!("{collector}/v1/traces");
             // The client has a runtime of its own, which must not begin on a thread of ours.
             let exporter = tokio::task::spawn_blocking(|| exporter(address)).await;
-            let exporter =
-                exporter.map_err(|e| format!("no client of the collector can be made: {e}"))??;
+            let exporter = exporter
+                .map_err(|e| format!("the client for the collector cannot be made: {e}"))??;
             let mut queue = BatchSpanProcessor::builder(exporter).build();
             let service = [KeyValue::new("service.version", env!("CARGO_PKG_VERSION"))];
             let resource = Resource::builder()
@@ -207,12 +207,12 @@ mod sent {
 
     /// Tells the operator when spans begin to be lost, and when they arrive again.
     #[derive(Debug)]
-    struct ToldExporter {
+    struct ReportingExporter {
         to_collector: opentelemetry_otlp::SpanExporter,
         is_failing: AtomicBool,
     }
 
-    impl SpanExporter for ToldExporter {
+    impl SpanExporter for ReportingExporter {
         async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
             let sent = self.to_collector.export(batch).await;
             let was_failing = self.is_failing.swap(sent.is_err(), Ordering::Relaxed);
@@ -231,14 +231,15 @@ mod sent {
         }
     }
 
-    fn exporter(address: String) -> Result<ToldExporter, String> {
+    fn exporter(address: String) -> Result<ReportingExporter, String> {
         let tls = crate::tls::system_trust().map_err(|e| format!("TLS cannot be set up: {e}"))?;
         let client = reqwest::blocking::Client::builder()
             .tls_backend_preconfigured(tls)
             .redirect(reqwest::redirect::Policy::none())
             .timeout(BATCH)
             .build();
-        let client = client.map_err(|e| format!("no client of the collector can be made: {e}"))?;
+        let client =
+            client.map_err(|e| format!("the client for the collector cannot be made: {e}"))?;
         let to_collector = opentelemetry_otlp::SpanExporter::builder()
             .with_http()
             .with_http_client(client)
@@ -247,7 +248,7 @@ mod sent {
             .with_timeout(BATCH)
             .build()
             .map_err(|e| format!("spans cannot be sent: {e}"))?;
-        Ok(ToldExporter {
+        Ok(ReportingExporter {
             to_collector,
             is_failing: AtomicBool::new(false),
         })

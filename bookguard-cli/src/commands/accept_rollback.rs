@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 
 use bookguard_core::Error;
-use bookguard_core::engine::command::Written;
 use bookguard_core::evidence::Continuation;
 use bookguard_core::features;
 use bookguard_core::ledger::rollback::{PublishedHead, Rollback, RollbackCause};
@@ -66,12 +65,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     consent::ask(&loss, yes)?;
     let command = features::ledger::accept_rollback(service, rollback)?;
     let command = local.audited("acceptRollback", BTreeMap::new(), command);
-    match service.submit_patiently(command).await? {
-        Written::Fresh(continuation) => show(&continuation, call.screen),
-        Written::Replayed(_) => Err(Failure::Unexpected(
-            "the writer answered another request".to_owned(),
-        )),
-    }
+    show(&local.carry_out(command).await?, call.screen)
 }
 
 /// Both heads, and the entries between them.

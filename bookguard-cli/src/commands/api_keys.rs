@@ -1,9 +1,12 @@
-//! `api-keys`: creates, lists and revokes keys.
+//! `api-keys`: creates, lists, rotates and revokes keys.
 
+use bookguard_core::clock::Clock;
+use bookguard_core::features::api_keys::rotation::{RotateApiKey, RotatedApiKey};
 use bookguard_core::features::api_keys::{CreateApiKey, ListApiKeys, NewApiKey, RevokeApiKey};
-use bookguard_core::model::{ApiKey, Page};
+use bookguard_core::model::{ApiKey, Page, Timestamp};
 
-use super::declare::{Declared, group, operation};
+use super::declare::{Declared, Flags, group, operation, text};
+use super::recoveries::period_ms;
 use crate::output::table::{Style, fields, or_dash, page, record};
 
 pub(super) fn commands() -> Declared {
@@ -13,21 +16,69 @@ pub(super) fn commands() -> Declared {
     let list = operation::<ListApiKeys>("list", about, keys);
     let revoke = operation::<RevokeApiKey>("revoke", "Revoke a key", key);
     let create = create.flags(|flags| {
-        flags.name("scopes", "scope");
+        flags
+            .name("scopes", "scope")
+            .read("expiresAt", EXPIRES, instant);
     });
-    let commands = [create.into(), list.into(), revoke.into()];
+    let about = "Replace a key; the new one is shown only once, and both work for a while";
+    let rotate = operation::<RotateApiKey>("rotate", about, rotated).flags(overlap);
+    let commands = [create.into(), list.into(), rotate.into(), revoke.into()];
     group("api-keys", "A partner's API keys", commands)
 }
 
+const EXPIRES: &str = "When it stops working: how long from now, such as 12h or 90d, or an instant such as 2031-06-01T09:00:00Z";
+/// The instant that was typed, as JSON: a period from now, or an instant as it stands.
+fn instant(typed: &str) -> Result<String, String> {
+    let ahead = period_ms(typed).map(|ms| Clock::System.now().plus_ms(ms));
+    let at = ahead.or_else(|| Timestamp::parse(typed));
+    at.map(|at| text(&at.to_string())).ok_or_else(|| {
+        format!(
+            "is \"{typed}\"; write how long from now, such as 12h or 90d, or an instant such as 2031-06-01T09:00:00Z"
+        )
+    })
+}
+
+/// How long a key or secret is used beside the one that replaces it.
+pub(super) fn overlap(flags: &mut Flags) {
+    let about =
+        "How long the old one is used beside the new one, such as 0s, 1h or 7d [default: 24h]";
+    flags
+        .read("overlapSeconds", about, seconds)
+        .name("overlapSeconds", "overlap")
+        .takes("overlapSeconds", "TIME");
+}
+
+/// The period that was typed, in seconds.
+fn seconds(typed: &str) -> Result<String, String> {
+    let period = period_ms(typed)
+        .ok_or_else(|| format!("is \"{typed}\"; write a period such as 0s, 30m, 1h or 7d"))?;
+    Ok((period / 1000).to_string())
+}
+
 fn new_key(new: &NewApiKey, style: Style) -> String {
-    let fields = fields! {
+    record(style, &members(new)) + KEEP
+}
+
+const KEEP: &str = "\n\nKeep the key now: it is not shown again.";
+
+fn members(new: &NewApiKey) -> Vec<(&'static str, Option<String>)> {
+    fields! {
         "API key id" => new.api_key_id,
         "API key" => new.api_key,
         "name" => new.name,
         "scopes" => new.scopes.words().join(" "),
         "created" => new.created_at,
-    };
-    record(style, &fields) + "\n\nKeep the key now: it is not shown again."
+        "expires" => new.expires_at,
+    }
+}
+
+fn rotated(rotated: &RotatedApiKey, style: Style) -> String {
+    let mut fields = members(&rotated.key);
+    fields.extend(fields! {
+        "replaces" => rotated.replaced_api_key_id,
+        "which works until" => rotated.replaced_expires_at,
+    });
+    record(style, &fields) + KEEP
 }
 
 /// Shows one key, without the key itself.
@@ -38,6 +89,8 @@ fn key(key: &ApiKey, style: Style) -> String {
         "scopes" => key.scopes.words().join(" "),
         "ends with" => key.hint,
         "created" => key.created_at,
+        "expires" => key.expires_at,
+        "last used" => key.last_used_at,
         "revoked" => key.revoked_at,
     };
     record(style, &fields)
@@ -50,6 +103,8 @@ fn keys(page: &Page<ApiKey>, style: Style) -> String {
         "SCOPES" => key.scopes.words().join(" "),
         "ENDS WITH" => key.hint,
         "CREATED" => key.created_at,
+        "EXPIRES" => or_dash(key.expires_at),
+        "LAST USED" => or_dash(key.last_used_at),
         "REVOKED" => or_dash(key.revoked_at),
     }
 }

@@ -2,17 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use bookguard_core::engine::command::Written;
 use bookguard_core::features::audit::{ListAudit, look};
 use bookguard_core::features::retention::old_before;
 use bookguard_core::limits::{AUDIT_DAYS_MAX, AUDIT_DAYS_MIN};
 use bookguard_core::model::{AuditId, AuditRecord, Page, Timestamp};
-use clap::Args;
 use serde::Serialize;
 use tokio::task::block_in_place;
 
 use super::declare::{Call, Declared, group, operation, special};
-use super::prune::days;
+use super::prune::PruneArgs;
 use crate::failure::Failure;
 use crate::output::table::{Style, grouped, joined, or_dash, page, time, word};
 use crate::target::local::Local;
@@ -42,17 +40,7 @@ fn records(page: &Page<AuditRecord>, style: Style) -> String {
     }
 }
 
-#[derive(Debug, Args)]
-struct PruneArgs {
-    /// How old they must be, such as 400d [default: audit_retention_days]
-    #[arg(long, value_name = "DAYS")]
-    older_than: Option<String>,
-    /// Only count what would be deleted
-    #[arg(long)]
-    dry_run: bool,
-}
-
-/// What was deleted, or would be.
+/// What `audit prune` deleted, or would delete.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Pruning {
@@ -68,14 +56,10 @@ struct Pruning {
 /// [`Failure::Usage`] for an invalid number of days; the errors of the core.
 async fn prune(call: Call<'_>) -> Result<(), Failure> {
     let local = call.target().database("audit prune")?;
-    let PruneArgs {
-        older_than,
-        dry_run,
-    } = call.args()?;
-    let days = match older_than.as_deref() {
-        Some(text) => days(text, AUDIT_DAYS_MIN..=AUDIT_DAYS_MAX)?,
-        None => local.audit_retention_days(),
-    };
+    let args: PruneArgs = call.args()?;
+    let dry_run = args.dry_run;
+    let days = args.days(AUDIT_DAYS_MIN..=AUDIT_DAYS_MAX)?;
+    let days = days.unwrap_or_else(|| local.audit_retention_days());
     let before = old_before(local.service().clock().now(), days);
     let (mut records, newest) = counted(local, before)?;
     if let Some(newest) = newest.filter(|_| !dry_run) {
@@ -115,14 +99,7 @@ async fn delete(local: &Local, before: Timestamp, newest: AuditId) -> Result<u64
         if let Some(subject) = subject.take() {
             command = local.audited("pruneAudit", subject, command);
         }
-        match service.submit_patiently(command).await? {
-            Written::Fresh(deleted) => records += deleted,
-            Written::Replayed(_) => {
-                return Err(Failure::Unexpected(
-                    "the writer answered another request".to_owned(),
-                ));
-            }
-        }
+        records += local.carry_out(command).await?;
         if !found.more {
             return Ok(records);
         }

@@ -17,7 +17,7 @@ use crate::output::table::Style;
 use crate::output::{Answer, Screen};
 use crate::settings::{self, environment};
 use crate::target::{Purpose, Target};
-use flags::Flags;
+pub(super) use flags::Flags;
 pub(super) use flags::add;
 pub(super) use members::{Members, text};
 

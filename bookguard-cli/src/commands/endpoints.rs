@@ -8,6 +8,7 @@ use bookguard_core::features::endpoints::{
 };
 use bookguard_core::model::{Endpoint, Page};
 
+use super::api_keys::overlap;
 use super::declare::{Call, Declared, carried, group, operation};
 use super::events;
 use crate::failure::Failure;
@@ -40,7 +41,11 @@ pub(super) fn commands() -> Declared {
             .without("enabled")
             .name("url", "address")
             .name("events", "event")
-            .opposite("events", "all-events", "Receive events of every type")
+            .opposite(
+                "events",
+                "default-events",
+                "Receive events of the default types",
+            )
             .name("rateLimitPerSecond", "rate-limit")
             .says(
                 "ownSecret",
@@ -62,7 +67,8 @@ pub(super) fn commands() -> Declared {
     let about = "Send an endpoint a signed test now, and show the result";
     let test = carried::<TestEndpoint>("test", about, |call| Box::pin(test(call)));
     let about = "Replace an endpoint's own signing secret; the new one is shown only once";
-    let rotate = operation::<RotateEndpointSecret>("rotate-secret", about, rotated_secret);
+    let rotate =
+        operation::<RotateEndpointSecret>("rotate-secret", about, rotated_secret).flags(overlap);
     let about = "Delete an endpoint; deliveries that wait for it are given up";
     let delete = operation::<DeleteEndpoint>("delete", about, endpoint);
     group(
@@ -169,5 +175,5 @@ fn of_all(page: &Page<Endpoint>, style: Style) -> String {
 
 fn types(endpoint: &Endpoint) -> String {
     let words = endpoint.events.iter().map(|event_type| event_type.word());
-    joined(words, " ").unwrap_or_else(|| "all".to_owned())
+    joined(words, " ").unwrap_or_else(|| "default".to_owned())
 }

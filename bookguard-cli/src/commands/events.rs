@@ -119,7 +119,7 @@ pub(super) fn happened(event: &Event, style: Style) -> String {
         style.bold(&event.seq.to_string()),
         time(event.timestamp),
         event.event_type.word(),
-        event.booking_id,
+        or_dash(event.booking_id),
         event.status.word()
     )
 }

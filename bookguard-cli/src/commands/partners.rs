@@ -11,6 +11,7 @@ use bookguard_core::features::partners::{
 use bookguard_core::model::{Page, Partner, PartnerAccount, QuotaUse};
 use bookguard_server::config::bytes::Bytes;
 
+use super::api_keys::overlap;
 use super::declare::{Declared, group, operation};
 use super::endpoints::rotated_secret;
 use crate::output::table::{Style, fields, joined, page, record};
@@ -26,7 +27,8 @@ pub(super) fn commands() -> Declared {
     let about = "Show the partner the key belongs to, or --partner names";
     let me = operation::<GetPartner>("me", about, account);
     let about = "Replace the signing secret of webhooks; the new one is shown only once";
-    let rotate = operation::<RotatePartnerSecret>("rotate-secret", about, rotated_secret);
+    let rotate =
+        operation::<RotatePartnerSecret>("rotate-secret", about, rotated_secret).flags(overlap);
     let about = "Show a partner's quota and usage, and change its quota (for the operator)";
     let quota = operation::<SetQuota>("quota", about, account).flags(|flags| {
         flags
@@ -80,7 +82,7 @@ fn number(typed: &str) -> Result<String, String> {
         ("default", _) => Ok("null".to_owned()),
         (_, Ok(number)) => Ok(number.to_string()),
         _ => Err(format!(
-            "\"{typed}\" is not a limit; write a whole number, 0 for no limit, or default"
+            "is \"{typed}\"; write a whole number, 0 for no limit, or default"
         )),
     }
 }

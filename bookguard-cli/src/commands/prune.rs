@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use bookguard_core::engine::command::Written;
 use bookguard_core::features::retention::{Begin, look, old_before};
 use bookguard_core::limits::RETENTION_DAYS_MAX;
 use bookguard_core::model::Timestamp;
@@ -19,7 +18,7 @@ use crate::output::table::{grouped, time};
 use crate::target::local::Local;
 use crate::text::plain;
 
-/// What was deleted, or would be.
+/// What `webhook-events prune` deleted, or would delete.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Pruning {
@@ -39,13 +38,24 @@ pub(super) fn command() -> CliCommand {
 }
 
 #[derive(Debug, Args)]
-struct PruneArgs {
-    /// How old they must be, such as 90d [default: retention_days]
+pub(super) struct PruneArgs {
+    /// How old what is deleted must be, such as 90d [default: what the settings say]
     #[arg(long, value_name = "DAYS")]
     older_than: Option<String>,
     /// Only count what would be deleted
     #[arg(long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
+}
+
+impl PruneArgs {
+    /// The days that were typed.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for what is not a number of days in the range.
+    pub(super) fn days(&self, allowed: RangeInclusive<u32>) -> Result<Option<u32>, Failure> {
+        let typed = self.older_than.as_deref();
+        typed.map(|text| days(text, allowed)).transpose()
+    }
 }
 
 /// Prunes the events of the given age.
@@ -55,20 +65,15 @@ struct PruneArgs {
 /// of the core.
 async fn run(call: Call<'_>) -> Result<(), Failure> {
     let local = call.target().database("webhook-events prune")?;
-    let PruneArgs {
-        older_than,
-        dry_run,
-    } = call.args()?;
-    let days = match older_than.as_deref() {
-        Some(text) => days(text, 1..=RETENTION_DAYS_MAX)?,
-        None => local.retention_days().ok_or_else(|| {
-            Failure::Usage(
-                "the service keeps events for ever (retention_days is 0); say how old they must be: --older-than 90d"
-                    .to_owned(),
-            )
-        })?,
-    };
-    let pruning = prune(local, days, dry_run).await?;
+    let args: PruneArgs = call.args()?;
+    let days = args.days(1..=RETENTION_DAYS_MAX)?;
+    let days = days.or_else(|| local.retention_days()).ok_or_else(|| {
+        Failure::Usage(
+            "the service keeps events for ever (retention_days is 0); say how old they must be: --older-than 90d"
+                .to_owned(),
+        )
+    })?;
+    let pruning = prune(local, days, args.dry_run).await?;
     call.screen.said(&pruning, |_| pruning.told())
 }
 
@@ -97,21 +102,14 @@ async fn prune(local: &Local, days: u32, dry_run: bool) -> Result<Pruning, Failu
             if !std::mem::replace(&mut recorded, true) {
                 command = local.audited("pruneWebhookEvents", BTreeMap::new(), command);
             }
-            match service.submit_patiently(command).await? {
-                Written::Fresh(events) => pruning.events += events,
-                Written::Replayed(_) => {
-                    return Err(Failure::Unexpected(
-                        "the writer answered another request".to_owned(),
-                    ));
-                }
-            }
+            pruning.events += local.carry_out(command).await?;
         }
     }
     Ok(pruning)
 }
 
 /// A number of days in a range, such as `90d`.
-pub(super) fn days(text: &str, allowed: RangeInclusive<u32>) -> Result<u32, Failure> {
+fn days(text: &str, allowed: RangeInclusive<u32>) -> Result<u32, Failure> {
     let number = text.strip_suffix('d').unwrap_or(text).parse().ok();
     number.filter(|days| allowed.contains(days)).ok_or_else(|| {
         Failure::Usage(format!(

@@ -59,14 +59,17 @@ const SINCE: &str = "Events since then: how long ago, such as 90s, 30m, 2h or 7d
 
 /// The instant that was typed, as JSON: a duration before now, or an instant as it stands.
 fn instant(typed: &str) -> Result<String, String> {
-    let ago = ago_ms(typed).map(|ms| Clock::System.now().plus_ms(-ms));
+    let ago = period_ms(typed).map(|ms| Clock::System.now().plus_ms(-ms));
     let at = ago.or_else(|| Timestamp::parse(typed));
     at.map(|at| text(&at.to_string())).ok_or_else(|| {
-        "write how long ago, such as 90s, 30m, 2h or 7d, or an instant such as 2031-06-01T09:00:00Z".to_owned()
+        format!(
+            "is \"{typed}\"; write how long ago, such as 90s, 30m, 2h or 7d, or an instant such as 2031-06-01T09:00:00Z"
+        )
     })
 }
 
-fn ago_ms(text: &str) -> Option<i64> {
+/// A period such as `90s`, `30m`, `2h` or `7d`, in milliseconds.
+pub(super) fn period_ms(text: &str) -> Option<i64> {
     const UNITS: [(char, i64); 4] = [
         ('s', 1_000),
         ('m', 60_000),
@@ -209,7 +212,7 @@ mod tests {
             ("99999999999999999d", None),
             ("", None),
         ] {
-            assert_eq!(ago_ms(text), ms, "{text}");
+            assert_eq!(period_ms(text), ms, "{text}");
         }
         let ago = instant("2h").unwrap();
         let ago = Timestamp::parse(ago.trim_matches('"')).unwrap();

@@ -78,7 +78,7 @@ fn run(call: Call<'_>) -> Result<(), Failure> {
     call.screen.said(&value, |_| {
         let mut lines = vec![held(&done.made, place.unwrap_or(&file))];
         if let Some(replaced) = &done.replaced {
-            lines.push(format!("What was there is {} now.", replaced.display()));
+            lines.push(format!("The old database is now {}.", replaced.display()));
         }
         if let Some(upgraded) = &done.upgraded {
             lines.push(format!(
@@ -103,7 +103,7 @@ fn next(done: &Restored) -> &'static str {
         }
         None if done.report.guard.seen.is_none() => {
             "If anything was published after this backup, do not start a server yet: it would publish other entries under the \
-             same numbers. Put a copy of the guard file at its place (guard_file), and restore again; without a copy, let the \
+             same numbers. Put a copy of the guard file in its place (guard_file), and restore again; without a copy, let the \
              log continue under a new name with `bookguard ledger accept-rollback --guard-lost`."
         }
         None => "Start the server.",

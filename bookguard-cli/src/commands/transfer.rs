@@ -192,10 +192,12 @@ fn reopen(database: &Database, args: &TransferArgs, screen: &Screen) -> Result<(
     let moved_to = block_in_place(|| transfer::moved_to(database)).map_err(failure)?;
     if let Some(place) = &moved_to {
         let risk = if unseen {
-            " If {place} cannot be examined, this continues all the same: if anything was ever written there, or ever is, one \
-             ledger has two histories, and partners will see both."
+            format!(
+                " If {place} cannot be examined, this continues all the same: if anything was ever written there, or ever is, \
+                 one ledger has two histories, and partners will see both."
+            )
         } else {
-            ""
+            String::new()
         };
         consent::ask(
             &format!(

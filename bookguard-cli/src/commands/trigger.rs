@@ -1,12 +1,16 @@
 //! `trigger`: makes an event happen, for real, to a booking made for it.
 //!
-//! Nothing is simulated: the booking is recorded, protected or canceled like any other, and stays, marked as a trial by its
+//! Nothing is simulated: the booking is recorded, moved, canceled and so on like any other, and stays, marked as a trial by its
 //! metadata. Its talent and organizer are made up.
 
 use bookguard_core::clock::Clock;
+use bookguard_core::features::acceptances::{AcceptTerms, GetDisclosure};
 use bookguard_core::features::bookings::{CreateBooking, ProtectBooking};
-use bookguard_core::features::cancellations::CancelBooking;
+use bookguard_core::features::cancellations::{CancelBooking, DecideResolution};
+use bookguard_core::features::endpoints::ListEndpoints;
 use bookguard_core::features::events::log::ListEvents;
+use bookguard_core::features::reschedules::RescheduleBooking;
+use bookguard_core::limits::PAGE_ROWS;
 use bookguard_core::model::{BookingId, Event, EventType};
 use bookguard_core::operation::Request;
 use clap::Args;
@@ -26,22 +30,35 @@ pub(super) fn command() -> CliCommand {
 
 #[derive(Debug, Args)]
 struct TriggerArgs {
-    /// booking.created, booking.protected or resolution.created
+    /// An event type about bookings, such as booking.created
     #[arg(value_name = "TYPE", value_parser = event_type)]
     event_type: EventType,
 }
 
 fn event_type(word: &str) -> Result<EventType, String> {
-    let known = EventType::WORDS.iter().find(|(known, _)| *known == word);
+    let about_bookings = || {
+        let types = EventType::WORDS.iter();
+        types.filter(|(_, event_type)| {
+            let others = [EventType::EndpointSuspended, EventType::ApiKeyExpiring];
+            !others.contains(event_type)
+        })
+    };
+    let known = about_bookings().find(|(known, _)| *known == word);
     known.map(|(_, event_type)| *event_type).ok_or_else(|| {
-        let words = EventType::WORDS.map(|(word, _)| word);
-        format!("there are {}", words.join(", "))
+        let words: Vec<_> = about_bookings().map(|(word, _)| *word).collect();
+        format!(
+            "trigger makes only events about bookings: {}",
+            words.join(", ")
+        )
     })
 }
 
 /// Makes an event of this type happen and shows it.
 async fn run(call: Call<'_>) -> Result<(), Failure> {
     let (target, event_type) = (call.target(), call.args::<TriggerArgs>()?.event_type);
+    if event_type.recorded().is_none() {
+        require_receiver(target, event_type).await?;
+    }
     let body = json!({
         "talent": { "id": "trial", "name": "Trial talent" },
         "organizer": { "id": "trial", "name": "Trial organizer" },
@@ -66,10 +83,51 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
             let body = json!({ "canceledBy": "organizer", "reason": "other" });
             target.call::<CancelBooking>(request(&[&id], &body)).await?;
         }
+        EventType::BookingRescheduled => {
+            let date = Clock::System.now().plus_ms(90 * DAY_MS).to_string();
+            let body = json!({ "eventDate": date, "agreedBy": ["organizer", "talent"] });
+            let moved = request(&[&id], &body);
+            target.call::<RescheduleBooking>(moved).await?;
+        }
+        EventType::TermsAccepted => {
+            let asked = request(&[&id], &Value::Null);
+            let told = target.call::<GetDisclosure>(asked).await?.output;
+            let body = json!({
+                "party": "organizer",
+                "method": "trial",
+                "at": created.output.created_at.to_string(),
+                "disclosureHash": told.current.disclosure_hash,
+            });
+            target.call::<AcceptTerms>(request(&[&id], &body)).await?;
+        }
+        EventType::ResolutionDecided => {
+            let body = json!({ "canceledBy": "talent", "reason": "force_majeure" });
+            let open = target.call::<CancelBooking>(request(&[&id], &body)).await?;
+            let open = open.output.resolution_id.to_string();
+            let body = json!({ "refund": 50, "decidedBy": "trial", "rationale": "A trial." });
+            let decided = request(&[&open], &body);
+            target.call::<DecideResolution>(decided).await?;
+        }
+        // They are about no booking, and not accepted as an argument.
+        EventType::EndpointSuspended | EventType::ApiKeyExpiring => {}
     }
     let event = latest(target, booking_id, event_type).await?;
     call.screen.said(&event, |style| happened(&event, style))?;
     target.say_if_unserved()
+}
+
+/// Fails if no endpoint lists the type: then its event would not be made.
+async fn require_receiver(target: &Target, event_type: EventType) -> Result<(), Failure> {
+    let mut asked = Request::default();
+    add(&mut asked, "limit", Some(PAGE_ROWS.to_string()));
+    let endpoints = target.call::<ListEndpoints>(asked).await?.output.data;
+    if endpoints.iter().any(|endpoint| endpoint.takes(event_type)) {
+        return Ok(());
+    }
+    let word = event_type.word();
+    Err(Failure::Usage(format!(
+        "no enabled endpoint lists {word}, so its event would not be made; add one: bookguard webhook-endpoints create URL --event {word}"
+    )))
 }
 
 async fn latest(

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bookguard_core::engine::command::{Audited, Envelope, Written};
+use bookguard_core::engine::command::{Envelope, Written};
 use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::error::Error;
 use bookguard_core::features;
@@ -129,7 +129,7 @@ impl Local {
         })
     }
 
-    /// What the audit records of a command that no operation has.
+    /// A command that no operation has, with its record in the audit.
     pub fn audited<R>(
         &self,
         action: &str,
@@ -138,14 +138,19 @@ impl Local {
     ) -> Envelope<R> {
         let mut record = self.session.audit_record(action, envelope.at);
         record.subject = subject;
-        let audited = Audited {
-            record,
-            ids_of: |_| BTreeMap::new(),
-            status: None,
-        };
-        Envelope {
-            audit: Some(Box::new(audited)),
-            ..envelope
+        envelope.recorded_as(record)
+    }
+
+    /// Carries out a command without an Idempotency-Key, and waits for its outcome, even while the writer is busy.
+    ///
+    /// # Errors
+    /// Those of the core.
+    pub async fn carry_out<R: Send + 'static>(&self, command: Envelope<R>) -> Result<R, Failure> {
+        match self.service().submit_patiently(command).await? {
+            Written::Fresh(reply) => Ok(reply),
+            Written::Replayed(_) => Err(Failure::Unexpected(
+                "the writer answered another request".to_owned(),
+            )),
         }
     }
 

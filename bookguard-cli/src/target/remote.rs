@@ -14,6 +14,7 @@ use bookguard_core::webhook::Secret;
 use bookguard_server::mcp::PATH;
 use reqwest::header::{
     ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER, USER_AGENT,
+    WWW_AUTHENTICATE,
 };
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use sha2::{Digest as _, Sha256};
@@ -407,7 +408,10 @@ fn refusal(base: &Url, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> 
         kind_of(status.as_u16()),
         serde_json::from_slice::<ErrorBody>(body),
     ) {
-        (Some(kind), Ok(body)) => {
+        (Some(kind), Ok(mut body)) => {
+            if let Some(why) = text(WWW_AUTHENTICATE).and_then(reason) {
+                body.message = why.to_owned();
+            }
             let retry_after_s = text(RETRY_AFTER).and_then(|seconds| seconds.parse().ok());
             Failure::Refused(Box::new(ErrorAnswer {
                 kind,
@@ -420,6 +424,12 @@ fn refusal(base: &Url, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> 
             "{base} answered {status}, but not as Bookguard does. Is the address right, or a proxy in between?"
         )),
     }
+}
+
+/// Why a key was refused: the body of a 401 always has the same message.
+fn reason(challenge: &str) -> Option<&str> {
+    let (_, described) = challenge.split_once("error_description=\"")?;
+    described.strip_suffix('"')
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub struct BatchState {
     /// The ends of the chains that commands may extend: those of `bookings`, and those of bookings with a settled
     /// delivery.
     pub chains: HashMap<BookingId, ChainState>,
-    /// The keys that commands name, and all live keys of partners whose commands add or revoke one.
+    /// The keys that commands name, and all working keys of partners whose commands add or revoke one.
     pub keys: HashMap<ApiKeyId, KeyState>,
     /// The operator keys that commands name, and all live ones if a command adds one.
     pub operator_keys: HashMap<OperatorKeyId, NewOperatorKey>,
@@ -99,8 +99,6 @@ pub struct PartnerState {
     pub usage: Usage,
     /// The quota that the operator gave it.
     pub quota: Quota,
-    /// The number of keys that are not revoked, counted only for commands that add or revoke one.
-    pub live_keys: usize,
     /// The endpoints that are not deleted.
     pub endpoints: Vec<Endpoint>,
     /// The version of its policy set.
@@ -159,6 +157,18 @@ pub struct KeyState {
     pub partner_id: PartnerId,
     /// The key.
     pub key: ApiKey,
+    /// For how many milliseconds it was made, if it expires. A rotation makes it expire earlier.
+    pub lives_ms: Option<i64>,
+    /// When to tell its owner that it will expire; `None` once that was done.
+    pub notice_at: Option<Timestamp>,
+}
+
+impl KeyState {
+    /// Whether a rotation made it expire earlier than it was made to.
+    pub fn is_rotated(&self) -> bool {
+        let made_until = self.lives_ms.map(|ms| self.key.created_at.plus_ms(ms));
+        self.key.expires_at != made_until
+    }
 }
 
 /// An event and its destinations.
@@ -168,8 +178,8 @@ pub struct EventState {
     pub partner_id: PartnerId,
     /// Its number in the partner's log.
     pub seq: u64,
-    /// The booking it is about.
-    pub booking_id: BookingId,
+    /// The booking it is about, if any.
+    pub booking_id: Option<BookingId>,
     /// Its type. Endpoints made since then depend on it.
     pub event_type: EventType,
     /// Its body, or what is left of it.
@@ -239,5 +249,15 @@ impl BatchState {
         self.partners
             .get(partner_id)
             .filter(|state| state.partner.status != PartnerStatus::Pending)
+    }
+}
+
+impl PartnerState {
+    /// The endpoints that a new event of this type goes to.
+    pub fn receivers(&self, event_type: EventType) -> Vec<&Endpoint> {
+        let receivers = self.endpoints.iter();
+        receivers
+            .filter(|endpoint| endpoint.takes(event_type))
+            .collect()
     }
 }

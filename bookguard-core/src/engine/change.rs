@@ -45,13 +45,15 @@ pub enum Change {
         /// The key.
         key: Box<NewKey>,
     },
-    /// A key was revoked.
-    KeyRevoked {
+    /// A key was revoked, or works for less time.
+    KeyStandingChanged {
         /// The key.
         api_key_id: ApiKeyId,
-        /// When.
-        at: Timestamp,
+        /// Until when it works from now on.
+        standing: KeyStanding,
     },
+    /// The owner of a key was told that it will expire.
+    KeyExpiryTold(ApiKeyId),
     /// An operator key was added.
     OperatorKeyAdded(Box<NewOperatorKey>),
     /// An operator key was revoked.
@@ -247,6 +249,15 @@ pub enum Change {
     WriteTried,
 }
 
+/// Until when a key works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyStanding {
+    /// When it was revoked, if it was.
+    pub revoked_at: Option<Timestamp>,
+    /// When it expires, if it does.
+    pub expires_at: Option<Timestamp>,
+}
+
 /// A leaf and what opens its commitment.
 #[derive(Debug, Clone)]
 pub struct Entry {
@@ -365,8 +376,8 @@ pub struct EventRow {
     pub partner_id: PartnerId,
     /// Its number in the partner's gapless log.
     pub seq: u64,
-    /// The booking it is about.
-    pub booking_id: BookingId,
+    /// The booking it is about, if any.
+    pub booking_id: Option<BookingId>,
     /// Its type.
     pub event_type: EventType,
     /// The exact body of every delivery.

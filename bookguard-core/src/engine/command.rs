@@ -109,6 +109,20 @@ impl<R> Envelope<R> {
         }
     }
 
+    /// The same command, of which the audit keeps this record.
+    #[must_use]
+    pub fn recorded_as(self, record: AuditRecord) -> Self {
+        let audited = Audited {
+            record,
+            ids_of: |_| BTreeMap::new(),
+            status: None,
+        };
+        Self {
+            audit: Some(Box::new(audited)),
+            ..self
+        }
+    }
+
     /// The partner whose changes of the day it counts among: the one that asks for it, if the audit records it. What the operator
     /// does is not limited.
     pub(crate) fn changing(&self) -> Option<PartnerId> {
@@ -201,6 +215,15 @@ pub struct NewEvent {
     pub lease: i64,
 }
 
+/// What a rule needs to cause an event and cannot make itself, because it rolls no dice.
+#[derive(Debug, Clone, Copy)]
+pub struct EventSeed {
+    /// The event's id.
+    pub event_id: EventId,
+    /// The lease under which its deliveries are added.
+    pub lease: i64,
+}
+
 /// A version of a partner's own policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptPolicy {
@@ -237,8 +260,8 @@ pub struct LeasedDelivery {
     pub partner_id: PartnerId,
     /// The endpoint.
     pub endpoint_id: EndpointId,
-    /// The booking that the event is about.
-    pub booking_id: BookingId,
+    /// The booking that the event is about, if any.
+    pub booking_id: Option<BookingId>,
     /// The event's type.
     pub event_type: EventType,
     /// The event's number in the partner's log.

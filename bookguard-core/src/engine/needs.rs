@@ -15,7 +15,7 @@ pub struct Needs {
     pub now: Timestamp,
     /// Partners, with their endpoints.
     pub partners: Vec<PartnerId>,
-    /// Partners whose live keys are loaded.
+    /// Partners whose keys that work are loaded.
     pub key_owners: Vec<PartnerId>,
     /// Partners whose policies a command puts or chooses among.
     pub policy_owners: Vec<PartnerId>,

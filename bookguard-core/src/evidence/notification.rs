@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::model::{EndpointId, EventId, EventType, Timestamp};
+use crate::model::{EndpointId, EventId, RecordedEventType, Timestamp};
 use crate::webhook::{Attempt, FailureClass};
 
 /// How a delivery ended.
@@ -34,7 +34,7 @@ pub struct Notification {
     /// The event's type.
     #[serde(rename = "type")]
     #[cfg_attr(feature = "openapi", oai(rename = "type"))]
-    pub event_type: EventType,
+    pub event_type: RecordedEventType,
     /// Its number in the partner's gapless sequence.
     pub seq: u64,
     /// Lower hex SHA-256 of the body, byte for byte as it was sent.
@@ -67,7 +67,7 @@ pub struct Sent<'a> {
     /// Its id.
     pub event_id: EventId,
     /// The event's type.
-    pub event_type: EventType,
+    pub event_type: RecordedEventType,
     /// Its number in the partner's sequence.
     pub seq: u64,
     /// The exact bytes of the body.
@@ -159,11 +159,11 @@ impl Causes {
     }
 
     /// The maximum number of events of this type made at this instant.
-    pub fn count(&self, event_type: EventType, made_at: Timestamp) -> usize {
+    pub fn count(&self, event_type: RecordedEventType, made_at: Timestamp) -> usize {
         match event_type {
-            EventType::BookingCreated => usize::from(self.created_at == made_at),
-            EventType::BookingProtected => usize::from(self.protected_at == Some(made_at)),
-            EventType::ResolutionCreated => {
+            RecordedEventType::BookingCreated => usize::from(self.created_at == made_at),
+            RecordedEventType::BookingProtected => usize::from(self.protected_at == Some(made_at)),
+            RecordedEventType::ResolutionCreated => {
                 self.resolved_at.iter().filter(|at| **at == made_at).count()
             }
         }
@@ -228,7 +228,7 @@ mod tests {
     fn accepted() -> Notification {
         Notification {
             event_id: EventId::new(at(5), [1; 10]),
-            event_type: EventType::BookingCreated,
+            event_type: RecordedEventType::BookingCreated,
             seq: 3,
             body_sha256: digest(7),
             endpoint_id: EndpointId::new(at(1), [1; 10]),
@@ -254,7 +254,7 @@ mod tests {
     fn protection(event: u8) -> Notification {
         Notification {
             event_id: EventId::new(at(6), [event; 10]),
-            event_type: EventType::BookingProtected,
+            event_type: RecordedEventType::BookingProtected,
             seq: 4,
             ..accepted()
         }
@@ -402,7 +402,7 @@ mod tests {
                 "another type",
                 None,
                 Notification {
-                    event_type: EventType::BookingProtected,
+                    event_type: RecordedEventType::BookingProtected,
                     ..accepted()
                 },
             ),
@@ -459,7 +459,7 @@ mod tests {
         // possible.
         let resolved = |n: u8| Notification {
             event_id: EventId::new(at(7), [n; 10]),
-            event_type: EventType::ResolutionCreated,
+            event_type: RecordedEventType::ResolutionCreated,
             seq: u64::from(n),
             ..accepted()
         };

@@ -22,7 +22,7 @@ use super::withheld::Withheld;
 use crate::error::Error;
 use crate::ledger::jcs::CanonicalText;
 use crate::ledger::{Disclosure, EventBody, Signer};
-use crate::model::{Booking, DeliveryStatus, EndpointId, EventId, EventType, Timestamp};
+use crate::model::{Booking, DeliveryStatus, EndpointId, EventId, RecordedEventType, Timestamp};
 use crate::policy::{
     self, Actor, Evaluation, Mode, Policy, Question, Resolution, Terms, TermsDisclosure,
 };
@@ -131,7 +131,7 @@ pub struct PacketDelivery {
     /// The event's type.
     #[serde(rename = "type")]
     #[cfg_attr(feature = "openapi", oai(rename = "type"))]
-    pub event_type: EventType,
+    pub event_type: RecordedEventType,
     /// The endpoint; null if the event has no delivery.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub endpoint_id: Option<EndpointId>,

@@ -2,14 +2,14 @@
 
 pub(crate) mod rule;
 
-use crate::engine::command::Receipt;
+use crate::engine::command::{EventSeed, Receipt};
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::bookings::owner_of;
-use super::cancellations::{digest, instant};
+use super::bookings::{event_seed, owner_of, packet_url};
+use super::cancellations::digest;
 use super::reschedules::sides;
 use crate::engine::batch::LoadedBooking;
 use crate::entropy;
@@ -124,6 +124,10 @@ pub struct AcceptTerms {
     pub(crate) asked: AcceptanceRequest,
     /// Seed of the fact's salts.
     pub(crate) seed: [u8; 32],
+    /// For its event, if an endpoint lists that type.
+    pub(crate) event: EventSeed,
+    /// The evidence address for the event's payload.
+    pub(crate) evidence_url: String,
 }
 
 /// Body of [`AcceptTerms`], read and checked field by field.
@@ -156,7 +160,7 @@ impl Operation for AcceptTerms {
         description: "Writes `terms.accepted` to the ledger: the party accepted exactly the text with this `disclosureHash`, \
                       which is part of every evidence packet from then on. A text other than the one in force is 409 \
                       `disclosure_changed`, with the `disclosureHash` in force; repeating the same party, method, instant and \
-                      text returns what is recorded.",
+                      text returns what is recorded. The event `terms.accepted` goes to the endpoints that list it.",
         ..Route::POST
     };
     type Output = Accepted;
@@ -164,13 +168,16 @@ impl Operation for AcceptTerms {
     fn prepare(session: &Session, request: &Request) -> Result<Action<Accepted>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
         let asked = AcceptanceRequest::read(&request.body)?;
+        let at = session.service.clock().now();
         let accept = Self {
             partner_id: owner_of(session, &booking_id)?,
             booking_id,
             asked,
             seed: entropy::bytes(),
+            event: event_seed(session, at),
+            evidence_url: packet_url(session, &booking_id),
         };
-        Ok(write(session.service.clock().now(), accept))
+        Ok(write(at, accept))
     }
 }
 
@@ -206,7 +213,7 @@ impl AcceptanceRequest {
             .required("method", |v| v.text(limits::METHOD_CHARS));
         let at = form
             .about("When the party accepted: at most 5 minutes ahead, and not before the text existed.")
-            .required("at", instant);
+            .required("at", input::instant);
         let ip = form
             .about("The network address it came from (IPv4 or IPv6).")
             .optional("ip", address);

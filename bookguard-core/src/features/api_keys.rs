@@ -1,5 +1,6 @@
-//! Creating, listing and revoking API keys.
+//! Creating, listing, rotating and revoking API keys.
 
+pub mod rotation;
 pub(crate) mod rule;
 
 use crate::model::{ApiKey, ApiKeyId, ApiKeySecret, Page, PartnerId, Scope, Scopes, Timestamp};
@@ -21,8 +22,31 @@ use crate::session::{Access, Authority, Session};
 #[derive(Debug)]
 pub struct CreateApiKey {
     pub(crate) partner_id: PartnerId,
+    /// The calling key; `None` for the administrator.
+    pub(crate) by: Option<Maker>,
     pub(crate) key: NewKey,
-    pub(crate) reply: NewApiKey,
+    pub(crate) secret: ApiKeySecret,
+}
+
+/// The key that makes another.
+#[derive(Debug, Clone)]
+pub(crate) struct Maker {
+    pub(crate) api_key_id: ApiKeyId,
+    pub(crate) scopes: Scopes,
+}
+
+impl Maker {
+    fn of(session: &Session) -> Option<Self> {
+        match &session.authority {
+            Authority::Partner {
+                api_key_id, scopes, ..
+            } => Some(Self {
+                api_key_id: *api_key_id,
+                scopes: scopes.clone(),
+            }),
+            _ => None,
+        }
+    }
 }
 
 /// Body of [`CreateApiKey`], read and checked field by field.
@@ -30,6 +54,7 @@ pub struct CreateApiKey {
 pub struct KeyRequest {
     name: Option<String>,
     scopes: Option<Scopes>,
+    expires_at: Option<Timestamp>,
 }
 
 impl Operation for CreateApiKey {
@@ -43,7 +68,7 @@ impl Operation for CreateApiKey {
         refusals: &[409],
         tag: "API keys",
         summary: "Create an API key",
-        description: "The key is shown only once. A key can create only keys whose scopes it holds.",
+        description: "The key is shown only once. A key can create only keys whose scopes it holds, and none that outlives it.",
         ..Route::POST
     };
     type Output = NewApiKey;
@@ -51,10 +76,8 @@ impl Operation for CreateApiKey {
     fn prepare(session: &Session, request: &Request) -> Result<Action<NewApiKey>, Error> {
         let partner_id = session.partner_id()?;
         let wanted = KeyRequest::read(&request.body)?;
-        let own = match &session.authority {
-            Authority::Partner { scopes, .. } => scopes.clone(),
-            _ => Scopes::all(),
-        };
+        let by = Maker::of(session);
+        let own = by.as_ref().map_or_else(Scopes::all, |by| by.scopes.clone());
         let scopes = wanted.scopes.unwrap_or_else(|| own.clone());
         let beyond = own.lacks(&scopes);
         if !beyond.is_empty() {
@@ -76,23 +99,33 @@ impl Operation for CreateApiKey {
             });
         }
         let at = session.service.clock().now();
-        let (key, secret) = new_key(at, wanted.name.as_deref().unwrap_or("API key"), scopes);
-        let reply = NewApiKey {
-            api_key_id: key.key.api_key_id,
-            api_key: secret.reveal().to_owned(),
-            name: key.key.name.clone(),
-            scopes: key.key.scopes.clone(),
-            created_at: at,
+        if let Some(expires_at) = wanted.expires_at {
+            sound_expiry(at, expires_at)?;
+        }
+        let name = wanted.name.as_deref().unwrap_or("API key");
+        let (mut key, secret) = new_key(at, name, scopes);
+        key.key.expires_at = wanted.expires_at;
+        let create = Self {
+            partner_id,
+            by,
+            key,
+            secret,
         };
-        Ok(write(
-            at,
-            Self {
-                partner_id,
-                key,
-                reply,
-            },
-        ))
+        Ok(write(at, create))
     }
+}
+
+fn sound_expiry(now: Timestamp, expires_at: Timestamp) -> Result<(), Error> {
+    let last = now.plus_ms(limits::KEY_DAYS * limits::DAY_MS);
+    if now < expires_at && expires_at <= last {
+        return Ok(());
+    }
+    let what = match expires_at <= now {
+        true => format!("{expires_at} is not in the future (it is {now})"),
+        false => format!("{expires_at} is more than {} days ahead", limits::KEY_DAYS),
+    };
+    let fix = format!("Send an instant in the future, {last} at the latest, or leave it out.");
+    Err(Error::fault("/expiresAt", "expiry_out_of_range", what, fix))
 }
 
 impl KeyRequest {
@@ -100,7 +133,7 @@ impl KeyRequest {
     pub const BODY: Declaration = Declaration {
         name: "KeyRequest",
         about: "An API key to create.",
-        example: r#"{"name": "Booking desk", "scopes": ["bookings:read", "bookings:write"]}"#,
+        example: r#"{"name": "Booking desk", "scopes": ["bookings:read", "bookings:write"], "expiresAt": "2031-06-01T09:00:00Z"}"#,
         reader: |v| {
             v.object(Self::form);
         },
@@ -118,7 +151,17 @@ impl KeyRequest {
         let scopes = form
             .about("What it may do; the creator's own scopes when not given. Only scopes the creator holds.")
             .optional("scopes", scopes);
-        Some(Self { name, scopes })
+        let expires_at = form
+            .about(
+                "When it stops working: at most ten years ahead, and not later than the key that creates it. When not given: when \
+                 that key does, or never.",
+            )
+            .optional("expiresAt", input::instant);
+        Some(Self {
+            name,
+            scopes,
+            expires_at,
+        })
     }
 }
 
@@ -160,7 +203,7 @@ impl Operation for ListApiKeys {
         query: &[LIMIT, ids_cursor::<noun::ApiKey>()],
         tag: "API keys",
         summary: "List API keys",
-        description: "Newest first, revoked ones included. Never shows a key itself, only its last four characters.",
+        description: "Newest first, revoked and expired ones included. Never shows a key itself, only its last four characters.",
         ..Route::GET
     };
     type Output = Page<ApiKey>;
@@ -198,7 +241,8 @@ impl Operation for RevokeApiKey {
         description: "Takes effect on every node within five seconds. Revoking a revoked key changes nothing and answers the \
                       same. \
             A key can revoke only keys whose scopes it holds, itself included, and not the last active key with `api-keys:write`: \
-            without one, the partner could not make another.",
+            without one, the partner could not make another. A key that expires within seven days, and before the one to revoke, does \
+            not count as another.",
         ..Route::DELETE
     };
     type Output = ApiKey;
@@ -208,10 +252,7 @@ impl Operation for RevokeApiKey {
         let owner = query_one(session, |reader| reader.key_owner(&api_key_id))?
             .filter(|owner| session.may_see(owner))
             .ok_or_else(|| Error::not_found("API key"))?;
-        let by = match &session.authority {
-            Authority::Partner { scopes, .. } => Some(scopes.clone()),
-            _ => None,
-        };
+        let by = Maker::of(session).map(|by| by.scopes);
         Ok(write(
             session.service.clock().now(),
             Self {
@@ -239,6 +280,24 @@ pub struct NewApiKey {
     pub scopes: Scopes,
     /// When it was made.
     pub created_at: Timestamp,
+    /// From then on it does not work. Absent if it works until it is revoked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub expires_at: Option<Timestamp>,
+}
+
+impl NewApiKey {
+    /// Shows a key with its secret.
+    pub(crate) fn showing(key: &ApiKey, secret: &ApiKeySecret) -> Self {
+        Self {
+            api_key_id: key.api_key_id,
+            api_key: secret.reveal().to_owned(),
+            name: key.name.clone(),
+            scopes: key.scopes.clone(),
+            created_at: key.created_at,
+            expires_at: key.expires_at,
+        }
+    }
 }
 
 /// Makes a key with a new secret and id.
@@ -250,6 +309,8 @@ pub(super) fn new_key(at: Timestamp, name: &str, scopes: Scopes) -> (NewKey, Api
         scopes,
         hint: secret.hint(),
         created_at: at,
+        expires_at: None,
+        last_used_at: None,
         revoked_at: None,
     };
     (

@@ -6,7 +6,7 @@ pub(crate) mod rule;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::batch::LoadedBooking;
-use crate::engine::command::Receipt;
+use crate::engine::command::{EventSeed, Receipt};
 use crate::entropy;
 use crate::error::Error;
 use crate::model::id::noun;
@@ -141,10 +141,8 @@ impl Operation for ListBookings {
 pub struct ProtectBooking {
     pub(crate) partner_id: PartnerId,
     pub(crate) booking_id: BookingId,
-    /// The id its event will have.
-    pub(crate) event_id: EventId,
-    /// The id of the leases of that event's deliveries.
-    pub(crate) lease: i64,
+    /// For its event.
+    pub(crate) event: EventSeed,
     /// The seed from which the fact's seed is derived.
     pub(crate) seed: [u8; 32],
     /// The evidence address for the event's payload.
@@ -172,8 +170,7 @@ impl Operation for ProtectBooking {
         let protect = Self {
             partner_id,
             booking_id,
-            event_id: EventId::new(at, entropy::bytes()),
-            lease: session.service.lease(),
+            event: event_seed(session, at),
             seed: entropy::bytes(),
             evidence_url: packet_url(session, &booking_id),
         };
@@ -195,6 +192,14 @@ pub struct Protected {
     pub protected_at: Timestamp,
     /// Where the record is in the ledger.
     pub receipt: Receipt,
+}
+
+/// What an event needs that happens at this instant.
+pub(super) fn event_seed(session: &Session, at: Timestamp) -> EventSeed {
+    EventSeed {
+        event_id: EventId::new(at, entropy::bytes()),
+        lease: session.service.lease(),
+    }
 }
 
 /// The address of a booking's packet.

@@ -5,6 +5,7 @@ pub(crate) mod rule;
 use serde_json::json;
 
 use super::bookings::decimal;
+use crate::engine::command::EventSeed;
 use crate::entropy;
 use crate::error::Error;
 use crate::input::{self, Declaration, Form, Value};
@@ -145,7 +146,8 @@ impl Operation for DecideResolution {
         description: "Records how much of what was paid goes back; the rest is kept. Creates a new resolution that \
                       `supersedes` the pending one, with its own ledger entry and `resolution.created` event. A resolution is \
                       decided once: repeating the same decision returns what is recorded, a different one is 409 \
-                      `resolution_already_decided`. A resolution that needed no decision is 409 `resolution_final`.",
+                      `resolution_already_decided`. A resolution that needed no decision is 409 `resolution_final`. The event \
+                      `resolution.decided` goes to the endpoints that list it.",
         ..Route::POST
     };
     type Output = Resolution;
@@ -188,8 +190,8 @@ fn visible(
 fn new_resolution(session: &Session, at: Timestamp, booking_id: BookingId) -> NewResolution {
     NewResolution {
         resolution_id: ResolutionId::new(at, entropy::bytes()),
-        event_id: EventId::new(at, entropy::bytes()),
-        lease: session.service.lease(),
+        event: super::bookings::event_seed(session, at),
+        decided_event_id: EventId::new(at, entropy::bytes()),
         seed: entropy::bytes(),
         packet_url: super::bookings::packet_url(session, &booking_id),
     }
@@ -241,7 +243,7 @@ impl CancelRequest {
             .about(
                 "When it takes effect; the time it is received when not given. At most 5 minutes ahead.",
             )
-            .optional("effectiveAt", instant);
+            .optional("effectiveAt", input::instant);
         let agreed_refund = form
             .about("The refund both sides agreed on: required with `canceledBy` mutual, and allowed only then.")
             .optional("agreedRefund", |v| decimal(v).map(str::to_owned));
@@ -369,19 +371,6 @@ fn evidence_item(form: &mut Form<'_, '_>) -> Option<NamedDocument> {
     })
 }
 
-const INSTANT: &str = "2031-06-01T09:00:00Z";
-
-pub(super) fn instant(v: &mut Value<'_, '_>) -> Option<Timestamp> {
-    let text = v.format("date-time").example(INSTANT).string()?;
-    Timestamp::parse(&text).or_else(|| {
-        v.fault(
-            "invalid_date",
-            format!("\"{}\" is not a valid instant", input::shorten(&text)),
-            format!("Send RFC 3339 with an offset, such as {INSTANT}."),
-        )
-    })
-}
-
 /// The pattern (ECMA 262) of what `digest` reads.
 pub const SHA256: &str = "^sha256:[0-9a-f]{64}$";
 
@@ -420,10 +409,10 @@ pub struct Expected {
 pub struct NewResolution {
     /// The id it will have.
     pub resolution_id: ResolutionId,
-    /// The id its event will have.
-    pub event_id: EventId,
-    /// The id of the leases of that event's deliveries.
-    pub lease: i64,
+    /// For its event.
+    pub event: EventSeed,
+    /// The id of the further event if it is a decision and an endpoint lists that type.
+    pub decided_event_id: EventId,
     /// Seed of the facts' salts.
     pub seed: [u8; 32],
     /// The evidence address for the event's payload.

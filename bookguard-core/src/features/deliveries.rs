@@ -13,11 +13,15 @@ use crate::evidence::facts::{Fact, NotificationFact, SealedFact};
 use crate::evidence::notification::{Notification, Sent};
 use crate::features::endpoints::health;
 use crate::limits;
-use crate::model::{BookingId, EndpointHealth, EndpointId, EndpointStatus, EventId, Timestamp};
+use crate::model::{
+    BookingId, Endpoint, EndpointHealth, EndpointId, EndpointStatus, EventId, EventType, PartnerId,
+    Timestamp,
+};
 use crate::service::Service;
-use crate::webhook::{Attempt, Schedule, body};
+use crate::webhook::body::{self, Suspension};
+use crate::webhook::{Attempt, Schedule};
 
-/// Adds an event and one delivery per endpoint that takes its type.
+/// Adds an event of the specification's types, and one delivery per endpoint that takes its type.
 ///
 /// A delivery is leased to the courier at once if the courier has room for it. Otherwise it is due at once, without a
 /// lease, for any courier to claim. A delivery to a suspended or unverified endpoint also waits without a lease.
@@ -29,7 +33,43 @@ pub(crate) fn emit(
     event: &NewEvent,
     changes: &mut Vec<Change>,
 ) {
-    let seq = partner.events + 1;
+    let receivers = partner.receivers(event.event_type);
+    add(
+        (batch, partner),
+        at,
+        Some(booking_id),
+        event,
+        &receivers,
+        changes,
+    );
+}
+
+/// Adds an event of a type that endpoints must list, and its deliveries, unless there is no receiver: then nothing is written.
+pub(crate) fn emit_if_listed(
+    (batch, partner): (&BatchState, &PartnerState),
+    at: Timestamp,
+    booking_id: Option<BookingId>,
+    receivers: &[&Endpoint],
+    event: impl FnOnce() -> NewEvent,
+    changes: &mut Vec<Change>,
+) {
+    if !receivers.is_empty() {
+        let event = event();
+        add((batch, partner), at, booking_id, &event, receivers, changes);
+    }
+}
+
+fn add(
+    (batch, partner): (&BatchState, &PartnerState),
+    at: Timestamp,
+    booking_id: Option<BookingId>,
+    event: &NewEvent,
+    receivers: &[&Endpoint],
+    changes: &mut Vec<Change>,
+) {
+    let is_event = |change: &&Change| matches!(change, Change::EventAdded(_));
+    // The same command may have caused another event before.
+    let seq = partner.events + 1 + changes.iter().filter(is_event).count() as u64;
     changes.push(Change::EventAdded(Box::new(EventRow {
         event_id: event.event_id,
         partner_id: partner.partner.partner_id,
@@ -38,11 +78,7 @@ pub(crate) fn emit(
         event_type: event.event_type,
         body: Arc::from(body::finish(&event.head, seq).into_bytes()),
     })));
-    for endpoint in partner
-        .endpoints
-        .iter()
-        .filter(|endpoint| endpoint.takes(event.event_type))
-    {
+    for endpoint in receivers {
         let hands = match endpoint.health().is_on_probation() {
             true => (at, None),
             false => hold(batch, at, endpoint.endpoint_id, event.lease),
@@ -281,10 +317,29 @@ pub struct SettleDelivery {
     pub(crate) attempt: Attempt,
     /// Random bits that spread the next attempt.
     pub(crate) jitter: u64,
+    /// What the ledger records if this attempt ends the delivery. `None` for an event of a type that endpoints must list:
+    /// the ledger records nothing about those, because they are made only while somebody listens.
+    pub(crate) record: Option<DeliveryRecord>,
+    /// Present if this attempt may suspend the endpoint.
+    pub(crate) suspension: Option<SuspensionSeed>,
+}
+
+/// The end of a delivery as the ledger would record it.
+#[derive(Debug, Clone)]
+pub(crate) struct DeliveryRecord {
     /// The event's booking, to whose chain the fact belongs.
-    pub(crate) booking_id: BookingId,
-    /// The committed `webhook.settled`, used if this attempt ends the delivery.
-    pub(crate) fact: Arc<SealedFact>,
+    pub booking_id: BookingId,
+    /// The committed `webhook.settled`.
+    pub fact: Arc<SealedFact>,
+}
+
+/// What `endpoint.suspended` needs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SuspensionSeed {
+    /// The endpoint's partner.
+    pub partner_id: PartnerId,
+    /// The event's id.
+    pub event_id: EventId,
 }
 
 impl SettleDelivery {
@@ -293,15 +348,24 @@ impl SettleDelivery {
     /// # Errors
     /// `internal` for a value that cannot be committed to.
     pub fn of(delivery: &LeasedDelivery, attempt: Attempt, at: Timestamp) -> Result<Self, Error> {
-        let sent = Sent {
-            event_id: delivery.event_id,
-            event_type: delivery.event_type,
-            seq: delivery.seq,
-            body: &delivery.body,
-        };
         let number = delivery.attempts + 1;
-        let notification = Notification::of(&sent, delivery.endpoint_id, &attempt, number, at);
-        let fact = Fact::from(NotificationFact { notification }).seal(entropy::bytes())?;
+        let recorded = delivery.event_type.recorded().zip(delivery.booking_id);
+        let record = recorded.map(|(event_type, booking_id)| {
+            let sent = Sent {
+                event_id: delivery.event_id,
+                event_type,
+                seq: delivery.seq,
+                body: &delivery.body,
+            };
+            let notification = Notification::of(&sent, delivery.endpoint_id, &attempt, number, at);
+            let fact = Fact::from(NotificationFact { notification }).seal(entropy::bytes())?;
+            let fact = Arc::new(fact);
+            Ok::<_, Error>(DeliveryRecord { booking_id, fact })
+        });
+        let suspension = health::may_suspend(&attempt).then(|| SuspensionSeed {
+            partner_id: delivery.partner_id,
+            event_id: EventId::new(at, entropy::bytes()),
+        });
         Ok(Self {
             event_id: delivery.event_id,
             endpoint_id: delivery.endpoint_id,
@@ -309,8 +373,8 @@ impl SettleDelivery {
             number,
             attempt,
             jitter: entropy::number(),
-            booking_id: delivery.booking_id,
-            fact: Arc::new(fact),
+            record: record.transpose()?,
+            suspension,
         })
     }
 }
@@ -332,7 +396,10 @@ impl Command for SettleDelivery {
     fn needs(&self, needs: &mut Needs) {
         needs.deliveries.push(self.event_id);
         needs.health.push(self.endpoint_id);
-        needs.chains.push(self.booking_id);
+        let booking_id = self.record.as_ref().map(|record| record.booking_id);
+        needs.chains.extend(booking_id);
+        let partner_id = self.suspension.map(|suspension| suspension.partner_id);
+        needs.partners.extend(partner_id);
     }
 
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Option<EndpointStatusChange>> {
@@ -362,8 +429,10 @@ impl Command for SettleDelivery {
             health_after(endpoint_id, before, at, &attempt)
         });
         let due = next_attempt(at, begun, counted_attempts, &attempt, self.jitter);
-        let entry = is_to_record(state, phase, due)
-            .then(|| chain::next(batch, self.booking_id, at, &self.fact))
+        let record = self.record.as_ref();
+        let entry = record
+            .filter(|_| is_to_record(state, phase, due))
+            .map(|record| chain::next(batch, record.booking_id, at, &record.fact))
             .transpose()?;
         let leaf = entry.as_ref().map(|entry| entry.index);
         let mut changes = vec![
@@ -390,7 +459,55 @@ impl Command for SettleDelivery {
         ];
         changes.extend(entry.map(|entry| Change::Entry(Box::new(entry))));
         changes.extend(health_change);
+        if let Some(change) = reply {
+            self.report_suspension(batch, at, &change, &mut changes);
+        }
         Ok((changes, reply))
+    }
+}
+
+impl SettleDelivery {
+    /// Tells the partner's other endpoints if this one was just suspended.
+    fn report_suspension(
+        &self,
+        batch: &BatchState,
+        at: Timestamp,
+        change: &EndpointStatusChange,
+        changes: &mut Vec<Change>,
+    ) {
+        let Some(seed) = self.suspension else {
+            return;
+        };
+        let Some(partner) = batch.partners.get(&seed.partner_id) else {
+            return;
+        };
+        let mut receivers = partner.receivers(EventType::EndpointSuspended);
+        receivers.retain(|endpoint| endpoint.endpoint_id != self.endpoint_id);
+        let mut endpoints = partner.endpoints.iter();
+        let endpoint = endpoints.find(|endpoint| endpoint.endpoint_id == self.endpoint_id);
+        let EndpointHealth {
+            status: EndpointStatus::Suspended,
+            failures,
+            failing_since: Some(failing_since),
+            ..
+        } = change.health
+        else {
+            return;
+        };
+        let Some(endpoint) = endpoint else { return };
+        let suspension = Suspension {
+            endpoint_id: self.endpoint_id,
+            url: endpoint.url.clone(),
+            failures,
+            failing_since,
+        };
+        let event = || NewEvent {
+            event_id: seed.event_id,
+            event_type: EventType::EndpointSuspended,
+            head: body::suspended(seed.event_id, seed.partner_id, &suspension),
+            lease: self.lease,
+        };
+        emit_if_listed((batch, partner), at, None, &receivers, event, changes);
     }
 }
 

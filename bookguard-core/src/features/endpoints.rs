@@ -125,7 +125,7 @@ impl NewEndpoint {
             .about("Where events are posted: an https address on the public internet, unless the operator allows others.")
             .required("url", |v| address(v, judge));
         let events = form
-            .about("The types to receive; all when not given.")
+            .about("The types to receive; booking.created, booking.protected and resolution.created when not given.")
             .optional("events", events);
         let description = form
             .about("Your own words.")
@@ -187,7 +187,7 @@ pub(super) fn events(v: &mut Value<'_, '_>) -> Option<Vec<EventType>> {
         return v.fault(
             "empty",
             "is empty; it would never receive anything",
-            "Name a type, or leave \"events\" out for all.",
+            "Name a type, or leave \"events\" out for booking.created, booking.protected and resolution.created.",
         );
     }
     Some(types)

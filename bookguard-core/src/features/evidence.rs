@@ -405,11 +405,14 @@ fn shown(
     })
 }
 
-/// The deliveries of an event, or a single record that it had none.
+/// The deliveries of an event, or a single record that it had none. Nothing for a type that endpoints must list.
 fn deliveries(event: &StoredEvent, settled: &[Logged<Notification>]) -> Vec<PacketDelivery> {
+    let Some(event_type) = event.event_type.recorded() else {
+        return Vec::new();
+    };
     let nowhere = PacketDelivery {
         event_id: event.event_id,
-        event_type: event.event_type,
+        event_type,
         endpoint_id: None,
         url: None,
         status: DeliveryStatus::NoEndpoints,

@@ -14,7 +14,8 @@ pub(crate) use crate::engine::batch::{
 use crate::engine::change::Entry;
 pub(crate) use crate::engine::change::{Change, Content, DeliveryPhase, DeliveryState};
 pub(crate) use crate::engine::command::{
-    Command, Envelope, Head, LeasedDelivery, NewBooking, NewEvent, NewKey, Receipt, Remember,
+    Command, Envelope, EventSeed, Head, LeasedDelivery, NewBooking, NewEvent, NewKey, Receipt,
+    Remember,
 };
 pub(crate) use crate::engine::decide::Decision;
 use crate::engine::needs::Needs;
@@ -27,7 +28,8 @@ pub(crate) use crate::features::api_keys::{CreateApiKey, NewApiKey, RevokeApiKey
 pub(crate) use crate::features::bookings::{BookingCreated, CreateBooking, ProtectBooking};
 use crate::features::cancellations::{CancelBooking, CancelRequest, Expected, NewResolution};
 pub(crate) use crate::features::deliveries::{
-    ClaimDeliveries, EndpointStatusChange, ReclaimDeliveries, ReleaseDeliveries, SettleDelivery,
+    ClaimDeliveries, DeliveryRecord, EndpointStatusChange, ReclaimDeliveries, ReleaseDeliveries,
+    SettleDelivery,
 };
 pub(crate) use crate::features::endpoints::update::{EndpointChanges, UpdateEndpoint};
 pub(crate) use crate::features::endpoints::{CreateEndpoint, DeleteEndpoint};
@@ -95,7 +97,6 @@ pub(crate) fn partner(status: PartnerStatus, endpoints: Vec<Endpoint>) -> Partne
         events: 0,
         usage: Usage::default(),
         quota: Quota::default(),
-        live_keys: 0,
         endpoints,
         policy_set_version: PolicySetVersion::default(),
         policies: BTreeMap::new(),
@@ -121,6 +122,8 @@ pub(crate) fn new_key(n: u8) -> NewKey {
         scopes: Scopes::all(),
         hint: "abcd".to_owned(),
         created_at: NOW,
+        expires_at: None,
+        last_used_at: None,
         revoked_at: None,
     };
     NewKey { key, hash: [n; 32] }
@@ -137,7 +140,10 @@ pub(crate) fn decide<R: 'static>(
     work: &BatchState,
     asked: &Envelope<R>,
 ) -> Result<Decision<R>, Error> {
-    let mut needs = Needs::default();
+    let mut needs = Needs {
+        now: asked.at,
+        ..Needs::default()
+    };
     asked.command.needs(&mut needs);
     let mut decision = crate::engine::decide::decide(&loaded::of(work.clone(), &needs), asked)?;
     if let Decision::Do { reply, .. } = &mut decision {
@@ -234,7 +240,7 @@ pub(crate) fn with_delivery(state: DeliveryState) -> BatchState {
         EventState {
             partner_id: id(1),
             seq: 1,
-            booking_id: id(6),
+            booking_id: Some(id(6)),
             event_type: EventType::BookingCreated,
             content: Content::Whole(Arc::from(&b"{}"[..])),
             retries: 0,
@@ -272,11 +278,19 @@ pub(crate) fn settling(
     number: u32,
     class: Option<FailureClass>,
 ) -> SettleDelivery {
-    let delivery = LeasedDelivery {
+    SettleDelivery {
+        jitter: 1 << 63,
+        ..SettleDelivery::of(&leased(lease, number), attempt(class), at).unwrap()
+    }
+}
+
+/// That delivery, leased for the attempt with this number.
+pub(crate) fn leased(lease: i64, number: u32) -> LeasedDelivery {
+    LeasedDelivery {
         event_id: id(5),
         partner_id: id(1),
         endpoint_id: id(7),
-        booking_id: id(6),
+        booking_id: Some(id(6)),
         event_type: EventType::BookingCreated,
         seq: 1,
         body: Arc::from(&b"{}"[..]),
@@ -286,10 +300,6 @@ pub(crate) fn settling(
         begun: NOW,
         per_second: None,
         failing: false,
-    };
-    SettleDelivery {
-        jitter: 1 << 63,
-        ..SettleDelivery::of(&delivery, attempt(class), at).unwrap()
     }
 }
 
@@ -380,11 +390,18 @@ pub(crate) fn work_with(state: LoadedBooking) -> BatchState {
     }
 }
 
+pub(crate) fn seed(n: u8, lease: i64) -> EventSeed {
+    EventSeed {
+        event_id: id(n),
+        lease,
+    }
+}
+
 pub(crate) fn new_resolution(n: u8) -> NewResolution {
     NewResolution {
         resolution_id: id(n),
-        event_id: id(n),
-        lease: 5,
+        event: seed(n, 5),
+        decided_event_id: id(n + 1),
         seed: [n; 32],
         packet_url: "https://api.example.com/packet".to_owned(),
     }
@@ -406,8 +423,7 @@ pub(crate) fn protecting() -> ProtectBooking {
     ProtectBooking {
         partner_id: partner_id(),
         booking_id: booking_id(),
-        event_id: id(40),
-        lease: 1,
+        event: seed(40, 1),
         seed: [1; 32],
         evidence_url: String::new(),
     }
@@ -475,6 +491,8 @@ pub(crate) fn moving(asked: RescheduleRequest) -> RescheduleBooking {
         booking_id: booking_id(),
         asked,
         seed: [1; 32],
+        event: seed(41, 1),
+        evidence_url: String::new(),
     }
 }
 

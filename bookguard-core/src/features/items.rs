@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::bookings::{currency, decimal, owner_of};
-use super::cancellations::{digest, instant};
+use super::cancellations::digest;
 use crate::engine::command::Receipt;
 use crate::entropy;
 use crate::error::Error;
@@ -169,7 +169,7 @@ impl ItemRequest {
             .required("title", |v| v.text(limits::NAME_CHARS));
         let at = form
             .about("When it was made or happened: at most 5 minutes ahead.")
-            .optional("at", instant);
+            .optional("at", input::instant);
         let party = form
             .about("Whom it comes from.")
             .optional("party", |v| v.named("Actor").choice(Actor::WORDS));

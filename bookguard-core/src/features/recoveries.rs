@@ -2,7 +2,6 @@
 
 pub(crate) mod rule;
 
-use super::cancellations::instant;
 use crate::engine::command::Envelope;
 use crate::entropy;
 use crate::error::Error;
@@ -133,10 +132,10 @@ impl RecoveryQuery {
     fn form(form: &mut Form<'_, '_>, now: Timestamp) -> Option<(Self, Option<String>)> {
         let since = form
             .about("Events that happened then or later.")
-            .required("since", instant);
+            .required("since", input::instant);
         let until = form
             .about("Events that happened then or earlier; now when not given, and never later.")
-            .optional("until", instant);
+            .optional("until", input::instant);
         let statuses = form
             .about("The status an event must have; either of the two when not given.")
             .optional("statuses", statuses);

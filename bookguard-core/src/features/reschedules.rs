@@ -2,14 +2,13 @@
 
 pub(crate) mod rule;
 
-use crate::engine::command::Receipt;
+use crate::engine::command::{EventSeed, Receipt};
 use crate::model::{Amount, BookingId, PartnerId, Scope, Timestamp};
 use crate::policy::{Actor, EventDate, Segment};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::bookings::{event_date, owner_of};
-use super::cancellations::instant;
+use super::bookings::{event_date, event_seed, owner_of, packet_url};
 use crate::entropy;
 use crate::error::Error;
 use crate::input::{self, Declaration, Form, Json, Value};
@@ -25,6 +24,10 @@ pub struct RescheduleBooking {
     pub(crate) asked: RescheduleRequest,
     /// Seed of the fact's salts.
     pub(crate) seed: [u8; 32],
+    /// For its event, if an endpoint lists that type.
+    pub(crate) event: EventSeed,
+    /// The evidence address for the event's payload.
+    pub(crate) evidence_url: String,
 }
 
 /// Body of [`RescheduleBooking`], read and checked field by field.
@@ -56,7 +59,7 @@ impl Operation for RescheduleBooking {
                       stay there. Under a policy with `keep_reached_tier`, a cancellation by the organizer then costs at least \
                       what it would have cost when the event was moved. Repeating the latest change answers with what is \
                       recorded; sending the date that the event already has is 409 `event_date_unchanged`. `dryRun` shows the \
-                      result and changes nothing. No webhook event is sent.",
+                      result and changes nothing. The event `booking.rescheduled` goes to the endpoints that list it.",
         ..Route::POST
     };
     type Output = Rescheduled;
@@ -64,13 +67,16 @@ impl Operation for RescheduleBooking {
     fn prepare(session: &Session, request: &Request) -> Result<Action<Rescheduled>, Error> {
         let booking_id: BookingId = path_id(request, 0)?;
         let asked = RescheduleRequest::read(&request.body)?;
+        let at = session.service.clock().now();
         let reschedule = Self {
             partner_id: owner_of(session, &booking_id)?,
             booking_id,
             asked,
             seed: entropy::bytes(),
+            event: event_seed(session, at),
+            evidence_url: packet_url(session, &booking_id),
         };
-        Ok(write(session.service.clock().now(), reschedule))
+        Ok(write(at, reschedule))
     }
 }
 
@@ -103,7 +109,7 @@ impl RescheduleRequest {
         let at = form
             .about("When they agreed; the time it is received when not given. At most 5 minutes ahead, and within the same \
                     step of the schedule.")
-            .optional("at", instant);
+            .optional("at", input::instant);
         let dry_run = form
             .about("true: answer with what would happen, and change nothing.")
             .optional("dryRun", |v| v.boolean());

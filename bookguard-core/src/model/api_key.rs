@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
 use super::{ApiKeyId, Timestamp};
+use crate::limits;
 
 /// One permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub enum Scope {
     EvidenceShare,
     /// List keys.
     ApiKeysRead,
-    /// Create and revoke keys.
+    /// Create, rotate and revoke keys.
     ApiKeysWrite,
     /// Read the audit.
     AuditRead,
@@ -177,10 +178,41 @@ pub struct ApiKey {
     pub hint: String,
     /// When it was made.
     pub created_at: Timestamp,
+    /// From then on it opens nothing. Absent if it works until it is revoked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub expires_at: Option<Timestamp>,
+    /// When it was last used, to within 15 minutes. Absent if it never was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub last_used_at: Option<Timestamp>,
     /// When it was revoked, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub revoked_at: Option<Timestamp>,
+}
+
+impl ApiKey {
+    /// Whether it has expired by then.
+    pub fn has_expired(&self, at: Timestamp) -> bool {
+        self.expires_at.is_some_and(|end| end <= at)
+    }
+
+    /// For how many milliseconds it was made, if it expires.
+    pub(crate) fn lives_ms(&self) -> Option<i64> {
+        self.expires_at.map(|end| end.ms() - self.created_at.ms())
+    }
+
+    /// When to tell that it will expire: a week before, or if it lives for less than ten weeks, when a tenth of its life is left.
+    pub(crate) fn notice_at(&self) -> Option<Timestamp> {
+        let notice_ms = (self.lives_ms()? / 10).min(limits::KEY_NOTICE_MS);
+        self.expires_at.map(|end| end.plus_ms(-notice_ms))
+    }
+
+    /// Whether it opens anything then.
+    pub fn works(&self, at: Timestamp) -> bool {
+        self.revoked_at.is_none() && !self.has_expired(at)
+    }
 }
 
 /// The secret text of a key, a partner's or the operator's. Debug does not show it.

@@ -89,7 +89,7 @@ pub struct Endpoint {
     pub partner_id: Option<PartnerId>,
     /// The address to which events are posted.
     pub url: String,
-    /// The event types it receives; empty means all.
+    /// The event types it receives; empty means booking.created, booking.protected and resolution.created.
     pub events: Vec<EventType>,
     /// The partner's description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,7 +133,7 @@ impl Endpoint {
 
     /// Whether it subscribes to events of this type, enabled or not.
     pub fn subscribes(&self, event_type: EventType) -> bool {
-        self.events.is_empty() || self.events.contains(&event_type)
+        event_type.is_received_by(&self.events)
     }
 
     /// Whether its address changed after a delivery was leased at `leased`, and nothing has been accepted there yet.

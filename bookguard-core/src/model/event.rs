@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{BookingId, EndpointId, EventId, PartnerId, Timestamp};
 
-/// The event types of the specification.
+/// What an event reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
 pub enum EventType {
@@ -20,20 +20,88 @@ pub enum EventType {
     #[serde(rename = "resolution.created")]
     #[cfg_attr(feature = "openapi", oai(rename = "resolution.created"))]
     ResolutionCreated,
+    /// A booking's event was moved to another date.
+    #[serde(rename = "booking.rescheduled")]
+    #[cfg_attr(feature = "openapi", oai(rename = "booking.rescheduled"))]
+    BookingRescheduled,
+    /// An acceptance of a booking's terms was recorded.
+    #[serde(rename = "terms.accepted")]
+    #[cfg_attr(feature = "openapi", oai(rename = "terms.accepted"))]
+    TermsAccepted,
+    /// A person decided a resolution that needed it.
+    #[serde(rename = "resolution.decided")]
+    #[cfg_attr(feature = "openapi", oai(rename = "resolution.decided"))]
+    ResolutionDecided,
+    /// An endpoint was suspended because all attempts failed for long.
+    #[serde(rename = "endpoint.suspended")]
+    #[cfg_attr(feature = "openapi", oai(rename = "endpoint.suspended"))]
+    EndpointSuspended,
+    /// An API key will soon expire.
+    #[serde(rename = "api_key.expiring")]
+    #[cfg_attr(feature = "openapi", oai(rename = "api_key.expiring"))]
+    ApiKeyExpiring,
 }
 
 impl EventType {
-    /// All types with their names.
-    pub const WORDS: [(&'static str, Self); 3] = [
+    /// All types with their names. The store keeps a type as its place here.
+    pub const WORDS: [(&'static str, Self); 8] = [
         ("booking.created", Self::BookingCreated),
         ("booking.protected", Self::BookingProtected),
         ("resolution.created", Self::ResolutionCreated),
+        ("booking.rescheduled", Self::BookingRescheduled),
+        ("terms.accepted", Self::TermsAccepted),
+        ("resolution.decided", Self::ResolutionDecided),
+        ("endpoint.suspended", Self::EndpointSuspended),
+        ("api_key.expiring", Self::ApiKeyExpiring),
     ];
 
     /// The type's name.
     pub fn word(self) -> &'static str {
         Self::WORDS[self as usize].0
     }
+
+    /// The same type as the ledger and evidence packets know it. `None` for the types that an endpoint must list: such
+    /// an event is made only while somebody listens, so it is no part of what is proved about a booking.
+    pub fn recorded(self) -> Option<RecordedEventType> {
+        match self {
+            Self::BookingCreated => Some(RecordedEventType::BookingCreated),
+            Self::BookingProtected => Some(RecordedEventType::BookingProtected),
+            Self::ResolutionCreated => Some(RecordedEventType::ResolutionCreated),
+            Self::BookingRescheduled
+            | Self::TermsAccepted
+            | Self::ResolutionDecided
+            | Self::EndpointSuspended
+            | Self::ApiKeyExpiring => None,
+        }
+    }
+
+    /// Whether an endpoint that lists these types receives this one. One that lists none receives those of the
+    /// specification.
+    pub fn is_received_by(self, listed: &[Self]) -> bool {
+        match listed {
+            [] => self.recorded().is_some(),
+            _ => listed.contains(&self),
+        }
+    }
+}
+
+/// The event types of the specification. They are made whether or not anybody listens, and only their deliveries are in
+/// the ledger and in evidence packets, whose format names no others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
+pub enum RecordedEventType {
+    /// A booking was recorded.
+    #[serde(rename = "booking.created")]
+    #[cfg_attr(feature = "openapi", oai(rename = "booking.created"))]
+    BookingCreated,
+    /// A booking was protected.
+    #[serde(rename = "booking.protected")]
+    #[cfg_attr(feature = "openapi", oai(rename = "booking.protected"))]
+    BookingProtected,
+    /// A cancellation was resolved.
+    #[serde(rename = "resolution.created")]
+    #[cfg_attr(feature = "openapi", oai(rename = "resolution.created"))]
+    ResolutionCreated,
 }
 
 /// The status of a delivery, or of an event over all its deliveries.
@@ -124,8 +192,9 @@ pub struct Event {
     #[serde(rename = "type")]
     #[cfg_attr(feature = "openapi", oai(rename = "type"))]
     pub event_type: EventType,
-    /// The booking it happened to.
-    pub booking_id: BookingId,
+    /// The booking it happened to; null if it is about none.
+    #[cfg_attr(feature = "openapi", oai(nullable))]
+    pub booking_id: Option<BookingId>,
     /// When it happened.
     pub timestamp: Timestamp,
     /// The status over all its deliveries.
@@ -166,6 +235,26 @@ pub struct Event {
 #[cfg(test)]
 mod tests {
     use super::DeliveryStatus::{self, *};
+    use super::EventType;
+
+    #[test]
+    fn an_endpoint_receives_what_it_lists_and_one_without_a_list_what_the_specification_names() {
+        let of_the_specification = ["booking.created", "booking.protected", "resolution.created"];
+        for (at, (word, event_type)) in EventType::WORDS.into_iter().enumerate() {
+            assert_eq!((event_type as usize, event_type.word()), (at, word));
+            let standard = of_the_specification.contains(&word);
+            assert_eq!(event_type.is_received_by(&[]), standard, "{word}");
+            for (_, listed) in EventType::WORDS {
+                let listed_too = event_type.is_received_by(&[EventType::BookingCreated, listed]);
+                let expected = event_type == listed || event_type == EventType::BookingCreated;
+                assert_eq!(listed_too, expected, "{word} {listed:?}");
+            }
+            let recorded = event_type.recorded();
+            assert_eq!(recorded.is_some(), standard, "{word}");
+            let spelled = recorded.map(|known| serde_json::to_value(known).unwrap());
+            assert!(spelled.is_none_or(|known| known == word), "{word}");
+        }
+    }
 
     #[test]
     fn an_event_is_as_bad_as_its_worst_delivery() {

@@ -17,7 +17,7 @@ use crate::ledger::Tile;
 use crate::limits::PRUNED;
 use crate::model::{
     BookingId, EndpointHealth, EndpointId, EventId, Partner, PartnerId, PartnerSettings,
-    PartnerStatus, Quota, Usage,
+    PartnerStatus, Quota, Timestamp, Usage,
 };
 use crate::policy::Resolution;
 use crate::seal::Seal;
@@ -161,9 +161,10 @@ impl<'a> Writes<'a> {
                 let (body, codes) = keys::born(seal, partner_id, key);
                 self.keys.push((*partner_id, key, body, codes));
             }
-            Change::KeyRevoked { api_key_id, at } => {
-                self.single.push(keys::revoked(seal, api_key_id, *at));
+            Change::KeyStandingChanged { api_key_id, standing } => {
+                self.single.push(keys::stands(seal, api_key_id, *standing));
             }
+            Change::KeyExpiryTold(api_key_id) => self.single.push(keys::told(api_key_id)),
             Change::OperatorKeyAdded(stored) => self.single.push(operator_keys::added(seal, stored)),
             Change::OperatorKeyRevoked(stored) => self.single.push(operator_keys::revoked(seal, stored)),
             Change::Recorded(record) => self.single.push(audit::added(seal, record)),
@@ -360,6 +361,8 @@ fn rows<'a>(writes: &'a Writes<'a>) -> Vec<Statement<'a>> {
                 body.as_str().into(),
                 mac.into(),
                 standing.into(),
+                key.key.expires_at.map(Timestamp::ms).into(),
+                key.key.notice_at().map(Timestamp::ms).into(),
             ]);
         },
     );

@@ -242,6 +242,13 @@ impl Row {
         Ok(Id::from_bytes(self.bytes(column)?))
     }
 
+    pub fn maybe_id<N: Noun>(&self, column: usize) -> Result<Option<Id<N>>, StoreError> {
+        match self.is_null(column) {
+            true => Ok(None),
+            false => self.id(column).map(Some),
+        }
+    }
+
     pub fn json<T: serde::de::DeserializeOwned>(&self, column: usize) -> Result<T, StoreError> {
         serde_json::from_str(self.text(column)?).map_err(|e| {
             StoreError::Corrupt(format!(

@@ -31,7 +31,7 @@ const ATTEMPTS: &str =
     "SELECT event_id, endpoint_id, number, body FROM attempt WHERE event_id IN ({})";
 
 const STANDINGS: &str = "SELECT e.id, e.pruned_ms, d.endpoint_id, d.phase, d.attempts, d.settled_leaf \
-     FROM event e LEFT JOIN delivery d ON d.event_id = e.id WHERE e.booking_id = $1";
+     FROM event e LEFT JOIN delivery d ON d.event_id = e.id WHERE e.booking_id = $1 AND e.type < 3";
 const ENDPOINTS: &str = "SELECT id, deleted_ms, body FROM endpoint WHERE id IN ({})";
 
 /// The number of events examined at a time if not all of them are shown.
@@ -46,8 +46,8 @@ pub struct StoredEvent {
     pub partner_id: PartnerId,
     /// Its number in the partner's log.
     pub seq: u64,
-    /// The booking it is about.
-    pub booking_id: BookingId,
+    /// The booking it is about, if any.
+    pub booking_id: Option<BookingId>,
     /// Its type.
     pub event_type: EventType,
     /// Manual retries so far.
@@ -115,8 +115,8 @@ impl Reader<'_> {
         self.whole(events)
     }
 
-    /// A digest of the state of the deliveries of a booking's events. It changes whenever their description changes.
-    /// The delivery counts its attempts, so no attempts are read.
+    /// A digest of the state of the deliveries of a booking's events that its evidence shows: those of the first three
+    /// types. It changes whenever their description changes. The delivery counts its attempts, so no attempts are read.
     pub fn standing_of(&mut self, booking_id: &BookingId) -> Read<[u8; 32]> {
         let rows = self.all(STANDINGS, vec![booking_id.into()])?;
         let mut endpoints = BTreeSet::new();
@@ -346,7 +346,7 @@ fn event(row: &Row) -> Read<StoredEvent> {
         event_id: row.id(0)?,
         partner_id: row.id(1)?,
         seq: row.size(2)?,
-        booking_id: row.id(3)?,
+        booking_id: row.maybe_id(3)?,
         event_type: event_type(row.int(4)?)?,
         retries: u32::try_from(row.size(5)?).unwrap_or(u32::MAX),
         content: content(row, 6)?,

@@ -1,13 +1,17 @@
 //! Rows of API keys: how they are written, and which of them are genuine.
 //!
 //! A row decides what its key may access, so it carries two codes made with the sealing key. `mac` covers everything
-//! the key was made with; `standing` covers whether and when it was revoked. Invariant: a row that was written or
+//! the key was made with; `standing` covers whether and when it was revoked, and when it expires. Invariant: a row that was written or
 //! changed by anyone but Bookguard counts nowhere, as if it did not exist, and `fsck` reports it. A whole row that is
 //! put back in an earlier state is genuine. No code protects against that; only care for old copies does.
 
 use super::commit::json;
-use super::conn::{Row, Statement, StoreError};
+use super::conn::{Conn, Row, Statement, StoreError};
+use super::read::{Read, Reader};
+use crate::engine::batch::KeyState;
+use crate::engine::change::KeyStanding;
 use crate::engine::command::NewKey;
+use crate::limits::KEY_USE_AHEAD_MS;
 use crate::model::{ApiKey, ApiKeyId, PartnerId, Timestamp};
 use crate::seal::Seal;
 
@@ -15,7 +19,7 @@ use crate::seal::Seal;
 macro_rules! keys_where {
     ($rest:literal) => {
         concat!(
-            "SELECT id, partner_id, hash, revoked_ms, body, mac, standing FROM api_key WHERE ",
+            "SELECT id, partner_id, hash, revoked_ms, body, mac, standing, expires_ms, last_used_ms, notice_ms FROM api_key WHERE ",
             $rest
         )
     };
@@ -23,8 +27,10 @@ macro_rules! keys_where {
 pub(super) use keys_where;
 
 /// Inserts new keys.
-pub(super) const INSERT: &str =
-    "INSERT INTO api_key (id, partner_id, hash, body, mac, standing) VALUES {}";
+pub(super) const INSERT: &str = "INSERT INTO api_key (id, partner_id, hash, body, mac, standing, expires_ms, notice_ms) VALUES {}";
+
+/// Stores that a key was used, unless a later use is known that a right clock can have stored.
+const USED: &str = "UPDATE api_key SET last_used_ms = $1 WHERE id = $2 AND (COALESCE(last_used_ms, 0) < $1 OR last_used_ms > $3)";
 
 /// What a key was made with, in the order in which the code covers it.
 type KeyOrigin<'a> = (&'a [u8], &'a [u8], &'a [u8], &'a str);
@@ -33,10 +39,15 @@ fn mac(seal: &Seal, (id, partner_id, hash, body): KeyOrigin<'_>) -> [u8; 32] {
     seal.code(&[b"api_key", id, partner_id, hash, body.as_bytes()])
 }
 
-fn standing(seal: &Seal, id: &[u8], revoked_ms: Option<i64>) -> [u8; 32] {
+/// Without an expiry, the code is as programs that know of none make it. They refuse keys that have one.
+fn standing(seal: &Seal, id: &[u8], revoked_ms: Option<i64>, expires_ms: Option<i64>) -> [u8; 32] {
     let revoked = revoked_ms.map(i64::to_be_bytes);
     let revoked = revoked.as_ref().map_or(&[][..], |ms| &ms[..]);
-    seal.code(&[b"api_key standing", id, revoked])
+    let covered: [&[u8]; 3] = [b"api_key standing", id, revoked];
+    match expires_ms {
+        None => seal.code(&covered),
+        Some(ms) => seal.code(&[covered[0], covered[1], covered[2], &ms.to_be_bytes()]),
+    }
 }
 
 /// The stored text and the codes of a new key.
@@ -48,30 +59,80 @@ pub(super) fn born(seal: &Seal, partner_id: &PartnerId, key: &NewKey) -> (String
         &key.hash[..],
         body.as_str(),
     );
-    let codes = [mac(seal, made_with), standing(seal, id.as_bytes(), None)];
+    let expires_ms = key.key.expires_at.map(Timestamp::ms);
+    let standing = standing(seal, id.as_bytes(), None, expires_ms);
+    let codes = [mac(seal, made_with), standing];
     (body, codes)
 }
 
-/// Revokes a key, whether its row is genuine or not.
-pub(super) fn revoked(seal: &Seal, api_key_id: &ApiKeyId, at: Timestamp) -> Statement<'static> {
-    let code = standing(seal, api_key_id.as_bytes(), Some(at.ms()));
+/// Keys whose expiry is to be told of by now, the longest due first.
+const NOTICES: &str =
+    "SELECT id, partner_id FROM api_key WHERE notice_ms <= $1 ORDER BY notice_ms, id LIMIT $2";
+
+impl Reader<'_> {
+    /// Keys whose expiry is to be told of by `now`, with their owners, whether their rows are genuine or not.
+    pub fn expiring_keys(&mut self, now: Timestamp, rows: u32) -> Read<Vec<(ApiKeyId, PartnerId)>> {
+        let rows = self.all(NOTICES, vec![now.ms().into(), i64::from(rows).into()])?;
+        rows.iter()
+            .map(|row| Ok((row.id(0)?, row.id(1)?)))
+            .collect()
+    }
+}
+
+/// Stores that the expiry of a key was told of.
+pub(super) fn told(api_key_id: &ApiKeyId) -> Statement<'static> {
     Statement::new(
-        "UPDATE api_key SET revoked_ms = $1, standing = $2 WHERE id = $3",
+        "UPDATE api_key SET notice_ms = NULL WHERE id = $1",
+        vec![api_key_id.as_bytes().to_vec().into()],
+    )
+}
+
+/// Stores until when a key works. Whoever ends a key knows when, so there is nothing to tell.
+pub(super) fn stands(seal: &Seal, api_key_id: &ApiKeyId, key: KeyStanding) -> Statement<'static> {
+    let revoked_ms = key.revoked_at.map(Timestamp::ms);
+    let expires_ms = key.expires_at.map(Timestamp::ms);
+    let code = standing(seal, api_key_id.as_bytes(), revoked_ms, expires_ms);
+    Statement::new(
+        "UPDATE api_key SET revoked_ms = $1, expires_ms = $2, standing = $3, notice_ms = NULL WHERE id = $4",
         vec![
-            at.ms().into(),
+            revoked_ms.into(),
+            expires_ms.into(),
             code.to_vec().into(),
             api_key_id.as_bytes().to_vec().into(),
         ],
     )
 }
 
+/// Stores when keys were used, in one transaction.
+pub(super) fn used(conn: &mut dyn Conn, uses: &[(ApiKeyId, Timestamp)]) -> Result<(), StoreError> {
+    let statements: Vec<_> = uses
+        .iter()
+        .map(|(id, at)| {
+            Statement::new(
+                USED,
+                vec![
+                    at.ms().into(),
+                    id.into(),
+                    (at.ms() + KEY_USE_AHEAD_MS).into(),
+                ],
+            )
+        })
+        .collect();
+    conn.begin(&[])?;
+    let noted = conn.commit(&statements);
+    if noted.is_err() {
+        conn.rollback();
+    }
+    noted.map(drop)
+}
+
 /// The part of a row that Bookguard did not write, if any. The row has the columns of [`keys_where`].
 pub(super) fn forgery(row: &Row, seal: &Seal) -> Result<Option<&'static str>, StoreError> {
-    let (id, revoked_ms) = (row.blob(0)?, row.maybe_int(3)?);
+    let (id, revoked_ms, expires_ms) = (row.blob(0)?, row.maybe_int(3)?, row.maybe_int(7)?);
     let made_with = (id, row.blob(1)?, row.blob(2)?, row.text(4)?);
     Ok(if mac(seal, made_with)[..] != *row.blob(5)? {
         Some("mac")
-    } else if standing(seal, id, revoked_ms)[..] != *row.blob(6)? {
+    } else if standing(seal, id, revoked_ms, expires_ms)[..] != *row.blob(6)? {
         Some("standing")
     } else {
         None
@@ -86,9 +147,25 @@ pub(super) fn read(row: &Row, seal: &Seal) -> Result<Option<(PartnerId, ApiKey)>
     Ok(Some((row.id(1)?, document(row)?)))
 }
 
+/// As [`read`], as the commands of a batch see it.
+pub(super) fn state(row: &Row, seal: &Seal) -> Result<Option<KeyState>, StoreError> {
+    let Some((partner_id, key)) = read(row, seal)? else {
+        return Ok(None);
+    };
+    let made: ApiKey = row.json(4)?;
+    Ok(Some(KeyState {
+        partner_id,
+        key,
+        lives_ms: made.lives_ms(),
+        notice_at: row.maybe_int(9)?.map(Timestamp::from_ms),
+    }))
+}
+
 /// The key as its row describes it, whether the row is genuine or not.
 pub(super) fn document(row: &Row) -> Result<ApiKey, StoreError> {
     let mut key: ApiKey = row.json(4)?;
     key.revoked_at = row.maybe_int(3)?.map(Timestamp::from_ms);
+    key.expires_at = row.maybe_int(7)?.map(Timestamp::from_ms);
+    key.last_used_at = row.maybe_int(8)?.map(Timestamp::from_ms);
     Ok(key)
 }

@@ -13,7 +13,7 @@ use super::{
     recoveries, retention, schema, shares, terms, tree,
 };
 use crate::engine::batch::{
-    BatchState, ChainState, EventState, KeyState, LoadedBooking, PartnerState, RememberedAnswer,
+    BatchState, ChainState, EventState, LoadedBooking, PartnerState, RememberedAnswer,
 };
 use crate::engine::change::{Content, DeliveryPhase, DeliveryState, Pruned};
 use crate::engine::command::Reclaim;
@@ -95,11 +95,15 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
     );
     ask(
         keys_in(
-            keys_where!("partner_id IN ({}) AND revoked_ms IS NULL"),
+            keys_where!("partner_id IN ({}) AND revoked_ms IS NULL AND expires_ms IS NULL"),
             &needs.key_owners,
         ),
-        read_live_key,
+        read_key,
     );
+    for owner in &needs.key_owners {
+        let args = vec![owner.as_bytes().to_vec().into(), now.into()];
+        ask(Some(Statement::new(EXPIRING_KEYS, args)), read_key);
+    }
     ask(
         keys_in(policies::LATEST, &needs.policy_owners),
         policies::read_latest,
@@ -252,6 +256,10 @@ impl Loading<'_> {
 
 pub(super) type Reader = fn(&mut BatchState, &Loading<'_>, &Row) -> Result<(), StoreError>;
 
+/// A partner's keys that expire and have not done so yet.
+const EXPIRING_KEYS: &str =
+    keys_where!("partner_id = $1 AND revoked_ms IS NULL AND expires_ms > $2");
+
 /// A booking, its policy and its resolution. Readers use it too.
 pub(crate) const BOOKINGS: &str = "SELECT b.id, b.stream, b.entries, b.tip, b.body, b.terms, b.policy_hash, p.body, b.protected_leaf, e.leaf, \
      b.resolution_leaf, r.leaf, r.facts, b.rescheduled_leaf, m.leaf, m.facts, b.moves \
@@ -365,7 +373,6 @@ fn read_partner(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(),
         events: row.size(2)?,
         usage: usage(row, 7)?,
         quota: row.json(12)?,
-        live_keys: 0,
         endpoints: Vec::new(),
         policy_set_version: policies::policy_set_version(row, 3, 4)?,
         policies: BTreeMap::new(),
@@ -374,26 +381,9 @@ fn read_partner(work: &mut BatchState, _: &Loading<'_>, row: &Row) -> Result<(),
     Ok(())
 }
 
-fn read_live_key(
-    work: &mut BatchState,
-    loading: &Loading<'_>,
-    row: &Row,
-) -> Result<(), StoreError> {
-    let Some((partner_id, key)) = keys::read(row, loading.seal)? else {
-        return Ok(());
-    };
-    if let Some(state) = work.partners.get_mut(&partner_id) {
-        state.live_keys += 1;
-    }
-    work.keys
-        .insert(key.api_key_id, KeyState { partner_id, key });
-    Ok(())
-}
-
 fn read_key(work: &mut BatchState, loading: &Loading<'_>, row: &Row) -> Result<(), StoreError> {
-    if let Some((partner_id, key)) = keys::read(row, loading.seal)? {
-        work.keys
-            .insert(key.api_key_id, KeyState { partner_id, key });
+    if let Some(state) = keys::state(row, loading.seal)? {
+        work.keys.insert(state.key.api_key_id, state);
     }
     Ok(())
 }
@@ -512,7 +502,7 @@ fn add_event(
         retries: u32::try_from(row.size(from + 2)?).unwrap_or(u32::MAX),
         content: content(row, from + 3)?,
         seq: row.size(from + 6)?,
-        booking_id: row.id(from + 7)?,
+        booking_id: row.maybe_id(from + 7)?,
         endpoints: Vec::new(),
     };
     work.events.entry(event_id).or_insert(state);

@@ -68,6 +68,15 @@ const WRITER: Role = Role {
     repeats: false,
 };
 
+/// Waits for rows so briefly that it gives up before the server would look for a deadlock with a batch and end one of the two.
+const ASIDE: Role = Role {
+    begin: "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+    settings: "SET lock_timeout = '100ms'; SET idle_in_transaction_session_timeout = '5s'; SET statement_timeout = 0; \
+               SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off",
+    patience: Duration::from_secs(20),
+    repeats: false,
+};
+
 /// Holds the turn for minutes, and pauses while the other end of a move works.
 const MOVER: Role = Role {
     begin: "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT id FROM head WHERE id = 1 FOR UPDATE",
@@ -184,6 +193,12 @@ fn script(conn: &mut Postgres, sql: &str) -> Result<(), StoreError> {
 impl Engine for Server {
     fn writer(&self) -> Result<Box<dyn Conn>, StoreError> {
         let mut conn = Postgres::new(Arc::clone(&self.address), &WRITER);
+        conn.session()?;
+        Ok(Box::new(conn))
+    }
+
+    fn aside(&self) -> Result<Box<dyn Conn>, StoreError> {
+        let mut conn = Postgres::new(Arc::clone(&self.address), &ASIDE);
         conn.session()?;
         Ok(Box::new(conn))
     }

@@ -102,7 +102,7 @@ pub(super) fn event(event: &EventRow) -> [Arg<'_>; 6] {
         (&event.event_id).into(),
         (&event.partner_id).into(),
         int(event.seq),
-        (&event.booking_id).into(),
+        event.booking_id.as_ref().map_or(Arg::Null, Arg::from),
         (event.event_type as i64).into(),
         (&*event.body).into(),
     ]

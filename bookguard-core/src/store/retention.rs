@@ -60,13 +60,9 @@ fn old_event(row: &Row) -> Result<OldEvent, StoreError> {
 }
 
 pub(super) fn sweep(row: &Row) -> Result<Sweep, StoreError> {
-    let waiting = match row.is_null(1) {
-        true => None,
-        false => Some(row.id(1)?),
-    };
     Ok(Sweep {
         next: row.id(0)?,
-        waiting,
+        waiting: row.maybe_id(1)?,
     })
 }
 

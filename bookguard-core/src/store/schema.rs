@@ -29,7 +29,7 @@ pub struct Step {
 }
 
 /// The steps, oldest first. Their count is the version that this program knows.
-pub const STEPS: [Step; 2] = [
+pub const STEPS: [Step; 3] = [
     Step {
         sql: include_str!("schema/001.sql"),
         oldest_reader: 1,
@@ -38,6 +38,11 @@ pub const STEPS: [Step; 2] = [
     Step {
         sql: include_str!("schema/002.sql"),
         oldest_reader: 2,
+    },
+    // Programs of version 2 cannot read events of types that endpoints list, nor events without a booking.
+    Step {
+        sql: include_str!("schema/003.sql"),
+        oldest_reader: 3,
     },
 ];
 

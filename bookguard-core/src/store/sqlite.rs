@@ -177,6 +177,11 @@ impl Engine for File {
         Ok(Box::new(open_writer(&self.path, false)?))
     }
 
+    /// A file has one writer at a time, so this waits for its turn too, and a batch for the end of this.
+    fn aside(&self) -> Result<Box<dyn Conn>, StoreError> {
+        self.writer()
+    }
+
     fn mover(&self) -> Result<Box<dyn Conn>, StoreError> {
         self.writer()
     }

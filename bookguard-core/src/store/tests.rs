@@ -167,6 +167,46 @@ fn a_transaction_that_fails_leaves_nothing_and_the_connection_goes_on() {
 }
 
 #[test]
+fn uses_of_keys_go_forward_only_and_give_way_to_a_batch() {
+    on_every_store(|store| {
+        let mut conn = store.writer().unwrap();
+        let id = [7; 16];
+        let partner = "INSERT INTO partner (id, status, events, policies, put_ms, bookings, bytes, day, day_events, file_bytes, \
+                       quota, settings, body) VALUES ($1, 0, 0, 0, 0, 0, 0, 0, 0, 0, '{}', '{}', '{}')";
+        let key = "INSERT INTO api_key (id, partner_id, hash, body, mac, standing) VALUES ($1, $1, $1, '{}', $1, $1)";
+        let rows = [partner, key].map(|sql| Statement::new(sql, vec![(&id).into()]));
+        conn.begin(&[]).unwrap();
+        conn.commit(&rows).unwrap();
+        let note = |ms| {
+            let used = (ApiKeyId::from_bytes(id), Timestamp::from_ms(ms));
+            store.note_key_uses(&[used])
+        };
+        let last = |conn: &mut dyn Conn| {
+            let sql = "SELECT last_used_ms FROM api_key";
+            first(&conn.one(Statement::new(sql, vec![])).unwrap())
+        };
+        for (ms, expected) in [(5, 5), (9, 9), (8, 9), (9, 9), (10, 10)] {
+            note(ms).unwrap();
+            assert_eq!(last(&mut *conn), expected, "after {ms}");
+        }
+        store.note_key_uses(&[]).unwrap();
+        // A writer of a file waits for its turn like any other.
+        if !store.reads_here() {
+            let revoke = "UPDATE api_key SET revoked_ms = 1";
+            conn.begin(&[Statement::new(revoke, vec![])]).unwrap();
+            assert!(note(11).is_err(), "a batch holds the row");
+            conn.commit(&[]).unwrap();
+            assert_eq!(last(&mut *conn), 10);
+            // The turn alone holds up nothing.
+            conn.begin(&[]).unwrap();
+            note(12).unwrap();
+            conn.commit(&[]).unwrap();
+            assert_eq!(last(&mut *conn), 12);
+        }
+    });
+}
+
+#[test]
 fn a_commit_that_fails_as_such_leaves_nothing() {
     // Only SQLite checks references, and only once everything is written.
     let folder = tempfile::tempdir().unwrap();

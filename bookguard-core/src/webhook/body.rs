@@ -5,10 +5,13 @@
 
 use std::fmt::Write as _;
 
-use serde_json::json;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
-use crate::model::{Booking, BookingId, EndpointId, EventId, EventType, PartnerId, Timestamp};
-use crate::policy::Resolution;
+use crate::model::{
+    ApiKeyId, Booking, BookingId, EndpointId, EventId, EventType, PartnerId, Timestamp,
+};
+use crate::policy::{Actor, EventDate, Resolution};
 
 /// The head of `booking.created`.
 pub fn created(event_id: EventId, booking: &Booking) -> String {
@@ -19,7 +22,7 @@ pub fn created(event_id: EventId, booking: &Booking) -> String {
     head(
         event_id,
         EventType::BookingCreated,
-        booking.booking_id,
+        Some(booking.booking_id),
         booking.created_at,
         &payload,
     )
@@ -40,14 +43,136 @@ pub fn protected(
     head(
         event_id,
         EventType::BookingProtected,
-        booking.booking_id,
+        Some(booking.booking_id),
         at,
         &payload.to_string(),
     )
 }
 
+/// The head of `booking.rescheduled`, with the date as it was given before, and when the event starts now.
+pub fn rescheduled(
+    event_id: EventId,
+    booking: &Booking,
+    at: Timestamp,
+    (former, new): (EventDate, Timestamp),
+    evidence_url: &str,
+) -> String {
+    let payload = json!({
+        "partnerId": booking.partner_id,
+        "eventDate": new,
+        "previousEventDate": former,
+        "evidencePacketUrl": evidence_url,
+    });
+    head(
+        event_id,
+        EventType::BookingRescheduled,
+        Some(booking.booking_id),
+        at,
+        &payload.to_string(),
+    )
+}
+
+/// The head of `terms.accepted`, with who accepted and the hash of the text.
+pub fn accepted(
+    event_id: EventId,
+    booking: &Booking,
+    at: Timestamp,
+    (party, disclosure_hash): (Actor, &str),
+    evidence_url: &str,
+) -> String {
+    let payload = json!({
+        "partnerId": booking.partner_id,
+        "party": party,
+        "disclosureHash": disclosure_hash,
+        "evidencePacketUrl": evidence_url,
+    });
+    head(
+        event_id,
+        EventType::TermsAccepted,
+        Some(booking.booking_id),
+        at,
+        &payload.to_string(),
+    )
+}
+
+/// The head of `resolution.decided`.
+pub fn decided(event_id: EventId, resolution: &Resolution, packet_url: &str) -> String {
+    told_of(
+        EventType::ResolutionDecided,
+        event_id,
+        resolution,
+        packet_url,
+    )
+}
+
+/// The head of `endpoint.suspended`.
+pub fn suspended(event_id: EventId, partner_id: PartnerId, suspension: &Suspension) -> String {
+    let payload = json!({
+        "partnerId": partner_id,
+        "endpointId": suspension.endpoint_id,
+        "url": suspension.url,
+        "failures": suspension.failures,
+        "failingSince": suspension.failing_since,
+    });
+    without_booking(event_id, EventType::EndpointSuspended, &payload)
+}
+
+/// The head of `api_key.expiring`.
+pub fn expiring(event_id: EventId, partner_id: PartnerId, expiry: &Expiry) -> String {
+    let payload = json!({
+        "partnerId": partner_id,
+        "apiKeyId": expiry.api_key_id,
+        "expiresAt": expiry.expires_at,
+    });
+    without_booking(event_id, EventType::ApiKeyExpiring, &payload)
+}
+
+/// What `api_key.expiring` says of the key.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Expiry {
+    /// The key.
+    pub api_key_id: ApiKeyId,
+    /// When it expires.
+    pub expires_at: Timestamp,
+}
+
+/// The head of an event that is about no booking.
+pub fn without_booking(event_id: EventId, event_type: EventType, payload: &Value) -> String {
+    let at = event_id.made_at();
+    head(event_id, event_type, None, at, &payload.to_string())
+}
+
+/// What `endpoint.suspended` says of the endpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Suspension {
+    /// The endpoint.
+    pub endpoint_id: EndpointId,
+    /// Its address at that time.
+    pub url: String,
+    /// Attempts in a row that failed.
+    pub failures: u32,
+    /// When the first of them was made.
+    pub failing_since: Timestamp,
+}
+
 /// The head of `resolution.created`.
 pub fn resolved(event_id: EventId, resolution: &Resolution, packet_url: &str) -> String {
+    told_of(
+        EventType::ResolutionCreated,
+        event_id,
+        resolution,
+        packet_url,
+    )
+}
+
+fn told_of(
+    event_type: EventType,
+    event_id: EventId,
+    resolution: &Resolution,
+    packet_url: &str,
+) -> String {
     let mut payload = json!({
         "partnerId": resolution.partner_id,
         "resolutionSummary": resolution.summary,
@@ -60,8 +185,8 @@ pub fn resolved(event_id: EventId, resolution: &Resolution, packet_url: &str) ->
     }
     head(
         event_id,
-        EventType::ResolutionCreated,
-        resolution.booking_id,
+        event_type,
+        Some(resolution.booking_id),
         resolution.made_at(),
         &payload.to_string(),
     )
@@ -83,12 +208,16 @@ pub fn test(
 fn head(
     event_id: EventId,
     event_type: EventType,
-    booking_id: BookingId,
+    booking_id: Option<BookingId>,
     at: Timestamp,
     payload: &str,
 ) -> String {
+    let booking_id = match booking_id {
+        Some(booking_id) => format!("\"{booking_id}\""),
+        None => "null".to_owned(),
+    };
     format!(
-        r#"{{"eventId":"{event_id}","type":"{}","bookingId":"{booking_id}","timestamp":"{at}","status":"pending","payload":{payload}"#,
+        r#"{{"eventId":"{event_id}","type":"{}","bookingId":{booking_id},"timestamp":"{at}","status":"pending","payload":{payload}"#,
         event_type.word(),
     )
 }
@@ -113,7 +242,7 @@ mod tests {
         let head = head(
             event_id,
             EventType::BookingCreated,
-            booking_id,
+            Some(booking_id),
             Timestamp::from_ms(0),
             r#"{"a":1}"#,
         );

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bookguard_core::error::Error;
 use bookguard_core::features::api_keys::RevokeApiKey;
+use bookguard_core::features::api_keys::rotation::RotateApiKey;
 use bookguard_core::features::events;
 use bookguard_core::features::partners::account::{ReinstatePartner, SuspendPartner};
 use bookguard_core::limits;
@@ -64,7 +65,8 @@ impl Caller<'_> {
             true => input.path.first().and_then(|text| PartnerId::parse(text)),
             false => None,
         };
-        let revoked = match O::ROUTE.id == RevokeApiKey::ROUTE.id {
+        let ends = [RevokeApiKey::ROUTE.id, RotateApiKey::ROUTE.id];
+        let ended = match ends.contains(&O::ROUTE.id) {
             true => input.path.first().and_then(|text| ApiKeyId::parse(text)),
             false => None,
         };
@@ -77,7 +79,7 @@ impl Caller<'_> {
             }
             attempted => attempted?,
         };
-        if let Some(api_key_id) = revoked {
+        if let Some(api_key_id) = ended {
             self.app.keys.forget(&api_key_id);
         }
         if let Some(partner_id) = changed {

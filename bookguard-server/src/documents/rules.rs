@@ -16,9 +16,13 @@ pub(super) fn rules() -> [(&'static str, String); 10] {
     .map(BookingStatus::word);
     let hours = IDEMPOTENCY_TTL_MS / (60 * 60 * 1000);
     let body = BODY_BYTES / 1024;
-    let types = EventType::WORDS
-        .map(|(word, _)| format!("`{word}`"))
-        .join(", ");
+    let types = |recorded: bool| {
+        let types = EventType::WORDS.into_iter();
+        let types = types.filter(|(_, known)| known.recorded().is_some() == recorded);
+        let types: Vec<_> = types.map(|(word, _)| format!("`{word}`")).collect();
+        types.join(", ")
+    };
+    let (standard, listed) = (types(true), types(false));
     let seconds = ATTEMPT_MS / 1000;
     [
         ("Authentication", "Send the API key in the header `x-api-key`, from a server, never from a browser or an app. 401 means that \
@@ -36,7 +40,7 @@ pub(super) fn rules() -> [(&'static str, String); 10] {
             `currency`. Bookguard computes what a policy gives and never moves money.".to_owned()),
         ("Time", "Instants are ISO 8601 in UTC with milliseconds, `2026-11-05T10:00:00.000Z`; any RFC 3339 offset is read. An `eventDate` \
             without an offset is local time and needs a `timeZone` (IANA) from the booking, its policy or the partner.".to_owned()),
-        ("Signatures", format!("Webhooks ({types}) are POSTs signed in `x-service-signature` and, as Standard Webhooks, in \
+        ("Signatures", format!("Webhooks ({standard}, and at endpoints that list them {listed}) are POSTs signed in `x-service-signature` and, as Standard Webhooks, in \
         `webhook-signature`. Verify over the raw bytes of the body before parsing, answer 2xx within {seconds} seconds, and \
         skip an `eventId` you have seen: every event comes at least once. Without an address, read `GET \
         /v1/webhook-events?after=<seq>&wait={EVENT_WAIT_S}`.")),

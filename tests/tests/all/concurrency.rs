@@ -619,7 +619,9 @@ async fn send(partner: &Partner, method: &str, path: &str, operation: &Value) ->
             "createBooking" => samples::booking(),
             "createWebhookEndpoint" => json!({"url": "http://127.0.0.1:9/"}),
             "updateWebhookEndpoint" => json!({"enabled": false}),
-            "rotateWebhookEndpointSecret" | "rotatePartnerSecret" => json!({"overlapSeconds": 0}),
+            "rotateApiKey" | "rotateWebhookEndpointSecret" | "rotatePartnerSecret" => {
+                json!({"overlapSeconds": 0})
+            }
             "updatePartner" => json!({"defaultPolicies": {"x": "firm"}}),
             "validatePolicy" => json!({}),
             "recoverWebhookEvents" => counting(),

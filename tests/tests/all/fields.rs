@@ -16,6 +16,7 @@ use std::collections::BTreeSet;
 use bookguard_core::Error;
 use bookguard_core::features::acceptances::AcceptTerms;
 use bookguard_core::features::api_keys::CreateApiKey;
+use bookguard_core::features::api_keys::rotation::RotateApiKey;
 use bookguard_core::features::bookings::CreateBooking;
 use bookguard_core::features::cancellations::{CancelBooking, DecideResolution};
 use bookguard_core::features::endpoints::CreateEndpoint;
@@ -76,13 +77,14 @@ fn of<O: Operation>() -> &'static Declaration {
 }
 
 /// Every body that an operation reads field by field.
-fn bodies() -> [&'static Declaration; 17] {
+fn bodies() -> [&'static Declaration; 18] {
     [
         of::<RegisterPartner>(),
         of::<UpdatePartner>(),
         of::<SetQuota>(),
         of::<EditPartner>(),
         of::<CreateApiKey>(),
+        of::<RotateApiKey>(),
         of::<CreateOperatorKey>(),
         of::<CreateShare>(),
         of::<CreateBooking>(),

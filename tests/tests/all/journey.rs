@@ -16,6 +16,7 @@
 //! | `policies` | a partner's own policies and defaults, and which of them a booking uses |
 //! | `quotas` | a partner's quotas, and what is refused beyond them |
 //! | `reading` | bookings in pages, and their ETags |
+//! | `listed_events` | events that are made only while an endpoint lists their type |
 //! | `event_log` | a partner's events as a log that can be read and waited on |
 //! | `endpoints` | endpoints that change, are disabled and come back; secrets that are replaced |
 //! | `notifications` | the outcomes of deliveries as evidence in the booking's packet |
@@ -37,6 +38,7 @@ mod faults;
 mod forward_proxy;
 mod items;
 mod keys;
+mod listed_events;
 mod metrics;
 mod notifications;
 mod operator;

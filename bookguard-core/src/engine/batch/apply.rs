@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use super::{BatchState, KeyState, LatestPolicy, PartnerState};
 use crate::engine::change::{Change, Content, DeliveryState, Entry, Pruned};
 use crate::engine::command::KeptPolicy;
-use crate::model::{
-    ApiKey, ApiKeyId, Endpoint, EndpointId, EventId, Partner, PartnerId, Quota, Timestamp, Usage,
-};
+use crate::model::{ApiKey, Endpoint, EndpointId, EventId, Partner, PartnerId, Quota, Usage};
 use crate::policy::PolicySetVersion;
 
 impl BatchState {
@@ -65,7 +63,8 @@ impl BatchState {
             | Change::QuotaSet { .. }
             | Change::PolicyAdded { .. }
             | Change::KeyAdded { .. }
-            | Change::KeyRevoked { .. }
+            | Change::KeyStandingChanged { .. }
+            | Change::KeyExpiryTold(_)
             | Change::BookingAdded(_) => self.apply_to_partner(change),
             Change::EventAdded(_)
             | Change::EventRetried { .. }
@@ -118,7 +117,21 @@ impl BatchState {
                 versions,
             } => self.with_partner(*partner_id, |state| state.put_policy(kept, *versions)),
             Change::KeyAdded { partner_id, key } => self.add_key(*partner_id, key.key.clone()),
-            Change::KeyRevoked { api_key_id, at } => self.revoke_key(api_key_id, *at),
+            Change::KeyStandingChanged {
+                api_key_id,
+                standing,
+            } => {
+                if let Some(state) = self.keys.get_mut(api_key_id) {
+                    state.key.revoked_at = standing.revoked_at;
+                    state.key.expires_at = standing.expires_at;
+                    state.notice_at = None;
+                }
+            }
+            Change::KeyExpiryTold(api_key_id) => {
+                if let Some(state) = self.keys.get_mut(api_key_id) {
+                    state.notice_at = None;
+                }
+            }
             Change::BookingAdded(new) => self.with_partner(new.booking.partner_id, |state| {
                 state.usage.bookings += 1;
                 state.usage.bytes += new.bytes();
@@ -219,19 +232,13 @@ impl BatchState {
     }
 
     fn add_key(&mut self, partner_id: PartnerId, key: ApiKey) {
-        self.with_partner(partner_id, |state| state.live_keys += 1);
-        let state = KeyState { partner_id, key };
+        let state = KeyState {
+            partner_id,
+            lives_ms: key.lives_ms(),
+            notice_at: key.notice_at(),
+            key,
+        };
         self.keys.insert(state.key.api_key_id, state);
-    }
-
-    fn revoke_key(&mut self, api_key_id: &ApiKeyId, at: Timestamp) {
-        if let Some(state) = self.keys.get_mut(api_key_id) {
-            state.key.revoked_at = Some(at);
-            let partner_id = state.partner_id;
-            self.with_partner(partner_id, |state| {
-                state.live_keys = state.live_keys.saturating_sub(1);
-            });
-        }
     }
 
     fn append(&mut self, entry: &Entry) {
@@ -296,7 +303,6 @@ impl PartnerState {
             events: 0,
             usage: Usage::default(),
             quota: Quota::default(),
-            live_keys: 0,
             endpoints: Vec::new(),
             policy_set_version: PolicySetVersion::default(),
             policies: BTreeMap::new(),

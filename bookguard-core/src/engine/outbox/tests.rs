@@ -10,7 +10,7 @@ fn delivery() -> LeasedDelivery {
         event_id: EventId::from_bytes([1; 16]),
         partner_id: PartnerId::from_bytes([2; 16]),
         endpoint_id: EndpointId::from_bytes([3; 16]),
-        booking_id: BookingId::from_bytes([4; 16]),
+        booking_id: Some(BookingId::from_bytes([4; 16])),
         event_type: EventType::BookingCreated,
         seq: 1,
         body: b"{}".as_slice().into(),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use crate::engine::answers::ForgetAnswers;
-use crate::engine::command::{Audited, Written};
+use crate::engine::command::Written;
 use crate::features::partners::{RegisterPartner, Registration};
 use crate::guard::Guard;
 use crate::key_file::LedgerKey;
@@ -234,15 +234,7 @@ fn audited(n: u8) -> Envelope<Registration> {
         partner_id: None,
         subject: BTreeMap::new(),
     };
-    let audited = Audited {
-        record,
-        ids_of: |_| BTreeMap::new(),
-        status: None,
-    };
-    Envelope {
-        audit: Some(Box::new(audited)),
-        ..register(n)
-    }
+    register(n).recorded_as(record)
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::evidence::facts::{LeafPlace, NotificationFact, ResolutionFact};
 use crate::evidence::verify::tests::fixture::booking;
 use crate::evidence::{ItemKind, NotificationOutcome};
 use crate::ledger::{Hash, LeafKind};
-use crate::model::{Amount, Currency, EndpointId, EventId, EventType, ItemId};
+use crate::model::{Amount, Currency, EndpointId, EventId, ItemId, RecordedEventType};
 use crate::policy::{
     self, Actor, Booked, EventDate, MissingZone, Policy, PolicySource, Reason, ResolutionDecision,
     Terms,
@@ -145,7 +145,7 @@ fn resolution(state: &BookingState, now: Timestamp) -> ResolutionFact {
 fn notification(n: u64) -> Notification {
     Notification {
         event_id: EventId::new(at(0), [1; 10]),
-        event_type: EventType::BookingCreated,
+        event_type: RecordedEventType::BookingCreated,
         seq: 3,
         body_sha256: hex::encode([7; 32]),
         endpoint_id: EndpointId::new(at(n), [1; 10]),
@@ -347,7 +347,9 @@ fn a_fact_that_contradicts_those_before_it_is_refused() {
     };
     refused(&with_item, &change, E);
     let change = |fact: &mut Fact| match fact {
-        Fact::WebhookSettled(fact) => fact.notification.event_type = EventType::BookingProtected,
+        Fact::WebhookSettled(fact) => {
+            fact.notification.event_type = RecordedEventType::BookingProtected
+        }
         _ => unreachable!(),
     };
     refused(&state, &change, W);

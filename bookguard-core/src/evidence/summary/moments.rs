@@ -6,7 +6,7 @@ use super::{Moment, Writer};
 use crate::evidence::facts::{Fact, Logged};
 use crate::evidence::packet::PacketDelivery;
 use crate::evidence::{EvidenceItem, ItemKind, Notification};
-use crate::model::EventType;
+use crate::model::RecordedEventType;
 use crate::policy::{Actor, Resolution};
 
 impl Writer<'_> {
@@ -213,10 +213,10 @@ fn attempts(n: u32) -> String {
     }
 }
 
-fn about(event_type: EventType) -> &'static str {
+fn about(event_type: RecordedEventType) -> &'static str {
     match event_type {
-        EventType::BookingCreated => "of the recorded booking",
-        EventType::BookingProtected => "of the protection",
-        EventType::ResolutionCreated => "of the result of the cancellation",
+        RecordedEventType::BookingCreated => "of the recorded booking",
+        RecordedEventType::BookingProtected => "of the protection",
+        RecordedEventType::ResolutionCreated => "of the result of the cancellation",
     }
 }

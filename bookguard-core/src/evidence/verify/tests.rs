@@ -7,7 +7,9 @@ use super::*;
 use crate::ledger::hash::Hash;
 use crate::ledger::{Signer, leaf_hash};
 use crate::limits::DELIVERIES_PER_EVENT;
-use crate::model::{Amount, Currency, DeliveryStatus, EndpointId, EventId, EventType, Timestamp};
+use crate::model::{
+    Amount, Currency, DeliveryStatus, EndpointId, EventId, RecordedEventType, Timestamp,
+};
 use crate::policy::{Actor, ResolutionStatus};
 use crate::tests::shared_out;
 
@@ -849,7 +851,7 @@ fn notifications_are_shown_as_recorded_and_in_the_summary() {
             p.deliveries[1].event_id = EventId::new(p.deliveries[1].event_id.made_at(), [9; 10])
         }),
         ("of another type", |p| {
-            p.deliveries[1].event_type = EventType::BookingCreated
+            p.deliveries[1].event_type = RecordedEventType::BookingCreated
         }),
         ("an event of nothing recorded", |p| {
             p.deliveries[2].event_id = EventId::new(Timestamp::EPOCH, [9; 10])

@@ -4,16 +4,18 @@
 
 use crate::engine::batch::{BatchState, LoadedBooking};
 use crate::engine::chain::AppendedFacts;
-use crate::engine::command::{Command, Decided, Head, Receipt};
+use crate::engine::command::{Command, Decided, Head, NewEvent, Receipt};
 use crate::engine::needs::Needs;
 use crate::error::{Error, Obstacle};
 use crate::evidence::Acceptance;
 use crate::evidence::facts::{LeafPlace, Logged};
 use crate::features::acceptances::{AcceptTerms, Accepted};
 use crate::features::cancellations::rule::owned;
+use crate::features::deliveries;
 use crate::limits::{ACCEPTANCES, CLOCK_SKEW_MS};
-use crate::model::{BookingStatus, Timestamp};
+use crate::model::{BookingStatus, EventType, Timestamp};
 use crate::policy::disclose;
+use crate::webhook::body;
 
 impl Command for AcceptTerms {
     type Reply = Accepted;
@@ -30,7 +32,7 @@ impl Command for AcceptTerms {
     /// `accepted_before_terms`.
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Accepted> {
         let asked = &self.asked;
-        let (_, state) = owned(batch, self.partner_id, self.booking_id)?;
+        let (partner, state) = owned(batch, self.partner_id, self.booking_id)?;
         let same = |known: &&Logged<Acceptance>| {
             let known = &known.fact;
             known.party == asked.party
@@ -72,7 +74,24 @@ impl Command for AcceptTerms {
         let mut addition = AppendedFacts::to(batch, state, at, &self.seed)?;
         let place = addition.record(acceptance.clone())?;
         let reply = answer(batch, &place, &acceptance);
-        Ok((addition.changes(), reply))
+        let mut changes = addition.changes();
+        let event_type = EventType::TermsAccepted;
+        let event = || NewEvent {
+            event_id: self.event.event_id,
+            event_type,
+            head: body::accepted(
+                self.event.event_id,
+                &state.booking,
+                at,
+                (acceptance.party, &acceptance.disclosure_hash),
+                &self.evidence_url,
+            ),
+            lease: self.event.lease,
+        };
+        let receivers = partner.receivers(event_type);
+        let of = Some(self.booking_id);
+        deliveries::emit_if_listed((batch, partner), at, of, &receivers, event, &mut changes);
+        Ok((changes, reply))
     }
 
     fn complete(&self, reply: &mut Accepted, head: &Head) {

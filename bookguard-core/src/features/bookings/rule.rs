@@ -114,10 +114,10 @@ impl Command for ProtectBooking {
             terms_hash: FrozenTerms::of(&state.terms).hash(),
         })?;
         let event = NewEvent {
-            event_id: self.event_id,
+            event_id: self.event.event_id,
             event_type: EventType::BookingProtected,
-            head: body::protected(self.event_id, &state.booking, at, &self.evidence_url),
-            lease: self.lease,
+            head: body::protected(self.event.event_id, &state.booking, at, &self.evidence_url),
+            lease: self.event.lease,
         };
         let mut changes = addition.changes();
         deliveries::emit(batch, partner, at, booking_id, &event, &mut changes);

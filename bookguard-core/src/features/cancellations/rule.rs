@@ -144,14 +144,26 @@ fn resolve(
         resolution: resolution.clone(),
     })?;
     let event = NewEvent {
-        event_id: new.event_id,
+        event_id: new.event.event_id,
         event_type: EventType::ResolutionCreated,
-        head: body::resolved(new.event_id, &resolution, &new.packet_url),
-        lease: new.lease,
+        head: body::resolved(new.event.event_id, &resolution, &new.packet_url),
+        lease: new.event.lease,
     };
     let mut changes = addition.changes();
     let (at, booking_id) = (resolution.made_at(), resolution.booking_id);
     deliveries::emit(batch, partner, at, booking_id, &event, &mut changes);
+    if resolution.decision.is_some() {
+        let event_type = EventType::ResolutionDecided;
+        let event = || NewEvent {
+            event_id: new.decided_event_id,
+            event_type,
+            head: body::decided(new.decided_event_id, &resolution, &new.packet_url),
+            lease: new.event.lease,
+        };
+        let receivers = partner.receivers(event_type);
+        let of = Some(booking_id);
+        deliveries::emit_if_listed((batch, partner), at, of, &receivers, event, &mut changes);
+    }
     Ok((changes, resolution))
 }
 

@@ -1,6 +1,7 @@
 //! Claiming and settling deliveries.
 
 mod leases;
+mod listed;
 mod settled;
 
 use crate::features::fixture::*;

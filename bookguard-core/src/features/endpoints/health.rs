@@ -55,6 +55,14 @@ pub(crate) fn after(health: EndpointHealth, at: Timestamp, attempt: &Attempt) ->
     }
 }
 
+/// Whether an attempt can be the one that suspends its endpoint.
+pub(crate) fn may_suspend(attempt: &Attempt) -> bool {
+    !matches!(
+        attempt.class,
+        None | Some(FailureClass::Gone | FailureClass::OurFault)
+    )
+}
+
 /// The health after its partner enabled or disabled the endpoint, changed its address, or both. `moved` is set if the
 /// address changed, and says whether the new one must be verified.
 pub(crate) fn decided(

@@ -5,13 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use super::new_secret;
 use crate::error::Error;
+use crate::features::api_keys::rotation::overlap_ms;
 use crate::features::endpoints::NewSecret;
 use crate::input::{self, Declaration, Form};
-use crate::limits::{SECRET_OVERLAP_DEFAULT_MS, SECRET_OVERLAP_MS};
 use crate::operation::{Action, Body, Operation, Request, Route, path_id, query_one, write};
 use crate::session::{Access, Session};
-
-const SECOND_MS: i64 = 1000;
 
 /// `POST /v1/partners/me/rotate-secret`
 pub struct RotatePartnerSecret;
@@ -37,19 +35,14 @@ const ROTATION: Declaration = Declaration {
     about: "How a signing secret is replaced.",
     example: r#"{"overlapSeconds": 3600}"#,
     reader: |v| {
-        v.object(overlap_ms);
+        v.object(overlap);
     },
 };
 
 /// Reads for how many milliseconds the old secret goes on signing.
-fn overlap_ms(form: &mut Form<'_, '_>) -> Option<i64> {
-    let seconds = form
-        .about("Seconds for which the old secret goes on signing beside the new one.")
-        .optional("overlapSeconds", |v| {
-            v.describe(|draft| draft.set("default", SECRET_OVERLAP_DEFAULT_MS / SECOND_MS))
-                .integer(0, SECRET_OVERLAP_MS / SECOND_MS)
-        });
-    Some(seconds.map_or(SECRET_OVERLAP_DEFAULT_MS, |s| s * SECOND_MS))
+fn overlap(form: &mut Form<'_, '_>) -> Option<i64> {
+    let about = "Seconds for which the old secret goes on signing beside the new one.";
+    overlap_ms(form, about)
 }
 
 fn rotate(
@@ -58,7 +51,7 @@ fn rotate(
     partner_id: PartnerId,
     endpoint_id: Option<EndpointId>,
 ) -> Result<Action<RotatedSecret>, Error> {
-    let overlap_ms = input::read(input::or_empty(&request.body), overlap_ms)?;
+    let overlap_ms = input::read(input::or_empty(&request.body), overlap)?;
     let owner = endpoint_id.map_or(*partner_id.as_bytes(), |id| *id.as_bytes());
     Ok(write(
         session.service.clock().now(),
@@ -145,7 +138,7 @@ mod tests {
             (r#"{"overlapSeconds":604801}"#, None),
         ] {
             assert_eq!(
-                input::read(input::or_empty(body.as_bytes()), super::overlap_ms).ok(),
+                input::read(input::or_empty(body.as_bytes()), overlap).ok(),
                 overlap_ms,
                 "{body}"
             );

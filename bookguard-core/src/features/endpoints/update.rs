@@ -26,7 +26,7 @@ pub struct UpdateEndpoint {
 pub struct EndpointChanges {
     /// The address.
     pub url: Option<String>,
-    /// The event types; empty means all.
+    /// The event types; empty means those of the specification.
     pub events: Option<Vec<EventType>>,
     /// The description; `Some(None)` removes it.
     pub description: Option<Option<String>>,
@@ -96,7 +96,7 @@ impl EndpointChanges {
             .about("Where events are posted from now on, including those that still wait.")
             .optional("url", |v| address(v, judge));
         let events = form
-            .about("The types to receive from now on; null for all of them.")
+            .about("The types to receive from now on; null for booking.created, booking.protected and resolution.created.")
             .nullable("events", events);
         let description = form
             .about("Your own words; null removes them.")

@@ -52,7 +52,7 @@ impl Operation for ListEvents {
             },
             QueryParam {
                 name: "type",
-                description: "Only events of this type: booking.created, booking.protected or resolution.created.",
+                description: "Only events of this type, such as booking.created.",
                 form: QueryForm::Words("EventType"),
             },
             QueryParam {
@@ -75,7 +75,8 @@ impl Operation for ListEvents {
         tag: "Webhooks",
         summary: "All events in order, as a log to read from",
         description: "Oldest first, by `seq`, which numbers a partner's events without a gap: after 7, seeing 9 means that you \
-                      missed 8. Events are listed whether or not an endpoint took them. Read from `after=0`, continue with \
+                      missed 8. Events of booking.created, booking.protected and resolution.created are listed whether or \
+                      not an endpoint took them, others only if an endpoint listed their type. Read from `after=0`, continue with \
                       `nextAfter`, and add `wait=30` once `hasMore` is false: the answer comes with the next event, or is \
                       empty after that time. With a filter that matches little, a page may hold fewer events than asked for, \
                       or none; continue while `hasMore` is true. Old events stay in the log when their payload is deleted \
@@ -142,7 +143,7 @@ impl Operation for ListAllEvents {
         query: &[
             QueryParam {
                 name: "type",
-                description: "Only events of this type: booking.created, booking.protected or resolution.created.",
+                description: "Only events of this type, such as booking.created.",
                 form: QueryForm::Words("EventType"),
             },
             QueryParam {

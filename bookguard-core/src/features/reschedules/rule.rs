@@ -5,16 +5,18 @@
 
 use crate::engine::batch::{BatchState, LoadedBooking};
 use crate::engine::chain::AppendedFacts;
-use crate::engine::command::{Command, Decided, Head, Receipt};
+use crate::engine::command::{Command, Decided, Head, NewEvent, Receipt};
 use crate::engine::needs::Needs;
 use crate::error::Error;
 use crate::evidence::facts::LeafPlace;
 use crate::evidence::{FrozenTerms, reschedule};
 use crate::features::cancellations::rule::owned;
+use crate::features::deliveries;
 use crate::features::reschedules::{RescheduleBooking, RescheduleRequest, Rescheduled};
 use crate::limits::{CLOCK_SKEW_MS, RESCHEDULES};
-use crate::model::{BookingStatus, Timestamp};
+use crate::model::{BookingStatus, EventType, Timestamp};
 use crate::policy::{PastReschedule, Rule, Terms, effective_schedule};
+use crate::webhook::body;
 
 impl Command for RescheduleBooking {
     type Reply = Rescheduled;
@@ -31,7 +33,7 @@ impl Command for RescheduleBooking {
     /// `event_date_passed`, and those of [`Terms::rescheduled`].
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Rescheduled> {
         let asked = &self.asked;
-        let (_, state) = owned(batch, self.partner_id, self.booking_id)?;
+        let (partner, state) = owned(batch, self.partner_id, self.booking_id)?;
         if let Some(latest) = state.reschedules.last().filter(|r| repeats(asked, &r.fact)) {
             return Ok((Vec::new(), self.answer(batch, state, latest.place)?));
         }
@@ -67,7 +69,24 @@ impl Command for RescheduleBooking {
             reply.receipt = None;
             return Ok((Vec::new(), reply));
         }
-        Ok((addition.changes(), reply))
+        let mut changes = addition.changes();
+        let event_type = EventType::BookingRescheduled;
+        let event = || NewEvent {
+            event_id: self.event.event_id,
+            event_type,
+            head: body::rescheduled(
+                self.event.event_id,
+                &state.booking,
+                at,
+                (state.terms.event_date, reply.event_date),
+                &self.evidence_url,
+            ),
+            lease: self.event.lease,
+        };
+        let receivers = partner.receivers(event_type);
+        let of = Some(self.booking_id);
+        deliveries::emit_if_listed((batch, partner), at, of, &receivers, event, &mut changes);
+        Ok((changes, reply))
     }
 
     fn complete(&self, reply: &mut Rescheduled, head: &Head) {

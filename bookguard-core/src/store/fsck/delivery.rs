@@ -10,7 +10,7 @@ use crate::engine::change::{Content, DeliveryPhase, DeliveryState};
 use crate::evidence::Notification;
 use crate::evidence::facts::Logged;
 use crate::limits::{LEASE_MS, OUR_FAULTS_FREE_MS, RESPONSE_HEAD_BYTES};
-use crate::model::{EndpointId, EndpointStatus, EventId, Timestamp};
+use crate::model::{EndpointId, EndpointStatus, EventId, EventType, Timestamp};
 use crate::store::conn::{Row, StoreError};
 use crate::store::{load, projection};
 use crate::webhook::{Attempt, FailureClass, Schedule};
@@ -57,6 +57,11 @@ pub(super) fn check_all(
             findings.not_sent(event, receiver);
         }
     }
+    if met.is_empty() && event.event_type.recorded().is_none() {
+        let detail =
+            "it goes nowhere, and events of its type are made only for endpoints that list it";
+        findings.add("event", format!("event {}", event.event_id), detail);
+    }
     for row in belongings.attempts(&event.event_id) {
         if row
             .id(1)
@@ -85,7 +90,14 @@ impl CheckedDelivery<'_> {
     fn check(&self, row: &Row, belongings: &BookingRows<'_>, findings: &mut Findings) {
         let Self { event, state, .. } = self;
         let place = named(&event.event_id, &self.endpoint_id);
-        let said = settled::state(*state, self.settled.last().copied());
+        let said = match event.event_type.recorded() {
+            Some(_) => settled::state(*state, self.settled.last().copied()),
+            // The ledger says nothing of it.
+            None => DeliveryState {
+                settled_leaf: None,
+                ..*state
+            },
+        };
         let said = projection::delivery(&event.event_id, &self.endpoint_id, &said);
         findings.compare("delivery", &place, row, &projection::DELIVERY, &said);
         let mut notes = findings.of("delivery", place);
@@ -101,10 +113,11 @@ impl CheckedDelivery<'_> {
             Content::Pruned(_) => judge_pruned(state, &attempts, &mut notes),
         }
         settled::compare(event, &attempts, &self.settled, &mut notes);
+        let recorded = event.event_type.recorded().is_some();
         let over = state.phase != DeliveryPhase::Pending && state.due.is_none();
         // If its endpoint was deleted, a waiting delivery ends when its event is pruned, and has no outcome.
         let ended = event.content.body().is_none() && receiver.deleted_at.is_some();
-        if over && self.settled.is_empty() && !ended {
+        if recorded && over && self.settled.is_empty() && !ended {
             notes.fault("it is over, and the ledger does not say how it ended");
         }
     }
@@ -172,9 +185,16 @@ impl CheckedDelivery<'_> {
 impl Receiver {
     /// Whether the event must go to the endpoint from the start, unless the endpoint was gone by then.
     fn must_have(&self, event: &CheckedEvent) -> bool {
-        self.subscribes(event.event_type)
-            && event.clearly_after(self.since.unwrap_or(self.created_at))
-            && self.deleted_at.is_none_or(|at| event.clearly_before(at))
+        self.takes_from_then(event.event_type, event.at) && !event.may_pass_over(&self.endpoint_id)
+    }
+
+    /// Whether an event of this type that happens at this instant must go to the endpoint, unless it is gone by then.
+    pub(super) fn takes_from_then(&self, event_type: EventType, at: Timestamp) -> bool {
+        let clearly =
+            |earlier: Timestamp, later: Timestamp| later.ms() - earlier.ms() > CLOCK_SLACK_MS;
+        self.subscribes(event_type)
+            && clearly(self.since.unwrap_or(self.created_at), at)
+            && self.deleted_at.is_none_or(|deleted| clearly(at, deleted))
     }
 
     /// Whether its partner had disabled it before the event happened and has not enabled it since.

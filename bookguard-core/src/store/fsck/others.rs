@@ -255,7 +255,7 @@ impl Check<'_> {
     fn api_key(&mut self, row: &Row) -> Result<(), StoreError> {
         let id: crate::model::ApiKeyId = row.id(0)?;
         if let Some(code) = keys::forgery(row, self.seal)? {
-            let detail = "Bookguard did not write this row so: it, or its revocation, was written or changed by somebody without \
+            let detail = "Bookguard did not write this row so: it, its revocation or its expiry was written or changed by somebody without \
                           the ledger key. It opens nothing; delete it";
             self.findings
                 .add("api_key", format!("api_key {id} field {code}"), detail);
@@ -270,11 +270,13 @@ impl Check<'_> {
             key.created_at,
         );
         let _: [u8; 32] = row.bytes(2)?;
-        if stored.revoked_at.is_some() || key.hint.len() != 4 || !spelled(row, 4, &stored) {
+        let later = stored.revoked_at.or(stored.last_used_at);
+        if later.is_some() || key.hint.len() != 4 || !spelled(row, 4, &stored) {
             self.findings
                 .add("api_key", format!("api_key {id} field body"), MISSPELLED);
         }
         self.not_before("api_key", &id, "revoked_ms", key.revoked_at, key.created_at);
+        self.not_before("api_key", &id, "expires_ms", key.expires_at, key.created_at);
         Ok(())
     }
 

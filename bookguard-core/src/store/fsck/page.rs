@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
-use super::{Check, Counts, Findings, KEPT_FINDINGS, booking};
+use super::{Check, Counts, Findings, KEPT_FINDINGS, booking, event};
 use crate::engine::change::DeliveryPhase;
 use crate::model::{
-    EndpointId, EndpointStatus, EventId, EventType, PartnerId, Recovery, Timestamp,
+    ApiKeyId, EndpointId, EndpointStatus, EventId, EventType, PartnerId, Recovery, Timestamp,
 };
 use crate::policy::Policy;
 use crate::store::conn::{Conn, Row, Statement, StoreError};
@@ -37,7 +37,7 @@ pub(super) struct Receiver {
 
 impl Receiver {
     pub fn subscribes(&self, event_type: EventType) -> bool {
-        self.types.is_empty() || self.types.contains(&event_type)
+        event_type.is_received_by(&self.types)
     }
 }
 
@@ -51,7 +51,7 @@ struct PartnerContext {
 
 type Partners = HashMap<PartnerId, Arc<PartnerContext>>;
 
-/// A page of bookings and everything that belongs to them.
+/// A page of bookings, or of events that are about none, and everything that belongs to them.
 struct Page {
     number: usize,
     bookings: Vec<Row>,
@@ -63,6 +63,15 @@ struct Page {
     partners: Partners,
     /// The policies of the page's bookings, by hash.
     policies: HashMap<String, Policy>,
+    /// The API keys that the page's events are about.
+    keys: HashMap<ApiKeyId, ExpiringKey>,
+}
+
+/// The part of an API key that `api_key.expiring` is checked against.
+#[derive(Clone, Copy)]
+pub(super) struct ExpiringKey {
+    pub partner_id: PartnerId,
+    pub expires_at: Timestamp,
 }
 
 /// Everything that belongs to one booking of a page.
@@ -87,6 +96,11 @@ impl<'a> BookingRows<'a> {
     /// The policy with this hash.
     pub fn policy(&self, hash: &str) -> Option<&'a Policy> {
         self.page.policies.get(hash)
+    }
+
+    /// The key, if it expires some time.
+    pub fn key(&self, api_key_id: &ApiKeyId) -> Option<ExpiringKey> {
+        self.page.keys.get(api_key_id).copied()
     }
 
     pub fn receivers(&self, partner_id: &PartnerId) -> &'a [Receiver] {
@@ -172,10 +186,19 @@ impl Check<'_> {
     ) -> Result<(), StoreError> {
         let mut after: Vec<u8> = Vec::new();
         let mut cache = Partners::new();
+        // After the bookings, the events that are about none.
+        let mut read: fn(&mut dyn Conn, &mut Vec<u8>, &mut Partners) -> _ = read_page;
+        let mut without_booking = false;
         for number in 0.. {
-            let Some(page) = read_page(self.conn, number, &mut after, &mut cache)? else {
-                break;
-            };
+            let mut page = read(self.conn, &mut after, &mut cache)?;
+            if page.is_none() && !without_booking {
+                without_booking = true;
+                after.clear();
+                read = read_events_without_booking;
+                page = read(self.conn, &mut after, &mut cache)?;
+            }
+            let Some(page) = page else { break };
+            let page = Page { number, ..page };
             if pages.send(page).is_err() {
                 return Err(StoreError::Failed("a thread of the check ended".to_owned()));
             }
@@ -228,7 +251,6 @@ const POLICIES: &str = "SELECT hash, body FROM policy WHERE hash IN \
 
 fn read_page(
     conn: &mut dyn Conn,
-    number: usize,
     after: &mut Vec<u8>,
     cache: &mut Partners,
 ) -> Result<Option<Page>, StoreError> {
@@ -258,22 +280,16 @@ fn read_page(
          WHERE booking_id > $1 AND booking_id <= $2 ORDER BY booking_id, leaf_idx",
         range(),
     )?;
-    let mut deliveries = ask(
+    let deliveries = ask(
         "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms, d.since_ms FROM event e \
          JOIN delivery d ON d.event_id = e.id WHERE e.booking_id > $1 AND e.booking_id <= $2",
         range(),
     )?;
-    let mut attempts = ask(
+    let attempts = ask(
         "SELECT a.event_id, a.endpoint_id, a.number, a.body FROM event e JOIN attempt a ON a.event_id = e.id \
          WHERE e.booking_id > $1 AND e.booking_id <= $2",
         range(),
     )?;
-    for rows in [&mut deliveries, &mut attempts] {
-        rows.sort_by_cached_key(|row| {
-            let key = |column| row.blob(column).unwrap_or_default().to_vec();
-            (key(0), key(1), row.int(2).unwrap_or_default())
-        });
-    }
     let mut policies = HashMap::new();
     // An unreadable policy is reported with its own table.
     for row in ask(POLICIES, range())? {
@@ -281,26 +297,109 @@ fn read_page(
             policies.insert(hash, policy);
         }
     }
+    let partners = theirs_of(conn, cache, &events)?;
+    *after = last;
+    Ok(Some(Page {
+        number: 0,
+        bookings,
+        entries,
+        events,
+        resolutions,
+        deliveries: in_order(deliveries),
+        attempts: in_order(attempts),
+        partners,
+        policies,
+        keys: HashMap::new(),
+    }))
+}
+
+fn read_events_without_booking(
+    conn: &mut dyn Conn,
+    after: &mut Vec<u8>,
+    cache: &mut Partners,
+) -> Result<Option<Page>, StoreError> {
+    let mut ask = |sql, args| Ok::<_, StoreError>(conn.one(Statement::new(sql, args))?.rows);
+    let events = ask(
+        "SELECT id, partner_id, seq, booking_id, type, body, pruned_ms, digest, retries FROM event \
+         WHERE booking_id IS NULL AND id > $1 ORDER BY id LIMIT $2",
+        vec![after.as_slice().into(), BOOKINGS.into()],
+    )?;
+    let Some(last) = events.last() else {
+        return Ok(None);
+    };
+    let last = last.blob(0)?.to_vec();
+    let range = || vec![after.as_slice().into(), last.as_slice().into()];
+    let deliveries = ask(
+        "SELECT d.event_id, d.endpoint_id, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, d.begun_ms, d.since_ms FROM event e \
+         JOIN delivery d ON d.event_id = e.id WHERE e.booking_id IS NULL AND e.id > $1 AND e.id <= $2",
+        range(),
+    )?;
+    let attempts = ask(
+        "SELECT a.event_id, a.endpoint_id, a.number, a.body FROM event e JOIN attempt a ON a.event_id = e.id \
+         WHERE e.booking_id IS NULL AND e.id > $1 AND e.id <= $2",
+        range(),
+    )?;
+    let partners = theirs_of(conn, cache, &events)?;
+    let keys = expiring_keys(conn, &events)?;
+    *after = last;
+    Ok(Some(Page {
+        number: 0,
+        bookings: Vec::new(),
+        entries: Vec::new(),
+        events,
+        resolutions: Vec::new(),
+        deliveries: in_order(deliveries),
+        attempts: in_order(attempts),
+        partners,
+        policies: HashMap::new(),
+        keys,
+    }))
+}
+
+/// The keys that these events say will expire.
+fn expiring_keys(
+    conn: &mut dyn Conn,
+    events: &[Row],
+) -> Result<HashMap<ApiKeyId, ExpiringKey>, StoreError> {
+    let mut keys = HashMap::new();
+    for id in events.iter().filter_map(event::expiring_key) {
+        let sql =
+            "SELECT partner_id, expires_ms FROM api_key WHERE id = $1 AND expires_ms IS NOT NULL";
+        for row in conn.one(Statement::new(sql, vec![(&id).into()]))?.rows {
+            let key = ExpiringKey {
+                partner_id: row.id(0)?,
+                expires_at: Timestamp::from_ms(row.int(1)?),
+            };
+            keys.insert(id, key);
+        }
+    }
+    Ok(keys)
+}
+
+/// Deliveries or attempts, ordered by event, endpoint and number.
+fn in_order(mut rows: Vec<Row>) -> Vec<Row> {
+    rows.sort_by_cached_key(|row| {
+        let key = |column| row.blob(column).unwrap_or_default().to_vec();
+        (key(0), key(1), row.int(2).unwrap_or_default())
+    });
+    rows
+}
+
+/// The contexts of the partners of these events.
+fn theirs_of(
+    conn: &mut dyn Conn,
+    cache: &mut Partners,
+    events: &[Row],
+) -> Result<Partners, StoreError> {
     let mut partners = Partners::new();
-    for row in &events {
+    for row in events {
         // An invalid id is reported with the event.
         let Ok(partner_id) = row.id(1) else { continue };
         if let Entry::Vacant(place) = partners.entry(partner_id) {
             place.insert(theirs(conn, cache, partner_id)?);
         }
     }
-    *after = last;
-    Ok(Some(Page {
-        number,
-        bookings,
-        entries,
-        events,
-        resolutions,
-        deliveries,
-        attempts,
-        partners,
-        policies,
-    }))
+    Ok(partners)
 }
 
 fn theirs(
@@ -377,6 +476,17 @@ impl Page {
                 theirs.bytes += bytes;
             }
             booking::check(row, &belongings, &mut findings);
+        }
+        for row in self.events.iter().filter(|row| row.is_null(3)) {
+            let belongings = BookingRows {
+                entries: &[],
+                events: &[],
+                resolutions: &[],
+                page: self,
+                now,
+            };
+            counts.events += 1;
+            event::check_without_booking(row, &belongings, &mut findings);
         }
         let mut gone = HashMap::new();
         for row in &self.attempts {

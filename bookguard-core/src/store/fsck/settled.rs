@@ -11,6 +11,7 @@ use crate::engine::change::{Content, DeliveryPhase, DeliveryState};
 use crate::evidence::facts::Logged;
 use crate::evidence::notification::{Notification, Sent};
 use crate::ledger::jcs::differences;
+use crate::model::RecordedEventType;
 use crate::webhook::Attempt;
 
 /// The stored delivery, with the values that its last fact records put in place of the stored ones.
@@ -49,7 +50,14 @@ pub(super) fn compare(
 ) {
     for Logged { place, fact } in own {
         let index = place.index;
-        match stored(event, attempts, fact) {
+        let Some(event_type) = event.event_type.recorded() else {
+            let word = event.event_type.word();
+            notes.fault(format!(
+                "entry {index} says how it ended, and the ledger records nothing of {word}"
+            ));
+            continue;
+        };
+        match stored((event, event_type), attempts, fact) {
             Err(why) => notes.fault(format!("entry {index} says how it ended: {why}")),
             Ok(stored) if stored == *fact => {}
             Ok(stored) => {
@@ -65,7 +73,7 @@ pub(super) fn compare(
 
 /// The notification that the rows give for the attempt that an entry records.
 fn stored(
-    event: &CheckedEvent,
+    (event, event_type): (&CheckedEvent, RecordedEventType),
     attempts: &[Attempt],
     said: &Notification,
 ) -> Result<Notification, String> {
@@ -74,7 +82,7 @@ fn stored(
         // The attempts were pruned with the body.
         Content::Pruned(pruned) => {
             return Ok(Notification {
-                event_type: event.event_type,
+                event_type,
                 seq: event.seq,
                 body_sha256: hex::encode(pruned.digest),
                 ..said.clone()
@@ -88,7 +96,7 @@ fn stored(
     let attempt = attempt.ok_or_else(|| format!("attempt {number} is not there"))?;
     let sent = Sent {
         event_id: event.event_id,
-        event_type: event.event_type,
+        event_type,
         seq: event.seq,
         body,
     };

@@ -34,6 +34,18 @@ const UNATTESTED: &[(&str, &str, &str, &str)] = &[
     ("partner", "body", "/businessType", "as its name"),
     ("partner", "body", "/contactEmail", "as its name"),
     (
+        "api_key",
+        "last_used_ms",
+        "",
+        "when a key was used decides nothing",
+    ),
+    (
+        "api_key",
+        "notice_ms",
+        "",
+        "when its expiry is told of decides nothing",
+    ),
+    (
         "file",
         "at_ms",
         "",
@@ -83,6 +95,12 @@ const UNATTESTED: &[(&str, &str, &str, &str)] = &[
     ("endpoint", "body", "/rateLimitPerSecond", "as its address"),
     (
         "endpoint",
+        "status",
+        "of another row",
+        "that its partner changed it is certain, not whether it disabled it",
+    ),
+    (
+        "endpoint",
         "body",
         "/ownSecret",
         "of a deleted endpoint nothing is signed",
@@ -121,9 +139,52 @@ const UNATTESTED: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "event",
+        "body",
+        "/payload/failures",
+        "how an endpoint fared before it was suspended is the service's word alone",
+    ),
+    ("event", "body", "/payload/url", "the same"),
+    (
+        "event",
+        "body",
+        "/payload/expiresAt",
+        "a key that was rotated ends earlier than was told",
+    ),
+    (
+        "event",
         "pruned_ms",
-        "by",
+        "pruned, by",
         "that it was pruned is certain, the hour is not",
+    ),
+    (
+        "event",
+        "pruned_ms",
+        "without a booking, pruned, by",
+        "the same",
+    ),
+    (
+        "event",
+        "digest",
+        "without a booking, pruned, ",
+        "no entry of the ledger tells what such an event said",
+    ),
+    (
+        "event",
+        "type",
+        "without a booking, pruned, ",
+        "nor, to an endpoint that lists both types, which of them it was",
+    ),
+    (
+        "delivery",
+        "phase",
+        "without a booking, pruned, ",
+        "nor whether it was received",
+    ),
+    (
+        "delivery",
+        "attempts",
+        "without a booking, pruned, ",
+        "nor how often it was tried",
     ),
     (
         "delivery",
@@ -291,10 +352,10 @@ fn a_database_that_only_the_service_wrote_is_clean() {
     assert!(report.clean() && report.more == 0);
     assert_eq!(
         (report.entries, report.bookings, report.events),
-        (34, 7, 14)
+        (39, 9, 22)
     );
-    assert_eq!(steps.first(), Some(&(0, 68)));
-    assert_eq!(steps.last(), Some(&(68, 68)));
+    assert_eq!(steps.first(), Some(&(0, 78)));
+    assert_eq!(steps.last(), Some(&(78, 78)));
     assert!(steps.is_sorted() && report.entries_per_second() > 0.0);
 }
 
@@ -365,10 +426,8 @@ fn elsewhere(rows: &[Vec<Value>], place: usize, column: usize) -> Vec<Value> {
 }
 
 fn flip_row(bench: &mut Bench, table: &str, place: usize, flipped: &mut Flipped) {
-    let pruned: Vec<Value> = (bench.rows("event").into_iter())
-        .filter(|row| row[6] == Value::Null)
-        .map(|mut row| row.swap_remove(0))
-        .collect();
+    let events = bench.rows("event");
+    let of_event = |id: &Value| events.iter().find(|event| event[0] == *id);
     let (columns, keys) = (bench.columns(table), bench.keys(table));
     let rows = bench.rows(table);
     let row = &rows[place];
@@ -383,9 +442,13 @@ fn flip_row(bench: &mut Bench, table: &str, place: usize, flipped: &mut Flipped)
             if other == row[at] {
                 continue;
             }
-            let part = match table == "delivery" && pruned.contains(&row[0]) {
-                true => format!("pruned, {part}"),
-                false => part,
+            let event = matches!(table, "delivery" | "event").then(|| of_event(&row[0]));
+            let part = match event.flatten() {
+                Some(event) if event[6] == Value::Null && event[3] == Value::Null => {
+                    format!("without a booking, pruned, {part}")
+                }
+                Some(event) if event[6] == Value::Null => format!("pruned, {part}"),
+                _ => part,
             };
             let mut args: Vec<&dyn ToSql> = vec![&other];
             args.extend(keys.iter().map(|key| cell(key) as &dyn ToSql));

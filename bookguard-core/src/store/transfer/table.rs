@@ -18,6 +18,8 @@ pub(super) struct Table {
     keys: usize,
     /// The column that holds the ledger's leaves, if any.
     pub leaf: Option<usize>,
+    /// The column that nodes write without the write turn, if any. It is copied, but may differ.
+    pub unsteady: Option<usize>,
     /// The rows of one page.
     page: i64,
     #[cfg(test)]
@@ -44,6 +46,7 @@ macro_rules! table {
             name: stringify!($name),
             keys: $keys,
             leaf: None,
+            unsteady: None,
             page: PAGE,
             #[cfg(test)]
             columns: &[stringify!($c), $(stringify!($column)),*],
@@ -69,7 +72,10 @@ pub(super) const TABLES: [Table; 23] = [
     table!(head (id) origin vkey size root checkpoint written_ms),
     table!(partner (id) status events policies put_ms bookings bytes day day_events file_bytes quota settings body),
     table!(secret (owner made_ms) from_ms sealed),
-    table!(api_key (id) partner_id hash revoked_ms body mac standing),
+    Table {
+        unsteady: Some(8),
+        ..table!(api_key (id) partner_id hash revoked_ms body mac standing expires_ms last_used_ms notice_ms)
+    },
     table!(operator_key (id) hash revoked_ms body mac),
     table!(audit (id) partner_id action body mac),
     table!(policy (hash) body),

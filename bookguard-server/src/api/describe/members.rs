@@ -82,7 +82,15 @@ fn holds(ty: &Json, kind: &str) -> bool {
 
 /// The payload of an event, as written for receivers; null once the event is pruned.
 fn any_payload(member: &mut Json) {
-    let payloads = ["BookingCreated", "BookingProtected", "ResolutionCreated"];
+    let payloads = [
+        "BookingCreated",
+        "BookingProtected",
+        "ResolutionCreated",
+        "BookingRescheduled",
+        "TermsAccepted",
+        "EndpointSuspended",
+        "ApiKeyExpiring",
+    ];
     let payloads = payloads.map(|event| super::component("schemas", &format!("{event}Payload")));
     let null = Json::from(json!({"type": "null"}));
     member.set("anyOf", Json::array(payloads.into_iter().chain([null])));

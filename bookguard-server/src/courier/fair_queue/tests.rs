@@ -35,7 +35,7 @@ fn delivery(to: u16, event: u8, attempts: u32) -> LeasedDelivery {
         event_id: EventId::from_bytes([event; 16]),
         partner_id: partner(0),
         endpoint_id: endpoint(to),
-        booking_id: BookingId::from_bytes([0; 16]),
+        booking_id: Some(BookingId::from_bytes([0; 16])),
         event_type: EventType::BookingCreated,
         seq: 1,
         body: Arc::from(&b"{}"[..]),

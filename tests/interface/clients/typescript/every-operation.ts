@@ -34,6 +34,12 @@ const key = answered("createApiKey", 201, await sdk.createApiKey({ body: { name:
 answered("listApiKeys", 200, await sdk.listApiKeys());
 const audit = answered("listAudit", 200, await sdk.listAudit({ query: { action: "createApiKey" } }));
 assert.equal(audit.data[0]?.subject.apiKeyId, key.apiKeyId);
+const rotated = answered(
+  "rotateApiKey",
+  201,
+  await sdk.rotateApiKey({ path: { apiKeyId: key.apiKeyId }, body: { overlapSeconds: 0 } }),
+);
+assert.equal(rotated.replacedApiKeyId, key.apiKeyId);
 answered("revokeApiKey", 200, await sdk.revokeApiKey({ path: { apiKeyId: key.apiKeyId } }));
 
 // Policies: the templates of the library are policies, so each can be one's own under another name.

@@ -61,6 +61,16 @@ export function told(body: Delivered): string {
       return `${body.seq} ${body.bookingId} is protected: ${body.payload.evidencePacketUrl}`;
     case "resolution.created":
       return `${body.seq} ${body.bookingId} ended: ${body.payload.resolutionPath}, ${body.payload.packetUrl}`;
+    case "booking.rescheduled":
+      return `${body.seq} ${body.bookingId} is moved to ${body.payload.eventDate}, from ${body.payload.previousEventDate}`;
+    case "terms.accepted":
+      return `${body.seq} ${body.bookingId}: ${body.payload.party} accepted ${body.payload.disclosureHash}`;
+    case "resolution.decided":
+      return `${body.seq} ${body.bookingId} is decided: ${body.payload.resolutionPath}, ${body.payload.packetUrl}`;
+    case "endpoint.suspended":
+      return `${body.seq} ${body.payload.endpointId} is suspended, failing since ${body.payload.failingSince}`;
+    case "api_key.expiring":
+      return `${body.seq} ${body.payload.apiKeyId} expires at ${body.payload.expiresAt}`;
     case "endpoint.test":
       return `${body.payload.endpointId} is heard, about ${body.bookingId}`;
   }

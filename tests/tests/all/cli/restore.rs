@@ -95,7 +95,7 @@ async fn a_lost_disk_is_restored_the_loss_is_accepted_and_the_service_goes_on() 
     let line = backed.restore().args("--output table");
     line.run()
         .await
-        .said(&["What was there is", "may be lost", "accept-rollback"]);
+        .said(&["The old database is now", "may be lost", "accept-rollback"]);
 }
 
 #[tokio::test]

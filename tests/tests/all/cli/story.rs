@@ -59,10 +59,15 @@ async fn keys(target: &Target<'_>) {
     let made = target.json("api-keys create --name reader --scope bookings:read,evidence:read");
     let made = made.await;
     assert_eq!(made["scopes"], json!(["bookings:read", "evidence:read"]));
+    let rotate = format!("api-keys rotate {} --overlap 1h", made.text("apiKeyId"));
+    let rotated = target.json(rotate).await;
+    rotated.holds(json!({"name": "reader", "replacedApiKeyId": made["apiKeyId"]}));
     let revoke = format!("api-keys revoke {}", made.text("apiKeyId"));
     assert!(target.json(revoke).await["revokedAt"].is_string());
+    let expiring = target.json("api-keys create --expires-at 90d").await;
+    assert!(expiring["expiresAt"].is_string(), "{expiring}");
     let list = target.run("api-keys list").await;
-    assert_eq!(list.json().list("data").len(), 2);
+    assert_eq!(list.json().list("data").len(), 4);
     assert!(!list.stdout.contains(made.text("apiKey")));
 }
 

@@ -10,12 +10,13 @@ use serde_json::value::RawValue;
 
 use crate::fields::{bodies, faults, schema_agrees};
 
-const TABLES: [(&str, &str); 17] = [
+const TABLES: [(&str, &str); 18] = [
     ("NewPartner", include_str!("NewPartner.txt")),
     ("PartnerChanges", include_str!("PartnerChanges.txt")),
     ("QuotaChanges", include_str!("QuotaChanges.txt")),
     ("PartnerEdit", include_str!("PartnerEdit.txt")),
     ("KeyRequest", include_str!("KeyRequest.txt")),
+    ("ApiKeyRotation", include_str!("ApiKeyRotation.txt")),
     ("OperatorKeyRequest", include_str!("OperatorKeyRequest.txt")),
     ("ShareRequest", include_str!("ShareRequest.txt")),
     ("NewBooking", include_str!("NewBooking.txt")),

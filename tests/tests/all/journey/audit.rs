@@ -23,10 +23,11 @@ const UNRECORDED: [(&str, &str); 2] = [
 ];
 
 /// Those that a partner's own calls leave a record of.
-const OF_PARTNERS: [&str; 10] = [
+const OF_PARTNERS: [&str; 11] = [
     "registerPartner",
     "updatePartner",
     "createApiKey",
+    "rotateApiKey",
     "revokeApiKey",
     "putPolicy",
     "createWebhookEndpoint",
@@ -120,6 +121,7 @@ impl Actor<'_> {
         for (id, body) in [
             ("updatePartner", json!({"timeZone": zone})),
             ("createApiKey", json!({"name": "spare"})),
+            ("rotateApiKey", Value::Null),
             ("revokeApiKey", Value::Null),
             ("putPolicy", samples::policy(late)),
             ("validatePolicy", samples::policy(late)),
@@ -265,8 +267,10 @@ async fn whatever_changes_something_leaves_exactly_one_record_and_the_rest_none(
         let record = made("createApiKey", "api_key");
         assert_eq!(
             record["subject"],
-            json!({"apiKeyId": partner.ids["apiKeyId"]})
+            json!({"apiKeyId": partner.ids["replacedApiKeyId"]})
         );
+        let rotated = made("rotateApiKey", "api_key");
+        assert_eq!(rotated["subject"]["apiKeyId"], partner.ids["apiKeyId"]);
         assert_eq!(record["actor"]["keyId"], approved["apiKeyId"]);
         // Of the operator, a partner sees only that it was the operator.
         let record = made("approvePartner", "operator_key");
@@ -428,7 +432,7 @@ async fn a_partner_that_changes_things_in_a_loop_is_stopped_for_the_day_and_can_
         acme.post("/v1/api-keys", &json!({}))
             .await
             .refused(409, "quota_exceeded");
-        // What changes nothing is answered, and bookings are no such changes.
+        // Requests that change nothing are answered, and bookings do not count.
         let last = json!({"timeZone": Partner::ZONES[(changed - 1) % 2]});
         acme.patch("/v1/partners/me", &last).await.ok(200);
         acme.book().await;

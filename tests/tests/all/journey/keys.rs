@@ -281,6 +281,190 @@ async fn a_key_written_or_changed_in_the_database_opens_nothing() {
     .await;
 }
 
+const HOUR_MS: i64 = 60 * 60 * 1000;
+
+/// The status of a request with this key.
+async fn status(server: &TestServer, key: &str) -> u16 {
+    let caller = server.caller().with_key(key);
+    caller.get("/v1/partners/me").await.status
+}
+
+#[tokio::test]
+async fn a_key_works_until_the_very_instant_at_which_it_expires() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let made = async |body| acme.post("/v1/api-keys", &body).await;
+        let body = json!({"expiresAt": "2026-09-21T17:13:20+02:00"});
+        let made_key = made(body).await;
+        let end = "2026-09-21T15:13:20.000Z";
+        assert_eq!(made_key.json()["expiresAt"], end);
+        let key = made_key.string("apiKey");
+        let shown = async || {
+            let list = acme.get("/v1/api-keys").await.ok(200);
+            let mut keys = list.list("data").iter();
+            let id = made_key.string("apiKeyId");
+            keys.find(|key| key["apiKeyId"] == id.as_str()).cloned()
+        };
+        shown().await.unwrap().holds(json!({"expiresAt": end}));
+        for (expires, code) in [
+            ("2026-09-21T14:13:20.000Z", "expiry_out_of_range"),
+            ("2036-09-22T14:13:20.001Z", "expiry_out_of_range"),
+            ("2026-09-21", "invalid_date"),
+        ] {
+            let refused = made(json!({"expiresAt": expires})).await;
+            refused.refused(400, code);
+            assert_eq!(refused.details(), [("/expiresAt".to_owned(), code.to_owned())]);
+        }
+        made(json!({"expiresAt": "2036-09-21T14:13:20.000Z"})).await.ok(201);
+
+        // It makes none that outlives it.
+        let own = acme.with_key(&key);
+        let later = json!({"expiresAt": "2026-09-21T15:13:20.001Z"});
+        let refused = own.post("/v1/api-keys", &later).await;
+        refused.refused(403, "outlives_creator");
+        refused.says(&[end]);
+        let heir = own.post_nothing("/v1/api-keys").await.ok(201);
+        assert_eq!(heir["expiresAt"], end);
+
+        // Just before, the node caches it.
+        server.advance(HOUR_MS - 1);
+        assert_eq!(status(&server, &key).await, 200);
+        server.advance(1);
+        let refused = own.get("/v1/partners/me").await;
+        assert_eq!(refused.status, 401);
+        let message = "Missing or invalid x-api-key";
+        assert_eq!(refused.json(), json!({"error": "Unauthorized", "message": message}));
+        let why = format!("ApiKey error=\"invalid_token\", error_description=\"The API key in x-api-key expired at {end}. Use the key that replaced it, or create one with a key that still works\"");
+        assert_eq!(refused.header("www-authenticate"), Some(&*why));
+        let line = acme.command("partners me").env("BOOKGUARD_API_KEY", &key);
+        line.run().await.ended(4, &[&format!("expired at {end}")]);
+        assert_eq!(status(&server, heir.text("apiKey")).await, 401);
+        assert_eq!(status(&server, &acme.key).await, 200);
+        let path = format!("/v1/api-keys/{}/rotate", made_key.string("apiKeyId"));
+        acme.post(&path, &json!({})).await.refused(409, "api_key_ended");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_rotated_key_works_beside_the_new_one_and_then_no_more() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let body = json!({"name": "desk", "scopes": ["api-keys:*", "bookings:read"], "expiresAt": "2026-10-21T14:13:20Z"});
+        let old = acme.post("/v1/api-keys", &body).await;
+        let (old_id, old_key) = (old.string("apiKeyId"), old.string("apiKey"));
+        let path = format!("/v1/api-keys/{old_id}/rotate");
+        server.advance(HOUR_MS);
+        // It rotates itself; a repeated request gets the same key.
+        let rotate = || {
+            let request = server.caller().with_key(&old_key).request("POST", &path);
+            let request = request.header("idempotency-key", "rotation-1");
+            request.header("content-type", "application/json").body(r#"{"overlapSeconds":3600}"#)
+        };
+        let own = acme.with_key(&old_key);
+        let rotated = own.send(rotate()).await.ok(201);
+        assert_eq!(own.send(rotate()).await.ok(201), rotated);
+        rotated.holds(json!({
+            "name": "desk",
+            "scopes": ["api-keys:*", "bookings:read"],
+            "createdAt": "2026-09-21T15:13:20.000Z",
+            "expiresAt": "2026-10-21T15:13:20.000Z",
+            "replacedApiKeyId": old_id,
+            "replacedExpiresAt": "2026-09-21T16:13:20.000Z",
+        }));
+        let new_key = rotated.text("apiKey");
+        let listed = acme.get("/v1/api-keys").await.ok(200);
+        assert_eq!(listed.list("data").len(), 3, "{listed}");
+        server.advance(HOUR_MS - 1);
+        assert_eq!(status(&server, &old_key).await, 200);
+        assert_eq!(status(&server, new_key).await, 200);
+        server.advance(1);
+        assert_eq!(status(&server, &old_key).await, 401);
+        assert_eq!(status(&server, new_key).await, 200);
+
+        // Without an overlap, the old key dies here at once.
+        let path = format!("/v1/api-keys/{}/rotate", rotated.text("apiKeyId"));
+        let last = acme.post(&path, &json!({"overlapSeconds": 0})).await.ok(201);
+        assert_eq!(status(&server, new_key).await, 401);
+        assert_eq!(status(&server, last.text("apiKey")).await, 200);
+        let revoke = format!("/v1/api-keys/{}", last.text("apiKeyId"));
+        acme.delete(&revoke).await.ok(200);
+        let refused = acme.post_nothing(&format!("{revoke}/rotate")).await;
+        refused.refused(409, "api_key_ended");
+
+        // On another node it ends within seconds, and the first key, which never expires, has a successor that never does.
+        let command = format!("api-keys rotate {} --overlap 0s --partner {}", acme.key_id, acme.id);
+        let first = administer(&server, &command).await.json();
+        assert!(first["expiresAt"].is_null(), "{first}");
+        server.advance(5_000);
+        assert_eq!(status(&server, first.text("apiKey")).await, 200);
+        let database = server.close().await;
+        let found = database.command("ledger verify").run().await;
+        found.ended(0, &[]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_key_says_when_it_was_last_used_to_a_quarter_of_an_hour() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let made = acme.post("/v1/api-keys", &json!({})).await;
+        let (id, key) = (made.string("apiKeyId"), made.string("apiKey"));
+        let last_used = async || {
+            let list = acme.get("/v1/api-keys").await.ok(200);
+            let mut keys = list.list("data").iter();
+            let shown = keys.find(|shown| shown["apiKeyId"] == id.as_str()).unwrap();
+            shown.get("lastUsedAt").cloned()
+        };
+        assert_eq!(last_used().await, None);
+        for (later_ms, expected) in [
+            (0, "2026-09-21T14:13:20.000Z"),
+            (HOUR_MS / 4 - 1, "2026-09-21T14:13:20.000Z"),
+            // By then the node has forgotten the key and reads it again.
+            (3_000, "2026-09-21T14:28:22.999Z"),
+        ] {
+            server.advance(later_ms);
+            assert_eq!(status(&server, &key).await, 200);
+            bookguard_tests::waiting::until("the use is stored", async || {
+                (last_used().await? == expected).then_some(())
+            })
+            .await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_expiry_changed_in_the_database_revives_nothing() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let body = json!({"expiresAt": "2026-09-21T15:13:20Z"});
+        let made = async || acme.post("/v1/api-keys", &body).await;
+        let (later, never, unending) = (made().await, made().await, made().await);
+        let id = |key: &Reply| literal(engine, &key.string("apiKeyId"));
+        server.database().tamper(&format!(
+            "UPDATE api_key SET expires_ms = expires_ms + 86400000 WHERE id = {};
+             UPDATE api_key SET expires_ms = NULL WHERE id = {};
+             UPDATE api_key SET body = replace(body, '2026-09-21T15', '2027-09-21T15') WHERE id = {};",
+            id(&later),
+            id(&never),
+            id(&unending),
+        ));
+        for key in [&later, &never, &unending] {
+            assert_eq!(status(&server, &key.string("apiKey")).await, 401);
+        }
+        let database = server.close().await;
+        let found = database.command("ledger verify").run().await;
+        found.ended(6, &[]);
+        for (key, code) in [(&later, "standing"), (&never, "standing"), (&unending, "mac")] {
+            let place = format!("api_key {} field {code}", key.string("apiKeyId"));
+            assert!(found.stdout.contains(&place), "{place}: {found:?}");
+        }
+    })
+    .await;
+}
+
 /// Returns a key's id as an SQL literal.
 fn literal(engine: Engine, id: &str) -> String {
     let id = ApiKeyId::parse(id).unwrap();

@@ -64,6 +64,7 @@ const CORE: Layers = Layers {
         &["features/cancellations", "features/evaluations"],
         &[
             "features/items",
+            "features/key_notices",
             "features/recoveries",
             "features/reschedules",
         ],
@@ -78,6 +79,7 @@ const SERVER: Layers = Layers {
     folders: &[],
     lines: &[
         &[
+            "key_uses",
             "meter",
             "metrics",
             "negotiation",

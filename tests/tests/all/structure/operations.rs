@@ -13,6 +13,7 @@ const NO_TOOL: [(&str, &[&str]); 6] = [
             "registerPartner",
             "createApiKey",
             "listApiKeys",
+            "rotateApiKey",
             "revokeApiKey",
             "listAudit",
             "rotatePartnerSecret",

@@ -264,6 +264,15 @@ async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
             seen.see(&reply, 409);
             assert_eq!(reply.code(), "last_managing_key");
         }
+        "rotateApiKey" => {
+            let made = filler.post("/v1/api-keys", &json!({})).await;
+            let id = made.string("apiKeyId");
+            filler.delete(&format!("/v1/api-keys/{id}")).await.ok(200);
+            let path = operation.path.replace("{apiKeyId}", &id);
+            let reply = ask(&filler.caller, operation, &path, &[]).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "api_key_ended");
+        }
         "createShare" => {
             let booking = filler.book().await;
             let path = operation.path.replace("{bookingId}", &booking);

@@ -214,7 +214,9 @@ fn body(operation: &Documented) -> Option<Value> {
             "decideResolution" => samples::decision(),
             "recoverWebhookEvents" => json!({"since": "2020-01-01T00:00:00Z"}),
             "updateWebhookEndpoint" => json!({"description": "another"}),
-            "rotateWebhookEndpointSecret" | "rotatePartnerSecret" => json!({"overlapSeconds": 60}),
+            "rotateApiKey" | "rotateWebhookEndpointSecret" | "rotatePartnerSecret" => {
+                json!({"overlapSeconds": 60})
+            }
             other => panic!("what is a body of {other}?"),
         })
 }

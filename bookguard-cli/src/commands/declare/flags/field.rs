@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use crate::commands::declare::members::{Members, text};
 use crate::failure::Failure;
 use crate::files::{self, REQUEST_BYTES};
+use crate::text::plain;
 
 /// One value of a request.
 pub(super) struct Field {
@@ -152,7 +153,8 @@ impl Field {
             }
             FlagForm::Pairs | FlagForm::Nulls => self.put_pairs(matches, members).map(|()| None),
         };
-        let json = json.map_err(|why| Failure::Usage(format!("--{} {why}", self.id())))?;
+        let json =
+            json.map_err(|why| Failure::Usage(format!("--{} {}", self.id(), plain(&why))))?;
         members.put(&self.name, json);
         Ok(())
     }

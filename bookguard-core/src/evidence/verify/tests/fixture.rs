@@ -151,22 +151,26 @@ impl Fixture {
         fixture.cancel(11, Actor::Organizer, Some(Reason::Illness));
         // One notification was given up and accepted later, one was accepted at once, one is still open.
         fixture.create(25, Some("firm"), "2026-06-20T19:00:00-04:00", zone);
-        fixture.attempt(12, EventType::BookingCreated, Some("timeout"));
-        fixture.attempt(12, EventType::BookingCreated, Some("payload_too_large"));
+        fixture.attempt(12, RecordedEventType::BookingCreated, Some("timeout"));
+        fixture.attempt(
+            12,
+            RecordedEventType::BookingCreated,
+            Some("payload_too_large"),
+        );
         fixture.settle(12);
-        fixture.attempt(12, EventType::BookingCreated, None);
+        fixture.attempt(12, RecordedEventType::BookingCreated, None);
         fixture.settle(12);
         if let Some(Lie::Early) = lie {
-            fixture.attempt(12, EventType::BookingProtected, None);
+            fixture.attempt(12, RecordedEventType::BookingProtected, None);
             fixture.settle(12);
         }
         fixture.protect(12);
         if lie.is_none() {
-            fixture.attempt(12, EventType::BookingProtected, None);
+            fixture.attempt(12, RecordedEventType::BookingProtected, None);
             fixture.settle(12);
         }
         fixture.cancel(12, Actor::Organizer, Some(Reason::Illness));
-        fixture.attempt(12, EventType::ResolutionCreated, Some("timeout"));
+        fixture.attempt(12, RecordedEventType::ResolutionCreated, Some("timeout"));
         fixture
     }
 
@@ -285,7 +289,7 @@ impl Fixture {
         };
         self.append(&mut kept, created_at, fact);
         if n < 25 {
-            kept.attempt(EventType::BookingCreated, 5, Some("timeout"));
+            kept.attempt(RecordedEventType::BookingCreated, 5, Some("timeout"));
         }
         self.kept.push(kept);
     }
@@ -309,7 +313,7 @@ impl Fixture {
         let zone = Some("America/New_York");
         self.create(26, Some("firm"), "2026-06-20T19:00:00-04:00", zone);
         let packet = self.packet(&self.kept[which]);
-        self.told_to_all(which, EventType::BookingCreated);
+        self.told_to_all(which, RecordedEventType::BookingCreated);
         self.protect(which);
         packet
     }
@@ -369,11 +373,11 @@ impl Fixture {
     }
 
     /// A delivery that was not attempted yet.
-    pub fn queue(&mut self, which: usize, event_type: EventType) {
+    pub fn queue(&mut self, which: usize, event_type: RecordedEventType) {
         self.kept[which].delivery(event_type, 5);
     }
 
-    pub fn attempt(&mut self, which: usize, event_type: EventType, error: Option<&str>) {
+    pub fn attempt(&mut self, which: usize, event_type: RecordedEventType, error: Option<&str>) {
         self.kept[which].attempt(event_type, 5, error);
     }
 
@@ -383,17 +387,17 @@ impl Fixture {
         let which = self.kept.len();
         let zone = Some("America/New_York");
         self.create(26, Some("firm"), "2026-06-20T19:00:00-04:00", zone);
-        self.told_to_all(which, EventType::BookingCreated);
+        self.told_to_all(which, RecordedEventType::BookingCreated);
         self.protect(which);
-        self.told_to_all(which, EventType::BookingProtected);
+        self.told_to_all(which, RecordedEventType::BookingProtected);
         self.cancel(which, Actor::Organizer, Some(Reason::ForceMajeure));
-        self.told_to_all(which, EventType::ResolutionCreated);
+        self.told_to_all(which, RecordedEventType::ResolutionCreated);
         self.decide(which, "200.25");
-        self.told_to_all(which, EventType::ResolutionCreated);
+        self.told_to_all(which, RecordedEventType::ResolutionCreated);
         self.packet(&self.kept[which])
     }
 
-    fn told_to_all(&mut self, which: usize, event_type: EventType) {
+    fn told_to_all(&mut self, which: usize, event_type: RecordedEventType) {
         for endpoint in 0..u8::try_from(DELIVERIES_PER_EVENT).unwrap() {
             let errors = [Some("payload_too_large"); PACKET_ATTEMPTS - 1];
             for error in errors {
@@ -717,10 +721,10 @@ impl Fixture {
                 .iter()
                 .any(|d: &PacketDelivery| d.event_type == kind)
         };
-        if booking.protected && !told(EventType::BookingProtected) {
+        if booking.protected && !told(RecordedEventType::BookingProtected) {
             deliveries.push(PacketDelivery {
-                event_id: kept.event_id(EventType::BookingProtected),
-                event_type: EventType::BookingProtected,
+                event_id: kept.event_id(RecordedEventType::BookingProtected),
+                event_type: RecordedEventType::BookingProtected,
                 endpoint_id: None,
                 url: None,
                 status: DeliveryStatus::NoEndpoints,
@@ -810,19 +814,23 @@ pub(crate) fn booking(n: u8, created_at: Timestamp, terms: &Terms, zone: Option<
 
 impl Kept {
     /// The id of an event of this type, made when the event happened.
-    fn event_id(&self, event_type: EventType) -> EventId {
+    fn event_id(&self, event_type: RecordedEventType) -> EventId {
         let booking = &self.state.booking;
         let made_at = match event_type {
-            EventType::BookingCreated => Some(booking.created_at),
+            RecordedEventType::BookingCreated => Some(booking.created_at),
             // An event that is recorded too early was made an hour ago.
-            EventType::BookingProtected => (booking.protected_at).or(Some(booking.created_at)),
-            EventType::ResolutionCreated => self.state.resolution().map(Resolution::made_at),
+            RecordedEventType::BookingProtected => {
+                (booking.protected_at).or(Some(booking.created_at))
+            }
+            RecordedEventType::ResolutionCreated => {
+                self.state.resolution().map(Resolution::made_at)
+            }
         };
         EventId::new(made_at.unwrap(), [event_type as u8 + 4; 10])
     }
 
     /// The delivery that is under way if it is of this event and endpoint, or else a new one.
-    fn delivery(&mut self, event_type: EventType, endpoint: u8) -> &mut PacketDelivery {
+    fn delivery(&mut self, event_type: RecordedEventType, endpoint: u8) -> &mut PacketDelivery {
         let event_id = self.event_id(event_type);
         let endpoint_id = EndpointId::new(self.state.booking.created_at, [endpoint; 10]);
         let under_way = self.deliveries.last();
@@ -843,7 +851,7 @@ impl Kept {
     }
 
     /// One more attempt to deliver an event to an endpoint, minutes after it happened.
-    fn attempt(&mut self, event_type: EventType, endpoint: u8, error: Option<&str>) {
+    fn attempt(&mut self, event_type: RecordedEventType, endpoint: u8, error: Option<&str>) {
         let delivery = self.delivery(event_type, endpoint);
         let minutes = i64::from(delivery.attempts);
         delivery.attempts += 1;

@@ -13,7 +13,7 @@ use super::fixture::Fixture;
 use super::{failures, text};
 use crate::evidence::Withheld;
 use crate::ledger::jcs;
-use crate::model::{Amount, Currency, EventType, Timestamp};
+use crate::model::{Amount, Currency, RecordedEventType, Timestamp};
 use crate::policy::{Actor, Reason};
 
 mod deliveries;
@@ -119,11 +119,11 @@ impl World {
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .into();
         });
-        fixture.attempt(17, EventType::BookingCreated, None);
+        fixture.attempt(17, RecordedEventType::BookingCreated, None);
         fixture.settle(17);
         fixture.with_items(18, 35);
         fixture.record(36, None, date, zone, usd, |_| {});
-        fixture.queue(19, EventType::BookingCreated);
+        fixture.queue(19, RecordedEventType::BookingCreated);
         fixture.record(37, None, date, zone, usd, |_| {});
         for attempt in 1..=23 {
             let error = match attempt {
@@ -131,7 +131,7 @@ impl World {
                 23 => None,
                 _ => Some("timeout"),
             };
-            fixture.attempt(20, EventType::BookingCreated, error);
+            fixture.attempt(20, RecordedEventType::BookingCreated, error);
             if error != Some("timeout") {
                 fixture.settle(20);
             }
@@ -149,9 +149,9 @@ impl World {
         fixture.moved_case_by_case(23, 40);
         fixture.record(41, None, date, zone, usd, |_| {});
         fixture.protect_at(24, fixture.packet_at(24).booking.created_at);
-        fixture.attempt(24, EventType::BookingCreated, None);
+        fixture.attempt(24, RecordedEventType::BookingCreated, None);
         fixture.settle(24);
-        fixture.attempt(24, EventType::BookingProtected, Some("timeout"));
+        fixture.attempt(24, RecordedEventType::BookingProtected, Some("timeout"));
         let packets = [
             ("created", fixture.recorded()),
             ("created-without-policy", fixture.bare()),

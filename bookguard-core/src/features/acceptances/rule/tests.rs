@@ -29,6 +29,8 @@ fn accepting(asked: AcceptanceRequest) -> AcceptTerms {
         booking_id: booking_id(),
         asked,
         seed: [1; 32],
+        event: seed(42, 1),
+        evidence_url: String::new(),
     }
 }
 

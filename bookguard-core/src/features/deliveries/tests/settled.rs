@@ -128,18 +128,22 @@ fn entries_of_one_batch_follow_each_other_whatever_they_record() {
             delivery(DeliveryPhase::Pending, Some(1_000), Some(77)),
         );
         let when = at("2026-01-11T00:00:00Z");
+        let end = settling(when, 77, 2, None);
+        let record = end.record.map(|record| DeliveryRecord {
+            booking_id: booking_id(),
+            ..record
+        });
         let end = SettleDelivery {
             endpoint_id: id(to),
-            booking_id: booking_id(),
-            ..settling(when, 77, 2, None)
+            record,
+            ..end
         };
         ends.push(Envelope::new(when, end));
     }
     let protect = ProtectBooking {
         partner_id: partner_id(),
         booking_id: booking_id(),
-        event_id: id(40),
-        lease: 1,
+        event: seed(40, 1),
         seed: [1; 32],
         evidence_url: String::new(),
     };

@@ -265,7 +265,7 @@ fn a_schedule_begins_anew_and_its_age_with_it() {
                 event_id: event_id(1),
                 partner_id: id(1),
                 endpoint_id: id(7),
-                booking_id: id(6),
+                booking_id: Some(id(6)),
                 event_type: EventType::BookingCreated,
                 seq: 1,
                 body: Arc::from(&b"{}"[..]),
@@ -327,7 +327,7 @@ fn what_a_retry_of_the_same_batch_did_is_not_done_again() {
     let event = EventState {
         partner_id: id(1),
         seq: 1,
-        booking_id: id(6),
+        booking_id: Some(id(6)),
         event_type: EventType::BookingCreated,
         content: Content::Whole(Arc::from(&b"{}"[..])),
         retries: 0,

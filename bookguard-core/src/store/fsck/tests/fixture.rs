@@ -11,6 +11,7 @@ use crate::engine::answers::ForgetAnswers;
 use crate::engine::command::{Command, Envelope, LeasedDelivery, Written};
 use crate::evidence::ViewForm;
 use crate::features;
+use crate::features::api_keys::rotation::RotateApiKey;
 use crate::features::bookings::BookingCreated;
 use crate::features::deliveries::{ClaimDeliveries, SettleDelivery};
 use crate::features::endpoints::DeleteEndpoint;
@@ -19,7 +20,7 @@ use crate::features::partners::{Registration, SetQuota};
 use crate::features::retention::Begin;
 use crate::guard::Guard;
 use crate::ledger::rollback::PublishedHead;
-use crate::model::{BookingId, Endpoint, QuotaChanges, Scopes, Timestamp};
+use crate::model::{ApiKeyId, BookingId, Endpoint, QuotaChanges, Scopes, Timestamp};
 use crate::operation::{self, Action, Operation, Request};
 use crate::service::{Closing, OpenError, Service, ServiceConfig};
 use crate::session::{Authority, Operator, Session};
@@ -175,6 +176,7 @@ impl Fixture {
         let id = self.book(session, r#","policyId":"firm""#);
         self.protect(session, &id);
         self.reschedule(session, &id, "2027-07-20");
+        self.accept(session, &id, "organizer", "");
         self.later(HOUR);
         let body = r#"{"canceledBy":"talent","reason":"force_majeure","note":"no flights"}"#;
         let pending = self.call::<features::cancellations::CancelBooking>(
@@ -187,6 +189,32 @@ impl Fixture {
         let body = r#"{"refund":1000.25,"decidedBy":"disputes","rationale":"A storm indeed."}"#;
         let pending_id = pending.resolution_id.to_string();
         self.call::<features::cancellations::DecideResolution>(session, &pending_id, body, None);
+    }
+
+    /// Makes a booking that the endpoint never hears of, so that the last of ten attempts suspends it.
+    fn suspend(&self, session: &Session, endpoint: &Endpoint) {
+        self.book(session, "");
+        for hours in [0, 15, 15, 15, 15, 15, 15, 15, 25, 25] {
+            self.later(hours * HOUR);
+            assert_eq!(self.attempt(endpoint, Some(FailureClass::Http5xx)), 1);
+        }
+        let id = endpoint.endpoint_id.to_string();
+        let now = self.call::<features::endpoints::GetEndpoint>(session, &id, "", None);
+        assert_eq!(now.status, crate::model::EndpointStatus::Suspended);
+    }
+
+    /// Tells of the only key that will soon expire.
+    fn tell_of(&self, api_key_id: ApiKeyId) {
+        let due = features::key_notices::due(&self.service).unwrap();
+        assert_eq!(
+            due.iter().map(|(id, _)| *id).collect::<Vec<_>>(),
+            [api_key_id]
+        );
+        let told = features::key_notices::tell(&self.service, due[0]);
+        (self.service.submit(told).unwrap())
+            .blocking_recv()
+            .unwrap()
+            .unwrap();
     }
 
     /// Delivers everything again that was not received, and counts what is at an endpoint, with attempts before and
@@ -296,7 +324,7 @@ impl Fixture {
                 event_id: row.id(0).unwrap(),
                 partner_id: row.id(1).unwrap(),
                 endpoint_id: endpoint.endpoint_id,
-                booking_id: row.id(2).unwrap(),
+                booking_id: row.maybe_id(2).unwrap(),
                 event_type: event_type(row.int(3).unwrap()).unwrap(),
                 seq: row.size(4).unwrap(),
                 body: row.blob(5).unwrap().into(),
@@ -345,6 +373,20 @@ fn answered(at: Timestamp, class: Option<FailureClass>) -> Attempt {
         retry_after_ms: None,
         uncharged: false,
     }
+}
+
+/// A partner one of whose endpoints was suspended, and another one heard of it.
+fn suspended(fixture: &Fixture) -> (Session, Endpoint) {
+    let partner = fixture.partner();
+    let failing = fixture.endpoint(&partner, r#"{"url":"https://l.example.com/"}"#);
+    let told = fixture.endpoint(
+        &partner,
+        r#"{"url":"https://m.example.com/","events":["endpoint.suspended","api_key.expiring"]}"#,
+    );
+    fixture.later(HOUR);
+    fixture.suspend(&partner, &failing);
+    assert_eq!(fixture.attempt(&told, None), 1);
+    (partner, failing)
 }
 
 /// A partner of the past. Its events were delivered (one of them after a failure), refused as gone, and meant for an
@@ -467,11 +509,14 @@ pub(in crate::store) fn everything_and_more(db: &Path) -> Known {
 /// A database with two partners and bookings in every state. Some were accepted, one was rescheduled twice, and one was
 /// resolved by a person. It has deliveries in every phase, one given up and accepted later; a gone and a deleted
 /// endpoint; a recovery and one that only counted; a revoked key; remembered answers; a log that continued after two
-/// losses; and a third partner whose events were pruned. The steps are hours apart.
+/// losses; keys that were rotated or will soon expire; a third partner whose events were pruned; and a fourth with an endpoint that was suspended
+/// twice. The steps are hours apart.
 pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     let clock = Arc::new(AtomicI64::new(START_MS));
     let (service, closing) = open(db, &clock).unwrap();
     let fixture = Fixture { service, clock };
+    fixture.later(HOUR);
+    let failing = suspended(&fixture);
     past(&fixture);
     fixture.later(HOUR);
     let today = fixture.now();
@@ -560,6 +605,15 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
         "",
         None,
     );
+    // A key that expires, and the one that it replaced, which was used.
+    let body = format!(
+        r#"{{"expiresAt":"{}"}}"#,
+        fixture.now().plus_ms(90 * crate::limits::DAY_MS)
+    );
+    let expiring = fixture.call::<features::api_keys::CreateApiKey>(&acme, "", &body, None);
+    let used = [(expiring.api_key_id, fixture.now())];
+    fixture.service.note_key_uses(&used).unwrap();
+    fixture.call::<RotateApiKey>(&acme, &expiring.api_key_id.to_string(), "", None);
     let operator = fixture.session(Authority::Administrator {
         by: Operator::Here { user: None },
         partner_id: None,
@@ -600,11 +654,29 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     fixture.later(HOUR);
     fixture.recover(&acme, (&all, &narrowed));
     fixture.later(HOUR);
+    let listing = fixture.endpoint(
+        &other,
+        r#"{"url":"https://k.example.com/","events":["booking.rescheduled","terms.accepted","resolution.decided"]}"#,
+    );
+    fixture.later(HOUR);
     fixture.resolve(&other);
+    assert_eq!(fixture.attempt(&listing, Some(FailureClass::Http5xx)), 3);
+    fixture.later(HOUR);
+    assert_eq!(fixture.attempt(&listing, None), 3);
     fixture.later(48 * HOUR);
-    assert_eq!(prune(&fixture, today), 3);
+    assert_eq!(prune(&fixture, today), 5);
+    fixture.change(&failing.0, &failing.1, r#"{"enabled":true}"#);
+    let week = crate::limits::KEY_NOTICE_MS;
+    let body = format!(
+        r#"{{"expiresAt":"{}"}}"#,
+        fixture.now().plus_ms(week + HOUR)
+    );
+    let key = fixture.call::<features::api_keys::CreateApiKey>(&failing.0, "", &body, None);
+    fixture.suspend(&failing.0, &failing.1);
+    fixture.tell_of(key.api_key_id);
+    fixture.change(&failing.0, &failing.1, r#"{"enabled":true}"#);
     let clock = Arc::clone(&fixture.clock);
-    drop((acme, other, fixture));
+    drop((acme, other, failing, fixture));
     closing.wait();
     clock
 }

@@ -54,11 +54,23 @@ fn the_fixtures_of_the_present_version_can_be_made() {
         write("test-ledger-key.txt", &key);
         write("known.json", &known_of);
     }
-    assert!(
-        place.join("known.json").exists(),
-        "no fixtures of schema {}: make them with UPDATE=1",
+    let way_out = format!(
+        "the fixtures of schema {} are not of it: make them with UPDATE=1",
         known()
     );
+    let kept = Connection::open_in_memory().unwrap();
+    let text = std::fs::read_to_string(place.join("sqlite.sql")).expect(&way_out);
+    kept.execute_batch(&text).unwrap();
+    let made = Connection::open(&file).unwrap();
+    assert_eq!(definitions(&kept), definitions(&made), "{way_out}");
+}
+
+/// The definitions of all tables and indexes.
+fn definitions(db: &Connection) -> Vec<String> {
+    let sql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name";
+    let mut query = db.prepare(sql).unwrap();
+    let found = query.query_map([], |row| row.get(0)).unwrap();
+    found.map(Result::unwrap).collect()
 }
 
 /// The whole file as SQL text.
