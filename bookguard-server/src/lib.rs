@@ -42,6 +42,7 @@ pub mod config;
 mod connections;
 pub mod courier;
 mod documents;
+mod housekeeping;
 mod incoming;
 mod key_uses;
 pub mod logging;

@@ -9,15 +9,13 @@ use std::time::Duration;
 use bookguard_core::clock::Clock;
 use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::features::deliveries::reclaim_all;
-use bookguard_core::features::items::files::forget_unfinished_files;
-use bookguard_core::features::shares;
 use bookguard_core::private;
 use bookguard_core::service::{self, Closing, OpenError, Service};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::Instant;
 
 use crate::api;
 use crate::app::App;
@@ -26,17 +24,15 @@ use crate::connections::{self, FAREWELL};
 use crate::courier::address::AddressRules;
 use crate::courier::{Courier, CourierConfig};
 use crate::documents;
-use crate::key_uses::store_key_uses;
+use crate::housekeeping::{self, Retention};
 use crate::logging;
 use crate::mcp;
 use crate::metrics::Metrics;
 use crate::observer::Observer;
 use crate::probes::{self, Readiness, Stage};
 use crate::proxies::TrustedProxies;
-use crate::retention::{prune_old_events, prune_old_records, tell_expiring_keys};
 use crate::router::{Router, Routes};
 use crate::scrape;
-use crate::skew::{ClockSteps, Skew};
 use crate::traces::Tracer;
 
 /// How long deliveries in flight may take to end, even when requests have used up the shutdown time.
@@ -57,14 +53,6 @@ const OPERATOR_CONNECTIONS: Connections = Connections {
     reserve: 4,
 };
 
-/// How often expired answers are removed.
-const HOUSEKEEPING: Duration = Duration::from_secs(60);
-/// How often the guard is synced to disk. A power cut can make it forget what was published since the last sync.
-const GUARD_SYNC: Duration = Duration::from_secs(1);
-/// How often to check that the database takes writes and that its disk has room. A write counts as proof for as long again, so
-/// it takes up to a second to notice that writes fail.
-const STORAGE: Duration = Duration::from_millis(500);
-
 /// A running server.
 pub struct Server {
     addr: SocketAddr,
@@ -79,7 +67,8 @@ pub struct Server {
     operator_addr: Option<SocketAddr>,
     /// The address of the metrics, and the tasks that serve and gather them.
     scraped: Option<(SocketAddr, [JoinHandle<()>; 2])>,
-    housekeeping: [JoinHandle<()>; 7],
+    /// What it does beside requests and deliveries.
+    housekeeping: Vec<JoinHandle<()>>,
     closing: Closing,
     /// Held for as long as this server may touch a database file. A database server takes any number of nodes, so it needs no
     /// lock.
@@ -185,18 +174,11 @@ impl Server {
     pub async fn start(config: Config) -> Result<Self, OpenError> {
         let fonts = config.fonts()?;
         let lock = config.db.file().map(lock).transpose()?;
-        let (listener, addr) = bind(&config.listen).await?;
-        // tokio already listens, with a backlog of 1,024. Listening again only makes the backlog larger.
-        #[cfg(unix)]
-        let _ = rustix::net::listen(&listener, BACKLOG);
-        let scraper = match &config.metrics_listen {
-            Some(listen) => Some(bind(listen).await?),
-            None => None,
-        };
-        let operator = match &config.operator_listen {
-            Some(listen) => Some(bind(listen).await?),
-            None => None,
-        };
+        let Listeners {
+            partners: (listener, addr),
+            operator,
+            scraper,
+        } = Listeners::bind(&config).await?;
         let tracer = match &config.otlp_endpoint {
             Some(collector) => Some(Tracer::start(collector).await?),
             None => None,
@@ -214,16 +196,7 @@ impl Server {
         if let Some(begun) = service.begun().filter(|_| config.db.file().is_none()) {
             tracing::info!("{begun}");
         }
-        let (deliverer, alone) = (Arc::clone(&service), lock.is_some());
-        let begin = move || match alone {
-            // This is the only server on the database file, so nobody else is working on the deliveries left half done.
-            true => reclaim_all(&deliverer),
-            // Report this node's presence, so that other nodes notice when it is gone.
-            false => deliverer.gone().map(drop),
-        };
-        // A failure does no harm: deliveries not taken back now are taken back when their leases end, and this node's presence
-        // is reported again within a second.
-        let _ = tokio::task::spawn_blocking(begin).await;
+        take_over(&service, lock.is_some()).await;
         let delivering = CourierConfig {
             metrics: Arc::clone(&metrics.delivery),
             ..config.courier()
@@ -237,32 +210,23 @@ impl Server {
             Arc::clone(&service),
             Arc::clone(&courier),
         )?);
+        let (stage, staged) = watch::channel(Stage::Serving);
+        let (readiness, checking) = Readiness::new(staged.clone(), Arc::clone(&service));
         let mut routes = Routes::new();
         documents::add_routes(&app, config.security.as_ref(), &mut routes);
         mcp::add_routes(&app, addr, &mut routes);
         api::add_routes(&app, api::table(), &mut routes);
-        let (stage, staged) = watch::channel(Stage::Serving);
-        let (readiness, checking) = Readiness::new(staged.clone(), Arc::clone(&service));
         probes::add_routes(readiness.clone(), &mut routes);
         let observer = Observer::new(config.requests).measuring(Arc::clone(&metrics.http));
         let observer = Arc::new(observer.tracing(tracer));
         let router = Router::new(routes, config.clock.clone(), Arc::clone(&observer));
         let router = Arc::new(router);
-        let housekeeping = [
-            tokio::spawn(checking),
-            tokio::spawn(keep_house(Arc::clone(&service), Skew::default())),
-            tokio::spawn(watch_storage(Arc::clone(&service))),
-            tokio::spawn(retain(Arc::clone(&service), config.retention_days)),
-            tokio::spawn(prune_old_records(
-                Arc::clone(&service),
-                config.audit_retention_days,
-            )),
-            tokio::spawn(tell_expiring_keys(Arc::clone(&service))),
-            tokio::spawn(store_key_uses(
-                Arc::clone(&service),
-                Arc::clone(&app.keys.uses),
-            )),
-        ];
+        let retention = Retention {
+            events: config.retention_days,
+            audit: config.audit_retention_days,
+        };
+        let mut housekeeping = housekeeping::start(&service, retention, &app.keys.uses);
+        housekeeping.push(tokio::spawn(checking));
         let scraped = scraper.map(|(listener, addr)| {
             let found = scrape::LastLook::default();
             let registry = scrape::registry(&metrics, &service, Arc::clone(&found));
@@ -478,6 +442,50 @@ fn local(mut addr: SocketAddr) -> SocketAddr {
     addr
 }
 
+/// Where a server listens, with the address of each listener.
+struct Listeners {
+    partners: (TcpListener, SocketAddr),
+    operator: Option<(TcpListener, SocketAddr)>,
+    /// For the metrics.
+    scraper: Option<(TcpListener, SocketAddr)>,
+}
+
+impl Listeners {
+    async fn bind(config: &Config) -> Result<Self, String> {
+        let partners = bind(&config.listen).await?;
+        // tokio already listens, with a backlog of 1,024. Listening again only makes the backlog larger.
+        #[cfg(unix)]
+        let _ = rustix::net::listen(&partners.0, BACKLOG);
+        let scraper = match &config.metrics_listen {
+            Some(listen) => Some(bind(listen).await?),
+            None => None,
+        };
+        let operator = match &config.operator_listen {
+            Some(listen) => Some(bind(listen).await?),
+            None => None,
+        };
+        Ok(Self {
+            partners,
+            operator,
+            scraper,
+        })
+    }
+}
+
+/// Takes over the deliveries that a server which was killed had begun. `alone`: no other server works on this database.
+///
+/// A failure does no harm: deliveries not taken back now are taken back when their leases end, and this node's presence is
+/// reported again within a second.
+async fn take_over(service: &Arc<Service>, alone: bool) {
+    let service = Arc::clone(service);
+    let begin = move || match alone {
+        true => reclaim_all(&service),
+        // Report this node's presence, so that other nodes notice when it is gone.
+        false => service.gone().map(drop),
+    };
+    let _ = tokio::task::spawn_blocking(begin).await;
+}
+
 async fn bind(listen: &str) -> Result<(TcpListener, SocketAddr), String> {
     let bound = TcpListener::bind(listen).await;
     bound
@@ -509,58 +517,6 @@ async fn open(
             opened => return opened,
         }
         tokio::time::sleep(OPEN_AGAIN).await;
-    }
-}
-
-/// Removes remembered answers and shares that expired and files that were never completed, checks the clock, and syncs the guard to disk. A store that does not answer has
-/// reported itself, so errors are ignored until the next turn.
-async fn keep_house(service: Arc<Service>, skew: Skew) {
-    let skew = Arc::new(skew);
-    let mut turn = tokio::time::interval(HOUSEKEEPING);
-    let mut sync = tokio::time::interval(GUARD_SYNC);
-    sync.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut steps = ClockSteps::default();
-    loop {
-        let service = Arc::clone(&service);
-        let work: Box<dyn FnOnce() + Send> = tokio::select! {
-            _ = turn.tick() => {
-                let skew = Arc::clone(&skew);
-                Box::new(move || {
-                    skew.look(&service);
-                    drop(service.forget_expired_answers());
-                    drop(forget_unfinished_files(&service));
-                    drop(shares::forget_old(&service));
-                })
-            }
-            _ = sync.tick() => {
-                // A clock that is set by hand does not follow elapsed time.
-                if let Clock::System = service.clock()
-                    && let Some(news) = steps.look(Instant::now().into_std(), service.clock().now())
-                {
-                    tracing::warn!("{news}");
-                }
-                Box::new(move || service.sync_guard())
-            }
-        };
-        let _ = tokio::task::spawn_blocking(work).await;
-    }
-}
-
-/// Checks whether the database takes writes. It runs in a task of its own because a check waits as long as a write does.
-async fn watch_storage(service: Arc<Service>) {
-    let mut turn = tokio::time::interval(STORAGE);
-    turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        turn.tick().await;
-        let service = Arc::clone(&service);
-        let _ = tokio::task::spawn_blocking(move || service.watch_storage()).await;
-    }
-}
-
-/// Prunes old events, unless `days` is 0.
-async fn retain(service: Arc<Service>, days: u32) {
-    if days > 0 {
-        prune_old_events(service, days).await;
     }
 }
 

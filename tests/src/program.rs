@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -213,20 +213,29 @@ impl CommandLine {
     }
 
     /// Kills it (SIGKILL) as soon as a condition holds. Returns false if it ended by itself before.
-    pub async fn killed_when(self, mut condition: impl FnMut() -> bool) -> bool {
+    pub async fn killed_when(self, condition: impl FnMut() -> bool) -> bool {
+        self.signaled_when("KILL", condition).await.is_some()
+    }
+
+    /// Sends it a signal as soon as a condition holds, and waits for its end. Returns none if it ended by itself before.
+    pub async fn signaled_when(
+        self,
+        name: &str,
+        mut condition: impl FnMut() -> bool,
+    ) -> Option<ExitStatus> {
         let mut child = self.spawn(Stdio::null());
-        until("a moment to kill it, or its end", async || {
+        let is_time = until("a moment for a signal, or its end", async || {
             let ended = child.try_wait().expect("a child can be asked");
-            if ended.is_some() {
-                return Some(false);
-            }
-            if !condition() {
-                return None;
-            }
-            child.kill().await.expect("a child can be killed");
-            Some(true)
+            (ended.is_some() || condition()).then_some(ended.is_none())
         })
-        .await
+        .await;
+        if !is_time {
+            return None;
+        }
+        signal(&child, name).await;
+        let ended = timeout(BOUND, child.wait()).await;
+        let status = ended.expect("a command told to end does");
+        Some(status.expect("a child can be awaited"))
     }
 
     /// Starts it, to read its output line by line until it is dropped.

@@ -12,7 +12,7 @@ use std::process::Command;
 use bookguard_core::evidence;
 use bookguard_core::key_file;
 use bookguard_core::store::schema;
-use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
+use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine, on_postgres};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{Serving, bookguard};
 use bookguard_tests::samples;
@@ -148,6 +148,32 @@ async fn a_released_database_is_upgraded_by_the_server_at_its_start() {
             let told = database.command("migrate").run().await.json();
             assert_eq!(told["from"], schema::known(), "{told}");
             is_whole(&database, &known).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_released_database_is_moved_only_after_its_upgrade() {
+    on_postgres(async |engine| {
+        for released in Released::all() {
+            let (from, to) = (TestDatabase::new(Engine::Sqlite), TestDatabase::new(engine));
+            released.restore(&from);
+            let key = key_file::default_path(Some(from.file()));
+            let transfer = || {
+                let line = bookguard("transfer --ledger-key").arg(&key);
+                let line = line.env("BOOKGUARD_TRANSFER_FROM", from.file());
+                line.env("BOOKGUARD_TRANSFER_TO", to.url()).run()
+            };
+            if released.schema < schema::known() {
+                let refused = transfer().await;
+                refused.refused(5, &["schema_older", "bookguard migrate"]);
+                assert_eq!(to.tables(), [""; 0], "nothing was created");
+                from.command("migrate").run().await.json();
+            }
+            transfer().await.json();
+            fs::copy(&key, to.ledger_key().unwrap()).unwrap();
+            is_whole(&to, &released.known()).await;
         }
     })
     .await;

@@ -146,12 +146,6 @@ const UNATTESTED: &[(&str, &str, &str, &str)] = &[
     ("event", "body", "/payload/url", "the same"),
     (
         "event",
-        "body",
-        "/payload/expiresAt",
-        "a key that was rotated ends earlier than was told",
-    ),
-    (
-        "event",
         "pruned_ms",
         "pruned, by",
         "that it was pruned is certain, the hour is not",

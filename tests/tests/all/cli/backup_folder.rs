@@ -220,6 +220,35 @@ async fn a_backup_that_is_killed_leaves_what_the_next_one_removes() {
 }
 
 #[tokio::test]
+async fn a_backup_that_is_told_to_end_ends_and_leaves_no_draft() {
+    let database = TestDatabase::new(Engine::Sqlite);
+    let server = Serving::start(&database, &[]).await;
+    let acme = server.partner("Acme").await;
+    for _ in 0..200 {
+        acme.book().await;
+    }
+    let folder = folder_of(0o700);
+    let mut in_the_middle = false;
+    for made in 0..50 {
+        let seen = || {
+            let names = names(folder.path());
+            in_the_middle = names.iter().any(|name| name.ends_with(".part"));
+            in_the_middle || names.len() > made
+        };
+        let line = database.command("backup --every 1h --keep 100");
+        let ended = line.arg(folder.path()).signaled_when("TERM", seen).await;
+        assert_eq!(ended.and_then(|status| status.code()), Some(0));
+        let left = names(folder.path());
+        assert!(left.iter().all(|name| name.ends_with(".db")), "{left:?}");
+        if in_the_middle {
+            break;
+        }
+    }
+    assert!(in_the_middle, "a draft is there long enough to be seen");
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn backups_are_made_again_and_again_until_the_command_is_told_to_end() {
     let database = TestDatabase::new(Engine::Sqlite);
     let server = Serving::start(&database, &[]).await;

@@ -446,6 +446,14 @@ async fn a_database_on_postgresql_is_looked_at_too() {
         Serving::start(&database, &[]).await.stop().await;
         let ran = listen(doctor()).run().await;
         assert_eq!(faults(&ran), [], "{ran:?}");
+        // A server whose clock is a minute behind.
+        database.tamper(
+            "CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS \
+             'SELECT pg_catalog.clock_timestamp() - interval ''1 minute'''; \
+             DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = public, pg_catalog', current_database()); END $$",
+        );
+        let ran = listen(doctor()).run().await;
+        assert_eq!(faults(&ran), [("clock".to_owned(), "problem".to_owned())]);
         let ran = bookguard("doctor --url http://127.0.0.1:9").run().await;
         ran.refused(2, &["--db"]);
     })

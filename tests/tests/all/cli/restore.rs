@@ -188,6 +188,23 @@ async fn a_damaged_database_is_replaced_and_kept_as_it_is() {
 }
 
 #[tokio::test]
+async fn the_write_ahead_log_of_a_damaged_database_is_not_read_into_the_backup() {
+    let (backed, server, _) = Backed::up(3).await;
+    // Its last commits are in the write-ahead log alone.
+    server.kill().await;
+    let file = backed.database.file();
+    let log = file.with_extension("db-wal");
+    assert!(log.metadata().unwrap().len() > 0);
+    let mut damaged = std::fs::read(file).unwrap();
+    damaged[..4096].fill(7);
+    std::fs::write(file, &damaged).unwrap();
+    let done = backed.restore().run().await.json();
+    assert!(Path::new(done.text("replaced")).exists());
+    assert!(!log.exists());
+    assert_eq!(backed.bookings(file).await, 2);
+}
+
+#[tokio::test]
 async fn what_is_not_a_whole_backup_of_this_ledger_is_not_restored() {
     let (backed, server, _) = Backed::up(1).await;
     let ran = backed.restore().run().await;

@@ -1,0 +1,102 @@
+//! What a server does beside requests and deliveries, in tasks that end with it: it forgets what is too old, tells of keys that
+//! will expire, stores when keys were used, and watches clock, guard and disk.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bookguard_core::clock::Clock;
+use bookguard_core::features::items::files::forget_unfinished_files;
+use bookguard_core::features::shares;
+use bookguard_core::service::Service;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, MissedTickBehavior};
+
+use crate::key_uses::{KeyUses, store_key_uses};
+use crate::retention::{prune_old_events, prune_old_records, tell_expiring_keys};
+use crate::skew::{ClockSteps, Skew};
+
+/// How often expired answers are removed.
+const HOUSEKEEPING: Duration = Duration::from_secs(60);
+/// How often the guard is synced to disk. A power cut can make it forget what was published since the last sync.
+const GUARD_SYNC: Duration = Duration::from_secs(1);
+/// How often to check that the database takes writes and that its disk has room. A write counts as proof for as long again, so
+/// it takes up to a second to notice that writes fail.
+const STORAGE: Duration = Duration::from_millis(500);
+
+/// For how many days a server keeps what it prunes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Retention {
+    /// Payloads and attempts of events; 0 means for ever.
+    pub events: u32,
+    /// Records of the audit.
+    pub audit: u32,
+}
+
+/// Starts the tasks.
+pub(crate) fn start(
+    service: &Arc<Service>,
+    retention: Retention,
+    uses: &Arc<KeyUses>,
+) -> Vec<JoinHandle<()>> {
+    let its = || Arc::clone(service);
+    vec![
+        tokio::spawn(keep_house(its(), Skew::default())),
+        tokio::spawn(watch_storage(its())),
+        tokio::spawn(retain(its(), retention.events)),
+        tokio::spawn(prune_old_records(its(), retention.audit)),
+        tokio::spawn(tell_expiring_keys(its())),
+        tokio::spawn(store_key_uses(its(), Arc::clone(uses))),
+    ]
+}
+
+/// Removes remembered answers and shares that expired and files that were never completed, checks the clock, and syncs the
+/// guard to disk. A store that does not answer has reported itself, so errors are ignored until the next turn.
+async fn keep_house(service: Arc<Service>, skew: Skew) {
+    let skew = Arc::new(skew);
+    let mut turn = tokio::time::interval(HOUSEKEEPING);
+    let mut sync = tokio::time::interval(GUARD_SYNC);
+    sync.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut steps = ClockSteps::default();
+    loop {
+        let service = Arc::clone(&service);
+        let work: Box<dyn FnOnce() + Send> = tokio::select! {
+            _ = turn.tick() => {
+                let skew = Arc::clone(&skew);
+                Box::new(move || {
+                    skew.look(&service);
+                    drop(service.forget_expired_answers());
+                    drop(forget_unfinished_files(&service));
+                    drop(shares::forget_old(&service));
+                })
+            }
+            _ = sync.tick() => {
+                // A clock that is set by hand does not follow elapsed time.
+                if let Clock::System = service.clock()
+                    && let Some(news) = steps.look(Instant::now().into_std(), service.clock().now())
+                {
+                    tracing::warn!("{news}");
+                }
+                Box::new(move || service.sync_guard())
+            }
+        };
+        let _ = tokio::task::spawn_blocking(work).await;
+    }
+}
+
+/// Checks whether the database takes writes. It runs in a task of its own because a check waits as long as a write does.
+async fn watch_storage(service: Arc<Service>) {
+    let mut turn = tokio::time::interval(STORAGE);
+    turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        turn.tick().await;
+        let service = Arc::clone(&service);
+        let _ = tokio::task::spawn_blocking(move || service.watch_storage()).await;
+    }
+}
+
+/// Prunes old events, unless `days` is 0.
+pub(crate) async fn retain(service: Arc<Service>, days: u32) {
+    if days > 0 {
+        prune_old_events(service, days).await;
+    }
+}
