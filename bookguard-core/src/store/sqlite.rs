@@ -32,6 +32,10 @@ const LOG_BYTES: u64 = 16 * 1024 * 1024;
 const PREPARED: usize = 128;
 /// The maximum number of a file's faults that are listed one by one.
 const FAULTS: usize = 200;
+/// What SQLite adds to a database's name for the files that it keeps beside it. The last is the journal with which a file
+/// changes that has no write-ahead log, such as a new one.
+pub(super) const BESIDE: [&str; 3] = ["-wal", "-shm", ROLLBACK_JOURNAL];
+const ROLLBACK_JOURNAL: &str = "-journal";
 /// The number of readers of one process. Reads are short, and the machine has few cores.
 const READERS: u32 = 8;
 
@@ -116,10 +120,11 @@ impl File {
                 path.display()
             )));
         }
-        match is_at_rest(path) {
-            true => Self::read_only(path, immutable(path)),
-            false => Self::read_only(path, path.to_owned()),
+        if is_at_rest(path) {
+            return Self::read_only(path, immutable(path));
         }
+        undo_unfinished(path)?;
+        Self::read_only(path, path.to_owned())
     }
 
     fn is_sealed(&self) -> bool {
@@ -142,9 +147,19 @@ fn is_sealed(path: &Path) -> bool {
 
 /// Whether no process has the file open for writing, nor did one leave anything behind that belongs to it.
 fn is_at_rest(path: &Path) -> bool {
-    !["-wal", "-shm"]
-        .iter()
-        .any(|end| beside(path, end).exists())
+    !BESIDE.iter().any(|end| beside(path, end).exists())
+}
+
+/// Undoes a change that a process was killed in, as the journal that it left says. Only a connection that may write does
+/// this by itself, and one that only reads fails.
+fn undo_unfinished(path: &Path) -> Result<(), StoreError> {
+    if beside(path, ROLLBACK_JOURNAL).exists() {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
+        set_up(&connection)?;
+        connection.query_row("SELECT COUNT(*) FROM sqlite_schema", [], |_| Ok(()))?;
+    }
+    Ok(())
 }
 
 /// The path of a file that SQLite keeps beside a database.
@@ -560,6 +575,46 @@ impl From<rusqlite::Error> for StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Makes a file that looks as if a process had been killed while it made a database there: half of the change is in the
+    /// file, and the journal says how to undo it.
+    fn half_made(path: &Path) {
+        let making = path.with_extension("making");
+        let connection = Connection::open(&making).unwrap();
+        connection
+            .execute_batch("PRAGMA cache_size = 1; BEGIN; CREATE TABLE half (made);")
+            .unwrap();
+        for _ in 0..100 {
+            let insert = "INSERT INTO half VALUES (zeroblob(10000))";
+            connection.execute(insert, []).unwrap();
+        }
+        for end in ["", ROLLBACK_JOURNAL] {
+            std::fs::copy(beside(&making, end), beside(path, end)).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_file_in_whose_making_a_process_was_killed_is_made_all_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("b.db");
+        half_made(&path);
+        assert!(path.metadata().unwrap().len() > 100_000);
+        assert!(schema(&path).unwrap().is_none());
+        drop(File::open(&path, true).unwrap());
+        assert_eq!(schema(&path).unwrap().unwrap().version, schema::known());
+    }
+
+    #[test]
+    fn what_looks_at_a_half_made_file_does_not_take_its_halves_for_data() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("b.db");
+        half_made(&path);
+        let Err(found) = File::look(&path) else {
+            panic!("there is no database yet")
+        };
+        assert!(!found.to_string().contains("permissions"), "{found}");
+        assert_eq!(path.metadata().unwrap().len(), 0);
+    }
 
     #[test]
     fn a_disk_that_fails_is_named_with_a_way_out() {

@@ -153,7 +153,7 @@ fn put_in_place(draft: &Draft, to: &Path) -> Result<Option<PathBuf>, BackupError
             .map_err(cannot)?;
         sync_folder(to).map_err(cannot)?;
     }
-    for end in ["-wal", "-shm"] {
+    for end in sqlite::BESIDE {
         match fs::rename(with_end(to, end), with_end(&aside, end)) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(cannot(e)),
             _ => {}

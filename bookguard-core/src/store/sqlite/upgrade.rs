@@ -6,7 +6,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::{
     Inserts, Sqlite, beside, free_bytes, immutable, is_foreign, is_sealed, open_checker,
-    open_writer, script, set_up,
+    open_writer, script, set_up, undo_unfinished,
 };
 use crate::clock::Clock;
 use crate::limits::DISK_RESERVE;
@@ -25,6 +25,7 @@ pub(in crate::store) fn schema(path: &Path) -> Result<Option<Schema>, StoreError
     let reading = if is_sealed(path) {
         immutable(path)
     } else {
+        undo_unfinished(path)?;
         path.to_owned()
     };
     let mut checker = open_checker(&reading)?;
