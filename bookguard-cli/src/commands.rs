@@ -11,6 +11,7 @@ mod audit;
 mod backup;
 mod bookings;
 mod cancellations;
+mod console;
 mod declare;
 mod demo;
 mod doctor;
@@ -78,6 +79,8 @@ pub fn declared() -> Vec<Declared> {
         partners::commands(),
         api_keys::commands(),
         operator_keys::commands(),
+        console::links(),
+        console::sessions(),
         audit::commands(),
         bookings::commands(),
         policies::commands(),
@@ -319,6 +322,9 @@ mod tests {
             "audit list --action createApiKey --since 2027-01-01T00:00:00Z --until 2027-02-01T00:00:00Z --limit 5 --cursor aud_1",
             "operator-keys list --limit 5 --cursor opk_1",
             "operator-keys revoke opk_1",
+            "console-links create --person N --scope bookings:read --api-key-id key_1 --idempotency-key k",
+            "console-sessions list --limit 5 --cursor cns_1",
+            "console-sessions end cns_1",
             "openapi --operator",
             "partners list --url http://b.example --operator-key-file f --partner ptn_1",
             "bookings create --json -",

@@ -9,6 +9,7 @@ pub mod attempts;
 pub mod audit;
 pub mod bookings;
 pub mod cancellations;
+pub mod console;
 pub mod deliveries;
 pub mod endpoints;
 pub mod evaluations;

@@ -75,6 +75,21 @@ pub const KEYS_PER_PARTNER: usize = 100;
 pub const OPERATOR_KEYS: usize = 100;
 /// Requests with a wrong operator key from one network per minute. Whoever has a key makes few mistakes.
 pub const OPERATOR_FAILURES_PER_MINUTE: u32 = 30;
+/// Milliseconds for which a console link can be opened: enough to pass it on, and soon useless to whoever finds it.
+pub const CONSOLE_LINK_MS: i64 = 10 * 60 * 1000;
+/// Milliseconds that a console session lasts at most: a working day, after which a person signs in again.
+pub const CONSOLE_SESSION_MS: i64 = 12 * 60 * 60 * 1000;
+/// Console links and sessions of one partner that work: one for each person and device.
+pub const CONSOLE_SESSIONS: usize = 100;
+/// Console links and sessions of one partner that work or were ended before their time: beginning and ending them in turn must
+/// end.
+pub const CONSOLE_SESSIONS_BEGUN: usize = 1_000;
+/// Days for which an expired console session is kept, so that lists tell who had one.
+pub const CONSOLE_SESSION_KEPT_DAYS: i64 = 30;
+/// Expired console sessions deleted in one commit: keeps it short.
+pub const CONSOLE_SESSIONS_FORGOTTEN: u64 = 256;
+/// Random bytes of the token of a console link or session.
+pub const CONSOLE_TOKEN_BYTES: usize = 32;
 /// Shares of one booking that show its evidence: the other side, a bank, some lawyers and courts, each with a link or two.
 pub const SHARES_PER_BOOKING: usize = 20;
 /// Shares of one booking that are kept, revoked and expired ones included: making and revoking them in turn must end.

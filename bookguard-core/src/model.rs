@@ -6,6 +6,8 @@ pub(crate) mod api_key;
 pub(crate) mod audit;
 pub(crate) mod booking;
 #[cfg(feature = "internals")]
+pub(crate) mod console_session;
+#[cfg(feature = "internals")]
 pub(crate) mod endpoint;
 pub(crate) mod event;
 #[cfg(feature = "internals")]
@@ -32,6 +34,8 @@ pub use api_key::{ApiKey, ApiKeySecret, Scope, Scopes};
 pub use audit::{AuditActor, AuditActorKind, AuditRecord};
 pub use booking::{Booking, BookingStatus, Party, PolicySummary};
 #[cfg(feature = "internals")]
+pub use console_session::ConsoleSession;
+#[cfg(feature = "internals")]
 pub use endpoint::{Endpoint, EndpointHealth, EndpointStatus};
 #[cfg(feature = "internals")]
 pub use event::{Delivery, Event};
@@ -39,8 +43,8 @@ pub use event::{DeliveryStatus, EventType, RecordedEventType};
 #[cfg(feature = "internals")]
 pub use file::{FileId, FileState, MediaType, StoredFile};
 pub use id::{
-    ApiKeyId, AuditId, BookingId, EndpointId, EventId, Id, ItemId, OperatorKeyId, PartnerId,
-    RecoveryId, RequestId, ResolutionId, ShareId,
+    ApiKeyId, AuditId, BookingId, ConsoleSessionId, EndpointId, EventId, Id, ItemId, OperatorKeyId,
+    PartnerId, RecoveryId, RequestId, ResolutionId, ShareId,
 };
 #[doc(hidden)]
 pub use id::{Noun, id_pattern, noun};

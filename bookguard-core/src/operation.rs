@@ -156,7 +156,7 @@ pub fn prepare<O: Operation>(
     request: &Request,
 ) -> Result<Action<O::Output>, Error> {
     session.require(O::ROUTE.access)?;
-    if O::ROUTE.method != Method::Get {
+    if O::ROUTE.method != Method::Get && !O::ROUTE.while_suspended {
         session.require_standing()?;
     }
     check_query(&O::ROUTE, &request.query)?;
@@ -168,7 +168,10 @@ pub fn prepare<O: Operation>(
         {
             writing.command.remember = Some(remember::<O>(session, request, key)?);
         }
-        if O::ROUTE.audited || matches!(session.authority, Authority::Administrator { .. }) {
+        let recorded = O::ROUTE.audited
+            || session.signed_in().is_some()
+            || matches!(session.authority, Authority::Administrator { .. });
+        if recorded && writing.command.audit.is_none() {
             let audited = audited::<O>(session, request, &writing.command);
             writing.command.audit = Some(Box::new(audited));
         }
@@ -177,7 +180,7 @@ pub fn prepare<O: Operation>(
 }
 
 /// What the audit records of an operation: the ids in its path and its reply, and nothing else of its request.
-fn audited<O: Operation>(
+pub(crate) fn audited<O: Operation>(
     session: &Session,
     request: &Request,
     envelope: &Envelope<O::Output>,
@@ -197,6 +200,7 @@ fn audited<O: Operation>(
         record,
         ids_of: ids_in,
         status: Some(O::ROUTE.status),
+        counts: O::ROUTE.audited,
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::entropy;
 use crate::error::{Error, Kind};
 use crate::model::{
-    ApiKeyId, AuditActor, AuditActorKind, AuditId, AuditRecord, OperatorKeyId, PartnerId, Scope,
-    Scopes, Timestamp,
+    ApiKeyId, AuditActor, AuditActorKind, AuditId, AuditRecord, ConsoleSessionId, OperatorKeyId,
+    PartnerId, Scope, Scopes, Timestamp,
 };
 use crate::service::Service;
 
@@ -26,10 +26,12 @@ pub enum Authority {
         partner_id: PartnerId,
         /// The key.
         api_key_id: ApiKeyId,
-        /// The scopes of the key.
+        /// What the caller may do: the scopes of the key, or fewer in a console session.
         scopes: Scopes,
         /// Whether the partner is suspended, so that its keys only read.
         suspended: bool,
+        /// The console session through which the key is used, if it is.
+        signed_in: Option<SignedIn>,
     },
     /// The administrator, possibly acting for a partner.
     Administrator {
@@ -38,6 +40,15 @@ pub enum Authority {
         /// The partner to act for, if any.
         partner_id: Option<PartnerId>,
     },
+}
+
+/// A session of the console as its caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignedIn {
+    /// The session.
+    pub console_session_id: ConsoleSessionId,
+    /// Whom its link was made for, if it began with one.
+    pub person: Option<String>,
 }
 
 /// Who acts as the administrator.
@@ -171,6 +182,14 @@ impl Session {
         }
     }
 
+    /// The console session through which the caller acts, if it does.
+    pub fn signed_in(&self) -> Option<&SignedIn> {
+        match &self.authority {
+            Authority::Partner { signed_in, .. } => signed_in.as_ref(),
+            _ => None,
+        }
+    }
+
     /// The beginning of an audit record of what this caller does.
     pub fn audit_record(&self, action: &str, at: Timestamp) -> AuditRecord {
         let (kind, key_id, name, partner_id) = match &self.authority {
@@ -178,10 +197,12 @@ impl Session {
             Authority::Partner {
                 partner_id,
                 api_key_id,
+                signed_in,
                 ..
             } => {
                 let key_id = Some(api_key_id.to_string());
-                (AuditActorKind::ApiKey, key_id, None, Some(*partner_id))
+                let name = signed_in.as_ref().and_then(|by| by.person.clone());
+                (AuditActorKind::ApiKey, key_id, name, Some(*partner_id))
             }
             Authority::Administrator { by, partner_id } => match by {
                 Operator::Here { user } => {

@@ -9,6 +9,7 @@ pub mod audit;
 pub mod backup;
 pub(crate) mod commit;
 pub(crate) mod conn;
+mod console_sessions;
 mod continuity;
 pub mod database;
 mod endpoints;

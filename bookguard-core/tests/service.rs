@@ -65,6 +65,7 @@ impl Bench {
             api_key_id: registered.api_key_id.unwrap(),
             scopes: Scopes::all(),
             suspended: false,
+            signed_in: None,
         })
     }
 
@@ -391,6 +392,7 @@ fn no_two_keys_share_an_answer_and_a_strangers_key_cannot_be_guessed() {
         api_key_id: made(&all).unwrap().api_key_id,
         scopes: Scopes::parse(&["api-keys:write"]).unwrap(),
         suspended: false,
+        signed_in: None,
     });
     assert_eq!(made(&narrow).unwrap().scopes.words(), ["api-keys:write"]);
 

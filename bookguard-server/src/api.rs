@@ -17,6 +17,9 @@ use bookguard_core::features::api_keys::{CreateApiKey, ListApiKeys, RevokeApiKey
 use bookguard_core::features::audit::ListAudit;
 use bookguard_core::features::bookings::{CreateBooking, GetBooking, ListBookings, ProtectBooking};
 use bookguard_core::features::cancellations::{CancelBooking, DecideResolution, GetResolution};
+use bookguard_core::features::console::{
+    CreateConsoleLink, EndConsoleSession, ListConsoleSessions,
+};
 use bookguard_core::features::endpoints::secrets::{RotateEndpointSecret, RotatePartnerSecret};
 use bookguard_core::features::endpoints::testing::TestEndpoint;
 use bookguard_core::features::endpoints::update::UpdateEndpoint;
@@ -69,6 +72,9 @@ pub(crate) fn table() -> Vec<OperationEntry> {
         offered::<ListApiKeys>(),
         offered::<RotateApiKey>(),
         offered::<RevokeApiKey>(),
+        offered::<CreateConsoleLink>(),
+        offered::<ListConsoleSessions>(),
+        offered::<EndConsoleSession>(),
         offered::<ListAudit>(),
         offered::<CreateBooking>().at_once().located(),
         offered::<ListBookings>(),

@@ -3,7 +3,8 @@
 //! A key is looked up by the SHA-256 of its text. The result is cached for [`limits::KEY_CACHE_MS`], so a revoked key stops
 //! working within that time on every node; on the node that revoked it, it stops at once ([`Keys::forget`]). A key that expires is
 //! never cached beyond that moment, so it stops at that moment on every node. No caching crate discards results that a revocation
-//! overtook. An operator's key is looked up for each request: there are few.
+//! overtook. An operator's key is looked up for each request: there are few. A session of the console is cached as its key is, and is
+//! forgotten with it.
 //!
 //! Invariants: a result read from the store before a revocation is never kept after it; a row that the service did not write is
 //! nobody's key.
@@ -12,8 +13,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bookguard_core::error::Error;
+use bookguard_core::features::console;
 use bookguard_core::limits;
-use bookguard_core::model::{ApiKeyId, ApiKeySecret, PartnerId, Timestamp};
+use bookguard_core::model::{ApiKeyId, ApiKeySecret, ConsoleSessionId, PartnerId, Timestamp};
 use bookguard_core::service::Service;
 use bookguard_core::session::{
     Authority, Operator, key_expired, operator_unauthorized, unauthorized,
@@ -47,6 +49,8 @@ pub struct Keys {
 #[derive(Default)]
 struct Seen {
     known: HashMap<u64, Remembered<Authority>>,
+    /// Sessions of the console, by their tokens. They are kept apart, so that no key is taken for a session.
+    sessions: HashMap<u64, Remembered<FoundSession>>,
     refused: HashMap<u64, Remembered<Refused>>,
     /// The number of revocations on this node.
     revocations: u64,
@@ -75,6 +79,9 @@ impl From<Refused> for Error {
         }
     }
 }
+
+/// A session of the console: what it may do, and when it expires.
+type FoundSession = (Authority, Timestamp);
 
 /// What a key opens, and when it expires.
 type Opens = (Authority, Option<Timestamp>);
@@ -124,6 +131,7 @@ impl Keys {
                         api_key_id: key.api_key_id,
                         scopes: key.scopes,
                         suspended,
+                        signed_in: None,
                     };
                     Ok((authority, key.expires_at))
                 }
@@ -136,6 +144,52 @@ impl Keys {
         };
         self.keep(&hash, found.clone(), asked_at, revocations);
         Ok(found.map(|(authority, _)| authority)?)
+    }
+
+    /// Identifies the caller by the token of a session of the console, and says when the session expires.
+    ///
+    /// # Errors
+    /// `unauthorized`, or `unavailable` when the store does not answer.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the console's pages come next"))]
+    pub async fn identify_session(
+        &self,
+        service: &Arc<Service>,
+        token: &str,
+    ) -> Result<(Authority, Timestamp), Error> {
+        let hash = console::hash_of(token);
+        let asked_at = service.clock().now();
+        let revocations = {
+            let seen = self.seen();
+            let known = seen.sessions.get(&place(&hash));
+            if let Some(entry) = known.filter(|entry| entry.holds(&hash, asked_at)) {
+                return Ok(entry.value.clone());
+            }
+            seen.revocations
+        };
+        let (store, token) = (Arc::clone(service), token.to_owned());
+        let asked = tokio::task::spawn_blocking(move || console::find(&store, &token));
+        let found = asked
+            .await
+            .map_err(|e| Error::internal(format!("a session's look-up did not end: {e}")))??;
+        let found = found.ok_or_else(unauthorized)?;
+        self.uses.note(&found.key, asked_at);
+        let session = (found.authority, found.expires_at);
+        self.keep_session(&hash, session.clone(), asked_at, revocations);
+        Ok(session)
+    }
+
+    /// Caches a session, as [`Self::keep`] caches a key.
+    fn keep_session(&self, hash: &Hash, value: FoundSession, now: Timestamp, revocations: u64) {
+        let mut seen = self.seen();
+        if seen.revocations == revocations {
+            let until_ms = (now.ms() + limits::KEY_CACHE_MS).min(value.1.ms());
+            let entry = Remembered {
+                hash: *hash,
+                until_ms,
+                value,
+            };
+            insert(&mut seen.sessions, KNOWN, now, entry);
+        }
     }
 
     /// Reports once to the operator that a caller used a key whose row the service did not write.
@@ -156,16 +210,31 @@ impl Keys {
 
     /// Forgets the keys of a partner whose standing changed on this node.
     pub fn forget_partner(&self, partner_id: &PartnerId) {
-        let mut seen = self.seen();
-        seen.revocations += 1;
-        seen.known.retain(|_, entry| !matches!(&entry.value, Authority::Partner { partner_id: id, .. } if id == partner_id));
+        self.forget_callers(|authority| {
+            matches!(authority, Authority::Partner { partner_id: id, .. } if id == partner_id)
+        });
     }
 
-    /// Forgets a key that was revoked or rotated on this node.
+    /// Forgets a key that was revoked or rotated on this node, and its sessions.
     pub fn forget(&self, api_key_id: &ApiKeyId) {
+        self.forget_callers(|authority| {
+            matches!(authority, Authority::Partner { api_key_id: id, .. } if id == api_key_id)
+        });
+    }
+
+    /// Forgets a session of the console that was ended on this node.
+    pub fn forget_session(&self, ended: &ConsoleSessionId) {
+        self.forget_callers(|authority| {
+            matches!(authority, Authority::Partner { signed_in: Some(by), .. } if by.console_session_id == *ended)
+        });
+    }
+
+    /// Forgets the keys and sessions of these callers.
+    fn forget_callers(&self, is_one: impl Fn(&Authority) -> bool) {
         let mut seen = self.seen();
         seen.revocations += 1;
-        seen.known.retain(|_, entry| !matches!(&entry.value, Authority::Partner { api_key_id: id, .. } if id == api_key_id));
+        seen.known.retain(|_, entry| !is_one(&entry.value));
+        seen.sessions.retain(|_, entry| !is_one(&entry.value.0));
     }
 
     fn glance(&self, hash: &Hash, now: Timestamp) -> CachedKey {
@@ -328,7 +397,16 @@ fn look_up(service: &Service, hash: &Hash) -> Result<KeyFound, Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use bookguard_core::clock::Clock;
+    use bookguard_core::engine::command::Written;
+    use bookguard_core::features::console::{SignOut, StartConsoleSession};
+    use bookguard_core::features::partners::RegisterPartner;
     use bookguard_core::model::{PartnerId, Scopes};
+    use bookguard_core::operation::{self, Action, Operation, Request};
+    use bookguard_core::service::ServiceConfig;
+    use bookguard_core::session::{Session, SignedIn};
 
     use super::*;
 
@@ -344,7 +422,140 @@ mod tests {
             api_key_id: ApiKeyId::from_bytes([n; 16]),
             scopes: Scopes::all(),
             suspended: false,
+            signed_in: None,
         }
+    }
+
+    /// Caches session `n` of the key of [`holder`] `n`, and returns whether it is still cached at `at`.
+    fn has_session(keys: &Keys, n: u8, at: Timestamp) -> bool {
+        let seen = keys.seen();
+        let entry = seen.sessions.get(&place(&hash(n.into())));
+        entry.is_some_and(|entry| entry.holds(&hash(n.into()), at))
+    }
+
+    fn keep_session(keys: &Keys, n: u8, expires: Timestamp) {
+        let Authority::Partner {
+            partner_id,
+            api_key_id,
+            scopes,
+            suspended,
+            ..
+        } = holder(n)
+        else {
+            panic!("a partner's key")
+        };
+        let authority = Authority::Partner {
+            partner_id,
+            api_key_id,
+            scopes,
+            suspended,
+            signed_in: Some(SignedIn {
+                console_session_id: ConsoleSessionId::from_bytes([n; 16]),
+                person: None,
+            }),
+        };
+        let revocations = keys.seen().revocations;
+        keys.keep_session(&hash(n.into()), (authority, expires), at(0), revocations);
+    }
+
+    #[test]
+    fn a_session_is_forgotten_when_it_ends_and_with_its_key_or_partner() {
+        let last = limits::KEY_CACHE_MS - 1;
+        let forgets: [fn(&Keys); 3] = [
+            |keys| keys.forget_session(&ConsoleSessionId::from_bytes([1; 16])),
+            |keys| keys.forget(&ApiKeyId::from_bytes([1; 16])),
+            |keys| keys.forget_partner(&PartnerId::from_bytes([1; 16])),
+        ];
+        for forget in forgets {
+            let keys = Keys::default();
+            keys.keep(&hash(9), Ok((holder(2), None)), at(0), 0);
+            keep_session(&keys, 1, at(limits::DAY_MS));
+            keep_session(&keys, 2, at(limits::DAY_MS));
+            assert!(has_session(&keys, 1, at(last)));
+            assert!(!has_session(&keys, 1, at(last + 1)), "kept too long");
+            forget(&keys);
+            assert!(!has_session(&keys, 1, at(0)) && has_session(&keys, 2, at(0)));
+            assert_eq!(keys.glance(&hash(9), at(0)), CachedKey::Known(holder(2)));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_session_is_looked_up_once_in_five_seconds_and_unknown_tokens_open_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Arc::new(AtomicI64::new(1_790_000_000_000));
+        let (service, closing) = Service::open(ServiceConfig {
+            clock: Clock::Set(Arc::clone(&clock)),
+            ..ServiceConfig::of(folder.path().join("b.db").as_path().into())
+        })
+        .unwrap();
+        let session = |authority| Session {
+            service: Arc::clone(&service),
+            authority,
+            address: None,
+        };
+        let stranger = session(Authority::Anonymous {
+            address: "127.0.0.1".to_owned(),
+        });
+        let body = r#"{"name":"Acme","businessType":"venue","contactEmail":"a@example.com"}"#;
+        let registered = written::<RegisterPartner>(&stranger, body).await;
+        let api_key_id = registered.api_key_id.unwrap();
+        let acme = session(Authority::Partner {
+            partner_id: registered.partner_id,
+            api_key_id,
+            scopes: Scopes::all(),
+            suspended: false,
+            signed_in: None,
+        });
+        let started = written::<StartConsoleSession>(&acme, "").await;
+        let keys = Keys::default();
+        let unknown = keys.identify_session(&service, "unknown").await;
+        assert_eq!(unknown, Err(unauthorized()));
+        let token = &*started.token;
+        let found = keys.identify_session(&service, token).await.unwrap();
+        assert_eq!(found.1, started.expires_at);
+        let signed_in = session(found.0.clone());
+        let id = signed_in.signed_in().unwrap().console_session_id;
+        assert_eq!(id, started.console_session_id);
+        // Ended by another node.
+        written::<SignOut>(&signed_in, "").await;
+        assert_eq!(keys.identify_session(&service, token).await, Ok(found));
+        clock.fetch_add(limits::KEY_CACHE_MS, Ordering::AcqRel);
+        let ended = keys.identify_session(&service, token).await;
+        assert_eq!(ended, Err(unauthorized()));
+        drop((stranger, acme, signed_in, service));
+        closing.wait();
+    }
+
+    /// The answer to an operation that writes.
+    async fn written<O: Operation>(session: &Session, body: &str) -> O::Output {
+        let request = Request {
+            body: body.as_bytes().to_vec(),
+            ..Request::default()
+        };
+        let Action::Write(writing) = operation::prepare::<O>(session, &request).unwrap() else {
+            panic!("it writes")
+        };
+        let submitted = session.service.submit(writing.command).unwrap();
+        match Service::outcome(submitted).await.unwrap() {
+            Written::Fresh(answer) => answer,
+            Written::Replayed(_) => panic!("it has no idempotency key"),
+        }
+    }
+
+    #[test]
+    fn a_session_is_not_kept_beyond_its_end_nor_if_it_ended_while_it_was_looked_up() {
+        let keys = Keys::default();
+        keep_session(&keys, 1, at(5));
+        assert!(has_session(&keys, 1, at(4)) && !has_session(&keys, 1, at(5)));
+        let late = (holder(2), at(limits::DAY_MS));
+        keys.forget_session(&ConsoleSessionId::from_bytes([2; 16]));
+        keys.keep_session(&hash(2), late, at(0), 0);
+        assert!(!has_session(&keys, 2, at(0)));
+        assert_eq!(
+            keys.glance(&hash(1), at(0)),
+            CachedKey::Ask(1),
+            "it is no key"
+        );
     }
 
     fn hash(n: u32) -> Hash {

@@ -10,14 +10,14 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::engine::change::{Content, DeliveryState, EventRow, Sweep};
-use crate::engine::command::NewOperatorKey;
+use crate::engine::command::{NewOperatorKey, StoredConsoleSession};
 use crate::evidence::{BookingState, FrozenTerms, StoredShare};
 use crate::ledger::Hash;
 use crate::ledger::rollback::Rollback;
 use crate::model::{
-    ApiKey, ApiKeyId, AuditId, BookingId, Endpoint, EndpointHealth, EndpointId, EventId, EventType,
-    FileId, FileState, OperatorKeyId, Partner, PartnerId, PartnerStatus, Quota, QuotaReport,
-    Recovery, RecoveryId, ShareId, Timestamp, Usage,
+    ApiKey, ApiKeyId, AuditId, BookingId, ConsoleSessionId, Endpoint, EndpointHealth, EndpointId,
+    EventId, EventType, FileId, FileState, OperatorKeyId, Partner, PartnerId, PartnerStatus, Quota,
+    QuotaReport, Recovery, RecoveryId, ShareId, Timestamp, Usage,
 };
 use crate::policy::{PolicySetVersion, Terms};
 use crate::webhook::SecretTerm;
@@ -37,6 +37,8 @@ pub struct BatchState {
     pub keys: HashMap<ApiKeyId, KeyState>,
     /// The operator keys that commands name, and all live ones if a command adds one.
     pub operator_keys: HashMap<OperatorKeyId, NewOperatorKey>,
+    /// The console sessions that commands name, and all of a partner that have not expired if a command adds one.
+    pub console_sessions: HashMap<ConsoleSessionId, StoredConsoleSession>,
     /// The files that commands name, and those never completed, if requested.
     pub files: HashMap<FileId, FileState>,
     /// The shares that commands name, and all shares of bookings for which a command makes one.

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 use crate::engine::batch::LoadedBooking;
-use crate::engine::command::{KeptPolicy, NewBooking, NewKey, NewOperatorKey};
+use crate::engine::command::{
+    KeptPolicy, NewBooking, NewKey, NewOperatorKey, StoredConsoleSession,
+};
 use crate::evidence::StoredShare;
 use crate::evidence::facts::{LeafPlace, SealedFact};
 use crate::ledger::Hash;
@@ -58,6 +60,15 @@ pub enum Change {
     OperatorKeyAdded(Box<NewOperatorKey>),
     /// An operator key was revoked.
     OperatorKeyRevoked(Box<NewOperatorKey>),
+    /// A console session, or a link to one, was added.
+    ConsoleSessionAdded(Box<StoredConsoleSession>),
+    /// A console session began or ended.
+    ConsoleSessionChanged(Box<StoredConsoleSession>),
+    /// Console sessions that expired before an instant were deleted, a few hundred at a time.
+    ConsoleSessionsForgotten {
+        /// The instant.
+        before: Timestamp,
+    },
     /// What was done is recorded in the audit.
     Recorded(Box<AuditRecord>),
     /// Old records of the audit were deleted.

@@ -17,8 +17,8 @@ use crate::error::Error;
 use crate::evidence::facts::{LeafPlace, SealedFact};
 use crate::ledger::Hash;
 use crate::model::{
-    ApiKey, AuditActorKind, AuditRecord, Booking, BookingId, EndpointId, EventId, EventType,
-    OperatorKey, PartnerId, Timestamp,
+    ApiKey, AuditActorKind, AuditRecord, Booking, BookingId, ConsoleSession, EndpointId, EventId,
+    EventType, OperatorKey, PartnerId, Timestamp,
 };
 use crate::policy::{Policy, PolicySet, Terms};
 
@@ -87,6 +87,8 @@ pub struct Audited<R> {
     pub ids_of: fn(&R) -> BTreeMap<String, String>,
     /// The status of its answer, if it is an operation.
     pub status: Option<u16>,
+    /// Whether it counts among the changes that a partner may make in a day.
+    pub counts: bool,
 }
 
 impl<R> Audited<R> {
@@ -116,6 +118,7 @@ impl<R> Envelope<R> {
             record,
             ids_of: |_| BTreeMap::new(),
             status: None,
+            counts: true,
         };
         Self {
             audit: Some(Box::new(audited)),
@@ -123,12 +126,13 @@ impl<R> Envelope<R> {
         }
     }
 
-    /// The partner whose changes of the day it counts among: the one that asks for it, if the audit records it. What the operator
-    /// does is not limited.
+    /// The partner whose changes of the day it counts among: the one that asks for it, if the audit records it whoever asks. What
+    /// the operator does is not limited.
     pub(crate) fn changing(&self) -> Option<PartnerId> {
-        let record = &self.audit.as_ref()?.record;
+        let audited = self.audit.as_ref()?;
+        let record = &audited.record;
         let is_own = record.actor.kind == AuditActorKind::ApiKey;
-        record.partner_id.filter(|_| is_own)
+        record.partner_id.filter(|_| is_own && audited.counts)
     }
 }
 
@@ -170,6 +174,17 @@ pub struct NewOperatorKey {
     /// The public part, which lists show.
     pub key: OperatorKey,
     /// SHA-256 of the secret.
+    pub hash: [u8; 32],
+}
+
+/// A console session as stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredConsoleSession {
+    /// The owner of its key.
+    pub partner_id: PartnerId,
+    /// The public part, which lists show.
+    pub session: ConsoleSession,
+    /// SHA-256 of the token that opens it: the link's until it is opened, then the session's.
     pub hash: [u8; 32],
 }
 

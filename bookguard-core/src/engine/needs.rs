@@ -4,8 +4,8 @@
 
 use crate::engine::command::Reclaim;
 use crate::model::{
-    ApiKeyId, BookingId, EndpointId, EventId, FileId, OperatorKeyId, PartnerId, RecoveryId,
-    ShareId, Timestamp,
+    ApiKeyId, BookingId, ConsoleSessionId, EndpointId, EventId, FileId, OperatorKeyId, PartnerId,
+    RecoveryId, ShareId, Timestamp,
 };
 
 /// The rows to load for a batch. A row that is named twice is loaded once.
@@ -29,6 +29,10 @@ pub struct Needs {
     pub operator_keys: Vec<OperatorKeyId>,
     /// Whether all operator keys that are not revoked are needed.
     pub live_operator_keys: bool,
+    /// Console sessions.
+    pub console_sessions: Vec<ConsoleSessionId>,
+    /// Partners whose console sessions that have not expired are needed, ended ones included.
+    pub console_owners: Vec<PartnerId>,
     /// Bookings with their terms, their last change of date and their resolution.
     pub bookings: Vec<BookingId>,
     /// Those of the bookings whose acceptances are needed.
@@ -85,6 +89,8 @@ impl Needs {
         distinct(&mut self.changing);
         distinct(&mut self.keys);
         distinct(&mut self.operator_keys);
+        distinct(&mut self.console_sessions);
+        distinct(&mut self.console_owners);
         distinct(&mut self.bookings);
         distinct(&mut self.acceptances);
         distinct(&mut self.items);

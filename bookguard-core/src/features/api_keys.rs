@@ -36,7 +36,7 @@ pub(crate) struct Maker {
 }
 
 impl Maker {
-    fn of(session: &Session) -> Option<Self> {
+    pub(crate) fn of(session: &Session) -> Option<Self> {
         match &session.authority {
             Authority::Partner {
                 api_key_id, scopes, ..
@@ -78,26 +78,7 @@ impl Operation for CreateApiKey {
         let wanted = KeyRequest::read(&request.body)?;
         let by = Maker::of(session);
         let own = by.as_ref().map_or_else(Scopes::all, |by| by.scopes.clone());
-        let scopes = wanted.scopes.unwrap_or_else(|| own.clone());
-        let beyond = own.lacks(&scopes);
-        if !beyond.is_empty() {
-            return Err(Error {
-                details: vec![FieldError::new(
-                    "/scopes",
-                    "insufficient_scope",
-                    format!("names scopes this key does not hold: {}", beyond.join(", ")),
-                    format!("Ask for at most: {}.", own.words().join(", ")),
-                )],
-                ..Error::new(
-                    Kind::Forbidden,
-                    "insufficient_scope",
-                    format!(
-                        "This key cannot give away scopes it does not hold: {}.",
-                        beyond.join(", ")
-                    ),
-                )
-            });
-        }
+        let scopes = given_scopes(&own, wanted.scopes)?;
         let at = session.service.clock().now();
         if let Some(expires_at) = wanted.expires_at {
             sound_expiry(at, expires_at)?;
@@ -113,6 +94,31 @@ impl Operation for CreateApiKey {
         };
         Ok(write(at, create))
     }
+}
+
+/// The scopes that a key gives away: its own, or those of them that are wanted.
+pub(crate) fn given_scopes(own: &Scopes, wanted: Option<Scopes>) -> Result<Scopes, Error> {
+    let scopes = wanted.unwrap_or_else(|| own.clone());
+    let beyond = own.lacks(&scopes);
+    if beyond.is_empty() {
+        return Ok(scopes);
+    }
+    Err(Error {
+        details: vec![FieldError::new(
+            "/scopes",
+            "insufficient_scope",
+            format!("names scopes this key does not hold: {}", beyond.join(", ")),
+            format!("Ask for at most: {}.", own.words().join(", ")),
+        )],
+        ..Error::new(
+            Kind::Forbidden,
+            "insufficient_scope",
+            format!(
+                "This key cannot give away scopes it does not hold: {}.",
+                beyond.join(", ")
+            ),
+        )
+    })
 }
 
 fn sound_expiry(now: Timestamp, expires_at: Timestamp) -> Result<(), Error> {
@@ -165,7 +171,8 @@ impl KeyRequest {
     }
 }
 
-fn scopes(v: &mut Value<'_, '_>) -> Option<Scopes> {
+/// Reads a list of scopes.
+pub(crate) fn scopes(v: &mut Value<'_, '_>) -> Option<Scopes> {
     let words = v.at_least(1).array(limits::SCOPES, |item| {
         let word = item.known_as("Scope")?.string()?;
         if Scopes::parse(&[&word]).is_ok() {

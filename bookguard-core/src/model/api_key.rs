@@ -142,6 +142,22 @@ impl Scopes {
             .collect()
     }
 
+    /// The scopes that both sets have, in this set's words if the other has them all.
+    #[must_use]
+    pub fn within(&self, other: &Self) -> Self {
+        let beyond = other.lacks(self);
+        if beyond.is_empty() {
+            return self.clone();
+        }
+        let common = Scope::ALL
+            .iter()
+            .filter(|(scope, _)| self.allow(*scope) && other.allow(*scope));
+        Self {
+            words: common.clone().map(|(_, word)| (*word).to_owned()).collect(),
+            bits: common.fold(0, |bits, (scope, _)| bits | scope.bit()),
+        }
+    }
+
     /// The words as given.
     pub fn words(&self) -> &[String] {
         &self.words

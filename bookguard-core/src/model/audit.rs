@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{AuditId, PartnerId, Timestamp};
 
-/// One action of the operator, or one change that a partner made to its keys, secrets, endpoints or policies.
+/// One action of the operator or of a person in the console, or one change that a partner made to its keys, secrets, endpoints or
+/// policies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
@@ -22,7 +23,7 @@ pub struct AuditRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub address: Option<String>,
-    /// The `operationId` of what was done, or the name of a command that only the database has.
+    /// The `operationId` of what was done, or the name of what only the database's command line or the console does.
     pub action: String,
     /// The partner concerned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,7 +45,8 @@ pub struct AuditActor {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub key_id: Option<String>,
-    /// The name of the operator's key, or of the user on the database's machine.
+    /// The name of the operator's key, of the user on the database's machine, or of the person for whom the link to the console
+    /// was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub name: Option<String>,

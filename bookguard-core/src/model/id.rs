@@ -149,6 +149,14 @@ pub mod noun {
         const NAME: &'static str = "operator key";
     }
 
+    /// A session of the console.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub struct ConsoleSession;
+    impl Noun for ConsoleSession {
+        const PREFIX: &'static str = "cns";
+        const NAME: &'static str = "console session";
+    }
+
     /// A record of the audit.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub struct Audit;
@@ -228,6 +236,8 @@ pub type PartnerId = Id<noun::Partner>;
 pub type ApiKeyId = Id<noun::ApiKey>;
 /// `opk_…`
 pub type OperatorKeyId = Id<noun::OperatorKey>;
+/// `cns_…`
+pub type ConsoleSessionId = Id<noun::ConsoleSession>;
 /// `aud_…`
 pub type AuditId = Id<noun::Audit>;
 /// `bkg_…`

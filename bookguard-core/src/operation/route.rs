@@ -66,8 +66,10 @@ pub struct Route {
     pub path: &'static str,
     /// Who may use it.
     pub access: Access,
-    /// Whether the audit records it whoever calls. What the administrator does is always recorded.
+    /// Whether the audit records it whoever calls. What the administrator or a person in the console does is always recorded.
     pub audited: bool,
+    /// Whether a suspended partner may call it, although it does not only read.
+    pub while_suspended: bool,
     /// The status of success.
     pub status: u16,
     /// Whether it takes a body, and which.
@@ -106,6 +108,7 @@ impl Route {
             path: "",
             access: Access::Administrator,
             audited: false,
+            while_suspended: false,
             status: 200,
             body: Body::None,
             query: &[],

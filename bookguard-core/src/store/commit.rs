@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use super::conn::{Arg, Conn, Statement, StoreError, insert, select_in, update};
 use super::terms::hash_bytes;
 use super::{
-    audit, endpoints, files, keys, operator_keys, policies, projection, recoveries, retention,
-    shares,
+    audit, console_sessions, endpoints, files, keys, operator_keys, policies, projection,
+    recoveries, retention, shares,
 };
 use crate::engine::batch::PartnerState;
 use crate::engine::change::{Change, DeliveryState, Entry, EventRow, Pruned};
@@ -167,6 +167,9 @@ impl<'a> Writes<'a> {
             Change::KeyExpiryTold(api_key_id) => self.single.push(keys::told(api_key_id)),
             Change::OperatorKeyAdded(stored) => self.single.push(operator_keys::added(seal, stored)),
             Change::OperatorKeyRevoked(stored) => self.single.push(operator_keys::revoked(seal, stored)),
+            Change::ConsoleSessionAdded(stored) => self.single.push(console_sessions::added(seal, stored)),
+            Change::ConsoleSessionChanged(stored) => self.single.push(console_sessions::changed(seal, stored)),
+            Change::ConsoleSessionsForgotten { before } => self.single.push(console_sessions::forgotten(*before)),
             Change::Recorded(record) => self.single.push(audit::added(seal, record)),
             Change::AuditPruned { to } => self.single.push(audit::pruned(to)),
             Change::PolicyAdded { partner_id, kept, versions } => {

@@ -7,6 +7,7 @@
 //! check early, except damage to the file itself.
 
 mod booking;
+mod console_session;
 mod continued;
 mod delivery;
 mod endpoint;

@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, select_in};
 use super::keys::{self, keys_where};
 use super::{
-    StoredHead, audit, endpoints, files, head_statement, operator_keys, policies, read_head,
-    recoveries, retention, schema, shares, terms, tree,
+    StoredHead, audit, console_sessions, endpoints, files, head_statement, operator_keys, policies,
+    read_head, recoveries, retention, schema, shares, terms, tree,
 };
 use crate::engine::batch::{
     BatchState, ChainState, EventState, LoadedBooking, PartnerState, RememberedAnswer,
@@ -117,6 +117,15 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
         .live_operator_keys
         .then(|| Statement::new(operator_keys::LIVE, vec![]));
     ask(live, operator_keys::read_operator_key);
+    ask(
+        keys_in(console_sessions::SOME, &needs.console_sessions),
+        console_sessions::read_console_session,
+    );
+    for owner in &needs.console_owners {
+        let args = vec![owner.as_bytes().to_vec().into(), now.into()];
+        let unexpired = Statement::new(console_sessions::UNEXPIRED, args);
+        ask(Some(unexpired), console_sessions::read_console_session);
+    }
     ask(keys_in(shares::SOME, &needs.shares), shares::read_share);
     ask(
         keys_in(shares::OF_BOOKINGS, &needs.shared),

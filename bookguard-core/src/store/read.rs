@@ -153,6 +153,19 @@ impl<'a> Reader<'a> {
             keys_where!("hash = $1 AND revoked_ms IS NULL"),
             vec![hash.into()],
         )?;
+        self.key_found(row)
+    }
+
+    /// Looks up a key by its id. A revoked key counts as unknown.
+    pub fn key_by_id(&mut self, api_key_id: &ApiKeyId) -> Read<KeyFound> {
+        let row = self.first(
+            keys_where!("id = $1 AND revoked_ms IS NULL"),
+            vec![api_key_id.into()],
+        )?;
+        self.key_found(row)
+    }
+
+    fn key_found(&mut self, row: Option<Row>) -> Read<KeyFound> {
         let Some(row) = row else {
             return Ok(KeyFound::Unknown);
         };
@@ -589,6 +602,7 @@ mod tests {
             .chain(select_texts(include_str!("recoveries.rs")))
             .chain(select_texts(include_str!("files.rs")))
             .chain(select_texts(include_str!("shares.rs")))
+            .chain(select_texts(include_str!("console_sessions.rs")))
             .chain(select_texts(include_str!("tree.rs")))
             .chain([audit::OF_DAY, audit::OLDEST].map(str::to_owned));
         for sql in texts {
@@ -657,6 +671,7 @@ mod tests {
             .chain(select_texts(include_str!("recoveries.rs")))
             .chain(select_texts(include_str!("files.rs")))
             .chain(select_texts(include_str!("shares.rs")))
+            .chain(select_texts(include_str!("console_sessions.rs")))
             .chain(select_texts(include_str!("tree.rs")))
             .chain([audit::OF_DAY, audit::OLDEST].map(str::to_owned));
         for (n, sql) in texts.enumerate() {

@@ -29,7 +29,7 @@ pub struct Step {
 }
 
 /// The steps, oldest first. Their count is the version that this program knows.
-pub const STEPS: [Step; 3] = [
+pub const STEPS: [Step; 4] = [
     Step {
         sql: include_str!("schema/001.sql"),
         oldest_reader: 1,
@@ -42,6 +42,11 @@ pub const STEPS: [Step; 3] = [
     // Programs of version 2 cannot read events of types that endpoints list, nor events without a booking.
     Step {
         sql: include_str!("schema/003.sql"),
+        oldest_reader: 3,
+    },
+    // Programs of version 3 do without sessions of the console: a key that they revoke ends its sessions all the same.
+    Step {
+        sql: include_str!("schema/004.sql"),
         oldest_reader: 3,
     },
 ];

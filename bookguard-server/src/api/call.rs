@@ -10,10 +10,11 @@ use std::time::Duration;
 use bookguard_core::error::Error;
 use bookguard_core::features::api_keys::RevokeApiKey;
 use bookguard_core::features::api_keys::rotation::RotateApiKey;
+use bookguard_core::features::console::{EndConsoleSession, SignOut};
 use bookguard_core::features::events;
 use bookguard_core::features::partners::account::{ReinstatePartner, SuspendPartner};
 use bookguard_core::limits;
-use bookguard_core::model::{ApiKeyId, PartnerId};
+use bookguard_core::model::{ApiKeyId, ConsoleSessionId, PartnerId};
 use bookguard_core::operation::{
     self, Action, Finished, Operation, ReadFn, Request, Watch, Writing,
 };
@@ -70,6 +71,17 @@ impl Caller<'_> {
             true => input.path.first().and_then(|text| ApiKeyId::parse(text)),
             false => None,
         };
+        let session_ended = match O::ROUTE.id {
+            id if id == EndConsoleSession::ROUTE.id => {
+                let named = input.path.first();
+                named.and_then(|text| ConsoleSessionId::parse(text))
+            }
+            id if id == SignOut::ROUTE.id => {
+                let own = self.session.signed_in();
+                own.map(|by| by.console_session_id)
+            }
+            _ => None,
+        };
         let input = Arc::new(input);
         let finished = match self.attempt::<O>(Arc::clone(&input)).await {
             Err(error) if error.is_outdated() && input.from_memory => {
@@ -81,6 +93,9 @@ impl Caller<'_> {
         };
         if let Some(api_key_id) = ended {
             self.app.keys.forget(&api_key_id);
+        }
+        if let Some(ended) = session_ended {
+            self.app.keys.forget_session(&ended);
         }
         if let Some(partner_id) = changed {
             self.app.keys.forget_partner(&partner_id);

@@ -628,6 +628,7 @@ async fn send(partner: &Partner, method: &str, path: &str, operation: &Value) ->
             "rescheduleBooking" => samples::new_date(),
             "acceptTerms" => samples::acceptance(&format!("sha256:{}", "00".repeat(32))),
             "addEvidenceItem" => samples::item(),
+            "createConsoleLink" => json!({"person": "Ada"}),
             "createShare" => json!({}),
             "cancelBooking" => samples::cancellation(),
             "decideResolution" => samples::decision(),

@@ -19,6 +19,7 @@ use bookguard_core::features::api_keys::CreateApiKey;
 use bookguard_core::features::api_keys::rotation::RotateApiKey;
 use bookguard_core::features::bookings::CreateBooking;
 use bookguard_core::features::cancellations::{CancelBooking, DecideResolution};
+use bookguard_core::features::console::CreateConsoleLink;
 use bookguard_core::features::endpoints::CreateEndpoint;
 use bookguard_core::features::endpoints::secrets::RotateEndpointSecret;
 use bookguard_core::features::endpoints::update::UpdateEndpoint;
@@ -58,11 +59,12 @@ const BEYOND_SCHEMAS: [&str; 13] = [
 
 /// Members that a reader does not judge. They depend on the policies' own reader, the caller, the booking's currency, the
 /// operator's address rules, the cancellation's rules, or the longest share.
-const JUDGED_LATER: [&str; 10] = [
+const JUDGED_LATER: [&str; 11] = [
     "/amount",
     "/policy",
     "/partnerId",
     "/endpointId",
+    "/apiKeyId",
     "/expiresIn",
     "/refund",
     "/agreedRefund",
@@ -77,7 +79,7 @@ fn of<O: Operation>() -> &'static Declaration {
 }
 
 /// Every body that an operation reads field by field.
-fn bodies() -> [&'static Declaration; 18] {
+fn bodies() -> [&'static Declaration; 19] {
     [
         of::<RegisterPartner>(),
         of::<UpdatePartner>(),
@@ -86,6 +88,7 @@ fn bodies() -> [&'static Declaration; 18] {
         of::<CreateApiKey>(),
         of::<RotateApiKey>(),
         of::<CreateOperatorKey>(),
+        of::<CreateConsoleLink>(),
         of::<CreateShare>(),
         of::<CreateBooking>(),
         of::<RescheduleBooking>(),

@@ -13,6 +13,7 @@
 //! | `audit` | who changed what |
 //! | `operator` | the operator interface: whose keys open it, and what can be done there |
 //! | `keys` | registration modes, scopes, key rotation and revocation |
+//! | `console_sessions` | links that sign people in to the console, and how sessions end |
 //! | `policies` | a partner's own policies and defaults, and which of them a booking uses |
 //! | `quotas` | a partner's quotas, and what is refused beyond them |
 //! | `reading` | bookings in pages, and their ETags |
@@ -32,6 +33,7 @@
 mod acceptances;
 mod audit;
 mod cancellation;
+mod console_sessions;
 mod endpoints;
 mod event_log;
 mod faults;

@@ -32,6 +32,10 @@ impl BatchState {
                 self.operator_keys
                     .insert(stored.key.operator_key_id, (**stored).clone());
             }
+            Change::ConsoleSessionAdded(stored) | Change::ConsoleSessionChanged(stored) => {
+                self.console_sessions
+                    .insert(stored.session.console_session_id, (**stored).clone());
+            }
             Change::Swept(sweep) => self.sweep = Some(*sweep),
             Change::Recorded(record) => {
                 self.recorded.insert(record.at, record.audit_id);
@@ -85,6 +89,7 @@ impl BatchState {
             | Change::AnswerReplaced { .. }
             | Change::AnswersForgotten { .. }
             | Change::SharesForgotten { .. }
+            | Change::ConsoleSessionsForgotten { .. }
             | Change::WriteTried => {}
         }
     }

@@ -266,7 +266,8 @@ fn outlives(wanted: Timestamp, last: Timestamp) -> Error {
     }
 }
 
-fn ended(key: &ApiKey) -> Error {
+/// The error for a key that works no more.
+pub(crate) fn ended(key: &ApiKey) -> Error {
     let how = match (key.revoked_at, key.expires_at) {
         (Some(at), _) => format!("was revoked at {at}"),
         (None, at) => format!("expired at {}", at.unwrap_or_default()),

@@ -16,7 +16,8 @@ use crate::store::conn::{Arg, Row, Statement, StoreError};
 use crate::store::keys::keys_where;
 use crate::store::terms::policy_hash;
 use crate::store::{
-    audit, endpoints, keys, load, operator_keys, recoveries, retention, schema, shares,
+    audit, console_sessions, endpoints, keys, load, operator_keys, recoveries, retention, schema,
+    shares,
 };
 use crate::webhook::SecretTerm;
 
@@ -42,6 +43,11 @@ impl Check<'_> {
             "SELECT COUNT(*) FROM operator_key",
             operator_keys::ALL,
             Self::operator_key,
+        )?;
+        self.each(
+            "SELECT COUNT(*) FROM console_session",
+            console_sessions::ALL,
+            Self::console_session,
         )?;
         self.each("SELECT COUNT(*) FROM audit", audit::ALL, Self::audit)?;
         self.each("SELECT COUNT(*) FROM endpoint", ENDPOINTS, Self::endpoint)?;

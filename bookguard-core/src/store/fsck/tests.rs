@@ -316,6 +316,7 @@ const UNMISSED: &[(&str, &str)] = &[
     ),
     ("api_key", "a partner's other keys do not count it"),
     ("operator_key", "nothing else tells of it"),
+    ("console_session", "nothing else tells of it"),
     ("audit", "a record tells of others, and nothing tells of it"),
     (
         "recovery",

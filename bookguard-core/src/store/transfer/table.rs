@@ -68,7 +68,7 @@ macro_rules! table {
 }
 
 /// Every table. The head comes first, so that anyone else who begins a log in the new place meanwhile finds one begun.
-pub(super) const TABLES: [Table; 23] = [
+pub(super) const TABLES: [Table; 24] = [
     table!(head (id) origin vkey size root checkpoint written_ms),
     table!(partner (id) status events policies put_ms bookings bytes day day_events file_bytes quota settings body),
     table!(secret (owner made_ms) from_ms sealed),
@@ -77,6 +77,7 @@ pub(super) const TABLES: [Table; 23] = [
         ..table!(api_key (id) partner_id hash revoked_ms body mac standing expires_ms last_used_ms notice_ms)
     },
     table!(operator_key (id) hash revoked_ms body mac),
+    table!(console_session (id) partner_id key_id hash started_ms expires_ms ended_ms body mac),
     table!(audit (id) partner_id action body mac),
     table!(policy (hash) body),
     table!(policy_version (partner_id policy_id version) made_ms latest hash),

@@ -13,10 +13,15 @@ use crate::api::forms::{PARAMETER, WORDS};
 use bookguard_core::input::Json;
 
 /// The parameters of paths: name, description, and the prefix of its ids.
-const IN_PATH: [(&str, &str, Option<&str>); 10] = [
+const IN_PATH: [(&str, &str, Option<&str>); 11] = [
     ("partnerId", "The partner.", Some(noun::Partner::PREFIX)),
     ("bookingId", "The booking.", Some(noun::Booking::PREFIX)),
     ("apiKeyId", "The API key.", Some(noun::ApiKey::PREFIX)),
+    (
+        "consoleSessionId",
+        "The console session.",
+        Some(noun::ConsoleSession::PREFIX),
+    ),
     (
         "endpointId",
         "The webhook endpoint.",

@@ -242,6 +242,7 @@ async fn register(node: &Node) -> (Authority, Secret) {
         api_key_id: registered.api_key_id.unwrap(),
         scopes: Scopes::all(),
         suspended: false,
+        signed_in: None,
     };
     (partner, Secret::new(registered.signing_secret.unwrap()))
 }

@@ -40,6 +40,11 @@ const rotated = answered(
   await sdk.rotateApiKey({ path: { apiKeyId: key.apiKeyId }, body: { overlapSeconds: 0 } }),
 );
 assert.equal(rotated.replacedApiKeyId, key.apiKeyId);
+const login = answered("createConsoleLink", 201, await sdk.createConsoleLink({ body: { person: "Ada Lovelace" } }));
+assert.match(login.url, /\/console\/link\/[\w-]{43}$/);
+const sessions = answered("listConsoleSessions", 200, await sdk.listConsoleSessions());
+assert.deepEqual([sessions.data[0]?.person, sessions.data[0]?.startedAt], ["Ada Lovelace", undefined]);
+answered("endConsoleSession", 200, await sdk.endConsoleSession({ path: { consoleSessionId: login.consoleSessionId } }));
 answered("revokeApiKey", 200, await sdk.revokeApiKey({ path: { apiKeyId: key.apiKeyId } }));
 
 // Policies: the templates of the library are policies, so each can be one's own under another name.

@@ -23,12 +23,14 @@ const UNRECORDED: [(&str, &str); 2] = [
 ];
 
 /// Those that a partner's own calls leave a record of.
-const OF_PARTNERS: [&str; 11] = [
+const OF_PARTNERS: [&str; 13] = [
     "registerPartner",
     "updatePartner",
     "createApiKey",
     "rotateApiKey",
     "revokeApiKey",
+    "createConsoleLink",
+    "endConsoleSession",
     "putPolicy",
     "createWebhookEndpoint",
     "updateWebhookEndpoint",
@@ -118,8 +120,14 @@ impl Actor<'_> {
     async fn everything(&mut self, zone: &str, late: u32, expected: impl Fn(&str) -> usize) {
         self.ids.insert("policyId".to_owned(), "house".to_owned());
         let endpoint = json!({"url": "http://127.0.0.1:9/", "ownSecret": true});
+        let mut link = json!({"person": "Ada"});
+        if self.acting_for.is_some() {
+            link["apiKeyId"] = json!(self.ids["apiKeyId"]);
+        }
         for (id, body) in [
             ("updatePartner", json!({"timeZone": zone})),
+            ("createConsoleLink", link),
+            ("endConsoleSession", Value::Null),
             ("createApiKey", json!({"name": "spare"})),
             ("rotateApiKey", Value::Null),
             ("revokeApiKey", Value::Null),

@@ -57,7 +57,7 @@ const CORE: Layers = Layers {
             "features/policies",
             "features/retention",
         ],
-        &["features/partners"],
+        &["features/console", "features/partners"],
         &["features/endpoints"],
         &["features/deliveries"],
         &["features/bookings", "features/events"],

@@ -15,6 +15,9 @@ const NO_TOOL: [(&str, &[&str]); 6] = [
             "listApiKeys",
             "rotateApiKey",
             "revokeApiKey",
+            "createConsoleLink",
+            "listConsoleSessions",
+            "endConsoleSession",
             "listAudit",
             "rotatePartnerSecret",
             "createShare",
@@ -103,7 +106,10 @@ struct Declared {
     access: Whose,
 }
 
-/// Returns every operation as declared.
+/// Where operations are that only the server's console calls.
+const CONSOLE: &str = "/console/";
+
+/// Returns every operation of the interface as declared.
 fn operations() -> Vec<Declared> {
     let mut found = Vec::new();
     for (file, text) in sources("bookguard-core") {
@@ -115,6 +121,9 @@ fn operations() -> Vec<Declared> {
                 let (_, after) = declaration.split_once(key).unwrap();
                 after.split('"').next().unwrap().to_owned()
             };
+            if said("path: \"").starts_with(CONSOLE) {
+                continue;
+            }
             found.push(Declared {
                 name: declaration.split(' ').next().unwrap().to_owned(),
                 id: said("id: \""),

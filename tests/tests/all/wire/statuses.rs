@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bookguard_core::limits::{FILE_BYTES, ITEMS};
+use bookguard_core::limits::{CONSOLE_SESSIONS, FILE_BYTES, ITEMS};
 use bookguard_core::model::ApiKeySecret;
 use bookguard_core::service::RegistrationMode;
 use bookguard_server::config::Config;
@@ -272,6 +272,14 @@ async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
             let reply = ask(&filler.caller, operation, &path, &[]).await;
             seen.see(&reply, 409);
             assert_eq!(reply.code(), "api_key_ended");
+        }
+        "createConsoleLink" => {
+            for _ in 0..CONSOLE_SESSIONS {
+                ask(&filler.caller, operation, path, &[]).await.ok(201);
+            }
+            let reply = ask(&filler.caller, operation, path, &[]).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "too_many_console_sessions");
         }
         "createShare" => {
             let booking = filler.book().await;

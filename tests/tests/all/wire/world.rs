@@ -105,6 +105,10 @@ impl World {
                 let made = partner.post("/v1/api-keys", &json!({})).await;
                 made.string("apiKeyId")
             }
+            "consoleSessionId" => {
+                let made = partner.post("/v1/console-links", &link()).await;
+                made.string("consoleSessionId")
+            }
             "policyId" => {
                 let n = self.numbers.fetch_add(1, Ordering::Relaxed);
                 let policy_id = format!("pol_{n:04}7e");
@@ -194,6 +198,11 @@ async fn share(partner: &Partner, booking_id: &str) -> String {
     made.string("shareId")
 }
 
+/// Returns the body of a link to the console.
+fn link() -> Value {
+    json!({"person": "Ada"})
+}
+
 /// Returns the body that a request of this operation needs, if any.
 fn body(operation: &Documented) -> Option<Value> {
     operation
@@ -202,6 +211,7 @@ fn body(operation: &Documented) -> Option<Value> {
         .map(|_| match operation.id.as_str() {
             "registerPartner" => samples::partner("New"),
             "createApiKey" => json!({"name": "n"}),
+            "createConsoleLink" => link(),
             "createShare" => json!({"note": "n"}),
             "createBooking" => samples::booking(),
             "updatePartner" => json!({"defaultPolicies": {"x": "firm"}}),

@@ -123,6 +123,7 @@ impl Fixture {
             api_key_id: registered.api_key_id.unwrap(),
             scopes: Scopes::all(),
             suspended: false,
+            signed_in: None,
         })
     }
 
@@ -274,6 +275,24 @@ impl Fixture {
             booking_id: *id,
             share_id: revoked.share_id,
         });
+    }
+
+    /// Begins a console session by a link and one with the key, which ends; leaves a link unopened.
+    fn console(&self, session: &Session) {
+        use features::console::{CreateConsoleLink, OpenConsoleLink, StartConsoleSession, find};
+        let link = |body| self.call::<CreateConsoleLink>(session, "", body, None).url;
+        let opened = link(r#"{"person":"Żółć 😀","scopes":["bookings:read"]}"#);
+        let (_, token) = opened.rsplit_once('/').unwrap();
+        let anonymous = self.session(Authority::Anonymous {
+            address: "127.0.0.1".to_owned(),
+        });
+        let body = format!(r#"{{"token":"{token}"}}"#);
+        self.call::<OpenConsoleLink>(&anonymous, "", &body, None);
+        let own = self.call::<StartConsoleSession>(session, "", "", None);
+        let found = find(&self.service, &own.token).unwrap().unwrap();
+        let signed_in = self.session(found.authority);
+        self.call::<features::console::SignOut>(&signed_in, "", "", None);
+        link(r#"{"person":"Bob"}"#);
     }
 
     fn endpoint(&self, session: &Session, body: &str) -> Endpoint {
@@ -457,6 +476,7 @@ pub(in crate::store) fn everything_and_more(db: &Path) -> Known {
         api_key_id: registered.api_key_id.unwrap(),
         scopes: Scopes::all(),
         suspended: false,
+        signed_in: None,
     });
     let more = r#","metadata":{"note":"it's \"so\"; -- $1 \\ %s","ref":"αβγ 😀"}"#;
     let first = fixture.book(&session, more);
@@ -627,6 +647,7 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
         }
     }
     drop(operator);
+    fixture.console(&acme);
     fixture.share(&acme, &full);
     fixture.add(&acme, &full);
     let waiting = fixture.call::<features::events::ListBookingEvents>(

@@ -1,0 +1,68 @@
+//! `console-links` and `console-sessions`: signs people in to the console, and out.
+
+use bookguard_core::features::console::{
+    CreateConsoleLink, EndConsoleSession, ListConsoleSessions, NewConsoleLink,
+};
+use bookguard_core::model::{ConsoleSession, Page};
+
+use super::declare::{Declared, group, operation};
+use crate::output::table::{Style, fields, or_dash, page, record};
+
+pub(super) fn links() -> Declared {
+    let about = "Make a link that signs a person in once; it is shown only once";
+    let create = operation::<CreateConsoleLink>("create", about, new_link).flags(|flags| {
+        flags.name("scopes", "scope");
+    });
+    let about = "Links that sign a person in to the console";
+    group("console-links", about, [create.into()])
+}
+
+pub(super) fn sessions() -> Declared {
+    let about = "List sessions and links that were not opened, newest first";
+    let list = operation::<ListConsoleSessions>("list", about, sessions_page);
+    let about = "End a session, or a link that was not opened";
+    let end = operation::<EndConsoleSession>("end", about, session);
+    let about = "Sessions in which people use the console";
+    group("console-sessions", about, [list.into(), end.into()])
+}
+
+fn new_link(new: &NewConsoleLink, style: Style) -> String {
+    let fields = fields! {
+        "console session id" => new.console_session_id,
+        "link" => new.url,
+        "person" => new.person,
+        "API key id" => new.api_key_id,
+        "scopes" => new.scopes.words().join(" "),
+        "created" => new.created_at,
+        "expires" => new.expires_at,
+    };
+    record(style, &fields) + "\n\nPass the link on now: it is not shown again, and works once."
+}
+
+/// Shows one session, without its token.
+fn session(session: &ConsoleSession, style: Style) -> String {
+    let fields = fields! {
+        "console session id" => session.console_session_id,
+        "person" => session.person,
+        "API key id" => session.api_key_id,
+        "scopes" => session.scopes.words().join(" "),
+        "created" => session.created_at,
+        "started" => session.started_at,
+        "expires" => session.expires_at,
+        "ended" => session.ended_at,
+    };
+    record(style, &fields)
+}
+
+fn sessions_page(page: &Page<ConsoleSession>, style: Style) -> String {
+    page! { style, "console sessions", page, session =>
+        "CONSOLE SESSION ID" => session.console_session_id,
+        "PERSON" => or_dash(session.person.as_ref()),
+        "API KEY ID" => session.api_key_id,
+        "SCOPES" => session.scopes.words().join(" "),
+        "CREATED" => session.created_at,
+        "STARTED" => or_dash(session.started_at),
+        "EXPIRES" => session.expires_at,
+        "ENDED" => or_dash(session.ended_at),
+    }
+}

@@ -1,0 +1,302 @@
+//! Who may make a link, who may open one, and how long sessions last.
+
+use super::*;
+use crate::features::api_keys::Maker;
+use crate::features::fixture::*;
+
+const LINK: i64 = limits::CONSOLE_LINK_MS;
+const SESSION: i64 = limits::CONSOLE_SESSION_MS;
+const TOKEN: [u8; 32] = [7; 32];
+
+fn scopes(words: &[&str]) -> Scopes {
+    Scopes::parse(words).unwrap()
+}
+
+/// A partner with key 2, which has these scopes and ends then.
+fn state(words: &[&str], expires_ms: Option<i64>) -> BatchState {
+    let mut state = work(PartnerStatus::Active, vec![]);
+    let key = ApiKey {
+        scopes: scopes(words),
+        expires_at: expires_ms.map(Timestamp::from_ms),
+        ..new_key(2).key
+    };
+    let known = KeyState {
+        partner_id: id(1),
+        key,
+        lives_ms: expires_ms,
+        notice_at: None,
+    };
+    state.keys.insert(id(2), known);
+    state
+}
+
+fn revoke_key(state: &mut BatchState) {
+    state.keys.get_mut(&id(2)).unwrap().key.revoked_at = Some(NOW);
+}
+
+/// A link made with key 2 that has these scopes, or by the administrator for key 2.
+fn link(n: u8, by: Option<&[&str]>, wanted: Option<&[&str]>) -> CreateConsoleLink {
+    CreateConsoleLink {
+        partner_id: id(1),
+        console_session_id: id(n),
+        by: by.map(|words| Maker {
+            api_key_id: id(2),
+            scopes: scopes(words),
+        }),
+        api_key_id: id(2),
+        person: "Ada".to_owned(),
+        scopes: wanted.map(scopes),
+        url: "https://b.example/console/link/t".to_owned(),
+        hash: TOKEN,
+    }
+}
+
+fn open_at(at: i64, n: u8, new: u8) -> Envelope<StartedConsoleSession> {
+    let open = OpenConsoleLink {
+        partner_id: id(1),
+        api_key_id: id(2),
+        console_session_id: id(n),
+        link: TOKEN,
+        token: format!("t{new}"),
+        hash: [new; 32],
+    };
+    Envelope::new(Timestamp::from_ms(at), open)
+}
+
+fn start_at(at: i64, n: u8) -> Envelope<StartedConsoleSession> {
+    let start = StartConsoleSession {
+        partner_id: id(1),
+        api_key_id: id(2),
+        scopes: scopes(&["bookings:read"]),
+        console_session_id: id(n),
+        token: "t".to_owned(),
+        hash: [n; 32],
+    };
+    Envelope::new(Timestamp::from_ms(at), start)
+}
+
+fn end_at(at: i64, owner: u8, n: u8) -> Envelope<ConsoleSession> {
+    let end = EndConsoleSession {
+        partner_id: id(owner),
+        console_session_id: id(n),
+    };
+    Envelope::new(Timestamp::from_ms(at), end)
+}
+
+/// The refusal's code, or nothing.
+fn code<R: Debug + 'static>(state: &BatchState, asked: &Envelope<R>) -> String {
+    decide(state, asked).map_or_else(|e| e.code.into_owned(), |_| String::new())
+}
+
+#[test]
+fn a_link_gives_away_only_what_its_maker_holds() {
+    let own: &[&str] = &["bookings:*", "api-keys:write"];
+    for (by, wanted, expected) in [
+        (Some(own), None, Ok(own)),
+        (
+            Some(own),
+            Some(&["bookings:read"][..]),
+            Ok(&["bookings:read"][..]),
+        ),
+        (Some(own), Some(&["*"][..]), Err("insufficient_scope")),
+        (
+            Some(own),
+            Some(&["audit:read"][..]),
+            Err("insufficient_scope"),
+        ),
+        // A session of the key that may do less than the key.
+        (
+            Some(&["api-keys:write"][..]),
+            None,
+            Ok(&["api-keys:write"][..]),
+        ),
+        (
+            Some(&["api-keys:write"][..]),
+            Some(own),
+            Err("insufficient_scope"),
+        ),
+        // The administrator: whatever the key holds.
+        (None, None, Ok(own)),
+        (None, Some(&["audit:read"][..]), Err("insufficient_scope")),
+    ] {
+        let mut state = state(own, None);
+        let create = command(link(3, by, wanted));
+        match expected {
+            Ok(words) => {
+                let (changes, made) = done(&mut state, &create);
+                assert_eq!((changes.len(), made.scopes), (1, scopes(words)));
+                let stored = &state.console_sessions[&id(3)];
+                assert_eq!(stored.session.scopes, scopes(words));
+                assert_eq!(stored.session.person.as_deref(), Some("Ada"));
+                assert_eq!((stored.partner_id, stored.hash), (id(1), TOKEN));
+            }
+            Err(expected) => assert_eq!(code(&state, &create), expected, "{by:?} {wanted:?}"),
+        }
+    }
+    assert!(waits_for_room(
+        &state(&["*"], None),
+        &command(link(3, None, None))
+    ));
+}
+
+#[test]
+fn a_link_needs_a_key_of_the_partner_that_works() {
+    for (revoked, elsewhere, by_key, by_operator) in [
+        (false, false, "", ""),
+        (true, false, "unauthorized", "api_key_ended"),
+        (false, true, "unauthorized", "not_found"),
+    ] {
+        let mut state = state(&["*"], None);
+        if revoked {
+            revoke_key(&mut state);
+        }
+        if elsewhere {
+            state.keys.get_mut(&id(2)).unwrap().partner_id = id(9);
+        }
+        let by = |by| code(&state, &command(link(3, by, None)));
+        assert_eq!(
+            (by(Some(&["*"])), by(None)),
+            (by_key.into(), by_operator.into())
+        );
+        assert_eq!(code(&state, &start_at(0, 4)), by_key);
+    }
+}
+
+#[test]
+fn links_and_sessions_end_in_time_and_with_their_key() {
+    for (key_ends, link_ends, session_ends) in [
+        (None, LINK, SESSION),
+        (Some(SESSION * 2), LINK, SESSION),
+        (Some(LINK + 1), LINK, LINK + 1),
+        (Some(5), 5, 5),
+    ] {
+        let mut state = state(&["*"], key_ends);
+        let (_, made) = done(&mut state, &command(link(3, None, None)));
+        assert_eq!(made.expires_at.ms(), link_ends);
+        let (_, opened) = done(&mut state, &open_at(0, 3, 8));
+        assert_eq!(opened.expires_at.ms(), session_ends);
+        let (_, started) = done(&mut state, &start_at(0, 4));
+        assert_eq!(started.expires_at.ms(), session_ends);
+    }
+    let mut state = state(&["*"], None);
+    done(&mut state, &command(link(3, None, None)));
+    let (_, opened) = done(&mut state, &open_at(LINK - 1, 3, 8));
+    assert_eq!(
+        opened.expires_at.ms(),
+        LINK - 1 + SESSION,
+        "from its beginning"
+    );
+}
+
+#[test]
+fn a_link_is_opened_once_in_time_and_while_its_key_works() {
+    let made = || {
+        let mut state = state(&["*"], Some(LINK - 1));
+        state.keys.get_mut(&id(2)).unwrap().key.expires_at = None;
+        done(&mut state, &command(link(3, None, None)));
+        state
+    };
+    let mut once = made();
+    let (changes, first) = done(&mut once, &open_at(1, 3, 8));
+    assert_eq!((changes.len(), first.token.as_str()), (1, "t8"));
+    let stored = once.console_sessions[&id(3)].clone();
+    assert_eq!(stored.hash, [8; 32], "the link's token opens nothing more");
+    assert_eq!(stored.session.started_at, Some(NOW.plus_ms(1)));
+    assert_eq!(stored.session.created_at, NOW);
+    assert_eq!(
+        code(&once, &open_at(1, 3, 9)),
+        "not_found",
+        "in the same batch"
+    );
+
+    let refused = |change: fn(&mut BatchState), at| {
+        let mut state = made();
+        change(&mut state);
+        let refused = decide(&state, &open_at(at, 3, 8)).unwrap_err();
+        assert_eq!(refused, no_such_link());
+    };
+    refused(|_| {}, LINK);
+    refused(revoke_key, 1);
+    refused(
+        |state| state.keys.get_mut(&id(2)).unwrap().partner_id = id(9),
+        1,
+    );
+    refused(|state| state.keys.clear(), 1);
+    refused(|state| state.console_sessions.clear(), 1);
+    refused(
+        |state| {
+            done(state, &end_at(1, 1, 3));
+        },
+        2,
+    );
+    refused(
+        |state| state.console_sessions.get_mut(&id(3)).unwrap().hash = [6; 32],
+        1,
+    );
+    let expires = |state: &mut BatchState| {
+        state.keys.get_mut(&id(2)).unwrap().key.expires_at = Some(NOW.plus_ms(1));
+    };
+    refused(expires, 1);
+}
+
+#[test]
+fn a_session_is_ended_once_and_only_by_its_partner() {
+    let mut state = state(&["*"], None);
+    assert_eq!(code(&state, &end_at(0, 1, 4)), "not_found");
+    done(&mut state, &start_at(0, 4));
+    assert_eq!(code(&state, &end_at(0, 9, 4)), "not_found");
+    let (changes, first) = done(&mut state, &end_at(5, 1, 4));
+    assert_eq!((changes.len(), first.ended_at), (1, Some(NOW.plus_ms(5))));
+    let (changes, second) = done(&mut state, &end_at(6, 1, 4));
+    assert!(changes.is_empty(), "ending twice changes nothing");
+    assert_eq!(first, second);
+    done(&mut state, &start_at(0, 5));
+    let (changes, expired) = done(&mut state, &end_at(SESSION, 1, 5));
+    assert!(changes.is_empty() && expired.ended_at.is_none());
+    assert!(!waits_for_room(&state, &end_at(0, 1, 4)));
+}
+
+#[test]
+fn a_partner_has_so_many_sessions_at_a_time_and_begins_so_many() {
+    let most = limits::CONSOLE_SESSIONS as u8;
+    let mut state = state(&["*"], None);
+    for n in 0..most {
+        done(&mut state, &start_at(0, n));
+    }
+    let full = "too_many_console_sessions";
+    let made = |at| Envelope::new(Timestamp::from_ms(at), link(250, None, None));
+    assert_eq!(code(&state, &start_at(0, 250)), full);
+    assert_eq!(code(&state, &made(0)), full);
+    assert_eq!(code(&state, &made(SESSION)), "", "they have expired");
+    done(&mut state, &end_at(0, 1, 3));
+    assert_eq!(code(&state, &start_at(0, 250)), "", "one has ended");
+    for stored in state.console_sessions.values_mut() {
+        stored.partner_id = id(9);
+    }
+    assert_eq!(
+        code(&state, &start_at(0, 250)),
+        "",
+        "another's do not count"
+    );
+
+    // Those that ended count until they would have expired.
+    let mut state = self::state(&["*"], None);
+    for n in 0..limits::CONSOLE_SESSIONS_BEGUN as u64 {
+        let mut random = [0; 10];
+        random[..8].copy_from_slice(&n.to_be_bytes());
+        let console_session_id = Id::new(NOW, random);
+        let session = ConsoleSession {
+            console_session_id,
+            api_key_id: id(2),
+            person: None,
+            scopes: Scopes::all(),
+            created_at: NOW,
+            started_at: Some(NOW),
+            expires_at: NOW.plus_ms(SESSION),
+            ended_at: Some(NOW),
+        };
+        state.apply(&added(id(1), session, [0; 32]));
+    }
+    assert_eq!(code(&state, &start_at(0, 250)), full);
+    assert_eq!(code(&state, &start_at(SESSION, 250)), "");
+}
