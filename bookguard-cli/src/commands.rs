@@ -5,6 +5,7 @@
 //! every process of the machine can see command lines, and shell histories keep them.
 
 mod accept_rollback;
+mod activity;
 mod api;
 mod api_keys;
 mod audit;
@@ -74,6 +75,7 @@ pub fn declared() -> Vec<Declared> {
         serve::command().into(),
         demo::command().into(),
         health.into(),
+        activity::command().into(),
         healthcheck::command().into(),
         doctor::command().into(),
         partners::commands(),
@@ -303,6 +305,7 @@ mod tests {
             "serve --db x.db --listen 127.0.0.1:0 --public-url https://b.example --ledger-key k --dev --config c.toml",
             "demo",
             "health",
+            "activity --partner ptn_1",
             "healthcheck --url http://127.0.0.1:8080",
             "doctor --egress example.com:443",
             "partners register --name N --business-type B --contact-email a@example.com --website https://example.com",

@@ -4,6 +4,7 @@
 //! no I/O, read no clock and roll no dice.
 
 pub mod acceptances;
+pub mod activity;
 pub mod api_keys;
 pub mod attempts;
 pub mod audit;

@@ -183,6 +183,10 @@ pub const PAGE_ROWS: u32 = 100;
 pub const PAGE_ROWS_DEFAULT: u32 = 25;
 /// Bookings examined for one page of a filtered list; a page may be short and continue from there.
 pub const BOOKINGS_EXAMINED: u32 = 10_000;
+/// Bookings of one hour that are counted to show what happened lately: a few tenths of a millisecond.
+pub const BOOKINGS_COUNTED: u32 = 5_000;
+/// Deliveries examined to show what happened lately, and events without one: some 20 milliseconds.
+pub const DELIVERIES_EXAMINED: u32 = 5_000;
 /// Events examined for one page of a filtered log; a page may be short and continue from there.
 pub const EVENTS_EXAMINED: u32 = 10_000;
 /// Endpoints with waiting deliveries that are examined together for due ones: half a millisecond of processor time.

@@ -4,6 +4,7 @@
 //! everything against the ledger. The rules are in `features`; the writer decides when a batch runs. Only this module's
 //! engine files name a database driver.
 
+pub mod activity;
 pub mod audit;
 #[cfg(feature = "sqlite")]
 pub mod backup;

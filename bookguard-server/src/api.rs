@@ -12,6 +12,7 @@ pub(crate) mod forms;
 use std::sync::{Arc, LazyLock};
 
 use bookguard_core::features::acceptances::{AcceptTerms, GetDisclosure};
+use bookguard_core::features::activity::GetActivity;
 use bookguard_core::features::api_keys::rotation::RotateApiKey;
 use bookguard_core::features::api_keys::{CreateApiKey, ListApiKeys, RevokeApiKey};
 use bookguard_core::features::audit::ListAudit;
@@ -65,6 +66,7 @@ use forms::{AnswerForm, PACKET_FORMS};
 pub(crate) fn table() -> Vec<OperationEntry> {
     vec![
         offered::<GetHealth>().changing(),
+        offered::<GetActivity>().changing(),
         offered::<RegisterPartner>(),
         offered::<GetPartner>(),
         offered::<UpdatePartner>(),

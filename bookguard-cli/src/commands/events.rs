@@ -13,7 +13,7 @@ use crate::output::table::{Style, fields, or_dash, page, record, rows, time};
 use crate::target::Purpose;
 
 pub(super) fn commands() -> Declared {
-    let about = "List the partner's events, oldest first; those of all partners, newest first, on the database without --partner";
+    let about = "List the partner's events, oldest first, or newest first with --before; those of all partners, newest first, on the database without --partner";
     let list = of_log("list", about, |call| Box::pin(list(call))).with::<CursorArgs>();
     let about = "Show events as they happen, until stopped; waits for a server that is away";
     let tail = of_log("tail", about, |call| Box::pin(tail::run(call)));
@@ -27,7 +27,7 @@ pub(super) fn commands() -> Declared {
         [
             list.into(),
             tail.flags(|flags| {
-                flags.without("wait").without("limit");
+                flags.without("wait").without("limit").without("before");
             })
             .into(),
             get.into(),
@@ -53,7 +53,7 @@ fn of_log(
 #[derive(Debug, Args)]
 struct CursorArgs {
     /// The next page of all partners' events: the cursor of the previous page
-    #[arg(long, conflicts_with_all = ["after", "booking", "wait"])]
+    #[arg(long, conflicts_with_all = ["after", "before", "booking", "wait"])]
     cursor: Option<String>,
 }
 
@@ -93,7 +93,10 @@ fn log(log: &EventLog, style: Style) -> String {
         "NEXT ATTEMPT" => or_dash(event.next_attempt_at),
     };
     match log.has_more {
-        true => format!("{text}\n\nMore: --after {}", log.next_after),
+        true => match log.next_before {
+            Some(before) => format!("{text}\n\nMore: --before {before}"),
+            None => format!("{text}\n\nMore: --after {}", log.next_after),
+        },
         false => text,
     }
 }

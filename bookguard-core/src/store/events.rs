@@ -20,8 +20,12 @@ use crate::webhook::Attempt;
 
 const OF_PARTNER: &str = "SELECT id, partner_id, seq, booking_id, type, retries, body, pruned_ms, digest FROM event \
      WHERE partner_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+const OF_PARTNER_BACK: &str = "SELECT id, partner_id, seq, booking_id, type, retries, body, pruned_ms, digest FROM event \
+     WHERE partner_id = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3";
 const OF_BOOKING: &str = "SELECT id, partner_id, seq, booking_id, type, retries, body, pruned_ms, digest FROM event \
      WHERE booking_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+const OF_BOOKING_BACK: &str = "SELECT id, partner_id, seq, booking_id, type, retries, body, pruned_ms, digest FROM event \
+     WHERE booking_id = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3";
 const OF_ALL: &str = "SELECT id, partner_id, seq, booking_id, type, retries, body, pruned_ms, digest FROM event \
      WHERE id < $1 ORDER BY id DESC LIMIT $2";
 const DELIVERIES: &str = "SELECT d.event_id, d.endpoint_id, n.deleted_ms, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, \
@@ -87,12 +91,21 @@ pub struct EventFilter {
     pub status: Option<DeliveryStatus>,
 }
 
+/// Where a page of a partner's log begins, and which way it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogPlace {
+    /// After this number, oldest first.
+    After(u64),
+    /// Before this number, newest first.
+    Before(u64),
+}
+
 /// A page of a partner's log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventPage {
     /// The events, ordered by number.
     pub events: Vec<StoredEvent>,
-    /// The number up to which the log was examined.
+    /// The number of the last event that was examined.
     pub through: u64,
     /// Whether more events may follow.
     pub has_more: bool,
@@ -161,21 +174,26 @@ impl Reader<'_> {
         Ok(self.whole(events)?.pop())
     }
 
-    /// A partner's events after number `after`, oldest first.
+    /// A partner's events from `from` on, in its direction.
     ///
     /// Events are examined in pieces, and at most [`EVENTS_EXAMINED`] per page. So a filter that matches little costs
     /// as much as one that matches everything, but its pages may be short.
-    pub fn event_log(&mut self, filter: &EventFilter, after: u64, limit: u32) -> Read<EventPage> {
+    pub fn event_log(
+        &mut self,
+        filter: &EventFilter,
+        from: LogPlace,
+        limit: u32,
+    ) -> Read<EventPage> {
         let open = filter.event_type.is_none() && filter.status.is_none();
         let piece = if open { limit + 1 } else { PIECE };
         let mut page = EventPage {
             events: Vec::new(),
-            through: after,
+            through: from.number(),
             has_more: true,
         };
         let mut examined = 0;
         while page.has_more && page.events.len() < limit as usize && examined < EVENTS_EXAMINED {
-            let mut events = self.log_piece(filter, page.through, piece)?;
+            let mut events = self.log_piece(filter, from.moved(page.through), piece)?;
             examined += piece;
             page.has_more = events.len() == piece as usize;
             if filter.status.is_some() {
@@ -242,12 +260,21 @@ impl Reader<'_> {
         row.map_or(Ok(0), |row| row.size(0))
     }
 
-    fn log_piece(&mut self, filter: &EventFilter, after: u64, rows: u32) -> Read<Vec<StoredEvent>> {
-        let after = i64::try_from(after).unwrap_or(i64::MAX);
-        let (after, rows) = (after.into(), i64::from(rows).into());
+    fn log_piece(
+        &mut self,
+        filter: &EventFilter,
+        from: LogPlace,
+        rows: u32,
+    ) -> Read<Vec<StoredEvent>> {
+        let (of_booking, of_partner) = match from {
+            LogPlace::After(_) => (OF_BOOKING, OF_PARTNER),
+            LogPlace::Before(_) => (OF_BOOKING_BACK, OF_PARTNER_BACK),
+        };
+        let number = i64::try_from(from.number()).unwrap_or(i64::MAX);
+        let (number, rows) = (number.into(), i64::from(rows).into());
         let rows = match &filter.booking_id {
-            Some(booking_id) => self.all(OF_BOOKING, vec![booking_id.into(), after, rows])?,
-            None => self.all(OF_PARTNER, vec![(&filter.partner_id).into(), after, rows])?,
+            Some(booking_id) => self.all(of_booking, vec![booking_id.into(), number, rows])?,
+            None => self.all(of_partner, vec![(&filter.partner_id).into(), number, rows])?,
         };
         rows.iter().map(event).collect()
     }
@@ -293,6 +320,22 @@ impl Reader<'_> {
                 .sort_by_key(|delivery| delivery.endpoint_id);
         }
         Ok(events)
+    }
+}
+
+impl LogPlace {
+    fn number(self) -> u64 {
+        match self {
+            Self::After(number) | Self::Before(number) => number,
+        }
+    }
+
+    /// The same direction, from `number` on.
+    fn moved(self, number: u64) -> Self {
+        match self {
+            Self::After(_) => Self::After(number),
+            Self::Before(_) => Self::Before(number),
+        }
     }
 }
 

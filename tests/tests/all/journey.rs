@@ -10,6 +10,7 @@
 //! | `items` | what a partner adds to the evidence, and its files |
 //! | `shares` | links to a booking's evidence for people without an account |
 //! | `metrics` | what an operator measures |
+//! | `activity` | a partner's last day in numbers, and what is open |
 //! | `audit` | who changed what |
 //! | `operator` | the operator interface: whose keys open it, and what can be done there |
 //! | `keys` | registration modes, scopes, key rotation and revocation |
@@ -31,6 +32,7 @@
 //! | `recoveries` | missed events sent again |
 
 mod acceptances;
+mod activity;
 mod audit;
 mod cancellation;
 mod console_sessions;

@@ -19,7 +19,7 @@ use crate::operation::{
     query, query_choice, query_fault, query_one, query_value, read, read_page_limit, whole_number,
 };
 use crate::session::{Access, Authority, Session};
-use crate::store::events::EventFilter;
+use crate::store::events::{EventFilter, LogPlace};
 
 /// `GET /v1/webhook-events`
 pub struct ListEvents;
@@ -30,12 +30,17 @@ pub struct ListEvents;
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct EventLog {
-    /// The events, oldest first. `seq` numbers all of the partner's events without a gap.
+    /// The events, oldest first, or newest first with `before`. `seq` numbers all of the partner's events without a gap.
     pub data: Vec<Event>,
     /// Whether there may be more events already.
     pub has_more: bool,
-    /// The number to send as `after` next time: everything up to it was examined.
+    /// The number to send as `after` next time: everything up to it was examined. With `before`, what follows it is newer
+    /// than this page.
     pub next_after: u64,
+    /// The number to send as `before` next time: everything from it on was examined. Present if `before` was sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub next_before: Option<u64>,
 }
 
 impl Operation for ListEvents {
@@ -48,6 +53,12 @@ impl Operation for ListEvents {
                 name: "after",
                 description: "Only events with a greater `seq`: the `nextAfter` of the previous answer, 0 for all, `latest` \
                               for future ones only.",
+                form: QueryForm::Place,
+            },
+            QueryParam {
+                name: "before",
+                description: "Only events with a smaller `seq`, newest first: the `nextBefore` of the previous answer, or \
+                              `latest` to begin with the newest. Not together with `after` or `wait`.",
                 form: QueryForm::Place,
             },
             QueryParam {
@@ -78,7 +89,8 @@ impl Operation for ListEvents {
                       missed 8. Events of booking.created, booking.protected and resolution.created are listed whether or \
                       not an endpoint took them, others only if an endpoint listed their type. Read from `after=0`, continue with \
                       `nextAfter`, and add `wait=30` once `hasMore` is false: the answer comes with the next event, or is \
-                      empty after that time. With a filter that matches little, a page may hold fewer events than asked for, \
+                      empty after that time. To look at the newest first, read from `before=latest`, and continue with \
+                      `nextBefore`. With a filter that matches little, a page may hold fewer events than asked for, \
                       or none; continue while `hasMore` is true. Old events stay in the log when their payload is deleted \
                       (`prunedAt`).",
         ..Route::GET
@@ -100,11 +112,7 @@ impl Operation for ListEvents {
         };
         let mut faults = Vec::new();
         let limit = read_page_limit(request, &mut faults);
-        let latest = query_value(request, "after") == Some("latest");
-        let after = match latest {
-            true => 0,
-            false => count(request, "after", u64::MAX, &mut faults),
-        };
+        let from = place(request, &mut faults);
         let wait = count(request, "wait", limits::EVENT_WAIT_S, &mut faults);
         let filter = EventFilter {
             partner_id,
@@ -115,13 +123,15 @@ impl Operation for ListEvents {
         if !faults.is_empty() {
             return Err(Error::faults(faults));
         }
-        let after = match latest {
-            true => query_one(session, |reader| reader.last_event(&partner_id))?,
-            false => after,
+        let from = match from {
+            LogPlace::After(_) if query_value(request, "after") == Some("latest") => {
+                LogPlace::After(query_one(session, |reader| reader.last_event(&partner_id))?)
+            }
+            from => from,
         };
         // A filter that matches little examines thousands of events.
         let is_long = filter.event_type.is_some() || filter.status.is_some();
-        let look = move |session: &Session| page(session, &filter, after, limit);
+        let look = move |session: &Session| page(session, &filter, from, limit);
         Ok(Action::Watch(Watch {
             partner_id,
             patience: Duration::from_secs(wait),
@@ -206,20 +216,33 @@ fn no_secret(partner_id: PartnerId) -> Error {
 fn page(
     session: &Session,
     filter: &EventFilter,
-    after: u64,
+    from: LogPlace,
     limit: u32,
 ) -> Result<EventLog, Error> {
     let now = session.service.clock().now();
-    let (page, secret) = query(session, |reader| {
-        let page = reader.event_log(filter, after, limit)?;
-        Ok((page, reader.secret(&filter.partner_id, now)?))
+    let (from, page, secret) = query(session, |reader| {
+        let from = match from {
+            LogPlace::After(_) => from,
+            // From the last event at most, so that whoever goes on from `nextAfter` misses none.
+            LogPlace::Before(number) => {
+                let last = reader.last_event(&filter.partner_id)?;
+                LogPlace::Before(number.min(last.saturating_add(1)))
+            }
+        };
+        let page = reader.event_log(filter, from, limit)?;
+        Ok((from, page, reader.secret(&filter.partner_id, now)?))
     })?;
     let secret = secret.ok_or_else(|| no_secret(filter.partner_id))?;
     let data = page.events.iter().map(|event| events::view(event, &secret));
+    let (next_after, next_before) = match from {
+        LogPlace::After(_) => (page.through, None),
+        LogPlace::Before(number) => (number.saturating_sub(1), Some(page.through)),
+    };
     Ok(EventLog {
         data: data.collect::<Result<_, _>>()?,
         has_more: page.has_more,
-        next_after: page.through,
+        next_after,
+        next_before,
     })
 }
 
@@ -241,6 +264,29 @@ fn own_booking(session: &Session, text: &str) -> Result<(PartnerId, BookingId), 
     })
 }
 
+/// Where the page begins. `latest` reads as the greatest number, which no event has.
+fn place(request: &Request, faults: &mut Vec<FieldError>) -> LogPlace {
+    let number = |name: &str, faults: &mut Vec<FieldError>| match query_value(request, name) {
+        Some("latest") => u64::MAX,
+        _ => count(request, name, u64::MAX, faults),
+    };
+    let after = number("after", faults);
+    if query_value(request, "before").is_none() {
+        return LogPlace::After(after);
+    }
+    for other in ["after", "wait"] {
+        if query_value(request, other).is_some() {
+            faults.push(query_fault(
+                "before",
+                "parameters_conflict",
+                &format!("cannot be combined with {other}"),
+                &format!("Leave out before or {other}."),
+            ));
+        }
+    }
+    LogPlace::Before(number("before", faults))
+}
+
 /// Reads a number; 0 if it is absent.
 fn count(request: &Request, name: &str, most: u64, faults: &mut Vec<FieldError>) -> u64 {
     let Some(text) = query_value(request, name) else {
@@ -248,8 +294,12 @@ fn count(request: &Request, name: &str, most: u64, faults: &mut Vec<FieldError>)
     };
     let number = whole_number(text).filter(|n| *n <= most);
     number.unwrap_or_else(|| {
-        let (range, fix) = match most {
-            u64::MAX => (
+        let (range, fix) = match (most, name) {
+            (u64::MAX, "before") => (
+                "whole number".to_owned(),
+                "Send the nextBefore of the answer before, or latest.".to_owned(),
+            ),
+            (u64::MAX, _) => (
                 "whole number".to_owned(),
                 "Send the nextAfter of the answer before, 0, or latest.".to_owned(),
             ),

@@ -198,6 +198,8 @@ await read(disputed);
 
 answered("listBookings", 200, await sdk.listBookings({ query: { status: "canceled", limit: 1 } }));
 const events = answered("listWebhookEvents", 200, await sdk.listWebhookEvents());
+answered("listWebhookEvents", 200, await sdk.listWebhookEvents({ query: { before: "latest", status: "failed" } }));
+assert.equal(answered("getActivity", 200, await sdk.getActivity()).hours.length, 24);
 const event = { path: { eventId: given("an event", events.data[0]).eventId } };
 answered("getWebhookEvent", 200, await sdk.getWebhookEvent(event));
 answered("retryWebhookEvent", 200, await sdk.retryWebhookEvent(event));

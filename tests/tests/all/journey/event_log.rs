@@ -114,6 +114,115 @@ async fn a_log_longer_than_a_page_is_examined_to_its_end() {
     .await;
 }
 
+/// The numbers of the events in the answer, `hasMore`, `nextAfter` and `nextBefore`.
+async fn read_back(caller: &Caller, query: &str) -> (Vec<u64>, bool, u64, u64) {
+    let answer = caller.get(&format!("{LOG}?{query}")).await.ok(200);
+    (
+        numbers(&answer),
+        answer["hasMore"].as_bool().unwrap(),
+        answer.number("nextAfter"),
+        answer.number("nextBefore"),
+    )
+}
+
+#[tokio::test]
+async fn the_log_is_read_newest_first_and_goes_on_from_either_end() {
+    on_every_engine(async |engine| {
+        let server = TestServer::open(engine).await;
+        let (acme, other) = (server.partner("Acme").await, server.partner("Other").await);
+        let caller = &acme.caller;
+        let back = async |query: &str| read_back(caller, query).await;
+        assert_eq!(back("before=latest").await, (vec![], false, 0, 1));
+        assert_eq!(back("before=1").await, (vec![], false, 0, 1));
+        assert_eq!(back("before=0").await, (vec![], false, 0, 0));
+        let (first, second) = (acme.book().await, acme.book().await);
+        acme.protect(&first).await;
+        acme.protect(&second).await;
+        let foreign = other.book().await;
+        let receiver = Receiver::answering(Answer::Status(500)).await;
+        acme.endpoint(&receiver.url()).await;
+        let third = acme.book().await;
+        acme.event_that_is(&third, "failed").await;
+
+        let all = (vec![5, 4, 3, 2, 1], false, 5, 1);
+        for place in ["latest", "6", "7", "18446744073709551615"] {
+            assert_eq!(back(&format!("before={place}")).await, all, "{place}");
+        }
+        let page = back("before=latest&limit=2").await;
+        assert_eq!(page, (vec![5, 4], true, 5, 4));
+        assert_eq!(back("before=4&limit=3").await, (vec![3, 2, 1], false, 3, 1));
+        let failed = back("before=latest&status=failed").await;
+        assert_eq!(failed, (vec![5], false, 5, 1));
+        let protections = back("before=latest&type=booking.protected&limit=1").await;
+        assert_eq!(protections, (vec![4], true, 5, 4));
+        let both = back("before=4&type=booking.protected&status=no_endpoints").await;
+        assert_eq!(both, (vec![3], false, 3, 1));
+        let of_first = back(&format!("before=latest&bookingId={first}")).await;
+        assert_eq!(of_first, (vec![3, 1], false, 5, 1));
+        let of_first = back(&format!("before=3&bookingId={first}&limit=1")).await;
+        assert_eq!(of_first, (vec![1], false, 2, 1));
+        // What is new since the page with the newest events.
+        acme.book().await;
+        assert_eq!(read(caller, "after=5").await, (vec![6], false, 6));
+        let own = read_back(&other.caller, "before=latest").await;
+        assert_eq!(own, (vec![1], false, 1, 1));
+        // Forward, the answer is as it was.
+        let forward = caller.get(&format!("{LOG}?after=0")).await.ok(200);
+        assert_eq!(forward.get("nextBefore"), None);
+
+        let ask = async |query: &str| caller.get(&format!("{LOG}?{query}")).await;
+        let conflict = ("?before", "parameters_conflict");
+        let range = ("?before", "out_of_range");
+        for (query, faults) in [
+            ("before=latest&after=0", &[conflict][..]),
+            ("before=3&after=latest", &[conflict]),
+            ("before=3&wait=0", &[conflict]),
+            ("before=3&wait=30&after=1", &[conflict, conflict]),
+            ("before=first", &[range]),
+            ("before=", &[range]),
+            ("before=-1", &[range]),
+            ("before=18446744073709551616", &[range]),
+            (
+                "before=x&wait=31",
+                &[conflict, range, ("?wait", "out_of_range")],
+            ),
+        ] {
+            ask(query).await.faulty(faults);
+        }
+        let unknown = ask("before=latest&bookingId=bkg_00000000000000000000000000000000").await;
+        let foreign = ask(&format!("before=latest&bookingId={foreign}")).await;
+        assert_eq!((foreign.status, foreign.text()), (400, unknown.text()));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn newest_first_finds_every_event_once_while_events_are_added() {
+    on_every_engine(async |engine| {
+        let (_server, acme) = TestServer::with_partner(engine).await;
+        for _ in 0..140 {
+            acme.book().await;
+        }
+        for filter in ["", "&status=no_endpoints", "&type=booking.created"] {
+            let (mut seen, mut before) = (Vec::new(), "latest".to_owned());
+            loop {
+                let query = format!("before={before}&limit=30{filter}");
+                let (page, more, _, next) = read_back(&acme.caller, &query).await;
+                seen.extend(page);
+                acme.book().await;
+                if !more {
+                    break;
+                }
+                before = next.to_string();
+            }
+            let newest = seen[0];
+            assert!(newest >= 140);
+            assert_eq!(seen, (1..=newest).rev().collect::<Vec<u64>>(), "{filter}");
+        }
+    })
+    .await;
+}
+
 /// Sends a request in the background that waits for the longest permitted time.
 fn waits(caller: &Caller, after: u64) -> tokio::task::JoinHandle<Result<Reply, String>> {
     let caller = caller.clone();

@@ -131,10 +131,10 @@ async fn the_operator_does_with_a_key_what_it_does_on_the_database() {
             .await
             .ok(200);
         assert_eq!(events.list("data").len(), 2);
-        operator
-            .get("/v1/api-keys")
-            .await
-            .refused(400, "partner_required");
+        for of_partner in ["/v1/api-keys", "/v1/activity"] {
+            let refused = operator.get(of_partner).await;
+            refused.refused(400, "partner_required");
+        }
         let wrong = operated.acting("GET", "/v1/bookings", "acme").await;
         wrong.faulty(&[("x-partner-id", "partner_id_invalid")]);
         assert!(

@@ -48,6 +48,7 @@ const CORE: Layers = Layers {
         &["session"],
         &["operation"],
         &[
+            "features/activity",
             "features/api_keys",
             "features/attempts",
             "features/audit",

@@ -74,7 +74,7 @@ const NO_TOOL: [(&str, &[&str]); 6] = [
     ),
     (
         "a tool has it already, or answering is enough",
-        &["getHealth", "listBookingWebhookEvents"],
+        &["getActivity", "getHealth", "listBookingWebhookEvents"],
     ),
 ];
 
