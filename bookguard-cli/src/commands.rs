@@ -190,7 +190,7 @@ mod tests {
     }
 
     /// What help calls the values of these flags, of one command or of all; every other value is called as its flag is.
-    const VALUES: [(&str, &str); 37] = [
+    const VALUES: [(&str, &str); 38] = [
         (
             "ADDRESS",
             "forward-to otlp-endpoint public-url security-contact security-encryption security-policy url",
@@ -237,6 +237,7 @@ mod tests {
         ),
         ("SUBNET", "trusted-proxy webhook-allow-subnet"),
         ("TAGS", "security-languages"),
+        ("TEXT", "search"),
         ("TIME", "every overlap"),
         ("TYPE", "event_type"),
         ("URL|DIR", "verify:log"),
@@ -335,7 +336,8 @@ mod tests {
              --event-date 2027-01-01T20:00:00Z --value 12.50 --currency EUR --time-zone Europe/Berlin --policy-id firm \
              --metadata a=b --metadata c=d --idempotency-key k",
             "bookings get bkg_1",
-            "bookings list --status created --event-from 2027-01-01T00:00:00Z",
+            "bookings list --status created --event-from 2027-01-01T00:00:00Z --search owls",
+            "resolutions list --status pending_review --limit 5 --cursor bkg_1",
             "bookings protect bkg_1",
             "bookings reschedule bkg_1 --event-date 2027-01-01T20:00 --agreed-by organizer,talent --time-zone Europe/Berlin --dry-run",
             "bookings disclosure bkg_1",

@@ -25,6 +25,8 @@ pub use self::form::Form;
 #[cfg(feature = "internals")]
 pub use self::json::Json;
 pub use self::value::Value;
+#[cfg(feature = "store")]
+pub(crate) use self::value::text_fault;
 use crate::error::Error;
 use crate::model::Timestamp;
 

@@ -26,6 +26,8 @@ pub(crate) mod partner;
 pub(crate) mod quota;
 #[cfg(feature = "internals")]
 pub(crate) mod recovery;
+#[cfg(feature = "internals")]
+pub(crate) mod search;
 pub(crate) mod time;
 
 #[cfg(feature = "internals")]
@@ -61,4 +63,6 @@ pub use quota::{PartnerAccount, Quota, QuotaChanges, QuotaReport, QuotaUse, Usag
 pub(crate) use quota::{day, day_begins};
 #[cfg(feature = "internals")]
 pub use recovery::{Recovery, RecoveryStatus, Unreceived};
+#[cfg(feature = "internals")]
+pub use search::Search;
 pub use time::Timestamp;

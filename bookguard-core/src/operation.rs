@@ -589,6 +589,20 @@ pub(crate) fn query_instant(
     found
 }
 
+/// Reads a query parameter that is text of at most `max` characters, one of them visible.
+pub(crate) fn query_text<'r>(
+    request: &'r Request,
+    name: &str,
+    max: usize,
+    faults: &mut Vec<FieldError>,
+) -> Option<&'r str> {
+    let text = query_value(request, name)?;
+    let fault = input::text_fault(&format_args!("?{name}"), text, max);
+    let is_fine = fault.is_none();
+    faults.extend(fault);
+    is_fine.then_some(text)
+}
+
 /// As [`query_choice`], for a parameter that must be there.
 pub(crate) fn query_word<T: Copy>(
     request: &Request,

@@ -100,7 +100,7 @@ pub(crate) const JOINING: &str = r"\u180b-\u180d\u180f\u200c\u200d\ufe00-\ufe0f"
 
 /// The pattern of text for people: something visible, and no forbidden character of the first plane. No pattern that all
 /// programs read alike can express the other planes and the places of joiners and variation selectors.
-pub(crate) fn pattern() -> String {
+pub fn pattern() -> String {
     format!(r"^[^{HIDDEN}]*[^\s\u2800{HIDDEN}{JOINING}][^{HIDDEN}]*$")
 }
 

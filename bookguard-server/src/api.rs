@@ -17,7 +17,9 @@ use bookguard_core::features::api_keys::rotation::RotateApiKey;
 use bookguard_core::features::api_keys::{CreateApiKey, ListApiKeys, RevokeApiKey};
 use bookguard_core::features::audit::ListAudit;
 use bookguard_core::features::bookings::{CreateBooking, GetBooking, ListBookings, ProtectBooking};
-use bookguard_core::features::cancellations::{CancelBooking, DecideResolution, GetResolution};
+use bookguard_core::features::cancellations::{
+    CancelBooking, DecideResolution, GetResolution, ListResolutions,
+};
 use bookguard_core::features::console::{
     CreateConsoleLink, EndConsoleSession, ListConsoleSessions,
 };
@@ -87,6 +89,7 @@ pub(crate) fn table() -> Vec<OperationEntry> {
         offered::<AcceptTerms>().at_once(),
         offered::<EvaluatePolicy>().changing(),
         offered::<CancelBooking>().at_once().located(),
+        offered::<ListResolutions>(),
         offered::<GetResolution>(),
         offered::<DecideResolution>().located(),
         offered::<GetEvidence>().also_as(&PACKET_FORMS),

@@ -5,20 +5,22 @@
 use std::path::Path;
 
 use bookguard_core::features::bookings::GetBooking;
-use bookguard_core::features::cancellations::{CancelBooking, DecideResolution, GetResolution};
+use bookguard_core::features::cancellations::{
+    CancelBooking, DecideResolution, GetResolution, ListResolutions,
+};
 use bookguard_core::features::evaluations::{EvaluatePolicy, PolicyEvaluation};
-use bookguard_core::model::{Amount, BookingStatus};
+use bookguard_core::model::{Amount, BookingStatus, Page};
 use bookguard_core::operation::Request;
 use bookguard_core::policy::{Evaluation, EvaluationStatus, NamedDocument, Resolution};
 use clap::Args;
 
 use super::declare::{Call, CliCommand, Declared, add, carried, group, operation, text};
-use super::evaluations::{alternatives, evaluation, policy_evaluation, sums};
+use super::evaluations::{alternatives, decided, evaluation, policy_evaluation, sums};
 use crate::consent;
 use crate::failure::{ErrorBody, Failure};
 use crate::files::{self, DOCUMENT_BYTES};
 use crate::output::Answer;
-use crate::output::table::{Style, fields, record};
+use crate::output::table::{Style, fields, page, record};
 
 /// What is said of a cancellation beside what the operation takes.
 #[derive(Debug, Args)]
@@ -55,11 +57,17 @@ pub(super) fn command() -> CliCommand {
 }
 
 pub(super) fn resolutions() -> Declared {
+    let about = "List what cancellations came to, the newest booking's first";
+    let list = operation::<ListResolutions>("list", about, listed);
     let get = operation::<GetResolution>("get", "Show the result of a cancellation", resolution);
     let decide =
         operation::<DecideResolution>("decide", "Decide what was left to a person", resolution);
     let about = "The results of cancellations, and decisions left to a person";
-    group("resolutions", about, [get.into(), decide.into()])
+    group(
+        "resolutions",
+        about,
+        [list.into(), get.into(), decide.into()],
+    )
 }
 
 /// Cancels a booking, after the user has seen the result and agreed.
@@ -187,6 +195,18 @@ fn item(text: &str) -> Result<NamedDocument, Failure> {
     let bytes = files::bytes(path, DOCUMENT_BYTES)?;
     let name = path.file_name().map(|name| name.to_string_lossy());
     Ok(NamedDocument::of(kind, name.as_deref(), &bytes))
+}
+
+fn listed(page: &Page<Resolution>, style: Style) -> String {
+    page! { style, "resolutions", page, resolution =>
+        "RESOLUTION" => resolution.resolution_id,
+        "BOOKING" => resolution.booking_id,
+        "STATUS" => resolution.status,
+        "CANCELED" => resolution.canceled_at,
+        "BY" => resolution.canceled_by,
+        "PATH" => resolution.evaluation.resolution_path,
+        "REFUND" => decided(resolution.evaluation.refund),
+    }
 }
 
 /// The result of a cancellation.

@@ -9,11 +9,15 @@ use crate::engine::batch::LoadedBooking;
 use crate::engine::command::{EventSeed, Receipt};
 use crate::entropy;
 use crate::error::Error;
+use crate::limits;
 use crate::model::id::noun;
-use crate::model::{Booking, BookingId, BookingStatus, EventId, Page, PartnerId, Scope, Timestamp};
+use crate::model::{
+    Booking, BookingId, BookingStatus, EventId, Page, PartnerId, Scope, Search, Timestamp,
+};
 use crate::operation::{
     Action, Finished, LIMIT, Operation, QueryForm, QueryParam, Request, Route, ids_cursor, paging,
-    path_id, query, query_choice, query_instant, query_one, read_stored, to_json, write,
+    path_id, query, query_choice, query_instant, query_one, query_text, read_stored, to_json,
+    write,
 };
 use crate::session::{Access, Authority, Session};
 use crate::store::read::BookingFilter;
@@ -25,6 +29,14 @@ pub(super) fn visible(session: &Session, booking_id: &BookingId) -> Result<Loade
     query_one(session, |reader| reader.booking(booking_id))?
         .filter(|state| session.may_see(&state.booking.partner_id))
         .ok_or_else(|| Error::not_found("booking"))
+}
+
+/// The partner whose bookings a list shows; all partners' if `None`, for an administrator who acts for nobody.
+pub(super) fn listed_owner(session: &Session) -> Result<Option<PartnerId>, Error> {
+    match &session.authority {
+        Authority::Administrator { partner_id, .. } => Ok(*partner_id),
+        _ => session.partner_id().map(Some),
+    }
 }
 
 /// The partner that a command about a booking acts for. The command itself checks that the booking belongs to it, so a
@@ -92,26 +104,33 @@ impl Operation for ListBookings {
                 description: "Only events that start before this RFC 3339 instant.",
                 form: QueryForm::Instant,
             },
+            QueryParam {
+                name: "search",
+                description: "Only bookings that have every word of this text: words are separated by white space, and each must be \
+                              a part of the bookingId, of an id or name of talent or organizer, of the eventType or of a value \
+                              of the metadata. Characters are compared in their lower case; accents count, and no character \
+                              stands for others.",
+                form: QueryForm::Text(limits::SEARCH_CHARS),
+            },
             LIMIT,
             ids_cursor::<noun::Booking>(),
         ],
         tag: "Bookings",
-        summary: "List bookings",
-        description: "Newest first. Pages stay stable while bookings are added. With a filter that matches little, a page may \
-                      hold fewer rows than asked for, or none; continue while `hasMore` is true.",
+        summary: "List bookings, or search them",
+        description: "Newest first. Pages stay stable while bookings are added. With a filter or a search that matches little, a \
+                      page may hold fewer rows than asked for, or none: at most 10,000 bookings, or 8 MiB of them, are examined \
+                      for one page. Continue while `hasMore` is true; every match then comes exactly once.",
         ..Route::GET
     };
     type Output = Page<Booking>;
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<Page<Booking>>, Error> {
         let page = paging(request)?;
-        let partner_id = match &session.authority {
-            Authority::Administrator { partner_id, .. } => *partner_id,
-            _ => Some(session.partner_id()?),
-        };
         let mut faults = Vec::new();
+        let search = query_text(request, "search", limits::SEARCH_CHARS, &mut faults);
         let filter = BookingFilter {
-            partner_id,
+            partner_id: listed_owner(session)?,
+            search: search.map(Search::of),
             status: query_choice(request, "status", &BookingStatus::WORDS, &mut faults),
             event_from: query_instant(request, "eventFrom", &mut faults),
             event_to: query_instant(request, "eventTo", &mut faults),
@@ -125,12 +144,7 @@ impl Operation for ListBookings {
             let (data, next) = query(session, |reader| {
                 reader.bookings(&filter, page.before, page.limit)
             })?;
-            let page = Page {
-                data,
-                has_more: next.is_some(),
-                next_cursor: next.map(|id| id.to_string()),
-            };
-            Ok(Finished::stored(to_json(&page), None))
+            Ok(Finished::stored(to_json(&Page::up_to(data, next)), None))
         };
         Ok(read_stored(is_long, read))
     }

@@ -10,9 +10,13 @@ use crate::entropy;
 use crate::error::Error;
 use crate::input::{self, Declaration, Form, Value};
 use crate::limits;
-use crate::model::{BookingId, EventId, PartnerId, ResolutionId, Scope, Timestamp};
-use crate::operation::{Action, Body, Operation, Request, Route, path_id, query, read, write};
-use crate::policy::{Actor, NamedDocument, Reason, Resolution, ResolutionPath};
+use crate::model::id::noun;
+use crate::model::{BookingId, EventId, Page, PartnerId, ResolutionId, Scope, Timestamp};
+use crate::operation::{
+    Action, Body, LIMIT, Operation, QueryForm, QueryParam, Request, Route, ids_cursor, paging,
+    path_id, query, query_choice, read, read_long, write,
+};
+use crate::policy::{Actor, NamedDocument, Reason, Resolution, ResolutionPath, ResolutionStatus};
 use crate::session::{Access, Session};
 
 /// `POST /v1/bookings/{bookingId}/cancel`
@@ -105,6 +109,51 @@ impl Operation for GetResolution {
         let resolution_id: ResolutionId = path_id(request, 0)?;
         Ok(read::<Self>(move |session| {
             Ok(visible(session, &resolution_id)?.1)
+        }))
+    }
+}
+
+/// `GET /v1/resolutions`
+pub struct ListResolutions;
+
+impl Operation for ListResolutions {
+    const ROUTE: Route = Route {
+        id: "listResolutions",
+        path: "/v1/resolutions",
+        access: Access::Scope(Scope::BookingsRead),
+        query: &[
+            QueryParam {
+                name: "status",
+                description: "Only resolutions in this status: final, pending_review (those that a person has to decide) or decided.",
+                form: QueryForm::Words("ResolutionStatus"),
+            },
+            LIMIT,
+            ids_cursor::<noun::Booking>(),
+        ],
+        tag: "Cancellation",
+        summary: "List what cancellations came to",
+        description: "The latest resolution of each canceled booking, the newest booking first; a decided one names the one that \
+                      it `supersedes`. At most 10,000 bookings, or 8 MiB of their resolutions, are examined for one page, so a \
+                      page may hold fewer rows than asked for, or none. Continue while `hasMore` is true; each resolution then \
+                      comes exactly once.",
+        ..Route::GET
+    };
+    type Output = Page<Resolution>;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<Page<Resolution>>, Error> {
+        let page = paging(request)?;
+        let partner_id = super::bookings::listed_owner(session)?;
+        let mut faults = Vec::new();
+        let status = query_choice(request, "status", ResolutionStatus::WORDS, &mut faults);
+        if !faults.is_empty() {
+            return Err(Error::faults(faults));
+        }
+        // Few bookings are canceled, so many are examined.
+        Ok(read_long::<Self>(true, move |session| {
+            let (data, next) = query(session, |reader| {
+                reader.resolutions(partner_id, status, page.before, page.limit)
+            })?;
+            Ok(Page::up_to(data, next))
         }))
     }
 }

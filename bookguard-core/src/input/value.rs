@@ -1,5 +1,7 @@
 //! One JSON value, and the types it can be read as.
 
+use std::fmt::Display;
+
 use serde_json::value::RawValue;
 
 use super::describe::Draft;
@@ -88,37 +90,9 @@ impl<'a> Value<'a, '_> {
             return None;
         }
         let text = self.string()?;
-        let chars = text.chars().count();
-        if is_blank(&text) {
-            return self.fault(
-                "empty",
-                "is empty",
-                format!("Send 1 to {max} characters, one of them visible."),
-            );
-        }
-        if chars > max {
-            return self.fault(
-                "too_long",
-                format!("has {chars} characters; at most {max} are allowed"),
-                format!("Shorten it to {max} characters."),
-            );
-        }
-        match misplaced(&text) {
+        match text_fault(self.path, &text, max) {
             None => Some(text),
-            Some(c) if c.is_control() => self.fault(
-                "control_character",
-                format!("holds the control character U+{:04X}", u32::from(c)),
-                "Remove control characters, line breaks and tabs included.",
-            ),
-            Some(c) => self.fault(
-                "hidden_character",
-                format!(
-                    "holds U+{:04X}, which is invisible there or changes how the text around it reads",
-                    u32::from(c)
-                ),
-                "Remove it: direction marks, tags, fillers, private characters, and joiners and variation selectors that change \
-                 nothing before them.",
-            ),
+            Some(fault) => self.fault(&fault.code, fault.message, fault.fix),
         }
     }
 
@@ -324,5 +298,44 @@ impl<'a> Value<'a, '_> {
             "null" => Some(None),
             _ => read(self).map(Some),
         }
+    }
+}
+
+/// What is wrong with the text for people at this place, which may have at most `max` characters; `None` if nothing is.
+pub(crate) fn text_fault(place: &impl Display, text: &str, max: usize) -> Option<FieldError> {
+    let fault = |code: &str, message: String, fix: String| {
+        Some(FieldError::new(place.to_string(), code, message, fix))
+    };
+    let chars = text.chars().count();
+    if is_blank(text) {
+        return fault(
+            "empty",
+            "is empty".to_owned(),
+            format!("Send 1 to {max} characters, one of them visible."),
+        );
+    }
+    if chars > max {
+        return fault(
+            "too_long",
+            format!("has {chars} characters; at most {max} are allowed"),
+            format!("Shorten it to {max} characters."),
+        );
+    }
+    match misplaced(text)? {
+        c if c.is_control() => fault(
+            "control_character",
+            format!("holds the control character U+{:04X}", u32::from(c)),
+            "Remove control characters, line breaks and tabs included.".to_owned(),
+        ),
+        c => fault(
+            "hidden_character",
+            format!(
+                "holds U+{:04X}, which is invisible there or changes how the text around it reads",
+                u32::from(c)
+            ),
+            "Remove it: direction marks, tags, fillers, private characters, and joiners and variation selectors that change \
+             nothing before them."
+                .to_owned(),
+        ),
     }
 }

@@ -17,6 +17,15 @@ pub struct Page<T> {
 }
 
 impl<T> Page<T> {
+    /// Makes a page of these rows; `next` is the cursor of the next page, if there may be one.
+    pub fn up_to(rows: Vec<T>, next: Option<impl ToString>) -> Self {
+        Self {
+            data: rows,
+            has_more: next.is_some(),
+            next_cursor: next.map(|next| next.to_string()),
+        }
+    }
+
     /// Makes a page of up to `limit + 1` rows: the extra row only shows that there are more.
     pub fn of(mut rows: Vec<T>, limit: u32, cursor: impl Fn(&T) -> String) -> Self {
         let has_more = rows.len() > limit as usize;

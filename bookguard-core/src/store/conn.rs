@@ -221,6 +221,15 @@ impl Row {
         }
     }
 
+    /// The bytes of all its texts.
+    pub fn text_bytes(&self) -> usize {
+        let bytes = |cell: &Cell| match cell {
+            Cell::Text(text) => text.len(),
+            _ => 0,
+        };
+        self.0.iter().map(bytes).sum()
+    }
+
     pub fn blob(&self, column: usize) -> Result<&[u8], StoreError> {
         match self.0.get(column) {
             Some(Cell::Blob(bytes)) => Ok(bytes),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -17,13 +18,13 @@ use crate::evidence::facts::ResolutionFact;
 use crate::ledger::Disclosure;
 use crate::ledger::event::salts;
 use crate::ledger::rollback::{PublishedHead, Rollback};
-use crate::limits::{BOOKINGS_EXAMINED, CONTINUATIONS, ENDPOINTS_EXAMINED};
+use crate::limits::{BOOKINGS_EXAMINED, CONTINUATIONS, ENDPOINTS_EXAMINED, EXAMINED_BYTES};
 use crate::log::Log;
 use crate::model::{
     ApiKey, ApiKeyId, BookingId, BookingStatus, EndpointId, Partner, PartnerAccount, PartnerId,
-    PartnerStatus, Quota, QuotaReport, ResolutionId, Timestamp,
+    PartnerStatus, Quota, QuotaReport, ResolutionId, Search, Timestamp,
 };
-use crate::policy::Resolution;
+use crate::policy::{Resolution, ResolutionStatus};
 use crate::seal::Seal;
 use crate::store::tree::{tile_bytes, tile_statement};
 
@@ -62,6 +63,20 @@ pub struct BookingFilter {
     pub event_from: Option<Timestamp>,
     /// Only bookings whose event is before this time.
     pub event_to: Option<Timestamp>,
+    /// Only bookings that this search finds.
+    pub search: Option<Search>,
+}
+
+/// The way through bookings for one page of a list: newest first, from `before` on.
+struct Walk {
+    /// The statements that read bookings of one partner and of all partners, the id first.
+    statements: [&'static str; 2],
+    partner_id: Option<PartnerId>,
+    before: Option<BookingId>,
+    /// The most rows of the page.
+    limit: u32,
+    /// How many bookings are read at first.
+    piece: u32,
 }
 
 /// A booking's owner and chain.
@@ -317,62 +332,121 @@ impl<'a> Reader<'a> {
     }
 
     /// Bookings as GET shows them, newest first, below `before`, and where the next page begins if there may be one.
-    ///
-    /// Rows are examined in pieces, and at most [`BOOKINGS_EXAMINED`] per page. So a filter that matches little costs
-    /// as much as one that matches everything, but its pages may be short.
     pub fn bookings(
         &mut self,
         filter: &BookingFilter,
         before: Option<BookingId>,
         limit: u32,
     ) -> Read<(Vec<Box<RawValue>>, Option<BookingId>)> {
-        let mut before = before.unwrap_or(BookingId::from_bytes([0xff; 16]));
-        let mut ids: Vec<BookingId> = Vec::new();
-        let mut examined = 0;
-        let piece = if filter.is_open() {
-            limit + 1
-        } else {
-            BOOKINGS_EXAMINED / 10
+        let walk = Walk {
+            statements: match filter.search {
+                None => [BOOKINGS_OF_PARTNER, BOOKINGS_OF_ALL],
+                Some(_) => [TEXTS_OF_PARTNER, TEXTS_OF_ALL],
+            },
+            partner_id: filter.partner_id,
+            before,
+            limit,
+            piece: match (filter.is_open(), &filter.search) {
+                (true, _) => limit + 1,
+                (_, None) => PIECE,
+                (_, Some(_)) => PIECE_OF_DOCUMENTS,
+            },
         };
-        let next = loop {
-            let rows = match &filter.partner_id {
-                Some(partner_id) => self.all(
-                    BOOKINGS_OF_PARTNER,
-                    vec![partner_id.into(), (&before).into(), i64::from(piece).into()],
-                )?,
-                None => self.all(
-                    BOOKINGS_OF_ALL,
-                    vec![(&before).into(), i64::from(piece).into()],
-                )?,
-            };
-            for row in &rows {
-                if ids.len() == limit as usize {
-                    break;
-                }
-                before = row.id(0)?;
-                if filter.takes(row.int(1)?, row.int(2)?) {
-                    ids.push(before);
-                }
-            }
-            examined += piece;
-            let last = rows.last().map(|row| row.id(0)).transpose()?;
-            let ended = rows.len() < piece as usize && last.is_none_or(|last| last == before);
-            if ended {
-                break None;
-            }
-            if ids.len() == limit as usize || examined >= BOOKINGS_EXAMINED {
-                break Some(before);
-            }
-        };
-        let keys: Vec<[u8; 16]> = ids.iter().map(|id| *id.as_bytes()).collect();
-        let Some(statement) = select_in(BOOKING_TEXTS, &keys) else {
+        let (ids, next) = self.examine(walk, |row| {
+            let taken = filter.takes(row)?;
+            Ok(taken.then_some(row.bytes(0)?))
+        })?;
+        let Some(statement) = select_in(BOOKING_TEXTS, &ids) else {
             return Ok((Vec::new(), next));
         };
         let mut found: HashMap<[u8; 16], Box<RawValue>> = (self.ask(statement)?.rows.iter())
             .map(|row| Ok((row.bytes(0)?, row.json(1)?)))
             .collect::<Read<_>>()?;
-        let texts = keys.iter().filter_map(|id| found.remove(id)).collect();
+        let texts = ids.iter().filter_map(|id| found.remove(id)).collect();
         Ok((texts, next))
+    }
+
+    /// The latest resolutions of canceled bookings, the newest booking's first, of bookings below `before`, and where the next
+    /// page begins if there may be one.
+    pub fn resolutions(
+        &mut self,
+        partner_id: Option<PartnerId>,
+        status: Option<ResolutionStatus>,
+        before: Option<BookingId>,
+        limit: u32,
+    ) -> Read<(Vec<Resolution>, Option<BookingId>)> {
+        #[derive(Deserialize)]
+        struct Standing {
+            resolution: StatusOf,
+        }
+        #[derive(Deserialize)]
+        struct StatusOf {
+            status: ResolutionStatus,
+        }
+        let walk = Walk {
+            statements: [RESOLUTIONS_OF_PARTNER, RESOLUTIONS_OF_ALL],
+            partner_id,
+            before,
+            limit,
+            piece: PIECE_OF_DOCUMENTS,
+        };
+        self.examine(walk, |row| {
+            if row.is_null(1) {
+                return Ok(None);
+            }
+            if let Some(wanted) = status
+                && row.json::<Standing>(1)?.resolution.status != wanted
+            {
+                return Ok(None);
+            }
+            Ok(Some(row.json::<ResolutionFact>(1)?.resolution))
+        })
+    }
+
+    /// Examines bookings, and returns what `take` makes of them and where the next page begins if there may be one.
+    ///
+    /// Rows are read in pieces, and at most [`BOOKINGS_EXAMINED`] and [`EXAMINED_BYTES`] per page, but for the rest of the
+    /// last piece. So a list that takes little costs as much as one that takes everything, but its pages may be short.
+    fn examine<T>(
+        &mut self,
+        walk: Walk,
+        take: impl Fn(&Row) -> Read<Option<T>>,
+    ) -> Read<(Vec<T>, Option<BookingId>)> {
+        let [of_partner, of_all] = walk.statements;
+        let limit = walk.limit as usize;
+        let mut before = walk.before.unwrap_or(BookingId::from_bytes([0xff; 16]));
+        let mut piece = walk.piece;
+        let mut found = Vec::new();
+        let (mut examined, mut bytes) = (0, 0);
+        loop {
+            let rows = match &walk.partner_id {
+                Some(partner_id) => self.all(
+                    of_partner,
+                    vec![partner_id.into(), (&before).into(), i64::from(piece).into()],
+                )?,
+                None => self.all(of_all, vec![(&before).into(), i64::from(piece).into()])?,
+            };
+            for row in &rows {
+                if found.len() == limit {
+                    break;
+                }
+                before = row.id(0)?;
+                bytes += row.text_bytes();
+                found.extend(take(row)?);
+            }
+            examined += piece;
+            let last = rows.last().map(|row| row.id(0)).transpose()?;
+            let ended = rows.len() < piece as usize && last.is_none_or(|last| last == before);
+            if ended {
+                return Ok((found, None));
+            }
+            if found.len() == limit || examined >= BOOKINGS_EXAMINED || bytes >= EXAMINED_BYTES {
+                return Ok((found, Some(before)));
+            }
+            // As many more as have a megabyte, by what those until now have.
+            let room = u64::from(examined) * PIECE_BYTES / (bytes as u64).max(1);
+            piece = u32::try_from(room).unwrap_or(PIECE).clamp(1, PIECE);
+        }
     }
 
     /// A resolution, after its booking's owner. It names the resolution that supersedes it, if there is one.
@@ -523,17 +597,43 @@ const BOOKING_TEXTS: &str = "SELECT id, body FROM booking WHERE id IN ({})";
 const BOOKINGS_OF_PARTNER: &str = "SELECT id, status, event_ms FROM booking WHERE partner_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
 const BOOKINGS_OF_ALL: &str =
     "SELECT id, status, event_ms FROM booking WHERE id < $1 ORDER BY id DESC LIMIT $2";
+const TEXTS_OF_PARTNER: &str = "SELECT id, status, event_ms, body FROM booking WHERE partner_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
+const TEXTS_OF_ALL: &str =
+    "SELECT id, status, event_ms, body FROM booking WHERE id < $1 ORDER BY id DESC LIMIT $2";
+// A subquery, because PostgreSQL might join a whole table when it does not know how few rows the limit leaves.
+const RESOLUTIONS_OF_PARTNER: &str = "SELECT id, (SELECT e.facts FROM entry e WHERE e.idx = resolution_leaf) FROM booking \
+     WHERE partner_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
+const RESOLUTIONS_OF_ALL: &str = "SELECT id, (SELECT e.facts FROM entry e WHERE e.idx = resolution_leaf) FROM booking \
+     WHERE id < $1 ORDER BY id DESC LIMIT $2";
+
+/// The most bookings that a list examines at a time.
+const PIECE: u32 = BOOKINGS_EXAMINED / 10;
+/// The number of those that it examines first, if it reads their documents: even the longest have a few megabytes.
+const PIECE_OF_DOCUMENTS: u32 = 100;
+/// The bytes of documents that it reads at a time after that.
+const PIECE_BYTES: u64 = 1024 * 1024;
 
 impl BookingFilter {
     /// Whether the filter passes every booking.
     pub fn is_open(&self) -> bool {
-        self.status.is_none() && self.event_from.is_none() && self.event_to.is_none()
+        self.status.is_none()
+            && self.event_from.is_none()
+            && self.event_to.is_none()
+            && self.search.is_none()
     }
 
-    fn takes(&self, status: i64, event_ms: i64) -> bool {
-        self.status.is_none_or(|wanted| wanted as i64 == status)
+    /// Whether a row passes: id, status, time of the event and, for a search, the document.
+    fn takes(&self, row: &Row) -> Read<bool> {
+        let (status, event_ms) = (row.int(1)?, row.int(2)?);
+        let passes = self.status.is_none_or(|wanted| wanted as i64 == status)
             && self.event_from.is_none_or(|from| event_ms >= from.ms())
-            && self.event_to.is_none_or(|to| event_ms < to.ms())
+            && self.event_to.is_none_or(|to| event_ms < to.ms());
+        match &self.search {
+            Some(search) if passes => search.finds(row.text(3)?).map_err(|e| {
+                StoreError::Corrupt(format!("a booking's document cannot be read: {e}"))
+            }),
+            _ => Ok(passes),
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 
 #![cfg(all(feature = "sqlite", feature = "postgres"))]
 
+mod lists;
+
 use std::sync::mpsc;
 use std::thread;
 

@@ -17,6 +17,7 @@
 //! | `console_sessions` | links that sign people in to the console, and how sessions end |
 //! | `policies` | a partner's own policies and defaults, and which of them a booking uses |
 //! | `quotas` | a partner's quotas, and what is refused beyond them |
+//! | `finding` | bookings found by words, and resolutions that wait for a person |
 //! | `reading` | bookings in pages, and their ETags |
 //! | `listed_events` | events that are made only while an endpoint lists their type |
 //! | `event_log` | a partner's events as a log that can be read and waited on |
@@ -39,6 +40,7 @@ mod console_sessions;
 mod endpoints;
 mod event_log;
 mod faults;
+mod finding;
 mod forward_proxy;
 mod items;
 mod keys;

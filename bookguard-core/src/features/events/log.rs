@@ -200,11 +200,7 @@ impl Operation for ListAllEvents {
                     ..events::view(event, secret.ok_or_else(|| no_secret(owner))?)?
                 })
             });
-            Ok(Page {
-                data: shown.collect::<Result<_, Error>>()?,
-                has_more: next.is_some(),
-                next_cursor: next.map(|id| id.to_string()),
-            })
+            Ok(Page::up_to(shown.collect::<Result<_, Error>>()?, next))
         }))
     }
 }

@@ -5,6 +5,7 @@ use bookguard_core::limits;
 use bookguard_core::model::{Noun as _, id_pattern, noun};
 use bookguard_core::operation::{QueryForm, QueryParam};
 use bookguard_core::policy::POLICY_ID_PATTERN;
+use bookguard_core::text;
 use serde_json::{Value, json};
 
 use super::{Interface, component, written};
@@ -171,6 +172,12 @@ fn values(form: QueryForm) -> Value {
         QueryForm::Words(name) | QueryForm::RequiredWord(name) => {
             json!({"$ref": format!("#/components/schemas/{name}")})
         }
+        QueryForm::Text(most) => json!({
+            "type": "string",
+            "minLength": 1,
+            "maxLength": most,
+            "pattern": text::pattern(),
+        }),
         QueryForm::Id(prefix) => json!({"type": "string", "pattern": id_pattern(prefix)}),
         QueryForm::Action => json!({"type": "string", "pattern": "^[A-Za-z]{1,64}$"}),
         QueryForm::PolicyId => json!({"type": "string", "pattern": POLICY_ID_PATTERN}),

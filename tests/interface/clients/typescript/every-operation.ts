@@ -186,6 +186,8 @@ const open = answered(
 assert.equal(open.status, "pending_review");
 assert.equal(open.evaluation.refund ?? null, null);
 await read(disputed);
+const waiting = answered("listResolutions", 200, await sdk.listResolutions({ query: { status: "pending_review" } }));
+assert.deepEqual(waiting.data, [open]);
 answered(
   "decideResolution",
   201,
@@ -197,6 +199,8 @@ answered(
 await read(disputed);
 
 answered("listBookings", 200, await sdk.listBookings({ query: { status: "canceled", limit: 1 } }));
+const found = answered("listBookings, searched", 200, await sdk.listBookings({ query: { search: open.bookingId.toUpperCase() } }));
+assert.deepEqual(found.data.map((booking) => booking.bookingId), [open.bookingId]);
 const events = answered("listWebhookEvents", 200, await sdk.listWebhookEvents());
 answered("listWebhookEvents", 200, await sdk.listWebhookEvents({ query: { before: "latest", status: "failed" } }));
 assert.equal(answered("getActivity", 200, await sdk.getActivity()).hours.length, 24);

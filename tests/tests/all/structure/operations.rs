@@ -62,6 +62,7 @@ const NO_TOOL: [(&str, &[&str]); 6] = [
             "rescheduleBooking",
             "decideResolution",
             "getResolution",
+            "listResolutions",
         ],
     ),
     (

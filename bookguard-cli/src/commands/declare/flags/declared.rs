@@ -20,6 +20,7 @@ pub(super) fn fields(route: &Route) -> Vec<Field> {
         field.map(|arg| match parameter.form {
             QueryForm::Whole(..) => arg.value_name("N"),
             QueryForm::Decimal => arg.value_name("AMOUNT"),
+            QueryForm::Text(_) => arg.value_name("TEXT"),
             _ => arg.required(parameter.is_required()),
         })
     });
