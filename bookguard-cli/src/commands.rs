@@ -198,7 +198,10 @@ mod tests {
         ("ADDRESS:PORT", "listen metrics-listen operator-listen"),
         ("AMOUNT", "agreed-refund amount-paid refund value"),
         ("BOOKING_ID|PACKET|-", "of"),
-        ("BOOL", "library-policies log-requests webhook-allow-http"),
+        (
+            "BOOL",
+            "console library-policies log-requests webhook-allow-http",
+        ),
         ("COMMAND", "credential-command"),
         ("DATABASE", "db from to"),
         ("DAYS", "older-than"),

@@ -11,6 +11,8 @@
 mod describe;
 mod form;
 mod json;
+#[cfg(feature = "internals")]
+mod object;
 mod value;
 mod whole;
 
@@ -24,6 +26,8 @@ pub use self::describe::Draft;
 pub use self::form::Form;
 #[cfg(feature = "internals")]
 pub use self::json::Json;
+#[cfg(feature = "internals")]
+pub use self::object::{JsonObject, quoted};
 pub use self::value::Value;
 #[cfg(feature = "store")]
 pub(crate) use self::value::text_fault;

@@ -75,7 +75,7 @@ mod policy_cache;
 #[cfg(feature = "store")]
 pub mod private;
 #[cfg(feature = "store")]
-mod seal;
+pub mod seal;
 #[cfg(feature = "store")]
 pub mod service;
 #[cfg(feature = "store")]

@@ -330,6 +330,19 @@ impl App {
         }
     }
 
+    /// Who is signed in to the console with this session's token.
+    ///
+    /// # Errors
+    /// `unauthorized` if the session is over, `unavailable`.
+    #[cfg(feature = "console")]
+    pub(crate) async fn identify_session(&self, token: &str) -> Result<Authority, Error> {
+        let (authority, _) = self.keys.identify_session(&self.service, token).await?;
+        if let Authority::Partner { partner_id, .. } = authority {
+            observer::identified(partner_id);
+        }
+        Ok(authority)
+    }
+
     /// Identifies the operator. A network from which wrong keys came is refused before the store is asked.
     async fn admit_operator(
         &self,

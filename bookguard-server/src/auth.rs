@@ -150,7 +150,6 @@ impl Keys {
     ///
     /// # Errors
     /// `unauthorized`, or `unavailable` when the store does not answer.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the console's pages come next"))]
     pub async fn identify_session(
         &self,
         service: &Arc<Service>,

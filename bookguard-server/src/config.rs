@@ -94,6 +94,7 @@ impl Settings {
             ledger_key: it.ledger_key,
             guard_file: it.guard_file,
             registration: registration(&it.registration.unwrap_or_default())?,
+            console: it.console.unwrap_or_default(),
             library_policies: it.library_policies.unwrap_or_default(),
             rate_limit_per_second,
             rate_limit_burst: burst,
@@ -306,6 +307,8 @@ pub struct Config {
     pub pdf_fonts: Vec<PathBuf>,
     /// The quota of partners that have none of their own.
     pub quota: Quota,
+    /// Whether the console is served.
+    pub console: bool,
     /// The contents of security.txt, which is served only if this is set.
     pub security: Option<SecurityTxt>,
     /// The form of the lines in the log.

@@ -34,6 +34,8 @@ const FILE_PAUSE: Duration = Duration::from_millis(100);
 /// How long discarding a body may take. A connection with a request under way is never closed to make room, so a refused
 /// client, such as one without a key, must not hold it by sending slowly.
 const DISCARD: Duration = Duration::from_secs(5);
+/// The media type of a form.
+const FORM: &str = "application/x-www-form-urlencoded";
 /// The most bytes of a query string; all known parameters at their longest take less than 1 KiB.
 const QUERY_BYTES: usize = 4 * 1024;
 
@@ -121,16 +123,21 @@ pub(crate) fn query(text: Option<&str>) -> Result<Vec<(String, String)>, Error> 
         return Ok(Vec::new());
     };
     check_query_bytes(text.len())?;
-    let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        Some((decode(name, true)?, decode(value, true)?))
-    });
-    pairs.collect::<Option<_>>().ok_or_else(|| {
+    pairs(text).ok_or_else(|| {
         Error::invalid(
             "invalid_query",
             "The query is not percent-encoded UTF-8. Write each special character as %XX.",
         )
     })
+}
+
+/// The pairs of a query or a form; `None` if the percent-encoding is broken.
+fn pairs(text: &str) -> Option<Vec<(String, String)>> {
+    let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        Some((decode(name, true)?, decode(value, true)?))
+    });
+    pairs.collect()
 }
 
 /// # Errors
@@ -211,10 +218,31 @@ pub(crate) fn choose(headers: &HeaderMap, media_types: &[&str]) -> Result<usize,
 /// # Errors
 /// 413 `body_too_large`, 415 if the body is not declared as plain JSON, 400 `body_incomplete`.
 pub(crate) async fn body(request: &mut Request, most: usize) -> Result<Vec<u8>, Refusal> {
-    observer::waiting(whole_body(request, most)).await
+    observer::waiting(whole_body(request, most, is_json)).await
 }
 
-async fn whole_body(request: &mut Request, most: usize) -> Result<Vec<u8>, Refusal> {
+/// Reads the fields of a form (`application/x-www-form-urlencoded`) of at most `most` bytes.
+///
+/// # Errors
+/// Those of [`body`], 415 if the body is not declared as a form, `invalid_form` for a broken percent-encoding.
+pub(crate) async fn form(
+    request: &mut Request,
+    most: usize,
+) -> Result<Vec<(String, String)>, Refusal> {
+    let bytes = observer::waiting(whole_body(request, most, is_form)).await?;
+    let text = str::from_utf8(&bytes).ok();
+    text.and_then(pairs).ok_or_else(|| {
+        let message = "The form is not percent-encoded UTF-8. Send it as a browser does.";
+        Error::invalid("invalid_form", message).into()
+    })
+}
+
+/// Reads a body whose headers `check` accepts.
+async fn whole_body(
+    request: &mut Request,
+    most: usize,
+    check: fn(&HeaderMap) -> Result<(), Refusal>,
+) -> Result<Vec<u8>, Refusal> {
     let length = declared_length(request.headers());
     if length == Some(0) {
         return Ok(Vec::new());
@@ -242,7 +270,7 @@ async fn whole_body(request: &mut Request, most: usize) -> Result<Vec<u8>, Refus
         }
     };
     if !bytes.is_empty() {
-        is_json(request.headers())?;
+        check(request.headers())?;
     }
     Ok(bytes)
 }
@@ -382,6 +410,22 @@ pub(crate) fn is_json(headers: &HeaderMap) -> Result<(), Refusal> {
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
         "unsupported_media_type",
         "Bodies are JSON. Send the header Content-Type: application/json.",
+    ))
+}
+
+/// Checks that the body is `application/x-www-form-urlencoded`, as browsers send forms.
+fn is_form(headers: &HeaderMap) -> Result<(), Refusal> {
+    is_plain(headers)?;
+    let value = headers.get(CONTENT_TYPE);
+    let kind = value.and_then(|value| value.to_str().ok()?.split(';').next());
+    if kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case(FORM)) {
+        return Ok(());
+    }
+    let message = format!("The console takes forms. Send the header Content-Type: {FORM}.");
+    Err(Refusal::http(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "unsupported_media_type",
+        message,
     ))
 }
 

@@ -21,6 +21,8 @@ use crate::api;
 use crate::app::App;
 use crate::config::{Config, Connections, Settings};
 use crate::connections::{self, FAREWELL};
+#[cfg(feature = "console")]
+use crate::console;
 use crate::courier::address::AddressRules;
 use crate::courier::{Courier, CourierConfig};
 use crate::documents;
@@ -217,6 +219,10 @@ impl Server {
         mcp::add_routes(&app, addr, &mut routes);
         api::add_routes(&app, api::table(), &mut routes);
         probes::add_routes(readiness.clone(), &mut routes);
+        #[cfg(feature = "console")]
+        if config.console {
+            console::add_routes(&app, &mut routes);
+        }
         let observer = Observer::new(config.requests).measuring(Arc::clone(&metrics.http));
         let observer = Arc::new(observer.tracing(tracer));
         let router = Router::new(routes, config.clock.clone(), Arc::clone(&observer));

@@ -14,13 +14,14 @@ use bookguard_core::operation::Request;
 use bookguard_core::policy::{Evaluation, EvaluationStatus, NamedDocument, Resolution};
 use clap::Args;
 
-use super::declare::{Call, CliCommand, Declared, add, carried, group, operation, text};
+use super::declare::{Call, CliCommand, Declared, add, carried, group, operation};
 use super::evaluations::{alternatives, decided, evaluation, policy_evaluation, sums};
 use crate::consent;
 use crate::failure::{ErrorBody, Failure};
 use crate::files::{self, DOCUMENT_BYTES};
 use crate::output::Answer;
 use crate::output::table::{Style, fields, page, record};
+use bookguard_core::input::quoted;
 
 /// What is said of a cancellation beside what the operation takes.
 #[derive(Debug, Args)]
@@ -171,11 +172,11 @@ fn request(
         );
         body.put(
             "expected.resolutionPath",
-            Some(text(shown.resolution_path.word())),
+            Some(quoted(shown.resolution_path.word())),
         );
         body.put(
             "expected.policyHash",
-            policy.map(|policy| text(&policy.policy_hash)),
+            policy.map(|policy| quoted(&policy.policy_hash)),
         );
     }
     Ok(Request {

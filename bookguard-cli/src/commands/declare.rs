@@ -4,10 +4,10 @@
 //! needs a name, a sentence, and a function that shows its answer. Any other command has its own arguments and code.
 
 mod flags;
-mod members;
 
 use std::pin::Pin;
 
+use bookguard_core::input::JsonObject;
 use bookguard_core::operation::{Operation, Request};
 use clap::{ArgMatches, Args};
 
@@ -19,7 +19,6 @@ use crate::settings::{self, environment};
 use crate::target::{Purpose, Target};
 pub(super) use flags::Flags;
 pub(super) use flags::add;
-pub(super) use members::{Members, text};
 
 /// A command, or several under one name.
 pub enum Declared {
@@ -265,7 +264,7 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// As [`Self::request`].
-    pub(super) fn members(&self) -> Result<Members, Failure> {
+    pub(super) fn members(&self) -> Result<JsonObject, Failure> {
         (self.command.flags)().members(self.matches)
     }
 

@@ -14,12 +14,13 @@ use bookguard_core::operation::Request;
 use clap::Args;
 use serde_json::json;
 
-use super::declare::{Call, Declared, carried, group, operation, text};
+use super::declare::{Call, Declared, carried, group, operation};
 use super::documents::deliver;
 use crate::failure::Failure;
 use crate::files;
 use crate::output::say;
 use crate::output::table::{Style, fields, joined, leaf, record, rows};
+use bookguard_core::input::quoted;
 
 /// Files from this size on take long enough to say that they are under way.
 const LARGE: usize = 1024 * 1024;
@@ -79,7 +80,7 @@ async fn add(call: Call<'_>) -> Result<(), Failure> {
     };
     let file = read(&path)?;
     let mut members = call.members()?;
-    members.put("sha256", Some(text(&digest_of(&file))));
+    members.put("sha256", Some(quoted(&digest_of(&file))));
     let request = Request {
         body: members.to_string().into_bytes(),
         ..call.request()?

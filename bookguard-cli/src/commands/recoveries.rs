@@ -11,12 +11,13 @@ use serde_json::Value;
 use tokio::task::block_in_place;
 use tokio::time::sleep;
 
-use super::declare::{Call, CliCommand, Declared, carried, group, operation, text};
+use super::declare::{Call, CliCommand, Declared, carried, group, operation};
 use crate::failure::Failure;
 use crate::output::bar::Bar;
 use crate::output::table::{Style, fields, grouped, joined, page, record, word};
 use crate::output::{self, Answer};
 use crate::target::{Target, request};
+use bookguard_core::input::quoted;
 
 /// The shortest and longest pause between two questions about the progress.
 const ASK_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
@@ -61,7 +62,7 @@ const SINCE: &str = "Events since then: how long ago, such as 90s, 30m, 2h or 7d
 fn instant(typed: &str) -> Result<String, String> {
     let ago = period_ms(typed).map(|ms| Clock::System.now().plus_ms(-ms));
     let at = ago.or_else(|| Timestamp::parse(typed));
-    at.map(|at| text(&at.to_string())).ok_or_else(|| {
+    at.map(|at| quoted(&at.to_string())).ok_or_else(|| {
         format!(
             "is \"{typed}\"; write how long ago, such as 90s, 30m, 2h or 7d, or an instant such as 2031-06-01T09:00:00Z"
         )

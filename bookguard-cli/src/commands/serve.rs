@@ -160,9 +160,15 @@ impl Demo {
             .partners
             .iter()
             .find_map(|partner| partner.api_key.as_deref());
+        let console = sample.console.as_ref().map_or_else(String::new, |link| {
+            format!(
+                "In a browser, as somebody of {}: this link signs in once, within ten minutes.\n\n  {link}\n\n",
+                sample.partners[0].name
+            )
+        });
         format!(
-            "\n{} bookings of two months are in {place}.\n{partners}\n\n\
-             To look around:\n\n  \
+            "\n{} bookings of two months are in {place}.\n{partners}\n\n{console}\
+             On the command line:\n\n  \
              export BOOKGUARD_URL={url} BOOKGUARD_API_KEY={}\n  \
              {program} bookings list\n  \
              {program} webhook-endpoints list\n  \
@@ -172,7 +178,7 @@ impl Demo {
              {url}/docs\n",
             sample.bookings,
             key.unwrap_or_default(),
-            sample.link,
+            sample.evidence,
         )
     }
 }

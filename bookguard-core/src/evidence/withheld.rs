@@ -36,7 +36,7 @@ vocabulary! {
 
 impl Withheld {
     /// What it is, for people.
-    pub(super) fn in_words(self) -> &'static str {
+    pub fn in_words(self) -> &'static str {
         match self {
             Self::Ip => "network addresses",
             Self::Metadata => "the platform's own data about the booking",

@@ -42,8 +42,8 @@ pub(crate) struct Caller<'a> {
     pub(crate) session: Session,
     /// Where its processor time is added up.
     pub(crate) cost: &'a Arc<RequestCost>,
-    /// The headers, which hold its key.
-    pub(crate) headers: &'a HeaderMap,
+    /// The headers, which hold its key; `None` if it never waits for an event.
+    pub(crate) headers: Option<&'a HeaderMap>,
 }
 
 /// What is left to do once a request is prepared.
@@ -126,7 +126,9 @@ impl Caller<'_> {
             Step::Watch(session, watch) => {
                 let found = self.watch::<O>(session, watch).await?;
                 // The key may have been revoked during the wait.
-                self.app.identify(self.headers).await?;
+                if let Some(headers) = self.headers {
+                    self.app.identify(headers).await?;
+                }
                 Ok(found)
             }
             Step::Write(session, writing) => self.write::<O>(&session, writing).await,

@@ -76,7 +76,7 @@ impl OperationEndpoint {
             app: &self.app,
             session,
             cost: &cost,
-            headers,
+            headers: Some(headers),
         };
         let mut finished = (self.call)(caller, input).await?;
         if let (Some(form), Some(tag)) = (form, &mut finished.tag) {

@@ -222,6 +222,7 @@ settings! {
         a free one", unset = Some("no operator interface");
     public_url: String, "ADDRESS", "The address at which partners reach the service; evidence links begin with it, and /mcp answers \
         to its host", everywhere = true, unset = Some("http:// and the listening address");
+    console: bool, "BOOL", "Whether people of a partner can sign in at /console", default = Some(&true);
     ledger_key: LedgerKeySource, "FILE", "The ledger's key file, the same for every node", everywhere = true,
         variable_may = Some("hold the key itself"), unset = Some("beside the database file, else ./bookguard.key");
     guard_file: PathBuf, "FILE", "The file that remembers the last published head of the ledger, even if the database is put back",

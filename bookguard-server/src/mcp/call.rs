@@ -116,7 +116,7 @@ impl Tools {
                 app: &self.app,
                 session,
                 cost,
-                headers,
+                headers: Some(headers),
             };
             let finished = (bound.call)(caller, input).await.map_err(in_arguments)?;
             let body = String::from_utf8(finished.body)

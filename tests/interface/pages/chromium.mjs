@@ -109,6 +109,7 @@ class Page {
     const notes = {
       "Network.requestWillBeSent": () => this.requests.push(params.request.url),
       "Network.webSocketCreated": () => this.requests.push(params.url),
+      "Page.loadEventFired": () => this.loaded?.(),
       "Network.loadingFailed": () => this.faults.push(`failed: ${params.type} ${params.errorText} ${params.blockedReason ?? ""}`),
       "Runtime.exceptionThrown": () =>
         this.faults.push(`exception: ${params.exceptionDetails.exception?.description ?? params.exceptionDetails.text}`),
@@ -134,6 +135,15 @@ class Page {
       throw new Error(`${address}: ${errorText}`);
     }
     await this.until(`document.readyState === "complete"`, `${address} is loaded`);
+  }
+
+  // Does what leads to another page, and waits for it.
+  async leads(act) {
+    const loaded = new Promise((resolve) => (this.loaded = resolve));
+    await act();
+    if ((await Promise.race([loaded, pause(BOUND_MS, "late", { ref: false })])) === "late") {
+      throw new Error(`this leads nowhere: ${act}\nshown: ${await this.evaluate("document.body?.innerText.slice(0, 2000)")}`);
+    }
   }
 
   async evaluate(expression) {

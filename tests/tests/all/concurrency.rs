@@ -467,8 +467,11 @@ async fn belongings(owner: &Partner, receiver: &Receiver) -> Belongings {
     owner.send(file.body("a file")).await.ok(200);
     let shares = format!("/v1/bookings/{booking}/shares");
     let share = owner.post(&shares, &json!({"note": "secret-share"})).await;
+    let link = json!({"person": "secret-person"});
+    let link = owner.post("/v1/console-links", &link).await;
     let ids = BTreeMap::from([
         ("bookingId", booking),
+        ("consoleSessionId", link.string("consoleSessionId")),
         ("shareId", share.string("shareId")),
         ("eventId", event),
         ("endpointId", endpoint),

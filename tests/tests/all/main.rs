@@ -6,6 +6,7 @@
 //! | [`wire`] | the HTTP interface on the wire: every documented status, and bad input |
 //! | [`fields`] | the faults that each body's reader reports |
 //! | [`mcp`] | the Model Context Protocol |
+//! | [`console`] | the console, as a browser uses it |
 //! | [`cli`] | the `bookguard` binary as people and scripts use it |
 //! | [`policy_vectors`], [`policy_http`], [`policy_schema`] | the worked policy cases: computed, over HTTP, and against the JSON Schema |
 //! | [`concurrency`], [`deliveries`] | many concurrent callers and deliveries |
@@ -19,6 +20,7 @@
 
 mod cli;
 mod concurrency;
+mod console;
 mod crash;
 mod deliveries;
 mod documents;

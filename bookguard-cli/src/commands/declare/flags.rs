@@ -8,12 +8,12 @@ mod field;
 
 use std::path::PathBuf;
 
+use bookguard_core::input::JsonObject;
 use bookguard_core::operation::{Method, Request, Route};
 use bookguard_core::session::Access;
 use clap::{Arg, ArgGroup, ArgMatches, value_parser};
 
 use self::field::{Field, FlagForm, Place, ReadFlag};
-use super::members::Members;
 use crate::failure::Failure;
 use crate::files::{self, REQUEST_BYTES};
 
@@ -248,8 +248,8 @@ impl Flags {
     ///
     /// # Errors
     /// As [`Self::request`].
-    pub(super) fn members(&self, matches: &ArgMatches) -> Result<Members, Failure> {
-        let mut members = Members::default();
+    pub(super) fn members(&self, matches: &ArgMatches) -> Result<JsonObject, Failure> {
+        let mut members = JsonObject::default();
         for field in self.of_body() {
             field.put(matches, &mut members)?;
         }

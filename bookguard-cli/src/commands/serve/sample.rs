@@ -11,6 +11,7 @@ use bookguard_core::features::acceptances::{AcceptTerms, GetDisclosure};
 use bookguard_core::features::api_keys::{CreateApiKey, RevokeApiKey};
 use bookguard_core::features::bookings::{CreateBooking, ProtectBooking};
 use bookguard_core::features::cancellations::{CancelBooking, DecideResolution};
+use bookguard_core::features::console::CreateConsoleLink;
 use bookguard_core::features::endpoints::CreateEndpoint;
 use bookguard_core::features::items::AddEvidenceItem;
 use bookguard_core::features::items::files::{PutItemFile, digest_of};
@@ -80,7 +81,9 @@ pub(super) struct Sample {
     pub(super) partners: Vec<SamplePartner>,
     pub(super) bookings: i64,
     /// A link to a booking's evidence.
-    pub(super) link: String,
+    pub(super) evidence: String,
+    /// A link that signs somebody in to the console, if it is served.
+    pub(super) console: Option<String>,
     receiver: JoinHandle<()>,
 }
 
@@ -118,11 +121,12 @@ pub(super) async fn fill(config: &Config) -> Result<Sample, Failure> {
     };
     let made = making.everything(&url).await;
     server.stop().await;
-    let (partners, link) = made?;
+    let (partners, evidence, console) = made?;
     Ok(Sample {
         partners,
         bookings: BOOKINGS.iter().sum(),
-        link,
+        evidence,
+        console,
         receiver,
     })
 }
@@ -140,7 +144,10 @@ struct Making {
 }
 
 impl Making {
-    async fn everything(&self, hooks: &str) -> Result<(Vec<SamplePartner>, String), Failure> {
+    async fn everything(
+        &self,
+        hooks: &str,
+    ) -> Result<(Vec<SamplePartner>, String, Option<String>), Failure> {
         let mut partners = Vec::new();
         let mut link = String::new();
         let platforms = [
@@ -183,12 +190,26 @@ impl Making {
             made += 1;
         }
         let waiting = self.register("Harbor Events", "event agency").await?;
+        // A link to the console works for minutes only.
+        self.clock
+            .store(Clock::System.now().ms(), Ordering::Release);
+        let console = match self.config.console {
+            true => {
+                let body = json!({"person": "Guest"});
+                Some(
+                    call::<CreateConsoleLink>(&partners[0].2, &[], body)
+                        .await?
+                        .url,
+                )
+            }
+            false => None,
+        };
         let mut partners: Vec<_> = partners
             .into_iter()
             .map(|(registered, approved, ..)| sample(registered, approved.api_key))
             .collect();
         partners.push(sample(waiting, None));
-        Ok((partners, link))
+        Ok((partners, link, console))
     }
 
     fn now(&self) -> Timestamp {

@@ -287,7 +287,7 @@ async fn links_need_a_key_of_ones_own_and_say_nothing_of_others() {
         let run = async |line: String| server.database().command(line).run().await;
         run(create.clone())
             .await
-            .ended(5, &["(missing_field)", "apiKeyId"]);
+            .ended(5, &["(missing_field)", "--api-key-id"]);
         let theirs = format!("{create} --api-key-id {}", other.key_id);
         run(theirs).await.ended(3, &["(not_found)"]);
         let own = format!(
@@ -302,6 +302,7 @@ async fn links_need_a_key_of_ones_own_and_say_nothing_of_others() {
         assert_eq!(run(list).await.json().list("data").len(), 3);
         let end = format!("console-sessions end {id}");
         run(end).await.json().holds(json!({"consoleSessionId": id}));
+        acme.delete(&format!("{SESSIONS}/{id}")).await.ok(200);
         // Whoever writes into the database makes no link that works.
         let text =
             "UPDATE console_session SET ended_ms = NULL, body = replace(body, 'endedAt', 'never')";

@@ -108,7 +108,7 @@ const SERVER: Layers = Layers {
         &["connections"],
         &["api", "scrape"],
         &["mcp"],
-        &["documents"],
+        &["console", "documents"],
         &["server"],
         &["main"],
     ],

@@ -4,10 +4,10 @@
 
 use std::path::{Path, PathBuf};
 
+use bookguard_core::input::{JsonObject, quoted};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use serde_json::value::RawValue;
 
-use crate::commands::declare::members::{Members, text};
 use crate::failure::Failure;
 use crate::files::{self, REQUEST_BYTES};
 use crate::text::plain;
@@ -135,10 +135,14 @@ impl Field {
     }
 
     /// Puts the JSON of the typed text where it belongs, if anything was typed.
-    pub(super) fn put(&self, matches: &ArgMatches, members: &mut Members) -> Result<(), Failure> {
+    pub(super) fn put(
+        &self,
+        matches: &ArgMatches,
+        members: &mut JsonObject,
+    ) -> Result<(), Failure> {
         let read = |read: ReadFlag| self.typed(matches).map(read).transpose();
         let json = match self.form {
-            FlagForm::Text => Ok(self.typed(matches).map(text)),
+            FlagForm::Text => Ok(self.typed(matches).map(quoted)),
             FlagForm::Number => read(digits),
             FlagForm::Whole => read(whole),
             FlagForm::Read(reader) => read(reader),
@@ -148,7 +152,7 @@ impl Field {
                 Ok(file.map(|file| json(file)).transpose()?)
             }
             FlagForm::List => {
-                let words: Vec<String> = self.all(matches).map(|word| text(word)).collect();
+                let words: Vec<String> = self.all(matches).map(|word| quoted(word)).collect();
                 Ok((!words.is_empty()).then(|| format!("[{}]", words.join(","))))
             }
             FlagForm::Pairs | FlagForm::Nulls => self.put_pairs(matches, members).map(|()| None),
@@ -159,11 +163,13 @@ impl Field {
         Ok(())
     }
 
-    fn put_pairs(&self, matches: &ArgMatches, members: &mut Members) -> Result<(), String> {
+    fn put_pairs(&self, matches: &ArgMatches, members: &mut JsonObject) -> Result<(), String> {
         for typed in self.all(matches) {
             let pair = match self.form {
                 FlagForm::Nulls => Some((typed.as_str(), "null".to_owned())),
-                _ => typed.split_once('=').map(|(key, value)| (key, text(value))),
+                _ => typed
+                    .split_once('=')
+                    .map(|(key, value)| (key, quoted(value))),
             };
             let (key, json) =
                 pair.ok_or_else(|| format!("is \"{typed}\"; write it like KEY=VALUE"))?;

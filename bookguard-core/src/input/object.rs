@@ -4,17 +4,17 @@ use std::fmt;
 
 /// Members in the order in which they were added.
 #[derive(Debug, Default)]
-pub(in crate::commands) struct Members(Vec<(String, Member)>);
+pub struct JsonObject(Vec<(String, Member)>);
 
 #[derive(Debug)]
 enum Member {
     Json(String),
-    Object(Members),
+    Object(JsonObject),
 }
 
-impl Members {
+impl JsonObject {
     /// Adds a member at a path such as `talent.id`, if there is a value and the member does not exist yet.
-    pub(in crate::commands) fn put(&mut self, path: &str, json: Option<String>) {
+    pub fn put(&mut self, path: &str, json: Option<String>) {
         let Some(json) = json else { return };
         match path.split_once('.') {
             Some((name, rest)) => self.within(name).put(rest, Some(json)),
@@ -23,7 +23,7 @@ impl Members {
     }
 
     /// Adds a pair with any name to an object, unless the name exists.
-    pub(super) fn put_pair(&mut self, object: &str, name: &str, json: String) -> bool {
+    pub fn put_pair(&mut self, object: &str, name: &str, json: String) -> bool {
         self.within(object).put_new(name, json)
     }
 
@@ -50,12 +50,12 @@ impl Members {
     }
 }
 
-impl fmt::Display for Members {
+impl fmt::Display for JsonObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("{")?;
         for (index, (name, member)) in self.0.iter().enumerate() {
             f.write_str(if index > 0 { "," } else { "" })?;
-            write!(f, "{}:", text(name))?;
+            write!(f, "{}:", quoted(name))?;
             match member {
                 Member::Json(json) => f.write_str(json)?,
                 Member::Object(within) => within.fmt(f)?,
@@ -66,7 +66,7 @@ impl fmt::Display for Members {
 }
 
 /// A JSON string.
-pub(in crate::commands) fn text(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
@@ -76,16 +76,16 @@ mod tests {
 
     #[test]
     fn members_stand_where_their_paths_say_and_the_first_stays() {
-        let mut members = Members::default();
-        members.put("talent.id", Some(text("a\"b")));
-        members.put("value", Some("1.50".to_owned()));
-        members.put("talent.name", Some(text("T")));
-        members.put("value", Some("2".to_owned()));
-        members.put("none", None);
-        assert!(members.put_pair("pairs", "a.b", "null".to_owned()));
-        assert!(!members.put_pair("pairs", "a.b", "1".to_owned()));
+        let mut object = JsonObject::default();
+        object.put("talent.id", Some(quoted("a\"b")));
+        object.put("value", Some("1.50".to_owned()));
+        object.put("talent.name", Some(quoted("T")));
+        object.put("value", Some("2".to_owned()));
+        object.put("none", None);
+        assert!(object.put_pair("pairs", "a.b", "null".to_owned()));
+        assert!(!object.put_pair("pairs", "a.b", "1".to_owned()));
         assert_eq!(
-            members.to_string(),
+            object.to_string(),
             r#"{"talent":{"id":"a\"b","name":"T"},"value":1.50,"pairs":{"a.b":null}}"#
         );
     }

@@ -1,0 +1,424 @@
+//! The console at `/console`: pages with which a partner's staff sees and does what the interface offers, without code.
+//!
+//! The server makes every page, and every form works without a script. A page asks the operations that REST offers, with the
+//! authority of whoever is signed in, and shows their answers; a form sends one operation. Invariants: no rule of the product
+//! is decided here; a GET changes nothing; a form of another site is refused before it is read; nothing under `/v1` reads the
+//! cookie.
+//!
+//! | module | what |
+//! |---|---|
+//! | `cookie`, `origin` | who is signed in; which site sent a form |
+//! | `user` | calls operations for somebody who is signed in |
+//! | `form` | what was typed, as an operation's body, and an operation's faults beside what was typed |
+//! | `frame`, `parts`, `chart` | what all pages share; the parts that they are made of |
+//! | `sign_in`, `overview`, `bookings`, `booking`, `deliveries`, `endpoints`, `keys`, `audit` | the pages |
+
+mod assets;
+mod audit;
+mod booking;
+mod bookings;
+mod chart;
+mod cookie;
+mod deliveries;
+mod endpoints;
+mod form;
+mod frame;
+mod keys;
+mod origin;
+mod overview;
+mod parts;
+mod sign_in;
+mod user;
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bookguard_core::error::{Error, Kind};
+use bookguard_core::limits;
+use bookguard_core::model::Timestamp;
+use maud::{Markup, html};
+use poem::endpoint::{BoxEndpoint, make};
+use poem::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION,
+    REFERRER_POLICY, SET_COOKIE,
+};
+use poem::http::{Method, StatusCode};
+use poem::{EndpointExt as _, Request, Response};
+
+use crate::app::App;
+use crate::incoming;
+use crate::pages::HTML;
+use crate::refusal::{ErrorBody, Refusal};
+use crate::router::Routes;
+use cookie::{Cookie, Cookies};
+use form::Fields;
+use frame::Frame;
+use user::User;
+
+/// Where the console is.
+pub(crate) const PATH: &str = "/console";
+/// A page may load from this server only, runs no script that stands in it, and stands in no other page.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
+    form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// What all requests for the console share.
+struct Console {
+    app: Arc<App>,
+    cookies: Cookies,
+    /// The path before the console's own, if a proxy puts one there.
+    base: String,
+}
+
+/// A request for a page, or a form that was sent.
+struct Asked {
+    /// The values of the path's parameters, in order.
+    path: Vec<String>,
+    /// The query's pairs, or the fields of a form.
+    fields: Fields,
+    now: Timestamp,
+}
+
+impl Asked {
+    /// A parameter of the path.
+    fn id(&self, place: usize) -> &str {
+        self.path.get(place).map_or("", String::as_str)
+    }
+}
+
+/// What a request comes to.
+enum Answer {
+    /// A page, with this status.
+    Page(StatusCode, Page),
+    /// Another page, after something was done; and what was done, in a sentence that the page shows.
+    Go(String, Option<String>),
+    /// A response of its own, such as a file.
+    Response(Response),
+}
+
+/// A page.
+struct Page {
+    title: String,
+    /// The part of the console that it belongs to.
+    part: Part,
+    main: Markup,
+}
+
+/// The parts of the console, as its navigation lists them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Overview,
+    Bookings,
+    Deliveries,
+    Endpoints,
+    Keys,
+    Audit,
+}
+
+impl Page {
+    fn new(part: Part, title: impl Into<String>, main: Markup) -> Self {
+        Self {
+            title: title.into(),
+            part,
+            main,
+        }
+    }
+
+    fn ok(self) -> Answer {
+        Answer::Page(StatusCode::OK, self)
+    }
+}
+
+type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer, Error>> + Send + 'a>>;
+type Handler = for<'a> fn(&'a User, &'a Asked) -> Answering<'a>;
+
+/// A path below [`PATH`], and what answers it.
+struct Place {
+    path: &'static str,
+    get: Option<Handler>,
+    post: Option<Handler>,
+}
+
+macro_rules! place {
+    ($path:literal $(, get $get:path)? $(, post $post:path)?) => {
+        #[allow(unused_mut, unused_assignments)]
+        {
+            let mut place = Place { path: $path, get: None, post: None };
+            $(place.get = Some(|user, asked| Box::pin($get(user, asked)));)?
+            $(place.post = Some(|user, asked| Box::pin($post(user, asked)));)?
+            place
+        }
+    };
+}
+
+fn places() -> Vec<Place> {
+    vec![
+        place!("", get overview::show),
+        place!("/bookings", get bookings::list),
+        place!("/bookings/:bookingId", get booking::show),
+        place!("/bookings/:bookingId/protect", post booking::protect),
+        place!("/bookings/:bookingId/cancel", get booking::cancel::ask, post booking::cancel::send),
+        place!("/bookings/:bookingId/reschedule", get booking::reschedule::ask, post booking::reschedule::send),
+        place!("/bookings/:bookingId/decide", get booking::decide::ask, post booking::decide::send),
+        place!("/bookings/:bookingId/share", get booking::share::ask, post booking::share::send),
+        place!("/bookings/:bookingId/shares/:shareId/revoke", get booking::share::confirm, post booking::share::revoke),
+        place!("/bookings/:bookingId/evidence/:form", get booking::evidence),
+        place!("/deliveries", get deliveries::list),
+        place!("/deliveries/recover", get deliveries::recover::ask, post deliveries::recover::send),
+        place!("/deliveries/:eventId", get deliveries::show),
+        place!("/deliveries/:eventId/retry", post deliveries::retry),
+        place!("/endpoints", get endpoints::list),
+        place!("/endpoints/new", get endpoints::create::ask, post endpoints::create::send),
+        place!("/endpoints/:endpointId", get endpoints::show),
+        place!("/endpoints/:endpointId/change", get endpoints::change::ask, post endpoints::change::send),
+        place!("/endpoints/:endpointId/test", post endpoints::test),
+        place!("/endpoints/:endpointId/rotate-secret", get endpoints::rotate::ask, post endpoints::rotate::send),
+        place!("/endpoints/:endpointId/remove", get endpoints::remove::ask, post endpoints::remove::send),
+        place!("/keys", get keys::list),
+        place!("/keys/new", get keys::create::ask, post keys::create::send),
+        place!("/keys/:apiKeyId/rotate", get keys::rotate::ask, post keys::rotate::send),
+        place!("/keys/:apiKeyId/revoke", get keys::revoke::ask, post keys::revoke::send),
+        place!("/people/new", get keys::invite::ask, post keys::invite::send),
+        place!("/people/:consoleSessionId/end", post keys::end),
+        place!("/audit", get audit::list),
+    ]
+}
+
+/// Adds the paths of the console.
+pub(crate) fn add_routes(app: &Arc<App>, routes: &mut Routes) {
+    let console = Arc::new(Console::new(app));
+    let mut add = |path: String, method: Method, endpoint: BoxEndpoint<'static>| {
+        routes.entry(path).or_default().insert(method, endpoint);
+    };
+    for place in places() {
+        let path = format!("{PATH}{}", place.path);
+        let methods = [(Method::GET, place.get), (Method::POST, place.post)];
+        for (method, handler) in methods {
+            if let Some(handler) = handler {
+                add(
+                    path.clone(),
+                    method,
+                    signed_in(&console, place.path, handler),
+                );
+            }
+        }
+    }
+    for asset in assets::all() {
+        add(asset.path(), Method::GET, asset.endpoint());
+    }
+    sign_in::add_routes(&console, &mut add);
+}
+
+/// An endpoint for somebody who is signed in.
+fn signed_in(console: &Arc<Console>, path: &'static str, handler: Handler) -> BoxEndpoint<'static> {
+    let console = Arc::clone(console);
+    let call = move |request: Request| {
+        let console = Arc::clone(&console);
+        async move { console.serve(request, path, handler).await }
+    };
+    make(call).boxed()
+}
+
+/// What the outside of a request says.
+struct Arrival {
+    from: IpAddr,
+    cookie: Option<Cookie>,
+    /// The address without [`PATH`], for coming back to it.
+    address: String,
+    is_form: bool,
+}
+
+impl Console {
+    fn new(app: &Arc<App>) -> Self {
+        let service = &app.service;
+        let base = url::Url::parse(service.public_url()).ok();
+        let base = base.map_or_else(String::new, |url| {
+            url.path().trim_end_matches('/').to_owned()
+        });
+        Self {
+            app: Arc::clone(app),
+            cookies: Cookies::new(service),
+            base,
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        self.app.service.clock().now()
+    }
+
+    /// The address of a page of the console, as a browser asks for it.
+    fn link(&self, address: &str) -> String {
+        format!("{}{PATH}{address}", self.base)
+    }
+
+    /// Reads the outside of a request. The form of another site is refused.
+    async fn arrive(&self, request: &mut Request) -> Result<Arrival, Refusal> {
+        let is_form = request.method() == Method::POST;
+        let refused =
+            match is_form && !origin::is_own(request.headers(), self.app.service.public_url()) {
+                true => Some(origin::refusal()),
+                false => None,
+            };
+        if let Some(refusal) = refused {
+            let body = request.take_body();
+            incoming::discard(request.headers(), body).await;
+            return Err(refusal);
+        }
+        let uri = request.uri();
+        let path = uri.path().strip_prefix(PATH).unwrap_or_default();
+        let query = uri
+            .query()
+            .map_or_else(String::new, |query| format!("?{query}"));
+        let address = format!("{path}{query}");
+        let from = request.remote_addr().as_socket_addr();
+        Ok(Arrival {
+            cookie: self.cookies.read(request.headers(), self.now()),
+            from: from.map_or(Ipv4Addr::UNSPECIFIED.into(), |address| {
+                address.ip().to_canonical()
+            }),
+            address,
+            is_form,
+        })
+    }
+
+    /// Reads the fields of a form, or of the query.
+    async fn fields(&self, request: &mut Request) -> Result<Fields, Refusal> {
+        let pairs = match request.method() == Method::POST {
+            true => incoming::form(request, limits::BODY_BYTES).await?,
+            false => incoming::query(request.uri().query())?,
+        };
+        Ok(Fields::new(pairs))
+    }
+
+    async fn serve(
+        self: Arc<Self>,
+        mut request: Request,
+        path: &str,
+        handler: Handler,
+    ) -> Response {
+        let arrival = match self.arrive(&mut request).await {
+            Ok(arrival) => arrival,
+            Err(refusal) => return self.refuse(None, refusal),
+        };
+        let user = match self.user(&arrival).await {
+            Ok(user) => user,
+            Err(error) => {
+                let body = request.take_body();
+                incoming::discard(request.headers(), body).await;
+                return match error.kind {
+                    Kind::Unauthorized => sign_in::demand(&self, &arrival),
+                    _ => self.refuse(None, error.into()),
+                };
+            }
+        };
+        let fields = match self.fields(&mut request).await {
+            Ok(fields) => fields,
+            Err(refusal) => return self.refuse(Some(&user), refusal),
+        };
+        let parameters = path.split('/').filter_map(|part| part.strip_prefix(':'));
+        let parameter = |name| request.raw_path_param(name).unwrap_or_default().to_owned();
+        let asked = Asked {
+            path: parameters.map(parameter).collect(),
+            fields,
+            now: self.now(),
+        };
+        match handler(&user, &asked).await {
+            Ok(answer) => self.answer(&user, answer),
+            Err(error) if error.kind == Kind::Unauthorized => {
+                self.go(&self.link("/sign-in"), self.cookies.remove())
+            }
+            Err(error) => self.refuse(Some(&user), error.into()),
+        }
+    }
+
+    /// Whoever is signed in, if their partner may ask for more now.
+    async fn user(self: &Arc<Self>, arrival: &Arrival) -> Result<User, Error> {
+        let cookie = arrival.cookie.clone();
+        let cookie = cookie.ok_or_else(bookguard_core::session::unauthorized)?;
+        User::identify(Arc::clone(self), cookie, arrival.from).await
+    }
+
+    fn answer(&self, user: &User, answer: Answer) -> Response {
+        match answer {
+            Answer::Page(status, page) => {
+                let frame = Frame {
+                    console: self,
+                    user: Some(user),
+                };
+                let notice = user.cookie.notice.as_deref();
+                let mut response = document(
+                    status,
+                    frame.page(&page.title, Some(page.part), notice, page.main),
+                );
+                if notice.is_some() || self.cookies.is_stale(&user.cookie, self.now()) {
+                    self.cookies
+                        .set(&mut response, &user.cookie.token, self.now(), None);
+                }
+                response
+            }
+            Answer::Go(address, done) => {
+                let cookie = self.cookies.seal(&user.cookie.token, self.now(), done);
+                self.go(&self.link(&address), cookie)
+            }
+            Answer::Response(response) => response,
+        }
+    }
+
+    /// Sends the browser to another page (RFC 9110 section 15.4.4: with a GET, whatever it sent).
+    fn go(&self, address: &str, cookie: HeaderValue) -> Response {
+        let mut response = document(StatusCode::SEE_OTHER, html! {});
+        let headers = response.headers_mut();
+        match HeaderValue::try_from(address) {
+            Ok(address) => headers.insert(LOCATION, address),
+            Err(_) => headers.insert(LOCATION, HeaderValue::from_static(PATH)),
+        };
+        headers.append(SET_COOKIE, cookie);
+        response
+    }
+
+    /// A page that says why a request was refused, in the operation's own words.
+    fn refuse(&self, user: Option<&User>, refusal: Refusal) -> Response {
+        let mut response = refusal.respond();
+        let refused = response.extensions_mut().remove::<ErrorBody>();
+        let (title, message) = match refused {
+            Some(refused) => (refused.error, refused.message),
+            None => ("Error".to_owned(), String::new()),
+        };
+        let frame = Frame {
+            console: self,
+            user,
+        };
+        let main = frame.refused(&title, &message);
+        let page = frame.page(&title, None, None, main);
+        show(&mut response, page);
+        response
+    }
+}
+
+/// A response with a page.
+fn document(status: StatusCode, page: Markup) -> Response {
+    let mut response = Response::default();
+    response.set_status(status);
+    show(&mut response, page);
+    response
+}
+
+fn show(response: &mut Response, page: Markup) {
+    response.set_body(page.into_string());
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (CONTENT_TYPE, HTML),
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (CACHE_CONTROL, "no-store"),
+        // Another site learns nothing of the address, which may hold what was searched for; this one may, or a browser
+        // would not say of which site a form is.
+        (REFERRER_POLICY, "same-origin"),
+        (
+            HeaderName::from_static("cross-origin-opener-policy"),
+            "same-origin",
+        ),
+        (HeaderName::from_static("x-robots-tag"), "noindex"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+}

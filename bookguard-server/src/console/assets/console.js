@@ -1,0 +1,75 @@
+// What makes the console handier where scripts run. Nothing needs it.
+"use strict";
+
+// A button beside each value within an element that people copy.
+function offerCopies(within) {
+  for (const value of within.querySelectorAll("[data-copy]")) {
+    if (!navigator.clipboard) return;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "plain";
+    button.textContent = "Copy";
+    button.setAttribute("aria-label", "Copy " + value.textContent);
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(value.textContent);
+      button.textContent = "Copied";
+      setTimeout(() => (button.textContent = "Copy"), 2000);
+    });
+    value.after(" ", button);
+  }
+}
+const refreshed = (page) => [...page.querySelectorAll("[data-refreshed]")];
+const shown = refreshed(document).map((part) => part.innerHTML);
+offerCopies(document);
+
+// A form that was sent is not sent again by a second click. Its hidden field would make the second one count for nothing.
+for (const form of document.forms) {
+  form.addEventListener("submit", (event) => {
+    if (form.dataset.sent) event.preventDefault();
+    if (form.method === "post") form.dataset.sent = "1";
+  });
+}
+// A page that comes back from the browser's memory can be sent again.
+addEventListener("pageshow", () => {
+  for (const form of document.forms) delete form.dataset.sent;
+});
+
+// A page that shows what is under way loads itself again until somebody stops it, and only while it is looked at. What did not
+// change stays as it is, with whatever was opened or chosen in it.
+const watched = document.querySelector("[data-refresh]");
+if (watched) {
+  let left = 40;
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "plain";
+  button.textContent = "Stop refreshing";
+  const stop = () => {
+    left = 0;
+    button.remove();
+  };
+  button.addEventListener("click", stop);
+  const refresh = async () => {
+    if (left-- <= 0) return stop();
+    if (!document.hidden) {
+      const answer = await fetch(location.href, { headers: { accept: "text/html" } });
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const fresh = refreshed(page);
+      if (!answer.ok || fresh.length !== shown.length || left <= 0) return stop();
+      const isFocused = document.activeElement === button;
+      refreshed(document).forEach((old, place) => {
+        const { innerHTML } = fresh[place];
+        if (innerHTML === shown[place]) return;
+        shown[place] = innerHTML;
+        old.replaceWith(fresh[place]);
+        offerCopies(fresh[place]);
+      });
+      const way = document.querySelector("[data-refresh]");
+      if (!way) return stop();
+      if (!way.contains(button)) way.append(" ", button);
+      if (isFocused) button.focus();
+    }
+    setTimeout(refresh, 3000);
+  };
+  watched.append(" ", button);
+  setTimeout(refresh, 3000);
+}

@@ -1,0 +1,400 @@
+//! A booking: what was recorded about it, what a cancellation would mean, and everything that can be done with it.
+
+pub(super) mod cancel;
+pub(super) mod decide;
+pub(super) mod reschedule;
+pub(super) mod share;
+
+use bookguard_core::error::{Error, Kind};
+use bookguard_core::evidence::{Packet, Share};
+use bookguard_core::features::bookings::{GetBooking, ProtectBooking};
+use bookguard_core::features::cancellations::GetResolution;
+use bookguard_core::features::evaluations::{EvaluatePolicy, PolicyEvaluation};
+use bookguard_core::features::events::ListBookingEvents;
+use bookguard_core::features::evidence::GetEvidence;
+use bookguard_core::features::shares::ListShares;
+use bookguard_core::model::{Amount, Booking, BookingStatus, Event, Scope, Timestamp};
+use bookguard_core::policy::{Evaluation, Resolution, Rule};
+use maud::{Markup, html};
+use poem::Response;
+use poem::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
+
+use super::chart::{Step, steps};
+use super::form;
+use super::parts::{
+    booking_badge, button, copyable, delivery_badge, fact, grouped, money, table, time, words,
+};
+use super::user::User;
+use super::{Answer, Asked, Page, Part};
+use crate::api::forms::{Make, PACKET_FORMS};
+use crate::readers::ReadClass;
+
+/// What is shown of a booking.
+struct Shown {
+    booking: Booking,
+    /// If the session may see evidence.
+    packet: Option<Packet>,
+    evaluation: Option<PolicyEvaluation>,
+    resolution: Option<Resolution>,
+    events: Vec<Event>,
+    shares: Vec<Share>,
+}
+
+impl Shown {
+    async fn of(user: &User, id: &str) -> Result<Self, Error> {
+        let booking = user.read::<GetBooking>(&[id], &[]).await?;
+        let packet = match user.may(Scope::EvidenceRead) {
+            true => Some(packet(user, id).await?),
+            false => None,
+        };
+        let evaluation = match user
+            .read::<EvaluatePolicy>(&[id], &[("matrix", "true")])
+            .await
+        {
+            Ok(evaluation) => Some(evaluation),
+            // A matrix has a row for an agreement, which needs no figure; what else cannot be evaluated is not shown.
+            Err(error) if matches!(error.kind, Kind::Conflict | Kind::Invalid) => None,
+            Err(error) => return Err(error),
+        };
+        let resolution = match booking.resolution_id {
+            Some(id) => Some(user.read::<GetResolution>(&[&id.to_string()], &[]).await?),
+            None => None,
+        };
+        let events = match user.may(Scope::WebhooksRead) {
+            true => {
+                user.read::<ListBookingEvents>(&[id], &[])
+                    .await?
+                    .webhook_events
+            }
+            false => Vec::new(),
+        };
+        let shares = match user.may(Scope::EvidenceRead) {
+            true => {
+                user.read::<ListShares>(&[id], &[("limit", "100")])
+                    .await?
+                    .data
+            }
+            false => Vec::new(),
+        };
+        Ok(Self {
+            booking,
+            packet,
+            evaluation,
+            resolution,
+            events,
+            shares,
+        })
+    }
+}
+
+async fn packet(user: &User, id: &str) -> Result<Packet, Error> {
+    let packet = user.read::<GetEvidence>(&[id], &[]).await?;
+    let packet = serde_json::from_str(packet.text());
+    packet.map_err(|e| Error::internal(format!("our own packet cannot be read: {e}")))
+}
+
+pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    page(user, asked.id(0), asked.now, None).await
+}
+
+/// The page of a booking, with the refusal of what was just tried.
+async fn page(
+    user: &User,
+    id: &str,
+    now: Timestamp,
+    refused: Option<&Error>,
+) -> Result<Answer, Error> {
+    let shown = Shown::of(user, id).await?;
+    let booking = &shown.booking;
+    let title = title(booking);
+    let main = html! {
+        p.back { a href=(user.link("/bookings")) { "← All bookings" } }
+        div.title { h1 { (title) } (booking_badge(booking.status)) }
+        @if let Some(refused) = refused { div.alert.bad role="alert" tabindex="-1" autofocus { p { (refused.message) } } }
+        @if let Some(packet) = &shown.packet { p.lead { (packet.summary.headline) } }
+        (actions(user, booking, shown.resolution.as_ref()))
+        (facts(booking))
+        @if let Some(resolution) = &shown.resolution { (resolved(resolution)) }
+        @if let (None, Some(evaluation)) = (&shown.resolution, &shown.evaluation) { (meaning(booking, evaluation, now)) }
+        @if let Some(packet) = &shown.packet { (timeline(packet)) }
+        @if !shown.events.is_empty() { (deliveries(user, &shown.events)) }
+        @if user.may(Scope::EvidenceRead) { (evidence_card(user, booking, &shown.shares, now)) }
+    };
+    let status = form::status(refused);
+    Ok(Answer::Page(status, Page::new(Part::Bookings, title, main)))
+}
+
+fn title(booking: &Booking) -> String {
+    format!(
+        "{}: {} for {}",
+        words(&booking.event_type),
+        booking.talent.name,
+        booking.organizer.name
+    )
+}
+
+fn actions(user: &User, booking: &Booking, resolution: Option<&Resolution>) -> Markup {
+    let link = |rest: &str| user.link(&format!("/bookings/{}{rest}", booking.booking_id));
+    let may_write = user.may(Scope::BookingsWrite);
+    let is_open = booking.status != BookingStatus::Canceled;
+    let to_decide = resolution.is_some_and(|resolution| {
+        resolution.superseded_by.is_none() && resolution.evaluation.refund.is_none()
+    });
+    html! {
+        div.actions {
+            @if may_write && booking.status == BookingStatus::Created {
+                (button(user, &format!("/bookings/{}/protect", booking.booking_id), "Protect", "first"))
+            }
+            @if may_write && is_open {
+                a.button href=(link("/reschedule")) { "Reschedule" }
+                a.button.danger href=(link("/cancel")) { "Cancel the booking" }
+            }
+            @if may_write && to_decide { a.button.first href=(link("/decide")) { "Decide" } }
+        }
+    }
+}
+
+fn facts(booking: &Booking) -> Markup {
+    let value = grouped(&format!("{} {}", booking.currency, booking.booking_value));
+    let paid = booking
+        .amount_paid
+        .as_ref()
+        .map(|paid| grouped(&format!("{} {paid}", booking.currency)));
+    html! {
+        section.card aria-label="The booking" {
+            dl {
+                (fact("Event", html! { (time(booking.event_date)) @if let Some(zone) = &booking.time_zone { small { " " (zone) } } }))
+                (fact("Talent", html! { (booking.talent.name) " " small.soft { (booking.talent.id) } }))
+                (fact("Organizer", html! { (booking.organizer.name) " " small.soft { (booking.organizer.id) } }))
+                (fact("Value", value))
+                @if let Some(paid) = paid { (fact("Paid", paid)) }
+                @if let Some(policy) = &booking.policy { (fact("Policy", format!("{} version {}", policy.policy_id, policy.version))) }
+                (fact("Recorded", time(booking.created_at)))
+                @if let Some(at) = booking.protected_at { (fact("Protected", time(at))) }
+                @if let Some(at) = booking.rescheduled_at { (fact("Rescheduled", time(at))) }
+                @if let Some(at) = booking.canceled_at { (fact("Canceled", time(at))) }
+                @for (name, value) in &booking.metadata { (fact(name, value)) }
+                (fact("Id", copyable(&booking.booking_id.to_string())))
+            }
+        }
+    }
+}
+
+fn sum(amount: Option<Amount>) -> String {
+    amount.map_or_else(|| "a person decides".to_owned(), money)
+}
+
+fn resolved(resolution: &Resolution) -> Markup {
+    let evaluation = &resolution.evaluation;
+    html! {
+        section.card aria-labelledby="resolution" {
+            h2 #resolution { "How it was canceled" }
+            p { (evaluation.explanation.text) }
+            dl {
+                (fact("Canceled by", words(resolution.canceled_by.word())))
+                (fact("Goes back", sum(evaluation.refund)))
+                (fact("Is kept, or owed", sum(evaluation.penalty)))
+                @if let Some(decision) = &resolution.decision {
+                    (fact("Decided by", &decision.decided_by))
+                    (fact("Why", &decision.rationale))
+                }
+                (fact("Resolution", copyable(&resolution.resolution_id.to_string())))
+            }
+        }
+    }
+}
+
+/// What a cancellation would mean now and later.
+fn meaning(booking: &Booking, evaluation: &PolicyEvaluation, now: Timestamp) -> Markup {
+    let Evaluation {
+        explanation,
+        schedule,
+        ..
+    } = &evaluation.evaluation;
+    let whole = booking.value().map_or(0, Amount::minor).max(1);
+    let drawn: Vec<Step> = schedule
+        .iter()
+        .map(|segment| {
+            let refund = segment.refund.map_or(0, Amount::minor).max(0);
+            let filled = i128::from(refund) * 1000 / i128::from(whole);
+            Step {
+                filled: u64::try_from(filled).unwrap_or(0),
+                is_current: (segment.from..=segment.to).contains(&now),
+                label: format!("until {}: {} back", segment.to, sum(segment.refund)),
+            }
+        })
+        .collect();
+    let rows: Vec<Markup> = schedule
+        .iter()
+        .map(|segment| {
+            let is_current = (segment.from..=segment.to).contains(&now);
+            html! {
+                td { (time(segment.to)) @if is_current { " " strong { "now" } } }
+                td.amount { (sum(segment.refund)) }
+                td.amount { (sum(segment.penalty)) }
+                td { (rule(segment.rule_id)) }
+            }
+        })
+        .collect();
+    let matrix: Vec<Markup> = evaluation
+        .matrix
+        .iter()
+        .flatten()
+        .map(|row| {
+            html! {
+                td { (words(row.canceled_by.word())) }
+                td.amount { (sum(row.refund)) }
+                td.amount { (sum(row.penalty)) }
+                td { (words(row.resolution_path.word())) }
+            }
+        })
+        .collect();
+    html! {
+        section.card aria-labelledby="meaning" {
+            h2 #meaning { "What a cancellation would mean" }
+            p { (explanation.text) }
+            @if !rows.is_empty() {
+                h3 { "If the organizer cancels" }
+                @if schedule.iter().any(|segment| segment.refund.is_some()) {
+                    (steps("What goes back at each step of the schedule", &drawn))
+                }
+                (table("What goes back if the organizer cancels", &["Until", "#Goes back", "#Is kept", "Rule"], &rows))
+            }
+            @if !matrix.is_empty() {
+                h3 { "If it were canceled now" }
+                (table("What a cancellation would mean now", &["Canceled by", "#Goes back", "#Is kept", "What happens"], &matrix))
+            }
+        }
+    }
+}
+
+/// A rule as people read it: the steps count from 1.
+fn rule(rule: Rule) -> String {
+    match rule {
+        Rule::Tier(place) => format!("Step {}", u32::from(place) + 1),
+        rule => words(&rule.to_string()),
+    }
+}
+
+fn timeline(packet: &Packet) -> Markup {
+    html! {
+        section.card aria-labelledby="timeline" {
+            h2 #timeline { "What happened" }
+            ol.timeline {
+                @for moment in &packet.summary.timeline {
+                    li.proven[moment.entry.is_some()] {
+                        time datetime=(moment.at.to_string()) { (moment.when) }
+                        div { (moment.text) }
+                        @if let Some(entry) = moment.entry { small { "Entry " (entry) " of the ledger, proven" } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn deliveries(user: &User, events: &[Event]) -> Markup {
+    let rows: Vec<Markup> = events.iter().rev().map(|event| html! {
+        td { a href=(user.link(&format!("/deliveries/{}", event.event_id))) { (event.event_type.word()) } }
+        td { (time(event.timestamp)) }
+        td { (delivery_badge(event.status)) }
+    }).collect();
+    html! {
+        section.card aria-labelledby="events" {
+            h2 #events { "Events and their delivery" }
+            (table("Events of this booking", &["Event", "Happened", "Delivery"], &rows))
+        }
+    }
+}
+
+fn evidence_card(user: &User, booking: &Booking, shares: &[Share], now: Timestamp) -> Markup {
+    let link = |rest: &str| user.link(&format!("/bookings/{}{rest}", booking.booking_id));
+    let rows: Vec<Markup> = shares.iter().map(|share| {
+        let is_live = share.revoked_at.is_none() && share.expires_at > now;
+        html! {
+            td { @match &share.note { Some(note) => (note), None => span.soft { "without a note" } } small { (share.share_id) } }
+            td { @if is_live { "until " (time(share.expires_at)) } @else if share.revoked_at.is_some() { "revoked" } @else { "expired" } }
+            td { (share.views) @if let Some(at) = share.last_viewed_at { small { "last " (time(at)) } } }
+            td { @if is_live && user.may(Scope::EvidenceShare) {
+                a href=(link(&format!("/shares/{}/revoke", share.share_id))) { "Revoke" }
+            } }
+        }
+    }).collect();
+    html! {
+        section.card aria-labelledby="evidence" {
+            h2 #evidence { "Evidence" }
+            p { "Everything above, signed, in a form that anybody can check without this service." }
+            div.actions {
+                a.button href=(link("/evidence/page")) { "Page" }
+                a.button href=(link("/evidence/bank")) { "PDF for a bank" }
+                a.button href=(link("/evidence/archive")) { "PDF for the archive" }
+                a.button href=(link("/evidence/packet")) { "Packet (JSON)" }
+                @if user.may(Scope::EvidenceShare) { a.button.first href=(link("/share")) { "Share by a link" } }
+            }
+            @if !rows.is_empty() { (table("Links to the evidence", &["Link", "Works", "Views", "Actions"], &rows)) }
+        }
+    }
+}
+
+pub(super) async fn protect(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    match user.send::<ProtectBooking>(asked).await {
+        Ok(done) => {
+            let told = format!(
+                "The booking is protected: entry {} of the ledger.",
+                done.receipt.leaf_index
+            );
+            Ok(Answer::Go(format!("/bookings/{}", asked.id(0)), Some(told)))
+        }
+        Err(error) if form::is_correctable(&error) => {
+            page(user, asked.id(0), asked.now, Some(&error)).await
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// A form of the booking's packet, as a file.
+pub(super) async fn evidence(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    let id = asked.id(0);
+    let packet = user
+        .read::<GetEvidence>(&[id], &[])
+        .await?
+        .text()
+        .as_bytes()
+        .to_vec();
+    let form = match asked.id(1) {
+        "packet" => None,
+        word => {
+            let form = PACKET_FORMS
+                .iter()
+                .find(|form| form.word.unwrap_or("page") == word);
+            let form = form.filter(|form| matches!(form.make, Make::Json(_)));
+            Some(form.ok_or_else(|| Error::not_found("form of the evidence"))?)
+        }
+    };
+    let made = match form.map(|form| form.make) {
+        Some(Make::Json(make)) => {
+            let app = std::sync::Arc::clone(&user.console.app);
+            let make = move || make(&packet, &app.fonts);
+            user.console
+                .app
+                .read(&user.cost, ReadClass::Long, make)
+                .await?
+        }
+        _ => packet,
+    };
+    let mut response = Response::from(made);
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    match form {
+        Some(form) => {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(form.media_type));
+            headers.extend((form.headers)(id));
+        }
+        None => {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            let name = HeaderValue::from_static("attachment; filename=\"packet.json\"");
+            headers.insert(CONTENT_DISPOSITION, name);
+        }
+    }
+    Ok(Answer::Response(response))
+}

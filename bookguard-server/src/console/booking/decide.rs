@@ -1,0 +1,97 @@
+//! Deciding a cancellation that was left to a person, with the evidence beside it.
+
+use bookguard_core::error::Error;
+use bookguard_core::features::bookings::GetBooking;
+use bookguard_core::features::cancellations::{DecideResolution, GetResolution};
+use maud::html;
+
+use super::{resolved, title};
+use crate::console::form::{self, Draft, Field, Kind};
+use crate::console::parts::{grouped, once};
+use crate::console::user::User;
+use crate::console::{Answer, Asked, Page, Part};
+
+const NAMES: [&str; 3] = ["/refund", "/decidedBy", "/rationale"];
+/// The field that says which resolution the form is about.
+const DECIDED: &str = "resolution";
+
+pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    page(user, asked, None).await
+}
+
+pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    let booking = user.read::<GetBooking>(&[asked.id(0)], &[]).await?;
+    let newest = booking.resolution_id.map(|id| id.to_string());
+    // The decision makes another one the newest, but a form that is sent twice is about the same one.
+    let pending = asked.fields.get(DECIDED).map(str::to_owned).or(newest);
+    let pending = pending.ok_or_else(|| Error::not_found("resolution"))?;
+    match user.send_to::<DecideResolution>(&[&pending], asked).await {
+        Ok(decided) => {
+            let told = format!("Decided. {}", decided.summary);
+            Ok(Answer::Go(format!("/bookings/{}", asked.id(0)), Some(told)))
+        }
+        Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)).await,
+        Err(error) => Err(error),
+    }
+}
+
+async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, Error> {
+    let id = asked.id(0);
+    let booking = user.read::<GetBooking>(&[id], &[]).await?;
+    let resolution = booking
+        .resolution_id
+        .ok_or_else(|| Error::not_found("resolution"))?;
+    let resolution = user
+        .read::<GetResolution>(&[&resolution.to_string()], &[])
+        .await?;
+    let draft = Draft {
+        fields: &asked.fields,
+        refused,
+    };
+    let paid = booking
+        .amount_paid
+        .as_ref()
+        .unwrap_or(&booking.booking_value);
+    let about = format!(
+        "In {}; {} was paid. The rest is kept.",
+        booking.currency,
+        grouped(&paid.to_string())
+    );
+    let refund = Field::new("/refund", "What goes back", Kind::Number)
+        .about(&about)
+        .required();
+    let by = Field::new("/decidedBy", "Who decides", Kind::Text)
+        .value(user.person().unwrap_or_default())
+        .required();
+    let why = Field::new("/rationale", "Why", Kind::Long)
+        .about("It is written to the ledger, and is in every evidence packet.")
+        .required();
+    let main = html! {
+        p.back { a href=(user.link(&format!("/bookings/{id}"))) { "← Back to the booking" } }
+        div.title { h1 { "Decide: " (title(&booking)) } }
+        (draft.alert(&NAMES))
+        div.grid {
+            form.card method="post" action=(user.link(&format!("/bookings/{id}/decide"))) {
+                (draft.field(&refund)) (draft.field(&by)) (draft.field(&why))
+                p { strong { "A cancellation is decided once." } " The decision cannot be changed." }
+                input type="hidden" name=(DECIDED) value=(resolution.resolution_id);
+                (once())
+                button.first { "Decide" }
+            }
+            div {
+                (resolved(&resolution))
+                @if !resolution.evaluation.alternatives.is_empty() {
+                    section.card aria-labelledby="alternatives" {
+                        h2 #alternatives { "What it depends on" }
+                        ul { @for alternative in &resolution.evaluation.alternatives { li { (alternative.condition) ": " (super::sum(alternative.refund)) " back" } } }
+                    }
+                }
+                p { a.button href=(user.link(&format!("/bookings/{id}/evidence/page"))) target="_blank" rel="noopener" { "Open the evidence" } }
+            }
+        }
+    };
+    Ok(Answer::Page(
+        form::status(refused),
+        Page::new(Part::Bookings, "Decide a cancellation", main),
+    ))
+}

@@ -1,0 +1,65 @@
+//! Moving a booking's event to another date.
+
+use bookguard_core::error::Error;
+use bookguard_core::features::bookings::GetBooking;
+use bookguard_core::features::reschedules::RescheduleBooking;
+use maud::html;
+
+use super::title;
+use crate::console::form::{self, Draft, Field, Kind};
+use crate::console::parts::{once, time, words};
+use crate::console::user::User;
+use crate::console::{Answer, Asked, Page, Part};
+
+const NAMES: [&str; 3] = ["/eventDate", "/timeZone", "/agreedBy"];
+
+pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    page(user, asked, None).await
+}
+
+pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    match user.send::<RescheduleBooking>(asked).await {
+        Ok(_) => {
+            let told =
+                "The event has another date now; the earlier one stays in the ledger.".to_owned();
+            Ok(Answer::Go(format!("/bookings/{}", asked.id(0)), Some(told)))
+        }
+        Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)).await,
+        Err(error) => Err(error),
+    }
+}
+
+async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, Error> {
+    let id = asked.id(0);
+    let booking = user.read::<GetBooking>(&[id], &[]).await?;
+    let draft = Draft {
+        fields: &asked.fields,
+        refused,
+    };
+    let sides = ["organizer", "talent", "partner"].map(|word| (word, words(word)));
+    let date = Field::new("/eventDate", "New date", Kind::Time)
+        .about("Such as 2027-07-04T19:00, in the booking's time zone, or with an offset: 2027-07-04T19:00:00+02:00.")
+        .required();
+    let zone = Field::new("/timeZone", "New time zone", Kind::Text)
+        .about("Such as Europe/Berlin. Stays as it is if left empty.");
+    let agreed = Field::new("/agreedBy", "Who agreed?", Kind::Choices(&sides))
+        .about("The organizer and the talent must both have agreed.")
+        .required();
+    let main = html! {
+        p.back { a href=(user.link(&format!("/bookings/{id}"))) { "← Back to the booking" } }
+        div.title { h1 { "Reschedule: " (title(&booking)) } }
+        (draft.alert(&NAMES))
+        form.card.narrow method="post" action=(user.link(&format!("/bookings/{id}/reschedule"))) {
+            p { "The event is on " (time(booking.event_date)) @if let Some(zone) = &booking.time_zone { " (" (zone) ")" } ". " }
+            (draft.field(&date)) (draft.field(&zone)) (draft.field(&agreed))
+            p.soft { "The schedule of cancellations is made anew from the same policy, and written to the ledger." }
+            (once())
+            button.first { "Reschedule" }
+        }
+    };
+    let status = form::status(refused);
+    Ok(Answer::Page(
+        status,
+        Page::new(Part::Bookings, "Reschedule a booking", main),
+    ))
+}

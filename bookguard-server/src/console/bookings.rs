@@ -1,0 +1,148 @@
+//! The list of bookings, with its search.
+
+use bookguard_core::error::{Error, Kind as ErrorKind};
+use bookguard_core::features::bookings::{GetBooking, ListBookings};
+use bookguard_core::model::{Booking, BookingId, BookingStatus, Page as Rows};
+use maud::{Markup, html};
+use poem::http::StatusCode;
+
+use super::form::{Draft, Field, Fields, Kind};
+use super::parts::{booking_badge, empty, grouped, next_page, table, time, words};
+use super::user::User;
+use super::{Answer, Asked, Page, Part};
+
+/// Rows of a page.
+const ROWS: &str = "100";
+/// The filter, with the names of the operation's parameters.
+const FILTER: [&str; 4] = ["search", "status", "eventFrom", "eventTo"];
+
+pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    let fields = &asked.fields;
+    // A whole id names its booking, so nothing needs to be searched.
+    if let Some(booking_id) = fields.get("search").and_then(BookingId::parse) {
+        match user
+            .read::<GetBooking>(&[&booking_id.to_string()], &[])
+            .await
+        {
+            Ok(_) => return Ok(Answer::Go(format!("/bookings/{booking_id}"), None)),
+            Err(error) if error.kind == ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let (from, to) = (day(fields, "eventFrom"), day(fields, "eventTo"));
+    let text = |name| fields.get(name).unwrap_or_default();
+    let query = [
+        ("search", text("search")),
+        ("status", text("status")),
+        ("eventFrom", &from),
+        ("eventTo", &to),
+        ("cursor", text("cursor")),
+        ("limit", ROWS),
+    ];
+    let found = user.read::<ListBookings>(&[], &query).await;
+    let (rows, refused) = match found {
+        Ok(rows) => (rows, None),
+        Err(error) if error.kind == ErrorKind::Invalid => {
+            (Rows::of(Vec::new(), 0, |_| String::new()), Some(error))
+        }
+        Err(error) => return Err(error),
+    };
+    let is_filtered = FILTER.iter().any(|name| fields.get(name).is_some());
+    let refused = refused.map(in_fields);
+    let main = html! {
+        div.title { h1 { "Bookings" } }
+        (filter(user, fields, refused.as_ref()))
+        @if refused.is_none() { (found_rows(user, fields, &rows, is_filtered)) }
+    };
+    let status = if refused.is_some() {
+        StatusCode::BAD_REQUEST
+    } else {
+        StatusCode::OK
+    };
+    Ok(Answer::Page(
+        status,
+        Page::new(Part::Bookings, "Bookings", main),
+    ))
+}
+
+/// A day that was typed, as the instant at which it begins; anything else as it was typed, for the operation to judge.
+fn day(fields: &Fields, name: &str) -> String {
+    let text = fields.get(name).unwrap_or_default();
+    let is_day = text.len() == 10
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'-');
+    if is_day {
+        format!("{text}T00:00:00Z")
+    } else {
+        text.to_owned()
+    }
+}
+
+/// The refusal of a query, with its parameters named as the fields are.
+fn in_fields(mut error: Error) -> Error {
+    for detail in &mut error.details {
+        if let Some(name) = detail.pointer.strip_prefix('?') {
+            detail.pointer = name.to_owned();
+        }
+    }
+    error
+}
+
+fn filter(user: &User, fields: &Fields, refused: Option<&Error>) -> Markup {
+    let draft = Draft { fields, refused };
+    let statuses = BookingStatus::WORDS.map(|(word, _)| (word, words(word)));
+    html! {
+        (draft.alert(&FILTER))
+        form.filter role="search" action=(user.link("/bookings")) {
+            (draft.field(&Field::new("search", "Search", Kind::Search).plain()))
+            (draft.field(&Field::new("status", "Status", Kind::Choice(&statuses)).plain()))
+            (draft.field(&Field::new("eventFrom", "Event from", Kind::Day).plain()))
+            (draft.field(&Field::new("eventTo", "Event before", Kind::Day).plain()))
+            button.first { "Search" }
+        }
+        p.soft { "Searches ids, names, the type of the event and your own references (metadata)." }
+    }
+}
+
+fn found_rows(user: &User, fields: &Fields, rows: &Rows<Booking>, is_filtered: bool) -> Markup {
+    let (more, next) = match rows.data.is_empty() {
+        true => ("Search older bookings", rows.next_cursor.as_deref()),
+        false => ("Older bookings", rows.next_cursor.as_deref()),
+    };
+    let lines: Vec<Markup> = rows
+        .data
+        .iter()
+        .map(|booking| line(user, booking))
+        .collect();
+    html! {
+        @if !lines.is_empty() {
+            section.card { (table("Bookings", &["Event", "Talent", "Organizer", "#Value", "Status", "Recorded"], &lines)) }
+        } @else if next.is_some() {
+            (empty("Nothing found among the newest bookings.", "The search goes back a part at a time."))
+        } @else if is_filtered {
+            (empty("No booking matches.", html! { a href=(user.link("/bookings")) { "Show all bookings" } }))
+        } @else {
+            (empty("There are no bookings yet.", html! {
+                "Record the first one with " code { "POST /v1/bookings" } " or " code { "bookguard bookings create" } "; "
+                a href={ (user.console.base) "/docs" } { "the interface" } " shows how."
+            }))
+        }
+        (next_page(user, "/bookings", fields, "cursor", next, more))
+    }
+}
+
+fn line(user: &User, booking: &Booking) -> Markup {
+    let id = booking.booking_id.to_string();
+    html! {
+        td {
+            a href=(user.link(&format!("/bookings/{id}"))) { (booking.event_type) }
+            small { (time(booking.event_date)) }
+        }
+        td { (booking.talent.name) small { (booking.talent.id) } }
+        td { (booking.organizer.name) small { (booking.organizer.id) } }
+        td.amount { (grouped(&format!("{} {}", booking.currency, booking.booking_value))) }
+        td { (booking_badge(booking.status)) }
+        td { (time(booking.created_at)) small { (id) } }
+    }
+}

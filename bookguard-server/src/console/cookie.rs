@@ -1,0 +1,166 @@
+//! The cookie that says who is signed in: the token of a console session, sealed with the time at which it was last used.
+//!
+//! The session itself is a row in the store, which ends it on every node. The cookie adds only how long nothing was done,
+//! so that a page that is looked at writes nothing. Invariant: a cookie that this service did not make, or that was not used
+//! for [`IDLE_MS`], is as good as none.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bookguard_core::model::Timestamp;
+use bookguard_core::seal::Seal;
+use bookguard_core::service::Service;
+use poem::Response;
+use poem::http::header::{COOKIE, HeaderMap, HeaderValue, SET_COOKIE};
+use serde::{Deserialize, Serialize};
+
+/// How long somebody stays signed in who does nothing: 30 minutes.
+const IDLE_MS: i64 = 30 * 60 * 1000;
+/// How old a cookie gets before a page replaces it.
+const STALE_MS: i64 = 60 * 1000;
+/// What the seal binds cookies to.
+const OWNER: &[u8] = b"console cookie";
+
+/// Makes and reads the cookie of one console.
+pub(super) struct Cookies {
+    seal: Seal,
+    name: &'static str,
+    attributes: &'static str,
+}
+
+/// What a cookie holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Cookie {
+    /// The session's token.
+    pub(super) token: String,
+    seen: Timestamp,
+    /// What was just done, for the next page to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) notice: Option<String>,
+}
+
+impl Cookies {
+    /// Over TLS, a browser keeps the cookie to this one host, and sends it over nothing else (RFC 6265bis, section 4.1.3.2).
+    pub(super) fn new(service: &Service) -> Self {
+        let secure = service.public_url().starts_with("https:");
+        Self {
+            seal: service.seal().clone(),
+            name: if secure {
+                "__Host-bookguard"
+            } else {
+                "bookguard"
+            },
+            attributes: match secure {
+                true => "; Path=/; HttpOnly; SameSite=Lax; Secure",
+                false => "; Path=/; HttpOnly; SameSite=Lax",
+            },
+        }
+    }
+
+    /// The cookie of a request, unless it is too old.
+    pub(super) fn read(&self, headers: &HeaderMap, now: Timestamp) -> Option<Cookie> {
+        let values = headers.get_all(COOKIE).iter();
+        let texts = values.filter_map(|value| value.to_str().ok());
+        let mut pairs = texts.flat_map(|text| text.split(';').map(str::trim));
+        let text = pairs.find_map(|pair| pair.strip_prefix(self.name)?.strip_prefix('='))?;
+        let sealed = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let cookie: Cookie = serde_json::from_slice(&self.seal.open(OWNER, &sealed)?).ok()?;
+        let idle = now.ms() - cookie.seen.ms();
+        // Another node's clock may be ahead.
+        (-STALE_MS..=IDLE_MS).contains(&idle).then_some(cookie)
+    }
+
+    /// Whether a page should replace the cookie.
+    pub(super) fn is_stale(&self, cookie: &Cookie, now: Timestamp) -> bool {
+        now.ms() - cookie.seen.ms() > STALE_MS
+    }
+
+    /// The header that gives a browser this cookie.
+    pub(super) fn seal(&self, token: &str, seen: Timestamp, notice: Option<String>) -> HeaderValue {
+        let cookie = Cookie {
+            token: token.to_owned(),
+            seen,
+            notice,
+        };
+        let plain = bookguard_core::operation::to_json(&cookie);
+        let sealed = URL_SAFE_NO_PAD.encode(self.seal.seal(OWNER, &plain));
+        self.header(&sealed, "")
+    }
+
+    /// Gives a browser this cookie with a response.
+    pub(super) fn set(
+        &self,
+        response: &mut Response,
+        token: &str,
+        seen: Timestamp,
+        notice: Option<String>,
+    ) {
+        let cookie = self.seal(token, seen, notice);
+        response.headers_mut().append(SET_COOKIE, cookie);
+    }
+
+    /// The header that removes the cookie.
+    pub(super) fn remove(&self) -> HeaderValue {
+        self.header("", "; Max-Age=0")
+    }
+
+    fn header(&self, value: &str, more: &str) -> HeaderValue {
+        let text = format!("{}={value}{}{more}", self.name, self.attributes);
+        HeaderValue::try_from(text).expect("base64 and these attributes are visible ASCII")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cookies(seed: u8) -> Cookies {
+        Cookies {
+            seal: Seal::derive(&[seed; 32]),
+            name: "bookguard",
+            attributes: "; Path=/",
+        }
+    }
+
+    fn at(ms: i64) -> Timestamp {
+        Timestamp::from_ms(1_800_000_000_000 + ms)
+    }
+
+    fn sent(header: &HeaderValue) -> HeaderMap {
+        let pair = header.to_str().unwrap().split(';').next().unwrap();
+        let pair = format!("other=1; {pair}; bookguard2=x");
+        HeaderMap::from_iter([(COOKIE, HeaderValue::try_from(pair).unwrap())])
+    }
+
+    #[test]
+    fn a_cookie_holds_for_half_an_hour_after_it_was_last_used() {
+        let cookies = cookies(1);
+        let header = cookies.seal("token", at(0), Some("Done.".to_owned()));
+        for (later, holds) in [
+            (0, true),
+            (IDLE_MS, true),
+            (IDLE_MS + 1, false),
+            (-STALE_MS - 1, false),
+        ] {
+            let found = cookies.read(&sent(&header), at(later));
+            assert_eq!(found.is_some(), holds, "{later}");
+        }
+        let found = cookies.read(&sent(&header), at(0)).unwrap();
+        assert_eq!(
+            (found.token.as_str(), found.notice.as_deref()),
+            ("token", Some("Done."))
+        );
+        assert!(
+            !cookies.is_stale(&found, at(STALE_MS)) && cookies.is_stale(&found, at(STALE_MS + 1))
+        );
+    }
+
+    #[test]
+    fn what_another_key_sealed_or_nobody_is_no_cookie() {
+        let header = cookies(2).seal("token", at(0), None);
+        assert_eq!(cookies(1).read(&sent(&header), at(0)), None);
+        for value in ["", "bookguard=", "bookguard=e30", "bookguard=%%"] {
+            let headers = HeaderMap::from_iter([(COOKIE, HeaderValue::from_static(value))]);
+            assert_eq!(cookies(1).read(&headers, at(0)), None, "{value}");
+        }
+    }
+}

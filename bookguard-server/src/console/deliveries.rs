@@ -1,0 +1,210 @@
+//! Events and their deliveries: what was sent, what was answered, and sending it again.
+
+pub(super) mod recover;
+
+use bookguard_core::error::Error;
+use bookguard_core::features::attempts::AttemptRecord;
+use bookguard_core::features::events::log::ListEvents;
+use bookguard_core::features::events::{EventWithAttempts, GetEvent, RetryEvent};
+use bookguard_core::model::{DeliveryStatus, Event, EventType, Scope};
+use maud::{Markup, html};
+
+use super::form::{self, Draft, Field, Kind};
+use super::parts::{
+    Tone, badge, button, copyable, count, delivery_badge, empty, fact, next_page, table, time,
+    words,
+};
+use super::user::User;
+use super::{Answer, Asked, Page, Part};
+
+/// Rows of a page.
+const ROWS: &str = "100";
+
+pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    let fields = &asked.fields;
+    let text = |name| fields.get(name).unwrap_or_default();
+    let query = [
+        ("before", fields.get("before").unwrap_or("latest")),
+        ("status", text("status")),
+        ("type", text("type")),
+        ("bookingId", text("bookingId")),
+        ("limit", ROWS),
+    ];
+    let log = user.read::<ListEvents>(&[], &query).await?;
+    let statuses = DeliveryStatus::WORDS.map(|(word, _)| (word, words(word)));
+    let types = EventType::WORDS.map(|(word, _)| (word, word.to_owned()));
+    let draft = Draft {
+        fields,
+        refused: None,
+    };
+    let rows: Vec<Markup> = log.data.iter().map(|event| line(user, event)).collect();
+    let next = log
+        .next_before
+        .map(|seq| seq.to_string())
+        .filter(|_| log.has_more);
+    let main = html! {
+        div.title {
+            h1 { "Deliveries" }
+            @if user.may(Scope::WebhooksWrite) { a.button href=(user.link("/deliveries/recover")) { "Send many again" } }
+        }
+        form.filter role="search" action=(user.link("/deliveries")) {
+            (draft.field(&Field::new("status", "State", Kind::Choice(&statuses)).plain()))
+            (draft.field(&Field::new("type", "Type of event", Kind::Choice(&types)).plain()))
+            button.first { "Show" }
+        }
+        @if !rows.is_empty() {
+            section.card { (table("Events, newest first", &["Event", "Happened", "State", "Endpoints", "Last answer"], &rows)) }
+        } @else if next.is_some() {
+            (empty("Nothing found among the newest events.", "The search goes back a part at a time."))
+        } @else {
+            (empty("No event matches.", "Every booking, protection and cancellation makes an event, and each endpoint receives it."))
+        }
+        (next_page(user, "/deliveries", fields, "before", next.as_deref(), "Older events"))
+    };
+    Ok(Page::new(Part::Deliveries, "Deliveries", main).ok())
+}
+
+fn line(user: &User, event: &Event) -> Markup {
+    let last = event.deliveries.iter().find_map(|delivery| {
+        delivery
+            .last_error
+            .clone()
+            .or_else(|| delivery.last_status_code.map(|status| status.to_string()))
+    });
+    html! {
+        td { a href=(user.link(&format!("/deliveries/{}", event.event_id))) { (event.event_type.word()) } small { "No. " (event.seq) } }
+        td { (time(event.timestamp)) }
+        td { (delivery_badge(event.status)) @if let Some(at) = event.next_attempt_at { small { "again " (time(at)) } } }
+        td { @for delivery in &event.deliveries { div { (delivery.url) } } }
+        td { @if let Some(last) = last { (words(&last)) } }
+    }
+}
+
+pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    page(user, asked.id(0), None).await
+}
+
+async fn page(user: &User, id: &str, refused: Option<&Error>) -> Result<Answer, Error> {
+    let EventWithAttempts { event, attempts } = user.read::<GetEvent>(&[id], &[]).await?;
+    let payload = format!("{:#}", event.payload);
+    let rows: Vec<Markup> = attempts
+        .iter()
+        .rev()
+        .map(|attempt| tried(&event, attempt))
+        .collect();
+    let is_open = event
+        .deliveries
+        .iter()
+        .any(|delivery| delivery.status != DeliveryStatus::Delivered)
+        || event.deliveries.is_empty();
+    let main = html! {
+        p.back { a href=(user.link("/deliveries")) { "← All deliveries" } }
+        div.title data-refreshed { h1 { (event.event_type.word()) } (delivery_badge(event.status)) }
+        @if let Some(refused) = refused { div.alert.bad role="alert" tabindex="-1" autofocus { p { (refused.message) } } }
+        @if is_open && event.pruned_at.is_none() && user.may(Scope::WebhooksWrite) {
+            div.actions { (button(user, &format!("/deliveries/{id}/retry"), "Send it again now", "first")) }
+        }
+        div data-refreshed {
+            section.card aria-label="The event" {
+                dl {
+                    (fact("Happened", time(event.timestamp)))
+                    @if let Some(booking) = event.booking_id {
+                        (fact("Booking", html! {
+                            @if user.may(Scope::BookingsRead) { a href=(user.link(&format!("/bookings/{booking}"))) { (booking) } } @else { (booking) }
+                        }))
+                    }
+                    (fact("Number", event.seq))
+                    (fact("Id", copyable(id)))
+                }
+            }
+            section.card aria-labelledby="endpoints" {
+                h2 #endpoints { "Endpoints" }
+                @if event.deliveries.is_empty() { p { "No endpoint took this type when it happened." } }
+                @for delivery in &event.deliveries {
+                    p {
+                        (delivery_badge(delivery.status)) " "
+                        a href=(user.link(&format!("/endpoints/{}", delivery.endpoint_id))) { (delivery.url) }
+                        span.soft { " · " (count(delivery.attempts.into(), "attempt")) }
+                        @if let Some(at) = delivery.next_attempt_at { span.soft { " · again " (time(at)) } }
+                    }
+                }
+                @if event.status == DeliveryStatus::Pending { p.soft data-refresh { "This page shows what is new by itself." } }
+            }
+            @if !rows.is_empty() {
+                section.card aria-labelledby="attempts" {
+                    h2 #attempts { "Attempts, newest first" }
+                    (table("Attempts to deliver the event", &["Began", "Came to", "Answer"], &rows))
+                }
+            }
+        }
+        section.card aria-labelledby="payload" {
+            h2 #payload { "What is sent" }
+            @if let Some(at) = event.pruned_at { p { "Its content was deleted because it was old: " (time(at)) "." } }
+            @else {
+                @if let Some(signature) = &event.signature { p { code { "x-service-signature: " (signature) } } }
+                pre tabindex="0" { (payload) }
+            }
+        }
+    };
+    let title = format!("Event {}", event.event_type.word());
+    Ok(Answer::Page(
+        form::status(refused),
+        Page::new(Part::Deliveries, title, main),
+    ))
+}
+
+/// An attempt, and what the receiver answered.
+fn tried(event: &Event, attempt: &AttemptRecord) -> Markup {
+    let url = event
+        .deliveries
+        .iter()
+        .find(|delivery| delivery.endpoint_id == attempt.endpoint_id);
+    html! {
+        td { (time(attempt.started_at)) small { (attempt.duration_ms) " ms" @if let Some(delivery) = url { ", " (delivery.url) } } }
+        td { (outcome(attempt)) }
+        td { (answer(attempt)) }
+    }
+}
+
+/// What an attempt came to.
+pub(super) fn outcome(attempt: &AttemptRecord) -> Markup {
+    let failed = attempt.error.map(|class| words(&class.to_string()));
+    html! {
+        @if attempt.delivered { (badge(Tone::Good, "Accepted")) } @else { (badge(Tone::Bad, failed.as_deref().unwrap_or("Failed"))) }
+        @if let Some(status) = attempt.status_code { " " (status) }
+        @if let Some(detail) = &attempt.detail { small { (detail) } }
+    }
+}
+
+/// What the receiver answered.
+pub(super) fn answer(attempt: &AttemptRecord) -> Markup {
+    html! {
+        @if attempt.response_head.is_empty() { span.soft { "nothing" } }
+        @else { details { summary { (attempt.response_len) " bytes" } pre { (attempt.response_head) } } }
+    }
+}
+
+pub(super) async fn retry(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    match user.send::<RetryEvent>(asked).await {
+        Ok(result) => {
+            let told = match result.retry_status {
+                DeliveryStatus::Delivered => "The event was sent again, and accepted.",
+                DeliveryStatus::Failed => {
+                    "The event was sent again, and not accepted. The newest attempt says why."
+                }
+                DeliveryStatus::Pending => {
+                    "The event is being sent again. The outcome appears here."
+                }
+                DeliveryStatus::NoEndpoints => {
+                    "No endpoint takes this type of event now, so nothing was sent."
+                }
+            };
+            Ok(Answer::Go(
+                format!("/deliveries/{}", asked.id(0)),
+                Some(told.to_owned()),
+            ))
+        }
+        Err(error) if form::is_correctable(&error) => page(user, asked.id(0), Some(&error)).await,
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,200 @@
+//! Webhook endpoints: how they are, their settings and secrets, and a test delivery.
+
+pub(super) mod change;
+pub(super) mod create;
+pub(super) mod remove;
+pub(super) mod rotate;
+
+use bookguard_core::error::Error;
+use bookguard_core::features::endpoints::testing::TestEndpoint;
+use bookguard_core::features::endpoints::{GetEndpoint, ListEndpoints};
+use bookguard_core::model::{Endpoint, EventType, Scope, Timestamp};
+use maud::{Markup, html};
+
+use super::deliveries::{answer, outcome};
+use super::form::{self, Field, Kind};
+use super::parts::{ago, button, copyable, empty, endpoint_badge, fact, table, time};
+use super::user::User;
+use super::{Answer, Asked, Page, Part};
+
+pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    let endpoints = user
+        .read::<ListEndpoints>(&[], &[("limit", "100")])
+        .await?
+        .data;
+    let rows: Vec<Markup> = endpoints
+        .iter()
+        .map(|endpoint| line(user, endpoint, asked.now))
+        .collect();
+    let main = html! {
+        div.title {
+            h1 { "Endpoints" }
+            @if user.may(Scope::WebhooksWrite) { a.button.first href=(user.link("/endpoints/new")) { "Add an endpoint" } }
+        }
+        @if rows.is_empty() {
+            (empty("No endpoint receives your events.", html! {
+                "Add the address of your own program, or poll the log of events with " code { "GET /v1/webhook-events" } "."
+            }))
+        } @else {
+            section.card { (table("Webhook endpoints", &["Address", "State", "Receives", "Since"], &rows)) }
+        }
+    };
+    Ok(Page::new(Part::Endpoints, "Endpoints", main).ok())
+}
+
+fn line(user: &User, endpoint: &Endpoint, now: Timestamp) -> Markup {
+    html! {
+        td {
+            a href=(user.link(&format!("/endpoints/{}", endpoint.endpoint_id))) { (endpoint.url) }
+            @if let Some(description) = &endpoint.description { small { (description) } }
+        }
+        td { (endpoint_badge(endpoint.status)) @if let Some(since) = endpoint.failing_since { small { "since " (ago(since, now)) } } }
+        td { (received(endpoint)) }
+        td { (time(endpoint.created_at)) }
+    }
+}
+
+/// The types that an endpoint receives.
+fn received(endpoint: &Endpoint) -> String {
+    let types = EventType::WORDS
+        .into_iter()
+        .filter(|(_, known)| endpoint.subscribes(*known));
+    types.map(|(word, _)| word).collect::<Vec<_>>().join(", ")
+}
+
+pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    page(user, asked, None, None).await
+}
+
+/// The page of an endpoint, with the result of a test that was just made.
+async fn page(
+    user: &User,
+    asked: &Asked,
+    refused: Option<&Error>,
+    tested: Option<Markup>,
+) -> Result<Answer, Error> {
+    let id = asked.id(0);
+    let endpoint = user.read::<GetEndpoint>(&[id], &[]).await?;
+    let link = |rest: &str| user.link(&format!("/endpoints/{id}{rest}"));
+    let main = html! {
+        p.back { a href=(user.link("/endpoints")) { "← All endpoints" } }
+        div.title { h1 { (endpoint.url) } (endpoint_badge(endpoint.status)) }
+        @if let Some(refused) = refused { div.alert.bad role="alert" tabindex="-1" autofocus { p { (refused.message) } } }
+        @if user.may(Scope::WebhooksWrite) {
+            div.actions {
+                (button(user, &format!("/endpoints/{id}/test"), "Send a test", "first"))
+                a.button href=(link("/change")) { "Change" }
+                @if endpoint.own_secret { a.button href=(link("/rotate-secret")) { "Replace its secret" } }
+                a.button.danger href=(link("/remove")) { "Remove" }
+            }
+        }
+        @if let Some(tested) = tested { (tested) }
+        section.card aria-label="The endpoint" {
+            dl {
+                @if let Some(description) = &endpoint.description { (fact("Description", description)) }
+                (fact("Receives", received(&endpoint)))
+                @if let Some(limit) = endpoint.rate_limit_per_second { (fact("Deliveries per second at most", limit)) }
+                (fact("Signed with", if endpoint.own_secret { "its own secret" } else { "the organisation's secret" }))
+                @if endpoint.failures > 0 { (fact("Failures in a row", endpoint.failures)) }
+                @if let Some(at) = endpoint.failing_since { (fact("Failing since", time(at))) }
+                @if let Some(at) = endpoint.next_probe_at { (fact("Tried again", time(at))) }
+                @if let Some(at) = endpoint.unverified_since { (fact("Accepted nothing yet, since", time(at))) }
+                (fact("Added", time(endpoint.created_at)))
+                (fact("Id", copyable(id)))
+            }
+            p { a href=(user.link("/deliveries?status=failed")) { "Failed deliveries" } }
+        }
+        (snippet(user))
+    };
+    Ok(Answer::Page(
+        form::status(refused),
+        Page::new(Part::Endpoints, "Endpoint", main),
+    ))
+}
+
+/// How a receiver checks a delivery.
+fn snippet(user: &User) -> Markup {
+    html! {
+        details.card {
+            summary { "How your program checks what it receives" }
+            p { "The header " code { "x-service-signature" } " is " code { "sha256=" } " and the HMAC-SHA256 of the body under the secret, in hex. \
+                Compute it over the bytes as they came, and compare in constant time:" }
+            pre { "expected = 'sha256=' + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()\n\
+                   genuine  = hmac.compare_digest(expected, headers['x-service-signature'])" }
+            p { a href={ (user.console.base) "/docs" } { "The interface" } " describes every header and body." }
+        }
+    }
+}
+
+pub(super) async fn test(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    match user.send::<TestEndpoint>(asked).await {
+        Ok(attempt) => {
+            let tested = html! {
+                section.card aria-labelledby="tested" role="status" {
+                    h2 #tested { "The test" }
+                    p { (outcome(&attempt)) span.soft { " after " (attempt.duration_ms) " ms" } }
+                    (answer(&attempt))
+                }
+            };
+            page(user, asked, None, Some(tested)).await
+        }
+        Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error), None).await,
+        Err(error) => Err(error),
+    }
+}
+
+/// What people read of the types of events.
+fn types() -> Vec<(&'static str, String)> {
+    let about = |event_type| match event_type {
+        EventType::BookingCreated => "a booking was recorded",
+        EventType::BookingProtected => "a booking was written to the ledger",
+        EventType::ResolutionCreated => "a booking was canceled, with what that comes to",
+        EventType::BookingRescheduled => "an event was moved",
+        EventType::TermsAccepted => "somebody accepted the terms",
+        EventType::ResolutionDecided => "a person decided a cancellation",
+        EventType::EndpointSuspended => "an endpoint fails for long",
+        EventType::ApiKeyExpiring => "an API key expires within a week",
+    };
+    EventType::WORDS
+        .into_iter()
+        .map(|(word, event_type)| (word, format!("{word}: {}", about(event_type))))
+        .collect()
+}
+
+/// The fields of an endpoint's settings.
+const NAMES: [&str; 4] = ["/url", "/events", "/description", "/rateLimitPerSecond"];
+
+fn address(value: &str) -> Field<'_> {
+    Field::new("/url", "Address", Kind::Url)
+        .about("An https address on the public internet.")
+        .value(value)
+        .required()
+}
+
+fn description(value: &str) -> Field<'_> {
+    Field::new("/description", "Description", Kind::Text).value(value)
+}
+
+fn rate_limit(value: &str) -> Field<'_> {
+    Field::new(
+        "/rateLimitPerSecond",
+        "Deliveries per second at most",
+        Kind::Number,
+    )
+    .about("No limit if left empty.")
+    .value(value)
+}
+
+/// The page that shows a secret once.
+fn secret(user: &User, id: &str, secret: &str, when: Markup) -> Answer {
+    let main = html! {
+        div.title { h1 { "The signing secret" } }
+        section.card.narrow {
+            p { "Your program checks deliveries with it. " (when) }
+            p { (copyable(secret)) }
+            p.alert.warn { "It is shown only now. Copy it before you leave this page." }
+            a.button href=(user.link(&format!("/endpoints/{id}"))) { "To the endpoint" }
+        }
+    };
+    Page::new(Part::Endpoints, "Signing secret", main).ok()
+}

@@ -1,0 +1,71 @@
+//! Changing an endpoint.
+
+use bookguard_core::error::Error;
+use bookguard_core::features::endpoints::GetEndpoint;
+use bookguard_core::features::endpoints::update::UpdateEndpoint;
+use maud::html;
+
+use super::{NAMES, address, description, rate_limit, types};
+use crate::console::form::{self, Draft, Field, Kind};
+use crate::console::parts::once;
+use crate::console::user::User;
+use crate::console::{Answer, Asked, Page, Part};
+
+pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    page(user, asked, None).await
+}
+
+pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    match user.send::<UpdateEndpoint>(asked).await {
+        Ok(_) => Ok(Answer::Go(
+            format!("/endpoints/{}", asked.id(0)),
+            Some("The endpoint is changed.".to_owned()),
+        )),
+        Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)).await,
+        Err(error) => Err(error),
+    }
+}
+
+async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, Error> {
+    let id = asked.id(0);
+    let endpoint = user.read::<GetEndpoint>(&[id], &[]).await?;
+    let draft = Draft {
+        fields: &asked.fields,
+        refused,
+    };
+    let types = types();
+    let listed: Vec<&str> = endpoint.events.iter().map(|known| known.word()).collect();
+    let listed = listed.join(" ");
+    let events = Field::new("/events", "What it receives", Kind::Choices(&types))
+        .about("Without any: booking.created, booking.protected and resolution.created.")
+        .value(&listed);
+    let enabled = [
+        ("true", "Yes".to_owned()),
+        ("false", "No, it is disabled".to_owned()),
+    ];
+    let is_enabled = if endpoint.enabled { "true" } else { "false" };
+    let enabled = Field::new("/enabled", "Receives new events", Kind::Choice(&enabled))
+        .value(is_enabled)
+        .required();
+    let limit = endpoint
+        .rate_limit_per_second
+        .map_or_else(String::new, |limit| limit.to_string());
+    let main = html! {
+        p.back { a href=(user.link(&format!("/endpoints/{id}"))) { "← Back to the endpoint" } }
+        div.title { h1 { "Change the endpoint" } }
+        (draft.alert(&NAMES))
+        form.card.narrow method="post" action=(user.link(&format!("/endpoints/{id}/change"))) {
+            (draft.field(&address(&endpoint.url))) (draft.field(&events))
+            // Without this, a form with no type chosen would not name the types at all.
+            input type="hidden" name="/events" value="";
+            (draft.field(&description(endpoint.description.as_deref().unwrap_or_default()))) (draft.field(&rate_limit(&limit)))
+            (draft.field(&enabled))
+            (once())
+            button.first { "Save" }
+        }
+    };
+    Ok(Answer::Page(
+        form::status(refused),
+        Page::new(Part::Endpoints, "Change an endpoint", main),
+    ))
+}

@@ -1,0 +1,62 @@
+//! Adding an endpoint.
+
+use bookguard_core::error::Error;
+use bookguard_core::features::endpoints::CreateEndpoint;
+use maud::html;
+
+use super::{NAMES, address, description, rate_limit, secret, types};
+use crate::console::form::{self, Draft, Field, Kind};
+use crate::console::parts::once;
+use crate::console::user::User;
+use crate::console::{Answer, Asked, Page, Part};
+
+const PATH: &str = "/endpoints/new";
+
+pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    page(user, asked, None)
+}
+
+pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    match user.send::<CreateEndpoint>(asked).await {
+        Ok(kept) => {
+            let id = kept.endpoint.endpoint_id.to_string();
+            match &kept.secret {
+                Some(own) => Ok(secret(user, &id, own, html! {})),
+                None => Ok(Answer::Go(
+                    format!("/endpoints/{id}"),
+                    Some("The endpoint is added. Send it a test.".to_owned()),
+                )),
+            }
+        }
+        Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)),
+        Err(error) => Err(error),
+    }
+}
+
+fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, Error> {
+    let draft = Draft {
+        fields: &asked.fields,
+        refused,
+    };
+    let types = types();
+    let events = Field::new("/events", "What it receives", Kind::Choices(&types))
+        .value("booking.created booking.protected resolution.created");
+    let own = [("true", "Give it a signing secret of its own".to_owned())];
+    let own = Field::new("/ownSecret", "Signing", Kind::Choices(&own))
+        .about("Otherwise it is signed with the organisation's secret.");
+    let main = html! {
+        p.back { a href=(user.link("/endpoints")) { "← All endpoints" } }
+        div.title { h1 { "Add an endpoint" } }
+        (draft.alert(&NAMES))
+        form.card.narrow method="post" action=(user.link(PATH)) {
+            (draft.field(&address(""))) (draft.field(&events)) (draft.field(&description(""))) (draft.field(&rate_limit("")))
+            (draft.field(&own))
+            (once())
+            button.first { "Add the endpoint" }
+        }
+    };
+    Ok(Answer::Page(
+        form::status(refused),
+        Page::new(Part::Endpoints, "Add an endpoint", main),
+    ))
+}

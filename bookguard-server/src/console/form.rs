@@ -1,0 +1,486 @@
+//! Forms: what was typed as an operation's body, and an operation's faults beside what was typed.
+//!
+//! A field is named by the JSON pointer of its member in the body, such as `/talent/name`, so the pointers of a refusal name
+//! fields. How a text becomes JSON follows from the operation's own declaration; a text that is not of its member's type is
+//! sent as text, so that the operation itself refuses it. Invariant: no number passes through a float.
+
+use bookguard_core::error::{self, Error};
+use bookguard_core::input::{Json, JsonObject, quoted};
+use bookguard_core::model::Timestamp;
+use bookguard_core::operation::Body;
+use maud::{Markup, html};
+use poem::http::StatusCode;
+use serde_json::value::RawValue;
+
+/// Named texts, in order: the fields of a form, or the pairs of a query.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Fields(Vec<(String, String)>);
+
+impl Fields {
+    /// The field whose value makes a form count once, however often it is sent.
+    pub(super) const ONCE: &str = "once";
+
+    pub(super) fn new(pairs: Vec<(String, String)>) -> Self {
+        Self(pairs)
+    }
+
+    /// The text of a field, without the blanks around it, if there is one.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        let (_, text) = self
+            .0
+            .iter()
+            .find(|(known, text)| known == name && !text.trim().is_empty())?;
+        Some(text.trim())
+    }
+
+    /// The texts of a field that has several.
+    pub(super) fn all<'f>(&'f self, name: &'f str) -> impl Iterator<Item = &'f str> {
+        let named = self.0.iter().filter(move |(known, _)| known == name);
+        named
+            .map(|(_, text)| text.trim())
+            .filter(|text| !text.is_empty())
+    }
+
+    /// The same fields, with one set to this text.
+    pub(super) fn with(&self, name: &str, text: &str) -> Self {
+        let mut pairs: Vec<_> = self
+            .0
+            .iter()
+            .filter(|(known, _)| known != name)
+            .cloned()
+            .collect();
+        if !text.is_empty() {
+            pairs.push((name.to_owned(), text.to_owned()));
+        }
+        Self(pairs)
+    }
+
+    /// The fields as a query, with a question mark; empty if there are none.
+    pub(super) fn query(&self) -> String {
+        let pairs = self.0.iter().filter(|(_, text)| !text.trim().is_empty());
+        let pairs: Vec<_> = pairs
+            .map(|(name, text)| format!("{}={}", encoded(name), encoded(text.trim())))
+            .collect();
+        match pairs.is_empty() {
+            true => String::new(),
+            false => format!("?{}", pairs.join("&")),
+        }
+    }
+
+    /// The body of an operation: the fields that name its members. What was left empty is left out, or is null where the
+    /// operation says what null means.
+    pub(super) fn body(&self, body: Body) -> Vec<u8> {
+        let Some(declaration) = body.declaration() else {
+            return Vec::new();
+        };
+        let schemas = declaration.schemas();
+        let mut members = JsonObject::default();
+        let mut seen = Vec::new();
+        for (name, text) in &self.0 {
+            let Some(path) = name.strip_prefix('/').filter(|_| !seen.contains(&name)) else {
+                continue;
+            };
+            seen.push(name);
+            let Some(kinds) = member(&schemas, path)
+                .map(kinds)
+                .filter(|kinds| !kinds.contains(&"object"))
+            else {
+                continue;
+            };
+            let json = match (text.trim(), &*kinds) {
+                (_, ["array", ..]) => {
+                    let words: Vec<_> = self.all(name).map(quoted).collect();
+                    match (words.is_empty(), kinds.contains(&"null")) {
+                        (true, false) => None,
+                        (true, true) => Some("null".to_owned()),
+                        (false, _) => Some(format!("[{}]", words.join(","))),
+                    }
+                }
+                ("", kinds) if kinds.contains(&"null") => Some("null".to_owned()),
+                ("", _) => None,
+                (text, ["number" | "integer", ..]) => {
+                    Some(number(text).unwrap_or_else(|| quoted(text)))
+                }
+                (text @ ("true" | "false"), ["boolean", ..]) => Some(text.to_owned()),
+                (text, _) => Some(quoted(text)),
+            };
+            members.put(&path.replace('/', "."), json);
+        }
+        members.to_string().into_bytes()
+    }
+}
+
+/// A number exactly as it was typed.
+fn number(text: &str) -> Option<String> {
+    let begins = text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+    let json = begins.then(|| RawValue::from_string(text.to_owned()).ok());
+    Some(json??.get().to_owned())
+}
+
+/// The schema of the member at a path such as `talent/name`.
+fn member<'s>(schemas: &'s [(String, Json)], path: &str) -> Option<&'s Json> {
+    let (_, whole) = schemas.first()?;
+    path.split('/').try_fold(whole, |schema, name| {
+        let found = schema.get("properties")?.get(name)?;
+        let named = found.get("$ref").and_then(Json::as_str);
+        let named = named.and_then(|path| path.rsplit('/').next());
+        let known = schemas.iter().find(|(known, _)| Some(&**known) == named);
+        Some(known.map_or(found, |(_, schema)| schema))
+    })
+}
+
+/// The types that a schema allows.
+fn kinds(schema: &Json) -> Vec<&str> {
+    match schema.get("type") {
+        Some(Json::Array(kinds)) => kinds.iter().filter_map(Json::as_str).collect(),
+        Some(kind) => kind.as_str().into_iter().collect(),
+        None => Vec::new(),
+    }
+}
+
+/// Percent-encodes a text for a query.
+fn encoded(text: &str) -> String {
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+}
+
+/// Whether whoever sent a form can do something about its refusal on the same page.
+pub(super) fn is_correctable(error: &Error) -> bool {
+    matches!(error.kind, error::Kind::Invalid | error::Kind::Conflict)
+}
+
+/// The status of a page with a form that was refused.
+pub(super) fn status(refused: Option<&Error>) -> StatusCode {
+    match refused.map(|error| error.kind) {
+        None => StatusCode::OK,
+        Some(error::Kind::Conflict) => StatusCode::CONFLICT,
+        Some(_) => StatusCode::BAD_REQUEST,
+    }
+}
+
+/// A form being filled in: what was typed, and why it was refused.
+pub(super) struct Draft<'d> {
+    pub(super) fields: &'d Fields,
+    pub(super) refused: Option<&'d Error>,
+}
+
+/// How a field is filled in.
+pub(super) enum Kind<'k> {
+    Text,
+    Number,
+    Url,
+    Search,
+    /// A day, which browsers offer a calendar for.
+    Day,
+    /// A secret, which nobody should read over a shoulder.
+    Secret,
+    /// An instant or a local date and time, typed as RFC 3339 writes it.
+    Time,
+    Long,
+    /// One of these words, each with what people read.
+    Choice(&'k [(&'k str, String)]),
+    /// Any of these words, each with what people read.
+    Choices(&'k [(&'k str, String)]),
+}
+
+/// A field of a form.
+pub(super) struct Field<'f> {
+    /// The pointer to its member.
+    pub(super) name: &'f str,
+    pub(super) label: &'f str,
+    /// A sentence about it; may be empty.
+    pub(super) about: &'f str,
+    pub(super) kind: Kind<'f>,
+    pub(super) required: bool,
+    /// Whether to say nothing of whether it must be filled in, as where nothing must.
+    pub(super) plain: bool,
+    /// What it holds before anybody types.
+    pub(super) value: &'f str,
+}
+
+impl<'f> Field<'f> {
+    pub(super) fn new(name: &'f str, label: &'f str, kind: Kind<'f>) -> Self {
+        Self {
+            name,
+            label,
+            about: "",
+            kind,
+            required: false,
+            plain: false,
+            value: "",
+        }
+    }
+
+    pub(super) fn about(self, about: &'f str) -> Self {
+        Self { about, ..self }
+    }
+
+    pub(super) fn required(self) -> Self {
+        Self {
+            required: true,
+            ..self
+        }
+    }
+
+    pub(super) fn plain(self) -> Self {
+        Self {
+            plain: true,
+            ..self
+        }
+    }
+
+    pub(super) fn value(self, value: &'f str) -> Self {
+        Self { value, ..self }
+    }
+}
+
+impl Draft<'_> {
+    /// The faults of a field, and of what is within it.
+    fn faults(&self, name: &str) -> Vec<String> {
+        let details = self.refused.iter().flat_map(|error| &error.details);
+        let of_field = details.filter(|detail| {
+            let rest = detail.pointer.strip_prefix(name);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        });
+        of_field
+            .map(|detail| format!("{} {}", capital(&detail.message), detail.fix))
+            .collect()
+    }
+
+    /// The refusal as a whole, at the top of its form. Faults of fields that the form has are beside them.
+    pub(super) fn alert(&self, names: &[&str]) -> Markup {
+        let Some(error) = self.refused else {
+            return html! {};
+        };
+        let elsewhere = |pointer: &str| !names.iter().any(|name| pointer.starts_with(name));
+        let others: Vec<_> = error
+            .details
+            .iter()
+            .filter(|detail| elsewhere(&detail.pointer))
+            .collect();
+        html! {
+            div.alert.bad role="alert" tabindex="-1" autofocus {
+                @if error.details.is_empty() {
+                    p { (error.message) }
+                } @else {
+                    p { "Nothing was sent. Correct what is marked below." }
+                    @for detail in others {
+                        p { (detail.pointer) " " (detail.message) ". " (detail.fix) }
+                    }
+                }
+            }
+        }
+    }
+
+    /// A field with its label, what is in it, and its faults.
+    pub(super) fn field(&self, field: &Field<'_>) -> Markup {
+        let Field {
+            name,
+            label,
+            about,
+            required,
+            ..
+        } = field;
+        let faults = self.faults(name);
+        let id = format!("f{}", name.replace('/', "-"));
+        let (about_id, fault_id) = (format!("{id}-about"), format!("{id}-fault"));
+        let mut described = Vec::new();
+        if !about.is_empty() {
+            described.push(about_id.clone());
+        }
+        if !faults.is_empty() {
+            described.push(fault_id.clone());
+        }
+        let described = (!described.is_empty()).then(|| described.join(" "));
+        let invalid = (!faults.is_empty()).then_some("true");
+        let typed = self.refused.is_some() || self.fields.get(name).is_some();
+        let text = match typed {
+            true => self.fields.get(name).unwrap_or_default(),
+            false => field.value,
+        };
+        let chosen = |word: &str| match typed {
+            true => self.fields.all(name).any(|known| known == word),
+            false => field.value.split(' ').any(|known| known == word),
+        };
+        let notes = html! {
+            @if !about.is_empty() { p.about id=(about_id) { (about) } }
+            @if !faults.is_empty() {
+                p.fault id=(fault_id) { @for fault in &faults { (fault) " " } }
+            }
+        };
+        let optional = html! { @if !required && !field.plain { span.optional { " (optional)" } } };
+        match &field.kind {
+            Kind::Choices(words) => html! {
+                fieldset.field aria-describedby=[described] {
+                    legend { (label) (optional) }
+                    (notes)
+                    @for (word, text) in *words {
+                        label.check {
+                            input type="checkbox" name=(name) value=(word) checked[chosen(word)];
+                            span { (text) }
+                        }
+                    }
+                }
+            },
+            kind => html! {
+                div.field {
+                    label for=(id) { (label) (optional) }
+                    (notes)
+                    @match kind {
+                        Kind::Long => textarea id=(id) name=(name) rows="4" required[*required] aria-describedby=[described]
+                            aria-invalid=[invalid] { (text) },
+                        Kind::Choice(words) => select id=(id) name=(name) required[*required] aria-describedby=[described]
+                            aria-invalid=[invalid] {
+                            @if !required { option value="" { "—" } }
+                            @for (word, text) in *words { option value=(word) selected[chosen(word)] { (text) } }
+                        },
+                        _ => input id=(id) name=(name) type=(kind.input(text)) inputmode=[kind.keyboard()] value=(text)
+                            required[*required] autocomplete="off" aria-describedby=[described] aria-invalid=[invalid];
+                    }
+                }
+            },
+        }
+    }
+}
+
+impl Kind<'_> {
+    /// The type of the input that holds this text. Numbers and times are typed as text, because a browser would round the one
+    /// and leave out the offset of the other.
+    fn input(&self, text: &str) -> &'static str {
+        match self {
+            Self::Url => "url",
+            Self::Search => "search",
+            // A browser would not show what is no day.
+            Self::Day
+                if text.is_empty() || Timestamp::parse(&format!("{text}T00:00:00Z")).is_some() =>
+            {
+                "date"
+            }
+            Self::Secret => "password",
+            _ => "text",
+        }
+    }
+
+    fn keyboard(&self) -> Option<&'static str> {
+        matches!(self, Self::Number).then_some("decimal")
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|first| first.to_uppercase().to_string());
+    let text = first.unwrap_or_default() + chars.as_str();
+    match text.ends_with('.') {
+        true => text,
+        false => text + ".",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bookguard_core::features::bookings::BookingRequest;
+    use bookguard_core::features::cancellations::CancelBooking;
+    use bookguard_core::features::endpoints::update::UpdateEndpoint;
+    use bookguard_core::operation::Operation as _;
+
+    use super::*;
+
+    fn fields(pairs: &[(&str, &str)]) -> Fields {
+        let pairs = pairs
+            .iter()
+            .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+        Fields::new(pairs.collect())
+    }
+
+    fn body(body: Body, pairs: &[(&str, &str)]) -> String {
+        String::from_utf8(fields(pairs).body(body)).unwrap()
+    }
+
+    #[test]
+    fn fields_become_the_members_that_they_name() {
+        let booking = Body::Required(&BookingRequest::BODY);
+        assert_eq!(
+            body(
+                booking,
+                &[
+                    ("/talent/id", " t-1 "),
+                    ("/talent/name", "Ann \"A\" B"),
+                    ("/bookingValue", "12345678901234567890.10"),
+                    ("/amountPaid", "1e2x"),
+                    ("/timeZone", "  "),
+                    ("once", "x"),
+                    ("bookingValue", "1"),
+                    ("/talent", "an object"),
+                    ("/talent/id/x", "within a text"),
+                    ("/unknown", "1"),
+                ]
+            ),
+            r#"{"talent":{"id":"t-1","name":"Ann \"A\" B"},"bookingValue":12345678901234567890.10,"amountPaid":"1e2x"}"#
+        );
+        let change = UpdateEndpoint::ROUTE.body;
+        assert_eq!(
+            body(
+                change,
+                &[
+                    ("/events", ""),
+                    ("/events", "booking.created"),
+                    ("/events", "terms.accepted"),
+                    ("/description", ""),
+                    ("/rateLimitPerSecond", "5"),
+                    ("/enabled", "true"),
+                    ("/url", ""),
+                ]
+            ),
+            r#"{"events":["booking.created","terms.accepted"],"description":null,"rateLimitPerSecond":5,"enabled":true}"#
+        );
+        assert_eq!(body(change, &[("/events", "")]), r#"{"events":null}"#);
+        assert_eq!(
+            body(
+                CancelBooking::ROUTE.body,
+                &[
+                    ("/expected/refundMinorUnits", "5"),
+                    ("/canceledBy", "talent")
+                ]
+            ),
+            r#"{"expected":{"refundMinorUnits":5},"canceledBy":"talent"}"#
+        );
+    }
+
+    #[test]
+    fn a_fault_stands_beside_its_field_and_what_was_typed_stays() {
+        use bookguard_core::error::FieldError;
+        let typed = fields(&[("/url", "<http>"), ("/events", "b")]);
+        let fault = |pointer| FieldError::new(pointer, "code", "is wrong", "Do this.");
+        let error = Error::faults(vec![fault("/events/0"), fault("/urls"), fault("/other")]);
+        let draft = Draft {
+            fields: &typed,
+            refused: Some(&error),
+        };
+        let url = draft
+            .field(&Field::new("/url", "Address", Kind::Url))
+            .into_string();
+        assert!(
+            url.contains("value=\"&lt;http&gt;\"") && !url.contains("is wrong"),
+            "{url}"
+        );
+        let words = [("a", "A".to_owned()), ("b", "B".to_owned())];
+        let events = draft
+            .field(&Field::new("/events", "Types", Kind::Choices(&words)))
+            .into_string();
+        assert!(events.contains("Is wrong. Do this."), "{events}");
+        assert!(
+            events.contains("value=\"b\" checked") && !events.contains("value=\"a\" checked"),
+            "{events}"
+        );
+        let alert = draft.alert(&["/url/", "/events"]).into_string();
+        assert!(alert.contains("/other is wrong. Do this."), "{alert}");
+    }
+
+    #[test]
+    fn a_query_is_written_and_read_alike() {
+        let query = fields(&[("search", "a&b=c ü"), ("status", "")]).query();
+        assert_eq!(query, "?search=a%26b%3Dc%20%C3%BC");
+        let read = crate::incoming::query(Some(&query[1..])).unwrap();
+        assert_eq!(read, [("search".to_owned(), "a&b=c ü".to_owned())]);
+        assert_eq!(fields(&[("a", "1")]).with("a", "").query(), "");
+    }
+}

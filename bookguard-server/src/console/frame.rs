@@ -1,0 +1,97 @@
+//! What all pages share: the head, the navigation, the message of what was just done.
+
+use bookguard_core::model::Scope;
+use maud::{DOCTYPE, Markup, html};
+
+use super::assets::{SCRIPT, STYLE};
+use super::user::User;
+use super::{Console, Part};
+
+/// The parts, their names, their addresses, and the scope that their pages need.
+const PARTS: [(Part, &str, &str, Scope); 6] = [
+    (Part::Overview, "Overview", "", Scope::BookingsRead),
+    (Part::Bookings, "Bookings", "/bookings", Scope::BookingsRead),
+    (
+        Part::Deliveries,
+        "Deliveries",
+        "/deliveries",
+        Scope::WebhooksRead,
+    ),
+    (
+        Part::Endpoints,
+        "Endpoints",
+        "/endpoints",
+        Scope::WebhooksRead,
+    ),
+    (Part::Keys, "Keys and people", "/keys", Scope::ApiKeysRead),
+    (Part::Audit, "Audit", "/audit", Scope::AuditRead),
+];
+
+/// The frame of a page.
+pub(super) struct Frame<'f> {
+    pub(super) console: &'f Console,
+    /// Whoever is signed in.
+    pub(super) user: Option<&'f User>,
+}
+
+impl Frame<'_> {
+    /// A whole page.
+    pub(super) fn page(
+        &self,
+        title: &str,
+        part: Option<Part>,
+        notice: Option<&str>,
+        main: Markup,
+    ) -> Markup {
+        html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    title { (title) " · Bookguard" }
+                    link rel="icon" type="image/svg+xml" href={ (self.console.base) "/favicon.ico" };
+                    link rel="stylesheet" href=(self.console.link(STYLE.address()));
+                    script src=(self.console.link(SCRIPT.address())) defer {}
+                }
+                body.framed[self.user.is_some()] {
+                    a.skip href="#main" { "Skip to the content" }
+                    @if let Some(user) = self.user { (self.header(user, part)) }
+                    main #main tabindex="-1" {
+                        @if let Some(notice) = notice { p.alert.good role="status" { (notice) } }
+                        (main)
+                    }
+                }
+            }
+        }
+    }
+
+    fn header(&self, user: &User, part: Option<Part>) -> Markup {
+        let shown = PARTS.iter().filter(|(.., scope)| user.may(*scope));
+        html! {
+            header {
+                a.brand href=(self.console.link("")) { "Bookguard" }
+                nav aria-label="Console" {
+                    ul {
+                        @for (known, name, address, _) in shown {
+                            li { a href=(self.console.link(address)) aria-current=[(part == Some(*known)).then_some("page")] { (name) } }
+                        }
+                    }
+                }
+                form.who method="post" action=(self.console.link("/sign-out")) {
+                    @if let Some(person) = user.person() { span { (person) } }
+                    button.plain { "Sign out" }
+                }
+            }
+        }
+    }
+
+    /// What a page says instead of what was asked for.
+    pub(super) fn refused(&self, title: &str, message: &str) -> Markup {
+        html! {
+            h1 { (title) }
+            p.lead { (message) }
+            p { a.button href=(self.console.link("")) { "Back to the overview" } }
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! API keys, the people who are signed in, and the links with which they sign in.
+
+pub(super) mod create;
+pub(super) mod invite;
+pub(super) mod revoke;
+pub(super) mod rotate;
+
+use bookguard_core::error::Error;
+use bookguard_core::features::api_keys::ListApiKeys;
+use bookguard_core::features::console::{EndConsoleSession, ListConsoleSessions};
+use bookguard_core::model::{ApiKey, ApiKeyId, ConsoleSession, Scope, Scopes, Timestamp};
+use maud::{Markup, html};
+
+use super::form::{Draft, Field, Kind};
+use super::parts::{Tone, ago, badge, button, copyable, empty, next_page, table, time};
+use super::user::User;
+use super::{Answer, Asked, Page, Part};
+
+pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    let cursor = asked.fields.get("cursor").unwrap_or_default();
+    let keys = user
+        .read::<ListApiKeys>(&[], &[("limit", "100"), ("cursor", cursor)])
+        .await?;
+    let people = user
+        .read::<ListConsoleSessions>(&[], &[("limit", "50")])
+        .await?
+        .data;
+    let may_write = user.may(Scope::ApiKeysWrite);
+    let key_rows: Vec<Markup> = keys
+        .data
+        .iter()
+        .map(|key| key_line(user, key, asked.now, may_write))
+        .collect();
+    let rows: Vec<Markup> = people
+        .iter()
+        .map(|session| person_line(user, session, asked.now, may_write))
+        .collect();
+    let main = html! {
+        div.title {
+            h1 { "Keys and people" }
+            @if may_write {
+                a.button href=(user.link("/people/new")) { "Invite somebody" }
+                a.button.first href=(user.link("/keys/new")) { "Create a key" }
+            }
+        }
+        section.card aria-labelledby="keys" {
+            h2 #keys { "API keys" }
+            (table("Every key", &["Name", "May", "Used", "State", "Actions"], &key_rows))
+        }
+        (next_page(user, "/keys", &asked.fields, "cursor", keys.next_cursor.as_deref(), "Older keys"))
+        section.card aria-labelledby="people" {
+            h2 #people { "People" }
+            @if rows.is_empty() { (empty("Nobody is signed in.", "Invite somebody by a link, or sign in with a key.")) }
+            @else { (table("Sign-ins and links", &["Who", "State", "Until", "Actions"], &rows)) }
+        }
+    };
+    Ok(Page::new(Part::Keys, "Keys and people", main).ok())
+}
+
+fn key_line(user: &User, key: &ApiKey, now: Timestamp, may_write: bool) -> Markup {
+    let is_live = key.revoked_at.is_none() && !key.has_expired(now);
+    let link = |rest: &str| user.link(&format!("/keys/{}{rest}", key.api_key_id));
+    html! {
+        td { (key.name) small { "…" (key.hint) ", made " (time(key.created_at)) } }
+        td { (allowed(&key.scopes)) }
+        td { @match key.last_used_at { Some(at) => (ago(at, now)), None => span.soft { "never" } } }
+        td {
+            @if let Some(at) = key.revoked_at { (badge(Tone::Calm, "Revoked")) small { (time(at)) } }
+            @else if !is_live { (badge(Tone::Calm, "Expired")) }
+            @else { (badge(Tone::Good, "Works")) @if let Some(at) = key.expires_at { small { "until " (time(at)) } } }
+        }
+        td {
+            @if is_live && may_write {
+                a href=(link("/rotate")) aria-label={ "Replace " (key.name) } { "Replace" } " "
+                a href=(link("/revoke")) aria-label={ "Revoke " (key.name) } { "Revoke" }
+            }
+        }
+    }
+}
+
+fn person_line(user: &User, session: &ConsoleSession, now: Timestamp, may_write: bool) -> Markup {
+    let is_over = session.ended_at.is_some() || session.expires_at <= now;
+    let (tone, state) = match (is_over, session.started_at) {
+        (true, None) => (Tone::Calm, "Link not used"),
+        (true, Some(_)) => (Tone::Calm, "Signed out"),
+        (false, None) => (Tone::Warn, "Link not opened yet"),
+        (false, Some(_)) => (Tone::Good, "Signed in"),
+    };
+    html! {
+        td { @match &session.person { Some(person) => (person), None => "With a key" } small { (allowed(&session.scopes)) } }
+        td { (badge(tone, state)) small { (time(session.started_at.unwrap_or(session.created_at))) } }
+        td { (time(session.ended_at.unwrap_or(session.expires_at))) }
+        td { @if !is_over && may_write { (button(user, &format!("/people/{}/end", session.console_session_id), "End", "plain")) } }
+    }
+}
+
+pub(super) async fn end(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    user.send::<EndConsoleSession>(asked).await?;
+    Ok(Answer::Go(
+        "/keys".to_owned(),
+        Some("The sign-in is ended.".to_owned()),
+    ))
+}
+
+/// Scopes as people read them.
+fn allowed(scopes: &Scopes) -> String {
+    match scopes.words() {
+        [all] if all == "*" => "everything".to_owned(),
+        words => words.join(", "),
+    }
+}
+
+/// The scopes that somebody may give away: their own.
+fn scopes(user: &User) -> Vec<(&'static str, String)> {
+    let own = Scope::ALL.into_iter().filter(|(scope, _)| user.may(*scope));
+    own.map(|(scope, word)| (word, format!("{word}: {}", about(scope))))
+        .collect()
+}
+
+fn about(scope: Scope) -> &'static str {
+    match scope {
+        Scope::BookingsRead => "see bookings and what a cancellation would mean",
+        Scope::BookingsWrite => "record, protect, reschedule and cancel bookings",
+        Scope::WebhooksRead => "see endpoints and deliveries",
+        Scope::WebhooksWrite => "change endpoints, and send events again",
+        Scope::PoliciesRead => "see policies",
+        Scope::PoliciesWrite => "change policies",
+        Scope::EvidenceRead => "see evidence",
+        Scope::EvidenceShare => "share evidence by links",
+        Scope::ApiKeysRead => "see keys and who is signed in",
+        Scope::ApiKeysWrite => "make and revoke keys, and invite people",
+        Scope::AuditRead => "see who changed what",
+    }
+}
+
+fn scope_field<'f>(words: &'f [(&'f str, String)], label: &'f str) -> Field<'f> {
+    Field::new("/scopes", label, Kind::Choices(words))
+        .about("Everything that you may, if nothing is chosen.")
+}
+
+/// The field for how long something that is replaced goes on working.
+pub(super) fn overlap(draft: &Draft<'_>, label: &str) -> Markup {
+    let times = [
+        ("0", "no longer: it ends now"),
+        ("3600", "an hour"),
+        ("86400", "a day"),
+        ("259200", "three days"),
+        ("604800", "a week"),
+    ];
+    let times = times.map(|(seconds, text)| (seconds, text.to_owned()));
+    draft.field(
+        &Field::new("/overlapSeconds", label, Kind::Choice(&times))
+            .value("86400")
+            .required(),
+    )
+}
+
+/// The page that shows a new key once.
+fn key_page(user: &User, key: &str, what: Markup) -> Answer {
+    let main = html! {
+        div.title { h1 { "The key" } }
+        section.card.narrow {
+            p { (what) }
+            p { (copyable(key)) }
+            p.alert.warn { "It is shown only now. Copy it before you leave this page." }
+            a.button href=(user.link("/keys")) { "To the keys" }
+        }
+    };
+    Page::new(Part::Keys, "New key", main).ok()
+}
+
+/// The key that a page is about; a name for the page if it is not among the newest.
+async fn named(user: &User, asked: &Asked) -> Result<String, Error> {
+    // The page's form leads where the id says, so it must be one.
+    ApiKeyId::parse(asked.id(0)).ok_or_else(|| Error::not_found("API key"))?;
+    let keys = user
+        .read::<ListApiKeys>(&[], &[("limit", "100")])
+        .await?
+        .data;
+    let found = keys
+        .into_iter()
+        .find(|key| key.api_key_id.to_string() == asked.id(0));
+    Ok(found.map_or_else(
+        || asked.id(0).to_owned(),
+        |key| format!("{} (…{})", key.name, key.hint),
+    ))
+}
+
+/// The form of a page about a key.
+fn framed(user: &User, title: &str, alert: Markup, form: Markup) -> Markup {
+    html! {
+        p.back { a href=(user.link("/keys")) { "← Keys and people" } }
+        div.title { h1 { (title) } }
+        (alert)
+        (form)
+    }
+}

@@ -1,0 +1,196 @@
+//! The first page: what needs a person now, and what happened in the last day.
+
+use bookguard_core::error::Error;
+use bookguard_core::features::activity::{Activity, ActivityHour, GetActivity};
+use bookguard_core::features::api_keys::ListApiKeys;
+use bookguard_core::features::cancellations::ListResolutions;
+use bookguard_core::features::endpoints::ListEndpoints;
+use bookguard_core::model::{ApiKey, Endpoint, EndpointStatus, Scope, Timestamp};
+use bookguard_core::policy::Resolution;
+use maud::{Markup, html};
+
+use super::chart::{Bar, bars};
+use super::parts::{ago, count, empty, endpoint_badge, grouped, table, time};
+use super::user::User;
+use super::{Answer, Asked, Page, Part};
+
+/// How far ahead a key that expires is named here: a week.
+const SOON_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+/// How many of a kind are named.
+const NAMED: &str = "10";
+
+pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    let reviews = match user.may(Scope::BookingsRead) {
+        true => {
+            user.read::<ListResolutions>(&[], &[("status", "pending_review"), ("limit", NAMED)])
+                .await?
+                .data
+        }
+        false => Vec::new(),
+    };
+    let (endpoints, activity) = match user.may(Scope::WebhooksRead) {
+        true => {
+            let endpoints = user
+                .read::<ListEndpoints>(&[], &[("limit", "100")])
+                .await?
+                .data;
+            (endpoints, Some(user.read::<GetActivity>(&[], &[]).await?))
+        }
+        false => (Vec::new(), None),
+    };
+    let keys = match user.may(Scope::ApiKeysRead) {
+        true => {
+            user.read::<ListApiKeys>(&[], &[("limit", "100")])
+                .await?
+                .data
+        }
+        false => Vec::new(),
+    };
+    let main = html! {
+        div.title { h1 { "Overview" } }
+        section.card aria-labelledby="now" {
+            h2 #now { "What needs you now" }
+            (to_do(user, asked.now, &reviews, &endpoints, &keys, activity.as_ref()))
+        }
+        @if let Some(activity) = &activity { (day(user, activity)) }
+    };
+    Ok(Page::new(Part::Overview, "Overview", main).ok())
+}
+
+fn to_do(
+    user: &User,
+    now: Timestamp,
+    reviews: &[Resolution],
+    endpoints: &[Endpoint],
+    keys: &[ApiKey],
+    activity: Option<&Activity>,
+) -> Markup {
+    let failing = |endpoint: &&Endpoint| {
+        matches!(
+            endpoint.status,
+            EndpointStatus::Failing | EndpointStatus::Suspended | EndpointStatus::Gone
+        )
+    };
+    let failing: Vec<_> = endpoints.iter().filter(failing).collect();
+    let expiring = |key: &&ApiKey| {
+        let ends = key.expires_at.filter(|_| key.revoked_at.is_none());
+        ends.is_some_and(|at| at > now && at <= now.plus_ms(SOON_MS))
+    };
+    let expiring: Vec<_> = keys.iter().filter(expiring).collect();
+    let failed: u64 = activity.map_or(0, |activity| {
+        activity.hours.iter().map(|hour| hour.failed).sum()
+    });
+    let unheard = activity.is_some() && endpoints.iter().all(|endpoint| !endpoint.enabled);
+    if reviews.is_empty() && failing.is_empty() && expiring.is_empty() && failed == 0 && !unheard {
+        return empty(
+            "Nothing waits for you.",
+            "Cancellations to decide, endpoints that fail and keys that expire appear here.",
+        );
+    }
+    html! {
+        ul.todo {
+            @for review in reviews {
+                li {
+                    strong { "A cancellation to decide" }
+                    a href=(user.link(&format!("/bookings/{}", review.booking_id))) { (review.evaluation.explanation.text) }
+                    span.soft { (ago(review.canceled_at, now)) }
+                }
+            }
+            @for endpoint in failing {
+                li {
+                    (endpoint_badge(endpoint.status))
+                    a href=(user.link(&format!("/endpoints/{}", endpoint.endpoint_id))) { (endpoint.url) }
+                    @if let Some(since) = endpoint.failing_since { span.soft { "since " (time(since)) } }
+                }
+            }
+            @if failed > 0 {
+                li {
+                    strong { (grouped(&failed.to_string())) " of the last day's events failed" }
+                    a href=(user.link("/deliveries?status=failed")) { "Look at them" }
+                }
+            }
+            @for key in expiring {
+                li {
+                    strong { "The key “" (key.name) "” expires" }
+                    @if let Some(at) = key.expires_at { (ago(at, now)) }
+                    @if user.may(Scope::ApiKeysWrite) { a href=(user.link(&format!("/keys/{}/rotate", key.api_key_id))) { "Replace it" } }
+                }
+            }
+            @if unheard {
+                li {
+                    strong { "No endpoint receives your events" }
+                    @if user.may(Scope::WebhooksWrite) { a href=(user.link("/endpoints/new")) { "Add one" } }
+                    span.soft { "or poll the log of events" }
+                }
+            }
+        }
+    }
+}
+
+fn day(user: &User, activity: &Activity) -> Markup {
+    let sum = |of: fn(&ActivityHour) -> u64| activity.hours.iter().map(of).sum::<u64>();
+    let is_complete = activity.hours.iter().all(|hour| hour.is_complete);
+    let at_least = if is_complete { "" } else { "at least " };
+    let number = |count: u64| format!("{at_least}{}", grouped(&count.to_string()));
+    let hour = |hour: &ActivityHour| hour.from.to_utc().format("%H:%M").to_string();
+    let booked = activity.hours.iter().map(|h| Bar {
+        label: format!("{}: {} bookings", hour(h), h.bookings),
+        pieces: vec![(h.bookings, "booked")],
+    });
+    let sent = activity.hours.iter().map(|h| Bar {
+        label: format!(
+            "{}: {} delivered, {} pending, {} failed",
+            hour(h),
+            h.delivered,
+            h.pending,
+            h.failed
+        ),
+        pieces: vec![
+            (h.delivered, "delivered"),
+            (h.pending, "pending"),
+            (h.failed, "failed"),
+        ],
+    });
+    let (booked, sent): (Vec<_>, Vec<_>) = (booked.collect(), sent.collect());
+    let rows: Vec<Markup> = activity
+        .hours
+        .iter()
+        .rev()
+        .map(|h| {
+            html! {
+                td { (hour(h)) }
+                td.amount { (h.bookings) } td.amount { (h.cancellations) }
+                td.amount { (h.delivered) } td.amount { (h.pending) } td.amount { (h.failed) }
+            }
+        })
+        .collect();
+    html! {
+        div.grid {
+            section.card aria-labelledby="booked" {
+                h2 #booked { "Bookings of the last 24 hours" }
+                div.number { (number(sum(|h| h.bookings))) }
+                (bars("Bookings by hour", &booked))
+                p.soft { (at_least) (count(sum(|h| h.cancellations), "cancellation")) ". "
+                    @if user.may(Scope::BookingsRead) { a href=(user.link("/bookings")) { "All bookings" } } }
+            }
+            section.card aria-labelledby="sent" {
+                h2 #sent { "Events of the last 24 hours" }
+                div.number { (number(sum(|h| h.delivered + h.pending + h.failed + h.no_endpoints))) }
+                (bars("Events by hour and state of their delivery", &sent))
+                ul.key {
+                    @for (class, name, count) in [
+                        ("delivered", "delivered", sum(|h| h.delivered)),
+                        ("pending", "pending", sum(|h| h.pending)),
+                        ("failed", "failed", sum(|h| h.failed)),
+                    ] {
+                        li { svg viewBox="0 0 1 1" aria-hidden="true" { rect.(class) width="1" height="1" {} } (number(count)) " " (name) }
+                    }
+                }
+            }
+        }
+        details.card {
+            summary { "The same hour by hour" }
+            (table("Activity by hour, UTC", &["Hour, UTC", "#Bookings", "#Cancellations", "#Delivered", "#Pending", "#Failed"], &rows))
+        }
+    }
+}

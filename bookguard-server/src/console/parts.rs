@@ -1,0 +1,258 @@
+//! The parts of which pages are made: times, amounts, states, tables, buttons.
+
+use bookguard_core::model::{Amount, BookingStatus, DeliveryStatus, EndpointStatus, Timestamp};
+use maud::{Markup, Render, html};
+
+use super::form::Fields;
+use super::user::User;
+use bookguard_core::entropy;
+
+const MINUTE_MS: i64 = 60_000;
+const HOUR_MS: i64 = 60 * MINUTE_MS;
+const DAY_MS: i64 = 24 * HOUR_MS;
+
+/// An instant, in UTC.
+pub(super) fn time(at: Timestamp) -> Markup {
+    let text = at.to_utc().format("%-d %b %Y, %H:%M").to_string();
+    html! { time datetime=(at.to_string()) title=(at.to_string()) { (text) " UTC" } }
+}
+
+/// How long ago an instant was, or how far ahead it is.
+pub(super) fn ago(at: Timestamp, now: Timestamp) -> Markup {
+    html! { time datetime=(at.to_string()) title=(at.to_string()) { (distance(at, now)) } }
+}
+
+fn distance(at: Timestamp, now: Timestamp) -> String {
+    let ms = now.ms() - at.ms();
+    let (number, unit) = match ms.abs() {
+        0..MINUTE_MS => return if ms < 0 { "in a moment" } else { "just now" }.to_owned(),
+        far @ MINUTE_MS..HOUR_MS => (far / MINUTE_MS, "minute"),
+        far @ HOUR_MS..DAY_MS => (far / HOUR_MS, "hour"),
+        far => (far / DAY_MS, "day"),
+    };
+    let far = count(number.unsigned_abs(), unit);
+    match ms < 0 {
+        true => format!("in {far}"),
+        false => format!("{far} ago"),
+    }
+}
+
+/// An amount such as `EUR 1,200.00`, with every digit that it has.
+pub(super) fn money(amount: Amount) -> String {
+    grouped(&amount.to_string())
+}
+
+/// The same for digits with a currency or another word around them: thousands are set apart.
+pub(super) fn grouped(text: &str) -> String {
+    let begin = text
+        .find(|c: char| c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (before, digits) = text.split_at(begin);
+    let end = digits
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(digits.len());
+    let (whole, after) = digits.split_at(end);
+    let mut out = before.to_owned();
+    for (place, digit) in whole.chars().enumerate() {
+        if place > 0 && (whole.len() - place).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out + after
+}
+
+/// A word of the interface as people read it: `no_show`, `organizer.late` and `createApiKey` are “No show”, “Organizer late” and
+/// “Create API key”.
+pub(super) fn words(word: &str) -> String {
+    let mut text = String::with_capacity(word.len() + 4);
+    for c in word.chars() {
+        match c {
+            '_' | '.' => text.push(' '),
+            c if c.is_ascii_uppercase() => text.extend([' ', c.to_ascii_lowercase()]),
+            c => text.push(c),
+        }
+    }
+    let mut chars = text.chars();
+    let first = chars.next().map(|first| first.to_uppercase().to_string());
+    let text = first.unwrap_or_default() + chars.as_str();
+    text.replace("Api ", "API ").replace(" api ", " API ")
+}
+
+/// A number of things.
+pub(super) fn count(number: u64, thing: &str) -> String {
+    let plural = match (number, thing.strip_suffix('y')) {
+        (1, _) => thing.to_owned(),
+        (_, Some(stem)) if !stem.ends_with(['a', 'e', 'o']) => format!("{stem}ies"),
+        _ => format!("{thing}s"),
+    };
+    format!("{} {plural}", grouped(&number.to_string()))
+}
+
+/// How a state looks.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Tone {
+    Good,
+    Bad,
+    Warn,
+    Calm,
+}
+
+/// A state in a word or two.
+pub(super) fn badge(tone: Tone, text: &str) -> Markup {
+    let class = match tone {
+        Tone::Good => "good",
+        Tone::Bad => "bad",
+        Tone::Warn => "warn",
+        Tone::Calm => "calm",
+    };
+    html! { span.badge.(class) { (text) } }
+}
+
+pub(super) fn booking_badge(status: BookingStatus) -> Markup {
+    let tone = match status {
+        BookingStatus::Protected => Tone::Good,
+        BookingStatus::Created => Tone::Warn,
+        BookingStatus::Canceled => Tone::Calm,
+    };
+    badge(tone, &words(status.word()))
+}
+
+pub(super) fn delivery_badge(status: DeliveryStatus) -> Markup {
+    let (tone, text) = match status {
+        DeliveryStatus::Delivered => (Tone::Good, "Delivered"),
+        DeliveryStatus::Failed => (Tone::Bad, "Failed"),
+        DeliveryStatus::Pending => (Tone::Warn, "Pending"),
+        DeliveryStatus::NoEndpoints => (Tone::Calm, "No endpoint"),
+    };
+    badge(tone, text)
+}
+
+pub(super) fn endpoint_badge(status: EndpointStatus) -> Markup {
+    let tone = match status {
+        EndpointStatus::Active => Tone::Good,
+        EndpointStatus::Failing | EndpointStatus::Suspended => Tone::Bad,
+        EndpointStatus::Disabled | EndpointStatus::Gone => Tone::Calm,
+    };
+    let word = EndpointStatus::WORDS
+        .iter()
+        .find(|(_, known)| *known == status);
+    badge(tone, &words(word.map_or("", |(word, _)| word)))
+}
+
+/// A pair of a list of facts.
+pub(super) fn fact(name: &str, value: impl Render) -> Markup {
+    html! { div { dt { (name) } dd { (value) } } }
+}
+
+/// A table in a frame that can be scrolled by keyboard where it is wider than the screen. A head that begins with `#` is that of
+/// numbers.
+pub(super) fn table(caption: &str, heads: &[&str], rows: &[Markup]) -> Markup {
+    html! {
+        div.scroll role="region" aria-label=(caption) tabindex="0" {
+            table {
+                caption.hidden { (caption) }
+                thead { tr { @for head in heads {
+                    @let number = head.strip_prefix('#');
+                    th.amount[number.is_some()] scope="col" { (number.unwrap_or(head)) }
+                } } }
+                tbody { @for row in rows { tr { (row) } } }
+            }
+        }
+    }
+}
+
+/// What a list shows that is empty, and what to do about it.
+pub(super) fn empty(what: &str, next: impl Render) -> Markup {
+    html! { div.empty { p { strong { (what) } } p { (next) } } }
+}
+
+/// A value that people copy; the script adds a button.
+pub(super) fn copyable(text: &str) -> Markup {
+    html! { code.copy data-copy { (text) } }
+}
+
+/// A link to the next page of a list, with the same filter.
+pub(super) fn next_page(
+    user: &User,
+    path: &str,
+    fields: &Fields,
+    name: &str,
+    next: Option<&str>,
+    label: &str,
+) -> Markup {
+    html! {
+        @if let Some(next) = next {
+            p.next { a.button rel="next" href=(user.link(&format!("{path}{}", fields.with(name, next).query()))) { (label) } }
+        }
+    }
+}
+
+/// The hidden field that makes a form count once.
+pub(super) fn once() -> Markup {
+    let token = hex::encode(entropy::bytes::<16>());
+    html! { input type="hidden" name=(Fields::ONCE) value=(token); }
+}
+
+/// A form that is one button.
+pub(super) fn button(user: &User, address: &str, label: &str, class: &str) -> Markup {
+    html! {
+        form method="post" action=(user.link(address)) {
+            (once())
+            button class=(class) { (label) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_keep_every_digit() {
+        for (text, expected) in [
+            ("EUR 1200.00", "EUR 1,200.00"),
+            ("JPY 999999999999999", "JPY 999,999,999,999,999"),
+            ("9007199254740993.5", "9,007,199,254,740,993.5"),
+            ("0.5", "0.5"),
+            ("100", "100"),
+            ("EUR", "EUR"),
+        ] {
+            assert_eq!(grouped(text), expected);
+        }
+    }
+
+    #[test]
+    fn words_of_the_interface_are_read_as_english() {
+        for (word, expected) in [
+            ("no_show", "No show"),
+            ("organizer.noShow", "Organizer no show"),
+            ("createApiKey", "Create API key"),
+            ("apiKeyId", "API key id"),
+            ("", ""),
+        ] {
+            assert_eq!(words(word), expected);
+        }
+        for (number, thing, expected) in [
+            (1, "attempt", "1 attempt"),
+            (1200, "delivery", "1,200 deliveries"),
+            (0, "day", "0 days"),
+        ] {
+            assert_eq!(count(number, thing), expected);
+        }
+    }
+
+    #[test]
+    fn distances_are_told_in_the_largest_unit() {
+        let now = Timestamp::from_ms(1_800_000_000_000);
+        for (ms, expected) in [
+            (0, "just now"),
+            (-59_000, "in a moment"),
+            (60_000, "1 minute ago"),
+            (-7_200_000, "in 2 hours"),
+            (DAY_MS * 400, "400 days ago"),
+        ] {
+            assert_eq!(distance(now.plus_ms(-ms), now), expected);
+        }
+    }
+}

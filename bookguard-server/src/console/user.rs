@@ -1,0 +1,129 @@
+//! Somebody who is signed in: calls operations with their authority.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bookguard_core::error::Error;
+use bookguard_core::model::Scope;
+use bookguard_core::operation::{Operation, Request};
+use bookguard_core::session::{Access, Authority, Session};
+
+use super::cookie::Cookie;
+use super::form::Fields;
+use super::{Asked, Console};
+use crate::api::call::{Caller, call};
+use crate::app::RequestCost;
+use crate::payer::Payer;
+
+/// Somebody who is signed in, for one request.
+pub(super) struct User {
+    pub(super) console: Arc<Console>,
+    pub(super) session: Session,
+    pub(super) cookie: Cookie,
+    pub(super) cost: Arc<RequestCost>,
+}
+
+impl User {
+    /// Who is signed in with this cookie.
+    ///
+    /// # Errors
+    /// `unauthorized` if the session ended, `rate_limited`, `unavailable`.
+    pub(super) async fn identify(
+        console: Arc<Console>,
+        cookie: Cookie,
+        from: IpAddr,
+    ) -> Result<Self, Error> {
+        let app = &console.app;
+        let authority = app.identify_session(&cookie.token).await?;
+        let payer = Payer::of(&authority);
+        app.count(payer)?;
+        let session = Session {
+            service: Arc::clone(&app.service),
+            authority,
+            address: Some(from),
+        };
+        let cost = app.cost(payer);
+        Ok(Self {
+            session,
+            cookie,
+            cost,
+            console,
+        })
+    }
+
+    /// The person's name, if a link named it.
+    pub(super) fn person(&self) -> Option<&str> {
+        match &self.session.authority {
+            Authority::Partner { signed_in, .. } => signed_in.as_ref()?.person.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Whether the session has this scope.
+    pub(super) fn may(&self, scope: Scope) -> bool {
+        self.session.require(Access::Scope(scope)).is_ok()
+    }
+
+    /// The address of a page of the console.
+    pub(super) fn link(&self, address: &str) -> String {
+        self.console.link(address)
+    }
+
+    /// Performs an operation that takes no body.
+    pub(super) async fn read<O: Operation>(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+    ) -> Result<O::Output, Error> {
+        let pairs = query.iter().filter(|(_, value)| !value.is_empty());
+        let request = Request {
+            path: path.iter().map(|text| (*text).to_owned()).collect(),
+            query: pairs
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
+            ..Request::default()
+        };
+        self.perform::<O>(request).await
+    }
+
+    /// Performs an operation with what was typed into a form.
+    pub(super) async fn send<O: Operation>(&self, asked: &Asked) -> Result<O::Output, Error> {
+        let parameters = O::ROUTE.parameters().count();
+        let path: Vec<&str> = asked
+            .path
+            .iter()
+            .take(parameters)
+            .map(String::as_str)
+            .collect();
+        self.send_to::<O>(&path, asked).await
+    }
+
+    /// [`Self::send`], where the path of the page does not say what the operation is about.
+    pub(super) async fn send_to<O: Operation>(
+        &self,
+        path: &[&str],
+        asked: &Asked,
+    ) -> Result<O::Output, Error> {
+        let request = Request {
+            path: path.iter().map(|text| (*text).to_owned()).collect(),
+            body: asked.fields.body(O::ROUTE.body),
+            idempotency_key: asked.fields.get(Fields::ONCE).map(str::to_owned),
+            ..Request::default()
+        };
+        self.perform::<O>(request).await
+    }
+
+    pub(super) async fn perform<O: Operation>(&self, request: Request) -> Result<O::Output, Error> {
+        let caller = Caller {
+            app: &self.console.app,
+            session: self.session.clone(),
+            cost: &self.cost,
+            headers: None,
+        };
+        let finished = call::<O>(caller, request).await?;
+        let output = serde_json::from_slice(&finished.body);
+        output.map_err(|e| {
+            Error::internal(format!("an answer of {} cannot be read: {e}", O::ROUTE.id))
+        })
+    }
+}

@@ -1,0 +1,17 @@
+//! The console over HTTP, as a browser uses it.
+//!
+//! | module | tests |
+//! |---|---|
+//! | `sessions` | signing in and out, and how long it lasts |
+//! | `pages` | every page: what it is made of, where it leads, and that it changes nothing |
+//! | `forms` | every form: who may send it, and what happens to one that is refused |
+//! | `actions` | what people do with it |
+//! | `browser`, `html`, `world` | somebody at a browser, what the pages hold, and partners with one of everything |
+
+mod actions;
+mod browser;
+mod forms;
+mod html;
+mod pages;
+mod sessions;
+mod world;

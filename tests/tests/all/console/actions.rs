@@ -1,0 +1,353 @@
+//! What people do with the console.
+
+use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::json::Members as _;
+use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::samples;
+use bookguard_tests::test_server::TestServer;
+use serde_json::{Value, json};
+
+use super::browser::Browser;
+use super::world::settled;
+
+/// Sends a form twice, as somebody who clicks twice, and returns the first answer.
+async fn twice(
+    browser: &Browser,
+    page: &str,
+    end: &str,
+    typed: &[(&str, &str)],
+) -> super::browser::Seen {
+    let form = browser.page(page).await.form(end).with(typed);
+    let first = browser.submit(&form).await;
+    let second = browser.submit(&form).await;
+    assert_eq!(
+        (second.status, &second.html),
+        (first.status, &first.html),
+        "{page}"
+    );
+    assert_eq!(second.location(), first.location());
+    first
+}
+
+#[tokio::test]
+async fn a_booking_is_protected_moved_canceled_as_shown_and_decided() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        acme.put_policy("late", &samples::policy(5000)).await;
+        // The full refund ends ten minutes after the start.
+        let soon = json!({"policyId": "late", "eventDate": "2026-10-05T14:23:20Z"});
+        let booking = acme.book_with(soon).await;
+        let page = format!("/bookings/{booking}");
+        twice(&browser, &page, "/protect", &[])
+            .await
+            .leads_to(&page);
+        assert_eq!(acme.booking(&booking).await["status"], "protected");
+
+        let ask =
+            format!("{page}/cancel?%2FcanceledBy=organizer&%2Freason=changed_plans&%2Fnote=Sorry");
+        let shown = browser.page(&ask).await.form("/cancel");
+        assert_eq!(shown.value("/note"), "Sorry");
+        assert_eq!(shown.value("/expected/refundMinorUnits"), "125050");
+        server.advance(11 * 60_000);
+        let changed = browser.submit(&shown).await;
+        changed.is(409);
+        assert_eq!(acme.booking(&booking).await["status"], "protected");
+        let anew = changed.form("/cancel");
+        assert_eq!(anew.value("/expected/refundMinorUnits"), "62525");
+        assert_ne!(anew.value("once"), shown.value("once"));
+        browser.submit(&anew).await.leads_to(&page);
+        browser.submit(&anew).await.leads_to(&page);
+        let canceled = acme.booking(&booking).await;
+        let resolution = format!("/v1/resolutions/{}", canceled.text("resolutionId"));
+        let resolution = acme.get(&resolution).await.ok(200);
+        assert_eq!(resolution["evaluation"]["refund"]["minorUnits"], 62_525);
+        assert!(acme.packet(&booking).await.text().contains("Sorry"));
+        browser.page(&page).await;
+
+        let moved = acme.book().await;
+        let page = format!("/bookings/{moved}");
+        let date = [
+            ("/eventDate", "2031-10-20T19:00:00-04:00"),
+            ("/agreedBy", "organizer"),
+            ("/agreedBy", "talent"),
+        ];
+        twice(
+            &browser,
+            &format!("{page}/reschedule"),
+            "/reschedule",
+            &date,
+        )
+        .await
+        .leads_to(&page);
+        acme.booking(&moved)
+            .await
+            .holds(json!({"eventDate": "2031-10-20T23:00:00.000Z"}));
+
+        let review = acme.book().await;
+        acme.cancel(&review, &samples::open_cancellation()).await;
+        let page = format!("/bookings/{review}");
+        let why = "There was a storm. ".repeat(100);
+        let decision = [
+            ("/refund", "1,000.25"),
+            ("/decidedBy", "Disputes"),
+            ("/rationale", why.as_str()),
+        ];
+        browser
+            .fill(&format!("{page}/decide"), "/decide", &decision)
+            .await
+            .is(400);
+        let decision = [
+            ("/refund", "1000.25"),
+            ("/decidedBy", "Disputes"),
+            ("/rationale", why.as_str()),
+        ];
+        twice(&browser, &format!("{page}/decide"), "/decide", &decision)
+            .await
+            .leads_to(&page);
+        let booking = acme.booking(&review).await;
+        let path = format!("/v1/resolutions/{}", booking.text("resolutionId"));
+        let resolution = acme.get(&path).await.ok(200);
+        assert_eq!(resolution["evaluation"]["refund"]["minorUnits"], 100_025);
+        resolution["decision"].holds(json!({"decidedBy": "Disputes", "rationale": why.trim()}));
+        for form in ["page", "bank", "archive", "packet"] {
+            browser.page(&format!("{page}/evidence/{form}")).await;
+        }
+        browser.get(&format!("{page}/evidence/other")).await.is(404);
+        drop(browser);
+        server.close().await.verify(3).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn evidence_is_shared_and_the_link_revoked() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        let booking = acme.book().await;
+        let page = format!("/bookings/{booking}");
+        let typed = [
+            ("/note", "the bank"),
+            ("/expiresIn", "P1D"),
+            ("/withhold", "ip"),
+        ];
+        let link = twice(&browser, &format!("{page}/share"), "/share", &typed)
+            .await
+            .copied();
+        let shares = acme
+            .rows(&format!("/v1/bookings/{booking}/shares?limit=9"))
+            .await;
+        let [share] = &shares[..] else {
+            panic!("one share: {shares:?}")
+        };
+        share.holds(json!({"note": "the bank", "withhold": ["ip"], "revokedAt": null}));
+        let path = link
+            .strip_prefix(&server.running().url())
+            .unwrap()
+            .to_owned();
+        let open = async || {
+            let request = server.caller().request("GET", &path);
+            server
+                .caller()
+                .send(request.header("accept", "application/json"))
+                .await
+                .status
+        };
+        assert_eq!(open().await, 200);
+        let seen = browser.page(&page).await;
+        assert!(!seen.html.contains(&link), "it is shown once");
+        let revoke = format!("{page}/shares/{}/revoke", share.text("shareId"));
+        let mut form = browser.page(&revoke).await.form("");
+        form.action.clone_from(&revoke);
+        browser.submit(&form).await.leads_to(&page);
+        browser.submit(&form).await.leads_to(&page);
+        assert_eq!(open().await, 404);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_was_missed_is_sent_again() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        let receiver = Receiver::answering(Answer::Status(413)).await;
+        acme.endpoint(&receiver.url()).await;
+        let bookings = [acme.book().await, acme.book().await, acme.book().await];
+        for booking in &bookings {
+            settled(&acme, booking).await;
+        }
+        receiver.answer(Answer::Status(200));
+        let event = acme.events(&bookings[0]).await.remove(0);
+        assert_eq!(event["status"], "failed");
+        let before = receiver.count();
+        let page = format!("/deliveries/{}", event.text("eventId"));
+        twice(&browser, &page, "/retry", &[]).await.leads_to(&page);
+        assert_eq!(receiver.count(), before + 1);
+        assert_eq!(acme.event(&event).await["status"], "delivered");
+
+        let recover = "/deliveries/recover";
+        let counted = browser.fill(recover, "/recover", &[]).await;
+        counted.is(200);
+        assert_eq!(receiver.count(), before + 1, "counting sends nothing");
+        let mut confirm = counted.form("/recover");
+        assert!(
+            confirm.fields.iter().all(|(name, _)| name != "/dryRun"),
+            "{confirm:?}"
+        );
+        assert!(!confirm.value("once").is_empty() && !confirm.value("/until").is_empty());
+        confirm.fields.retain(|(_, text)| !text.is_empty());
+        browser.submit(&confirm).await.leads_to(recover);
+        browser.submit(&confirm).await.leads_to(recover);
+        for booking in &bookings {
+            acme.event_that_is(booking, "delivered").await;
+        }
+        assert_eq!(receiver.count(), before + 3);
+        let begun = acme.rows("/v1/webhook-recoveries?limit=9").await;
+        let begun: Vec<_> = begun
+            .iter()
+            .filter(|recovery| recovery["dryRun"] == false)
+            .collect();
+        assert_eq!(begun.len(), 1);
+        begun[0].holds(json!({"recovered": 2}));
+        browser.page(recover).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_endpoint_is_added_tested_changed_and_removed() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        let receiver = Receiver::start().await;
+        let url = receiver.url();
+        let typed = [
+            ("/url", url.as_str()),
+            ("/ownSecret", "true"),
+            ("/rateLimitPerSecond", "7"),
+            ("/events", "booking.created"),
+            ("/events", "terms.accepted"),
+        ];
+        let secret = twice(&browser, "/endpoints/new", "/endpoints/new", &typed)
+            .await
+            .copied();
+        let endpoints = acme.rows("/v1/webhook-endpoints?limit=9").await;
+        let [made] = &endpoints[..] else {
+            panic!("one endpoint: {endpoints:?}")
+        };
+        let events = json!(["booking.created", "terms.accepted"]);
+        made.holds(
+            json!({"url": url, "events": events, "rateLimitPerSecond": 7, "ownSecret": true}),
+        );
+        let id = made.text("endpointId");
+        let page = format!("/endpoints/{id}");
+
+        let test = browser.page(&page).await.form("/test");
+        browser.submit(&test).await.is(200);
+        assert_eq!(receiver.count(), 1);
+        receiver.answer(Answer::Status(500));
+        browser.fill(&page, "/test", &[]).await.is(200);
+        assert_eq!(receiver.count(), 2);
+
+        let change = format!("{page}/change");
+        let form = browser.page(&change).await.form("/change");
+        // Sent as it is, a form changes nothing.
+        browser.submit(&form).await.leads_to(&page);
+        acme.endpoint_shown(id)
+            .await
+            .holds(json!({"url": url, "events": events, "rateLimitPerSecond": 7, "enabled": true}));
+        let typed = [
+            ("/events", ""),
+            ("/rateLimitPerSecond", ""),
+            ("/description", "Ours"),
+            ("/enabled", "false"),
+        ];
+        twice(&browser, &change, "/change", &typed)
+            .await
+            .leads_to(&page);
+        acme.endpoint_shown(id).await.holds(json!({
+            "events": [],
+            "rateLimitPerSecond": null, "description": "Ours", "enabled": false,
+        }));
+
+        let rotate = format!("{page}/rotate-secret");
+        let next = twice(
+            &browser,
+            &rotate,
+            "/rotate-secret",
+            &[("/overlapSeconds", "3600")],
+        )
+        .await;
+        assert_ne!(next.copied(), secret);
+        browser
+            .fill(&format!("{page}/remove"), "/remove", &[])
+            .await
+            .leads_to("/endpoints");
+        assert!(acme.rows("/v1/webhook-endpoints?limit=9").await.is_empty());
+        browser.get(&page).await.is(404);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn keys_are_made_replaced_and_revoked_and_people_invited() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        let typed = [
+            ("/name", "Shop"),
+            ("/scopes", "bookings:read"),
+            ("/scopes", "webhooks:read"),
+            ("/expiresAt", "2026-12-01T00:00:00Z"),
+        ];
+        let key = twice(&browser, "/keys/new", "/keys/new", &typed).await.copied();
+        let keys = async || acme.rows("/v1/api-keys?limit=9").await;
+        assert_eq!(keys().await.len(), 2);
+        let all = keys().await;
+        let shop = all.iter().find(|key| key["name"] == "Shop").unwrap();
+        shop.holds(json!({"name": "Shop", "scopes": ["bookings:read", "webhooks:read"], "expiresAt": "2026-12-01T00:00:00.000Z"}));
+        let works = async |key: &str| acme.with_key(key).get("/v1/bookings").await.status;
+        assert_eq!(works(&key).await, 200);
+        let path = format!("/keys/{}", shop.text("apiKeyId"));
+        let overlap = [("/overlapSeconds", "0")];
+        let next = twice(&browser, &format!("{path}/rotate"), "/rotate", &overlap).await.copied();
+        assert_eq!((works(&key).await, works(&next).await), (401, 200));
+        let all = keys().await;
+        let newest = all.iter().find(|key| next.ends_with(key.text("hint"))).unwrap();
+        let revoke = format!("/keys/{}/revoke", newest.text("apiKeyId"));
+        browser.fill(&revoke, "/revoke", &[]).await.leads_to("/keys");
+        assert_eq!(works(&next).await, 401);
+
+        let typed = [("/person", "Ada"), ("/scopes", "bookings:read")];
+        let link = twice(&browser, "/people/new", "/people/new", &typed).await.copied();
+        let (_, link) = link.split_once("/console").unwrap();
+        let ada = Browser::new(&server);
+        ada.post(link, &[]).await.leads_to("");
+        ada.page("/bookings").await;
+        let sessions = acme.rows("/v1/console-sessions?limit=9").await;
+        assert_eq!(sessions.len(), 2, "one link, and the session of this browser");
+        let hers = sessions.iter().find(|session| session["person"] == "Ada").unwrap();
+        assert_eq!(hers["scopes"], json!(["bookings:read"]));
+        let end = format!("/people/{}/end", hers.text("consoleSessionId"));
+        browser.fill("/keys", &end, &[]).await.leads_to("/keys");
+        ada.get("/bookings").await.leads_to("/sign-in?to=%2Fbookings");
+
+        // An id that is none opens no page, whose form would otherwise lead where the id says.
+        for id in ["..%2F..%2Fconsole%2Fsign-out%3F", "x", "%22%3E%3Ci%3E"] {
+            for page in ["rotate", "revoke"] {
+                browser.get(&format!("/keys/{id}/{page}")).await.is(404);
+            }
+        }
+        // Whoever revokes the key they signed in with is signed out.
+        let own = format!("/keys/{}/revoke", acme.key_id);
+        let second = acme.post("/v1/api-keys", &json!({"name": "second"})).await.ok(201);
+        let revoked = browser.fill(&own, "/revoke", &[]).await;
+        revoked.is(303);
+        browser.get("/keys").await.is(303);
+        let audit = acme.with_key(second.text("apiKey")).rows("/v1/audit?limit=100").await;
+        assert!(audit.iter().any(|record| record["action"] == "revokeApiKey" && record["actor"]["name"] == Value::Null));
+    })
+    .await;
+}

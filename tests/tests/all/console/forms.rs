@@ -1,0 +1,385 @@
+//! Every form: who may send it, and what happens to one that is refused.
+
+use std::collections::BTreeMap;
+
+use bookguard_core::limits::BODY_BYTES;
+use bookguard_tests::engine::on_every_engine;
+use serde_json::json;
+
+use super::browser::{Browser, encoded};
+use super::html::Form;
+use super::pages::{entries, is_sound, walk};
+use super::world::{HOSTILE, READING, World, places};
+
+/// Fields and what is typed into them.
+type Typed = &'static [(&'static str, &'static str)];
+
+/// The forms of all pages, by their place: exactly those that the console has.
+async fn all_forms(world: &World) -> BTreeMap<&'static str, Form> {
+    let (_, mut forms) = walk(&world.browser, &entries(world)).await;
+    let sign_out = forms.remove("/sign-out").unwrap();
+    forms.remove("/sign-in");
+    let listed = places().into_iter().filter(|(.., has_form)| *has_form);
+    let listed: std::collections::BTreeSet<_> = listed.map(|(path, ..)| path).collect();
+    assert_eq!(
+        forms
+            .keys()
+            .copied()
+            .collect::<std::collections::BTreeSet<_>>(),
+        listed
+    );
+    forms.insert("/sign-out", sign_out);
+    forms
+}
+
+#[tokio::test]
+async fn a_form_of_another_site_or_of_nobody_does_nothing() {
+    on_every_engine(async |engine| {
+        let world = World::open(engine).await;
+        let mut forms = all_forms(&world).await;
+        let reader = world.limited(&READING).await;
+        let before = world.state().await;
+        for (place, form) in &forms {
+            for site in [
+                Some("cross-site"),
+                Some("same-site"),
+                Some("same-origin, none"),
+                None,
+            ] {
+                for origin in [Some("https://evil.example"), Some("null"), None] {
+                    let request = world.browser.request("POST", &form.action);
+                    let mut request = request
+                        .header("content-type", "application/x-www-form-urlencoded")
+                        .body(form.body());
+                    for (name, value) in [("sec-fetch-site", site), ("origin", origin)] {
+                        if let Some(value) = value {
+                            request = request.header(name, value);
+                        }
+                    }
+                    let sent = world.browser.send(request).await;
+                    assert_eq!(sent.status, 403, "{place} from {site:?} {origin:?}");
+                    assert_eq!(sent.header("set-cookie"), "", "{place}");
+                    is_sound(&sent);
+                }
+            }
+            let asked = world
+                .browser
+                .copy()
+                .get(&format!("{}?{}", form.action, form.body()))
+                .await;
+            assert!(
+                [200, 400, 404, 405].contains(&asked.status),
+                "{place}: {}",
+                asked.status
+            );
+        }
+        let sign_out = forms.remove("/sign-out").unwrap();
+        let nobody = Browser::new(&world.server);
+        for (place, form) in &forms {
+            let sent = nobody.submit(form).await;
+            assert_eq!(sent.status, 401, "{place} without a cookie");
+            is_sound(&sent);
+            let sent = reader.submit(form).await;
+            assert_eq!(sent.status, 403, "{place} without the scope");
+            is_sound(&sent);
+        }
+        nobody.submit(&sign_out).await.leads_to("/sign-in");
+        assert_eq!(world.state().await, before);
+        // Over plain HTTP a browser says only the origin.
+        let request = world.browser.request("POST", &sign_out.action);
+        let request = request.header("content-type", "application/x-www-form-urlencoded");
+        let request = request.header("origin", world.browser.base());
+        world.browser.send(request).await.leads_to("/sign-in");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_form_that_no_browser_sends_is_refused_before_anything_is_done() {
+    on_every_engine(async |engine| {
+        let world = World::open(engine).await;
+        let forms = all_forms(&world).await;
+        let before = world.state().await;
+        let large = encoded([("/note", "x".repeat(BODY_BYTES).as_str())]);
+        for (place, form) in &forms {
+            if *place == "/sign-out" {
+                continue;
+            }
+            let body = form.body();
+            let broken = ["%2", "%zz=1", "%2Fname=%ff", "a=%C3"];
+            for end in broken {
+                let sent = world.browser.form(&form.action, format!("{body}&{end}"));
+                let sent = world.browser.send(sent).await;
+                assert_eq!(sent.status, 400, "{place} with {end}");
+                is_sound(&sent);
+            }
+            for kind in [
+                "text/plain",
+                "application/json",
+                "multipart/form-data; boundary=x",
+            ] {
+                let sent = world
+                    .browser
+                    .request("POST", &form.action)
+                    .header("content-type", kind);
+                let sent = sent
+                    .header("sec-fetch-site", "same-origin")
+                    .body(format!("{body}&x=1"));
+                assert_eq!(
+                    world.browser.send(sent).await.status,
+                    415,
+                    "{place} as {kind}"
+                );
+            }
+            let sent = world.browser.form(&form.action, large.clone());
+            assert_eq!(world.browser.send(sent).await.status, 413, "{place}, large");
+        }
+        assert_eq!(world.state().await, before);
+        // Hostile names and numbers of fields, where a form is read most closely.
+        let create = forms["/endpoints/new"].clone();
+        let many = create.with(&[("/url", "")]).body() + &"&%2Fx=".repeat(BODY_BYTES / 8);
+        let nested = "/events".to_owned() + &"/0".repeat(1000);
+        for body in [
+            many,
+            encoded([(nested.as_str(), "x")]),
+            encoded([
+                ("/events", "x"),
+                ("/events/0", "y"),
+                ("/", "z"),
+                ("//", "z"),
+                ("", "z"),
+            ]),
+            encoded([
+                ("/__proto__", "x"),
+                ("/url/x", "y"),
+                ("/url\0", "z"),
+                ("/\"},{", "z"),
+            ]),
+            encoded([("/url", "ftp://a"), ("/url", "https://b.example")]),
+            encoded([("/url", "\0"), ("/description", "\u{202e}")]),
+            String::new(),
+        ] {
+            let sent = world
+                .browser
+                .send(world.browser.form(&create.action, body))
+                .await;
+            sent.is(400);
+            is_sound(&sent);
+        }
+        for (address, name) in [
+            ("cancel", "/expected"),
+            ("cancel", "/evidence"),
+            ("reschedule", "/agreedBy/x"),
+        ] {
+            let address = format!("/bookings/{}/{address}", world.acme.booking);
+            world
+                .browser
+                .post(&address, &[(name, "text")])
+                .await
+                .is(400);
+        }
+        assert_eq!(world.state().await, before);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_refused_form_keeps_what_was_typed_with_each_fault_beside_its_field() {
+    on_every_engine(async |engine| {
+        let world = World::open(engine).await;
+        let acme = &world.acme;
+        let before = world.state().await;
+        let (booking, review) = (
+            format!("/bookings/{}", acme.booking),
+            format!("/bookings/{}", acme.review),
+        );
+        let endpoint = format!("/endpoints/{}", acme.endpoint);
+        let key = format!("/keys/{}", acme.key);
+        let cases: [(String, Typed, &[&str]); 12] = [
+            (
+                format!("{booking}/reschedule"),
+                &[("/eventDate", HOSTILE), ("/agreedBy", "talent")],
+                &["/eventDate"],
+            ),
+            (
+                format!("{booking}/reschedule"),
+                &[
+                    ("/eventDate", "2031-10-20T19:00"),
+                    ("/timeZone", "Nowhere/\"x"),
+                    ("/agreedBy", "talent"),
+                    ("/agreedBy", "organizer"),
+                ],
+                &["/timeZone"],
+            ),
+            (
+                format!("{booking}/cancel"),
+                &[
+                    ("/canceledBy", "talent"),
+                    ("/reason", "whim"),
+                    ("/note", HOSTILE),
+                    ("/agreedRefund", "1e2x"),
+                ],
+                &["/reason", "/agreedRefund"],
+            ),
+            (
+                format!("{review}/decide"),
+                &[
+                    ("/refund", HOSTILE),
+                    ("/decidedBy", HOSTILE),
+                    ("/rationale", HOSTILE),
+                ],
+                &["/refund"],
+            ),
+            (
+                format!("{review}/share"),
+                &[("/note", HOSTILE), ("/expiresIn", "P9999D")],
+                &["/expiresIn"],
+            ),
+            (
+                "/endpoints/new".to_owned(),
+                &[
+                    ("/url", HOSTILE),
+                    ("/rateLimitPerSecond", "12345678901234567890.5"),
+                    ("/description", HOSTILE),
+                ],
+                &["/url", "/rateLimitPerSecond"],
+            ),
+            (
+                format!("{endpoint}/change"),
+                &[
+                    ("/url", "http://"),
+                    ("/enabled", "maybe"),
+                    ("/description", HOSTILE),
+                ],
+                &["/url", "/enabled"],
+            ),
+            (
+                format!("{endpoint}/rotate-secret"),
+                &[("/overlapSeconds", "-1")],
+                &["/overlapSeconds"],
+            ),
+            (
+                "/keys/new".to_owned(),
+                &[
+                    ("/name", HOSTILE),
+                    ("/expiresAt", "yesterday"),
+                    ("/scopes", "bookings:read"),
+                ],
+                &["/expiresAt"],
+            ),
+            (
+                format!("{key}/rotate"),
+                &[("/overlapSeconds", "x")],
+                &["/overlapSeconds"],
+            ),
+            (
+                "/people/new".to_owned(),
+                &[("/person", ""), ("/scopes", "audit:read")],
+                &["/person"],
+            ),
+            (
+                "/deliveries/recover".to_owned(),
+                &[
+                    ("/since", HOSTILE),
+                    ("/until", HOSTILE),
+                    ("/dryRun", "true"),
+                ],
+                &["/since", "/until"],
+            ),
+        ];
+        for (address, typed, faulty) in cases {
+            let seen = world.browser.post(&address, typed).await;
+            seen.is(400);
+            is_sound(&seen);
+            let tags = seen.tags();
+            for (name, text) in typed {
+                let of = |tag: &&super::html::Tag| tag.get("name") == Some(name);
+                let field = tags.iter().find(of).unwrap();
+                let kept = match (field.name.as_str(), field.get("type")) {
+                    ("textarea", _) => field.text == *text,
+                    // Only words that can be chosen can stay.
+                    ("select", _) => {
+                        faulty.contains(name)
+                            || tags.iter().any(|tag| {
+                                tag.get("value") == Some(text) && tag.get("selected").is_some()
+                            })
+                    }
+                    (_, Some("checkbox")) => tags
+                        .iter()
+                        .filter(of)
+                        .any(|tag| tag.get("value") == Some(text) && tag.get("checked").is_some()),
+                    _ => field.get("value") == Some(text),
+                };
+                assert!(kept, "{address}: {name} lost {text:?}: {}", seen.html);
+                let is_faulty = faulty.contains(name);
+                assert_eq!(
+                    field.get("aria-invalid").is_some(),
+                    is_faulty,
+                    "{address} {name}: {}",
+                    seen.html
+                );
+                if is_faulty {
+                    let described = field.get("aria-describedby").unwrap_or_default();
+                    let fault = tags.iter().any(|tag| {
+                        tag.get("class") == Some("fault")
+                            && described.split(' ').any(|id| tag.get("id") == Some(id))
+                            && tag.text.len() > 10
+                    });
+                    assert!(fault, "{address}: no fault beside {name}: {}", seen.html);
+                }
+            }
+            assert!(
+                tags.iter().any(|tag| tag.get("role") == Some("alert")),
+                "{address}"
+            );
+        }
+        // The preview of a cancellation, and the search.
+        for (address, name) in [
+            (
+                format!("{booking}/cancel?%2FcanceledBy=whim"),
+                "/canceledBy",
+            ),
+            (
+                format!("{booking}/cancel?%2FcanceledBy=mutual&%2FagreedRefund=x"),
+                "/agreedRefund",
+            ),
+            ("/bookings?eventFrom=2026-99-99".to_owned(), "eventFrom"),
+        ] {
+            let seen = world.browser.get(&address).await;
+            seen.is(400);
+            is_sound(&seen);
+            assert_eq!(
+                seen.field(name).get("aria-invalid"),
+                Some("true"),
+                "{address}"
+            );
+        }
+        assert_eq!(world.state().await, before);
+
+        // What conflicts says so on the same page, with what was typed.
+        acme.partner
+            .cancel(
+                &acme.booking,
+                &json!({"canceledBy": "organizer", "reason": "changed_plans"}),
+            )
+            .await;
+        let late = [
+            ("/eventDate", "2031-10-20T19:00:00-04:00"),
+            ("/agreedBy", "talent"),
+            ("/agreedBy", "organizer"),
+        ];
+        let seen = world
+            .browser
+            .post(&format!("{booking}/reschedule"), &late)
+            .await;
+        seen.is(409);
+        is_sound(&seen);
+        assert_eq!(seen.field("/eventDate").get("value"), Some(late[0].1));
+        world
+            .browser
+            .post(&format!("{booking}/protect"), &[])
+            .await
+            .is(409);
+    })
+    .await;
+}

@@ -1,0 +1,240 @@
+//! Every page: what it is made of, where it leads, and that it changes nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::json::Members as _;
+use serde_json::json;
+
+use super::browser::{Browser, Seen};
+use super::html::Form;
+use super::world::{READING, TAG, World, place_of, places};
+
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
+    form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+/// More pages than two of everything make.
+const MOST: usize = 200;
+
+/// Asserts what holds of every page of the console.
+pub fn is_sound(seen: &Seen) {
+    let asked = &seen.asked;
+    assert_eq!(seen.header("content-security-policy"), POLICY, "{asked}");
+    assert_eq!(seen.header("cache-control"), "no-store", "{asked}");
+    assert_eq!(
+        seen.header("content-type"),
+        "text/html; charset=utf-8",
+        "{asked}"
+    );
+    assert!(!seen.html.contains(TAG), "{asked}: {}", seen.html);
+    let tags = seen.tags();
+    let mut ids = BTreeSet::new();
+    for tag in &tags {
+        let name = &tag.name;
+        assert!(
+            name != "style" && tag.get("style").is_none(),
+            "{asked}: a style in {name}"
+        );
+        assert!(
+            tag.attributes().all(|name| !name.starts_with("on")),
+            "{asked}: a script in {name}"
+        );
+        if name == "script" {
+            assert!(
+                tag.get("src").is_some() && tag.text.is_empty(),
+                "{asked}: a script in the page"
+            );
+        }
+        if let Some(id) = tag.get("id") {
+            assert!(
+                !id.contains(char::is_whitespace) && ids.insert(id),
+                "{asked}: {id} twice"
+            );
+        }
+    }
+    for tag in &tags {
+        for name in ["for", "aria-describedby", "aria-labelledby"] {
+            for id in tag.get(name).unwrap_or_default().split_whitespace() {
+                assert!(
+                    ids.contains(id),
+                    "{asked}: {name} of {} has no {id}",
+                    tag.name
+                );
+            }
+        }
+        let is_field = ["input", "select", "textarea"].contains(&tag.name.as_str());
+        let own_label = matches!(tag.get("type"), Some("hidden" | "checkbox"));
+        if is_field && !own_label {
+            let id = tag.get("id").unwrap_or_default();
+            let label = tags
+                .iter()
+                .find(|tag| tag.name == "label" && tag.get("for") == Some(id));
+            assert!(
+                label.is_some(),
+                "{asked}: no label for {:?}",
+                tag.get("name")
+            );
+        }
+    }
+    let heads = tags.iter().filter(|tag| tag.name == "h1").count();
+    assert_eq!(heads, 1, "{asked}: {heads} h1");
+}
+
+/// Looks at every page to which pages lead from these on, and returns the addresses and forms that they have.
+pub async fn walk(
+    browser: &Browser,
+    from: &[String],
+) -> (BTreeSet<String>, BTreeMap<&'static str, Form>) {
+    let mut known: BTreeSet<String> = from.iter().cloned().collect();
+    let mut next: Vec<String> = from.to_vec();
+    let mut forms = BTreeMap::new();
+    while let Some(address) = next.pop() {
+        let is_page = address.starts_with("/console") && !address.contains("/console.");
+        if !is_page {
+            let request = bookguard_tests::caller::Caller::new(browser.base());
+            let seen = browser.send(request.request("GET", &address)).await;
+            seen.is(200);
+            continue;
+        }
+        let seen = browser.get(&address).await;
+        seen.is(200);
+        if address.contains("/evidence/") {
+            continue;
+        }
+        is_sound(&seen);
+        let links = seen.tags().into_iter().filter_map(|tag| {
+            let link = tag.get("href").or_else(|| tag.get("src"))?;
+            Some(link.split('#').next().unwrap_or_default().to_owned())
+        });
+        for link in links.filter(|link| !link.is_empty()) {
+            assert!(
+                link.starts_with('/') && !link.starts_with("//"),
+                "{address} leads to {link}"
+            );
+            if known.insert(link.clone()) {
+                next.push(link);
+            }
+        }
+        for mut form in seen.forms() {
+            if form.action.is_empty() {
+                form.action.clone_from(&address);
+            }
+            assert!(form.action.starts_with("/console/"), "{form:?}");
+            let place = place_of(&form.action).unwrap_or("/sign-out");
+            forms.entry(place).or_insert(form);
+        }
+        assert!(known.len() < MOST, "{known:?}");
+    }
+    (known, forms)
+}
+
+/// The addresses of the pages that no page must lead to, beside the first one.
+pub fn entries(world: &World) -> Vec<String> {
+    let own = |(pattern, has_page, _): (&str, bool, bool)| {
+        has_page.then(|| format!("/console{}", world.acme.address(pattern)))
+    };
+    let preview = format!(
+        "/console/bookings/{}/cancel?%2FcanceledBy=organizer&%2Freason=changed_plans",
+        world.acme.booking
+    );
+    let mut all: Vec<_> = places().into_iter().filter_map(own).collect();
+    all.extend([
+        preview,
+        "/console/sign-in".to_owned(),
+        "/console/deliveries?status=failed".to_owned(),
+        "/console/bookings?search=nobody".to_owned(),
+    ]);
+    all
+}
+
+#[tokio::test]
+async fn every_page_is_sound_leads_to_others_and_changes_nothing() {
+    on_every_engine(async |engine| {
+        let world = World::open(engine).await;
+        let before = world.state().await;
+        let first = vec!["/console".to_owned()];
+        let (seen, _) = walk(&world.browser, &first).await;
+        let reached: BTreeSet<_> = seen
+            .iter()
+            .filter_map(|address| place_of(address))
+            .collect();
+        let pages = places().into_iter().filter(|(_, has_page, _)| *has_page);
+        let unreached: Vec<_> = pages
+            .map(|(path, ..)| path)
+            .filter(|path| !reached.contains(path))
+            .collect();
+        assert_eq!(unreached, [] as [&str; 0], "links lead to every page");
+        walk(&world.browser, &entries(&world)).await;
+        assert_eq!(world.state().await, before);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn pages_lead_only_where_the_session_may_go() {
+    on_every_engine(async |engine| {
+        let world = World::open(engine).await;
+        let first = vec!["/console".to_owned()];
+        for scope in READING {
+            let browser = world.limited(&[scope]).await;
+            let (seen, forms) = walk(&browser, &first).await;
+            let forms: Vec<_> = forms.into_keys().collect();
+            assert_eq!(forms, ["/sign-out"], "{scope}: {seen:?}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_belongs_to_another_partner_is_as_good_as_unknown() {
+    on_every_engine(async |engine| {
+        let world = World::open(engine).await;
+        let before = world.state().await;
+        let form = "%2Fname=x&%2Fnote=&%2FexpiresIn=P1D&%2FcanceledBy=talent&%2Freason=other&%2FoverlapSeconds=0";
+        for (pattern, has_page, has_form) in places() {
+            if !pattern.contains(':') {
+                continue;
+            }
+            let foreign = world.other.address(pattern);
+            let ids: Vec<&str> = foreign.split('/').filter(|part| part.contains('_')).collect();
+            let unknown = ids.iter().fold(foreign.clone(), |path, id| {
+                path.replace(id, &format!("{}0000", &id[..id.len() - 4]))
+            });
+            assert_ne!(foreign, unknown);
+            for method in ["GET", "POST"].into_iter().zip([has_page, has_form]).filter(|(_, has)| *has) {
+                let ask = async |address: &str| {
+                    let request = match method.0 {
+                        "GET" => world.browser.request("GET", address),
+                        _ => world.browser.form(address, form),
+                    };
+                    let seen = world.browser.send(request).await;
+                    let mut html = seen.html.clone();
+                    for form in seen.forms() {
+                        for (_, once) in form.fields.iter().filter(|(name, _)| name == "once") {
+                            html = html.replace(once, "ONCE");
+                        }
+                    }
+                    for id in address.split('/').filter(|part| part.contains('_')) {
+                        html = html.replace(id, "ID");
+                    }
+                    let mut headers: Vec<_> = seen.headers.keys().map(|name| name.to_string()).collect();
+                    headers.sort();
+                    (seen.status, html, headers)
+                };
+                let (theirs, nobodys) = (ask(&foreign).await, ask(&unknown).await);
+                assert_eq!(theirs, nobodys, "{} {pattern}", method.0);
+                let may_be_there = method.0 == "GET" && pattern.starts_with("/keys");
+                assert!(theirs.0 == 404 || may_be_there, "{} {pattern}: {}", method.0, theirs.0);
+            }
+        }
+        for filter in ["search", "bookingId"] {
+            let list = if filter == "search" { "bookings" } else { "deliveries" };
+            let address = format!("/{list}?{filter}={}", world.other.booking);
+            let seen = world.browser.get(&address).await;
+            assert!(!seen.html.contains(&format!("/{list}/{}", world.other.booking)), "{address}");
+        }
+        assert_eq!(world.state().await, before);
+        let theirs = world.other.partner.rows("/v1/console-sessions?limit=100").await;
+        theirs[0].holds(json!({"endedAt": null}));
+    })
+    .await;
+}

@@ -1,0 +1,217 @@
+//! Two partners, each with one of everything, whose every text is HTML.
+
+use bookguard_tests::engine::Engine;
+use bookguard_tests::json::Members as _;
+use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::samples;
+use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::waiting::until;
+use serde_json::{Value, json};
+
+use super::browser::Browser;
+
+/// A text that would be a tag if a page did not escape it.
+pub const HOSTILE: &str = "<i id=\"main\">&amp;'</i>";
+/// What no page may hold.
+pub const TAG: &str = "<i id";
+/// Every scope that lets somebody read.
+pub const READING: [&str; 6] = [
+    "bookings:read",
+    "webhooks:read",
+    "policies:read",
+    "evidence:read",
+    "api-keys:read",
+    "audit:read",
+];
+
+pub struct World {
+    pub server: TestServer,
+    pub acme: Owner,
+    pub other: Owner,
+    /// Signed in with the first key of `acme`.
+    pub browser: Browser,
+}
+
+/// A partner, and the ids of what it has.
+pub struct Owner {
+    pub partner: Partner,
+    /// A booking that is not protected yet.
+    pub booking: String,
+    /// A cancellation that a person must decide.
+    pub review: String,
+    pub share: String,
+    pub endpoint: String,
+    pub key: String,
+    /// A link that nobody has opened.
+    pub person: String,
+    /// An event that failed.
+    pub event: String,
+    /// Answers until it is dropped.
+    _receiver: Receiver,
+}
+
+impl World {
+    pub async fn open(engine: Engine) -> Self {
+        let server = TestServer::open(engine).await;
+        let acme = Owner::on(&server, "Acme").await;
+        let other = Owner::on(&server, "Other").await;
+        let browser = Browser::signed_in(&server, &acme.partner.key).await;
+        Self {
+            server,
+            acme,
+            other,
+            browser,
+        }
+    }
+
+    /// Everything that a partner can read of itself, and how many rows each table has.
+    pub async fn state(&self) -> Vec<String> {
+        let partner = &self.acme.partner;
+        let mut state = Vec::new();
+        for list in [
+            "bookings",
+            "resolutions",
+            "webhook-endpoints",
+            "webhook-events",
+            "webhook-recoveries",
+            "api-keys",
+            "console-sessions",
+            "audit",
+        ] {
+            state.push(partner.get(&format!("/v1/{list}?limit=100")).await.text());
+        }
+        for booking in [&self.acme.booking, &self.acme.review] {
+            let path = format!("/v1/bookings/{booking}/shares");
+            state.push(partner.get(&path).await.text());
+        }
+        let database = self.server.database();
+        let mut tables = database.tables();
+        tables.sort();
+        // One query, because each starts a program on PostgreSQL.
+        let counts = tables
+            .iter()
+            .enumerate()
+            .map(|(place, table)| format!("(SELECT count(*) FROM {table}) * {}", place + 1));
+        let counts = counts.collect::<Vec<_>>().join(" + ");
+        state.push(database.count(&format!("SELECT {counts}")).to_string());
+        state
+    }
+
+    /// Somebody who is signed in and may do only this.
+    pub async fn limited(&self, scopes: &[&str]) -> Browser {
+        let body = json!({"name": "limited", "scopes": scopes});
+        let made = self.acme.partner.post("/v1/api-keys", &body).await.ok(201);
+        Browser::signed_in(&self.server, made.text("apiKey")).await
+    }
+}
+
+impl Owner {
+    async fn on(server: &TestServer, name: &str) -> Self {
+        let partner = server.partner(name).await;
+        let receiver = Receiver::answering(Answer::Body("", HOSTILE.as_bytes().into())).await;
+        let endpoint = partner
+            .new_endpoint(json!({"url": receiver.url(), "description": HOSTILE, "ownSecret": true}))
+            .await;
+        let party = json!({"id": HOSTILE, "name": HOSTILE});
+        let hostile = json!({
+            "talent": party, "organizer": party, "eventType": HOSTILE, "metadata": {"reference": HOSTILE},
+        });
+        let booking = partner.book_with(hostile.clone()).await;
+        settled(&partner, &booking).await;
+        receiver.answer(Answer::Status(413));
+        let review = partner.book_with(hostile).await;
+        let mut cancellation = samples::open_cancellation();
+        cancellation["note"] = json!(HOSTILE);
+        partner.cancel(&review, &cancellation).await;
+        let items = format!("/v1/bookings/{review}/evidence/items");
+        let item = json!({"kind": "refund", "title": HOSTILE, "amount": 300, "reference": HOSTILE});
+        partner.post(&items, &item).await.ok(201);
+        settled(&partner, &review).await;
+        let event = partner.events(&review).await.remove(0);
+        let text = |made: &Value, id: &str| made.text(id).to_owned();
+        let share = format!("/v1/bookings/{review}/shares");
+        let share = partner.post(&share, &json!({"note": HOSTILE})).await;
+        let key = json!({"name": HOSTILE, "scopes": READING});
+        let key = partner.post("/v1/api-keys", &key).await.ok(201);
+        let link = json!({"person": HOSTILE});
+        let link = partner.post("/v1/console-links", &link).await.ok(201);
+        Self {
+            booking,
+            review,
+            share: text(&share.ok(201), "shareId"),
+            endpoint: text(&endpoint, "endpointId"),
+            key: text(&key, "apiKeyId"),
+            person: text(&link, "consoleSessionId"),
+            event: text(&event, "eventId"),
+            partner,
+            _receiver: receiver,
+        }
+    }
+
+    /// A path of the console with the ids of this partner.
+    pub fn address(&self, pattern: &str) -> String {
+        let booking = if pattern.contains("/decide") || pattern.contains("/shares") {
+            &self.review
+        } else {
+            &self.booking
+        };
+        pattern
+            .replace(":bookingId", booking)
+            .replace(":shareId", &self.share)
+            .replace(":endpointId", &self.endpoint)
+            .replace(":apiKeyId", &self.key)
+            .replace(":consoleSessionId", &self.person)
+            .replace(":eventId", &self.event)
+            .replace(":form", "page")
+    }
+}
+
+/// Waits until no event of a booking is under way.
+pub async fn settled(partner: &Partner, booking: &str) {
+    until("settled events", async || {
+        let events = partner.events(booking).await;
+        events
+            .iter()
+            .all(|event| event["status"] != "pending")
+            .then_some(())
+    })
+    .await;
+}
+
+/// The console's places: the path of each below `/console`, and whether it has a page and a form.
+pub fn places() -> Vec<(&'static str, bool, bool)> {
+    const SOURCE: &str = include_str!("../../../../bookguard-server/src/console.rs");
+    let rows = SOURCE.lines().filter_map(|line| {
+        let (path, handlers) = line.trim().strip_prefix("place!(\"")?.split_once('"')?;
+        Some((
+            path,
+            handlers.contains(", get "),
+            handlers.contains(", post "),
+        ))
+    });
+    let places: Vec<_> = rows.collect();
+    assert!(places.len() > 20, "the list of places moved");
+    places
+}
+
+/// The place that has this address.
+pub fn place_of(address: &str) -> Option<&'static str> {
+    let path = address.split('?').next().unwrap_or_default();
+    let path = path.strip_prefix("/console").unwrap_or(path);
+    let parts: Vec<&str> = path.split('/').collect();
+    let all = places();
+    let mut fitting: Vec<_> = all
+        .into_iter()
+        .filter(|(pattern, ..)| {
+            let pattern: Vec<&str> = pattern.split('/').collect();
+            pattern.len() == parts.len()
+                && pattern
+                    .iter()
+                    .zip(&parts)
+                    .all(|(known, part)| known.starts_with(':') || known == part)
+        })
+        .collect();
+    // A word is meant before any id.
+    fitting.sort_by_key(|(pattern, ..)| pattern.matches(':').count());
+    fitting.first().map(|(pattern, ..)| *pattern)
+}
