@@ -11,7 +11,7 @@
 //! | `user` | calls operations for somebody who is signed in |
 //! | `form` | what was typed, as an operation's body, and an operation's faults beside what was typed |
 //! | `frame`, `parts`, `chart` | what all pages share; the parts that they are made of |
-//! | `sign_in`, `overview`, `bookings`, `booking`, `deliveries`, `endpoints`, `keys`, `audit` | the pages |
+//! | `sign_in`, `overview`, `bookings`, `booking`, `reviews`, `deliveries`, `endpoints`, `keys`, `audit` | the pages |
 
 mod assets;
 mod audit;
@@ -27,6 +27,7 @@ mod keys;
 mod origin;
 mod overview;
 mod parts;
+mod reviews;
 mod sign_in;
 mod user;
 
@@ -84,6 +85,15 @@ impl Asked {
     fn id(&self, place: usize) -> &str {
         self.path.get(place).map_or("", String::as_str)
     }
+
+    /// The same, with the times in these fields as instants.
+    fn in_utc(&self, names: &[&str]) -> Self {
+        Self {
+            path: self.path.clone(),
+            fields: self.fields.in_utc(names),
+            now: self.now,
+        }
+    }
 }
 
 /// What a request comes to.
@@ -109,6 +119,7 @@ struct Page {
 enum Part {
     Overview,
     Bookings,
+    Reviews,
     Deliveries,
     Endpoints,
     Keys,
@@ -163,6 +174,7 @@ fn places() -> Vec<Place> {
         place!("/bookings/:bookingId/share", get booking::share::ask, post booking::share::send),
         place!("/bookings/:bookingId/shares/:shareId/revoke", get booking::share::confirm, post booking::share::revoke),
         place!("/bookings/:bookingId/evidence/:form", get booking::evidence),
+        place!("/reviews", get reviews::list),
         place!("/deliveries", get deliveries::list),
         place!("/deliveries/recover", get deliveries::recover::ask, post deliveries::recover::send),
         place!("/deliveries/:eventId", get deliveries::show),

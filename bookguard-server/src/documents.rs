@@ -39,6 +39,7 @@ use crate::app::App;
 use crate::config::security::SecurityTxt;
 use crate::router::Routes;
 use document::{ServedDocument, on_demand, preflight};
+use start::Extra;
 
 /// What the service is, in one sentence.
 const SUMMARY: &str = "Evidence and protection for bookings: record a booking, lock it into a tamper-evident ledger, receive signed \
@@ -61,7 +62,14 @@ pub(crate) fn add_operator_routes(app: &Arc<App>, routes: &mut Routes) {
 }
 
 /// Adds every path that is not an operation.
-pub(crate) fn add_routes(app: &Arc<App>, security: Option<&SecurityTxt>, routes: &mut Routes) {
+///
+/// `console` is the console's path, if there is one.
+pub(crate) fn add_routes(
+    app: &Arc<App>,
+    console: Option<&'static str>,
+    security: Option<&SecurityTxt>,
+    routes: &mut Routes,
+) {
     let mut add = |method: Method, path: &str, endpoint: BoxEndpoint<'static>| {
         routes
             .entry(path.to_owned())
@@ -97,10 +105,27 @@ pub(crate) fn add_routes(app: &Arc<App>, security: Option<&SecurityTxt>, routes:
     let (own, linked) = (base.clone(), base.clone());
     get(card::CATALOG_PATH, on_demand(move || card::catalog(&own)));
     get(catalog::PATH, on_demand(move || catalog::catalog(&linked)));
+    let mut extras = Vec::new();
+    if let Some(path) = console {
+        extras.push(Extra {
+            name: "console",
+            path,
+            title: "Console",
+            note: "bookings, deliveries and keys for people",
+            is_first: true,
+        });
+    }
     if let Some(said) = security {
         get(security::PATH, security::endpoint(&service, said.clone()));
+        extras.push(Extra {
+            name: "security",
+            path: security::PATH,
+            title: "security.txt",
+            note: "whom to tell about a vulnerability",
+            is_first: false,
+        });
     }
-    get("/", start::endpoint(&base, security.is_some()));
+    get("/", start::endpoint(&base, &extras));
     get(
         "/start.css",
         on_demand(|| ServedDocument::new(swagger::CSS_TYPE, START_STYLE)),

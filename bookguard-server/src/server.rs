@@ -215,7 +215,11 @@ impl Server {
         let (stage, staged) = watch::channel(Stage::Serving);
         let (readiness, checking) = Readiness::new(staged.clone(), Arc::clone(&service));
         let mut routes = Routes::new();
-        documents::add_routes(&app, config.security.as_ref(), &mut routes);
+        #[cfg(feature = "console")]
+        let console = config.console.then_some(console::PATH);
+        #[cfg(not(feature = "console"))]
+        let console = None;
+        documents::add_routes(&app, console, config.security.as_ref(), &mut routes);
         mcp::add_routes(&app, addr, &mut routes);
         api::add_routes(&app, api::table(), &mut routes);
         probes::add_routes(readiness.clone(), &mut routes);

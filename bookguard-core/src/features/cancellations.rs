@@ -133,9 +133,9 @@ impl Operation for ListResolutions {
         tag: "Cancellation",
         summary: "List what cancellations came to",
         description: "The latest resolution of each canceled booking, the newest booking first; a decided one names the one that \
-                      it `supersedes`. At most 10,000 bookings, or 8 MiB of their resolutions, are examined for one page, so a \
-                      page may hold fewer rows than asked for, or none. Continue while `hasMore` is true; each resolution then \
-                      comes exactly once.",
+                      it `supersedes`. Those that wait for a person are found at once. Otherwise at most 10,000 bookings, or 8 MiB of \
+                      their resolutions, are examined for one page, so a page may hold fewer rows than asked for, or none. \
+                      Continue while `hasMore` is true; each resolution then comes exactly once.",
         ..Route::GET
     };
     type Output = Page<Resolution>;

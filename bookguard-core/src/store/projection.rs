@@ -8,7 +8,7 @@ use crate::evidence::BookingState;
 use crate::evidence::facts::{LeafPlace, Logged};
 use crate::ledger::Hash;
 use crate::model::{Booking, EndpointId, EventId, Timestamp};
-use crate::policy::Resolution;
+use crate::policy::{Resolution, ResolutionStatus};
 
 /// A booking exactly as `GET /v1/bookings/{bookingId}` answers it.
 pub(crate) fn snapshot(booking: &Booking) -> String {
@@ -16,7 +16,7 @@ pub(crate) fn snapshot(booking: &Booking) -> String {
 }
 
 /// The columns of `booking` that follow from facts: those that never change, then [`CHANGED`].
-pub(super) const BOOKING: [&str; 12] = [
+pub(super) const BOOKING: [&str; 13] = [
     "id",
     "partner_id",
     "stream",
@@ -29,6 +29,7 @@ pub(super) const BOOKING: [&str; 12] = [
     "rescheduled_leaf",
     "moves",
     "resolution_leaf",
+    "review_leaf",
 ];
 
 /// The values of [`BOOKING`].
@@ -54,10 +55,12 @@ pub(super) fn booking<'a>(
 pub(super) const CHANGED: &[&str] = BOOKING.split_at(3).1;
 
 /// The values of [`CHANGED`]. The chain has `entries` entries, and `tip` is the hash of the last.
-pub(super) fn changed(state: &BookingState, entries: u64, tip: &Hash) -> [Arg<'static>; 9] {
+pub(super) fn changed(state: &BookingState, entries: u64, tip: &Hash) -> [Arg<'static>; 10] {
     let booking = &state.booking;
     let leaf = |place: Option<&LeafPlace>| place.map_or(Arg::Null, |place| int(place.index));
     let moved = state.reschedules.last();
+    let resolution = state.resolutions.last();
+    let waiting = resolution.filter(|latest| latest.fact.status == ResolutionStatus::PendingReview);
     [
         snapshot(booking).into(),
         int(entries),
@@ -67,7 +70,8 @@ pub(super) fn changed(state: &BookingState, entries: u64, tip: &Hash) -> [Arg<'s
         leaf(state.protected.as_ref()),
         leaf(moved.map(|moved| &moved.place)),
         moved.map_or(Arg::Null, |_| json(&state.moves).into()),
-        leaf(state.resolutions.last().map(|latest| &latest.place)),
+        leaf(resolution.map(|latest| &latest.place)),
+        leaf(waiting.map(|latest| &latest.place)),
     ]
 }
 

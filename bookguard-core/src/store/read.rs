@@ -384,7 +384,10 @@ impl<'a> Reader<'a> {
             status: ResolutionStatus,
         }
         let walk = Walk {
-            statements: [RESOLUTIONS_OF_PARTNER, RESOLUTIONS_OF_ALL],
+            statements: match status {
+                Some(ResolutionStatus::PendingReview) => [WAITING_OF_PARTNER, WAITING_OF_ALL],
+                _ => [RESOLUTIONS_OF_PARTNER, RESOLUTIONS_OF_ALL],
+            },
             partner_id,
             before,
             limit,
@@ -605,6 +608,11 @@ const RESOLUTIONS_OF_PARTNER: &str = "SELECT id, (SELECT e.facts FROM entry e WH
      WHERE partner_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
 const RESOLUTIONS_OF_ALL: &str = "SELECT id, (SELECT e.facts FROM entry e WHERE e.idx = resolution_leaf) FROM booking \
      WHERE id < $1 ORDER BY id DESC LIMIT $2";
+
+const WAITING_OF_PARTNER: &str = "SELECT id, (SELECT e.facts FROM entry e WHERE e.idx = review_leaf) FROM booking \
+     WHERE partner_id = $1 AND id < $2 AND review_leaf IS NOT NULL ORDER BY id DESC LIMIT $3";
+const WAITING_OF_ALL: &str = "SELECT id, (SELECT e.facts FROM entry e WHERE e.idx = review_leaf) FROM booking \
+     WHERE id < $1 AND review_leaf IS NOT NULL ORDER BY id DESC LIMIT $2";
 
 /// The most bookings that a list examines at a time.
 const PIECE: u32 = BOOKINGS_EXAMINED / 10;

@@ -29,7 +29,7 @@ pub struct Step {
 }
 
 /// The steps, oldest first. Their count is the version that this program knows.
-pub const STEPS: [Step; 4] = [
+pub const STEPS: [Step; 5] = [
     Step {
         sql: include_str!("schema/001.sql"),
         oldest_reader: 1,
@@ -48,6 +48,11 @@ pub const STEPS: [Step; 4] = [
     Step {
         sql: include_str!("schema/004.sql"),
         oldest_reader: 3,
+    },
+    // Programs of version 4 would cancel bookings without noting which wait for a person.
+    Step {
+        sql: include_str!("schema/005.sql"),
+        oldest_reader: 5,
     },
 ];
 

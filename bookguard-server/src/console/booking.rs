@@ -124,7 +124,7 @@ async fn page(
     Ok(Answer::Page(status, Page::new(Part::Bookings, title, main)))
 }
 
-fn title(booking: &Booking) -> String {
+pub(super) fn title(booking: &Booking) -> String {
     format!(
         "{}: {} for {}",
         words(&booking.event_type),
@@ -180,7 +180,7 @@ fn facts(booking: &Booking) -> Markup {
     }
 }
 
-fn sum(amount: Option<Amount>) -> String {
+pub(super) fn sum(amount: Option<Amount>) -> String {
     amount.map_or_else(|| "a person decides".to_owned(), money)
 }
 

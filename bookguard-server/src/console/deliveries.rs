@@ -101,8 +101,10 @@ async fn page(user: &User, id: &str, refused: Option<&Error>) -> Result<Answer, 
         p.back { a href=(user.link("/deliveries")) { "← All deliveries" } }
         div.title data-refreshed { h1 { (event.event_type.word()) } (delivery_badge(event.status)) }
         @if let Some(refused) = refused { div.alert.bad role="alert" tabindex="-1" autofocus { p { (refused.message) } } }
-        @if is_open && event.pruned_at.is_none() && user.may(Scope::WebhooksWrite) {
-            div.actions { (button(user, &format!("/deliveries/{id}/retry"), "Send it again now", "first")) }
+        div.actions data-refreshed {
+            @if is_open && event.pruned_at.is_none() && user.may(Scope::WebhooksWrite) {
+                (button(user, &format!("/deliveries/{id}/retry"), "Send it again now", "first"))
+            }
         }
         div data-refreshed {
             section.card aria-label="The event" {

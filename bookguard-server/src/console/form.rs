@@ -55,6 +55,16 @@ impl Fields {
         Self(pairs)
     }
 
+    /// The same fields, with those of these names as instants where they hold a date and a time without an offset, as browsers
+    /// send them.
+    pub(super) fn in_utc(&self, names: &[&str]) -> Self {
+        let instant = |(name, text): &(String, String)| {
+            let whole = local(text).filter(|_| names.contains(&name.as_str()));
+            (name.clone(), whole.unwrap_or_else(|| text.clone()))
+        };
+        Self(self.0.iter().map(instant).collect())
+    }
+
     /// The fields as a query, with a question mark; empty if there are none.
     pub(super) fn query(&self) -> String {
         let pairs = self.0.iter().filter(|(_, text)| !text.trim().is_empty());
@@ -108,6 +118,14 @@ impl Fields {
         }
         members.to_string().into_bytes()
     }
+}
+
+/// The instant in UTC that a date and a time without an offset name, if the text is one: `2027-07-04T19:00`.
+fn local(text: &str) -> Option<String> {
+    let text = text.trim();
+    let seconds = if text.len() == 16 { ":00Z" } else { "Z" };
+    let instant = format!("{text}{seconds}");
+    (text.len() >= 16 && Timestamp::parse(&instant).is_some()).then_some(instant)
 }
 
 /// A number exactly as it was typed.
@@ -173,8 +191,10 @@ pub(super) enum Kind<'k> {
     Day,
     /// A secret, which nobody should read over a shoulder.
     Secret,
-    /// An instant or a local date and time, typed as RFC 3339 writes it.
-    Time,
+    /// A local date and time, which browsers offer a calendar and a clock for.
+    Local,
+    /// The same in UTC, for an instant: see [`Fields::in_utc`].
+    Utc,
     Long,
     /// One of these words, each with what people read.
     Choice(&'k [(&'k str, String)]),
@@ -297,6 +317,10 @@ impl Draft<'_> {
             true => self.fields.get(name).unwrap_or_default(),
             false => field.value,
         };
+        let text = match field.kind {
+            Kind::Utc => text.strip_suffix('Z').unwrap_or(text),
+            _ => text,
+        };
         let chosen = |word: &str| match typed {
             true => self.fields.all(name).any(|known| known == word),
             false => field.value.split(' ').any(|known| known == word),
@@ -343,13 +367,13 @@ impl Draft<'_> {
 }
 
 impl Kind<'_> {
-    /// The type of the input that holds this text. Numbers and times are typed as text, because a browser would round the one
-    /// and leave out the offset of the other.
+    /// The type of the input that holds this text. Numbers are typed as text, because a browser would round them.
     fn input(&self, text: &str) -> &'static str {
         match self {
             Self::Url => "url",
             Self::Search => "search",
-            // A browser would not show what is no day.
+            // A browser would not show what is not a day or a time.
+            Self::Local | Self::Utc if text.is_empty() || local(text).is_some() => "datetime-local",
             Self::Day
                 if text.is_empty() || Timestamp::parse(&format!("{text}T00:00:00Z")).is_some() =>
             {
@@ -473,6 +497,33 @@ mod tests {
         );
         let alert = draft.alert(&["/url/", "/events"]).into_string();
         assert!(alert.contains("/other is wrong. Do this."), "{alert}");
+    }
+
+    #[test]
+    fn a_time_without_an_offset_is_an_instant_where_one_is_wanted() {
+        for (typed, expected) in [
+            ("2027-07-04T19:00", "2027-07-04T19:00:00Z"),
+            (" 2027-07-04T19:00:30.5 ", "2027-07-04T19:00:30.5Z"),
+            ("2027-07-04T19:00:00+02:00", "2027-07-04T19:00:00+02:00"),
+            ("2027-07-04T19:00:00Z", "2027-07-04T19:00:00Z"),
+            ("2027-02-30T19:00", "2027-02-30T19:00"),
+            ("2027-07-04", "2027-07-04"),
+            ("soon", "soon"),
+            ("", ""),
+        ] {
+            let typed = fields(&[("/since", typed), ("/note", typed)]);
+            let sent = typed.in_utc(&["/since"]);
+            assert_eq!(sent.0[0].1, expected);
+            assert_eq!(sent.0[1], typed.0[1]);
+        }
+        let refused = fields(&[("/since", "2027-07-04T19:00:00Z")]);
+        let draft = Draft {
+            fields: &refused,
+            refused: None,
+        };
+        let field = draft.field(&Field::new("/since", "Since", Kind::Utc));
+        let field = field.into_string();
+        assert!(field.contains("datetime-local") && field.contains("\"2027-07-04T19:00:00\""));
     }
 
     #[test]

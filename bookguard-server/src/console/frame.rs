@@ -8,9 +8,10 @@ use super::user::User;
 use super::{Console, Part};
 
 /// The parts, their names, their addresses, and the scope that their pages need.
-const PARTS: [(Part, &str, &str, Scope); 6] = [
+const PARTS: [(Part, &str, &str, Scope); 7] = [
     (Part::Overview, "Overview", "", Scope::BookingsRead),
     (Part::Bookings, "Bookings", "/bookings", Scope::BookingsRead),
+    (Part::Reviews, "Reviews", "/reviews", Scope::BookingsRead),
     (
         Part::Deliveries,
         "Deliveries",

@@ -18,9 +18,21 @@ use crate::pages;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const PAGE: &str = include_str!("pages/start.html");
 
-/// Serves both forms. They are small, so they are made in advance.
-pub(super) fn endpoint(base: &str, security: bool) -> BoxEndpoint<'static> {
-    let forms = [page(security), index(base, security)].map(|document| {
+/// A place that only some servers have.
+#[derive(Clone, Copy)]
+pub(super) struct Extra {
+    /// Its name in the index.
+    pub(super) name: &'static str,
+    pub(super) path: &'static str,
+    pub(super) title: &'static str,
+    pub(super) note: &'static str,
+    /// Whether people look for it before anything else.
+    pub(super) is_first: bool,
+}
+
+/// Serves both forms. They are small, so they are made in advance. Of the places that only some servers have, these are there.
+pub(super) fn endpoint(base: &str, extras: &[Extra]) -> BoxEndpoint<'static> {
+    let forms = [page(extras), index(base, extras)].map(|document| {
         document
             .linking(links::header(base))
             .with(VARY, HeaderValue::from(ACCEPT))
@@ -33,7 +45,7 @@ pub(super) fn endpoint(base: &str, security: bool) -> BoxEndpoint<'static> {
     .boxed()
 }
 
-fn page(security: bool) -> ServedDocument {
+fn page(extras: &[Extra]) -> ServedDocument {
     let mut items = String::new();
     let mut item = |path: &str, title: &str, note: &str| {
         let path = path.trim_start_matches('/');
@@ -41,15 +53,14 @@ fn page(security: bool) -> ServedDocument {
             "        <li><a href=\"{path}\">{title}</a> <span>{note}</span></li>\n"
         ));
     };
+    for extra in extras.iter().filter(|extra| extra.is_first) {
+        item(extra.path, extra.title, extra.note);
+    }
     for link in LINKS.iter() {
         item(link.path, link.title, link.note);
     }
-    if security {
-        item(
-            super::security::PATH,
-            "security.txt",
-            "whom to tell about a vulnerability",
-        );
+    for extra in extras.iter().filter(|extra| !extra.is_first) {
+        item(extra.path, extra.title, extra.note);
     }
     let body = PAGE
         .replace("{summary}", SUMMARY)
@@ -60,7 +71,7 @@ fn page(security: bool) -> ServedDocument {
     ServedDocument::new(pages::HTML, page)
 }
 
-fn index(base: &str, security: bool) -> ServedDocument {
+fn index(base: &str, extras: &[Extra]) -> ServedDocument {
     let mut addresses: Map<String, Value> = LINKS
         .iter()
         .map(|link| (link.name.to_owned(), link.under(base).into()))
@@ -69,11 +80,9 @@ fn index(base: &str, security: bool) -> ServedDocument {
         "mcp".to_owned(),
         format!("{base}{}", crate::mcp::PATH).into(),
     );
-    if security {
-        addresses.insert(
-            "security".to_owned(),
-            format!("{base}{}", super::security::PATH).into(),
-        );
+    for extra in extras {
+        let address = format!("{base}{}", extra.path);
+        addresses.insert(extra.name.to_owned(), address.into());
     }
     let index = json!({
         "name": "Bookguard",
@@ -92,7 +101,7 @@ mod tests {
     #[test]
     fn a_public_address_that_no_header_can_hold_stops_nobody() {
         for base in ["https://b.example/\n", "b\u{fc}cher", ""] {
-            drop(endpoint(base, true));
+            drop(endpoint(base, &[]));
             super::super::catalog::catalog(base);
             super::super::card::card(base);
         }
@@ -100,8 +109,15 @@ mod tests {
 
     #[test]
     fn page_and_json_name_the_same_places() {
-        for security in [false, true] {
-            let (page, index) = (page(security), index("https://b.example/base", security));
+        let console = Extra {
+            name: "console",
+            path: "/console",
+            title: "Console",
+            note: "for people",
+            is_first: true,
+        };
+        for extras in [&[][..], &[console]] {
+            let (page, index) = (page(extras), index("https://b.example/base", extras));
             let index: Value = serde_json::from_str(index.text()).unwrap();
             for link in LINKS.iter() {
                 assert!(
@@ -115,8 +131,10 @@ mod tests {
                     link.under("https://b.example/base")
                 );
             }
-            assert_eq!(page.text().contains("security.txt"), security);
-            assert_eq!(index["links"]["security"].is_string(), security);
+            let has = !extras.is_empty();
+            assert_eq!(page.text().contains("href=\"console\">Console"), has);
+            let address = has.then_some("https://b.example/base/console");
+            assert_eq!(index["links"]["console"].as_str(), address);
             assert!(
                 !page.text().contains(['{', '}']),
                 "a place in the page was not filled"

@@ -257,7 +257,7 @@ fn read_page(
     let mut ask = |sql, args| Ok::<_, StoreError>(conn.one(Statement::new(sql, args))?.rows);
     let bookings = ask(
         "SELECT id, partner_id, stream, body, entries, tip, status, event_ms, protected_leaf, rescheduled_leaf, moves, \
-         resolution_leaf, terms, policy_hash FROM booking WHERE id > $1 ORDER BY id LIMIT $2",
+         resolution_leaf, review_leaf, terms, policy_hash FROM booking WHERE id > $1 ORDER BY id LIMIT $2",
         vec![after.as_slice().into(), BOOKINGS.into()],
     )?;
     let Some(last) = bookings.last() else {

@@ -82,7 +82,7 @@ pub(super) const TABLES: [Table; 24] = [
     table!(policy (hash) body),
     table!(policy_version (partner_id policy_id version) made_ms latest hash),
     table!(booking (id) partner_id status event_ms protected_leaf rescheduled_leaf moves resolution_leaf
-        stream entries tip policy_hash body terms),
+        stream entries tip policy_hash body terms review_leaf),
     Table {
         leaf: Some(3),
         ..table!(entry (idx) booking_id seq leaf kind seed facts)

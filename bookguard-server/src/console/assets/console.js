@@ -19,7 +19,9 @@ function offerCopies(within) {
   }
 }
 const refreshed = (page) => [...page.querySelectorAll("[data-refreshed]")];
-const shown = refreshed(document).map((part) => part.innerHTML);
+// What a part shows. The field that makes a form count once is another one each time.
+const content = (part) => part.innerHTML.replace(/name="once" value="\w+"/g, "");
+const shown = refreshed(document).map(content);
 offerCopies(document);
 
 // A form that was sent is not sent again by a second click. Its hidden field would make the second one count for nothing.
@@ -57,9 +59,9 @@ if (watched) {
       if (!answer.ok || fresh.length !== shown.length || left <= 0) return stop();
       const isFocused = document.activeElement === button;
       refreshed(document).forEach((old, place) => {
-        const { innerHTML } = fresh[place];
-        if (innerHTML === shown[place]) return;
-        shown[place] = innerHTML;
+        const now = content(fresh[place]);
+        if (now === shown[place]) return;
+        shown[place] = now;
         old.replaceWith(fresh[place]);
         offerCopies(fresh[place]);
       });

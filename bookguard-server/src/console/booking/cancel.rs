@@ -84,7 +84,8 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
         div.title { h1 { "Cancel: " (title(&booking)) } }
         (draft.alert(&NAMES))
         div.narrow {
-            form.card action=(user.link(&format!("/bookings/{id}/cancel"))) {
+            // The result stands below the form, so the browser is led to it.
+            form.card action={ (user.link(&format!("/bookings/{id}/cancel"))) "#result" } {
                 h2 { "1. Who cancels, and why" }
                 (by) (reason) (agreed) (note)
                 button { "Show what it comes to" }
@@ -117,7 +118,7 @@ fn confirm(user: &User, id: &str, fields: &Fields, result: &Evaluation) -> Marku
         hidden.push(("/expected/policyHash", policy.policy_hash.clone()));
     }
     html! {
-        form.card method="post" action=(user.link(&format!("/bookings/{id}/cancel"))) {
+        form.card #result tabindex="-1" method="post" action=(user.link(&format!("/bookings/{id}/cancel"))) {
             h2 { "2. What it comes to" }
             p { (result.explanation.text) }
             dl {

@@ -3,9 +3,10 @@
 use bookguard_core::error::Error;
 use bookguard_core::features::bookings::GetBooking;
 use bookguard_core::features::cancellations::{DecideResolution, GetResolution};
+use bookguard_core::model::Scope;
 use maud::html;
 
-use super::{resolved, title};
+use super::{packet, resolved, timeline, title};
 use crate::console::form::{self, Draft, Field, Kind};
 use crate::console::parts::{grouped, once};
 use crate::console::user::User;
@@ -66,8 +67,12 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
     let why = Field::new("/rationale", "Why", Kind::Long)
         .about("It is written to the ledger, and is in every evidence packet.")
         .required();
+    let packet = match user.may(Scope::EvidenceRead) {
+        true => Some(packet(user, id).await?),
+        false => None,
+    };
     let main = html! {
-        p.back { a href=(user.link(&format!("/bookings/{id}"))) { "← Back to the booking" } }
+        p.back { a href=(user.link("/reviews")) { "← All reviews" } }
         div.title { h1 { "Decide: " (title(&booking)) } }
         (draft.alert(&NAMES))
         div.grid {
@@ -86,12 +91,16 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
                         ul { @for alternative in &resolution.evaluation.alternatives { li { (alternative.condition) ": " (super::sum(alternative.refund)) " back" } } }
                     }
                 }
-                p { a.button href=(user.link(&format!("/bookings/{id}/evidence/page"))) target="_blank" rel="noopener" { "Open the evidence" } }
+                @if let Some(packet) = &packet {
+                    (timeline(packet))
+                    p { a.button href=(user.link(&format!("/bookings/{id}/evidence/page"))) target="_blank" rel="noopener" { "Open the evidence" } }
+                }
+                p { a href=(user.link(&format!("/bookings/{id}"))) { "The whole booking" } }
             }
         }
     };
     Ok(Answer::Page(
         form::status(refused),
-        Page::new(Part::Bookings, "Decide a cancellation", main),
+        Page::new(Part::Reviews, "Decide a cancellation", main),
     ))
 }

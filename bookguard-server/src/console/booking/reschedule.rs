@@ -37,8 +37,8 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
         refused,
     };
     let sides = ["organizer", "talent", "partner"].map(|word| (word, words(word)));
-    let date = Field::new("/eventDate", "New date", Kind::Time)
-        .about("Such as 2027-07-04T19:00, in the booking's time zone, or with an offset: 2027-07-04T19:00:00+02:00.")
+    let date = Field::new("/eventDate", "New date and time", Kind::Local)
+        .about("Where the event takes place.")
         .required();
     let zone = Field::new("/timeZone", "New time zone", Kind::Text)
         .about("Such as Europe/Berlin. Stays as it is if left empty.");

@@ -19,6 +19,7 @@ pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer
 
 /// Counts when asked to count, and sends when asked to send.
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    let asked = &asked.in_utc(&["/since", "/until"]);
     match user.send::<RecoverEvents>(asked).await {
         Ok(counted) if counted.dry_run => page(user, asked, None, Some(&counted)).await,
         Ok(begun) => {
@@ -47,13 +48,13 @@ async fn page(
         fields: &asked.fields,
         refused,
     };
-    let day_ago = asked.now.plus_ms(-24 * 60 * 60 * 1000).to_string();
+    let day_ago = asked.now.plus_ms(-24 * 60 * 60 * 1000).to_utc();
+    let day_ago = day_ago.format("%Y-%m-%dT%H:%M").to_string();
     let statuses = Unreceived::WORDS.map(|(word, _)| (word, words(word)));
-    let since = Field::new("/since", "Since", Kind::Time)
+    let since = Field::new("/since", "Since (UTC)", Kind::Utc)
         .value(&day_ago)
-        .about("RFC 3339, such as 2026-11-20T00:00:00Z.")
         .required();
-    let until = Field::new("/until", "Until", Kind::Time).about("Now if left empty.");
+    let until = Field::new("/until", "Until (UTC)", Kind::Utc).about("Now if left empty.");
     let which = Field::new("/statuses", "Which events", Kind::Choices(&statuses))
         .value("failed no_endpoints");
     let rows: Vec<Markup> = earlier.iter().map(line).collect();

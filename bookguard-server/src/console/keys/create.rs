@@ -17,6 +17,7 @@ pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer
 }
 
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    let asked = &asked.in_utc(&["/expiresAt"]);
     match user.send::<CreateApiKey>(asked).await {
         Ok(made) => Ok(key_page(
             user,
@@ -35,8 +36,8 @@ fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, E
     };
     let words = scopes(user);
     let name = Field::new("/name", "What it is for", Kind::Text).required();
-    let expires = Field::new("/expiresAt", "Expires", Kind::Time)
-        .about("Such as 2027-06-01T09:00:00Z. As the key you use, if left empty.");
+    let expires = Field::new("/expiresAt", "Expires (UTC)", Kind::Utc)
+        .about("When the key that you use does, if left empty.");
     let form = html! {
         form.card.narrow method="post" action=(user.link("/keys/new")) {
             (draft.field(&name)) (draft.field(&scope_field(&words, "What it may do"))) (draft.field(&expires))
