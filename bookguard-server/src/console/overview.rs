@@ -3,30 +3,28 @@
 use bookguard_core::error::Error;
 use bookguard_core::features::activity::{Activity, ActivityHour, GetActivity};
 use bookguard_core::features::api_keys::ListApiKeys;
+use bookguard_core::features::bookings::GetBooking;
 use bookguard_core::features::cancellations::ListResolutions;
 use bookguard_core::features::endpoints::ListEndpoints;
-use bookguard_core::model::{ApiKey, Endpoint, EndpointStatus, Scope, Timestamp};
+use bookguard_core::model::{ApiKey, Booking, Endpoint, EndpointStatus, Scope, Timestamp};
 use bookguard_core::policy::Resolution;
 use maud::{Markup, html};
 
+use super::booking::title;
 use super::chart::{Bar, bars};
-use super::parts::{ago, count, empty, endpoint_badge, grouped, table, time};
+use super::parts::{Tone, ago, badge, count, empty, endpoint_badge, grouped, table, time};
 use super::user::User;
 use super::{Answer, Asked, Page, Part};
 
 /// How far ahead a key that expires is named here: a week.
 const SOON_MS: i64 = 7 * 24 * 60 * 60 * 1000;
-/// How many of a kind are named.
-const NAMED: &str = "10";
+/// How many reviews are named.
+const NAMED: &str = "5";
 
 pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    let reviews = match user.may(Scope::BookingsRead) {
-        true => {
-            user.read::<ListResolutions>(&[], &[("status", "pending_review"), ("limit", NAMED)])
-                .await?
-                .data
-        }
-        false => Vec::new(),
+    let (reviews, are_more) = match user.may(Scope::BookingsRead) {
+        true => to_review(user).await?,
+        false => (Vec::new(), false),
     };
     let (endpoints, activity) = match user.may(Scope::WebhooksRead) {
         true => {
@@ -50,17 +48,30 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
         div.title { h1 { "Overview" } }
         section.card aria-labelledby="now" {
             h2 #now { "What needs you now" }
-            (to_do(user, asked.now, &reviews, &endpoints, &keys, activity.as_ref()))
+            (to_do(user, asked.now, (&reviews, are_more), &endpoints, &keys, activity.as_ref()))
         }
         @if let Some(activity) = &activity { (day(user, activity)) }
     };
     Ok(Page::new(Part::Overview, "Overview", main).ok())
 }
 
+/// Cancellations that wait for a person, each with its booking, and whether there are more.
+async fn to_review(user: &User) -> Result<(Vec<(Resolution, Booking)>, bool), Error> {
+    let query = [("status", "pending_review"), ("limit", NAMED)];
+    let found = user.read::<ListResolutions>(&[], &query).await?;
+    let mut reviews = Vec::new();
+    for resolution in found.data {
+        let id = resolution.booking_id.to_string();
+        let booking = user.read::<GetBooking>(&[&id], &[]).await?;
+        reviews.push((resolution, booking));
+    }
+    Ok((reviews, found.has_more))
+}
+
 fn to_do(
     user: &User,
     now: Timestamp,
-    reviews: &[Resolution],
+    (reviews, are_more): (&[(Resolution, Booking)], bool),
     endpoints: &[Endpoint],
     keys: &[ApiKey],
     activity: Option<&Activity>,
@@ -89,13 +100,14 @@ fn to_do(
     }
     html! {
         ul.todo {
-            @for review in reviews {
+            @for (review, booking) in reviews {
                 li {
-                    strong { "A cancellation to decide" }
-                    a href=(user.link(&format!("/bookings/{}", review.booking_id))) { (review.evaluation.explanation.text) }
-                    span.soft { (ago(review.canceled_at, now)) }
+                    (badge(Tone::Warn, "To decide"))
+                    a href=(user.link(&format!("/bookings/{}", review.booking_id))) { (title(booking)) }
+                    span.soft { "canceled by " (review.canceled_by.word()) " " (ago(review.canceled_at, now)) }
                 }
             }
+            @if are_more { li { a href=(user.link("/reviews")) { "All cancellations to decide" } } }
             @for endpoint in failing {
                 li {
                     (endpoint_badge(endpoint.status))

@@ -16,6 +16,7 @@ use bookguard_core::features::endpoints::CreateEndpoint;
 use bookguard_core::features::items::AddEvidenceItem;
 use bookguard_core::features::items::files::{PutItemFile, digest_of};
 use bookguard_core::features::partners::{ApprovePartner, RegisterPartner, Registration};
+use bookguard_core::features::policies::PutPolicy;
 use bookguard_core::features::reschedules::RescheduleBooking;
 use bookguard_core::features::shares::CreateShare;
 use bookguard_core::model::Timestamp;
@@ -40,6 +41,8 @@ const DAY_MS: i64 = 24 * HOUR_MS;
 const DAYS: i64 = 60;
 /// How many bookings each active platform has.
 const BOOKINGS: [i64; 2] = [48, 16];
+/// How many of all these were recorded within the last day.
+const RECENT: i64 = 16;
 
 const TALENTS: [&str; 8] = [
     "The Night Owls",
@@ -168,7 +171,10 @@ impl Making {
             partners.push((registered, approved, remote, bookings));
         }
         let closed = "http://127.0.0.1:9/hook";
-        let body = json!({"url": closed, "description": "Old system, switched off"});
+        // It would hold up everything else that happens, which then looks as if nothing arrived.
+        let body = json!({
+            "url": closed, "description": "Old system, switched off", "events": ["resolution.created"],
+        });
         call::<CreateEndpoint>(&partners[0].2, &[], body).await?;
         let body = json!({"name": "Booking desk", "scopes": ["bookings:read", "bookings:write"]});
         call::<CreateApiKey>(&partners[0].2, &[], body).await?;
@@ -176,13 +182,18 @@ impl Making {
         let old = call::<CreateApiKey>(&partners[0].2, &[], old).await?;
         let id = old.api_key_id.to_string();
         call::<RevokeApiKey>(&partners[0].2, &[&id], Value::Null).await?;
+        self.own_policy(&partners[0].2).await?;
         let all: i64 = BOOKINGS.iter().sum();
         let (mut made, mut done) = (0, [0; 2]);
         // The platforms take turns, as their bookings came in time.
         while made < all {
             let furthest = |of: &usize| done[*of] * 1_000 / BOOKINGS[*of];
             let turn = (0..BOOKINGS.len()).min_by_key(furthest).unwrap_or_default();
-            let at = begun + (made + 1) * (DAYS - 1) * DAY_MS / all;
+            let before_today = (DAYS - 1) * DAY_MS;
+            let at = match made - (all - RECENT) {
+                ..0 => begun + (made + 1) * before_today / (all - RECENT + 1),
+                recent => begun + before_today + recent * (DAY_MS - 3 * HOUR_MS) / RECENT,
+            };
             self.clock.store(at, Ordering::Release);
             let shared = self.booking(&partners[turn].2, made).await?;
             link = shared.unwrap_or(link);
@@ -244,6 +255,28 @@ impl Making {
             .await;
         target.close().await;
         Ok(approved?.output)
+    }
+
+    /// Stores a policy of the platform's own, in two versions.
+    async fn own_policy(&self, remote: &Remote) -> Result<(), Failure> {
+        let step =
+            |before: &str, share: u32| json!({"before": before, "outcome": {"refundBps": share}});
+        let first = [step("P60D", 10_000), step("P30D", 5_000)];
+        let second = [
+            step("P60D", 10_000),
+            step("P30D", 5_000),
+            step("P14D", 2_500),
+        ];
+        for steps in [json!(first), json!(second)] {
+            let body = json!({
+                "name": "House terms",
+                "grace": {"within": "PT24H", "minNotice": "P14D"},
+                "organizer": {"tiers": steps, "late": {"refundBps": 0}},
+                "talent": {"cancel": {"refundBps": 10_000}},
+            });
+            call::<PutPolicy>(remote, &["house"], body).await?;
+        }
+        Ok(())
     }
 
     /// Makes one booking and what came of it. Returns a link to its evidence, if it has one.

@@ -75,7 +75,7 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
         p.back { a href=(user.link("/reviews")) { "← All reviews" } }
         div.title { h1 { "Decide: " (title(&booking)) } }
         (draft.alert(&NAMES))
-        div.grid {
+        div.grid.top {
             form.card method="post" action=(user.link(&format!("/bookings/{id}/decide"))) {
                 (draft.field(&refund)) (draft.field(&by)) (draft.field(&why))
                 p { strong { "A cancellation is decided once." } " The decision cannot be changed." }

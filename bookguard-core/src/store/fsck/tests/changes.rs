@@ -61,30 +61,56 @@ pub(super) fn others(value: &Value) -> Vec<(String, Value)> {
     }
 }
 
+/// What a cell has in common with those that the check reads in the same way: a word or a small number itself, otherwise its kind,
+/// and of a document the places in it.
+pub(super) fn shape(value: &Value) -> String {
+    let document = match value {
+        Value::Text(text) => serde_json::from_str(text).ok(),
+        Value::Blob(bytes) => serde_json::from_slice(bytes).ok(),
+        _ => None,
+    };
+    let document: Option<serde_json::Value> = document;
+    match (value, document.filter(|d| d.is_object() || d.is_array())) {
+        (_, Some(document)) => {
+            let mut found = Vec::new();
+            places(&document, "", &mut found);
+            found.sort();
+            found.join(" ")
+        }
+        (Value::Integer(n @ 0..10), _) => n.to_string(),
+        (Value::Text(word), _) if word.len() < 30 => word.clone(),
+        (Value::Blob(bytes), _) => format!("{} bytes", bytes.len()),
+        (value, _) => value.data_type().to_string(),
+    }
+}
+
+/// The places of a document that hold no others, as JSON pointers.
+fn places(value: &serde_json::Value, at: &str, out: &mut Vec<String>) {
+    use serde_json::Value as Json;
+    match value {
+        Json::Object(members) => members
+            .iter()
+            .for_each(|(name, value)| places(value, &format!("{at}/{name}"), out)),
+        Json::Array(items) if !items.is_empty() => {
+            items
+                .iter()
+                .enumerate()
+                .for_each(|(i, value)| places(value, &format!("{at}/{i}"), out));
+        }
+        _ => out.push(at.to_owned()),
+    }
+}
+
 /// The document with every value changed or removed in turn, and with other spelling; `None` if it is not a document.
 fn documents(text: &str) -> Option<Vec<(String, String)>> {
     use serde_json::Value as Json;
-    fn walk(value: &Json, at: &str, out: &mut Vec<String>) {
-        match value {
-            Json::Object(members) => members
-                .iter()
-                .for_each(|(name, value)| walk(value, &format!("{at}/{name}"), out)),
-            Json::Array(items) if !items.is_empty() => {
-                items
-                    .iter()
-                    .enumerate()
-                    .for_each(|(i, value)| walk(value, &format!("{at}/{i}"), out));
-            }
-            _ => out.push(at.to_owned()),
-        }
-    }
     let document: Json = serde_json::from_str(text)
         .ok()
         .filter(|d: &Json| d.is_object() || d.is_array())?;
-    let mut places = Vec::new();
-    walk(&document, "", &mut places);
+    let mut found = Vec::new();
+    places(&document, "", &mut found);
     let mut changed = vec![("spelling".to_owned(), format!("{text} "))];
-    for at in places {
+    for at in found {
         let old = document.pointer(&at).unwrap();
         let new = match old {
             Json::String(text) => Json::from(format!("{text}x")),
