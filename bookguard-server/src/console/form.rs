@@ -155,6 +155,11 @@ fn encoded(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
+/// The id of the element of a field.
+pub(super) fn id_of(name: &str) -> String {
+    format!("f{}", name.replace('/', "-"))
+}
+
 /// Whether whoever sent a form can do something about its refusal on the same page.
 pub(super) fn is_correctable(error: &Error) -> bool {
     matches!(error.kind, error::Kind::Invalid | error::Kind::Conflict)
@@ -303,7 +308,7 @@ impl Draft<'_> {
             ..
         } = field;
         let faults = self.faults(name);
-        let id = format!("f{}", name.replace('/', "-"));
+        let id = id_of(name);
         let (about_id, fault_id) = (format!("{id}-about"), format!("{id}-fault"));
         let mut described = Vec::new();
         if !about.is_empty() {

@@ -20,6 +20,7 @@ const BOUND_MS = BOOKGUARD.includes("/debug/") ? 150 : 50;
 const LONG = `https://example.com/${"x".repeat(90)}`;
 const submit = (path) => `form[action$="${path}"] button`;
 const link = (path) => `main a[href$="${path}"]`;
+const use = (what) => `button[name=do][value="${what}"]`;
 const field = (name) => `[name="${name}"]`;
 
 // ---- What there is to see
@@ -65,6 +66,11 @@ async function eventful(site) {
   await call(`/v1/bookings/${canceled}/cancel`, { canceledBy: "organizer", reason: "changed_plans", note: LONG });
   await call(`/v1/bookings/${review}/cancel`, { canceledBy: "organizer", reason: "force_majeure" });
   await call("/v1/api-keys", { name: "Expires", scopes: ["bookings:read"], expiresAt: new Date(Date.now() + 3 * 86_400_000).toISOString() });
+  for (const refundBps of [0, 2500]) {
+    const policy = { name: LONG, organizer: { tiers: [{ before: "P14D", outcome: { refundBps: 10000 } }], late: { lesserOf: [{ refundBps }, { keepDeposit: true }] } } };
+    await ask(BASE, key, "/v1/policies/house", policy, "PUT");
+  }
+  await ask(BASE, key, "/v1/partners/me", { defaultPolicies: { concert: "house", "*": "firm" } }, "PATCH");
   const failed = await settled("five deliveries fail", async () => {
     const { data } = await call("/v1/webhook-events?status=failed");
     return data.length === 5 && data;
@@ -178,6 +184,7 @@ async function everyPage(browser, { key, created, kept, canceled, review, tried,
   await at("remove an endpoint", `/endpoints/${sick}/remove`);
   await at("add an endpoint", "/endpoints/new");
   await sent(page, "add an endpoint refused", "/endpoints/new", { "/url": "ftp://example.com/x" }, 400);
+  await policyPages(page, at);
   await at("keys", "/keys");
   await at("create a key", "/keys/new");
   await sent(page, "new key", "/keys/new", { "/name": "A key" });
@@ -202,7 +209,43 @@ async function everyPage(browser, { key, created, kept, canceled, review, tried,
   await judge(page, "link used up", 404);
 }
 
+async function policyPages(page, at) {
+  await at("policies", "/policies");
+  await at("policy of the library", "/policies/talent_standard");
+  await at("policy", "/policies/house");
+  await at("policy's example refused", "/policies/house?eventDate=soon", 400);
+  await at("two versions compared", "/policies/house?version=2&against=1");
+  await sent(page, "default refused", "/default", { eventType: "-" }, 400);
+  await at("new policy", "/new-policy");
+  await sent(page, "new policy refused", "/new-policy", { "/organizer/tiers/0/before": "a month", "/deposit/figure": "x" }, 400);
+  await follow(page, use("add"));
+  await judge(page, "new policy with another step");
+  await at("policy with fixed amounts", "/new-policy?from=hotel_guaranteed_6pm");
+  await follow(page, use("json"));
+  await judge(page, "policy as JSON");
+  await sent(page, "policy as JSON refused", "/new-policy", { json: '{"organizer": 1}' }, 400);
+  await at("change a policy", "/policies/house/change");
+  await follow(page, use("fields"));
+  await judge(page, "policy that fields cannot say");
+  await follow(page, use("review"));
+  await judge(page, "policy before it is put");
+}
+
 // ---- Tasks
+
+// A policy is begun with one of the library, gets another step, is looked at and put.
+async function writePolicy(page, id, act) {
+  await type(page, field("/policyId"), id);
+  await act(use("add"));
+  await page.until(`document.activeElement.name === "/organizer/tiers/2/before"`, "a new step has the focus");
+  await type(page, field("/organizer/tiers/2/before"), "48");
+  await choose(page, field("/organizer/tiers/2/before/unit"), "hours");
+  await type(page, field("/organizer/tiers/2/outcome/figure"), "12.5");
+  await act(use("review"));
+  await said(page, "48 hours before the event: 12.5 % is returned");
+  await act(use("put"));
+  await said(page, "Version 1 is saved");
+}
 
 // From the first page, with a mouse: what failed is found and sent again.
 async function mended(browser, site, { key }) {
@@ -233,6 +276,13 @@ async function withoutScript(browser, site, { key, created }) {
   await said(page, "This cannot be undone");
   await follow(page, "form[method=post][action$='/cancel'] button");
   await said(page, "The booking is canceled");
+  await follow(page, "nav a[href$='/policies']");
+  await follow(page, link("/new-policy?from=firm"));
+  await type(page, field("/name"), "Without a script");
+  await follow(page, use("check"));
+  await said(page, "It can be used.");
+  await writePolicy(page, "no-script", (button) => follow(page, button));
+  await said(page, "Without a script");
   site.mended = true;
   await follow(page, "nav a[href$='/deliveries']");
   await choose(page, field("status"), "Failed");
@@ -274,6 +324,48 @@ async function byKeyboard(browser, { key }) {
   await page.until("document.activeElement.getAttribute('role') === 'alert'", "a refusal has the focus");
   await tabTo(page, field("/eventDate"));
   assert.equal(await page.evaluate("document.activeElement.value"), "soon");
+  await tabTo(page, "nav a[href$='/policies']");
+  await enter();
+  await tabTo(page, link("/new-policy"));
+  await enter();
+  await tabTo(page, field("/policyId"));
+  await write(page, "by-keyboard");
+  // The Enter key checks.
+  await enter();
+  await said(page, "It can be used.");
+  await tabTo(page, use("remove-1"));
+  await enter();
+  await tabTo(page, use("review"));
+  await enter();
+  await said(page, "Save the policy by-keyboard?");
+  await tabTo(page, use("put"));
+  await enter();
+  await said(page, "Version 1 is saved");
+}
+
+// The meaning of a policy is renewed while it is typed, with what is wrong, and nothing is put.
+async function previewed(page) {
+  await page.go(`${CONSOLE}/new-policy?from=firm`);
+  await page.evaluate("window.seen = document.querySelector('[role=status][data-live]')");
+  const shows = (text) => page.until(`document.querySelector(".preview").innerText.includes("${text}")`, `the preview shows ${text}`);
+  await type(page, field("/organizer/tiers/0/before"), "45");
+  await shows("at least 45 days before the event: 100 % is returned");
+  await type(page, field("bookingValue"), "640");
+  await shows("320.00");
+  await type(page, field("/organizer/tiers/1/outcome/figure"), "half");
+  await shows("is not a percentage");
+  await shows("1 thing to correct");
+  await type(page, field("/organizer/tiers/1/outcome/figure"), "60");
+  await shows("It can be used");
+  assert(await page.evaluate("window.seen === document.querySelector('[role=status][data-live]')"), "what is read out stays");
+  assert.equal(await page.evaluate("document.querySelector('[name=\"/organizer/tiers/0/before\"]').value"), "45");
+  await page.call("Network.emulateNetworkConditions", { offline: true, latency: 0, downloadThroughput: 0, uploadThroughput: 0 });
+  await type(page, field("/name"), "Offline");
+  await shows("not up to date");
+  await page.call("Network.emulateNetworkConditions", { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: -1 });
+  page.faults.length = 0;
+  await type(page, field("/name"), "Online");
+  await shows("It can be used");
 }
 
 // What the script adds. The page's clock runs fifty times as fast.
@@ -312,6 +404,7 @@ async function scripted(browser, site, { key, down, kept }) {
   await page.until(`!document.querySelector("${stop}")`, "there is nothing to wait for any more");
   assert.equal(await page.evaluate("document.querySelectorAll('[data-copy] + button').length"), 1, "what is new can be copied too");
 
+  await previewed(page);
 
   await page.go(`${CONSOLE}/endpoints/${down}`);
   const answer = hold();

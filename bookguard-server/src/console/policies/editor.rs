@@ -26,6 +26,7 @@ use draft::{Mode, Typed};
 
 /// A policy for somebody who begins with nothing.
 const SIMPLE: &str = r#"{
+    "policyId": "my-policy",
     "grace": {"within": "PT24H", "minNotice": "P7D"},
     "organizer": {
         "tiers": [
@@ -214,7 +215,7 @@ fn done(editing: &Editing<'_>, put: &PolicyVersion) -> Answer {
             put.version
         ),
         false => format!(
-            "Version {} is put. It applies to bookings recorded from now on.",
+            "Version {} is saved. It applies to bookings recorded from now on.",
             put.version
         ),
     };

@@ -171,7 +171,7 @@ fn facts(shown: &Shown, defaults: &Defaults) -> Markup {
             dl {
                 (fact("Id", copyable(&shown.id)))
                 (fact("Default for", if types.is_empty() { "nothing".to_owned() } else { types.join(", ") }))
-                @if let Some(at) = shown.put_at { (fact("Put", time(at))) }
+                @if let Some(at) = shown.put_at { (fact("Saved", time(at))) }
                 (fact("Hash", copyable(&shown.hash)))
             }
         }
@@ -247,7 +247,7 @@ fn versions_card(
         section.card aria-labelledby="versions" {
             h2 #versions { "Versions" }
             p { "A version never changes, and none is removed. A booking keeps the one that it was recorded with." }
-            (table("Versions, newest first", &["Version", "Put", "Change", "Compare"], &rows))
+            (table("Versions, newest first", &["Version", "Saved", "Change", "Compare"], &rows))
             (next_page(user, &path, &filter, "cursor", versions.next_cursor.as_deref(), "Older versions"))
             @if asked.fields.get("cursor").is_some() { p { a href=(user.link(&path)) { "Newest versions" } } }
         }

@@ -8,12 +8,22 @@ use bookguard_core::policy::Policy;
 
 use super::fields::{self, OUTCOMES, STEPS};
 use crate::console::form::Fields;
+use crate::console::parts::words;
 use crate::console::policies::example;
 
 /// The field with the text of a policy.
 pub(super) const TEXT: &str = "json";
 /// The field that says how the policy is written.
 const MODE: &str = "mode";
+/// The outcomes, as people read them.
+pub(super) const PLACES: [&str; 6] = [
+    "After the last step, until the event starts",
+    "The organizer does not come",
+    "The talent cancels",
+    "The talent does not come",
+    "The platform cancels",
+    "Force majeure",
+];
 /// The field with the version that is changed.
 const VERSION: &str = "/version";
 
@@ -241,6 +251,35 @@ pub(super) fn beside(fault: &mut FieldError) {
     };
 }
 
+/// Where a field is, as people read it.
+pub(super) fn place(pointer: &str) -> String {
+    let within = |name: &str| {
+        pointer
+            .strip_prefix(name)
+            .is_some_and(|rest| rest.starts_with('/'))
+    };
+    if let Some(rest) = pointer
+        .strip_prefix(STEPS)
+        .and_then(|rest| rest.strip_prefix('/'))
+    {
+        let number = rest.split('/').next().unwrap_or_default().parse::<usize>();
+        return number.map_or_else(
+            |_| "The steps".to_owned(),
+            |number| format!("Step {}", number + 1),
+        );
+    }
+    if let Some((_, title)) = OUTCOMES.iter().zip(PLACES).find(|(name, _)| within(name)) {
+        return title.to_owned();
+    }
+    match pointer.split('/').nth(1).unwrap_or_default() {
+        "policyId" => "The id".to_owned(),
+        "grace" => "The grace period".to_owned(),
+        // The fields of the example are no pointers.
+        "" => words(pointer),
+        name => words(name),
+    }
+}
+
 fn is_outcome(pointer: &str) -> bool {
     OUTCOMES.contains(&pointer) || (pointer.starts_with(STEPS) && pointer.ends_with("/outcome"))
 }
@@ -323,6 +362,26 @@ mod tests {
             beside(&mut fault);
             assert_eq!(fault.pointer, expected);
             assert!(fault.message.contains(words), "{fault:?}");
+        }
+    }
+
+    #[test]
+    fn people_read_where_a_field_is() {
+        for (pointer, expected) in [
+            ("/organizer/tiers/0/outcome/figure", "Step 1"),
+            ("/organizer/tiers/x", "The steps"),
+            ("/organizer/tiers", "Organizer"),
+            (
+                "/organizer/late/kind",
+                "After the last step, until the event starts",
+            ),
+            ("/forceMajeure/outcome/figure", "Force majeure"),
+            ("/deposit/figure", "Deposit"),
+            ("/timeZone", "Time zone"),
+            ("eventDate", "Event date"),
+            ("", ""),
+        ] {
+            assert_eq!(place(pointer), expected);
         }
     }
 

@@ -5,7 +5,7 @@ use bookguard_core::limits::{POLICY_NAME_CHARS, POLICY_TIERS};
 use maud::{Markup, html};
 use poem::http::StatusCode;
 
-use super::draft::{Mode, TEXT, beside};
+use super::draft::{Mode, PLACES, TEXT, beside};
 use super::fields::{self, OUTCOMES, STEPS};
 use super::{DO, Editing, action, example, preview};
 use crate::console::Asked;
@@ -31,20 +31,14 @@ const UNITS: Words<'_> = &[
     ("minutes", "minutes"),
 ];
 const EXACT_UNITS: Words<'_> = &[("hours", "hours"), ("minutes", "minutes")];
-/// The outcomes: the title, and what applies if nothing is chosen; `None` where something must be.
-const TITLES: [(&str, Option<&str>); 6] = [
-    ("After the last step, until the event starts", None),
-    (
-        "The organizer does not come",
-        Some("As after the last step"),
-    ),
-    ("The talent cancels", Some("Everything goes back")),
-    (
-        "The talent does not come",
-        Some("As when the talent cancels"),
-    ),
-    ("The platform cancels", Some("Everything goes back")),
-    ("What goes back", Some("Everything goes back")),
+/// What applies if no outcome is chosen; `None` where one must be.
+const NONE: [Option<&str>; 6] = [
+    None,
+    Some("As after the last step"),
+    Some("Everything goes back"),
+    Some("As when the talent cancels"),
+    Some("Everything goes back"),
+    Some("Everything goes back"),
 ];
 
 /// A form with what was typed, and the warnings about it.
@@ -84,7 +78,8 @@ pub(super) fn editor(
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let is_text = editing.typed.mode == Mode::Json;
     html! {
-        form.editor method="post" action=(action(user, editing)) data-preview {
+        // What is missing is said by the check, which a browser must not keep from being asked for.
+        form.editor method="post" action=(action(user, editing)) novalidate data-preview {
             div {
                 @if is_text { (sheet.draft.alert(&example::NAMES)) } @else { (sheet.draft.alert(&names)) }
                 @if let Some(note) = &editing.note { div.alert.warn role="status" { (note) } }
@@ -98,7 +93,7 @@ pub(super) fn editor(
                 }
                 @if is_text { (sheet.text()) } @else { (sheet.fields(editing)) }
                 div.actions { button.first name=(DO) value="review" { "Go on" } }
-                p.soft { "The next page shows what the policy means. Nothing is put before." }
+                p.soft { "The next page shows what the policy means. Nothing is saved before." }
             }
             (preview::pane(user, asked, editing, &sheet.draft))
         }
@@ -226,8 +221,7 @@ impl Sheet<'_> {
 
     /// An outcome beside the steps.
     fn outcome(&self, place: usize) -> Markup {
-        let (title, none) = TITLES[place];
-        self.rule(OUTCOMES[place], title, none)
+        self.rule(OUTCOMES[place], PLACES[place], NONE[place])
     }
 
     fn rule(&self, at: &str, title: &str, none: Option<&str>) -> Markup {
@@ -343,7 +337,10 @@ impl Sheet<'_> {
                 h2 #text { "The policy as JSON" }
                 p #text-about.about { "It may say everything that a policy can. The interface describes every member." }
                 @if is_faulty {
-                    ul #text-faults.fault { @for fault in faults { li { code { (fault.pointer) } " " (fault.message) ". " (fault.fix) } } }
+                    div #text-faults.fault {
+                        "Correct this:"
+                        ul { @for fault in faults { li { code { (fault.pointer) } " " (fault.message) ". " (fault.fix) } } }
+                    }
                 }
                 label.hidden for="fjson" { "The policy as JSON" }
                 textarea #fjson.code name=(TEXT) rows="28" spellcheck="false" autocomplete="off" aria-invalid=[is_faulty.then_some("true")]

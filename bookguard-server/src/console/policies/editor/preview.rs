@@ -1,12 +1,14 @@
 //! What a policy that is being written means: beside its form, and on the page from which it is put.
 
+use bookguard_core::error::FieldError;
 use bookguard_core::features::policies::PolicyCheck;
 use maud::{Markup, html};
 
 use super::super::difference::{self, Side};
 use super::super::show::warned;
+use super::draft::{Mode, beside, place};
 use super::{DO, Editing, action, example, hidden};
-use crate::console::form::Draft;
+use crate::console::form::{Draft, id_of};
 use crate::console::parts::count;
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
@@ -55,21 +57,49 @@ fn verdict(editing: &Editing<'_>) -> String {
 /// Faults, warnings, English and schedule.
 fn meaning(asked: &Asked, editing: &Editing<'_>) -> Markup {
     let refused = editing.refused.as_ref();
+    let faults = refused.map_or(&[][..], |refused| &refused.details);
     html! {
-        @if let Some(refused) = refused {
-            ul.fault {
-                @if refused.details.is_empty() { li { (refused.message) } }
-                @for fault in &refused.details { li { code { (fault.pointer) } " " (fault.message) ". " (fault.fix) } }
+        @if let Some(refused) = refused.filter(|refused| refused.details.is_empty()) { p.fault { (refused.message) } }
+        @if !faults.is_empty() { ul.fault { @for fault in faults { li { (told(editing, fault)) } } } }
+        @if let Some(checked) = &editing.checked {
+            @for warning in &checked.check.warnings {
+                @let warning = moved(editing, warning);
+                div.alert.warn { p { strong { "Warning: " } (told(editing, &warning)) } }
             }
+            (said(asked, &checked.check))
         }
-        @if let Some(checked) = &editing.checked { (said(asked, &checked.check)) }
     }
 }
 
-/// What a check says of a policy.
+/// A warning at the field that it is about, if there are fields.
+fn moved(editing: &Editing<'_>, warning: &FieldError) -> FieldError {
+    let mut warning = warning.clone();
+    if editing.typed.mode == Mode::Fields {
+        beside(&mut warning);
+    }
+    warning
+}
+
+/// A fault or a warning, with a link to its field, if there are fields.
+fn told(editing: &Editing<'_>, fault: &FieldError) -> Markup {
+    let FieldError {
+        pointer,
+        message,
+        fix,
+        ..
+    } = fault;
+    html! {
+        @match editing.typed.mode {
+            Mode::Fields => a href={ "#" (id_of(pointer)) } { (place(pointer)) },
+            Mode::Json => code { (pointer) },
+        }
+        " " (message) ". " (fix)
+    }
+}
+
+/// What a check says of a policy, and the schedule of the example.
 fn said(asked: &Asked, check: &PolicyCheck) -> Markup {
     html! {
-        @for warning in &check.warnings { (warned(warning)) }
         @if !check.english.is_empty() { ul { @for sentence in &check.english { li { (sentence) } } } }
         @if check.valid { (example::shown(check, asked.now)) }
     }
@@ -82,14 +112,17 @@ pub(super) fn review(user: &User, asked: &Asked, editing: &Editing<'_>) -> Answe
     let policy = check.and_then(|check| check.normalized.as_ref());
     let id = policy.map_or("", |policy| policy.document().policy_id.as_str());
     let title = match editing.changed {
-        Some(changed) => format!("Put a new version of {}?", changed.name()),
-        None => format!("Put the policy {id}?"),
+        Some(changed) => format!("Save a new version of {}?", changed.name()),
+        None => format!("Save the policy {id}?"),
     };
     let main = html! {
         div.title { h1 { (title) } }
         section.card aria-labelledby="means" {
             h2 #means { "What it means" }
-            @if let Some(check) = check { (said(asked, check)) }
+            @if let Some(check) = check {
+                @for warning in &check.warnings { (warned(warning)) }
+                (said(asked, check))
+            }
         }
         @if let (Some(changed), Some(policy), Some(check)) = (editing.changed, policy, check) {
             @let before = Side::new(format!("Version {}", changed.version.unwrap_or_default()), &changed.english, &changed.policy);
@@ -100,7 +133,7 @@ pub(super) fn review(user: &User, asked: &Asked, editing: &Editing<'_>) -> Answe
             p { strong { "A version is never removed." } " It applies to bookings recorded from now on; those that exist keep theirs." }
             (hidden(&typed))
             div.actions {
-                button.first name=(DO) value="put" { "Put it" }
+                button.first name=(DO) value="put" { "Save" }
                 button name=(DO) value="edit" { "Go on writing" }
             }
         }
