@@ -4,7 +4,7 @@ use bookguard_core::input::Json;
 use bookguard_core::policy::Policy;
 use maud::{Markup, html};
 
-use super::fields::leaves;
+use super::fields::{leaves, ordered};
 use crate::console::parts::table;
 
 /// One of two versions.
@@ -27,7 +27,8 @@ impl<'s> Side<'s> {
 /// A policy with every default written out, its members in their order.
 pub(super) fn json(policy: &Policy) -> Json {
     let text = serde_json::to_string(policy).unwrap_or_default();
-    serde_json::from_str(&text).unwrap_or(Json::Object(Vec::new()))
+    let policy = serde_json::from_str(&text);
+    ordered(&policy.unwrap_or(Json::Object(Vec::new())))
 }
 
 /// What happened to a sentence.

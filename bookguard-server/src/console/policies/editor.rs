@@ -3,7 +3,7 @@
 //! What was typed goes with every answer, so nothing is kept between them and nothing is lost. Only the button of the last page
 //! puts the policy, and it puts what that page shows.
 
-mod draft;
+pub(super) mod draft;
 mod form;
 mod preview;
 

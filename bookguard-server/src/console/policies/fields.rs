@@ -167,7 +167,7 @@ pub(super) fn policy(fields: &Fields) -> Json {
         let stands_alone = name != "/deposit/nonRefundable" || policy.get("deposit").is_some();
         put(&mut policy, name, flag.filter(|_| stands_alone));
     }
-    ordered(policy)
+    ordered(&policy)
 }
 
 /// Puts a member at a pointer.
@@ -185,7 +185,8 @@ fn put(within: &mut Json, pointer: &str, value: Option<Json>) {
     }
 }
 
-fn ordered(policy: Json) -> Json {
+/// A policy with its members in the order in which people write them.
+pub(super) fn ordered(policy: &Json) -> Json {
     let known = ORDER.into_iter();
     Json::object(known.filter_map(|name| Some((name, policy.get(name)?.clone()))))
 }

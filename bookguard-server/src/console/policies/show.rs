@@ -9,6 +9,7 @@ use bookguard_core::policy::Policy;
 use maud::{Markup, html};
 
 use super::difference::{self, Side};
+use super::editor::draft::{beside, place};
 use super::{Defaults, default_for, defaults, defaults_of, example, fields, library};
 use crate::console::form::{self, Draft, Fields};
 use crate::console::parts::{Tone, badge, copyable, fact, next_page, table, time};
@@ -157,10 +158,14 @@ fn head(user: &User, shown: &Shown, is_asked: bool) -> Markup {
     }
 }
 
-/// A warning about a policy.
+/// A warning about a policy, in the words of the editor's fields.
 pub(super) fn warned(warning: &FieldError) -> Markup {
+    let mut warning = warning.clone();
+    beside(&mut warning);
     html! {
-        div.alert.warn { p { strong { "Warning: " } code { (warning.pointer) } " " (warning.message) ". " (warning.fix) } }
+        div.alert.warn {
+            p { strong { "Warning: " } (place(&warning.pointer)) " " (warning.message) ". " (warning.fix) }
+        }
     }
 }
 

@@ -325,7 +325,7 @@ async fn a_refused_form_keeps_what_was_typed_with_each_fault_beside_its_field() 
             ),
             (
                 format!("{policy}/default"),
-                &[("eventType", "-- ")],
+                &[("eventType", "--")],
                 &["eventType"],
             ),
             (

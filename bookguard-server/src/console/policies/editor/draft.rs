@@ -210,7 +210,7 @@ fn text_of(policy: &Json) -> Fields {
 }
 
 /// Moves a fault or a warning to the field that it is about, in the words of that field.
-pub(super) fn beside(fault: &mut FieldError) {
+pub(in crate::console::policies) fn beside(fault: &mut FieldError) {
     let (parent, name) = fault.pointer.rsplit_once('/').unwrap_or(("", ""));
     let (message, fix) = match (name, &*fault.code) {
         ("refundBps" | "bps", "wrong_type" | "out_of_range") => (
@@ -252,11 +252,10 @@ pub(super) fn beside(fault: &mut FieldError) {
 }
 
 /// Where a field is, as people read it.
-pub(super) fn place(pointer: &str) -> String {
+pub(in crate::console::policies) fn place(pointer: &str) -> String {
     let within = |name: &str| {
-        pointer
-            .strip_prefix(name)
-            .is_some_and(|rest| rest.starts_with('/'))
+        let rest = pointer.strip_prefix(name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     if let Some(rest) = pointer
         .strip_prefix(STEPS)
@@ -376,6 +375,7 @@ mod tests {
                 "After the last step, until the event starts",
             ),
             ("/forceMajeure/outcome/figure", "Force majeure"),
+            ("/organizer/noShow", "The organizer does not come"),
             ("/deposit/figure", "Deposit"),
             ("/timeZone", "Time zone"),
             ("eventDate", "Event date"),

@@ -180,7 +180,7 @@ impl Sheet<'_> {
             }
             section.card aria-labelledby="organizer" {
                 h2 #organizer { "The organizer cancels" }
-                p { "Steps count back from the event, the earliest deadline first. Each applies until its deadline." }
+                p { "Steps count back from the event, the earliest deadline first. Each applies until its deadline, such as 30 days before the event." }
                 @let count = fields::steps(self.draft.fields).len();
                 @for number in 0..count { (self.step(number)) }
                 @if count < POLICY_TIERS { button.plain name=(DO) value="add" { "Add a step" } }
@@ -210,8 +210,8 @@ impl Sheet<'_> {
             fieldset.step {
                 legend { "Step " (number + 1) }
                 div.filter {
-                    (self.duration(&before, "Until how long before the event", "", UNITS, true))
-                    (self.field(Field::new(&cutoff, "At this time of the day", Kind::Text).about("Such as 18:00; the event's time if empty.").plain()))
+                    (self.duration(&before, "How long before the event", "", UNITS, true))
+                    (self.field(Field::new(&cutoff, "Time of that day", Kind::Text).about("The event's own if empty.").plain()))
                 }
                 (self.rule(&at("outcome"), "What happens then", None))
                 button.plain.danger name=(DO) value={ "remove-" (number) } aria-label={ "Remove step " (number + 1) } { "Remove" }
@@ -236,7 +236,7 @@ impl Sheet<'_> {
             choice
         };
         let figure = Field::new(&figure, "How much", Kind::Number)
-            .about("Percent that goes back, or the amount that is kept.")
+            .about("Percent back, or amount kept.")
             .plain();
         html! { div.filter { (self.field(choice)) (self.field(figure)) } }
     }

@@ -66,7 +66,8 @@ fn meaning(asked: &Asked, editing: &Editing<'_>) -> Markup {
                 @let warning = moved(editing, warning);
                 div.alert.warn { p { strong { "Warning: " } (told(editing, &warning)) } }
             }
-            (said(asked, &checked.check))
+            @if checked.check.valid { (example::shown(&checked.check, asked.now)) }
+            (english(&checked.check))
         }
     }
 }
@@ -97,12 +98,9 @@ fn told(editing: &Editing<'_>, fault: &FieldError) -> Markup {
     }
 }
 
-/// What a check says of a policy, and the schedule of the example.
-fn said(asked: &Asked, check: &PolicyCheck) -> Markup {
-    html! {
-        @if !check.english.is_empty() { ul { @for sentence in &check.english { li { (sentence) } } } }
-        @if check.valid { (example::shown(check, asked.now)) }
-    }
+/// What a policy means, a sentence for each rule.
+fn english(check: &PolicyCheck) -> Markup {
+    html! { @if !check.english.is_empty() { ul { @for sentence in &check.english { li { (sentence) } } } } }
 }
 
 /// The page from which the policy is put.
@@ -121,7 +119,8 @@ pub(super) fn review(user: &User, asked: &Asked, editing: &Editing<'_>) -> Answe
             h2 #means { "What it means" }
             @if let Some(check) = check {
                 @for warning in &check.warnings { (warned(warning)) }
-                (said(asked, check))
+                (english(check))
+                (example::shown(check, asked.now))
             }
         }
         @if let (Some(changed), Some(policy), Some(check)) = (editing.changed, policy, check) {
