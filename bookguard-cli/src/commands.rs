@@ -353,6 +353,7 @@ mod tests {
             "policies list --limit 5 --cursor house",
             "policies versions house --cursor 7",
             "policies validate policy.json",
+            "policies validate - --event-date 2027-01-01 --booking-value 5.5 --currency EUR --time-zone Europe/Berlin",
             "policies templates",
             "policies schema",
             "webhook-endpoints create https://example.com/hook --event booking.created --own-secret --rate-limit 5",

@@ -78,7 +78,7 @@ pub use document::{
 pub use duration::{Duration, TimeOfDay};
 pub use evaluate::{ENGINE_VERSION, evaluate};
 pub use evaluation::{Alternative, EvaluatedPolicy, Evaluation, Explanation, NextChange};
-pub use event_date::EventDate;
+pub use event_date::{EVENT_DATE_PATTERN, EventDate};
 pub(crate) use explain::{distance, why_a_person};
 pub use matrix::{MatrixRow, matrix};
 pub use outcome::{Basis, Charge, FixedAmount, Outcome, Rounding, Split, share};

@@ -10,8 +10,8 @@
 //! | `cookie`, `origin` | who is signed in; which site sent a form |
 //! | `user` | calls operations for somebody who is signed in |
 //! | `form` | what was typed, as an operation's body, and an operation's faults beside what was typed |
-//! | `frame`, `parts`, `chart` | what all pages share; the parts that they are made of |
-//! | `sign_in`, `overview`, `bookings`, `booking`, `reviews`, `deliveries`, `endpoints`, `keys`, `audit` | the pages |
+//! | `frame`, `parts`, `chart`, `schedule` | what all pages share; the parts that they are made of |
+//! | `sign_in`, `overview`, `bookings`, `booking`, `reviews`, `deliveries`, `endpoints`, `policies`, `keys`, `audit` | the pages |
 
 mod assets;
 mod audit;
@@ -27,7 +27,9 @@ mod keys;
 mod origin;
 mod overview;
 mod parts;
+mod policies;
 mod reviews;
+mod schedule;
 mod sign_in;
 mod user;
 
@@ -122,6 +124,7 @@ enum Part {
     Reviews,
     Deliveries,
     Endpoints,
+    Policies,
     Keys,
     Audit,
 }
@@ -186,6 +189,12 @@ fn places() -> Vec<Place> {
         place!("/endpoints/:endpointId/test", post endpoints::test),
         place!("/endpoints/:endpointId/rotate-secret", get endpoints::rotate::ask, post endpoints::rotate::send),
         place!("/endpoints/:endpointId/remove", get endpoints::remove::ask, post endpoints::remove::send),
+        // No policy's id can be the name of a page, so none of these is below `/policies`.
+        place!("/new-policy", get policies::editor::ask, post policies::editor::send),
+        place!("/policies", get policies::list),
+        place!("/policies/:policyId", get policies::show::show),
+        place!("/policies/:policyId/change", get policies::editor::ask, post policies::editor::send),
+        place!("/policies/:policyId/default", post policies::defaults::send),
         place!("/keys", get keys::list),
         place!("/keys/new", get keys::create::ask, post keys::create::send),
         place!("/keys/:apiKeyId/rotate", get keys::rotate::ask, post keys::rotate::send),

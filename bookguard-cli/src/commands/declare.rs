@@ -166,17 +166,20 @@ impl CliCommand {
             command: self,
             matches,
         };
-        if (self.is_alone)(place) {
-            return (self.work)(call).await;
-        }
-        let target = Target::open(settings::place(place, &environment)?, self.purpose)?;
-        let target_call = Call {
-            target: Some(&target),
-            ..call
+        let done = match (self.is_alone)(place) {
+            true => (self.work)(call).await,
+            false => {
+                let target = Target::open(settings::place(place, &environment)?, self.purpose)?;
+                let target_call = Call {
+                    target: Some(&target),
+                    ..call
+                };
+                // Closed whether or not the work succeeded.
+                let done = (self.work)(target_call).await;
+                target.close().await;
+                done
+            }
         };
-        // Closed whether or not the work succeeded.
-        let done = (self.work)(target_call).await;
-        target.close().await;
         done.map_err(|failure| {
             let flags = (self.flags)();
             failure.in_flags(|pointer| flags.typed_at(pointer, matches))

@@ -2,20 +2,22 @@
 
 use std::path::PathBuf;
 
+use bookguard_core::clock::Clock;
 use bookguard_core::features::policies::{
-    GetPolicy, ListPolicies, ListPolicyTemplates, ListPolicyVersions, PolicyCheck, PolicyListing,
-    PolicyTemplate, PolicyVersion, PutPolicy, ValidatePolicy, templates,
+    ExampleBooking, GetPolicy, ListPolicies, ListPolicyTemplates, ListPolicyVersions, PolicyCheck,
+    PolicyListing, PolicyTemplate, PolicyVersion, PutPolicy, ValidatePolicy, templates,
+    templates_with,
 };
 use bookguard_core::model::Page;
 use bookguard_core::operation::{Request, to_json};
-use bookguard_core::policy::SCHEMA;
+use bookguard_core::policy::{SCHEMA, Segment};
 use bookguard_core::{Error, FieldError};
 use clap::Args;
 
-use super::declare::{Call, Declared, alone, group, operation, special};
+use super::declare::{Call, Declared, alone, carried, group, operation};
+use super::evaluations::steps;
 use crate::args::GlobalArgs;
 use crate::failure::Failure;
-use crate::files::{self, REQUEST_BYTES};
 use crate::output::Answer;
 use crate::output::table::{Style, fields, joined, page, record};
 use crate::settings::{self, Where, environment};
@@ -32,10 +34,18 @@ pub(super) fn commands() -> Declared {
     let versions = operation::<ListPolicyVersions>("versions", about, policies);
     let about = "Check a policy: its faults with their places, warnings, and what it means; without server or database unless \
                  --url names a server";
-    let validate = special("validate", about, |call| Box::pin(validate(call)));
+    let validate = carried::<ValidatePolicy>("validate", about, |call| Box::pin(validate(call)))
+        .flags(|flags| {
+            flags.without_once().takes("eventDate", "DATE");
+        });
     let about =
         "Show the library's policies; without server or database unless --url names a server";
-    let templates = special("templates", about, |call| Box::pin(library(call)));
+    let templates =
+        carried::<ListPolicyTemplates>("templates", about, |call| Box::pin(library(call))).flags(
+            |flags| {
+                flags.takes("eventDate", "DATE");
+            },
+        );
     let about = "Print the JSON Schema of policies, for editors and generators";
     let schema = alone("schema", about, |call| {
         Box::pin(async move { call.screen.json(SCHEMA) })
@@ -58,6 +68,7 @@ pub(super) fn commands() -> Declared {
     )
 }
 
+/// Its name is that of the argument that holds a request's body.
 #[derive(Debug, Args)]
 struct DraftArgs {
     /// The policy's JSON, a file or standard input (-)
@@ -74,16 +85,10 @@ fn names_no_server(place: &GlobalArgs) -> bool {
 
 /// Shows the findings of a check. If there are errors, the command ends as if the policy had been refused.
 async fn validate(call: Call<'_>) -> Result<(), Failure> {
-    let body = files::bytes(&call.args::<DraftArgs>()?.json, REQUEST_BYTES)?;
+    let request = call.request()?;
     let answer = match call.target {
-        None => own(PolicyCheck::of(&body)?),
-        Some(target) => {
-            let request = Request {
-                body,
-                ..Request::default()
-            };
-            target.call::<ValidatePolicy>(request).await?
-        }
+        None => own(checked(&request)?),
+        Some(target) => target.call::<ValidatePolicy>(request).await?,
     };
     call.screen.show(&answer, check)?;
     match answer.output.errors.as_slice() {
@@ -92,14 +97,23 @@ async fn validate(call: Call<'_>) -> Result<(), Failure> {
     }
 }
 
+/// What the operation answers where no partner has chosen a time zone.
+fn checked(request: &Request) -> Result<PolicyCheck, Error> {
+    let check = PolicyCheck::of(&request.body)?;
+    match ExampleBooking::read(request)? {
+        Some(example) => check.with_example(&example, None, Clock::System.now()),
+        None => Ok(check),
+    }
+}
+
 async fn library(call: Call<'_>) -> Result<(), Failure> {
+    let request = call.request()?;
     let answer = match call.target {
-        None => own(templates()),
-        Some(target) => {
-            target
-                .call::<ListPolicyTemplates>(Request::default())
-                .await?
-        }
+        None => own(match ExampleBooking::read(&request)? {
+            Some(example) => templates_with(&example, None, Clock::System.now())?,
+            None => templates(),
+        }),
+        Some(target) => target.call::<ListPolicyTemplates>(request).await?,
     };
     call.screen.show(&answer, shown_library)
 }
@@ -143,7 +157,9 @@ fn shown_library(page: &Page<PolicyTemplate>, style: Style) -> String {
             "default for" => types.map(|types| types.replace('*', "every other event type")),
             "hash" => template.policy_hash,
         };
-        record(style, &fields) + &sentences(&template.english)
+        record(style, &fields)
+            + &sentences(&template.english)
+            + &example(template.schedule.as_deref(), style)
     });
     blocks.collect::<Vec<_>>().join("\n\n")
 }
@@ -156,7 +172,20 @@ fn check(check: &PolicyCheck, style: Style) -> String {
     };
     let hash = check.policy_hash.as_ref();
     let hash = hash.map_or_else(String::new, |hash| format!("\nhash  {}", plain(hash)));
-    verdict + &hash + &sentences(&check.english) + &warnings(&check.warnings)
+    verdict
+        + &hash
+        + &sentences(&check.english)
+        + &warnings(&check.warnings)
+        + &example(check.schedule.as_deref(), style)
+}
+
+/// The schedule of the example, which is booked at the beginning of its first step.
+fn example(schedule: Option<&[Segment]>, style: Style) -> String {
+    let Some(schedule @ [first, ..]) = schedule else {
+        return String::new();
+    };
+    let steps = steps(schedule, first.from, style);
+    format!("\n\nIf the organizer of the example cancels:\n{steps}")
 }
 
 fn sentences(english: &[String]) -> String {

@@ -1,6 +1,7 @@
 //! A partner's own policies and their versions. The library and the check of a policy are in `policies/check.rs`.
 
 mod check;
+mod example;
 pub(crate) mod rule;
 
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,10 @@ use crate::policy::{POLICY_ID_FIX, Policy, is_policy_id};
 use crate::session::{Access, Session};
 use check::EXAMPLE;
 
-pub use check::{ListPolicyTemplates, PolicyCheck, PolicyTemplate, ValidatePolicy, templates};
+pub use check::{
+    ListPolicyTemplates, PolicyCheck, PolicyTemplate, ValidatePolicy, templates, templates_with,
+};
+pub use example::ExampleBooking;
 
 /// A version of a policy in full.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

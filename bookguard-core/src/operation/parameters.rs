@@ -25,6 +25,8 @@ pub enum QueryForm {
     Decimal,
     /// An RFC 3339 date-time.
     Instant,
+    /// When an event starts: an RFC 3339 date-time, or a local date-time or date.
+    EventDate,
     /// `true` or `false`.
     Flag,
     /// One word of the vocabulary that has this name in the interface document.

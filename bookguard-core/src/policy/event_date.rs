@@ -26,6 +26,10 @@ pub enum EventDate {
     Date(NaiveDate),
 }
 
+/// The pattern (ECMA 262) of what [`EventDate::parse`] reads, as far as one can express it.
+pub const EVENT_DATE_PATTERN: &str = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])([Tt]([01][0-9]|2[0-3]):[0-5][0-9]\
+                          (:([0-5][0-9]|60)(\\.[0-9]{1,9})?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])?)?)?$";
+
 impl EventDate {
     /// Reads `2026-06-20T19:00:00-04:00`, `2026-06-20T19:00[:00]` or `2026-06-20`, years 0001 to 9999.
     pub fn parse(text: &str) -> Option<Self> {

@@ -14,16 +14,16 @@ use bookguard_core::features::events::ListBookingEvents;
 use bookguard_core::features::evidence::GetEvidence;
 use bookguard_core::features::shares::ListShares;
 use bookguard_core::model::{Amount, Booking, BookingStatus, Event, Scope, Timestamp};
-use bookguard_core::policy::{Evaluation, Resolution, Rule};
+use bookguard_core::policy::{Evaluation, Resolution};
 use maud::{Markup, html};
 use poem::Response;
 use poem::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
 
-use super::chart::{Step, steps};
 use super::form;
 use super::parts::{
-    booking_badge, button, copyable, delivery_badge, fact, grouped, money, table, time, words,
+    booking_badge, button, copyable, delivery_badge, fact, grouped, table, time, words,
 };
+use super::schedule::{schedule, sum};
 use super::user::User;
 use super::{Answer, Asked, Page, Part};
 use crate::api::forms::{Make, PACKET_FORMS};
@@ -180,10 +180,6 @@ fn facts(booking: &Booking) -> Markup {
     }
 }
 
-pub(super) fn sum(amount: Option<Amount>) -> String {
-    amount.map_or_else(|| "a person decides".to_owned(), money)
-}
-
 fn resolved(resolution: &Resolution) -> Markup {
     let evaluation = &resolution.evaluation;
     html! {
@@ -208,34 +204,10 @@ fn resolved(resolution: &Resolution) -> Markup {
 fn meaning(booking: &Booking, evaluation: &PolicyEvaluation, now: Timestamp) -> Markup {
     let Evaluation {
         explanation,
-        schedule,
+        schedule: segments,
         ..
     } = &evaluation.evaluation;
-    let whole = booking.value().map_or(0, Amount::minor).max(1);
-    let drawn: Vec<Step> = schedule
-        .iter()
-        .map(|segment| {
-            let refund = segment.refund.map_or(0, Amount::minor).max(0);
-            let filled = i128::from(refund) * 1000 / i128::from(whole);
-            Step {
-                filled: u64::try_from(filled).unwrap_or(0),
-                is_current: (segment.from..=segment.to).contains(&now),
-                label: format!("until {}: {} back", segment.to, sum(segment.refund)),
-            }
-        })
-        .collect();
-    let rows: Vec<Markup> = schedule
-        .iter()
-        .map(|segment| {
-            let is_current = (segment.from..=segment.to).contains(&now);
-            html! {
-                td { (time(segment.to)) @if is_current { " " strong { "now" } } }
-                td.amount { (sum(segment.refund)) }
-                td.amount { (sum(segment.penalty)) }
-                td { (rule(segment.rule_id)) }
-            }
-        })
-        .collect();
+    let value = booking.value().map_or(0, Amount::minor);
     let matrix: Vec<Markup> = evaluation
         .matrix
         .iter()
@@ -253,26 +225,15 @@ fn meaning(booking: &Booking, evaluation: &PolicyEvaluation, now: Timestamp) -> 
         section.card aria-labelledby="meaning" {
             h2 #meaning { "What a cancellation would mean" }
             p { (explanation.text) }
-            @if !rows.is_empty() {
+            @if !segments.is_empty() {
                 h3 { "If the organizer cancels" }
-                @if schedule.iter().any(|segment| segment.refund.is_some()) {
-                    (steps("What goes back at each step of the schedule", &drawn))
-                }
-                (table("What goes back if the organizer cancels", &["Until", "#Goes back", "#Is kept", "Rule"], &rows))
+                (schedule(segments, value, now))
             }
             @if !matrix.is_empty() {
                 h3 { "If it were canceled now" }
                 (table("What a cancellation would mean now", &["Canceled by", "#Goes back", "#Is kept", "What happens"], &matrix))
             }
         }
-    }
-}
-
-/// A rule as people read it: the steps count from 1.
-fn rule(rule: Rule) -> String {
-    match rule {
-        Rule::Tier(place) => format!("Step {}", u32::from(place) + 1),
-        rule => words(&rule.to_string()),
     }
 }
 

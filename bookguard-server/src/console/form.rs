@@ -33,12 +33,24 @@ impl Fields {
         Some(text.trim())
     }
 
+    /// The text of a field as it was typed, blanks and all.
+    pub(super) fn raw(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(known, _)| known == name);
+        found.map(|(_, text)| text.as_str())
+    }
+
     /// The texts of a field that has several.
     pub(super) fn all<'f>(&'f self, name: &'f str) -> impl Iterator<Item = &'f str> {
         let named = self.0.iter().filter(move |(known, _)| known == name);
         named
             .map(|(_, text)| text.trim())
             .filter(|text| !text.is_empty())
+    }
+
+    /// All names and texts, as they were typed.
+    pub(super) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        let pairs = self.0.iter();
+        pairs.map(|(name, text)| (name.as_str(), text.as_str()))
     }
 
     /// The same fields, with one set to this text.
@@ -161,6 +173,11 @@ fn encoded(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
+/// The id of the element of a field.
+pub(super) fn id_of(name: &str) -> String {
+    format!("f{}", name.replace('/', "-"))
+}
+
 /// Whether whoever sent a form can do something about its refusal on the same page.
 pub(super) fn is_correctable(error: &Error) -> bool {
     matches!(error.kind, error::Kind::Invalid | error::Kind::Conflict)
@@ -215,6 +232,10 @@ pub(super) struct Field<'f> {
     pub(super) plain: bool,
     /// What it holds before anybody types.
     pub(super) value: &'f str,
+    /// What a choice of words shows while none is chosen.
+    pub(super) none: &'f str,
+    /// Whether the keyboard begins here.
+    pub(super) focused: bool,
 }
 
 impl<'f> Field<'f> {
@@ -227,6 +248,8 @@ impl<'f> Field<'f> {
             required: false,
             plain: false,
             value: "",
+            none: "—",
+            focused: false,
         }
     }
 
@@ -250,6 +273,10 @@ impl<'f> Field<'f> {
 
     pub(super) fn value(self, value: &'f str) -> Self {
         Self { value, ..self }
+    }
+
+    pub(super) fn none(self, none: &'f str) -> Self {
+        Self { none, ..self }
     }
 }
 
@@ -301,7 +328,7 @@ impl Draft<'_> {
             ..
         } = field;
         let faults = self.faults(name);
-        let id = format!("f{}", name.replace('/', "-"));
+        let id = id_of(name);
         let (about_id, fault_id) = (format!("{id}-about"), format!("{id}-fault"));
         let mut described = Vec::new();
         if !about.is_empty() {
@@ -354,11 +381,11 @@ impl Draft<'_> {
                             aria-invalid=[invalid] { (text) },
                         Kind::Choice(words) => select id=(id) name=(name) required[*required] aria-describedby=[described]
                             aria-invalid=[invalid] {
-                            @if !required { option value="" { "—" } }
+                            @if !required { option value="" { (field.none) } }
                             @for (word, text) in *words { option value=(word) selected[chosen(word)] { (text) } }
                         },
                         _ => input id=(id) name=(name) type=(kind.input(text)) inputmode=[kind.keyboard()] value=(text)
-                            required[*required] autocomplete="off" aria-describedby=[described] aria-invalid=[invalid];
+                            required[*required] autofocus[field.focused] autocomplete="off" aria-describedby=[described] aria-invalid=[invalid];
                     }
                 }
             },

@@ -8,7 +8,7 @@ use super::user::User;
 use super::{Console, Part};
 
 /// The parts, their names, their addresses, and the scope that their pages need.
-const PARTS: [(Part, &str, &str, Scope); 7] = [
+const PARTS: [(Part, &str, &str, Scope); 8] = [
     (Part::Overview, "Overview", "", Scope::BookingsRead),
     (Part::Bookings, "Bookings", "/bookings", Scope::BookingsRead),
     (Part::Reviews, "Reviews", "/reviews", Scope::BookingsRead),
@@ -24,6 +24,7 @@ const PARTS: [(Part, &str, &str, Scope); 7] = [
         "/endpoints",
         Scope::WebhooksRead,
     ),
+    (Part::Policies, "Policies", "/policies", Scope::PoliciesRead),
     (Part::Keys, "Keys and people", "/keys", Scope::ApiKeysRead),
     (Part::Audit, "Audit", "/audit", Scope::AuditRead),
 ];

@@ -7,9 +7,10 @@ use bookguard_core::model::{Booking, Scope, Timestamp};
 use bookguard_core::policy::{Resolution, ResolutionStatus};
 use maud::{Markup, html};
 
-use super::booking::{sum, title};
+use super::booking::title;
 use super::form::{Draft, Field, Fields, Kind};
 use super::parts::{Tone, ago, badge, empty, grouped, next_page, table, time, words};
+use super::schedule::sum;
 use super::user::User;
 use super::{Answer, Asked, Page, Part};
 

@@ -6,7 +6,7 @@ import { gzipSync } from "node:zlib";
 
 import { click, follow, press, seenFocus, type } from "./person.mjs";
 import { ask, booked } from "./service.mjs";
-import { everyTask, field, keyboard, link, mouse, said, submit } from "./tasks.mjs";
+import { everyTask, field, keyboard, link, mouse, said, submit, use } from "./tasks.mjs";
 import { barriers, complaints, inBrowser, outside, serve } from "./watched.mjs";
 
 const { BASE, BOOKGUARD } = process.env;
@@ -63,6 +63,11 @@ async function eventful(site) {
   await call(`/v1/bookings/${canceled}/cancel`, { canceledBy: "organizer", reason: "changed_plans", note: LONG });
   await call(`/v1/bookings/${review}/cancel`, { canceledBy: "organizer", reason: "force_majeure" });
   await call("/v1/api-keys", { name: "Expires", scopes: ["bookings:read"], expiresAt: new Date(Date.now() + 3 * 86_400_000).toISOString() });
+  for (const refundBps of [0, 2500]) {
+    const policy = { name: LONG, organizer: { tiers: [{ before: "P14D", outcome: { refundBps: 10000 } }], late: { lesserOf: [{ refundBps }, { keepDeposit: true }] } } };
+    await ask(BASE, key, "/v1/policies/house", policy, "PUT");
+  }
+  await ask(BASE, key, "/v1/partners/me", { defaultPolicies: { concert: "house", "*": "firm" } }, "PATCH");
   const failed = await settled("five deliveries fail", async () => {
     const { data } = await call("/v1/webhook-events?status=failed");
     return data.length === 5 && data;
@@ -175,6 +180,7 @@ async function everyPage(browser, { key, created, kept, canceled, review, tried,
   await at("remove an endpoint", `/endpoints/${sick}/remove`);
   await at("add an endpoint", "/endpoints/new");
   await sent(page, "add an endpoint refused", "/endpoints/new", { "/url": "ftp://example.com/x" }, 400);
+  await policyPages(page, at);
   await at("keys", "/keys");
   await at("create a key", "/keys/new");
   await sent(page, "new key", "/keys/new", { "/name": "A key" });
@@ -197,6 +203,28 @@ async function everyPage(browser, { key, created, kept, canceled, review, tried,
   await page.go(url);
   await follow(page, "main button");
   await judge(page, "link used up", 404);
+}
+
+async function policyPages(page, at) {
+  await at("policies", "/policies");
+  await at("policy of the library", "/policies/talent_standard");
+  await at("policy", "/policies/house");
+  await at("policy's example refused", "/policies/house?eventDate=soon", 400);
+  await at("two versions compared", "/policies/house?version=2&against=1");
+  await sent(page, "default refused", "/default", { eventType: "-" }, 400);
+  await at("new policy", "/new-policy");
+  await sent(page, "new policy refused", "/new-policy", { "/organizer/tiers/0/before": "a month", "/deposit/figure": "x" }, 400);
+  await follow(page, use("add"));
+  await judge(page, "new policy with another step");
+  await at("policy with fixed amounts", "/new-policy?from=hotel_guaranteed_6pm");
+  await follow(page, use("json"));
+  await judge(page, "policy as JSON");
+  await sent(page, "policy as JSON refused", "/new-policy", { json: '{"organizer": 1}' }, 400);
+  await at("change a policy", "/policies/house/change");
+  await follow(page, use("fields"));
+  await judge(page, "policy that fields cannot say");
+  await follow(page, use("review"));
+  await judge(page, "policy before it is put");
 }
 
 // ---- Tasks
@@ -236,6 +264,31 @@ async function byKeyboard(browser, site, { key }) {
   assert.deepEqual(unexpected(page), []);
 }
 
+// The meaning of a policy is renewed while it is typed, with what is wrong, and nothing is put.
+async function previewed(page) {
+  await page.go(`${CONSOLE}/new-policy?from=firm`);
+  await page.evaluate("window.seen = document.querySelector('[role=status][data-live]')");
+  const shows = (text) => page.until(`document.querySelector(".preview").innerText.includes("${text}")`, `the preview shows ${text}`);
+  await type(page, field("/organizer/tiers/0/before"), "45");
+  await shows("at least 45 days before the event: 100 % is returned");
+  await type(page, field("bookingValue"), "640");
+  await shows("320.00");
+  await type(page, field("/organizer/tiers/1/outcome/figure"), "half");
+  await shows("is not a percentage");
+  await shows("1 thing to correct");
+  await type(page, field("/organizer/tiers/1/outcome/figure"), "60");
+  await shows("It can be used");
+  assert(await page.evaluate("window.seen === document.querySelector('[role=status][data-live]')"), "what is read out stays");
+  assert.equal(await page.evaluate("document.querySelector('[name=\"/organizer/tiers/0/before\"]').value"), "45");
+  await page.call("Network.emulateNetworkConditions", { offline: true, latency: 0, downloadThroughput: 0, uploadThroughput: 0 });
+  await type(page, field("/name"), "Offline");
+  await shows("not up to date");
+  await page.call("Network.emulateNetworkConditions", { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: -1 });
+  page.faults.length = 0;
+  await type(page, field("/name"), "Online");
+  await shows("It can be used");
+}
+
 // What the script adds. The page's clock runs fifty times as fast.
 async function scripted(browser, site, { key, down, kept }) {
   const hold = () => {
@@ -272,6 +325,7 @@ async function scripted(browser, site, { key, down, kept }) {
   await page.until(`!document.querySelector("${stop}")`, "there is nothing to wait for any more");
   assert.equal(await page.evaluate("document.querySelectorAll('[data-copy] + button').length"), 1, "what is new can be copied too");
 
+  await previewed(page);
 
   await page.go(`${CONSOLE}/endpoints/${down}`);
   const answer = hold();

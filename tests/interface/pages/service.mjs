@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 
 export const RENOWNED = "فرقة النجوم 東京イベント 🎷";
 
-export async function ask(base, key, path, body) {
+export async function ask(base, key, path, body, method = "POST") {
   const headers = { "x-api-key": key, "content-type": "application/json" };
-  const answer = await fetch(base + path, { headers, ...(body && { method: "POST", body: JSON.stringify(body) }) });
+  const answer = await fetch(base + path, { headers, ...(body && { method, body: JSON.stringify(body) }) });
   assert(answer.ok, `${path} answers ${answer.status}: ${await answer.clone().text()}`);
   return answer;
 }

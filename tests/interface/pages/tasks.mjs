@@ -7,6 +7,7 @@ import { ask, booked } from "./service.mjs";
 export const submit = (path) => `form[action$="${path}"] button`;
 export const link = (path) => `main a[href$="${path}"]`;
 export const field = (name) => `[name="${name}"]`;
+export const use = (what) => `button[name=do][value="${what}"]`;
 const box = (name, value) => `[name="${name}"][value="${value}"]`;
 
 // 4 July 2031, 19:00, as somebody types it into the parts of a date and time.
@@ -35,7 +36,8 @@ export const keyboard = (page) => ({
     await page.leads(() => press(page, "Enter"));
   },
   async fill(selector, text) {
-    await tabTo(page, selector);
+    // A page may have set the focus to what is next.
+    if (!(await page.evaluate(`document.activeElement.matches(${JSON.stringify(selector)})`))) await tabTo(page, selector);
     await write(page, text);
   },
   async pick(selector, word) {
@@ -111,6 +113,22 @@ export async function everyTask({ page, open, fill, pick, tick, time }, base, si
   await fill(field("/rationale"), "Both sides were heard.");
   await open(submit("/decide"));
   await told("Decided.");
+
+  await part("/policies");
+  await open(link("/new-policy?from=firm"));
+  await fill(field("/policyId"), `task-${Date.now()}`);
+  await fill(field("/name"), name);
+  await open(use("check"));
+  await told("It can be used.");
+  await open(use("add"));
+  await page.until(`document.activeElement.name === "/organizer/tiers/2/before"`, "a new step has the focus");
+  await fill(field("/organizer/tiers/2/before"), "48");
+  await pick(field("/organizer/tiers/2/before/unit"), "hours");
+  await fill(field("/organizer/tiers/2/outcome/figure"), "12.5");
+  await open(use("review"));
+  await told("48 hours before the event: 12.5 % is returned");
+  await open(use("put"));
+  await told("Version 1 is saved");
 
   await part("/endpoints");
   await open(link("/endpoints/new"));

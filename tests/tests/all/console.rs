@@ -5,7 +5,7 @@
 //! | `sessions` | signing in and out, and how long it lasts |
 //! | `pages` | every page: what it is made of, where it leads, and that it changes nothing |
 //! | `forms` | every form: who may send it, and what happens to one that is refused |
-//! | `actions` | what people do with it |
+//! | `actions`, `policies` | what people do with it; how they write policies |
 //! | `browser`, `html`, `world` | somebody at a browser, what the pages hold, and partners with one of everything |
 
 mod actions;
@@ -13,5 +13,6 @@ mod browser;
 mod forms;
 mod html;
 mod pages;
+mod policies;
 mod sessions;
 mod world;

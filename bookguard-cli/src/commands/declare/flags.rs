@@ -69,6 +69,12 @@ impl Flags {
         self
     }
 
+    /// Takes no idempotency key, because repeating changes nothing.
+    pub(in crate::commands) fn without_once(&mut self) -> &mut Self {
+        self.others.retain(|arg| arg.get_id() != ONCE);
+        self
+    }
+
     /// Names the flag that sets the field to null or false.
     pub(in crate::commands) fn opposite(
         &mut self,

@@ -19,8 +19,8 @@ use crate::model::{
 };
 use crate::operation::{Action, Body, Operation, Request, Route, write};
 use crate::policy::{
-    Booked, EventDate, MissingZone, POLICY_ID_PATTERN, POLICY_SCHEMA, Policy, PolicySet,
-    PolicySource, Terms,
+    Booked, EVENT_DATE_PATTERN, EventDate, MissingZone, POLICY_ID_PATTERN, POLICY_SCHEMA, Policy,
+    PolicySet, PolicySource, Terms,
 };
 use crate::session::{Access, Authority, Session};
 use crate::store::{projection, terms};
@@ -244,12 +244,8 @@ fn party(form: &mut Form<'_, '_>) -> Option<Party> {
     })
 }
 
-/// What [`EventDate::parse`] reads, as far as a pattern can express it.
-const EVENT_DATE: &str = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])([Tt]([01][0-9]|2[0-3]):[0-5][0-9]\
-                          (:([0-5][0-9]|60)(\\.[0-9]{1,9})?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])?)?)?$";
-
 pub(crate) fn event_date(v: &mut Value<'_, '_>) -> Option<EventDate> {
-    let text = v.pattern(EVENT_DATE).string()?;
+    let text = v.pattern(EVENT_DATE_PATTERN).string()?;
     EventDate::parse(&text).or_else(|| {
         v.fault(
             "invalid_date",

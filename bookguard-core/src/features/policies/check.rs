@@ -1,13 +1,14 @@
-//! The library of policies, and the check of a policy before it is used. Neither reads any partner's data.
+//! The library of policies, and the check of a policy before it is used.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::example::{ExampleBooking, PARAMETERS};
 use crate::error::{Error, FieldError};
 use crate::input::{self, Declaration, Json};
-use crate::model::{Page, Scope};
-use crate::operation::{Action, Body, Operation, Request, Route, read};
-use crate::policy::{POLICY_SCHEMA, Policy};
+use crate::model::{Page, Scope, Timestamp};
+use crate::operation::{Action, Body, Operation, Request, Route, query_one, read};
+use crate::policy::{POLICY_SCHEMA, Policy, Segment};
 use crate::session::{Access, Session};
 
 /// A policy of the library.
@@ -26,6 +27,11 @@ pub struct PolicyTemplate {
     pub policy: Policy,
     /// The same in plain English, one sentence per rule.
     pub english: Vec<String>,
+    /// The schedule of the booking that the parameters describe; absent without them, and when the policy's fixed amounts are in
+    /// another currency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub schedule: Option<Vec<Segment>>,
 }
 
 /// The result of checking a policy.
@@ -50,6 +56,10 @@ pub struct PolicyCheck {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub normalized: Option<Policy>,
+    /// The schedule of the booking that the parameters describe; absent without them, and when the policy cannot be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub schedule: Option<Vec<Segment>>,
 }
 
 /// `POST /v1/policies/validate`
@@ -88,19 +98,37 @@ impl Operation for ValidatePolicy {
         path: "/v1/policies/validate",
         access: Access::Scope(Scope::PoliciesRead),
         body: Body::Required(&DRAFT),
+        query: &PARAMETERS,
         tag: "Policies",
         summary: "Check a policy",
         description: "Answers 200 for any JSON and says whether it is a policy: every error with its place and fix, warnings, \
-                      and what the policy means in plain English. Stores nothing. The JSON Schema of policies is at \
-                      `/policy.schema.json`.",
+                      and what the policy means in plain English. With `eventDate`, it also shows until when what is returned. \
+                      Stores nothing. The JSON Schema of policies is at `/policy.schema.json`.",
         ..Route::POST
     };
     type Output = PolicyCheck;
 
     fn prepare(_: &Session, request: &Request) -> Result<Action<PolicyCheck>, Error> {
         let check = PolicyCheck::of(&request.body)?;
-        Ok(read::<Self>(move |_| Ok(check)))
+        let example = ExampleBooking::read(request)?;
+        Ok(read::<Self>(move |session| match example {
+            Some(example) => {
+                let zone = time_zone(session)?;
+                check.with_example(&example, zone.as_deref(), session.service.clock().now())
+            }
+            None => Ok(check),
+        }))
     }
+}
+
+/// The time zone that the partner chose for its events.
+fn time_zone(session: &Session) -> Result<Option<String>, Error> {
+    let Ok(partner_id) = session.partner_id() else {
+        return Ok(None);
+    };
+    let (quota, at) = (session.service.quota(), session.service.clock().now());
+    let account = query_one(session, |reader| reader.account(&partner_id, quota, at))?;
+    Ok(account.and_then(|account| account.partner.settings.time_zone))
 }
 
 impl PolicyCheck {
@@ -117,6 +145,7 @@ impl PolicyCheck {
                 english: policy.in_english(),
                 policy_hash: Some(policy.hash().to_owned()),
                 normalized: Some(policy),
+                schedule: None,
             }),
             Err(error) if error.details.is_empty() => Err(error),
             Err(error) => Ok(Self {
@@ -126,6 +155,7 @@ impl PolicyCheck {
                 english: Vec::new(),
                 policy_hash: None,
                 normalized: None,
+                schedule: None,
             }),
         }
     }
@@ -139,19 +169,47 @@ impl Operation for ListPolicyTemplates {
         id: "listPolicyTemplates",
         path: "/v1/policy-templates",
         access: Access::Scope(Scope::PoliciesRead),
+        query: &PARAMETERS,
         tag: "Policies",
         summary: "The library of policies",
-        description: "Policies that every booking may name and every default may choose. All of them on one page.",
+        description: "Policies that every booking may name and every default may choose. All of them on one page. With `eventDate`, \
+                      each shows until when what is returned.",
         ..Route::GET
     };
     type Output = Page<PolicyTemplate>;
 
-    fn prepare(_: &Session, _: &Request) -> Result<Action<Page<PolicyTemplate>>, Error> {
-        Ok(read::<Self>(|_| Ok(templates())))
+    fn prepare(_: &Session, request: &Request) -> Result<Action<Page<PolicyTemplate>>, Error> {
+        let example = ExampleBooking::read(request)?;
+        Ok(read::<Self>(move |session| match example {
+            Some(example) => {
+                let zone = time_zone(session)?;
+                templates_with(&example, zone.as_deref(), session.service.clock().now())
+            }
+            None => Ok(templates()),
+        }))
     }
 }
 
-/// The library, as [`ListPolicyTemplates`] answers it.
+/// The library with the schedules of an example, as [`ListPolicyTemplates`] answers it.
+///
+/// # Errors
+/// The faults of the example that depend on a policy.
+pub fn templates_with(
+    example: &ExampleBooking,
+    partner_time_zone: Option<&str>,
+    now: Timestamp,
+) -> Result<Page<PolicyTemplate>, Error> {
+    let mut page = templates();
+    for template in &mut page.data {
+        template.schedule = match example.schedule(&template.policy, partner_time_zone, now) {
+            Err(error) if error.code == "policy_currency_mismatch" => None,
+            schedule => Some(schedule?),
+        };
+    }
+    Ok(page)
+}
+
+/// The library without an example.
 pub fn templates() -> Page<PolicyTemplate> {
     let template = |policy: &Policy| {
         let policy_id = &policy.document().policy_id;
@@ -162,6 +220,7 @@ pub fn templates() -> Page<PolicyTemplate> {
             default_for: types.into_iter().map(str::to_owned).collect(),
             english: policy.in_english(),
             policy: policy.clone(),
+            schedule: None,
         }
     };
     Page {

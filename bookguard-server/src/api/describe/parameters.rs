@@ -4,7 +4,7 @@
 use bookguard_core::limits;
 use bookguard_core::model::{Noun as _, id_pattern, noun};
 use bookguard_core::operation::{QueryForm, QueryParam};
-use bookguard_core::policy::POLICY_ID_PATTERN;
+use bookguard_core::policy::{EVENT_DATE_PATTERN, POLICY_ID_PATTERN};
 use bookguard_core::text;
 use serde_json::{Value, json};
 
@@ -168,6 +168,7 @@ fn values(form: QueryForm) -> Value {
         }
         QueryForm::Decimal => json!({"type": "number", "minimum": 0}),
         QueryForm::Instant => json!({"type": "string", "format": "date-time"}),
+        QueryForm::EventDate => json!({"type": "string", "pattern": EVENT_DATE_PATTERN}),
         QueryForm::Flag => json!({"type": "boolean"}),
         QueryForm::Words(name) | QueryForm::RequiredWord(name) => {
             json!({"$ref": format!("#/components/schemas/{name}")})

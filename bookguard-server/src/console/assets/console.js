@@ -75,3 +75,33 @@ if (watched) {
   watched.append(" ", button);
   setTimeout(refresh, 3000);
 }
+
+// A form beside which stands what it means: renewed while somebody types. A check changes nothing.
+const live = document.querySelector("form[data-preview]");
+if (live) {
+  const parts = (page) => [...page.querySelectorAll("[data-live]")];
+  let wait, under;
+  const renew = async () => {
+    under?.abort();
+    under = new AbortController();
+    const { signal } = under;
+    const body = new URLSearchParams(new FormData(live));
+    body.set("do", "preview");
+    let fresh = [];
+    try {
+      const answer = await fetch(live.action, { method: "POST", body, signal, headers: { accept: "text/html" } });
+      if (answer.ok) fresh = parts(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    } catch {
+      if (signal.aborted) return;
+    }
+    parts(document).forEach((part, place) => {
+      // What is read out stays the same element, so only a change of it is.
+      const html = fresh[place]?.innerHTML ?? (place ? part.innerHTML : "This is not up to date. Use the button “Check”.");
+      if (part.innerHTML !== html) part.innerHTML = html;
+    });
+  };
+  live.addEventListener("input", () => {
+    clearTimeout(wait);
+    wait = setTimeout(renew, 400);
+  });
+}

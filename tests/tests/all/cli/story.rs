@@ -145,6 +145,12 @@ async fn policies_are_checked_and_the_library_is_shown_with_nothing_at_hand() {
         "nothing is returned",
         "Warnings:\n  /grace: is missing",
     ]);
+    let example = "policies validate - --output table --event-date 2031-06-20 --booking-value 200";
+    run(example, good)
+        .await
+        .said(&["organizer.late", "USD 0.00", "USD 200.00"]);
+    let missing = run("policies validate - --booking-value 200", good).await;
+    missing.ended(5, &["--event-date"]);
     for (input, says) in [
         ("{", "line 1 column 1"),
         ("[]", "an object is required"),

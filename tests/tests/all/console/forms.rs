@@ -195,7 +195,8 @@ async fn a_refused_form_keeps_what_was_typed_with_each_fault_beside_its_field() 
         );
         let endpoint = format!("/endpoints/{}", acme.endpoint);
         let key = format!("/keys/{}", acme.key);
-        let cases: [(String, Typed, &[&str]); 12] = [
+        let policy = format!("/policies/{}", acme.policy);
+        let cases: [(String, Typed, &[&str]); 16] = [
             (
                 format!("{booking}/reschedule"),
                 &[("/eventDate", HOSTILE), ("/agreedBy", "talent")],
@@ -276,6 +277,56 @@ async fn a_refused_form_keeps_what_was_typed_with_each_fault_beside_its_field() 
                 "/people/new".to_owned(),
                 &[("/person", ""), ("/scopes", "audit:read")],
                 &["/person"],
+            ),
+            (
+                "/new-policy".to_owned(),
+                &[
+                    ("/policyId", HOSTILE),
+                    ("/name", HOSTILE),
+                    ("/organizer/tiers/0/before", "a month"),
+                    ("/organizer/tiers/0/before/unit", "weeks"),
+                    ("/organizer/tiers/0/outcome/kind", "refundBps"),
+                    ("/organizer/tiers/0/outcome/figure", "half"),
+                    ("/organizer/tiers/1/before", "7"),
+                    ("/organizer/tiers/1/outcome/kind", "manual"),
+                    ("/organizer/late/kind", "penaltyAmount"),
+                    ("/organizer/late/figure", "12345678901234567890.5"),
+                    ("/deposit/kind", "bps"),
+                    ("/deposit/figure", "101"),
+                    ("/deposit/nonRefundable", "true"),
+                    ("/timeZone", "Berlin"),
+                    ("eventDate", "soon"),
+                    ("bookingValue", "100"),
+                ],
+                &[
+                    "/policyId",
+                    "/organizer/tiers/0/before",
+                    "/organizer/tiers/0/outcome/figure",
+                    "/organizer/late/figure",
+                    "/deposit/figure",
+                    "/timeZone",
+                    "eventDate",
+                ],
+            ),
+            (
+                "/new-policy".to_owned(),
+                &[
+                    ("mode", "json"),
+                    ("json", "{ \"policyId\": \"<i>\",\t\"version\": 1.50 }"),
+                    ("currency", "eur"),
+                    ("eventDate", "2031-06-20"),
+                ],
+                &["json", "currency"],
+            ),
+            (
+                format!("{policy}/change"),
+                &[("mode", "json"), ("json", "{"), ("bookingValue", "1e2x")],
+                &["json"],
+            ),
+            (
+                format!("{policy}/default"),
+                &[("eventType", "--")],
+                &["eventType"],
             ),
             (
                 "/deliveries/recover".to_owned(),

@@ -99,9 +99,10 @@ pub fn forms(html: &str) -> Vec<Form> {
             ("option", _) => {
                 let (_, chosen) = select.as_mut().expect("an option stands in a select");
                 let last = form.fields.last_mut().expect("its field was just added");
-                if tag.get("selected").is_some() || (!*chosen && last.1.is_empty()) {
+                // The first one stands for itself until another is selected.
+                if tag.get("selected").is_some() || !*chosen {
                     last.1 = value();
-                    *chosen = *chosen || tag.get("selected").is_some();
+                    *chosen = true;
                 }
             }
             ("/form", _) => forms.extend(open.take()),

@@ -12,8 +12,8 @@ use super::world::{READING, TAG, World, place_of, places};
 
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
     form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
-/// More pages than two of everything make.
-const MOST: usize = 200;
+/// More pages than two of everything and the library make.
+const MOST: usize = 300;
 
 /// Asserts what holds of every page of the console.
 pub fn is_sound(seen: &Seen) {
@@ -136,9 +136,16 @@ pub fn entries(world: &World) -> Vec<String> {
         "/console/bookings/{}/cancel?%2FcanceledBy=organizer&%2Freason=changed_plans",
         world.acme.booking
     );
+    let compared = format!(
+        "/console/policies/{}?version=2&against=1&eventDate=2031-06-20&bookingValue=5&currency=EUR",
+        world.acme.policy
+    );
     let mut all: Vec<_> = places().into_iter().filter_map(own).collect();
     all.extend([
         preview,
+        compared,
+        "/console/policies/firm".to_owned(),
+        "/console/new-policy?from=hotel_guaranteed_6pm".to_owned(),
         "/console/sign-in".to_owned(),
         "/console/deliveries?status=failed".to_owned(),
         "/console/bookings?search=nobody".to_owned(),

@@ -46,6 +46,8 @@ pub struct Owner {
     pub person: String,
     /// An event that failed.
     pub event: String,
+    /// A policy of its own, in its second version.
+    pub policy: String,
     /// Answers until it is dropped.
     _receiver: Receiver,
 }
@@ -74,6 +76,7 @@ impl World {
             "webhook-endpoints",
             "webhook-events",
             "webhook-recoveries",
+            "policies",
             "api-keys",
             "console-sessions",
             "audit",
@@ -84,6 +87,8 @@ impl World {
             let path = format!("/v1/bookings/{booking}/shares");
             state.push(partner.get(&path).await.text());
         }
+        let account = partner.get("/v1/partners/me").await.ok(200);
+        state.push(account["defaultPolicies"].to_string());
         let database = self.server.database();
         let mut tables = database.tables();
         tables.sort();
@@ -133,6 +138,15 @@ impl Owner {
         let share = partner.post(&share, &json!({"note": HOSTILE})).await;
         let key = json!({"name": HOSTILE, "scopes": READING});
         let key = partner.post("/v1/api-keys", &key).await.ok(201);
+        let policy = format!("house_{}", &name.to_lowercase()[..4]);
+        for late in [0, 2500] {
+            let mut version = samples::policy(late);
+            version["name"] = json!(HOSTILE);
+            partner.put_policy(&policy, &version).await;
+        }
+        partner
+            .decide(json!({"defaultPolicies": {"concert": policy, "*": "firm"}}))
+            .await;
         let link = json!({"person": HOSTILE});
         let link = partner.post("/v1/console-links", &link).await.ok(201);
         Self {
@@ -143,6 +157,7 @@ impl Owner {
             key: text(&key, "apiKeyId"),
             person: text(&link, "consoleSessionId"),
             event: text(&event, "eventId"),
+            policy,
             partner,
             _receiver: receiver,
         }
@@ -162,6 +177,7 @@ impl Owner {
             .replace(":apiKeyId", &self.key)
             .replace(":consoleSessionId", &self.person)
             .replace(":eventId", &self.event)
+            .replace(":policyId", &self.policy)
             .replace(":form", "page")
     }
 }

@@ -100,6 +100,33 @@ async fn a_check_shows_what_a_good_policy_says_and_its_hash() {
 }
 
 #[tokio::test]
+async fn a_check_shows_the_schedule_that_a_booking_gets() {
+    on_every_engine(async |engine| {
+        let (_server, acme) = TestServer::with_partner(engine).await;
+        acme.decide(json!({"timeZone": "Asia/Tokyo"})).await;
+        let firm = acme.rows("/v1/policy-templates").await;
+        let firm = firm.iter().find(|t| t["policyId"] == "firm").unwrap();
+        let check = async |query: &str| {
+            let path = format!("/v1/policies/validate{query}");
+            acme.post(&path, &firm["policy"]).await
+        };
+        let query = "?eventDate=2031-06-20T19:00&bookingValue=1250.5&currency=EUR";
+        let checked = check(query).await.ok(200);
+        let booking = samples::booking_with(json!({
+            "policyId": "firm", "eventDate": "2031-06-20T19:00", "bookingValue": 1250.5, "currency": "EUR",
+            "timeZone": null,
+        }));
+        let booking = acme.post("/v1/bookings", &booking).await.ok(201);
+        let evaluation = acme.evaluation(booking.text("bookingId"), "").await;
+        assert_eq!(checked["schedule"], evaluation["schedule"]);
+        assert_eq!(check("").await.ok(200)["schedule"], Value::Null);
+        let refused = check("?eventDate=soon&currency=eur").await;
+        refused.faulty(&[("?eventDate", "invalid_date"), ("?currency", "currency_unknown")]);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn what_a_partner_cannot_decide_is_named() {
     on_every_engine(async |engine| {
         let (_server, acme) = TestServer::with_partner(engine).await;

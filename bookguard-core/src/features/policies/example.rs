@@ -1,0 +1,278 @@
+//! An example of a booking, for which the check of a policy shows the schedule.
+
+use super::check::PolicyCheck;
+use crate::error::{Error, FieldError};
+use crate::input::shorten;
+use crate::limits;
+use crate::model::{Amount, AmountError, Currency, Timestamp};
+use crate::operation::{QueryForm, QueryParam, Request, query_fault, query_text, query_value};
+use crate::policy::{Booked, EventDate, MissingZone, Policy, PolicySource, Segment, Terms};
+
+/// The value of an example that has none, in whole units of its currency.
+const VALUE: &str = "1000";
+
+/// The parameters that describe the example, named as in a booking.
+pub(super) const PARAMETERS: [QueryParam; 4] = [
+    QueryParam {
+        name: "eventDate",
+        description: "Show the `schedule` of a booking that is recorded now, of an event at this date: RFC 3339 with an offset, or a \
+                      local date-time or date.",
+        form: QueryForm::EventDate,
+    },
+    QueryParam {
+        name: "bookingValue",
+        description: "The value of that booking, a decimal number; 1000 when not given.",
+        form: QueryForm::Decimal,
+    },
+    QueryParam {
+        name: "currency",
+        description: "Its ISO 4217 code; the policy's when not given, or USD.",
+        form: QueryForm::Words("Currency"),
+    },
+    QueryParam {
+        name: "timeZone",
+        description: "The IANA time zone of that event; the policy's when not given, or the partner's, or that of the date, or UTC.",
+        form: QueryForm::Text(limits::TIME_ZONE_CHARS),
+    },
+];
+
+/// A booking that nobody made.
+#[derive(Debug)]
+pub struct ExampleBooking {
+    event_date: EventDate,
+    value: String,
+    currency: Option<Currency>,
+    time_zone: Option<String>,
+}
+
+impl ExampleBooking {
+    /// Reads the query's parameters; `None` without any.
+    ///
+    /// # Errors
+    /// Every fault of a parameter, and `missing_field` for others without `eventDate`.
+    pub fn read(request: &Request) -> Result<Option<Self>, Error> {
+        let mut faults = Vec::new();
+        let given = |name| query_value(request, name);
+        let event_date = given("eventDate").map(|text| EventDate::parse(text).ok_or(text));
+        match event_date {
+            Some(Err(text)) => faults.push(query_fault(
+                "eventDate",
+                "invalid_date",
+                &format!("\"{}\" is not a valid date-time", shorten(text)),
+                "Send RFC 3339 such as 2031-06-20T19:00:00Z (write + as %2B), or a local date-time or date.",
+            )),
+            None if PARAMETERS.iter().any(|other| given(other.name).is_some()) => {
+                faults.push(query_fault(
+                    "eventDate",
+                    "missing_field",
+                    "is missing, and other parameters describe a booking",
+                    "Add the date of the event, or leave the others out.",
+                ));
+            }
+            _ => {}
+        }
+        let currency = given("currency").and_then(|code| {
+            let unknown = |e: AmountError| {
+                let message = format!("\"{}\" {e}", shorten(code));
+                let fix = "Send an ISO 4217 code such as USD.";
+                faults.push(query_fault("currency", e.code(), &message, fix));
+            };
+            Currency::parse(code).map_err(unknown).ok()
+        });
+        let time_zone = query_text(request, "timeZone", limits::TIME_ZONE_CHARS, &mut faults);
+        if !faults.is_empty() {
+            return Err(Error::faults(faults));
+        }
+        let Some(Ok(event_date)) = event_date else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            event_date,
+            value: given("bookingValue").unwrap_or(VALUE).to_owned(),
+            currency,
+            time_zone: time_zone.map(str::to_owned),
+        }))
+    }
+
+    /// The schedule that the booking would have.
+    pub(super) fn schedule(
+        &self,
+        policy: &Policy,
+        partner_time_zone: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Vec<Segment>, Error> {
+        let currency = self.currency.or(policy.document().currency);
+        let booked = Booked {
+            event_date: self.event_date,
+            time_zone: self.time_zone.as_deref(),
+            partner_time_zone,
+            value: self.amount(currency.unwrap_or(Currency::USD))?,
+            paid: None,
+            created_at: now,
+        };
+        let policy = (policy.clone(), PolicySource::Named);
+        let terms = Terms::freeze(Some(policy), &booked, MissingZone::AssumeUtc);
+        Ok(terms.map_err(in_query)?.schedule)
+    }
+
+    fn amount(&self, currency: Currency) -> Result<Amount, Error> {
+        Amount::parse(&self.value, currency).map_err(|e| {
+            let fix = format!(
+                "Send a number from 0 with at most {} decimals ({currency}).",
+                currency.decimals()
+            );
+            let message = format!("{} {e}", shorten(&self.value));
+            Error::faults(vec![FieldError::new(
+                "?bookingValue",
+                e.code(),
+                message,
+                fix,
+            )])
+        })
+    }
+}
+
+impl PolicyCheck {
+    /// The check with the schedule of an example. A policy that cannot be used has none.
+    ///
+    /// # Errors
+    /// The faults of the example that depend on the policy, such as another currency than that of its fixed amounts.
+    pub fn with_example(
+        mut self,
+        example: &ExampleBooking,
+        partner_time_zone: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Self, Error> {
+        if let Some(policy) = &self.normalized {
+            self.schedule = Some(example.schedule(policy, partner_time_zone, now)?);
+        }
+        Ok(self)
+    }
+}
+
+/// Attaches the refusal of terms to the parameter that caused it.
+fn in_query(refusal: Error) -> Error {
+    match &*refusal.code {
+        "time_zone_unknown" => {
+            refusal.at_field("?timeZone", "Send an IANA name such as America/New_York.")
+        }
+        "policy_currency_mismatch" => {
+            refusal.at_field("?currency", "Send the policy's currency, or leave it out.")
+        }
+        _ => refusal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POLICY: &str = r#"{"policyId":"p","timeZone":"Europe/Berlin","currency":"EUR","organizer":{
+        "tiers":[{"before":"P7D","outcome":{"refundBps":5000}}],"late":{"penaltyAmount":"150.00"}}}"#;
+
+    fn asked(query: &[(&str, &str)]) -> Result<PolicyCheck, Error> {
+        let pairs = query.iter();
+        let request = Request {
+            query: pairs
+                .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
+                .collect(),
+            ..Request::default()
+        };
+        let check = PolicyCheck::of(POLICY.as_bytes())?;
+        let now = Timestamp::parse("2026-10-01T00:00:00Z").unwrap();
+        match ExampleBooking::read(&request)? {
+            Some(example) => check.with_example(&example, Some("Asia/Tokyo"), now),
+            None => Ok(check),
+        }
+    }
+
+    #[test]
+    fn the_schedule_is_that_of_a_booking_recorded_now() {
+        assert_eq!(asked(&[]).unwrap().schedule, None);
+        let steps = |query: &[(&str, &str)]| {
+            let schedule = asked(query).unwrap().schedule.unwrap();
+            let line = |step: &Segment| {
+                let refund = step.refund.map_or_else(String::new, |sum| sum.to_string());
+                format!("{} {} {refund}", step.rule_id, step.to)
+            };
+            schedule.iter().map(line).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            steps(&[("eventDate", "2026-11-01")]),
+            [
+                "organizer.tiers[0] 2026-10-24T22:00:00.000Z EUR 500.00",
+                "organizer.late 2026-10-31T23:00:00.000Z EUR 850.00",
+                "organizer.noShow 2026-11-14T23:00:00.000Z EUR 850.00",
+            ]
+        );
+        let elsewhere = steps(&[
+            ("eventDate", "2026-11-01T19:00"),
+            ("timeZone", "America/New_York"),
+            ("bookingValue", "200.1"),
+        ]);
+        assert_eq!(
+            elsewhere[0],
+            "organizer.tiers[0] 2026-10-25T23:00:00.000Z EUR 100.05"
+        );
+        let past = steps(&[("eventDate", "2020-01-01")]);
+        assert_eq!(past, [] as [&str; 0], "nothing can be claimed any more");
+    }
+
+    #[test]
+    fn what_is_no_example_is_named() {
+        let date = ("eventDate", "2026-11-01");
+        for (query, pointer, code) in [
+            (&[("eventDate", "soon")][..], "?eventDate", "invalid_date"),
+            (&[("bookingValue", "5")], "?eventDate", "missing_field"),
+            (
+                &[date, ("bookingValue", "much")],
+                "?bookingValue",
+                "amount_not_a_number",
+            ),
+            (
+                &[date, ("bookingValue", "0.001")],
+                "?bookingValue",
+                "amount_precision",
+            ),
+            (
+                &[date, ("currency", "eur")],
+                "?currency",
+                "currency_unknown",
+            ),
+            (
+                &[date, ("currency", "USD")],
+                "?currency",
+                "policy_currency_mismatch",
+            ),
+            (
+                &[date, ("timeZone", "Berlin")],
+                "?timeZone",
+                "time_zone_unknown",
+            ),
+            (&[date, ("timeZone", "")], "?timeZone", "empty"),
+        ] {
+            let refused = asked(query).unwrap_err();
+            let fault = &refused.details[0];
+            assert_eq!(
+                (&*fault.pointer, &*fault.code),
+                (pointer, code),
+                "{query:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_policy_that_cannot_be_used_has_no_schedule() {
+        let request = Request {
+            query: vec![("eventDate".to_owned(), "2026-11-01".to_owned())],
+            ..Request::default()
+        };
+        let example = ExampleBooking::read(&request).unwrap().unwrap();
+        let check = PolicyCheck::of(b"{}").unwrap();
+        let now = Timestamp::from_ms(0);
+        assert_eq!(
+            check.with_example(&example, None, now).unwrap().schedule,
+            None
+        );
+    }
+}

@@ -1,0 +1,107 @@
+//! Which policy is the default for which event type.
+
+use bookguard_core::error::Error;
+use bookguard_core::features::partners::UpdatePartner;
+use bookguard_core::input::quoted;
+use bookguard_core::model::Scope;
+use bookguard_core::operation::Request;
+use maud::{Markup, html};
+
+use super::{Defaults, EVERY, event_type, show};
+use crate::console::form::{self, Draft, Field, Kind};
+use crate::console::parts::table;
+use crate::console::user::User;
+use crate::console::{Answer, Asked};
+
+/// The event type that a form is about.
+const TYPE: &str = "eventType";
+
+/// All defaults, with a button that removes each.
+pub(super) fn card(user: &User, defaults: &Defaults) -> Markup {
+    let may_write = user.may(Scope::PoliciesWrite);
+    let rows: Vec<Markup> = defaults
+        .iter()
+        .map(|(word, id)| {
+            let link = user.link(&format!("/policies/{id}"));
+            html! {
+                td { (event_type(word)) }
+                td { a href=(link) { (id) } }
+                td { @if may_write {
+                    form method="post" action={ (link) "/default" } {
+                        input type="hidden" name=(TYPE) value=(word);
+                        input type="hidden" name="remove" value="true";
+                        button.plain aria-label={ "Remove the default for " (event_type(word)) } { "Remove" }
+                    }
+                } }
+            }
+        })
+        .collect();
+    html! {
+        section.card aria-labelledby="defaults" {
+            h2 #defaults { "Defaults" }
+            p { "A booking that names no policy takes your default for its event type, else your default for every other event type, \
+                else the library's." }
+            @if rows.is_empty() { p.soft { "You have chosen none. Open a policy to make it one." } }
+            @else { (table("Default policies", &["Event type", "Policy", "Actions"], &rows)) }
+        }
+    }
+}
+
+/// The forms that make a policy a default.
+pub(super) fn forms(user: &User, id: &str, draft: &Draft<'_>) -> Markup {
+    let action = user.link(&format!("/policies/{id}/default"));
+    let word = Field::new(TYPE, "Event type", Kind::Text)
+        .about("Such as concert. Case, spaces and hyphens do not matter.")
+        .required();
+    html! {
+        div.grid {
+            form method="post" action=(action) {
+                (draft.field(&word))
+                button { "Make it the default for this type" }
+            }
+            form method="post" action=(action) {
+                input type="hidden" name=(TYPE) value=(EVERY);
+                p { "Bookings whose event type has no default of its own:" }
+                button { "Make it the default for every other type" }
+            }
+        }
+    }
+}
+
+pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    let id = asked.id(0);
+    show::Shown::of(user, asked, id, None).await?;
+    let word = asked.fields.get(TYPE).unwrap_or_default();
+    let is_removal = asked.fields.get("remove").is_some();
+    let policy = if is_removal {
+        "null".to_owned()
+    } else {
+        quoted(id)
+    };
+    let request = Request {
+        body: format!("{{\"defaultPolicies\":{{{}:{policy}}}}}", quoted(word)).into_bytes(),
+        ..Request::default()
+    };
+    match user.perform::<UpdatePartner>(request).await {
+        Ok(_) if is_removal => {
+            let told = format!("There is no default for {} any more.", event_type(word));
+            Ok(Answer::Go("/policies".to_owned(), Some(told)))
+        }
+        Ok(_) => {
+            let told = format!("It is now the default for {}.", event_type(word));
+            Ok(Answer::Go(format!("/policies/{id}"), Some(told)))
+        }
+        Err(error) if form::is_correctable(&error) => {
+            show::page(user, asked, Some(&at_type(error))).await
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The refusal with its faults at the field.
+fn at_type(mut error: Error) -> Error {
+    for detail in &mut error.details {
+        TYPE.clone_into(&mut detail.pointer);
+    }
+    error
+}

@@ -1,0 +1,283 @@
+//! Writing a policy: in fields or as its text, checked as it is typed, and put after a look at what it means.
+//!
+//! What was typed goes with every answer, so nothing is kept between them and nothing is lost. Only the button of the last page
+//! puts the policy, and it puts what that page shows.
+
+pub(super) mod draft;
+mod form;
+mod preview;
+
+use bookguard_core::error::{Error, FieldError};
+use bookguard_core::features::policies::{GetPolicy, PolicyVersion, PutPolicy};
+use bookguard_core::input::Json;
+use bookguard_core::model::Scope;
+use bookguard_core::operation::Request;
+use bookguard_core::session::Access;
+use maud::{Markup, html};
+use poem::http::StatusCode;
+
+use super::example::{self, Checked};
+use super::show::Shown;
+use super::{difference, fields};
+use crate::console::form::{self as forms, Fields};
+use crate::console::user::User;
+use crate::console::{Answer, Asked, Page, Part};
+use draft::{Mode, Typed};
+
+/// A policy for somebody who begins with nothing.
+const SIMPLE: &str = r#"{
+    "policyId": "my-policy",
+    "grace": {"within": "PT24H", "minNotice": "P7D"},
+    "organizer": {
+        "tiers": [
+            {"before": "P30D", "outcome": {"refundBps": 10000}},
+            {"before": "P7D", "outcome": {"refundBps": 5000}}
+        ],
+        "late": {"refundBps": 0}
+    }
+}"#;
+/// The field of the button that was used.
+const DO: &str = "do";
+
+/// What a page of the editor is about.
+struct Editing<'e> {
+    /// The policy that is changed; `None` for a new one.
+    changed: Option<&'e Shown>,
+    typed: Typed,
+    /// What the form said about the policy, and what was wrong with the example.
+    checked: Option<Checked>,
+    refused: Option<Error>,
+    /// What else there is to say: such as why no fields are shown.
+    note: Option<Markup>,
+    /// The field that has the focus.
+    focus: Option<String>,
+}
+
+pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    let changed = changed(user, asked).await?;
+    let mut policy = match (&changed, asked.fields.get("from")) {
+        (Some(changed), _) => difference::json(&changed.policy),
+        (None, Some(id)) => {
+            let from = Shown::of(user, asked, id, None).await?;
+            let mut policy = difference::json(&from.policy);
+            policy.remove("version");
+            // The library's ids are its own.
+            policy.set("policyId", format!("my-{id}").into());
+            policy
+        }
+        (None, None) => Json::parse(SIMPLE),
+    };
+    let typed = Typed::of(&mut policy, asked.now);
+    let checked = example::check(user, &typed.text(), &typed.fields).await?;
+    let editing = Editing {
+        changed: changed.as_ref(),
+        typed,
+        checked: Some(checked),
+        refused: None,
+        note: None,
+        focus: None,
+    };
+    Ok(page(user, asked, &editing, StatusCode::OK))
+}
+
+/// The policy that is changed, in its latest version.
+async fn changed(user: &User, asked: &Asked) -> Result<Option<Shown>, Error> {
+    if asked.path.is_empty() {
+        return Ok(None);
+    }
+    let own = user.read::<GetPolicy>(&[asked.id(0)], &[]).await?;
+    Ok(Some(own.into()))
+}
+
+pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    // A check needs less, but only those who may put a policy write one.
+    user.session.require(Access::Scope(Scope::PoliciesWrite))?;
+    let changed = changed(user, asked).await?;
+    let mut editing = Editing {
+        changed: changed.as_ref(),
+        typed: Typed::read(&asked.fields),
+        checked: None,
+        refused: None,
+        note: None,
+        focus: None,
+    };
+    let action = asked.fields.get(DO).unwrap_or_default();
+    match action {
+        "add" => editing.focus = editing.typed.add_step(),
+        "json" => editing.typed.to_json(),
+        "fields" => {
+            let shown = editing.typed.to_fields();
+            editing.note = shown.err().map(|why| unsayable(&why));
+        }
+        "rebase" => {
+            if let Some(latest) = editing.changed.and_then(|changed| changed.version) {
+                editing.typed.set_version(latest);
+            }
+        }
+        action => {
+            if let Some(number) = action.strip_prefix("remove-") {
+                editing.typed.remove_step(number);
+            }
+        }
+    }
+    check(user, asked, &mut editing).await?;
+    let is_refused = editing.refused.is_some();
+    match action {
+        "preview" => Ok(preview::answer(user, asked, &editing)),
+        "review" if !is_refused => Ok(preview::review(user, asked, &editing)),
+        "put" if !is_refused => put(user, asked, editing).await,
+        "" | "check" | "review" | "put" => {
+            let status = forms::status(editing.refused.as_ref());
+            Ok(page(user, asked, &editing, status))
+        }
+        // Somebody who adds a step or looks at the text has not asked whether it is right.
+        _ => Ok(page(user, asked, &editing, StatusCode::OK)),
+    }
+}
+
+/// Checks what was typed.
+async fn check(user: &User, asked: &Asked, editing: &mut Editing<'_>) -> Result<(), Error> {
+    let typed = &editing.typed;
+    let checked = match example::check(user, &typed.text(), &typed.fields).await {
+        Ok(checked) => checked,
+        // A text that is no JSON.
+        Err(error) if forms::is_correctable(&error) => {
+            editing.refused = Some(error);
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
+    let mut faults = checked.check.errors.clone();
+    if let (None, Some(policy)) = (editing.changed, &checked.check.normalized) {
+        faults.extend(taken(user, asked, &policy.document().policy_id).await?);
+    }
+    if editing.typed.mode == Mode::Fields {
+        faults.iter_mut().for_each(draft::beside);
+    }
+    faults.extend(checked.faults.iter().cloned());
+    editing.refused = (!faults.is_empty()).then(|| Error::faults(faults));
+    editing.checked = Some(checked);
+    Ok(())
+}
+
+/// The fault of a new policy that is not new: putting it would change the other one.
+async fn taken(user: &User, asked: &Asked, id: &str) -> Result<Option<FieldError>, Error> {
+    // What this form put is no other policy, if it is sent again.
+    if asked.fields.get(DO) == Some("put") {
+        return Ok(None);
+    }
+    match user.read::<GetPolicy>(&[id], &[]).await {
+        Ok(_) => Ok(Some(FieldError::new(
+            "/policyId",
+            "policy_exists",
+            format!("\"{id}\" is one of your policies already"),
+            "Choose another id, or change that policy.",
+        ))),
+        Err(error) if error.kind == bookguard_core::error::Kind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+async fn put(user: &User, asked: &Asked, mut editing: Editing<'_>) -> Result<Answer, Error> {
+    let id = match (editing.changed, &editing.checked) {
+        (Some(changed), _) => changed.id.clone(),
+        (None, Some(Checked { check, .. })) => {
+            let policy = check.normalized.as_ref();
+            policy.map_or_else(String::new, |policy| policy.document().policy_id.clone())
+        }
+        (None, None) => String::new(),
+    };
+    let request = Request {
+        path: vec![id],
+        body: editing.typed.text_to_put().into_bytes(),
+        ..Request::default()
+    };
+    match user.perform::<PutPolicy>(request).await {
+        Ok(put) => Ok(done(&editing, &put)),
+        Err(error) if forms::is_correctable(&error) => {
+            if error.code == "policy_version_conflict" {
+                editing.note = editing
+                    .changed
+                    .map(|latest| overtaken(user, &editing, latest));
+            }
+            let status = forms::status(Some(&error));
+            editing.refused = Some(error);
+            Ok(page(user, asked, &editing, status))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn done(editing: &Editing<'_>, put: &PolicyVersion) -> Answer {
+    let told = match editing.typed.version() == Some(put.version) {
+        true => format!(
+            "It says the same as version {}, so there is no new version.",
+            put.version
+        ),
+        false => format!(
+            "Version {} is saved. It applies to bookings recorded from now on.",
+            put.version
+        ),
+    };
+    Answer::Go(format!("/policies/{}", put.policy_id), Some(told))
+}
+
+/// What to do when somebody else put a version in the meantime.
+fn overtaken(user: &User, editing: &Editing<'_>, latest: &Shown) -> Markup {
+    let newest = latest.version.unwrap_or_default();
+    let base = editing.typed.version().unwrap_or_default();
+    let link = user.link(&format!(
+        "/policies/{}?version={newest}&against={base}",
+        latest.id
+    ));
+    html! {
+        p {
+            "What you typed is still here. " a href=(link) { "See what version " (newest) " changed" } ". Then add to yours what you want to \
+            keep of it, and go on: "
+        }
+        button name=(DO) value="rebase" { "Make mine the version after " (newest) }
+    }
+}
+
+/// Why a policy stays text.
+fn unsayable(why: &[String]) -> Markup {
+    const SHOWN: usize = 8;
+    html! {
+        p { "The fields cannot say everything in it, so it stays JSON:" }
+        ul {
+            @for pointer in why.iter().take(SHOWN) { li { @if pointer.is_empty() { "the whole" } @else { code { (pointer) } } } }
+            @if why.len() > SHOWN { li { "and " (why.len() - SHOWN) " more" } }
+        }
+    }
+}
+
+fn page(user: &User, asked: &Asked, editing: &Editing<'_>, status: StatusCode) -> Answer {
+    let (title, back) = match editing.changed {
+        Some(changed) => (
+            format!("Change {}", changed.name()),
+            format!("/policies/{}", changed.id),
+        ),
+        None => ("New policy".to_owned(), "/policies".to_owned()),
+    };
+    let main = html! {
+        p.back { a href=(user.link(&back)) { "← Back" } }
+        div.title { h1 { (title) } }
+        (form::editor(user, asked, editing, status))
+    };
+    Answer::Page(status, Page::new(Part::Policies, title, main))
+}
+
+/// The address that the forms of the editor are sent to.
+fn action(user: &User, editing: &Editing<'_>) -> String {
+    match editing.changed {
+        Some(changed) => user.link(&format!("/policies/{}/change", changed.id)),
+        None => user.link("/new-policy"),
+    }
+}
+
+/// What was typed, in hidden fields.
+fn hidden(fields: &Fields) -> Markup {
+    html! {
+        @for (name, text) in fields.pairs() { input type="hidden" name=(name) value=(text); }
+    }
+}

@@ -1,0 +1,126 @@
+//! The example of a booking for which a page shows a schedule, and the check of a policy with it.
+
+use bookguard_core::error::{Error, FieldError, Kind as ErrorKind};
+use bookguard_core::features::policies::{PolicyCheck, ValidatePolicy};
+use bookguard_core::model::{Amount, Timestamp};
+use bookguard_core::operation::Request;
+use bookguard_core::policy::{Document, Segment};
+use maud::{Markup, html};
+
+use crate::console::form::{Draft, Field, Fields, Kind};
+use crate::console::schedule::schedule;
+use crate::console::user::User;
+
+/// The fields of an example, which are the parameters of the operation.
+pub(super) const NAMES: [&str; 3] = ["eventDate", "bookingValue", "currency"];
+/// Days ahead of the library's example: more than its longest step.
+pub(super) const LIBRARY_DAYS: i64 = 200;
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+/// Days by which an example is ahead of the earliest deadline, and by which at least.
+const AHEAD_DAYS: i64 = 30;
+const LEAST_DAYS: i64 = 60;
+/// No example is further ahead, whatever a policy says.
+const MOST_DAYS: i64 = 5000;
+
+/// An evening that many days ahead.
+pub(super) fn date_after(now: Timestamp, days: i64) -> String {
+    let day = now.plus_ms(days.clamp(0, MOST_DAYS) * DAY_MS);
+    format!("{}T19:00", day.to_utc().format("%Y-%m-%d"))
+}
+
+/// The date of an event that is far enough away for every step.
+pub(super) fn date_for(document: &Document, now: Timestamp) -> String {
+    let longest = document.organizer.tiers.first();
+    let longest = longest.map_or(0, |tier| i64::from(tier.before.nominal_minutes()) / 1440);
+    date_after(now, (longest + AHEAD_DAYS).max(LEAST_DAYS))
+}
+
+/// What a check says, and what is wrong with the example.
+pub(super) struct Checked {
+    pub(super) check: PolicyCheck,
+    pub(super) faults: Vec<FieldError>,
+}
+
+/// Checks a policy's text with the example that the fields describe.
+///
+/// # Errors
+/// Those of the operation, except faults of the example.
+pub(super) async fn check(user: &User, policy: &str, fields: &Fields) -> Result<Checked, Error> {
+    let query = NAMES
+        .iter()
+        .filter_map(|name| Some((*name, fields.get(name)?)));
+    let query: Vec<_> = query
+        .map(|(name, text)| (name.to_owned(), text.to_owned()))
+        .collect();
+    let request = |query| Request {
+        body: policy.as_bytes().to_vec(),
+        query,
+        ..Request::default()
+    };
+    let refused = match user.perform::<ValidatePolicy>(request(query)).await {
+        Ok(check) => {
+            return Ok(Checked {
+                check,
+                faults: Vec::new(),
+            });
+        }
+        Err(error) => error,
+    };
+    let is_example = |fault: &FieldError| fault.pointer.starts_with('?');
+    if refused.kind != ErrorKind::Invalid || !refused.details.iter().any(is_example) {
+        return Err(refused);
+    }
+    let faults = refused
+        .details
+        .into_iter()
+        .filter(is_example)
+        .map(|fault| FieldError {
+            pointer: fault.pointer.trim_start_matches('?').to_owned(),
+            ..fault
+        });
+    let check = user.perform::<ValidatePolicy>(request(Vec::new())).await?;
+    Ok(Checked {
+        check,
+        faults: faults.collect(),
+    })
+}
+
+/// The fields with which people describe the example.
+pub(super) fn inputs(draft: &Draft<'_>, about: &str) -> Markup {
+    let date = Field::new("eventDate", "Date of the event", Kind::Text)
+        .about(about)
+        .plain();
+    let value = Field::new("bookingValue", "Value", Kind::Number)
+        .about("1000 if empty.")
+        .plain();
+    let currency = Field::new("currency", "Currency", Kind::Text)
+        .about("The policy's, or USD, if empty.")
+        .plain();
+    html! { (draft.field(&date)) (draft.field(&value)) (draft.field(&currency)) }
+}
+
+/// The value of the booking with this schedule, in minor units.
+pub(super) fn value_of(segments: &[Segment]) -> i64 {
+    let whole = |segment: &Segment| {
+        let (refund, penalty) = (segment.refund?, segment.penalty?);
+        Some(refund.minor() + penalty.minor())
+    };
+    segments.iter().find_map(whole).unwrap_or_default()
+}
+
+/// The schedule of the example, or why there is none.
+pub(super) fn shown(check: &PolicyCheck, now: Timestamp) -> Markup {
+    html! {
+        @match check.schedule.as_deref() {
+            None => p.soft { "Say the date of an event to see what a cancellation would cost until when." },
+            Some([]) => p.soft { "By now nothing could be claimed any more for that event." },
+            Some(segments) => {
+                @let value = value_of(segments);
+                @if let Some(sum) = segments.iter().find_map(|segment| segment.refund).and_then(|sum| Amount::from_minor(value, sum.currency()).ok()) {
+                    p { "A booking of " (crate::console::parts::money(sum)) ", recorded now:" }
+                } @else { p { "A booking recorded now:" } }
+                (schedule(segments, value, now))
+            },
+        }
+    }
+}

@@ -1,0 +1,511 @@
+//! A policy as the fields of a form, and back: pure functions.
+//!
+//! A field is named by the pointer of its member. Where people say a member otherwise than the policy does, it has two fields: a
+//! duration its number and `…/unit`, an outcome and the deposit `…/kind` and `…/figure`. Invariant: a policy that becomes fields
+//! becomes the same policy again; one that holds more than the fields can say becomes none.
+
+use bookguard_core::input::Json;
+use bookguard_core::limits::POLICY_TIERS;
+use serde_json::Value;
+
+use crate::console::form::Fields;
+
+/// The steps of the organizer's schedule.
+pub(super) const STEPS: &str = "/organizer/tiers";
+/// The outcomes beside those of the steps.
+pub(super) const OUTCOMES: [&str; 6] = [
+    "/organizer/late",
+    "/organizer/noShow",
+    "/talent/cancel",
+    "/talent/noShow",
+    "/partner/cancel",
+    "/forceMajeure/outcome",
+];
+/// The members that are text, or one of some words.
+const TEXTS: [&str; 7] = [
+    "/policyId",
+    "/name",
+    "/timeZone",
+    "/currency",
+    "/anchorTime",
+    "/reschedule/floor",
+    "/rounding",
+];
+/// The members that are true or false.
+const FLAGS: [&str; 2] = ["/deposit/nonRefundable", "/forceMajeure/requiresEvidence"];
+/// The durations beside those of the steps.
+const DURATIONS: [&str; 4] = [
+    "/grace/within",
+    "/grace/minNotice",
+    "/claimWindow",
+    "/backdateTolerance",
+];
+/// The units of durations: their letters, as the word of the field `…/unit`.
+const UNITS: [(&str, &str, &str); 4] = [
+    ("days", "P", "D"),
+    ("hours", "PT", "H"),
+    ("weeks", "P", "W"),
+    ("minutes", "PT", "M"),
+];
+/// The order in which a policy's text has its members.
+const ORDER: [&str; 16] = [
+    "policyId",
+    "version",
+    "name",
+    "timeZone",
+    "currency",
+    "anchorTime",
+    "grace",
+    "deposit",
+    "organizer",
+    "talent",
+    "partner",
+    "forceMajeure",
+    "reschedule",
+    "rounding",
+    "claimWindow",
+    "backdateTolerance",
+];
+
+/// Whether a field is one of a policy's.
+pub(super) fn is_field(name: &str) -> bool {
+    let Some(rest) = name.strip_prefix(STEPS) else {
+        return name.starts_with('/');
+    };
+    step(rest).is_some()
+}
+
+/// The number of a step and the name within it.
+fn step(rest: &str) -> Option<(usize, &str)> {
+    let (number, name) = rest.strip_prefix('/')?.split_once('/')?;
+    let known = (0..POLICY_TIERS).find(|known| known.to_string() == number)?;
+    Some((known, name))
+}
+
+/// The fields of each step, by their names within it.
+pub(super) fn steps(fields: &Fields) -> Vec<Vec<(String, String)>> {
+    let mut steps = vec![Vec::new(); POLICY_TIERS];
+    for (name, text) in fields.pairs() {
+        if let Some((number, name)) = name.strip_prefix(STEPS).and_then(step) {
+            steps[number].push((name.to_owned(), text.to_owned()));
+        }
+    }
+    steps.retain(|step| !step.is_empty());
+    steps
+}
+
+/// The same fields with these steps.
+pub(super) fn with_steps(fields: &Fields, steps: &[Vec<(String, String)>]) -> Fields {
+    let others = fields.pairs().filter(|(name, _)| !name.starts_with(STEPS));
+    let mut pairs: Vec<(String, String)> = others
+        .map(|(name, text)| (name.to_owned(), text.to_owned()))
+        .collect();
+    for (number, step) in steps.iter().enumerate() {
+        let named = step.iter().map(|(name, text)| {
+            let name = format!("{STEPS}/{number}/{name}");
+            (name, text.clone())
+        });
+        pairs.extend(named);
+    }
+    Fields::new(pairs)
+}
+
+/// The policy that fields say. What was typed and is no number is in it as text, so that the check of the policy refuses it.
+pub(super) fn policy(fields: &Fields) -> Json {
+    let mut policy = Json::Object(Vec::new());
+    for name in TEXTS {
+        put(&mut policy, name, fields.get(name).map(Json::from));
+    }
+    let version = fields
+        .get("/version")
+        .map(|text| match text.parse::<u32>() {
+            Ok(version) if version.to_string() == text => Json::Leaf(version.into()),
+            _ => text.into(),
+        });
+    put(&mut policy, "/version", version);
+    for name in DURATIONS {
+        put(&mut policy, name, duration(fields, name));
+    }
+    if let kind @ ("bps" | "amount") = fields.get("/deposit/kind").unwrap_or_default() {
+        let figure = figure(fields, "/deposit/figure", kind == "bps");
+        put(&mut policy, &format!("/deposit/{kind}"), Some(figure));
+    }
+    let steps = steps(fields);
+    let fields = &with_steps(fields, &steps);
+    let tiers = (0..steps.len()).map(|number| {
+        let at = format!("{STEPS}/{number}");
+        let mut tier = Json::Object(Vec::new());
+        put(
+            &mut tier,
+            "/before",
+            duration(fields, &format!("{at}/before")),
+        );
+        let cutoff = fields.get(&format!("{at}/cutoffTime")).map(Json::from);
+        put(&mut tier, "/cutoffTime", cutoff);
+        put(
+            &mut tier,
+            "/outcome",
+            outcome(fields, &format!("{at}/outcome")),
+        );
+        tier
+    });
+    let tiers: Vec<Json> = tiers.collect();
+    put(
+        &mut policy,
+        STEPS,
+        (!tiers.is_empty()).then(|| Json::array(tiers)),
+    );
+    for name in OUTCOMES {
+        put(&mut policy, name, outcome(fields, name));
+    }
+    for name in FLAGS {
+        let flag = match fields.get(name) {
+            Some(word @ ("true" | "false")) => Some((word == "true").into()),
+            word => word.map(Json::from),
+        };
+        // Without a deposit there is nothing to keep.
+        let stands_alone = name != "/deposit/nonRefundable" || policy.get("deposit").is_some();
+        put(&mut policy, name, flag.filter(|_| stands_alone));
+    }
+    ordered(&policy)
+}
+
+/// Puts a member at a pointer.
+fn put(within: &mut Json, pointer: &str, value: Option<Json>) {
+    let Some(value) = value else { return };
+    let name = pointer.trim_start_matches('/');
+    match name.split_once('/') {
+        None => within.set(name, value),
+        Some((name, rest)) => {
+            let mut inner = within.get(name).cloned();
+            let inner = inner.get_or_insert(Json::Object(Vec::new()));
+            put(inner, rest, Some(value));
+            within.set(name, inner.clone());
+        }
+    }
+}
+
+/// A policy with its members in the order in which people write them.
+pub(super) fn ordered(policy: &Json) -> Json {
+    let known = ORDER.into_iter();
+    Json::object(known.filter_map(|name| Some((name, policy.get(name)?.clone()))))
+}
+
+fn duration(fields: &Fields, name: &str) -> Option<Json> {
+    let number = fields.get(name)?;
+    let unit = fields.get(&format!("{name}/unit"));
+    let unit = UNITS.iter().find(|(word, ..)| Some(*word) == unit);
+    let (_, before, after) = unit.unwrap_or(&UNITS[0]);
+    Some(format!("{before}{number}{after}").into())
+}
+
+/// Percent as basis points, or what was typed as it is.
+fn figure(fields: &Fields, name: &str, is_share: bool) -> Json {
+    let text = fields.get(name).unwrap_or_default();
+    match basis_points(text).filter(|_| is_share) {
+        Some(bps) => Json::Leaf(bps.into()),
+        None => text.into(),
+    }
+}
+
+fn outcome(fields: &Fields, name: &str) -> Option<Json> {
+    let of = |kind: &str, value: Json| Some(Json::object([(kind, value)]));
+    let figure = |is_share| figure(fields, &format!("{name}/figure"), is_share);
+    match fields.get(&format!("{name}/kind"))? {
+        kind @ "refundBps" => of(kind, figure(true)),
+        kind @ "penaltyAmount" => of(kind, figure(false)),
+        kind => of(kind, true.into()),
+    }
+}
+
+/// `12.5` and `12.5 %` as 1250; `None` for anything else.
+fn basis_points(text: &str) -> Option<u32> {
+    let text = text.strip_suffix('%').map_or(text, str::trim_end);
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |text: &str, most| text.len() <= most && text.bytes().all(|b| b.is_ascii_digit());
+    if whole.is_empty() || !digits(whole, 4) || !digits(fraction, 2) || text.ends_with('.') {
+        return None;
+    }
+    format!("{whole}{fraction:0<2}").parse().ok()
+}
+
+/// 1250 as `12.5`.
+fn percent(bps: u64) -> String {
+    let (whole, fraction) = (bps / 100, bps % 100);
+    let text = format!("{whole}.{fraction:02}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A policy that becomes fields: what is not yet one of them.
+struct Rest {
+    policy: Json,
+    pairs: Vec<(String, String)>,
+}
+
+/// The fields that say a policy.
+///
+/// # Errors
+/// The pointers of what no field can say.
+pub(super) fn fields(policy: &Json) -> Result<Fields, Vec<String>> {
+    let mut rest = Rest {
+        policy: policy.clone(),
+        pairs: Vec::new(),
+    };
+    for name in TEXTS {
+        rest.text(name, name);
+    }
+    rest.take("/version", |value| match value {
+        Json::Leaf(Value::Number(number)) => {
+            Some(vec![("/version".to_owned(), number.to_string())])
+                .filter(|_| number.as_u64().is_some_and(|n| u32::try_from(n).is_ok()))
+        }
+        _ => None,
+    });
+    for name in DURATIONS {
+        rest.duration(name, name);
+    }
+    for name in FLAGS {
+        rest.take(name, |value| match value {
+            Json::Leaf(Value::Bool(flag)) => Some(vec![(name.to_owned(), flag.to_string())]),
+            _ => None,
+        });
+    }
+    for kind in ["bps", "amount"] {
+        let is_share = kind == "bps";
+        let at = format!("/deposit/{kind}");
+        // A deposit of both kinds keeps the second one, and is no form.
+        if !rest.pairs.iter().any(|(name, _)| name == "/deposit/kind") {
+            rest.take(&at, |value| {
+                said("/deposit", kind, figure_text(value, is_share)?)
+            });
+        }
+    }
+    let mut left = rest.steps();
+    for name in OUTCOMES {
+        rest.take(name, |value| outcome_fields(name, value));
+    }
+    left.extend(rest.left(&OUTCOMES));
+    let has = |name| rest.pairs.iter().any(|(known, _)| known == name);
+    // Alone it would be forgotten.
+    if has("/deposit/nonRefundable") && !has("/deposit/kind") && left.is_empty() {
+        left.push("/deposit".to_owned());
+    }
+    match left.is_empty() {
+        true => Ok(Fields::new(rest.pairs)),
+        false => Err(left),
+    }
+}
+
+/// The two fields of what has a kind and a figure.
+fn said(name: &str, kind: &str, figure: String) -> Option<Vec<(String, String)>> {
+    let figure = (format!("{name}/figure"), figure);
+    Some(vec![(format!("{name}/kind"), kind.to_owned()), figure])
+}
+
+fn figure_text(value: &Json, is_share: bool) -> Option<String> {
+    match value {
+        Json::Leaf(Value::Number(number)) if is_share => number.as_u64().map(percent),
+        // A number that is written as a text is no share, and would become one.
+        Json::Leaf(Value::String(text)) if text.is_empty() => Some(String::new()),
+        value => typed(value)
+            .filter(|text| !is_share || basis_points(text).is_none())
+            .map(str::to_owned),
+    }
+}
+
+fn outcome_fields(name: &str, value: &Json) -> Option<Vec<(String, String)>> {
+    let [(kind, value)] = value.members() else {
+        return None;
+    };
+    match kind.as_str() {
+        "refundBps" => said(name, kind, figure_text(value, true)?),
+        "penaltyAmount" => said(name, kind, figure_text(value, false)?),
+        "keepDeposit" | "manual" if *value == true.into() => said(name, kind, String::new()),
+        _ => None,
+    }
+}
+
+/// A text that a field keeps as it is.
+fn typed(value: &Json) -> Option<&str> {
+    let text = value.as_str()?;
+    let is_kept = !text.is_empty() && text.trim() == text && !text.contains(char::is_control);
+    is_kept.then_some(text)
+}
+
+/// The number and the unit of a duration that has one of each.
+fn parts(text: &str) -> Option<(&str, &str)> {
+    // `PT1H` begins as `P` does, so the longer beginning is tried first.
+    let within = |(word, before, after): &(&'static str, &str, &str)| {
+        let number = text.strip_prefix(before)?.strip_suffix(after)?;
+        let is_one = !number.is_empty() && number.trim() == number;
+        let is_one = is_one && !number.contains(['P', 'T', 'W', 'D', 'H', 'M']);
+        is_one.then_some((number, *word))
+    };
+    UNITS.iter().find_map(within)
+}
+
+impl Rest {
+    /// Takes a member, if it becomes fields.
+    fn take(
+        &mut self,
+        pointer: &str,
+        become_fields: impl FnOnce(&Json) -> Option<Vec<(String, String)>>,
+    ) {
+        let found = member(&self.policy, pointer).and_then(become_fields);
+        if let Some(pairs) = found {
+            self.pairs.extend(pairs);
+            remove(&mut self.policy, pointer);
+        }
+    }
+
+    fn text(&mut self, pointer: &str, name: &str) {
+        self.take(pointer, |value| {
+            Some(vec![(name.to_owned(), typed(value)?.to_owned())])
+        });
+    }
+
+    fn duration(&mut self, pointer: &str, name: &str) {
+        self.take(pointer, |value| {
+            let (number, unit) = parts(typed(value)?)?;
+            let unit = (format!("{name}/unit"), unit.to_owned());
+            Some(vec![(name.to_owned(), number.to_owned()), unit])
+        });
+    }
+
+    /// Takes the steps. Returns the pointers of what no field can say.
+    fn steps(&mut self) -> Vec<String> {
+        let Some(Json::Array(tiers)) = member(&self.policy, STEPS).cloned() else {
+            return Vec::new();
+        };
+        if tiers.len() > POLICY_TIERS {
+            return Vec::new();
+        }
+        let (mut pairs, mut left) = (Vec::new(), Vec::new());
+        for (number, tier) in tiers.iter().enumerate() {
+            let at = format!("{STEPS}/{number}");
+            let mut rest = Self {
+                policy: tier.clone(),
+                pairs: Vec::new(),
+            };
+            rest.duration("/before", &format!("{at}/before"));
+            rest.text("/cutoffTime", &format!("{at}/cutoffTime"));
+            let outcome = format!("{at}/outcome");
+            rest.take("/outcome", |value| outcome_fields(&outcome, value));
+            // A step without fields would not be one.
+            if rest.pairs.is_empty() {
+                left.push(at.clone());
+            }
+            left.extend(
+                rest.left(&["/outcome"])
+                    .iter()
+                    .map(|rest| format!("{at}{rest}")),
+            );
+            pairs.extend(rest.pairs);
+        }
+        self.take(STEPS, |_| Some(pairs));
+        left
+    }
+
+    /// The pointers of what was not taken: of these outcomes as a whole, of everything else each leaf.
+    fn left(&self, outcomes: &[&str]) -> Vec<String> {
+        let mut left = Vec::new();
+        if self.policy != Json::Object(Vec::new()) {
+            leaves(&self.policy, "", &mut left);
+        }
+        for pointer in &mut left {
+            let within = |outcome: &&&str| {
+                pointer
+                    .strip_prefix(**outcome)
+                    .is_some_and(|rest| rest.starts_with('/'))
+            };
+            if let Some(outcome) = outcomes.iter().find(within) {
+                *pointer = (*outcome).to_owned();
+            }
+        }
+        left.dedup();
+        left
+    }
+}
+
+fn member<'j>(within: &'j Json, pointer: &str) -> Option<&'j Json> {
+    let path = pointer.split('/').skip(1);
+    path.fold(Some(within), |within, name| within?.get(name))
+}
+
+/// Removes one member, and the objects that have nothing left.
+fn remove(within: &mut Json, pointer: &str) {
+    let Json::Object(members) = within else {
+        return;
+    };
+    let name = pointer.trim_start_matches('/');
+    let (name, rest) = name.split_once('/').unwrap_or((name, ""));
+    let Some(place) = members.iter().position(|(known, _)| known == name) else {
+        return;
+    };
+    let inner = &mut members[place].1;
+    if !rest.is_empty() {
+        remove(inner, rest);
+    }
+    if rest.is_empty() || *inner == Json::Object(Vec::new()) {
+        members.remove(place);
+    }
+}
+
+/// The pointers of a value's leaves.
+pub(super) fn leaves(value: &Json, at: &str, found: &mut Vec<String>) {
+    let mut below = |name: &str, value: &Json| {
+        let name = name.replace('~', "~0").replace('/', "~1");
+        leaves(value, &format!("{at}/{name}"), found);
+    };
+    match value {
+        Json::Object(members) if !members.is_empty() => {
+            members.iter().for_each(|(name, value)| below(name, value));
+        }
+        Json::Array(items) if !items.is_empty() => {
+            let numbered = items.iter().enumerate();
+            numbered.for_each(|(number, value)| below(&number.to_string(), value));
+        }
+        _ => found.push(at.to_owned()),
+    }
+}
+
+/// A policy's text as people write it: what is short stands on one line.
+pub(super) fn text(policy: &Json) -> String {
+    let mut out = String::new();
+    write(policy, 0, &mut out);
+    out
+}
+
+fn write(value: &Json, depth: usize, out: &mut String) {
+    const SHORT: usize = 60;
+    let one_line = value.to_string();
+    let (open, close, items): (_, _, Vec<(Option<&str>, &Json)>) = match value {
+        Json::Object(members) => {
+            let named = members
+                .iter()
+                .map(|(name, value)| (Some(name.as_str()), value));
+            ('{', '}', named.collect())
+        }
+        Json::Array(items) => ('[', ']', items.iter().map(|value| (None, value)).collect()),
+        Json::Leaf(_) => ('"', '"', Vec::new()),
+    };
+    if items.is_empty() || (depth > 0 && one_line.len() <= SHORT) {
+        out.push_str(&one_line);
+        return;
+    }
+    out.push(open);
+    for (place, (name, value)) in items.into_iter().enumerate() {
+        out.push_str(if place == 0 { "\n" } else { ",\n" });
+        out.push_str(&"  ".repeat(depth + 1));
+        if let Some(name) = name {
+            out.push_str(&format!("{}: ", Value::from(name)));
+        }
+        write(value, depth + 1, out);
+    }
+    out.push('\n');
+    out.push_str(&"  ".repeat(depth));
+    out.push(close);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+//! A schedule: what goes back if the organizer cancels, and until when. Drawn, and as a table.
+
+use bookguard_core::model::{Amount, Timestamp};
+use bookguard_core::policy::{Rule, Segment};
+use maud::{Markup, html};
+
+use super::chart::{Step, steps};
+use super::parts::{money, table, time, words};
+
+/// The steps of a schedule for a booking of this value in minor units; the one that applies now is marked.
+pub(super) fn schedule(segments: &[Segment], value: i64, now: Timestamp) -> Markup {
+    let is_current = |segment: &Segment| (segment.from..=segment.to).contains(&now);
+    let rows: Vec<Markup> = segments
+        .iter()
+        .map(|segment| {
+            html! {
+                td { (time(segment.to)) @if is_current(segment) { " " strong { "now" } } }
+                td.amount { (sum(segment.refund)) }
+                td.amount { (sum(segment.penalty)) }
+                td { (rule(segment.rule_id)) }
+            }
+        })
+        .collect();
+    html! {
+        (drawn(segments, value, now))
+        (table("What goes back if the organizer cancels", &["Until", "#Goes back", "#Is kept", "Rule"], &rows))
+    }
+}
+
+/// The chart alone, unless a person decides every step.
+pub(super) fn drawn(segments: &[Segment], value: i64, now: Timestamp) -> Markup {
+    let drawn: Vec<Step> = segments
+        .iter()
+        .map(|segment| {
+            let refund = segment.refund.map_or(0, Amount::minor).max(0);
+            let filled = i128::from(refund) * 1000 / i128::from(value.max(1));
+            Step {
+                filled: u64::try_from(filled).unwrap_or(0),
+                is_current: (segment.from..=segment.to).contains(&now),
+                label: format!("until {}: {} back", segment.to, sum(segment.refund)),
+            }
+        })
+        .collect();
+    html! {
+        @if segments.iter().any(|segment| segment.refund.is_some()) {
+            (steps("What goes back at each step of the schedule", &drawn))
+        }
+    }
+}
+
+/// An amount, if no person decides it.
+pub(super) fn sum(amount: Option<Amount>) -> String {
+    amount.map_or_else(|| "a person decides".to_owned(), money)
+}
+
+/// A rule as people read it: the steps count from 1.
+fn rule(rule: Rule) -> String {
+    match rule {
+        Rule::Tier(place) => format!("Step {}", u32::from(place) + 1),
+        rule => words(&rule.to_string()),
+    }
+}
