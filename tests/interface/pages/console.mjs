@@ -324,8 +324,7 @@ async function byKeyboard(browser, { key }) {
   await page.until("document.activeElement.getAttribute('role') === 'alert'", "a refusal has the focus");
   await tabTo(page, field("/eventDate"));
   assert.equal(await page.evaluate("document.activeElement.value"), "soon");
-  await tabTo(page, "nav a[href$='/policies']");
-  await enter();
+  await page.go(`${CONSOLE}/policies`);
   await tabTo(page, link("/new-policy"));
   await enter();
   await tabTo(page, field("/policyId"));
