@@ -6,6 +6,9 @@ pub(super) mod editor;
 mod example;
 mod fields;
 pub(super) mod show;
+mod text;
+
+use std::collections::BTreeMap;
 
 use bookguard_core::error::Error;
 use bookguard_core::features::partners::GetPartner;
@@ -14,7 +17,6 @@ use bookguard_core::features::policies::{
 };
 use bookguard_core::model::{Page as ListPage, Scope};
 use maud::{Markup, html};
-use std::collections::BTreeMap;
 
 use super::parts::{empty, next_page, table, time};
 use super::schedule::drawn;
@@ -87,7 +89,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
                     @if may_write { ", or " a href=(user.link("/new-policy")) { "from a simple one" } }
                     "."
                 }))
-            } @else { (table("Your policies", &["Policy", "What it means", "Default for", "Version"], &rows)) }
+            } @else { (table("Each of your policies", &["Policy", "What it means", "Default for", "Version"], &rows)) }
         }
         (next_page(user, "/policies", &asked.fields, "cursor", listed.next_cursor.as_deref(), "More policies"))
         (defaults::card(user, &defaults))
@@ -127,7 +129,7 @@ fn card(user: &User, template: &PolicyTemplate, asked: &Asked, may_write: bool) 
             (drawn(schedule, example::value_of(schedule), asked.now))
             @if !types.is_empty() { p.soft { "Used for " (types.join(", ")) " unless you chose another." } }
             @if may_write {
-                a href=(user.link(&format!("/new-policy?from={id}"))) aria-label={ "Start a policy from " (name) } { "Start from this" }
+                a href=(user.link(&format!("/new-policy?from={id}"))) aria-label={ "Start from this: " (name) } { "Start from this" }
             }
         }
     }

@@ -70,10 +70,11 @@ export async function seenFocus(page) {
   assert(isSeen, `nobody sees the focus on ${await page.evaluate("location.pathname")}: ${where}`);
 }
 
-// Presses Tab until the focus is on this.
+// Presses Tab until the focus is on this. After the last element, it is the browser's own for a moment.
 export async function tabTo(page, selector) {
-  for (let turn = 0; turn < 100; turn++) {
+  for (let turn = 0; turn < 150; turn++) {
     await press(page, "Tab");
+    if (await page.evaluate("document.activeElement === document.body")) continue;
     await seenFocus(page);
     if (await page.evaluate(`document.activeElement.matches(${quoted(selector)})`)) return;
   }

@@ -10,7 +10,7 @@ use maud::{Markup, html};
 
 use super::difference::{self, Side};
 use super::editor::draft::{beside, place};
-use super::{Defaults, default_for, defaults, defaults_of, example, fields, library};
+use super::{Defaults, default_for, defaults, defaults_of, example, library, text};
 use crate::console::form::{self, Draft, Fields};
 use crate::console::parts::{Tone, badge, copyable, fact, next_page, table, time};
 use crate::console::user::User;
@@ -79,7 +79,7 @@ impl Shown {
 
     /// Its text, as people write it.
     pub(super) fn text(&self) -> String {
-        fields::text(&difference::json(&self.policy))
+        text::text(&difference::json(&self.policy))
     }
 }
 

@@ -38,6 +38,7 @@ async fn a_form_of_another_site_or_of_nobody_does_nothing() {
         let world = World::open(engine).await;
         let mut forms = all_forms(&world).await;
         let reader = world.limited(&READING).await;
+        world.uses_are_stored().await;
         let before = world.state().await;
         for (place, form) in &forms {
             for site in [

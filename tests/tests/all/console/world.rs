@@ -102,6 +102,18 @@ impl World {
         state
     }
 
+    /// Waits until the first use of each key that somebody signed in with is stored, so that it is no later change.
+    pub async fn uses_are_stored(&self) {
+        until("stored uses of keys", async || {
+            let keys = self.acme.partner.rows("/v1/api-keys?limit=100").await;
+            let mut signed_in = keys.iter().filter(|key| key["name"] == "limited");
+            signed_in
+                .all(|key| !key["lastUsedAt"].is_null())
+                .then_some(())
+        })
+        .await;
+    }
+
     /// Somebody who is signed in and may do only this.
     pub async fn limited(&self, scopes: &[&str]) -> Browser {
         let body = json!({"name": "limited", "scopes": scopes});

@@ -81,11 +81,10 @@ const NO_TOOL: [(&str, &[&str]); 6] = [
 
 /// Operations whose paths no page names: they list or read what a page explains, or the page explains their command instead.
 /// They are in the interface document and on the page of commands.
-const NO_PAGE: [&str; 8] = [
+const NO_PAGE: [&str; 7] = [
     "getResolution",
     "listBookingWebhookEvents",
     "listPolicies",
-    "listPolicyTemplates",
     "listPolicyVersions",
     "listWebhookRecoveries",
     "retryWebhookEvent",

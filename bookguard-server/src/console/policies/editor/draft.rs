@@ -9,7 +9,7 @@ use bookguard_core::policy::Policy;
 use super::fields::{self, OUTCOMES, STEPS};
 use crate::console::form::Fields;
 use crate::console::parts::words;
-use crate::console::policies::example;
+use crate::console::policies::{example, text};
 
 /// The field with the text of a policy.
 pub(super) const TEXT: &str = "json";
@@ -94,7 +94,7 @@ impl Typed {
     pub(super) fn text(&self) -> String {
         match self.mode {
             Mode::Json => self.typed_text().to_owned(),
-            Mode::Fields => fields::text(&fields::policy(&self.fields)),
+            Mode::Fields => text::text(&fields::policy(&self.fields)),
         }
     }
 
@@ -130,7 +130,7 @@ impl Typed {
                 && policy.get("version").is_some()
             {
                 policy.set("version", Json::Leaf(version.into()));
-                self.fields = self.fields.with(TEXT, &fields::text(&policy));
+                self.fields = self.fields.with(TEXT, &text::text(&policy));
             }
         }
         self.fields = self.fields.with(VERSION, &version.to_string());
@@ -202,7 +202,7 @@ impl Typed {
 
 /// A policy as the field of its text.
 fn text_of(policy: &Json) -> Fields {
-    let mut pairs = vec![(TEXT.to_owned(), fields::text(policy))];
+    let mut pairs = vec![(TEXT.to_owned(), text::text(policy))];
     if let Some(version) = policy.get("version") {
         pairs.push((VERSION.to_owned(), version.to_string()));
     }

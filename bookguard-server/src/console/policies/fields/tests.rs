@@ -299,18 +299,3 @@ fn steps_are_counted_anew_and_no_more_than_a_policy_may_have() {
         r#"{ "policyId": "p", "organizer": { "tiers": [{ "before": "P30D" }, { "before": "P7D", "outcome": { "manual": true } }] } }"#
     );
 }
-
-#[test]
-fn a_text_is_read_as_the_policy_that_it_shows() {
-    for template in Policy::templates() {
-        let policy = json(template.canonical_json());
-        let written = text(&policy);
-        assert_eq!(json(&written), policy);
-        assert!(written.lines().all(|line| line.len() < 120), "{written}");
-    }
-    let policy = json(r#"{"b": [], "a": {"c": [{"x": 1}], "d": 0.5}}"#);
-    assert_eq!(
-        text(&policy),
-        "{\n  \"b\": [],\n  \"a\": { \"c\": [{ \"x\": 1 }], \"d\": 0.5 }\n}"
-    );
-}
