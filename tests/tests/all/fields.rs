@@ -25,6 +25,7 @@ use bookguard_core::features::endpoints::secrets::RotateEndpointSecret;
 use bookguard_core::features::endpoints::update::UpdateEndpoint;
 use bookguard_core::features::items::AddEvidenceItem;
 use bookguard_core::features::operator_keys::CreateOperatorKey;
+use bookguard_core::features::operator_sessions::CreateOperatorLink;
 use bookguard_core::features::partners::account::EditPartner;
 use bookguard_core::features::partners::{RegisterPartner, SetQuota, UpdatePartner};
 use bookguard_core::features::recoveries::RecoverEvents;
@@ -79,7 +80,7 @@ fn of<O: Operation>() -> &'static Declaration {
 }
 
 /// Every body that an operation reads field by field.
-fn bodies() -> [&'static Declaration; 19] {
+fn bodies() -> [&'static Declaration; 20] {
     [
         of::<RegisterPartner>(),
         of::<UpdatePartner>(),
@@ -89,6 +90,7 @@ fn bodies() -> [&'static Declaration; 19] {
         of::<RotateApiKey>(),
         of::<CreateOperatorKey>(),
         of::<CreateConsoleLink>(),
+        of::<CreateOperatorLink>(),
         of::<CreateShare>(),
         of::<CreateBooking>(),
         of::<RescheduleBooking>(),
