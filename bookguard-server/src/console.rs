@@ -218,11 +218,7 @@ pub(crate) fn add_operator_routes(app: &Arc<App>, address: String, routes: &mut 
     add(console, operator::all_places(), routes);
 }
 
-fn add(
-    console: Console,
-    places: impl Iterator<Item = (String, Place)>,
-    routes: &mut Routes,
-) {
+fn add(console: Console, places: impl Iterator<Item = (String, Place)>, routes: &mut Routes) {
     let console = Arc::new(console);
     let mut add = |path: String, method: Method, endpoint: BoxEndpoint<'static>| {
         routes.entry(path).or_default().insert(method, endpoint);
@@ -288,11 +284,10 @@ impl Console {
     /// Reads the outside of a request. The form of another site is refused.
     async fn arrive(&self, request: &mut Request) -> Result<Arrival, Refusal> {
         let is_form = request.method() == Method::POST;
-        let refused =
-            match is_form && !origin::is_own(request.headers(), &self.address) {
-                true => Some(origin::refusal()),
-                false => None,
-            };
+        let refused = match is_form && !origin::is_own(request.headers(), &self.address) {
+            true => Some(origin::refusal()),
+            false => None,
+        };
         if let Some(refusal) = refused {
             let body = request.take_body();
             incoming::discard(request.headers(), body).await;

@@ -192,7 +192,10 @@ impl Server {
             batches: metrics.writer.observer(),
             ..config.service(
                 &addr.to_string(),
-                operator.as_ref().map(|(_, addr)| local(*addr).to_string()).as_deref(),
+                operator
+                    .as_ref()
+                    .map(|(_, addr)| local(*addr).to_string())
+                    .as_deref(),
                 Some(Arc::clone(&outbox)),
             )
         };

@@ -38,8 +38,7 @@ pub(super) fn operator_links() -> Declared {
 }
 
 pub(super) fn operator_sessions() -> Declared {
-    let about =
-        "List sessions and links that were not opened, newest first (for the operator)";
+    let about = "List sessions and links that were not opened, newest first (for the operator)";
     let list = operation::<ListOperatorSessions>("list", about, operator_sessions_page);
     let about = "End a session, or a link that was not opened (for the operator)";
     let end = operation::<EndOperatorSession>("end", about, operator_session);

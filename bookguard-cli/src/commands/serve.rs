@@ -197,8 +197,7 @@ fn known_port(listen: &str) -> Result<String, Failure> {
     if !listen.ends_with(":0") {
         return Ok(listen.to_owned());
     }
-    let bound =
-        std::net::TcpListener::bind(listen).and_then(|listener| listener.local_addr());
+    let bound = std::net::TcpListener::bind(listen).and_then(|listener| listener.local_addr());
     let bound = bound.map_err(|e| Failure::Unexpected(format!("{listen}: {e}")))?;
     Ok(bound.to_string())
 }

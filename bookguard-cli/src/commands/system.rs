@@ -6,7 +6,8 @@ use super::declare::{CliCommand, operation};
 use crate::output::table::{Style, fields, list, record};
 
 pub(super) fn command() -> CliCommand {
-    let about = "Show the service itself: servers, log, disk, backups and settings (for the operator)";
+    let about =
+        "Show the service itself: servers, log, disk, backups and settings (for the operator)";
     operation::<GetSystem>("system", about, system)
 }
 

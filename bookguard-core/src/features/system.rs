@@ -75,7 +75,7 @@ pub struct LogState {
     pub origin: String,
     /// How many entries it has.
     pub size: u64,
-    /// The root of its tree, in base64.
+    /// The root of its tree, as receipts have it.
     pub root_hash: String,
     /// When its last entry was written. Absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -121,9 +121,9 @@ pub(super) fn added(seal: &Seal, stored: impl Into<Columns>) -> Statement<'stati
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         vec![
             columns.id.as_bytes().to_vec().into(),
-            columns
-                .partner_id
-                .map_or(Arg::Null, |partner_id| partner_id.as_bytes().to_vec().into()),
+            columns.partner_id.map_or(Arg::Null, |partner_id| {
+                partner_id.as_bytes().to_vec().into()
+            }),
             columns.key_id.into(),
             columns.hash.to_vec().into(),
             columns.started_at.map(Timestamp::ms).into(),

@@ -90,9 +90,9 @@ impl Frame<'_> {
     }
 
     fn list(&self, label: &str, parts: &[(Part, &str, &str)], current: Option<Part>) -> Markup {
-        let parts = parts
-            .iter()
-            .map(|(part, name, address)| (*name, self.console.link(address), current == Some(*part)));
+        let parts = parts.iter().map(|(part, name, address)| {
+            (*name, self.console.link(address), current == Some(*part))
+        });
         links(label, parts)
     }
 

@@ -94,8 +94,8 @@ pub(super) fn partner_parts<'p>(
     parts: impl Iterator<Item = (Part, &'p str, &'p str)>,
     part: Option<Part>,
 ) -> Markup {
-    let of_partner =
-        parts.map(|(known, name, path)| (name, user.link(beside_account(path)), part == Some(known)));
+    let of_partner = parts
+        .map(|(known, name, path)| (name, user.link(beside_account(path)), part == Some(known)));
     let account = [("Account", user.link(""), part == Some(Part::Partners))];
     html! {
         p.acting { "You act for " strong { (partner.name) } " " @if partner.status != PartnerStatus::Active { (partner_badge(partner.status)) } }

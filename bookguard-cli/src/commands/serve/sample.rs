@@ -107,7 +107,10 @@ pub(super) async fn fill(config: &Config) -> Result<Sample, Failure> {
     let making = Config {
         listen: "127.0.0.1:0".to_owned(),
         public_url: Some(address(config)),
-        operator_listen: config.operator_listen.as_ref().map(|_| "127.0.0.1:0".to_owned()),
+        operator_listen: config
+            .operator_listen
+            .as_ref()
+            .map(|_| "127.0.0.1:0".to_owned()),
         operator_url: operator_address(config),
         metrics_listen: None,
         otlp_endpoint: None,
@@ -267,9 +270,7 @@ impl Making {
             .await?
             .output;
         let body = json!({"person": "Guest", "operatorKeyId": key.operator_key_id});
-        let link = target
-            .call::<CreateOperatorLink>(request(&[], &body))
-            .await;
+        let link = target.call::<CreateOperatorLink>(request(&[], &body)).await;
         target.close().await;
         Ok(link?.output.url)
     }

@@ -46,10 +46,7 @@ impl Check<'_> {
             self.findings
                 .add("console_session", place("body"), MISSPELLED);
         }
-        for (column, at) in [
-            ("started_ms", told.started_at),
-            ("ended_ms", told.ended_at),
-        ] {
+        for (column, at) in [("started_ms", told.started_at), ("ended_ms", told.ended_at)] {
             self.not_before("console_session", &id, column, at, told.created_at);
         }
         let keys = self.rows(told.has_key)?;

@@ -21,7 +21,11 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
     match user.send::<CreateConsoleLink>(asked).await {
         Ok(made) => {
             let shown = (made.person.as_str(), made.expires_at, made.url.as_str());
-            Ok(link_page(Part::Keys, shown, (user.link("/keys"), "To keys and people")))
+            Ok(link_page(
+                Part::Keys,
+                shown,
+                (user.link("/keys"), "To keys and people"),
+            ))
         }
         Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)).await,
         Err(error) => Err(error),
@@ -47,7 +51,8 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
         .about("Their name: the audit shows it with everything they do.")
         .required();
     let scopes = match keys {
-        Some(_) => scope_field(&words, "What they may do").about("Everything that the key may, if nothing is chosen."),
+        Some(_) => scope_field(&words, "What they may do")
+            .about("Everything that the key may, if nothing is chosen."),
         None => scope_field(&words, "What they may do"),
     };
     let form = html! {

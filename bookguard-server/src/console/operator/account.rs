@@ -77,11 +77,7 @@ fn parts(quota: &QuotaReport) -> [(&'static str, &'static str, QuotaUse); 5] {
     [
         ("/bookings", "Bookings", quota.bookings),
         ("/bytes", "Bytes of bookings", quota.bytes),
-        (
-            "/eventsPerDay",
-            "Events today (UTC)",
-            quota.events_per_day,
-        ),
+        ("/eventsPerDay", "Events today (UTC)", quota.events_per_day),
         ("/endpoints", "Webhook endpoints", quota.endpoints),
         ("/fileBytes", "Bytes of evidence files", quota.file_bytes),
     ]

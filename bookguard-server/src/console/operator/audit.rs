@@ -16,7 +16,11 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let records = user
         .read::<ListAudit>(&[], &[("limit", "100"), ("cursor", cursor)])
         .await?;
-    let rows: Vec<Markup> = records.data.iter().map(|record| line(user, record)).collect();
+    let rows: Vec<Markup> = records
+        .data
+        .iter()
+        .map(|record| line(user, record))
+        .collect();
     let heads = ["When", "Who", "What", "Partner", "About"];
     let main = html! {
         div.title { h1 { "Audit" } }

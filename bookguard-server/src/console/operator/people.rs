@@ -66,7 +66,11 @@ pub(super) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
     match user.send::<CreateOperatorLink>(asked).await {
         Ok(made) => {
             let shown = (made.person.as_str(), made.expires_at, made.url.as_str());
-            Ok(link_page(Part::People, shown, (user.link("/people"), "To the people")))
+            Ok(link_page(
+                Part::People,
+                shown,
+                (user.link("/people"), "To the people"),
+            ))
         }
         Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)),
         Err(error) => Err(error),

@@ -57,7 +57,10 @@ pub(super) fn troubles(system: &System, now: Timestamp) -> Vec<String> {
     if !system.log.is_sound && writes.code.as_deref() != Some("ledger_rolled_back") {
         found.push("The database lacks entries that were published.".to_owned());
     }
-    if let Some(disk) = disk.as_ref().filter(|disk| disk.free_bytes < disk.min_free_bytes) {
+    if let Some(disk) = disk
+        .as_ref()
+        .filter(|disk| disk.free_bytes < disk.min_free_bytes)
+    {
         found.push(format!(
             "The database's disk is almost full: {} are free, and nothing new is taken below {}.",
             mebibytes(disk.free_bytes),
@@ -65,11 +68,19 @@ pub(super) fn troubles(system: &System, now: Timestamp) -> Vec<String> {
         ));
     }
     match &system.backups {
-        None => found.push("No folder of backups is set (backup_folder), so nobody notices if they stop.".to_owned()),
+        None => found.push(
+            "No folder of backups is set (backup_folder), so nobody notices if they stop."
+                .to_owned(),
+        ),
         Some(backups) => match backups.newest_at {
-            None => found.push(format!("There is no verified backup in {}.", backups.folder)),
+            None => found.push(format!(
+                "There is no verified backup in {}.",
+                backups.folder
+            )),
             Some(at) if now.ms() - at.ms() > OLD_MS => {
-                found.push(format!("The newest backup is older than 26 hours: it is of {at}."));
+                found.push(format!(
+                    "The newest backup is older than 26 hours: it is of {at}."
+                ));
             }
             Some(_) => {}
         },
@@ -84,7 +95,9 @@ pub(super) fn facts(system: &System) -> Markup {
         (true, Some(_)) => badge(Tone::Warn, "Taken, with trouble"),
         (false, _) => badge(Tone::Bad, "Refused"),
     };
-    let servers = system.servers.map(|servers| count(servers.into(), "server"));
+    let servers = system
+        .servers
+        .map(|servers| count(servers.into(), "server"));
     html! {
         dl {
             (fact("Writes", writes))
@@ -107,7 +120,7 @@ fn soundness(system: &System) -> Markup {
 fn backups(system: &System, now: Timestamp) -> Markup {
     let Some(backups) = &system.backups else {
         return html! { p { "This node knows of no folder of backups. Set " code { "backup_folder" } " to where " code { "bookguard backup" }
-            " keeps them." } };
+        " keeps them." } };
     };
     html! {
         dl {
@@ -175,9 +188,15 @@ mod tests {
             (|_| {}, None),
             (refuse, Some("rolled back")),
             (|system| system.log.is_sound = false, Some("lacks entries")),
-            (|system| system.disk.as_mut().unwrap().free_bytes = 19, Some("almost full")),
+            (
+                |system| system.disk.as_mut().unwrap().free_bytes = 19,
+                Some("almost full"),
+            ),
             (|system| system.backups = None, Some("No folder")),
-            (|system| system.backups.as_mut().unwrap().newest_at = None, Some("no verified")),
+            (
+                |system| system.backups.as_mut().unwrap().newest_at = None,
+                Some("no verified"),
+            ),
             (
                 |system| {
                     let backups = system.backups.as_mut().unwrap();

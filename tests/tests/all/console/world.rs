@@ -197,26 +197,28 @@ pub fn places() -> Places {
 
 /// The places of the operator's console.
 pub fn operator_places() -> Places {
-    static ALL: LazyLock<Places> = LazyLock::new(|| {
-        const SOURCE: &str = include_str!("../../../../bookguard-server/src/console/operator.rs");
-        let (own, account) = SOURCE.split_once("fn account_places").unwrap();
-        let (own, account) = (places_in(own), places_in(account));
-        assert!(
-            own.len() > 5 && account.len() > 5,
-            "the lists of places moved"
-        );
-        let below = account.into_iter().chain(places().into_iter().map(
-            |(path, has_page, has_form)| match path {
-                "" => ("/overview", has_page, has_form),
-                path => (path, has_page, has_form),
-            },
-        ));
-        let below = below.map(|(path, has_page, has_form)| {
-            let path: &str = format!("/partners/:partnerId{path}").leak();
-            (path, has_page, has_form)
+    static ALL: LazyLock<Places> =
+        LazyLock::new(|| {
+            const SOURCE: &str =
+                include_str!("../../../../bookguard-server/src/console/operator.rs");
+            let (own, account) = SOURCE.split_once("fn account_places").unwrap();
+            let (own, account) = (places_in(own), places_in(account));
+            assert!(
+                own.len() > 5 && account.len() > 5,
+                "the lists of places moved"
+            );
+            let below = account.into_iter().chain(places().into_iter().map(
+                |(path, has_page, has_form)| match path {
+                    "" => ("/overview", has_page, has_form),
+                    path => (path, has_page, has_form),
+                },
+            ));
+            let below = below.map(|(path, has_page, has_form)| {
+                let path: &str = format!("/partners/:partnerId{path}").leak();
+                (path, has_page, has_form)
+            });
+            own.into_iter().chain(below).collect()
         });
-        own.into_iter().chain(below).collect()
-    });
     ALL.clone()
 }
 

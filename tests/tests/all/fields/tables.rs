@@ -19,7 +19,10 @@ const TABLES: [(&str, &str); 20] = [
     ("ApiKeyRotation", include_str!("ApiKeyRotation.txt")),
     ("OperatorKeyRequest", include_str!("OperatorKeyRequest.txt")),
     ("ConsoleLinkRequest", include_str!("ConsoleLinkRequest.txt")),
-    ("OperatorLinkRequest", include_str!("OperatorLinkRequest.txt")),
+    (
+        "OperatorLinkRequest",
+        include_str!("OperatorLinkRequest.txt"),
+    ),
     ("ShareRequest", include_str!("ShareRequest.txt")),
     ("NewBooking", include_str!("NewBooking.txt")),
     ("NewDate", include_str!("NewDate.txt")),

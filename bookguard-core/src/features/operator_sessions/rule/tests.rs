@@ -74,10 +74,7 @@ fn only_a_key_that_works_begins_anything() {
     for is_own in [true, false] {
         let (_, made) = done(&mut state.clone(), &link(10, 2, is_own));
         assert_eq!(made.expires_at, NOW.plus_ms(LINK));
-        assert_eq!(
-            (made.person.as_str(), made.operator_key_id),
-            ("Ada", id(2))
-        );
+        assert_eq!((made.person.as_str(), made.operator_key_id), ("Ada", id(2)));
     }
     let (_, started) = done(&mut state.clone(), &start(10, 2));
     assert_eq!(started.expires_at, NOW.plus_ms(SESSION));

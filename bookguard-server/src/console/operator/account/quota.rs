@@ -43,7 +43,11 @@ fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, E
     ))
 }
 
-fn part_form(user: &User, draft: &Draft<'_>, (name, label, part): (&str, &str, QuotaUse)) -> Markup {
+fn part_form(
+    user: &User,
+    draft: &Draft<'_>,
+    (name, label, part): (&str, &str, QuotaUse),
+) -> Markup {
     let untouched = Fields::default();
     let untouched = Draft {
         fields: &untouched,
