@@ -27,11 +27,11 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
 }
 
 fn line(record: &AuditRecord) -> Markup {
-    html! { @for cell in cells(record, "The service's operator") { (cell) } }
+    html! { @for cell in cells(record, "The service's operator", html! {}) { (cell) } }
 }
 
-/// When, who, what and about what.
-pub(super) fn cells(record: &AuditRecord, operator: &str) -> [Markup; 4] {
+/// When, who, what and about what, with `more` of the last.
+pub(super) fn cells(record: &AuditRecord, operator: &str, more: Markup) -> [Markup; 4] {
     let kind = match record.actor.kind {
         AuditActorKind::ApiKey => "API key",
         AuditActorKind::OperatorKey | AuditActorKind::LocalUser => operator,
@@ -44,7 +44,7 @@ pub(super) fn cells(record: &AuditRecord, operator: &str) -> [Markup; 4] {
             @if let Some(address) = &record.address { small { (address) } }
         }
     };
-    let subject = html! { td { @for (name, id) in &record.subject { div { small { (words(name)) } (id) } } } };
+    let subject = html! { td { (more) @for (name, id) in &record.subject { div { small { (words(name)) } (id) } } } };
     [
         html! { td { (time(record.at)) } },
         who,

@@ -12,6 +12,10 @@ mod partners;
 mod people;
 mod system;
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use bookguard_core::error::Error;
+use bookguard_core::features::partners::account::GetPartnerAccount;
 use bookguard_core::model::{Partner, PartnerId, PartnerStatus};
 use maud::{Markup, html};
 
@@ -101,6 +105,30 @@ pub(super) fn partner_parts<'p>(
         p.acting { "You act for " strong { (partner.name) } " " @if partner.status != PartnerStatus::Active { (partner_badge(partner.status)) } }
         (links("Partner", account.into_iter().chain(of_partner)))
     }
+}
+
+/// A link to a partner, by its name.
+fn partner_link(user: &User, names: &Names, partner_id: &PartnerId) -> Markup {
+    let id = partner_id.to_string();
+    let name = names.get(partner_id).unwrap_or(&id);
+    html! { a href=(user.link(&about(partner_id))) { (name) } }
+}
+
+/// Partners' names.
+type Names = BTreeMap<PartnerId, String>;
+
+/// The names of these partners, of which a page has a hundred at most.
+async fn names_of(
+    user: &User,
+    partners: impl Iterator<Item = PartnerId>,
+) -> Result<Names, Error> {
+    let mut names = Names::new();
+    for partner_id in partners.collect::<BTreeSet<_>>() {
+        let id = partner_id.to_string();
+        let account = user.read::<GetPartnerAccount>(&[&id], &[]).await?;
+        names.insert(partner_id, account.partner.name);
+    }
+    Ok(names)
 }
 
 /// A partner's status as the interface says it.

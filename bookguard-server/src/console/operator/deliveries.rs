@@ -5,7 +5,7 @@ use bookguard_core::features::events::log::ListAllEvents;
 use bookguard_core::model::{DeliveryStatus, Event, EventType};
 use maud::{Markup, html};
 
-use super::about;
+use super::{Names, about, names_of, partner_link};
 use crate::console::deliveries::last_answer;
 use crate::console::form::{Draft, Field, Kind};
 use crate::console::parts::{delivery_badge, empty, next_page, table, time, words};
@@ -32,7 +32,12 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         fields,
         refused: None,
     };
-    let rows: Vec<Markup> = found.data.iter().map(|event| line(user, event)).collect();
+    let names = names_of(user, found.data.iter().filter_map(|event| event.partner_id)).await?;
+    let rows: Vec<Markup> = found
+        .data
+        .iter()
+        .map(|event| line(user, &names, event))
+        .collect();
     let next = found.next_cursor.as_deref();
     let main = html! {
         div.title { h1 { "Deliveries" } }
@@ -53,14 +58,16 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     Ok(Page::new(Part::Deliveries, "Deliveries", main).ok())
 }
 
-fn line(user: &User, event: &Event) -> Markup {
-    let of = event.partner_id.map(|id| (id, about(&id)));
+fn line(user: &User, names: &Names, event: &Event) -> Markup {
+    let place = event
+        .partner_id
+        .map(|id| format!("{}/deliveries/{}", about(&id), event.event_id));
     html! {
         td {
-            @if let Some((_, of)) = &of { a href=(user.link(&format!("{of}/deliveries/{}", event.event_id))) { (event.event_type.word()) } }
+            @if let Some(place) = &place { a href=(user.link(place)) { (event.event_type.word()) } }
             small { "No. " (event.seq) }
         }
-        td { @if let Some((id, of)) = &of { a href=(user.link(of)) { (id) } } }
+        td { @if let Some(id) = &event.partner_id { (partner_link(user, names, id)) } }
         td { (time(event.timestamp)) }
         td { (delivery_badge(event.status)) @if let Some(at) = event.next_attempt_at { small { "again " (time(at)) } } }
         td { @for delivery in &event.deliveries { div { (delivery.url) } } }

@@ -12,6 +12,7 @@ use crate::console::{Answer, Asked, Page, Part};
 /// The age in milliseconds from which a backup is old: a day, and two hours for making it.
 const OLD_MS: i64 = 26 * 60 * 60 * 1000;
 const MIB: u64 = 1024 * 1024;
+const TEN_GIB: u64 = 10 * 1024 * MIB;
 
 pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let system = user.read::<GetSystem>(&[], &[]).await?;
@@ -63,8 +64,8 @@ pub(super) fn troubles(system: &System, now: Timestamp) -> Vec<String> {
     {
         found.push(format!(
             "The database's disk is almost full: {} are free, and nothing new is taken below {}.",
-            mebibytes(disk.free_bytes),
-            mebibytes(disk.min_free_bytes)
+            size(disk.free_bytes),
+            size(disk.min_free_bytes)
         ));
     }
     match &system.backups {
@@ -103,7 +104,7 @@ pub(super) fn facts(system: &System) -> Markup {
             (fact("Writes", writes))
             (fact("Entries of the log", grouped(&system.log.size.to_string())))
             (fact("Servers on the database", servers.unwrap_or_else(|| "one, because it is a file".to_owned())))
-            @if let Some(disk) = &system.disk { (fact("Free disk space", mebibytes(disk.free_bytes))) }
+            @if let Some(disk) = &system.disk { (fact("Free disk space", size(disk.free_bytes))) }
             (fact("Program", format!("Bookguard {}", system.version)))
             (fact("Database", format!("{}, schema {}", system.database, system.schema_version)))
         }
@@ -133,8 +134,13 @@ fn backups(system: &System, now: Timestamp) -> Markup {
     }
 }
 
-fn mebibytes(bytes: u64) -> String {
-    format!("{} MiB", grouped(&(bytes / MIB).to_string()))
+/// A size, rounded down.
+fn size(bytes: u64) -> String {
+    let (unit, name) = match bytes {
+        0..TEN_GIB => (MIB, "MiB"),
+        _ => (1024 * MIB, "GiB"),
+    };
+    format!("{} {name}", grouped(&(bytes / unit).to_string()))
 }
 
 #[cfg(test)]
