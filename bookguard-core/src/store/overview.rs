@@ -23,7 +23,7 @@ impl Reader<'_> {
     /// The version of the database's schema.
     pub fn schema_version(&mut self) -> Read<u32> {
         let row = self.first(
-            "SELECT version FROM schema_version ORDER BY version DESC LIMIT 1",
+            "SELECT COALESCE(MAX(version), 0) FROM schema_version",
             vec![],
         )?;
         let version = row.map_or(Ok(0), |row| row.int(0))?;

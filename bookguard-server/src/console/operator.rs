@@ -118,10 +118,7 @@ fn partner_link(user: &User, names: &Names, partner_id: &PartnerId) -> Markup {
 type Names = BTreeMap<PartnerId, String>;
 
 /// The names of these partners, of which a page has a hundred at most.
-async fn names_of(
-    user: &User,
-    partners: impl Iterator<Item = PartnerId>,
-) -> Result<Names, Error> {
+async fn names_of(user: &User, partners: impl Iterator<Item = PartnerId>) -> Result<Names, Error> {
     let mut names = Names::new();
     for partner_id in partners.collect::<BTreeSet<_>>() {
         let id = partner_id.to_string();

@@ -39,7 +39,12 @@ use serde_json::Value;
 /// Policies have a schema of their own, tested in `policy_schema`.
 const POLICIES: [&str; 2] = ["NewPolicy", "PolicyDraft"];
 /// Sent only by the operator, so they are not in the interface document of partners.
-const OF_OPERATOR: [&str; 3] = ["QuotaChanges", "PartnerEdit", "OperatorKeyRequest"];
+const OF_OPERATOR: [&str; 4] = [
+    "QuotaChanges",
+    "PartnerEdit",
+    "OperatorKeyRequest",
+    "OperatorLinkRequest",
+];
 
 /// Codes of faults that no schema can express: they depend on stored rows, the calendar, or a currency's digits.
 const BEYOND_SCHEMAS: [&str; 13] = [

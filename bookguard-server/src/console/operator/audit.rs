@@ -16,7 +16,11 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let records = user
         .read::<ListAudit>(&[], &[("limit", "100"), ("cursor", cursor)])
         .await?;
-    let names = names_of(user, records.data.iter().filter_map(|record| record.partner_id)).await?;
+    let names = names_of(
+        user,
+        records.data.iter().filter_map(|record| record.partner_id),
+    )
+    .await?;
     let rows: Vec<Markup> = records
         .data
         .iter()
