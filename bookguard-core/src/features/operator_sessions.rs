@@ -85,8 +85,18 @@ impl Operation for CreateOperatorLink {
             url: format!("{base}/console/link/{token}"),
             hash,
         };
-        Ok(write(at, create))
+        let by = unattached(session);
+        Ok(recorded::<Self>(&by, request, Envelope::new(at, create)))
     }
+}
+
+/// The caller without the partner that it acts for, in whose audit none of this belongs.
+fn unattached(session: &Session) -> Session {
+    let mut unattached = session.clone();
+    if let Authority::Administrator { partner_id, .. } = &mut unattached.authority {
+        *partner_id = None;
+    }
+    unattached
 }
 
 /// The operator key that calls, if one does.
@@ -227,10 +237,9 @@ impl Operation for EndOperatorSession {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<OperatorSession>, Error> {
         let console_session_id = path_id(request, 0)?;
-        Ok(write(
-            session.service.clock().now(),
-            Self { console_session_id },
-        ))
+        let at = session.service.clock().now();
+        let end = Envelope::new(at, Self { console_session_id });
+        Ok(recorded::<Self>(&unattached(session), request, end))
     }
 }
 

@@ -65,12 +65,13 @@ const BEYOND_SCHEMAS: [&str; 13] = [
 
 /// Members that a reader does not judge. They depend on the policies' own reader, the caller, the booking's currency, the
 /// operator's address rules, the cancellation's rules, or the longest share.
-const JUDGED_LATER: [&str; 11] = [
+const JUDGED_LATER: [&str; 12] = [
     "/amount",
     "/policy",
     "/partnerId",
     "/endpointId",
     "/apiKeyId",
+    "/operatorKeyId",
     "/expiresIn",
     "/refund",
     "/agreedRefund",
