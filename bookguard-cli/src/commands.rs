@@ -37,6 +37,7 @@ mod recoveries;
 mod restore;
 mod serve;
 mod shares;
+mod system;
 mod tail;
 mod transfer;
 mod trigger;
@@ -76,6 +77,7 @@ pub fn declared() -> Vec<Declared> {
         demo::command().into(),
         health.into(),
         activity::command().into(),
+        system::command().into(),
         healthcheck::command().into(),
         doctor::command().into(),
         partners::commands(),
@@ -83,6 +85,8 @@ pub fn declared() -> Vec<Declared> {
         operator_keys::commands(),
         console::links(),
         console::sessions(),
+        console::operator_links(),
+        console::operator_sessions(),
         audit::commands(),
         bookings::commands(),
         policies::commands(),
@@ -332,6 +336,11 @@ mod tests {
             "console-links create --person N --scope bookings:read --api-key-id key_1 --idempotency-key k",
             "console-sessions list --limit 5 --cursor cns_1",
             "console-sessions end cns_1",
+            "operator-links create --person N --operator-key-id opk_1 --idempotency-key k",
+            "operator-sessions list --limit 5 --cursor cns_1",
+            "operator-sessions end cns_1",
+            "partners list --status pending --search 'a b' --limit 5 --cursor ptn_1",
+            "system",
             "openapi --operator",
             "partners list --url http://b.example --operator-key-file f --partner ptn_1",
             "bookings create --json -",

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use bookguard_core::model::PartnerId;
-use bookguard_server::config::settings::{InForce, Source};
+use bookguard_server::config::settings::Source;
 use bookguard_server::config::{Config, Settings};
 
 use crate::args::{GlobalArgs, SettingFlags, Var};
@@ -221,7 +221,7 @@ pub fn config(
 ) -> Result<Config, Failure> {
     let load = || {
         let [flags, variables] = typed(place, serve, var)?;
-        Config::load(config_file(place, var).as_deref(), flags.merge(variables))
+        Config::load(config_file(place, var).as_deref(), flags, variables)
     };
     load().map_err(Failure::Usage)
 }
@@ -244,23 +244,6 @@ fn typed(
 pub fn config_file(place: &GlobalArgs, var: Var<'_>) -> Option<PathBuf> {
     let file = place.config.clone();
     file.or_else(|| var("BOOKGUARD_CONFIG").map(PathBuf::from))
-}
-
-/// Every setting that applies, and where it came from.
-///
-/// # Errors
-/// A sentence for an invalid setting.
-pub fn in_force(place: &GlobalArgs, var: Var<'_>) -> Result<Vec<InForce>, String> {
-    let [flags, variables] = typed(place, None, var)?;
-    let file = config_file(place, var)
-        .as_deref()
-        .map(Settings::load)
-        .transpose()?;
-    Ok(Settings::in_force([
-        ("flag", flags),
-        ("environment", variables),
-        ("file", file.unwrap_or_default()),
-    ]))
 }
 
 fn text(var: Var<'_>, name: &str) -> Result<Option<String>, Failure> {
@@ -475,6 +458,7 @@ mod tests {
             ("BOOKGUARD_METRICS_LISTEN", "127.0.0.1:1"),
             ("BOOKGUARD_OTLP_ENDPOINT", "http://127.0.0.1:4318"),
             ("BOOKGUARD_OPERATOR_LISTEN", "127.0.0.1:2"),
+            ("BOOKGUARD_OPERATOR_URL", "https://o.example"),
             ("BOOKGUARD_PUBLIC_URL", "https://b.example"),
             ("BOOKGUARD_CONSOLE", "false"),
             ("BOOKGUARD_LEDGER_KEY", "a.key"),
@@ -526,6 +510,7 @@ mod tests {
             metrics_listen: Some("127.0.0.1:1".to_owned()),
             otlp_endpoint: Some("http://127.0.0.1:4318".to_owned()),
             operator_listen: Some("127.0.0.1:2".to_owned()),
+            operator_url: Some("https://o.example".to_owned()),
             public_url: Some("https://b.example".to_owned()),
             console: Some(false),
             ledger_key: Some(LedgerKeySource::File("a.key".into())),

@@ -146,6 +146,15 @@ impl Error {
         )
     }
 
+    /// The 401 answer of the operator interface.
+    pub fn operator_unauthorized() -> Self {
+        Self::new(
+            Kind::Unauthorized,
+            "unauthorized",
+            "Missing or invalid x-operator-key",
+        )
+    }
+
     /// An id unknown to this caller; `noun` is the resource ("booking"). It says nothing about the id itself, so that an
     /// unknown id and another partner's id get the same bytes.
     pub fn not_found(noun: &str) -> Self {

@@ -187,11 +187,13 @@ pub const BOOKINGS_EXAMINED: u32 = 10_000;
 pub const BOOKINGS_COUNTED: u32 = 5_000;
 /// Deliveries examined to show what happened lately, and events without one: some 20 milliseconds.
 pub const DELIVERIES_EXAMINED: u32 = 5_000;
-/// Characters of the text that bookings are searched for: a name and a number, or a whole id with a few words.
+/// Characters of the text that bookings and partners are searched for: a name and a number, or a whole id with a few words.
 pub const SEARCH_CHARS: usize = 100;
 /// Bytes of bookings, or of resolutions, that are read for one page of a list; a page may be short and continue from there. As
 /// many bookings of the usual size as are examined for one page have fewer.
 pub const EXAMINED_BYTES: usize = 8 * 1024 * 1024;
+/// Partners examined for one page of a search; a page may be short and continue from there.
+pub const PARTNERS_EXAMINED: u32 = 10_000;
 /// Events examined for one page of a filtered log; a page may be short and continue from there.
 pub const EVENTS_EXAMINED: u32 = 10_000;
 /// Endpoints with waiting deliveries that are examined together for due ones: half a millisecond of processor time.

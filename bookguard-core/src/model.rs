@@ -36,7 +36,7 @@ pub use api_key::{ApiKey, ApiKeySecret, Scope, Scopes};
 pub use audit::{AuditActor, AuditActorKind, AuditRecord};
 pub use booking::{Booking, BookingStatus, Party, PolicySummary};
 #[cfg(feature = "internals")]
-pub use console_session::ConsoleSession;
+pub use console_session::{ConsoleSession, OperatorSession};
 #[cfg(feature = "internals")]
 pub use endpoint::{Endpoint, EndpointHealth, EndpointStatus};
 #[cfg(feature = "internals")]

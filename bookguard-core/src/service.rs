@@ -34,7 +34,9 @@ use crate::store::read::Reader;
 use crate::store::schema;
 use crate::store::slow::slowed;
 use crate::store::{Database, Store, StoreError, StoredHead};
-pub use config::{AddressRefused, EndpointRule, OpenError, RegistrationMode, ServiceConfig};
+pub use config::{
+    AddressRefused, EndpointRule, OpenError, RegistrationMode, ServiceConfig, SettingInForce,
+};
 
 /// A running service.
 pub struct Service {
@@ -46,6 +48,10 @@ pub struct Service {
     storage: Arc<Storage>,
     begun: Option<String>,
     public_url: String,
+    operator_url: Option<String>,
+    database: String,
+    backup_folder: Option<PathBuf>,
+    settings: Vec<SettingInForce>,
     registration: RegistrationMode,
     library_policies: bool,
     policy_cache: PolicyCache,
@@ -123,6 +129,10 @@ impl Service {
             storage,
             begun: made_key.map(|key| begun(&config.db, &key)),
             public_url: config.public_url,
+            operator_url: config.operator_url,
+            database: config.db.to_string(),
+            backup_folder: config.backup_folder,
+            settings: config.settings,
             registration: config.registration,
             library_policies: config.library_policies,
             policy_cache: PolicyCache::default(),
@@ -379,6 +389,26 @@ impl Service {
     /// The address at which partners reach the service.
     pub fn public_url(&self) -> &str {
         &self.public_url
+    }
+
+    /// The address at which the operator reaches its console; `None` if there is no operator interface.
+    pub fn operator_url(&self) -> Option<&str> {
+        self.operator_url.as_deref()
+    }
+
+    /// The database, without a password.
+    pub fn database(&self) -> &str {
+        &self.database
+    }
+
+    /// The folder in which backups are kept, if it is known.
+    pub fn backup_folder(&self) -> Option<&Path> {
+        self.backup_folder.as_deref()
+    }
+
+    /// The settings with which the program began.
+    pub fn settings(&self) -> &[SettingInForce] {
+        &self.settings
     }
 
     /// Who may register.

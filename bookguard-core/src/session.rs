@@ -65,6 +65,8 @@ pub enum Operator {
         operator_key_id: OperatorKeyId,
         /// The name it was given.
         name: String,
+        /// The console session through which the key is used, if it is.
+        signed_in: Option<SignedIn>,
     },
 }
 
@@ -185,7 +187,11 @@ impl Session {
     /// The console session through which the caller acts, if it does.
     pub fn signed_in(&self) -> Option<&SignedIn> {
         match &self.authority {
-            Authority::Partner { signed_in, .. } => signed_in.as_ref(),
+            Authority::Partner { signed_in, .. }
+            | Authority::Administrator {
+                by: Operator::Key { signed_in, .. },
+                ..
+            } => signed_in.as_ref(),
             _ => None,
         }
     }
@@ -211,9 +217,11 @@ impl Session {
                 Operator::Key {
                     operator_key_id,
                     name,
+                    signed_in,
                 } => {
                     let key_id = Some(operator_key_id.to_string());
-                    let name = Some(name.clone());
+                    let person = signed_in.as_ref().and_then(|by| by.person.clone());
+                    let name = Some(person.unwrap_or_else(|| name.clone()));
                     (AuditActorKind::OperatorKey, key_id, name, *partner_id)
                 }
             },
@@ -262,11 +270,7 @@ fn administrator_only() -> Error {
 
 /// The 401 answer of the operator interface.
 pub fn operator_unauthorized() -> Error {
-    Error::new(
-        Kind::Unauthorized,
-        "unauthorized",
-        "Missing or invalid x-operator-key",
-    )
+    Error::operator_unauthorized()
 }
 
 /// The 401 answer that the specification requires.

@@ -253,6 +253,11 @@ impl Storage {
         }
     }
 
+    /// The free disk space in bytes below which nothing new is accepted; 0 for no such limit.
+    pub(crate) fn min_free(&self) -> u64 {
+        self.min_free
+    }
+
     /// Whether less disk space is free than anything new requires.
     pub(crate) fn is_low(&self) -> bool {
         self.state().low

@@ -36,6 +36,9 @@ use bookguard_core::features::evidence::{ExportDispute, GetEvidence};
 use bookguard_core::features::health::GetHealth;
 use bookguard_core::features::items::files::{DeleteItemFile, GetItemFile, PutItemFile};
 use bookguard_core::features::items::{AddEvidenceItem, ListEvidenceItems};
+use bookguard_core::features::operator_sessions::{
+    CreateOperatorLink, EndOperatorSession, ListOperatorSessions,
+};
 use bookguard_core::features::partners::account::{
     EditPartner, GetPartnerAccount, ReinstatePartner, SuspendPartner,
 };
@@ -48,6 +51,7 @@ use bookguard_core::features::policies::{
 use bookguard_core::features::recoveries::{GetRecovery, ListRecoveries, RecoverEvents};
 use bookguard_core::features::reschedules::RescheduleBooking;
 use bookguard_core::features::shares::{CreateShare, ListShares, RevokeShare};
+use bookguard_core::features::system::GetSystem;
 use bookguard_core::operation::{Method, Operation, Route};
 use poem::EndpointExt as _;
 use poem::endpoint::BoxEndpoint;
@@ -138,6 +142,10 @@ pub(crate) fn operator_table() -> Vec<OperationEntry> {
         offered::<ReinstatePartner>(),
         offered::<SetQuota>(),
         offered::<ListAllEvents>(),
+        offered::<GetSystem>().changing(),
+        offered::<CreateOperatorLink>(),
+        offered::<ListOperatorSessions>(),
+        offered::<EndOperatorSession>(),
     ]);
     table
 }

@@ -34,7 +34,8 @@ const TOO_MUCH: &str =
     "Too many requests of this partner, or ones that took too long; all its keys share one limit.";
 
 /// The message for a network from which wrong operator keys came.
-const WRONG_KEYS: &str = "Too many requests with a wrong operator key from this network address.";
+const WRONG_KEYS: &str =
+    "Too many requests with a wrong operator key or link from this network address.";
 
 /// Requests per minute of visitors from one network.
 const VISITS: u32 = limits::SHARE_REQUESTS_PER_MINUTE;
@@ -343,22 +344,37 @@ impl App {
         Ok(authority)
     }
 
-    /// Identifies the operator. A network from which wrong keys came is refused before the store is asked.
-    async fn admit_operator(
+    /// Who is signed in to the operator's console with this session's token.
+    #[cfg(feature = "console")]
+    pub(crate) async fn identify_operator_session(&self, token: &str) -> Result<Authority, Error> {
+        auth::identify_operator_session(&self.service, token).await
+    }
+
+    /// Identifies the operator.
+    async fn admit_operator(&self, headers: &HeaderMap, from: IpAddr) -> Result<Authority, Error> {
+        let is_wrong = |error: &Error| *error == operator_unauthorized();
+        self.guarded(from, is_wrong, self.identify(headers)).await
+    }
+
+    /// Does what shows whether somebody is the operator. A network from which wrong keys and links came is refused before.
+    pub(crate) async fn guarded<T>(
         &self,
-        failures: &Limiter<IpAddr>,
-        headers: &HeaderMap,
         from: IpAddr,
-    ) -> Result<Authority, Error> {
+        is_wrong: impl Fn(&Error) -> bool,
+        ask: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let Callership::Operator(failures) = &self.callers else {
+            return ask.await;
+        };
         let (network, now_ms) = (network_of(from), self.service.clock().now().ms());
         if let Some(seconds) = failures.retry_after_s(&network, now_ms) {
             return Err(rate_limited(seconds, WRONG_KEYS));
         }
-        let identified = self.identify(headers).await;
-        if identified.as_ref().err() == Some(&operator_unauthorized()) {
+        let answer = ask.await;
+        if answer.as_ref().is_err_and(is_wrong) {
             failures.take(network, now_ms);
         }
-        identified
+        answer
     }
 
     /// Admits the caller of this route, if it may call now. `from` is its address, if known.
@@ -369,11 +385,11 @@ impl App {
         from: Option<IpAddr>,
     ) -> Result<Admitted, NotAdmitted> {
         let now_ms = self.service.clock().now().ms();
-        let (authority, limit) = if let Callership::Operator(failures) = &self.callers
+        let (authority, limit) = if let Callership::Operator(_) = &self.callers
             && !(route.access == Access::Open && route.method == Method::Get)
         {
             let from = from.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
-            let identified = self.admit_operator(failures, headers, from).await;
+            let identified = self.admit_operator(headers, from).await;
             let authority = identified.map_err(|error| NotAdmitted { error, limit: None })?;
             (authority, None)
         } else if route.access == Access::Open {

@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bookguard_core::error::Error;
-use bookguard_core::features::console;
+use bookguard_core::features::{console, operator_sessions};
 use bookguard_core::limits;
 use bookguard_core::model::{ApiKeyId, ApiKeySecret, ConsoleSessionId, PartnerId, Timestamp};
 use bookguard_core::service::Service;
@@ -373,8 +373,26 @@ pub async fn identify_operator(
     let by = Operator::Key {
         operator_key_id: key.operator_key_id,
         name: key.name,
+        signed_in: None,
     };
     Ok(Authority::Administrator { by, partner_id })
+}
+
+/// Identifies whoever is signed in to the operator's console with this token. As an operator's key, it is looked up for each
+/// request, so it stops working at once on every node.
+///
+/// # Errors
+/// `unauthorized`, or `unavailable` when the store does not answer.
+pub async fn identify_operator_session(
+    service: &Arc<Service>,
+    token: &str,
+) -> Result<Authority, Error> {
+    let (store, token) = (Arc::clone(service), token.to_owned());
+    let asked = tokio::task::spawn_blocking(move || operator_sessions::find(&store, &token));
+    let found = asked
+        .await
+        .map_err(|e| Error::internal(format!("a session's look-up did not end: {e}")))??;
+    found.ok_or_else(operator_unauthorized)
 }
 
 fn acting_for(headers: &HeaderMap) -> Result<PartnerId, Error> {

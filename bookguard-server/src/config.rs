@@ -20,7 +20,7 @@ use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::key_file::LedgerKeySource;
 use bookguard_core::lines::LEVELS;
 use bookguard_core::model::Quota;
-use bookguard_core::service::{self, RegistrationMode};
+use bookguard_core::service::{self, RegistrationMode, SettingInForce};
 use bookguard_core::store::Database;
 use url::Url;
 
@@ -57,6 +57,12 @@ impl Settings {
         let burst = self.rate_limit_burst;
         let dev = self.dev.unwrap_or_default();
         let changed = self.changed()?;
+        let nothing = Self::default;
+        let in_force = Self::in_force([
+            ("flag", nothing()),
+            ("environment", nothing()),
+            ("file", self.clone()),
+        ]);
         let it = self.merge(Self::defaults()?);
         let rate_limit_per_second = it.rate_limit_per_second.unwrap_or_default();
         // A burst smaller than one second's requests would make the rate itself unreachable.
@@ -77,6 +83,7 @@ impl Settings {
         db.check()?;
         Ok(Config {
             changed,
+            in_force,
             db,
             database_wait: Duration::from_secs(it.database_wait_seconds.unwrap_or_default().into()),
             shutdown_delay: Duration::from_secs(
@@ -90,6 +97,9 @@ impl Settings {
                 .transpose()?,
             public_url: (it.public_url.as_deref())
                 .map(|text| base("public_url", "https://bookings.example.com", text))
+                .transpose()?,
+            operator_url: (it.operator_url.as_deref())
+                .map(|text| base("operator_url", "https://operator.example.com", text))
                 .transpose()?,
             ledger_key: it.ledger_key,
             guard_file: it.guard_file,
@@ -254,6 +264,9 @@ pub struct Connections {
 pub struct Config {
     /// The names of the settings that are not at their defaults.
     pub changed: Vec<&'static str>,
+    /// Every setting, without secrets, and where it came from. A configuration that was not loaded by [`Config::load`] calls the source
+    /// of what was set `file`.
+    pub in_force: Vec<SettingInForce>,
     /// The database.
     pub db: Database,
     /// Address and port to listen on; port 0 picks a free one.
@@ -266,6 +279,9 @@ pub struct Config {
     pub operator_listen: Option<String>,
     /// The URL at which partners reach the service, without a trailing slash; `http://<address>` if not set.
     pub public_url: Option<String>,
+    /// The URL at which the operator reaches its console, without a trailing slash; `http://` and the address of the operator
+    /// interface if not set.
+    pub operator_url: Option<String>,
     /// Where the ledger key is. If not set: a file beside the database file, or `bookguard.key` in the working directory if the
     /// database is not a file.
     pub ledger_key: Option<LedgerKeySource>,
@@ -333,8 +349,17 @@ impl Config {
         }
     }
 
-    /// The configuration of the service. Partners reach it at `address` unless `public_url` is set.
-    pub fn service(&self, address: &str, outbox: Option<Arc<Outbox>>) -> service::ServiceConfig {
+    /// The configuration of the service. Partners reach it at `address` unless `public_url` is set, and the operator at
+    /// `operator_address` unless `operator_url` is.
+    pub fn service(
+        &self,
+        address: &str,
+        operator_address: Option<&str>,
+        outbox: Option<Arc<Outbox>>,
+    ) -> service::ServiceConfig {
+        let operator_url = operator_address.map(|address| {
+            (self.operator_url.clone()).unwrap_or_else(|| format!("http://{address}"))
+        });
         service::ServiceConfig {
             db: self.db.clone(),
             create: true,
@@ -342,6 +367,7 @@ impl Config {
             ledger_key: self.ledger_key.clone(),
             guard_file: self.guard_file.clone(),
             public_url: (self.public_url.clone()).unwrap_or_else(|| format!("http://{address}")),
+            operator_url,
             registration: self.registration,
             library_policies: self.library_policies,
             clock: self.clock.clone(),
@@ -351,6 +377,8 @@ impl Config {
             min_free_disk: self.min_free_disk,
             quota: self.quota,
             commit_delay: self.commit_delay,
+            backup_folder: self.backup_folder.clone(),
+            settings: self.in_force.clone(),
             batches: Arc::new(drop),
         }
     }
@@ -363,13 +391,23 @@ impl Config {
         }
     }
 
-    /// Reads the configuration file, if one is named, and overrides it with the stronger settings.
+    /// Reads the configuration file, if one is named, and overrides it with the environment and the flags.
     ///
     /// # Errors
     /// As [`Settings::load`] and [`Settings::resolve`].
-    pub fn load(file: Option<&Path>, stronger: Settings) -> Result<Self, String> {
-        let weaker = file.map(Settings::load).transpose()?.unwrap_or_default();
-        stronger.merge(weaker).resolve()
+    pub fn load(
+        file: Option<&Path>,
+        flags: Settings,
+        environment: Settings,
+    ) -> Result<Self, String> {
+        let file = file.map(Settings::load).transpose()?.unwrap_or_default();
+        let in_force = Settings::in_force([
+            ("flag", flags.clone()),
+            ("environment", environment.clone()),
+            ("file", file.clone()),
+        ]);
+        let config = flags.merge(environment).merge(file).resolve()?;
+        Ok(Self { in_force, ..config })
     }
 }
 

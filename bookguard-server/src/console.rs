@@ -1,4 +1,5 @@
-//! The console at `/console`: pages with which a partner's staff sees and does what the interface offers, without code.
+//! The console at `/console`: pages with which a partner's staff, and on its own listener the operator's, sees and does what the
+//! interface offers, without code.
 //!
 //! The server makes every page, and every form works without a script. A page asks the operations that REST offers, with the
 //! authority of whoever is signed in, and shows their answers; a form sends one operation. Invariants: no rule of the product
@@ -11,8 +12,20 @@
 //! | `user` | calls operations for somebody who is signed in |
 //! | `form` | what was typed, as an operation's body, and an operation's faults beside what was typed |
 //! | `frame`, `parts`, `chart`, `schedule` | what all pages share; the parts that they are made of |
+//! | `operator` | the operator's console, on the listener of the operator interface: pages of its own, and those below for any partner |
 //! | `sign_in`, `overview`, `bookings`, `booking`, `reviews`, `deliveries`, `endpoints`, `policies`, `keys`, `audit` | the pages |
 
+macro_rules! place {
+    ($path:literal $(, get $get:path)? $(, post $post:path)?) => {
+        #[allow(unused_mut, unused_assignments)]
+        {
+            let mut place = $crate::console::Place { path: $path, get: None, post: None };
+            $(place.get = Some(|user, asked| Box::pin($get(user, asked)));)?
+            $(place.post = Some(|user, asked| Box::pin($post(user, asked)));)?
+            place
+        }
+    };
+}
 mod assets;
 mod audit;
 mod booking;
@@ -24,6 +37,7 @@ mod endpoints;
 mod form;
 mod frame;
 mod keys;
+mod operator;
 mod origin;
 mod overview;
 mod parts;
@@ -65,10 +79,20 @@ pub(crate) const PATH: &str = "/console";
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
     form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// What all requests for the console share.
+/// Whose console it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    Partners,
+    Operator,
+}
+
+/// What all requests for one console share.
 struct Console {
     app: Arc<App>,
+    whose: Whose,
     cookies: Cookies,
+    /// The address at which people reach it, without [`PATH`].
+    address: String,
     /// The path before the console's own, if a proxy puts one there.
     base: String,
 }
@@ -127,6 +151,10 @@ enum Part {
     Policies,
     Keys,
     Audit,
+    // The operator's.
+    Partners,
+    People,
+    System,
 }
 
 impl Page {
@@ -151,18 +179,6 @@ struct Place {
     path: &'static str,
     get: Option<Handler>,
     post: Option<Handler>,
-}
-
-macro_rules! place {
-    ($path:literal $(, get $get:path)? $(, post $post:path)?) => {
-        #[allow(unused_mut, unused_assignments)]
-        {
-            let mut place = Place { path: $path, get: None, post: None };
-            $(place.get = Some(|user, asked| Box::pin($get(user, asked)));)?
-            $(place.post = Some(|user, asked| Box::pin($post(user, asked)));)?
-            place
-        }
-    };
 }
 
 fn places() -> Vec<Place> {
@@ -205,22 +221,35 @@ fn places() -> Vec<Place> {
     ]
 }
 
-/// Adds the paths of the console.
+/// Adds the paths of the console of partners.
 pub(crate) fn add_routes(app: &Arc<App>, routes: &mut Routes) {
-    let console = Arc::new(Console::new(app));
+    let service = &app.service;
+    let console = Console::new(app, Whose::Partners, service.public_url().to_owned());
+    let places = places().into_iter();
+    add(
+        console,
+        places.map(|place| (place.path.to_owned(), place)),
+        routes,
+    );
+}
+
+/// Adds the paths of the operator's console, which is at this address.
+pub(crate) fn add_operator_routes(app: &Arc<App>, address: String, routes: &mut Routes) {
+    let console = Console::new(app, Whose::Operator, address);
+    add(console, operator::all_places(), routes);
+}
+
+fn add(console: Console, places: impl Iterator<Item = (String, Place)>, routes: &mut Routes) {
+    let console = Arc::new(console);
     let mut add = |path: String, method: Method, endpoint: BoxEndpoint<'static>| {
         routes.entry(path).or_default().insert(method, endpoint);
     };
-    for place in places() {
-        let path = format!("{PATH}{}", place.path);
+    for (below, place) in places {
+        let path = format!("{PATH}{below}");
         let methods = [(Method::GET, place.get), (Method::POST, place.post)];
         for (method, handler) in methods {
             if let Some(handler) = handler {
-                add(
-                    path.clone(),
-                    method,
-                    signed_in(&console, place.path, handler),
-                );
+                add(path.clone(), method, signed_in(&console, &below, handler));
             }
         }
     }
@@ -231,11 +260,11 @@ pub(crate) fn add_routes(app: &Arc<App>, routes: &mut Routes) {
 }
 
 /// An endpoint for somebody who is signed in.
-fn signed_in(console: &Arc<Console>, path: &'static str, handler: Handler) -> BoxEndpoint<'static> {
-    let console = Arc::clone(console);
+fn signed_in(console: &Arc<Console>, path: &str, handler: Handler) -> BoxEndpoint<'static> {
+    let (console, path) = (Arc::clone(console), Arc::<str>::from(path));
     let call = move |request: Request| {
-        let console = Arc::clone(&console);
-        async move { console.serve(request, path, handler).await }
+        let (console, path) = (Arc::clone(&console), Arc::clone(&path));
+        async move { console.serve(request, &path, handler).await }
     };
     make(call).boxed()
 }
@@ -250,15 +279,16 @@ struct Arrival {
 }
 
 impl Console {
-    fn new(app: &Arc<App>) -> Self {
-        let service = &app.service;
-        let base = url::Url::parse(service.public_url()).ok();
+    fn new(app: &Arc<App>, whose: Whose, address: String) -> Self {
+        let base = url::Url::parse(&address).ok();
         let base = base.map_or_else(String::new, |url| {
             url.path().trim_end_matches('/').to_owned()
         });
         Self {
             app: Arc::clone(app),
-            cookies: Cookies::new(service),
+            whose,
+            cookies: Cookies::new(&app.service, whose, &address),
+            address,
             base,
         }
     }
@@ -275,11 +305,10 @@ impl Console {
     /// Reads the outside of a request. The form of another site is refused.
     async fn arrive(&self, request: &mut Request) -> Result<Arrival, Refusal> {
         let is_form = request.method() == Method::POST;
-        let refused =
-            match is_form && !origin::is_own(request.headers(), self.app.service.public_url()) {
-                true => Some(origin::refusal()),
-                false => None,
-            };
+        let refused = match is_form && !origin::is_own(request.headers(), &self.address) {
+            true => Some(origin::refusal()),
+            false => None,
+        };
         if let Some(refusal) = refused {
             let body = request.take_body();
             incoming::discard(request.headers(), body).await;
@@ -321,7 +350,7 @@ impl Console {
             Ok(arrival) => arrival,
             Err(refusal) => return self.refuse(None, refusal),
         };
-        let user = match self.user(&arrival).await {
+        let mut user = match self.user(&arrival).await {
             Ok(user) => user,
             Err(error) => {
                 let body = request.take_body();
@@ -338,8 +367,15 @@ impl Console {
         };
         let parameters = path.split('/').filter_map(|part| part.strip_prefix(':'));
         let parameter = |name| request.raw_path_param(name).unwrap_or_default().to_owned();
+        let mut parameters: Vec<String> = parameters.map(parameter).collect();
+        if operator::is_about_partner(path) && self.whose == Whose::Operator {
+            let acted = user.act_for(&parameters.remove(0)).await;
+            if let Err(error) = acted {
+                return self.refuse(Some(&user), error.into());
+            }
+        }
         let asked = Asked {
-            path: parameters.map(parameter).collect(),
+            path: parameters,
             fields,
             now: self.now(),
         };
@@ -379,7 +415,7 @@ impl Console {
             }
             Answer::Go(address, done) => {
                 let cookie = self.cookies.seal(&user.cookie.token, self.now(), done);
-                self.go(&self.link(&address), cookie)
+                self.go(&user.link(&address), cookie)
             }
             Answer::Response(response) => response,
         }

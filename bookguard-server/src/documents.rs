@@ -58,6 +58,10 @@ pub(crate) fn add_operator_routes(app: &Arc<App>, routes: &mut Routes) {
     };
     let document = || ServedDocument::new("application/json", operator_openapi_json());
     get("/openapi.json", on_demand(document));
+    get(
+        "/favicon.ico",
+        on_demand(|| ServedDocument::new("image/svg+xml", ICON)),
+    );
     ledger::add_routes(app, &mut get);
 }
 

@@ -29,7 +29,7 @@ async fn serve(arguments: &[OsString]) -> Result<(), String> {
         [file] if !file.to_string_lossy().starts_with('-') => Some(Path::new(file)),
         _ => return Err("usage: bookguard-server [configuration file]".to_owned()),
     };
-    let load = || Config::load(file, Settings::default());
+    let load = || Config::load(file, Settings::default(), Settings::default());
     let ran = run(load()?, signals()?, load, |_| {}).await;
     ran.map_err(|why| why.to_string())
 }

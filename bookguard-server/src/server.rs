@@ -190,7 +190,14 @@ impl Server {
         let outbox = Arc::new(outbox);
         let settings = service::ServiceConfig {
             batches: metrics.writer.observer(),
-            ..config.service(&addr.to_string(), Some(Arc::clone(&outbox)))
+            ..config.service(
+                &addr.to_string(),
+                operator
+                    .as_ref()
+                    .map(|(_, addr)| local(*addr).to_string())
+                    .as_deref(),
+                Some(Arc::clone(&outbox)),
+            )
         };
         let (service, closing) = open(settings, config.database_wait).await?;
         // With a database file, the key lies beside it. With a database server, other nodes need a copy of the key, so say
@@ -253,6 +260,7 @@ impl Server {
                 router: Arc::new(operator_router(
                     &app,
                     readiness,
+                    config.console,
                     &config.clock,
                     observer.clone(),
                 )),
@@ -424,6 +432,7 @@ impl Server {
 fn operator_router(
     app: &Arc<App>,
     readiness: Readiness,
+    has_console: bool,
     clock: &Clock,
     observer: Arc<Observer>,
 ) -> Router {
@@ -432,6 +441,10 @@ fn operator_router(
     documents::add_operator_routes(&app, &mut routes);
     api::add_routes(&app, api::operator_table(), &mut routes);
     probes::add_routes(readiness, &mut routes);
+    #[cfg(feature = "console")]
+    if let Some(address) = app.service.operator_url().filter(|_| has_console) {
+        console::add_operator_routes(&app, address.to_owned(), &mut routes);
+    }
     Router::new(routes, clock.clone(), observer)
 }
 

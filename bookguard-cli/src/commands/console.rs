@@ -1,9 +1,13 @@
-//! `console-links` and `console-sessions`: signs people in to the console, and out.
+//! `console-links` and `console-sessions`: signs people in to the console, and out. `operator-links` and `operator-sessions`: the
+//! same of the operator's console.
 
 use bookguard_core::features::console::{
     CreateConsoleLink, EndConsoleSession, ListConsoleSessions, NewConsoleLink,
 };
-use bookguard_core::model::{ConsoleSession, Page};
+use bookguard_core::features::operator_sessions::{
+    CreateOperatorLink, EndOperatorSession, ListOperatorSessions, NewOperatorLink,
+};
+use bookguard_core::model::{ConsoleSession, OperatorSession, Page};
 
 use super::declare::{Declared, group, operation};
 use crate::output::table::{Style, fields, or_dash, page, record};
@@ -26,6 +30,61 @@ pub(super) fn sessions() -> Declared {
     group("console-sessions", about, [list.into(), end.into()])
 }
 
+pub(super) fn operator_links() -> Declared {
+    let about = "Make a link that signs a person of the operator in once; it is shown only once (for the operator)";
+    let create = operation::<CreateOperatorLink>("create", about, new_operator_link);
+    let about = "Links that sign a person in to the operator's console";
+    group("operator-links", about, [create.into()])
+}
+
+pub(super) fn operator_sessions() -> Declared {
+    let about = "List sessions and links that were not opened, newest first (for the operator)";
+    let list = operation::<ListOperatorSessions>("list", about, operator_sessions_page);
+    let about = "End a session, or a link that was not opened (for the operator)";
+    let end = operation::<EndOperatorSession>("end", about, operator_session);
+    let about = "Sessions in which people of the operator use its console";
+    group("operator-sessions", about, [list.into(), end.into()])
+}
+
+const PASS_ON: &str = "\n\nPass the link on now: it is not shown again, and works once.";
+
+fn new_operator_link(new: &NewOperatorLink, style: Style) -> String {
+    let fields = fields! {
+        "console session id" => new.console_session_id,
+        "link" => new.url,
+        "person" => new.person,
+        "operator key id" => new.operator_key_id,
+        "created" => new.created_at,
+        "expires" => new.expires_at,
+    };
+    record(style, &fields) + PASS_ON
+}
+
+fn operator_session(session: &OperatorSession, style: Style) -> String {
+    let fields = fields! {
+        "console session id" => session.console_session_id,
+        "person" => session.person,
+        "operator key id" => session.operator_key_id,
+        "created" => session.created_at,
+        "started" => session.started_at,
+        "expires" => session.expires_at,
+        "ended" => session.ended_at,
+    };
+    record(style, &fields)
+}
+
+fn operator_sessions_page(page: &Page<OperatorSession>, style: Style) -> String {
+    page! { style, "console sessions", page, session =>
+        "CONSOLE SESSION ID" => session.console_session_id,
+        "PERSON" => or_dash(session.person.as_ref()),
+        "OPERATOR KEY ID" => session.operator_key_id,
+        "CREATED" => session.created_at,
+        "STARTED" => or_dash(session.started_at),
+        "EXPIRES" => session.expires_at,
+        "ENDED" => or_dash(session.ended_at),
+    }
+}
+
 fn new_link(new: &NewConsoleLink, style: Style) -> String {
     let fields = fields! {
         "console session id" => new.console_session_id,
@@ -36,7 +95,7 @@ fn new_link(new: &NewConsoleLink, style: Style) -> String {
         "created" => new.created_at,
         "expires" => new.expires_at,
     };
-    record(style, &fields) + "\n\nPass the link on now: it is not shown again, and works once."
+    record(style, &fields) + PASS_ON
 }
 
 /// Shows one session, without its token.

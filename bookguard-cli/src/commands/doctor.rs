@@ -57,12 +57,11 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     if settings::is_server(call.place, &environment)? {
         return Err(only_here("doctor"));
     }
-    let in_force = settings::in_force(call.place, &environment);
     let (in_force, found) = match settings::config(call.place, None, &environment) {
         Ok(config) => {
             let file = settings::config_file(call.place, &environment);
             let found = checks::all(&config, file.as_deref(), egress.as_deref()).await;
-            (in_force.unwrap_or_default(), found)
+            (config.in_force, found)
         }
         Err(failure) => (Vec::new(), vec![checks::invalid(&failure)]),
     };
@@ -71,9 +70,9 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
         let rows = in_force.iter();
         let rows = rows.map(|setting| {
             [
-                setting.name.to_owned(),
+                setting.name.clone(),
                 setting.value.clone(),
-                setting.from.to_owned(),
+                setting.from.clone(),
             ]
         });
         let settings = list(

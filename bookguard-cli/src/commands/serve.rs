@@ -96,6 +96,8 @@ struct Demo {
     /// The folder of a temporary database, which is removed at the end.
     scratch: Option<TempDir>,
     listen: String,
+    /// For the operator's console, if consoles are served.
+    operator_listen: Option<String>,
 }
 
 impl Demo {
@@ -109,19 +111,18 @@ impl Demo {
                 config.db
             )));
         }
-        // Links and webhooks name the server's address, so the port must be known before it listens.
-        let listen = match config.listen.ends_with(":0") {
-            true => std::net::TcpListener::bind(&config.listen)
-                .and_then(|listener| listener.local_addr())
-                .map_err(|e| Failure::Unexpected(format!("{}: {e}", config.listen)))?
-                .to_string(),
-            false => config.listen.clone(),
-        };
+        let listen = known_port(&config.listen)?;
+        let operators = config.operator_listen.clone();
+        let operators = operators.or_else(|| config.console.then(|| "127.0.0.1:0".to_owned()));
         let scratch = match is_named {
             true => None,
             false => Some(demo::scratch()?),
         };
-        Ok(Self { scratch, listen })
+        Ok(Self {
+            scratch,
+            listen,
+            operator_listen: operators.as_deref().map(known_port).transpose()?,
+        })
     }
 
     fn adjusted(&self, config: Config) -> Config {
@@ -132,6 +133,7 @@ impl Demo {
                 |folder| folder.path().join("bookguard.db").into(),
             ),
             listen: self.listen.clone(),
+            operator_listen: self.operator_listen.clone(),
             // A made-up ledger has a key of its own, and leaves alone what guards a real one.
             ledger_key: None,
             guard_file: None,
@@ -166,8 +168,11 @@ impl Demo {
                 sample.partners[0].name
             )
         });
+        let operators = sample.operators.as_ref().map_or_else(String::new, |link| {
+            format!("As the operator of the service, likewise:\n\n  {link}\n\n")
+        });
         format!(
-            "\n{} bookings of two months are in {place}.\n{partners}\n\n{console}\
+            "\n{} bookings of two months are in {place}.\n{partners}\n\n{console}{operators}\
              On the command line:\n\n  \
              export BOOKGUARD_URL={url} BOOKGUARD_API_KEY={}\n  \
              {program} bookings list\n  \
@@ -181,4 +186,18 @@ impl Demo {
             sample.evidence,
         )
     }
+}
+
+/// The same address to listen on, with a port that is free now if it names none: links and webhooks name the server's address, so
+/// its port must be known before it listens.
+///
+/// # Errors
+/// [`Failure::Unexpected`] if it cannot be listened on.
+fn known_port(listen: &str) -> Result<String, Failure> {
+    if !listen.ends_with(":0") {
+        return Ok(listen.to_owned());
+    }
+    let bound = std::net::TcpListener::bind(listen).and_then(|listener| listener.local_addr());
+    let bound = bound.map_err(|e| Failure::Unexpected(format!("{listen}: {e}")))?;
+    Ok(bound.to_string())
 }

@@ -63,7 +63,7 @@ impl Local {
             // A server may run on it that does not know the new schema.
             upgrade: false,
             // Without an outbox, deliveries are inserted without a lease.
-            ..config.service(&config.listen, None)
+            ..config.service(&config.listen, config.operator_listen.as_deref(), None)
         };
         let (service, closing) = block_in_place(|| Service::open(opening))?;
         if let Some(begun) = service.begun() {

@@ -10,7 +10,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::engine::change::{Content, DeliveryState, EventRow, Sweep};
-use crate::engine::command::{NewOperatorKey, StoredConsoleSession};
+use crate::engine::command::{NewOperatorKey, StoredConsoleSession, StoredOperatorSession};
 use crate::evidence::{BookingState, FrozenTerms, StoredShare};
 use crate::ledger::Hash;
 use crate::ledger::rollback::Rollback;
@@ -39,6 +39,8 @@ pub struct BatchState {
     pub operator_keys: HashMap<OperatorKeyId, NewOperatorKey>,
     /// The console sessions that commands name, and all of a partner that have not expired if a command adds one.
     pub console_sessions: HashMap<ConsoleSessionId, StoredConsoleSession>,
+    /// The same of the operator's console.
+    pub operator_sessions: HashMap<ConsoleSessionId, StoredOperatorSession>,
     /// The files that commands name, and those never completed, if requested.
     pub files: HashMap<FileId, FileState>,
     /// The shares that commands name, and all shares of bookings for which a command makes one.

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::engine::batch::LoadedBooking;
 use crate::engine::command::{
-    KeptPolicy, NewBooking, NewKey, NewOperatorKey, StoredConsoleSession,
+    KeptPolicy, NewBooking, NewKey, NewOperatorKey, StoredConsoleSession, StoredOperatorSession,
 };
 use crate::evidence::StoredShare;
 use crate::evidence::facts::{LeafPlace, SealedFact};
@@ -64,6 +64,10 @@ pub enum Change {
     ConsoleSessionAdded(Box<StoredConsoleSession>),
     /// A console session began or ended.
     ConsoleSessionChanged(Box<StoredConsoleSession>),
+    /// A session of the operator's console, or a link to one, was added.
+    OperatorSessionAdded(Box<StoredOperatorSession>),
+    /// A session of the operator's console began or ended.
+    OperatorSessionChanged(Box<StoredOperatorSession>),
     /// Console sessions that expired before an instant were deleted, a few hundred at a time.
     ConsoleSessionsForgotten {
         /// The instant.

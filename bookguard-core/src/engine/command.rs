@@ -18,7 +18,7 @@ use crate::evidence::facts::{LeafPlace, SealedFact};
 use crate::ledger::Hash;
 use crate::model::{
     ApiKey, AuditActorKind, AuditRecord, Booking, BookingId, ConsoleSession, EndpointId, EventId,
-    EventType, OperatorKey, PartnerId, Timestamp,
+    EventType, OperatorKey, OperatorSession, PartnerId, Timestamp,
 };
 use crate::policy::{Policy, PolicySet, Terms};
 
@@ -184,6 +184,15 @@ pub struct StoredConsoleSession {
     pub partner_id: PartnerId,
     /// The public part, which lists show.
     pub session: ConsoleSession,
+    /// SHA-256 of the token that opens it: the link's until it is opened, then the session's.
+    pub hash: [u8; 32],
+}
+
+/// A session of the operator's console as stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredOperatorSession {
+    /// The public part, which lists show.
+    pub session: OperatorSession,
     /// SHA-256 of the token that opens it: the link's until it is opened, then the session's.
     pub hash: [u8; 32],
 }

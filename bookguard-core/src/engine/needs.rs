@@ -29,10 +29,12 @@ pub struct Needs {
     pub operator_keys: Vec<OperatorKeyId>,
     /// Whether all operator keys that are not revoked are needed.
     pub live_operator_keys: bool,
-    /// Console sessions.
+    /// Console sessions, whosever they are.
     pub console_sessions: Vec<ConsoleSessionId>,
     /// Partners whose console sessions that have not expired are needed, ended ones included.
     pub console_owners: Vec<PartnerId>,
+    /// Whether all sessions of the operator's console that have not expired are needed, ended ones included.
+    pub unexpired_operator_sessions: bool,
     /// Bookings with their terms, their last change of date and their resolution.
     pub bookings: Vec<BookingId>,
     /// Those of the bookings whose acceptances are needed.

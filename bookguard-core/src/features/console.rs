@@ -1,4 +1,5 @@
-//! Sessions of the console, in which a person acts with a partner's API key.
+//! Sessions of the console, in which a person acts with a partner's API key. Those of the operator are in
+//! [`super::operator_sessions`].
 //!
 //! A session begins with the key itself ([`StartConsoleSession`]) or with a link that somebody made for the person
 //! ([`CreateConsoleLink`], [`OpenConsoleLink`]). The partner lists and ends them. Beginning a session and signing out are for the
@@ -396,7 +397,7 @@ impl Operation for OpenConsoleLink {
 }
 
 /// The body of [`OpenConsoleLink`].
-const LINK_OPENING: Declaration = Declaration {
+pub(super) const LINK_OPENING: Declaration = Declaration {
     name: "ConsoleLinkOpening",
     about: "The link to open.",
     example: r#"{"token": "sV3v3Jc0lXhQ0Zq4m1oT7yB2nR8kD5fW9gA6eH4iJ2M"}"#,
@@ -405,14 +406,14 @@ const LINK_OPENING: Declaration = Declaration {
     },
 };
 
-fn link_token(form: &mut Form<'_, '_>) -> Option<String> {
+pub(super) fn link_token(form: &mut Form<'_, '_>) -> Option<String> {
     form.about("The last part of the link's address.")
         .required("token", |v| v.string())
 }
 
 /// A write that the audit records as done by `by`, outside the changes that a partner may make in a day: a person who may sign in can
 /// do so on the busiest one.
-fn recorded<O: Operation>(
+pub(super) fn recorded<O: Operation>(
     by: &Session,
     request: &Request,
     mut command: Envelope<O::Output>,
@@ -443,7 +444,7 @@ pub struct StartedConsoleSession {
 pub(crate) struct ForgetConsoleSessions;
 
 /// A new token and its hash.
-fn new_token() -> (String, [u8; 32]) {
+pub(super) fn new_token() -> (String, [u8; 32]) {
     let token = URL_SAFE_NO_PAD.encode(entropy::bytes::<{ limits::CONSOLE_TOKEN_BYTES }>());
     let hash = hash_of(&token);
     (token, hash)

@@ -20,11 +20,11 @@ use crate::limits;
 use crate::model::id::noun;
 use crate::model::{
     ApiKeyId, Page, Partner, PartnerAccount, PartnerId, PartnerSettings, PartnerStatus,
-    QuotaChanges, Scope, Scopes,
+    QuotaChanges, Scope, Scopes, Search,
 };
 use crate::operation::{
     Action, Body, LIMIT, Operation, QueryForm, QueryParam, Request, Route, ids_cursor, paging,
-    path_id, query, query_choice, query_one, read, write,
+    path_id, query, query_choice, query_one, query_text, read, read_long, write,
 };
 use crate::policy::{
     EVERY_EVENT_TYPE, POLICY_ID_FIX, POLICY_ID_PATTERN, is_policy_id, normalise_event_type,
@@ -457,12 +457,19 @@ impl Operation for ListPartners {
                 description: "Only partners in this status: pending, approved, active or suspended.",
                 form: QueryForm::Words("PartnerStatus"),
             },
+            QueryParam {
+                name: "search",
+                description: "Only partners for which each of these words is a part of the id, the name, the kind of business, the \
+                              contact or the site. Upper and lower case do not matter.",
+                form: QueryForm::Text(limits::SEARCH_CHARS),
+            },
             LIMIT,
             ids_cursor::<noun::Partner>(),
         ],
         tag: "Partners",
-        summary: "All partners",
-        description: "For the operator.",
+        summary: "List partners, or search them",
+        description: "For the operator. Newest first. A page of a search may hold fewer rows than asked for, or none: at most \
+                      10,000 partners are examined for one page. Continue while `hasMore` is true.",
         ..Route::GET
     };
     type Output = Page<Partner>;
@@ -471,10 +478,19 @@ impl Operation for ListPartners {
         let page = paging(request)?;
         let mut faults = Vec::new();
         let status = query_choice(request, "status", &PartnerStatus::WORDS, &mut faults);
+        let search = query_text(request, "search", limits::SEARCH_CHARS, &mut faults);
+        let search = search.map(Search::of);
         if !faults.is_empty() {
             return Err(Error::faults(faults));
         }
-        Ok(read::<Self>(move |session| {
+        // A search that matches little examines thousands of rows.
+        Ok(read_long::<Self>(search.is_some(), move |session| {
+            if let Some(search) = search {
+                let (rows, next) = query(session, |reader| {
+                    reader.found_partners(&search, status, page.before, page.limit)
+                })?;
+                return Ok(Page::up_to(rows, next));
+            }
             let rows = query(session, |reader| {
                 reader.partners(status, page.before, page.limit + 1)
             })?;

@@ -1,4 +1,4 @@
-//! What a search of bookings finds.
+//! What a search of bookings or of partners finds.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -67,13 +67,18 @@ impl Search {
         let texts = (names.flat_map(|party| [&party.id, &party.name]))
             .chain([&booking_id, &event_type])
             .chain(metadata.values());
+        Ok(self.finds_in(texts.map(|Text(text)| text.as_ref())))
+    }
+
+    /// Whether each word is a part of one of these texts.
+    pub fn finds_in<'t>(&self, texts: impl Iterator<Item = &'t str>) -> bool {
         let mut lower = String::with_capacity(512);
-        for Text(text) in texts {
+        for text in texts {
             add_lower(text, &mut lower);
             // No word contains white space, so none is found across two texts.
             lower.push('\n');
         }
-        Ok(self.0.iter().all(|word| lower.contains(word)))
+        self.0.iter().all(|word| lower.contains(word))
     }
 }
 

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::clock::Clock;
 use crate::engine::outbox::Outbox;
 use crate::engine::writer::BatchObserver;
@@ -81,6 +83,18 @@ impl From<String> for OpenError {
     }
 }
 
+/// A setting that applies, in words for the operator. No secret is in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+pub struct SettingInForce {
+    /// Its name.
+    pub name: String,
+    /// Its value, or what applies without one.
+    pub value: String,
+    /// Where it came from: `flag`, `environment`, `file` or `default`.
+    pub from: String,
+}
+
 /// The configuration of a service.
 #[derive(Clone)]
 pub struct ServiceConfig {
@@ -94,6 +108,9 @@ pub struct ServiceConfig {
     pub ledger_key: Option<LedgerKeySource>,
     /// The address at which partners reach the service, without a slash at its end. Evidence addresses begin with it.
     pub public_url: String,
+    /// The address at which the operator reaches its console, without a slash at its end; `None` if there is no operator
+    /// interface.
+    pub operator_url: Option<String>,
     /// Who may register.
     pub registration: RegistrationMode,
     /// Whether bookings without their own policy get one from the library.
@@ -115,6 +132,10 @@ pub struct ServiceConfig {
     pub quota: Quota,
     /// Delays every commit, to measure what a slower disk would cost. Zero outside of measurements.
     pub commit_delay: Duration,
+    /// The folder in which backups are kept, if it is known.
+    pub backup_folder: Option<PathBuf>,
+    /// The settings with which the program began, for the operator to see.
+    pub settings: Vec<SettingInForce>,
     /// Is told how each batch of the writer ended.
     pub batches: BatchObserver,
 }
@@ -129,6 +150,7 @@ impl ServiceConfig {
             upgrade: true,
             ledger_key: None,
             public_url: "http://127.0.0.1".to_owned(),
+            operator_url: None,
             registration: RegistrationMode::Open,
             library_policies: true,
             clock: Clock::System,
@@ -139,6 +161,8 @@ impl ServiceConfig {
             min_free_disk: 0,
             quota: Quota::GENEROUS,
             commit_delay: Duration::ZERO,
+            backup_folder: None,
+            settings: Vec::new(),
             batches: Arc::new(drop),
         }
     }

@@ -1,17 +1,18 @@
 //! Rows of console sessions: how they are written, and which of them are genuine.
 //!
-//! A row decides who may act with a key, so it carries a code over all of it, made with the sealing key. Invariant: a row that was
+//! A row decides who may act with a key, so it carries a code over all of it, made with the sealing key. Invariants: a row that was
 //! written or changed by anyone but Bookguard opens nothing, as if it did not exist, and `fsck` reports it. A whole row that is put
-//! back in an earlier state is genuine, as with API keys.
+//! back in an earlier state is genuine, as with API keys. A row without a partner is the operator's; the two kinds have codes of
+//! their own, and none is ever read as the other.
 
 use super::commit::{int, json};
-use super::conn::{Row, Statement, StoreError};
+use super::conn::{Arg, Row, Statement, StoreError};
 use super::load::Loading;
 use super::read::{Read, Reader};
 use crate::engine::batch::BatchState;
-use crate::engine::command::StoredConsoleSession;
+use crate::engine::command::{StoredConsoleSession, StoredOperatorSession};
 use crate::limits::CONSOLE_SESSIONS_FORGOTTEN;
-use crate::model::{ConsoleSession, ConsoleSessionId, PartnerId, Timestamp};
+use crate::model::{ConsoleSession, ConsoleSessionId, OperatorSession, PartnerId, Timestamp};
 use crate::seal::Seal;
 
 /// Several sessions.
@@ -21,6 +22,10 @@ pub(super) const SOME: &str = "SELECT id, partner_id, key_id, hash, started_ms, 
 /// A partner's sessions and links that have not expired, ended ones included.
 pub(super) const UNEXPIRED: &str = "SELECT id, partner_id, key_id, hash, started_ms, expires_ms, ended_ms, body, mac FROM console_session \
      WHERE partner_id = $1 AND expires_ms > $2";
+
+/// The operator's sessions and links that have not expired, ended ones included.
+pub(super) const UNEXPIRED_OPERATORS: &str = "SELECT id, partner_id, key_id, hash, started_ms, expires_ms, ended_ms, body, mac FROM console_session \
+     WHERE partner_id IS NULL AND expires_ms > $1";
 
 /// All sessions, in pages by id.
 pub(super) const ALL: &str = "SELECT id, partner_id, key_id, hash, started_ms, expires_ms, ended_ms, body, mac FROM console_session \
@@ -33,59 +38,117 @@ const LIVE: &str = "SELECT id, partner_id, key_id, hash, started_ms, expires_ms,
 const PAGE: &str = "SELECT id, partner_id, key_id, hash, started_ms, expires_ms, ended_ms, body, mac FROM console_session \
      WHERE partner_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
 
-fn mac(seal: &Seal, stored: &StoredConsoleSession, body: &str) -> [u8; 32] {
-    let session = &stored.session;
+const OPERATORS_PAGE: &str = "SELECT id, partner_id, key_id, hash, started_ms, expires_ms, ended_ms, body, mac FROM console_session \
+     WHERE partner_id IS NULL AND id < $1 ORDER BY id DESC LIMIT $2";
+
+/// A session as its row describes it.
+pub(super) enum Stored {
+    /// A partner's.
+    Partner(StoredConsoleSession),
+    /// The operator's.
+    Operator(StoredOperatorSession),
+}
+
+/// What the columns of a session hold.
+pub(super) struct Columns {
+    id: ConsoleSessionId,
+    /// None if it is the operator's.
+    partner_id: Option<PartnerId>,
+    key_id: Vec<u8>,
+    hash: [u8; 32],
+    started_at: Option<Timestamp>,
+    expires_at: Timestamp,
+    ended_at: Option<Timestamp>,
+    body: String,
+}
+
+impl From<&StoredConsoleSession> for Columns {
+    fn from(stored: &StoredConsoleSession) -> Self {
+        let session = &stored.session;
+        Self {
+            id: session.console_session_id,
+            partner_id: Some(stored.partner_id),
+            key_id: session.api_key_id.as_bytes().to_vec(),
+            hash: stored.hash,
+            started_at: session.started_at,
+            expires_at: session.expires_at,
+            ended_at: session.ended_at,
+            body: json(session),
+        }
+    }
+}
+
+impl From<&StoredOperatorSession> for Columns {
+    fn from(stored: &StoredOperatorSession) -> Self {
+        let session = &stored.session;
+        Self {
+            id: session.console_session_id,
+            partner_id: None,
+            key_id: session.operator_key_id.as_bytes().to_vec(),
+            hash: stored.hash,
+            started_at: session.started_at,
+            expires_at: session.expires_at,
+            ended_at: session.ended_at,
+            body: json(session),
+        }
+    }
+}
+
+fn mac(seal: &Seal, columns: &Columns, body: &str) -> [u8; 32] {
     let ms = |at: Option<Timestamp>| at.map_or(Vec::new(), |at| at.ms().to_be_bytes().to_vec());
-    seal.code(&[
-        b"console_session",
-        session.console_session_id.as_bytes(),
-        stored.partner_id.as_bytes(),
-        session.api_key_id.as_bytes(),
-        &stored.hash,
-        &ms(session.started_at),
-        &ms(Some(session.expires_at)),
-        &ms(session.ended_at),
+    let id = columns.id.as_bytes();
+    let rest = [
+        &columns.key_id[..],
+        &columns.hash,
+        &ms(columns.started_at),
+        &ms(Some(columns.expires_at)),
+        &ms(columns.ended_at),
         body.as_bytes(),
-    ])
+    ];
+    let whose = match &columns.partner_id {
+        Some(partner_id) => vec![&b"console_session"[..], id, partner_id.as_bytes()],
+        None => vec![&b"operator_session"[..], id],
+    };
+    seal.code(&[whose, rest.to_vec()].concat())
 }
 
 /// Inserts a session or a link.
-pub(super) fn added(seal: &Seal, stored: &StoredConsoleSession) -> Statement<'static> {
-    let session = &stored.session;
-    let body = json(session);
-    let code = mac(seal, stored, &body);
+pub(super) fn added(seal: &Seal, stored: impl Into<Columns>) -> Statement<'static> {
+    let columns = stored.into();
+    let code = mac(seal, &columns, &columns.body);
     Statement::new(
         "INSERT INTO console_session (id, partner_id, key_id, hash, started_ms, expires_ms, ended_ms, body, mac) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         vec![
-            session.console_session_id.as_bytes().to_vec().into(),
-            stored.partner_id.as_bytes().to_vec().into(),
-            session.api_key_id.as_bytes().to_vec().into(),
-            stored.hash.to_vec().into(),
-            session.started_at.map(Timestamp::ms).into(),
-            session.expires_at.ms().into(),
-            session.ended_at.map(Timestamp::ms).into(),
-            body.into(),
+            columns.id.as_bytes().to_vec().into(),
+            columns.partner_id.map_or(Arg::Null, |partner_id| {
+                partner_id.as_bytes().to_vec().into()
+            }),
+            columns.key_id.into(),
+            columns.hash.to_vec().into(),
+            columns.started_at.map(Timestamp::ms).into(),
+            columns.expires_at.ms().into(),
+            columns.ended_at.map(Timestamp::ms).into(),
+            columns.body.into(),
             code.to_vec().into(),
         ],
     )
 }
 
 /// Stores that a session began or ended.
-pub(super) fn changed(seal: &Seal, stored: &StoredConsoleSession) -> Statement<'static> {
-    let session = &stored.session;
-    let body = json(session);
-    let code = mac(seal, stored, &body);
+pub(super) fn changed(seal: &Seal, stored: impl Into<Columns>) -> Statement<'static> {
+    let columns = stored.into();
+    let code = mac(seal, &columns, &columns.body);
     Statement::new(
         "UPDATE console_session SET hash = $1, started_ms = $2, expires_ms = $3, ended_ms = $4, body = $5, mac = $6 WHERE id = $7",
         vec![
-            stored.hash.to_vec().into(),
-            session.started_at.map(Timestamp::ms).into(),
-            session.expires_at.ms().into(),
-            session.ended_at.map(Timestamp::ms).into(),
-            body.into(),
+            columns.hash.to_vec().into(),
+            columns.started_at.map(Timestamp::ms).into(),
+            columns.expires_at.ms().into(),
+            columns.ended_at.map(Timestamp::ms).into(),
+            columns.body.into(),
             code.to_vec().into(),
-            session.console_session_id.as_bytes().to_vec().into(),
+            columns.id.as_bytes().to_vec().into(),
         ],
     )
 }
@@ -99,25 +162,49 @@ pub(super) fn forgotten(before: Timestamp) -> Statement<'static> {
 }
 
 /// A session as its row describes it, and whether the row is genuine.
-pub(super) fn document(row: &Row, seal: &Seal) -> Result<(StoredConsoleSession, bool), StoreError> {
-    let stored = StoredConsoleSession {
-        partner_id: row.id(1)?,
-        session: row.json(7)?,
-        hash: row.bytes(3)?,
+pub(super) fn document(row: &Row, seal: &Seal) -> Result<(Stored, bool), StoreError> {
+    let stored = match row.maybe_id(1)? {
+        Some(partner_id) => Stored::Partner(StoredConsoleSession {
+            partner_id,
+            session: row.json(7)?,
+            hash: row.bytes(3)?,
+        }),
+        None => Stored::Operator(StoredOperatorSession {
+            session: row.json(7)?,
+            hash: row.bytes(3)?,
+        }),
     };
-    let session = &stored.session;
-    let genuine = (session.console_session_id, session.api_key_id) == (row.id(0)?, row.id(2)?)
-        && session.started_at.map(Timestamp::ms) == row.maybe_int(4)?
-        && session.expires_at.ms() == row.int(5)?
-        && session.ended_at.map(Timestamp::ms) == row.maybe_int(6)?
-        && mac(seal, &stored, row.text(7)?)[..] == *row.blob(8)?;
+    let columns = match &stored {
+        Stored::Partner(stored) => Columns::from(stored),
+        Stored::Operator(stored) => Columns::from(stored),
+    };
+    let genuine = columns.id == row.id(0)?
+        && columns.key_id == row.blob(2)?
+        && columns.started_at.map(Timestamp::ms) == row.maybe_int(4)?
+        && columns.expires_at.ms() == row.int(5)?
+        && columns.ended_at.map(Timestamp::ms) == row.maybe_int(6)?
+        && mac(seal, &columns, row.text(7)?)[..] == *row.blob(8)?;
     Ok((stored, genuine))
 }
 
 /// The session of a row; `None` if the row is not genuine.
-fn read(row: &Row, seal: &Seal) -> Option<StoredConsoleSession> {
+fn read(row: &Row, seal: &Seal) -> Option<Stored> {
     let (stored, genuine) = document(row, seal).ok()?;
     genuine.then_some(stored)
+}
+
+fn read_partners(row: &Row, seal: &Seal) -> Option<StoredConsoleSession> {
+    match read(row, seal)? {
+        Stored::Partner(stored) => Some(stored),
+        Stored::Operator(_) => None,
+    }
+}
+
+fn read_operators(row: &Row, seal: &Seal) -> Option<StoredOperatorSession> {
+    match read(row, seal)? {
+        Stored::Operator(stored) => Some(stored),
+        Stored::Partner(_) => None,
+    }
 }
 
 pub(super) fn read_console_session(
@@ -125,30 +212,46 @@ pub(super) fn read_console_session(
     loading: &Loading<'_>,
     row: &Row,
 ) -> Result<(), StoreError> {
-    if let Some(stored) = read(row, loading.seal()) {
-        (work.console_sessions).insert(stored.session.console_session_id, stored);
+    match read(row, loading.seal()) {
+        Some(Stored::Partner(stored)) => {
+            (work.console_sessions).insert(stored.session.console_session_id, stored);
+        }
+        Some(Stored::Operator(stored)) => {
+            (work.operator_sessions).insert(stored.session.console_session_id, stored);
+        }
+        None => {}
     }
     Ok(())
 }
 
 impl Reader<'_> {
-    /// The session or link that this token opens at `now`, by the token's SHA-256.
+    /// The partner's session or link that this token opens at `now`, by the token's SHA-256.
     pub fn live_console_session(
         &mut self,
         hash: &[u8; 32],
         now: Timestamp,
     ) -> Read<Option<StoredConsoleSession>> {
         let row = self.first(LIVE, vec![hash.into(), now.ms().into()])?;
-        Ok(row.and_then(|row| read(&row, self.seal())))
+        Ok(row.and_then(|row| read_partners(&row, self.seal())))
     }
 
-    /// The partner whose session or link this is.
+    /// The operator's session or link that this token opens at `now`, by the token's SHA-256.
+    pub fn live_operator_session(
+        &mut self,
+        hash: &[u8; 32],
+        now: Timestamp,
+    ) -> Read<Option<StoredOperatorSession>> {
+        let row = self.first(LIVE, vec![hash.into(), now.ms().into()])?;
+        Ok(row.and_then(|row| read_operators(&row, self.seal())))
+    }
+
+    /// The partner whose session or link this is; `None` if it is the operator's.
     pub fn console_session_owner(&mut self, id: &ConsoleSessionId) -> Read<Option<PartnerId>> {
         let row = self.first(
             "SELECT partner_id FROM console_session WHERE id = $1",
             vec![id.into()],
         )?;
-        row.map(|row| row.id(0)).transpose()
+        row.map_or(Ok(None), |row| row.maybe_id(0))
     }
 
     /// A partner's sessions and links, newest first, below `before`. Rows that are not genuine are left out.
@@ -164,7 +267,30 @@ impl Reader<'_> {
             let args = vec![partner_id.into(), (&before).into(), i64::from(rows).into()];
             let page = self.all(PAGE, args)?;
             let seal = self.seal();
-            let genuine = page.iter().filter_map(|row| read(row, seal));
+            let genuine = page.iter().filter_map(|row| read_partners(row, seal));
+            found.extend(genuine.map(|stored| stored.session));
+            found.truncate(rows as usize);
+            let short = found.len() < rows as usize && page.len() == rows as usize;
+            match page.last().filter(|_| short) {
+                Some(last) => before = last.id(0)?,
+                None => return Ok(found),
+            }
+        }
+    }
+
+    /// The operator's sessions and links, newest first, below `before`. Rows that are not genuine are left out.
+    pub fn operator_sessions(
+        &mut self,
+        before: Option<ConsoleSessionId>,
+        rows: u32,
+    ) -> Read<Vec<OperatorSession>> {
+        let mut before = before.unwrap_or(ConsoleSessionId::from_bytes([0xff; 16]));
+        let mut found = Vec::new();
+        loop {
+            let args = vec![(&before).into(), i64::from(rows).into()];
+            let page = self.all(OPERATORS_PAGE, args)?;
+            let seal = self.seal();
+            let genuine = page.iter().filter_map(|row| read_operators(row, seal));
             found.extend(genuine.map(|stored| stored.session));
             found.truncate(rows as usize);
             let short = found.len() < rows as usize && page.len() == rows as usize;

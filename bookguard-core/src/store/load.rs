@@ -126,6 +126,10 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
         let unexpired = Statement::new(console_sessions::UNEXPIRED, args);
         ask(Some(unexpired), console_sessions::read_console_session);
     }
+    let unexpired = needs
+        .unexpired_operator_sessions
+        .then(|| Statement::new(console_sessions::UNEXPIRED_OPERATORS, vec![now.into()]));
+    ask(unexpired, console_sessions::read_console_session);
     ask(keys_in(shares::SOME, &needs.shares), shares::read_share);
     ask(
         keys_in(shares::OF_BOOKINGS, &needs.shared),

@@ -129,6 +129,12 @@ impl Reader<'_> {
         })
     }
 
+    /// The operator key with this id, revoked or not. One whose row is not genuine does not exist.
+    pub fn operator_key(&mut self, id: &OperatorKeyId) -> Read<Option<OperatorKey>> {
+        let row = self.first(operator_keys_where!("WHERE id = $1"), vec![id.into()])?;
+        Ok(row.and_then(|row| Some(read(&row, self.seal())?.key)))
+    }
+
     /// Operator keys, newest first, below `before`. Rows that are not genuine are left out.
     pub fn operator_keys(
         &mut self,

@@ -20,6 +20,16 @@ pub struct WaitingDeliveries {
 }
 
 impl Reader<'_> {
+    /// The version of the database's schema.
+    pub fn schema_version(&mut self) -> Read<u32> {
+        let row = self.first(
+            "SELECT COALESCE(MAX(version), 0) FROM schema_version",
+            vec![],
+        )?;
+        let version = row.map_or(Ok(0), |row| row.int(0))?;
+        Ok(u32::try_from(version).unwrap_or(u32::MAX))
+    }
+
     /// Counts the waiting deliveries of the endpoints after `after`, and returns where the next page begins. Deliveries to
     /// deleted endpoints are over and not counted.
     pub fn waiting_deliveries(

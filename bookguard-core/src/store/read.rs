@@ -18,7 +18,9 @@ use crate::evidence::facts::ResolutionFact;
 use crate::ledger::Disclosure;
 use crate::ledger::event::salts;
 use crate::ledger::rollback::{PublishedHead, Rollback};
-use crate::limits::{BOOKINGS_EXAMINED, CONTINUATIONS, ENDPOINTS_EXAMINED, EXAMINED_BYTES};
+use crate::limits::{
+    BOOKINGS_EXAMINED, CONTINUATIONS, ENDPOINTS_EXAMINED, EXAMINED_BYTES, PARTNERS_EXAMINED,
+};
 use crate::log::Log;
 use crate::model::{
     ApiKey, ApiKeyId, BookingId, BookingStatus, EndpointId, Partner, PartnerAccount, PartnerId,
@@ -246,6 +248,39 @@ impl<'a> Reader<'a> {
             vec![(&before).into(), least.into(), most.into(), i64::from(rows).into()],
         )?;
         rows.iter().map(|row| load::partner(row, 0, 1, 2)).collect()
+    }
+
+    /// Partners in a status whose id, name, kind of business, contact or site a search finds, newest first, below `before`, and
+    /// where the next page begins if there may be one. At most [`PARTNERS_EXAMINED`] are examined.
+    pub fn found_partners(
+        &mut self,
+        search: &Search,
+        status: Option<PartnerStatus>,
+        mut before: Option<PartnerId>,
+        limit: u32,
+    ) -> Read<(Vec<Partner>, Option<PartnerId>)> {
+        let mut found = Vec::new();
+        for _ in 0..PARTNERS_EXAMINED / PARTNERS_PIECE {
+            let piece = self.partners(status, before, PARTNERS_PIECE)?;
+            let is_last = piece.len() < PARTNERS_PIECE as usize;
+            for partner in piece {
+                before = Some(partner.partner_id);
+                let id = partner.partner_id.to_string();
+                let site = partner.website.as_deref().unwrap_or_default();
+                let contact = &*partner.contact_email;
+                let texts = [&*id, &*partner.name, &*partner.business_type, contact, site];
+                if search.finds_in(texts.into_iter()) {
+                    found.push(partner);
+                    if found.len() == limit as usize {
+                        return Ok((found, before));
+                    }
+                }
+            }
+            if is_last {
+                return Ok((found, None));
+            }
+        }
+        Ok((found, before))
     }
 
     /// A partner's keys, newest first, below `before`. Rows that are not genuine are left out.
@@ -618,6 +653,8 @@ const WAITING_OF_ALL: &str = "SELECT id, (SELECT e.facts FROM entry e WHERE e.id
 const PIECE: u32 = BOOKINGS_EXAMINED / 10;
 /// The number of those that it examines first, if it reads their documents: even the longest have a few megabytes.
 const PIECE_OF_DOCUMENTS: u32 = 100;
+/// Partners read at once by a search.
+const PARTNERS_PIECE: u32 = 200;
 /// The bytes of documents that it reads at a time after that.
 const PIECE_BYTES: u64 = 1024 * 1024;
 

@@ -15,8 +15,9 @@ use bookguard_core::limits::{
     QUOTA_BOOKINGS, QUOTA_BYTES, QUOTA_EVENTS_PER_DAY, QUOTA_FILE_BYTES, QUOTA_MAX, RETENTION_DAYS,
     RETENTION_DAYS_MAX,
 };
+use bookguard_core::service::SettingInForce;
 use bookguard_core::store::Database;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::bytes::Bytes;
 use super::{
@@ -60,17 +61,6 @@ pub enum Source {
     Flag,
     /// An environment variable.
     Variable,
-}
-
-/// A setting that applies, in words for the operator. No secret is in it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct InForce {
-    /// Its name.
-    pub name: &'static str,
-    /// Its value, or what applies without one.
-    pub value: String,
-    /// `flag`, `environment`, `file` or `default`.
-    pub from: &'static str,
 }
 
 impl Setting {
@@ -222,7 +212,10 @@ settings! {
         a free one", unset = Some("no operator interface");
     public_url: String, "ADDRESS", "The address at which partners reach the service; evidence links begin with it, and /mcp answers \
         to its host", everywhere = true, unset = Some("http:// and the listening address");
-    console: bool, "BOOL", "Whether people of a partner can sign in at /console", default = Some(&true);
+    operator_url: String, "ADDRESS", "The address at which people of the operator reach the operator interface, for its console; links that \
+        sign them in begin with it", everywhere = true, unset = Some("http:// and the operator interface's address");
+    console: bool, "BOOL", "Whether people can sign in at /console: those of partners, and on the operator interface those of the operator",
+        default = Some(&true);
     ledger_key: LedgerKeySource, "FILE", "The ledger's key file, the same for every node", everywhere = true,
         variable_may = Some("hold the key itself"), unset = Some("beside the database file, else ./bookguard.key");
     guard_file: PathBuf, "FILE", "The file that remembers the last published head of the ledger, even if the database is put back",
@@ -308,7 +301,7 @@ impl Settings {
 
     /// What applies of these sources, the strongest first.
     #[must_use]
-    pub fn in_force(sources: [(&'static str, Self); 3]) -> Vec<InForce> {
+    pub fn in_force(sources: [(&'static str, Self); 3]) -> Vec<SettingInForce> {
         let mut is_placed = false;
         let sources = sources.map(|(from, mut settings)| {
             if is_placed {
@@ -325,10 +318,10 @@ impl Settings {
                 let without = setting.without();
                 (without.unwrap_or_else(|| "none".to_owned()), "default")
             });
-            InForce {
-                name: setting.name,
+            SettingInForce {
+                name: setting.name.to_owned(),
                 value,
-                from,
+                from: from.to_owned(),
             }
         };
         Self::ALL.iter().enumerate().map(of).collect()

@@ -27,19 +27,28 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
 }
 
 fn line(record: &AuditRecord) -> Markup {
+    html! { @for cell in cells(record, "The service's operator", html! {}) { (cell) } }
+}
+
+/// When, who, what and about what, with `more` of the last.
+pub(super) fn cells(record: &AuditRecord, operator: &str, more: Markup) -> [Markup; 4] {
     let kind = match record.actor.kind {
         AuditActorKind::ApiKey => "API key",
-        AuditActorKind::OperatorKey | AuditActorKind::LocalUser => "The service's operator",
+        AuditActorKind::OperatorKey | AuditActorKind::LocalUser => operator,
         AuditActorKind::Anonymous => "Somebody without a key",
     };
-    html! {
-        td { (time(record.at)) }
+    let who = html! {
         td {
             (record.actor.name.as_deref().unwrap_or(kind))
             @if let Some(id) = &record.actor.key_id { small { (id) } }
             @if let Some(address) = &record.address { small { (address) } }
         }
-        td { (words(&record.action)) }
-        td { @for (name, id) in &record.subject { div { small { (words(name)) } (id) } } }
-    }
+    };
+    let subject = html! { td { (more) @for (name, id) in &record.subject { div { small { (words(name)) } (id) } } } };
+    [
+        html! { td { (time(record.at)) } },
+        who,
+        html! { td { (words(&record.action)) } },
+        subject,
+    ]
 }

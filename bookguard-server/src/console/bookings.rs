@@ -125,7 +125,7 @@ fn found_rows(user: &User, fields: &Fields, rows: &Rows<Booking>, is_filtered: b
         } @else {
             (empty("There are no bookings yet.", html! {
                 "Record the first one with " code { "POST /v1/bookings" } " or " code { "bookguard bookings create" } "; "
-                a href={ (user.console.base) "/docs" } { "the interface" } " shows how."
+                @if let Some(docs) = user.docs() { a href=(docs) { "the interface" } } @else { "the interface" } " shows how."
             }))
         }
         (next_page(user, "/bookings", fields, "cursor", next, more))

@@ -13,16 +13,21 @@ use poem::Response;
 use poem::http::header::{COOKIE, HeaderMap, HeaderValue, SET_COOKIE};
 use serde::{Deserialize, Serialize};
 
+use super::Whose;
+
 /// How long somebody stays signed in who does nothing: 30 minutes.
 const IDLE_MS: i64 = 30 * 60 * 1000;
 /// How old a cookie gets before a page replaces it.
 const STALE_MS: i64 = 60 * 1000;
 /// What the seal binds cookies to.
 const OWNER: &[u8] = b"console cookie";
+/// The same of the operator's console.
+const OPERATOR: &[u8] = b"operator console cookie";
 
 /// Makes and reads the cookie of one console.
 pub(super) struct Cookies {
     seal: Seal,
+    owner: &'static [u8],
     name: &'static str,
     attributes: &'static str,
 }
@@ -39,16 +44,20 @@ pub(super) struct Cookie {
 }
 
 impl Cookies {
-    /// Over TLS, a browser keeps the cookie to this one host, and sends it over nothing else (RFC 6265bis, section 4.1.3.2).
-    pub(super) fn new(service: &Service) -> Self {
-        let secure = service.public_url().starts_with("https:");
+    /// The cookies of this person's console at this address. Over TLS, a browser keeps the cookie to this one host, and sends it over
+    /// nothing else (RFC 6265bis, section 4.1.3.2). It sends it to each port of the host, so the two consoles name it differently.
+    pub(super) fn new(service: &Service, whose: Whose, address: &str) -> Self {
+        let secure = address.starts_with("https:");
+        let (owner, name) = match (whose, secure) {
+            (Whose::Partners, true) => (OWNER, "__Host-bookguard"),
+            (Whose::Partners, false) => (OWNER, "bookguard"),
+            (Whose::Operator, true) => (OPERATOR, "__Host-bookguard-operator"),
+            (Whose::Operator, false) => (OPERATOR, "bookguard-operator"),
+        };
         Self {
             seal: service.seal().clone(),
-            name: if secure {
-                "__Host-bookguard"
-            } else {
-                "bookguard"
-            },
+            owner,
+            name,
             attributes: match secure {
                 true => "; Path=/; HttpOnly; SameSite=Lax; Secure",
                 false => "; Path=/; HttpOnly; SameSite=Lax",
@@ -63,7 +72,7 @@ impl Cookies {
         let mut pairs = texts.flat_map(|text| text.split(';').map(str::trim));
         let text = pairs.find_map(|pair| pair.strip_prefix(self.name)?.strip_prefix('='))?;
         let sealed = URL_SAFE_NO_PAD.decode(text).ok()?;
-        let cookie: Cookie = serde_json::from_slice(&self.seal.open(OWNER, &sealed)?).ok()?;
+        let cookie: Cookie = serde_json::from_slice(&self.seal.open(self.owner, &sealed)?).ok()?;
         let idle = now.ms() - cookie.seen.ms();
         // Another node's clock may be ahead.
         (-STALE_MS..=IDLE_MS).contains(&idle).then_some(cookie)
@@ -82,7 +91,7 @@ impl Cookies {
             notice,
         };
         let plain = bookguard_core::operation::to_json(&cookie);
-        let sealed = URL_SAFE_NO_PAD.encode(self.seal.seal(OWNER, &plain));
+        let sealed = URL_SAFE_NO_PAD.encode(self.seal.seal(self.owner, &plain));
         self.header(&sealed, "")
     }
 
@@ -116,6 +125,7 @@ mod tests {
     fn cookies(seed: u8) -> Cookies {
         Cookies {
             seal: Seal::derive(&[seed; 32]),
+            owner: OWNER,
             name: "bookguard",
             attributes: "; Path=/",
         }
@@ -152,6 +162,27 @@ mod tests {
         assert!(
             !cookies.is_stale(&found, at(STALE_MS)) && cookies.is_stale(&found, at(STALE_MS + 1))
         );
+    }
+
+    #[test]
+    fn each_console_reads_its_own_cookie_only() {
+        let own = cookies(1);
+        let operators = Cookies {
+            owner: OPERATOR,
+            name: "bookguard-operator",
+            ..cookies(1)
+        };
+        let renamed = Cookies {
+            owner: OPERATOR,
+            ..cookies(1)
+        };
+        let header = own.seal("token", at(0), None);
+        let others = operators.seal("token", at(0), None);
+        assert!(own.read(&sent(&header), at(0)).is_some());
+        assert!(operators.read(&sent(&others), at(0)).is_some());
+        for (reader, header) in [(&own, &others), (&operators, &header), (&renamed, &header)] {
+            assert_eq!(reader.read(&sent(header), at(0)), None, "{header:?}");
+        }
     }
 
     #[test]

@@ -64,19 +64,24 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     Ok(Page::new(Part::Deliveries, "Deliveries", main).ok())
 }
 
-fn line(user: &User, event: &Event) -> Markup {
+/// What an endpoint answered last, or why nothing was.
+pub(super) fn last_answer(event: &Event) -> Markup {
     let last = event.deliveries.iter().find_map(|delivery| {
         delivery
             .last_error
             .clone()
             .or_else(|| delivery.last_status_code.map(|status| status.to_string()))
     });
+    html! { @if let Some(last) = last { (words(&last)) } }
+}
+
+fn line(user: &User, event: &Event) -> Markup {
     html! {
         td { a href=(user.link(&format!("/deliveries/{}", event.event_id))) { (event.event_type.word()) } small { "No. " (event.seq) } }
         td { (time(event.timestamp)) }
         td { (delivery_badge(event.status)) @if let Some(at) = event.next_attempt_at { small { "again " (time(at)) } } }
         td { @for delivery in &event.deliveries { div { (delivery.url) } } }
-        td { @if let Some(last) = last { (words(&last)) } }
+        td { (last_answer(event)) }
     }
 }
 

@@ -121,7 +121,7 @@ fn snippet(user: &User) -> Markup {
                 Compute it over the bytes as they came, and compare in constant time:" }
             pre { "expected = 'sha256=' + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()\n\
                    genuine  = hmac.compare_digest(expected, headers['x-service-signature'])" }
-            p { a href={ (user.console.base) "/docs" } { "The interface" } " describes every header and body." }
+            @if let Some(docs) = user.docs() { p { a href=(docs) { "The interface" } " describes every header and body." } }
         }
     }
 }

@@ -39,6 +39,11 @@ impl Fields {
         found.map(|(_, text)| text.as_str())
     }
 
+    /// Whether there is a field of this name, even an empty one.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(known, _)| known == name)
+    }
+
     /// The texts of a field that has several.
     pub(super) fn all<'f>(&'f self, name: &'f str) -> impl Iterator<Item = &'f str> {
         let named = self.0.iter().filter(move |(known, _)| known == name);

@@ -5,7 +5,7 @@ use maud::{DOCTYPE, Markup, html};
 
 use super::assets::{SCRIPT, STYLE};
 use super::user::User;
-use super::{Console, Part};
+use super::{Console, Part, Whose, operator};
 
 /// The parts, their names, their addresses, and the scope that their pages need.
 const PARTS: [(Part, &str, &str, Scope); 8] = [
@@ -70,15 +70,18 @@ impl Frame<'_> {
 
     fn header(&self, user: &User, part: Option<Part>) -> Markup {
         let shown = PARTS.iter().filter(|(.., scope)| user.may(*scope));
+        let parts = shown.map(|(part, name, address, _)| (*part, *name, *address));
+        let operators = self.console.whose == Whose::Operator;
+        // What is about a partner is a part of its own.
+        let whole = user.acting.as_ref().map(|_| Part::Partners).or(part);
         html! {
             header {
-                a.brand href=(self.console.link("")) { "Bookguard" }
-                nav aria-label="Console" {
-                    ul {
-                        @for (known, name, address, _) in shown {
-                            li { a href=(self.console.link(address)) aria-current=[(part == Some(*known)).then_some("page")] { (name) } }
-                        }
-                    }
+                a.brand href=(self.console.link("")) { "Bookguard" @if operators { " " span.badge.warn { "Operator" } } }
+                @if operators {
+                    (self.list("Console", &operator::PARTS, whole))
+                    @if let Some(account) = &user.acting { (operator::partner_parts(user, &account.partner, parts, part)) }
+                } @else {
+                    (self.list("Console", &parts.collect::<Vec<_>>(), part))
                 }
                 form.who method="post" action=(self.console.link("/sign-out")) {
                     @if let Some(person) = user.person() { span { (person) } }
@@ -88,12 +91,35 @@ impl Frame<'_> {
         }
     }
 
+    fn list(&self, label: &str, parts: &[(Part, &str, &str)], current: Option<Part>) -> Markup {
+        let parts = parts.iter().map(|(part, name, address)| {
+            (*name, self.console.link(address), current == Some(*part))
+        });
+        links(label, parts)
+    }
+
     /// What a page says instead of what was asked for.
     pub(super) fn refused(&self, title: &str, message: &str) -> Markup {
         html! {
             h1 { (title) }
             p.lead { (message) }
             p { a.button href=(self.console.link("")) { "Back to the overview" } }
+        }
+    }
+}
+
+/// Links to the parts of something, each with whether it is shown now.
+pub(super) fn links<'n>(
+    label: &str,
+    parts: impl Iterator<Item = (&'n str, String, bool)>,
+) -> Markup {
+    html! {
+        nav aria-label=(label) {
+            ul {
+                @for (name, address, current) in parts {
+                    li { a href=(address) aria-current=[current.then_some("page")] { (name) } }
+                }
+            }
         }
     }
 }

@@ -79,19 +79,62 @@ fn key_line(user: &User, key: &ApiKey, now: Timestamp, may_write: bool) -> Marku
 }
 
 fn person_line(user: &User, session: &ConsoleSession, now: Timestamp, may_write: bool) -> Markup {
-    let is_over = session.ended_at.is_some() || session.expires_at <= now;
-    let (tone, state) = match (is_over, session.started_at) {
+    let sign_in = SignIn {
+        id: session.console_session_id.to_string(),
+        person: session.person.as_deref(),
+        with: allowed(&session.scopes),
+        created_at: session.created_at,
+        started_at: session.started_at,
+        expires_at: session.expires_at,
+        ended_at: session.ended_at,
+    };
+    sign_in_line(user, &sign_in, now, may_write)
+}
+
+/// A session or a link that was not opened, as a list shows it.
+pub(super) struct SignIn<'s> {
+    pub(super) id: String,
+    pub(super) person: Option<&'s str>,
+    /// What it may do, or the key with which it acts.
+    pub(super) with: String,
+    pub(super) created_at: Timestamp,
+    pub(super) started_at: Option<Timestamp>,
+    pub(super) expires_at: Timestamp,
+    pub(super) ended_at: Option<Timestamp>,
+}
+
+pub(super) fn sign_in_line(user: &User, it: &SignIn<'_>, now: Timestamp, may_end: bool) -> Markup {
+    let is_over = it.ended_at.is_some() || it.expires_at <= now;
+    let (tone, state) = match (is_over, it.started_at) {
         (true, None) => (Tone::Calm, "Link not used"),
         (true, Some(_)) => (Tone::Calm, "Signed out"),
         (false, None) => (Tone::Warn, "Link not opened yet"),
         (false, Some(_)) => (Tone::Good, "Signed in"),
     };
     html! {
-        td { @match &session.person { Some(person) => (person), None => "With a key" } small { (allowed(&session.scopes)) } }
-        td { (badge(tone, state)) small { (time(session.started_at.unwrap_or(session.created_at))) } }
-        td { (time(session.ended_at.unwrap_or(session.expires_at))) }
-        td { @if !is_over && may_write { (button(user, &format!("/people/{}/end", session.console_session_id), "End", "plain")) } }
+        td { @match it.person { Some(person) => (person), None => "With a key" } small { (it.with) } }
+        td { (badge(tone, state)) small { (time(it.started_at.unwrap_or(it.created_at))) } }
+        td { (time(it.ended_at.unwrap_or(it.expires_at))) }
+        td { @if !is_over && may_end { (button(user, &format!("/people/{}/end", it.id), "End", "plain")) } }
     }
+}
+
+/// The page that shows a link once: for whom it is, until when it works, and its address; and where to go from there.
+pub(super) fn link_page(
+    part: Part,
+    (person, until, url): (&str, Timestamp, &str),
+    (next, to): (String, &str),
+) -> Answer {
+    let main = html! {
+        div.title { h1 { "The link" } }
+        section.card.narrow {
+            p { "It signs in " strong { (person) } " once, until " (time(until)) ". Send it to nobody else." }
+            p { (copyable(url)) }
+            p.alert.warn { "It is shown only now. Copy it before you leave this page." }
+            a.button href=(next) { (to) }
+        }
+    };
+    Page::new(part, "Link to sign in", main).ok()
 }
 
 pub(super) async fn end(user: &User, asked: &Asked) -> Result<Answer, Error> {

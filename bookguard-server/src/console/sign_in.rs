@@ -1,10 +1,14 @@
-//! Signing in, by an API key or by a link, and signing out.
+//! Signing in, by a key or by a link, and signing out.
 
 use std::sync::Arc;
 
 use bookguard_core::error::{Error, Kind};
 use bookguard_core::features::console::{OpenConsoleLink, SignOut, StartConsoleSession};
+use bookguard_core::features::operator_sessions::{
+    OpenOperatorLink, SignOutOperator, StartOperatorSession,
+};
 use bookguard_core::operation::{self, Operation};
+use bookguard_core::session::{Authority, Session};
 use maud::{Markup, html};
 use poem::endpoint::{BoxEndpoint, make};
 use poem::http::header::{HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
@@ -14,13 +18,54 @@ use url::Url;
 
 use super::form::{Draft, Field, Fields, Kind as Entry};
 use super::frame::Frame;
-use super::{Arrival, Console, PATH, document};
+use super::{Arrival, Console, PATH, Whose, document};
 use crate::api::call::{Caller, call};
 use crate::app::Admitted;
 
-const KEY: &str = "apiKey";
 const TO: &str = "to";
-const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+
+/// How somebody signs in to a console with a key.
+struct KeyEntry {
+    /// The name of the field.
+    field: &'static str,
+    header: &'static str,
+    label: &'static str,
+    about: &'static str,
+    /// What to do with one that does not work.
+    fix: &'static str,
+    /// Where somebody without a key gets a link, before the command that makes one.
+    elsewhere: &'static str,
+    command: &'static str,
+}
+
+const PARTNERS: KeyEntry = KeyEntry {
+    field: "apiKey",
+    header: "x-api-key",
+    label: "API key",
+    about: "One of your organisation's keys. You can do here what the key may do, and you are signed out when it is revoked.",
+    fix: "Copy the whole key, which begins with bgk_, or ask a colleague for a link.",
+    elsewhere: "in the console under “Keys and people”",
+    command: "bookguard console-links create",
+};
+
+const OPERATOR: KeyEntry = KeyEntry {
+    field: "operatorKey",
+    header: "x-operator-key",
+    label: "Operator key",
+    about: "It opens every partner's data. You are signed out when it is revoked.",
+    fix: "Copy the whole key, which begins with bgo_, or ask a colleague for a link.",
+    elsewhere: "in the console under “People”",
+    command: "bookguard operator-links create",
+};
+
+impl Whose {
+    fn key(self) -> &'static KeyEntry {
+        match self {
+            Self::Partners => &PARTNERS,
+            Self::Operator => &OPERATOR,
+        }
+    }
+}
 
 #[derive(Clone, Copy)]
 enum Step {
@@ -115,13 +160,10 @@ impl Console {
                 self.go(&self.link(destination(&fields)), cookie)
             }
             Err(error) if matches!(step, Step::Key) && error.kind == Kind::Unauthorized => {
-                let wrong = Error::fault(
-                    KEY,
-                    "unauthorized",
-                    "is not a key that works",
-                    "Copy the whole key, which begins with bgk_, or ask a colleague for a link.",
-                );
-                let main = self.key_page(&fields.with(KEY, ""), Some(&wrong));
+                let KeyEntry { field, fix, .. } = self.whose.key();
+                let why = "is not a key that works";
+                let wrong = Error::fault(*field, "unauthorized", why, *fix);
+                let main = self.key_page(&fields.with(field, ""), Some(&wrong));
                 self.page(StatusCode::UNAUTHORIZED, "Sign in", main)
             }
             Err(error) => self.refuse(None, error.into()),
@@ -138,21 +180,29 @@ impl Console {
 
     fn key_page(&self, fields: &Fields, refused: Option<&Error>) -> Markup {
         let draft = Draft { fields, refused };
-        let key = Field::new(KEY, "API key", Entry::Secret)
-            .about("One of your organisation's keys. You can do here what the key may do, and you are signed out when it is revoked.")
+        let entry = self.whose.key();
+        let key = Field::new(entry.field, entry.label, Entry::Secret)
+            .about(entry.about)
             .required();
         html! {
             div.narrow {
-                h1 { "Sign in to Bookguard" }
-                (draft.alert(&[KEY]))
+                h1 { (self.invitation()) }
+                (draft.alert(&[entry.field]))
                 form.card method="post" action=(self.link("/sign-in")) {
                     (draft.field(&key))
                     @if let Some(to) = fields.get(TO) { input type="hidden" name=(TO) value=(to); }
                     button.first { "Sign in" }
                 }
-                p.soft { "Without a key? Somebody who has one can send you a link: in the console under “Keys and people”, or with "
-                    code { "bookguard console-links create" } "." }
+                p.soft { "Without a key? Somebody who has one can send you a link: " (entry.elsewhere) ", or with "
+                    code { (entry.command) } "." }
             }
+        }
+    }
+
+    fn invitation(&self) -> &'static str {
+        match self.whose {
+            Whose::Partners => "Sign in to Bookguard",
+            Whose::Operator => "Sign in as the operator",
         }
     }
 
@@ -160,7 +210,7 @@ impl Console {
     fn link_page(&self) -> Markup {
         html! {
             div.narrow {
-                h1 { "Sign in to Bookguard" }
+                h1 { (self.invitation()) }
                 form.card method="post" {
                     p { "This link signs you in once, on this device. You stay signed in for twelve hours at most, and for half an hour \
                         while you do nothing." }
@@ -172,34 +222,66 @@ impl Console {
 
     /// Begins a session for the key that was typed.
     async fn start(&self, arrival: &Arrival, fields: &Fields) -> Result<String, Error> {
-        self.app.admit_visitor(Some(arrival.from))?;
-        let key = HeaderValue::try_from(fields.get(KEY).unwrap_or_default())
+        let KeyEntry { field, header, .. } = self.whose.key();
+        let key = HeaderValue::try_from(fields.get(field).unwrap_or_default())
             .unwrap_or(HeaderValue::from_static(""));
-        let headers = HeaderMap::from_iter([(API_KEY, key)]);
-        let started = self
-            .call::<StartConsoleSession>(arrival, &headers, Vec::new())
-            .await?;
-        Ok(started.token)
+        let headers = HeaderMap::from_iter([(HeaderName::from_static(header), key)]);
+        let started = match self.whose {
+            Whose::Partners => {
+                self.app.admit_visitor(Some(arrival.from))?;
+                let session = self.admit::<StartConsoleSession>(arrival, &headers).await?;
+                self.call::<StartConsoleSession>(session, Vec::new()).await
+            }
+            Whose::Operator => {
+                let session = self.admit::<StartOperatorSession>(arrival, &headers);
+                self.call::<StartOperatorSession>(session.await?, Vec::new())
+                    .await
+            }
+        };
+        Ok(started?.token)
     }
 
     /// Begins the session of a link.
     async fn open(&self, arrival: &Arrival, token: &str) -> Result<String, Error> {
-        self.app.admit_visitor(Some(arrival.from))?;
         let body = format!("{{\"token\":{}}}", bookguard_core::input::quoted(token)).into_bytes();
-        let opened = self
-            .call::<OpenConsoleLink>(arrival, &HeaderMap::new(), body)
-            .await?;
-        Ok(opened.token)
+        let opened = match self.whose {
+            Whose::Partners => {
+                self.app.admit_visitor(Some(arrival.from))?;
+                let nothing = HeaderMap::new();
+                let session = self.admit::<OpenConsoleLink>(arrival, &nothing).await?;
+                self.call::<OpenConsoleLink>(session, body).await
+            }
+            Whose::Operator => {
+                let stranger = Session {
+                    service: Arc::clone(&self.app.service),
+                    authority: Authority::Anonymous {
+                        address: arrival.from.to_string(),
+                    },
+                    address: Some(arrival.from),
+                };
+                let is_wrong = |error: &Error| error.kind == Kind::NotFound;
+                let opening = self.call::<OpenOperatorLink>(stranger, body);
+                self.app.guarded(arrival.from, is_wrong, opening).await
+            }
+        };
+        Ok(opened?.token)
+    }
+
+    async fn admit<O: Operation>(
+        &self,
+        arrival: &Arrival,
+        headers: &HeaderMap,
+    ) -> Result<Session, Error> {
+        let admitted = self.app.admit(&O::ROUTE, headers, Some(arrival.from)).await;
+        let Admitted { session, .. } = admitted.map_err(|turned| turned.error)?;
+        Ok(session)
     }
 
     async fn call<O: Operation>(
         &self,
-        arrival: &Arrival,
-        headers: &HeaderMap,
+        session: Session,
         body: Vec<u8>,
     ) -> Result<O::Output, Error> {
-        let admitted = self.app.admit(&O::ROUTE, headers, Some(arrival.from)).await;
-        let Admitted { session, .. } = admitted.map_err(|turned| turned.error)?;
         let cost = self.app.cost(crate::payer::Payer::of(&session.authority));
         let caller = Caller {
             app: &self.app,
@@ -220,9 +302,10 @@ impl Console {
 
     /// Ends the session, and forgets it in this browser even if it had ended already.
     async fn sign_out(self: Arc<Self>, arrival: &Arrival) -> Response {
-        let ended = match self.user(arrival).await {
-            Ok(user) => user.read::<SignOut>(&[], &[]).await.map(drop),
-            Err(error) => Err(error),
+        let ended = match (self.user(arrival).await, self.whose) {
+            (Ok(user), Whose::Partners) => user.read::<SignOut>(&[], &[]).await.map(drop),
+            (Ok(user), Whose::Operator) => user.read::<SignOutOperator>(&[], &[]).await.map(drop),
+            (Err(error), _) => Err(error),
         };
         match ended {
             Err(error) if error.kind != Kind::Unauthorized => {

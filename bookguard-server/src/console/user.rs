@@ -4,13 +4,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use bookguard_core::error::Error;
-use bookguard_core::model::Scope;
+use bookguard_core::features::partners::account::GetPartnerAccount;
+use bookguard_core::model::{PartnerAccount, PartnerId, Scope};
 use bookguard_core::operation::{Operation, Request};
 use bookguard_core::session::{Access, Authority, Session};
 
 use super::cookie::Cookie;
 use super::form::Fields;
-use super::{Asked, Console};
+use super::{Asked, Console, Whose, operator};
 use crate::api::call::{Caller, call};
 use crate::app::RequestCost;
 use crate::payer::Payer;
@@ -19,6 +20,8 @@ use crate::payer::Payer;
 pub(super) struct User {
     pub(super) console: Arc<Console>,
     pub(super) session: Session,
+    /// The partner for which the operator acts.
+    pub(super) acting: Option<PartnerAccount>,
     pub(super) cookie: Cookie,
     pub(super) cost: Arc<RequestCost>,
 }
@@ -34,7 +37,10 @@ impl User {
         from: IpAddr,
     ) -> Result<Self, Error> {
         let app = &console.app;
-        let authority = app.identify_session(&cookie.token).await?;
+        let authority = match console.whose {
+            Whose::Partners => app.identify_session(&cookie.token).await?,
+            Whose::Operator => app.identify_operator_session(&cookie.token).await?,
+        };
         let payer = Payer::of(&authority);
         app.count(payer)?;
         let session = Session {
@@ -45,6 +51,7 @@ impl User {
         let cost = app.cost(payer);
         Ok(Self {
             session,
+            acting: None,
             cookie,
             cost,
             console,
@@ -53,10 +60,21 @@ impl User {
 
     /// The person's name, if a link named it.
     pub(super) fn person(&self) -> Option<&str> {
-        match &self.session.authority {
-            Authority::Partner { signed_in, .. } => signed_in.as_ref()?.person.as_deref(),
-            _ => None,
+        self.session.signed_in()?.person.as_deref()
+    }
+
+    /// Lets the operator act for a partner from here on.
+    ///
+    /// # Errors
+    /// `not_found` if there is no such partner.
+    pub(super) async fn act_for(&mut self, id: &str) -> Result<(), Error> {
+        let named = PartnerId::parse(id).ok_or_else(|| Error::not_found("partner"))?;
+        let account = self.read::<GetPartnerAccount>(&[id], &[]).await?;
+        if let Authority::Administrator { partner_id, .. } = &mut self.session.authority {
+            *partner_id = Some(named);
         }
+        self.acting = Some(account);
+        Ok(())
     }
 
     /// Whether the session has this scope.
@@ -64,9 +82,21 @@ impl User {
         self.session.require(Access::Scope(scope)).is_ok()
     }
 
-    /// The address of a page of the console.
+    /// The address of a page of the console, or of the pages about the partner for which the operator acts.
     pub(super) fn link(&self, address: &str) -> String {
-        self.console.link(address)
+        match &self.acting {
+            Some(account) => {
+                let of = operator::about(&account.partner.partner_id);
+                self.console.link(&format!("{of}{address}"))
+            }
+            None => self.console.link(address),
+        }
+    }
+
+    /// The address of what describes the interface, if it is served beside the console.
+    pub(super) fn docs(&self) -> Option<String> {
+        let is_served = self.console.whose == Whose::Partners;
+        is_served.then(|| format!("{}/docs", self.console.base))
     }
 
     /// Performs an operation that takes no body.

@@ -2,18 +2,15 @@
 // without a script, and by keyboard alone; what its script adds; and a page of a hundred among ten thousand.
 import assert from "node:assert/strict";
 import { setTimeout as pause } from "node:timers/promises";
-import { gzipSync } from "node:zlib";
 
+import { judging } from "./judge.mjs";
 import { click, follow, press, seenFocus, type } from "./person.mjs";
 import { ask, booked } from "./service.mjs";
 import { everyTask, field, keyboard, link, mouse, said, submit, use } from "./tasks.mjs";
-import { barriers, complaints, inBrowser, outside, serve } from "./watched.mjs";
+import { complaints, inBrowser, outside, serve } from "./watched.mjs";
 
 const { BASE, BOOKGUARD } = process.env;
 const CONSOLE = `${BASE}/console`;
-const WIDTHS = [320, 768, 1280];
-const MOST_REQUESTS = 4;
-const MOST_BYTES = 40_000; // html, style sheet, script and icon, with gzip
 const MANY = 10_000;
 const MANY_MS = 20_000; // what may be spent on making them
 // A program without optimization is given more.
@@ -81,39 +78,7 @@ async function eventful(site) {
 
 // ---- Pages
 
-const assets = new Map();
-async function weight(address) {
-  if (!assets.has(address)) assets.set(address, gzipSync(Buffer.from(await (await fetch(address)).arrayBuffer())).length);
-  return assets.get(address);
-}
-
-// Every fault of every page, so that one run shows them all.
-const wrong = [];
-let judged = 0;
-
-async function judge(page, name, status = 200) {
-  const found = [];
-  // The browser notes the status of a refusal as an error.
-  const noted = (complaint) => status !== 200 && complaint.startsWith("log: Failed to load resource") && complaint.includes(String(status));
-  found.push(...complaints(page, [BASE]).filter((complaint) => !noted(complaint)));
-  page.faults.length = 0;
-  const [html, loaded, files] = await page.evaluate(`[document.documentElement.outerHTML, performance.getEntriesByType("resource").map(({ name }) => name),
-    [...document.querySelectorAll("link, script")].map((element) => element.href ?? element.src)]`);
-  const requests = 1 + new Set([...loaded, ...files]).size;
-  if (requests > MOST_REQUESTS) found.push(`${requests} requests`);
-  let bytes = gzipSync(html).length;
-  for (const file of files) bytes += await weight(file);
-  if (bytes > MOST_BYTES) found.push(`${bytes} bytes`);
-  if ([400, 401, 409].includes(status)) await page.until("document.activeElement.getAttribute('role') === 'alert'", `${name}: the refusal has the focus`);
-  for (const width of WIDTHS) {
-    await page.call("Emulation.setDeviceMetricsOverride", { width, height: 800, deviceScaleFactor: 1, mobile: false });
-    const needed = await page.evaluate("document.documentElement.scrollWidth");
-    if (needed > width) found.push(`${needed} px wide on a screen of ${width} px`);
-    found.push(...(await barriers(page)).map((barrier) => `${width} px, ${barrier}`));
-  }
-  wrong.push(...found.map((fault) => `${name}: ${fault}`));
-  judged++;
-}
+const { judge, wrong, count } = judging([BASE]);
 
 async function opened(browser, path = "") {
   const page = await browser.open(CONSOLE + path);
@@ -393,4 +358,4 @@ const asked = await inBrowser("console", async (browser) => {
 site.close();
 assert.deepEqual(wrong, []);
 assert.deepEqual(outside(asked, [BASE]), [], "requests to other hosts");
-console.log(`console: ${judged} pages judged; ${await many()}`);
+console.log(`console: ${count()} pages judged; ${await many()}`);

@@ -25,6 +25,7 @@ use bookguard_core::features::endpoints::secrets::RotateEndpointSecret;
 use bookguard_core::features::endpoints::update::UpdateEndpoint;
 use bookguard_core::features::items::AddEvidenceItem;
 use bookguard_core::features::operator_keys::CreateOperatorKey;
+use bookguard_core::features::operator_sessions::CreateOperatorLink;
 use bookguard_core::features::partners::account::EditPartner;
 use bookguard_core::features::partners::{RegisterPartner, SetQuota, UpdatePartner};
 use bookguard_core::features::recoveries::RecoverEvents;
@@ -38,7 +39,12 @@ use serde_json::Value;
 /// Policies have a schema of their own, tested in `policy_schema`.
 const POLICIES: [&str; 2] = ["NewPolicy", "PolicyDraft"];
 /// Sent only by the operator, so they are not in the interface document of partners.
-const OF_OPERATOR: [&str; 3] = ["QuotaChanges", "PartnerEdit", "OperatorKeyRequest"];
+const OF_OPERATOR: [&str; 4] = [
+    "QuotaChanges",
+    "PartnerEdit",
+    "OperatorKeyRequest",
+    "OperatorLinkRequest",
+];
 
 /// Codes of faults that no schema can express: they depend on stored rows, the calendar, or a currency's digits.
 const BEYOND_SCHEMAS: [&str; 13] = [
@@ -59,12 +65,13 @@ const BEYOND_SCHEMAS: [&str; 13] = [
 
 /// Members that a reader does not judge. They depend on the policies' own reader, the caller, the booking's currency, the
 /// operator's address rules, the cancellation's rules, or the longest share.
-const JUDGED_LATER: [&str; 11] = [
+const JUDGED_LATER: [&str; 12] = [
     "/amount",
     "/policy",
     "/partnerId",
     "/endpointId",
     "/apiKeyId",
+    "/operatorKeyId",
     "/expiresIn",
     "/refund",
     "/agreedRefund",
@@ -79,7 +86,7 @@ fn of<O: Operation>() -> &'static Declaration {
 }
 
 /// Every body that an operation reads field by field.
-fn bodies() -> [&'static Declaration; 19] {
+fn bodies() -> [&'static Declaration; 20] {
     [
         of::<RegisterPartner>(),
         of::<UpdatePartner>(),
@@ -89,6 +96,7 @@ fn bodies() -> [&'static Declaration; 19] {
         of::<RotateApiKey>(),
         of::<CreateOperatorKey>(),
         of::<CreateConsoleLink>(),
+        of::<CreateOperatorLink>(),
         of::<CreateShare>(),
         of::<CreateBooking>(),
         of::<RescheduleBooking>(),

@@ -15,6 +15,8 @@ use bookguard_core::features::console::CreateConsoleLink;
 use bookguard_core::features::endpoints::CreateEndpoint;
 use bookguard_core::features::items::AddEvidenceItem;
 use bookguard_core::features::items::files::{PutItemFile, digest_of};
+use bookguard_core::features::operator_keys::CreateOperatorKey;
+use bookguard_core::features::operator_sessions::CreateOperatorLink;
 use bookguard_core::features::partners::{ApprovePartner, RegisterPartner, Registration};
 use bookguard_core::features::policies::PutPolicy;
 use bookguard_core::features::reschedules::RescheduleBooking;
@@ -87,6 +89,8 @@ pub(super) struct Sample {
     pub(super) evidence: String,
     /// A link that signs somebody in to the console, if it is served.
     pub(super) console: Option<String>,
+    /// The same of the operator's console.
+    pub(super) operators: Option<String>,
     receiver: JoinHandle<()>,
 }
 
@@ -106,6 +110,11 @@ pub(super) async fn fill(config: &Config) -> Result<Sample, Failure> {
     let making = Config {
         listen: "127.0.0.1:0".to_owned(),
         public_url: Some(address(config)),
+        operator_listen: config
+            .operator_listen
+            .as_ref()
+            .map(|_| "127.0.0.1:0".to_owned()),
+        operator_url: operator_address(config),
         metrics_listen: None,
         otlp_endpoint: None,
         registration: RegistrationMode::Approval,
@@ -125,7 +134,12 @@ pub(super) async fn fill(config: &Config) -> Result<Sample, Failure> {
     let made = making.everything(&url).await;
     server.stop().await;
     let (partners, evidence, console) = made?;
+    let operators = match making.config.console && making.config.operator_listen.is_some() {
+        true => Some(making.operator_link().await?),
+        false => None,
+    };
     Ok(Sample {
+        operators,
         partners,
         bookings: BOOKINGS.iter().sum(),
         evidence,
@@ -138,6 +152,13 @@ pub(super) async fn fill(config: &Config) -> Result<Sample, Failure> {
 fn address(config: &Config) -> String {
     let listening = || format!("http://{}", config.listen);
     config.public_url.clone().unwrap_or_else(listening)
+}
+
+/// The address at which the operator reaches its console, if there is one.
+fn operator_address(config: &Config) -> Option<String> {
+    let listening = config.operator_listen.as_ref();
+    let listening = listening.map(|listen| format!("http://{listen}"));
+    config.operator_url.clone().or(listening)
 }
 
 struct Making {
@@ -242,13 +263,32 @@ impl Making {
         call::<RegisterPartner>(&Remote::new(&self.base, None)?, &[], body).await
     }
 
-    /// Approves a platform, as the administrator does beside a running server.
-    async fn approve(&self, registered: &Registration) -> Result<Registration, Failure> {
+    /// The database itself, as its administrator works on it beside a running server.
+    fn database(&self) -> Result<Target, Failure> {
         let place = Where::Database {
             config: Box::new(self.config.clone()),
             partner_id: None,
         };
-        let target = Target::open(place, Purpose::Work)?;
+        Target::open(place, Purpose::Work)
+    }
+
+    /// Makes an operator key, and a link that signs somebody in with it.
+    async fn operator_link(&self) -> Result<String, Failure> {
+        let target = self.database()?;
+        let body = json!({"name": "Demo"});
+        let key = target
+            .call::<CreateOperatorKey>(request(&[], &body))
+            .await?
+            .output;
+        let body = json!({"person": "Guest", "operatorKeyId": key.operator_key_id});
+        let link = target.call::<CreateOperatorLink>(request(&[], &body)).await;
+        target.close().await;
+        Ok(link?.output.url)
+    }
+
+    /// Approves a platform.
+    async fn approve(&self, registered: &Registration) -> Result<Registration, Failure> {
+        let target = self.database()?;
         let id = registered.partner_id.to_string();
         let approved = target
             .call::<ApprovePartner>(request(&[&id], &Value::Null))

@@ -36,6 +36,10 @@ impl BatchState {
                 self.console_sessions
                     .insert(stored.session.console_session_id, (**stored).clone());
             }
+            Change::OperatorSessionAdded(stored) | Change::OperatorSessionChanged(stored) => {
+                self.operator_sessions
+                    .insert(stored.session.console_session_id, (**stored).clone());
+            }
             Change::Swept(sweep) => self.sweep = Some(*sweep),
             Change::Recorded(record) => {
                 self.recorded.insert(record.at, record.audit_id);

@@ -1,51 +1,68 @@
 //! Inviting somebody by a link that signs them in once.
 
 use bookguard_core::error::Error;
+use bookguard_core::features::api_keys::ListApiKeys;
 use bookguard_core::features::console::CreateConsoleLink;
 use maud::html;
 
-use super::{framed, scope_field, scopes};
+use super::{framed, link_page, scope_field, scopes};
 use crate::console::form::{self, Draft, Field, Kind};
-use crate::console::parts::{copyable, once, time};
+use crate::console::parts::once;
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
-const NAMES: [&str; 2] = ["/person", "/scopes"];
+const NAMES: [&str; 3] = ["/person", "/apiKeyId", "/scopes"];
 
 pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    page(user, asked, None)
+    page(user, asked, None).await
 }
 
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    let made = match user.send::<CreateConsoleLink>(asked).await {
-        Ok(made) => made,
-        Err(error) if form::is_correctable(&error) => return page(user, asked, Some(&error)),
-        Err(error) => return Err(error),
-    };
-    let main = html! {
-        div.title { h1 { "The link" } }
-        section.card.narrow {
-            p { "It signs in " strong { (made.person) } " once, until " (time(made.expires_at)) ". Send it to nobody else." }
-            p { (copyable(&made.url)) }
-            p.alert.warn { "It is shown only now. Copy it before you leave this page." }
-            a.button href=(user.link("/keys")) { "To keys and people" }
+    match user.send::<CreateConsoleLink>(asked).await {
+        Ok(made) => {
+            let shown = (made.person.as_str(), made.expires_at, made.url.as_str());
+            Ok(link_page(
+                Part::Keys,
+                shown,
+                (user.link("/keys"), "To keys and people"),
+            ))
         }
-    };
-    Ok(Page::new(Part::Keys, "Link to sign in", main).ok())
+        Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)).await,
+        Err(error) => Err(error),
+    }
 }
 
-fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, Error> {
+async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, Error> {
     let draft = Draft {
         fields: &asked.fields,
         refused,
     };
+    // Whoever has no key of the partner's names the one with which the session acts.
+    let keys = match user.acting {
+        Some(_) => Some(working_keys(user, asked).await?),
+        None => None,
+    };
+    let choices = keys.iter().flatten();
+    let choices: Vec<_> = choices
+        .map(|(id, name)| (id.as_str(), name.clone()))
+        .collect();
     let words = scopes(user);
     let person = Field::new("/person", "Who is it for?", Kind::Text)
         .about("Their name: the audit shows it with everything they do.")
         .required();
+    let scopes = match keys {
+        Some(_) => scope_field(&words, "What they may do")
+            .about("Everything that the key may, if nothing is chosen."),
+        None => scope_field(&words, "What they may do"),
+    };
     let form = html! {
         form.card.narrow method="post" action=(user.link("/people/new")) {
-            (draft.field(&person)) (draft.field(&scope_field(&words, "What they may do")))
+            (draft.field(&person))
+            @if keys.is_some() {
+                (draft.field(&Field::new("/apiKeyId", "With which key", Kind::Choice(&choices))
+                    .about("They are signed out when it is revoked.").required()))
+            }
+            (draft.field(&scopes))
             (once())
             button.first { "Make the link" }
         }
@@ -55,4 +72,16 @@ fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, E
         form::status(refused),
         Page::new(Part::Keys, "Invite somebody", main),
     ))
+}
+
+/// The partner's keys that work, of the newest, by their ids.
+async fn working_keys(user: &User, asked: &Asked) -> Result<Vec<(String, String)>, Error> {
+    let keys = user.read::<ListApiKeys>(&[], &[("limit", "100")]).await?;
+    let working = keys.data.into_iter().filter(|key| key.works(asked.now));
+    Ok(working
+        .map(|key| {
+            let name = format!("{} (…{})", key.name, key.hint);
+            (key.api_key_id.to_string(), name)
+        })
+        .collect())
 }

@@ -9,10 +9,13 @@ use reqwest::RequestBuilder;
 use reqwest::header::HeaderMap;
 
 use super::html::{Form, Tag, forms, tags};
+use super::world::{Places, operator_places, places};
 
 /// A browser.
 pub struct Browser {
     caller: Caller,
+    /// Whether it is at the operator's console.
+    at_operator: bool,
     cookie: Mutex<Option<String>>,
 }
 
@@ -57,7 +60,36 @@ impl Browser {
     pub fn new(server: &TestServer) -> Self {
         Self {
             caller: server.caller(),
+            at_operator: false,
             cookie: Mutex::default(),
+        }
+    }
+
+    /// A browser at the operator's console.
+    pub fn at_operator(url: &str) -> Self {
+        Self {
+            caller: Caller::new(url),
+            at_operator: true,
+            cookie: Mutex::default(),
+        }
+    }
+
+    /// The same browser at the other console, with the cookie under this name.
+    pub fn moved(&self, to: &Self, name: &str) -> Self {
+        let cookie = self.cookie().expect("somebody is signed in");
+        let (_, value) = cookie.split_once('=').expect("a cookie has a value");
+        Self {
+            caller: to.caller.clone(),
+            at_operator: to.at_operator,
+            cookie: Mutex::new(Some(format!("{name}={value}"))),
+        }
+    }
+
+    /// The places of its console.
+    pub fn places(&self) -> Places {
+        match self.at_operator {
+            true => operator_places(),
+            false => places(),
         }
     }
 
@@ -73,6 +105,7 @@ impl Browser {
     pub fn copy(&self) -> Self {
         Self {
             caller: self.caller.clone(),
+            at_operator: self.at_operator,
             cookie: Mutex::new(self.cookie()),
         }
     }

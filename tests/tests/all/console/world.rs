@@ -1,5 +1,7 @@
 //! Two partners, each with one of everything, whose every text is HTML.
 
+use std::sync::LazyLock;
+
 use bookguard_tests::engine::Engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
@@ -54,7 +56,10 @@ pub struct Owner {
 
 impl World {
     pub async fn open(engine: Engine) -> Self {
-        let server = TestServer::open(engine).await;
+        Self::on(TestServer::open(engine).await).await
+    }
+
+    pub async fn on(server: TestServer) -> Self {
         let acme = Owner::on(&server, "Acme").await;
         let other = Owner::on(&server, "Other").await;
         let browser = Browser::signed_in(&server, &acme.partner.key).await;
@@ -183,6 +188,7 @@ impl Owner {
             &self.booking
         };
         pattern
+            .replace(":partnerId", &self.partner.id)
             .replace(":bookingId", booking)
             .replace(":shareId", &self.share)
             .replace(":endpointId", &self.endpoint)
@@ -206,10 +212,46 @@ pub async fn settled(partner: &Partner, booking: &str) {
     .await;
 }
 
-/// The console's places: the path of each below `/console`, and whether it has a page and a form.
-pub fn places() -> Vec<(&'static str, bool, bool)> {
+/// Places of a console: the path of each below `/console`, and whether it has a page and a form.
+pub type Places = Vec<(&'static str, bool, bool)>;
+
+/// The places of partners' console.
+pub fn places() -> Places {
     const SOURCE: &str = include_str!("../../../../bookguard-server/src/console.rs");
-    let rows = SOURCE.lines().filter_map(|line| {
+    let places = places_in(SOURCE);
+    assert!(places.len() > 20, "the list of places moved");
+    places
+}
+
+/// The places of the operator's console.
+pub fn operator_places() -> Places {
+    static ALL: LazyLock<Places> =
+        LazyLock::new(|| {
+            const SOURCE: &str =
+                include_str!("../../../../bookguard-server/src/console/operator.rs");
+            let (own, account) = SOURCE.split_once("fn account_places").unwrap();
+            let (own, account) = (places_in(own), places_in(account));
+            assert!(
+                own.len() > 5 && account.len() > 5,
+                "the lists of places moved"
+            );
+            let below = account.into_iter().chain(places().into_iter().map(
+                |(path, has_page, has_form)| match path {
+                    "" => ("/overview", has_page, has_form),
+                    path => (path, has_page, has_form),
+                },
+            ));
+            let below = below.map(|(path, has_page, has_form)| {
+                let path: &str = format!("/partners/:partnerId{path}").leak();
+                (path, has_page, has_form)
+            });
+            own.into_iter().chain(below).collect()
+        });
+    ALL.clone()
+}
+
+fn places_in(source: &'static str) -> Places {
+    let rows = source.lines().filter_map(|line| {
         let (path, handlers) = line.trim().strip_prefix("place!(\"")?.split_once('"')?;
         Some((
             path,
@@ -217,17 +259,14 @@ pub fn places() -> Vec<(&'static str, bool, bool)> {
             handlers.contains(", post "),
         ))
     });
-    let places: Vec<_> = rows.collect();
-    assert!(places.len() > 20, "the list of places moved");
-    places
+    rows.collect()
 }
 
-/// The place that has this address.
-pub fn place_of(address: &str) -> Option<&'static str> {
+/// The place among these that has this address.
+pub fn place_of(all: Places, address: &str) -> Option<&'static str> {
     let path = address.split('?').next().unwrap_or_default();
     let path = path.strip_prefix("/console").unwrap_or(path);
     let parts: Vec<&str> = path.split('/').collect();
-    let all = places();
     let mut fitting: Vec<_> = all
         .into_iter()
         .filter(|(pattern, ..)| {

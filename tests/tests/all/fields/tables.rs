@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::fields::{bodies, faults, schema_agrees};
 
-const TABLES: [(&str, &str); 19] = [
+const TABLES: [(&str, &str); 20] = [
     ("NewPartner", include_str!("NewPartner.txt")),
     ("PartnerChanges", include_str!("PartnerChanges.txt")),
     ("QuotaChanges", include_str!("QuotaChanges.txt")),
@@ -19,6 +19,10 @@ const TABLES: [(&str, &str); 19] = [
     ("ApiKeyRotation", include_str!("ApiKeyRotation.txt")),
     ("OperatorKeyRequest", include_str!("OperatorKeyRequest.txt")),
     ("ConsoleLinkRequest", include_str!("ConsoleLinkRequest.txt")),
+    (
+        "OperatorLinkRequest",
+        include_str!("OperatorLinkRequest.txt"),
+    ),
     ("ShareRequest", include_str!("ShareRequest.txt")),
     ("NewBooking", include_str!("NewBooking.txt")),
     ("NewDate", include_str!("NewDate.txt")),

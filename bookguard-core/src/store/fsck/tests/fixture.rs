@@ -37,6 +37,7 @@ pub(in crate::store) fn open(
 ) -> Result<(Arc<Service>, Closing), OpenError> {
     Service::open(ServiceConfig {
         public_url: "https://api.example.com".to_owned(),
+        operator_url: Some("https://operator.example.com".to_owned()),
         clock: Clock::Set(Arc::clone(clock)),
         verifies_endpoints: false,
         ..ServiceConfig::of(db.into())
@@ -293,6 +294,40 @@ impl Fixture {
         let signed_in = self.session(found.authority);
         self.call::<features::console::SignOut>(&signed_in, "", "", None);
         link(r#"{"person":"Bob"}"#);
+    }
+
+    /// The same of the operator's console.
+    fn operator_console(&self, database: &Session) {
+        use features::operator_sessions::{
+            CreateOperatorLink, OpenOperatorLink, SignOutOperator, StartOperatorSession, find,
+        };
+        let body = r#"{"name":"people"}"#;
+        let key = self.call::<CreateOperatorKey>(database, "", body, None);
+        let id = key.operator_key_id;
+        let link = |person: &str| {
+            let body = format!(r#"{{"person":"{person}","operatorKeyId":"{id}"}}"#);
+            self.call::<CreateOperatorLink>(database, "", &body, None)
+                .url
+        };
+        let opened = link("Żółć 😀");
+        let (_, token) = opened.rsplit_once('/').unwrap();
+        let anonymous = self.session(Authority::Anonymous {
+            address: "127.0.0.1".to_owned(),
+        });
+        let body = format!(r#"{{"token":"{token}"}}"#);
+        self.call::<OpenOperatorLink>(&anonymous, "", &body, None);
+        let holder = self.session(Authority::Administrator {
+            by: Operator::Key {
+                operator_key_id: id,
+                name: key.name,
+                signed_in: None,
+            },
+            partner_id: None,
+        });
+        let own = self.call::<StartOperatorSession>(&holder, "", "", None);
+        let signed_in = self.session(find(&self.service, &own.token).unwrap().unwrap());
+        self.call::<SignOutOperator>(&signed_in, "", "", None);
+        link("Bob");
     }
 
     fn endpoint(&self, session: &Session, body: &str) -> Endpoint {
@@ -646,6 +681,7 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
             fixture.call::<RevokeOperatorKey>(&operator, &id, "", None);
         }
     }
+    fixture.operator_console(&operator);
     drop(operator);
     fixture.console(&acme);
     fixture.share(&acme, &full);

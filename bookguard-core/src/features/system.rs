@@ -1,0 +1,183 @@
+//! What the operator must know of the service itself: this node, its database, the log, the backups and the settings.
+
+use serde::{Deserialize, Serialize};
+
+use super::health::can_work;
+use crate::error::Error;
+use crate::model::Timestamp;
+use crate::operation::{Action, Operation, Request, Route, query, read_long};
+use crate::service::{Service, SettingInForce};
+use crate::session::{Access, Session};
+use crate::store::backup::newest;
+
+/// `GET /v1/system`
+pub struct GetSystem;
+
+/// The service as one node sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct System {
+    /// The time of the node that answers.
+    pub at: Timestamp,
+    /// The version of its program.
+    pub version: String,
+    /// The database, without a password.
+    pub database: String,
+    /// The version of the database's schema.
+    pub schema_version: u32,
+    /// How many servers run on the database. Absent if the database is a file, on which one at most runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub servers: Option<u32>,
+    /// Whether writes are taken.
+    pub writes: WriteState,
+    /// The head of the log.
+    pub log: LogState,
+    /// The disk of a database file. Absent if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub disk: Option<DiskState>,
+    /// The backups that this node can see. Absent if no folder of backups is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub backups: Option<BackupState>,
+    /// The node's settings as it began with them, in the order of the settings' page. No secret is in them.
+    pub settings: Vec<SettingInForce>,
+}
+
+/// Whether a database takes writes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct WriteState {
+    /// Whether it does.
+    pub taken: bool,
+    /// Why not, as `GET /v1/health` says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub code: Option<String>,
+    /// The same in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub message: Option<String>,
+}
+
+/// The head of the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct LogState {
+    /// The log's name.
+    pub origin: String,
+    /// How many entries it has.
+    pub size: u64,
+    /// The root of its tree, as receipts have it.
+    pub root_hash: String,
+    /// When its last entry was written. Absent if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub written_at: Option<Timestamp>,
+    /// Whether the database has every entry that this node has seen published.
+    pub is_sound: bool,
+}
+
+/// How full a disk is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct DiskState {
+    /// Bytes that are free.
+    pub free_bytes: u64,
+    /// Bytes that must be free before anything new is taken; 0 for no such limit.
+    pub min_free_bytes: u64,
+}
+
+/// Backups in a folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct BackupState {
+    /// The folder.
+    pub folder: String,
+    /// When the newest verified one was made. Absent if there is none, or the folder cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub newest_at: Option<Timestamp>,
+}
+
+impl Operation for GetSystem {
+    const ROUTE: Route = Route {
+        id: "getSystem",
+        path: "/v1/system",
+        access: Access::Administrator,
+        tag: "Service",
+        summary: "The service itself",
+        description: "For the operator. What the node that answers knows of itself, of the database, of the log and of the backups, \
+                      and its settings with their sources (`flag`, `environment`, `file`, `default`), without secrets.",
+        ..Route::GET
+    };
+    type Output = System;
+
+    fn prepare(_: &Session, _: &Request) -> Result<Action<System>, Error> {
+        Ok(read_long::<Self>(true, |session| {
+            let service = &session.service;
+            let schema_version = query(session, |reader| reader.schema_version())?;
+            Ok(System {
+                at: service.clock().now(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                database: service.database().to_owned(),
+                schema_version,
+                servers: service
+                    .servers()?
+                    .map(|servers| u32::try_from(servers).unwrap_or(u32::MAX)),
+                writes: writes(service),
+                log: log(service)?,
+                disk: service.store().free_bytes().map(|free_bytes| DiskState {
+                    free_bytes,
+                    min_free_bytes: service.storage().min_free(),
+                }),
+                backups: service.backup_folder().map(|folder| BackupState {
+                    folder: folder.display().to_string(),
+                    // A folder that cannot be read holds no backup that anybody could restore.
+                    newest_at: newest(folder).ok().flatten(),
+                }),
+                settings: service.settings().to_vec(),
+            })
+        }))
+    }
+}
+
+fn writes(service: &Service) -> WriteState {
+    match can_work(service) {
+        Ok(()) => WriteState {
+            taken: true,
+            code: None,
+            message: None,
+        },
+        Err(why) => WriteState {
+            // Writes go on while only the database file is not brought up to date with them.
+            taken: why.code == "checkpoints_failing",
+            code: Some(why.code.into_owned()),
+            message: Some(why.message),
+        },
+    }
+}
+
+fn log(service: &Service) -> Result<LogState, Error> {
+    let mut reader = service.reader()?;
+    let head = reader.head().map_err(|e| service.fault(&e))?;
+    let lost = service.publish(&mut reader, &head)?;
+    Ok(LogState {
+        size: head.head.size,
+        root_hash: head.head.root.to_string(),
+        written_at: (head.head.size > 0).then_some(head.written),
+        origin: head.origin,
+        is_sound: lost.is_none(),
+    })
+}

@@ -1,0 +1,155 @@
+//! One partner's account: who it is, what it uses, and whether it may.
+
+pub(super) mod edit;
+pub(super) mod quota;
+pub(super) mod suspend;
+
+use bookguard_core::error::Error;
+use bookguard_core::features::partners::account::ReinstatePartner;
+use bookguard_core::features::partners::{ApprovePartner, Registration};
+use bookguard_core::model::{PartnerAccount, PartnerStatus, QuotaReport, QuotaUse};
+use maud::{Markup, html};
+
+use super::partner_badge;
+use crate::console::form;
+use crate::console::parts::{button, copyable, fact, grouped, table, time};
+use crate::console::user::User;
+use crate::console::{Answer, Asked, Page, Part};
+
+/// The account of the partner that the page is about.
+fn account(user: &User) -> Result<&PartnerAccount, Error> {
+    let acting = user.acting.as_ref();
+    acting.ok_or_else(|| Error::not_found("partner"))
+}
+
+/// The partner's id, as a path has it.
+fn id(user: &User) -> Result<String, Error> {
+    Ok(account(user)?.partner.partner_id.to_string())
+}
+
+pub(super) async fn show(user: &User, _: &Asked) -> Result<Answer, Error> {
+    page(user, None)
+}
+
+fn page(user: &User, refused: Option<&Error>) -> Result<Answer, Error> {
+    let PartnerAccount { partner, quota } = account(user)?;
+    let defaults = partner.settings.default_policies.iter();
+    let main = html! {
+        p.back { a href=(user.console.link(super::partners::PATH)) { "← All partners" } }
+        div.title { h1 { (partner.name) } (partner_badge(partner.status)) }
+        @if let Some(refused) = refused { div.alert.bad role="alert" tabindex="-1" autofocus { p { (refused.message) } } }
+        div.actions {
+            @match partner.status {
+                PartnerStatus::Pending | PartnerStatus::Approved => (button(user, "/approve", "Approve", "first")),
+                PartnerStatus::Suspended => (button(user, "/reinstate", "Reinstate", "first")),
+                PartnerStatus::Active => {}
+            }
+            a.button href=(user.link("/edit")) { "Edit" }
+            a.button href=(user.link("/quota")) { "Change the quota" }
+            @if matches!(partner.status, PartnerStatus::Active | PartnerStatus::Approved) {
+                a.button.danger href=(user.link("/suspend")) { "Suspend" }
+            }
+        }
+        section.card aria-label="The partner" {
+            dl {
+                (fact("Business", &partner.business_type))
+                (fact("Contact", &partner.contact_email))
+                @if let Some(site) = &partner.website { (fact("Site", site)) }
+                @if let Some(zone) = &partner.settings.time_zone { (fact("Time zone", zone)) }
+                @for (event_type, policy) in defaults { (fact(&format!("Default policy of {event_type}"), policy)) }
+                (fact("Registered", time(partner.created_at)))
+                (fact("Id", copyable(&partner.partner_id.to_string())))
+            }
+        }
+        section.card aria-labelledby="quota" {
+            h2 #quota { "What it uses" }
+            (table("Quota and use", &["What", "#Used", "#Quota", "#Share"], &uses(quota)))
+        }
+    };
+    Ok(Answer::Page(
+        form::status(refused),
+        Page::new(Part::Partners, &partner.name, main),
+    ))
+}
+
+/// Each part of a quota, by its member in the operation's body and its name.
+fn parts(quota: &QuotaReport) -> [(&'static str, &'static str, QuotaUse); 5] {
+    [
+        ("/bookings", "Bookings", quota.bookings),
+        ("/bytes", "Bytes of bookings", quota.bytes),
+        ("/eventsPerDay", "Events today (UTC)", quota.events_per_day),
+        ("/endpoints", "Webhook endpoints", quota.endpoints),
+        ("/fileBytes", "Bytes of evidence files", quota.file_bytes),
+    ]
+}
+
+fn uses(quota: &QuotaReport) -> Vec<Markup> {
+    let line = |(_, name, part): (&str, &str, QuotaUse)| {
+        let share = part.limit.filter(|limit| *limit > 0).map(|limit| {
+            let percent = u128::from(part.used) * 100 / u128::from(limit);
+            format!("{percent} %")
+        });
+        html! {
+            td { (name) }
+            td.amount { (grouped(&part.used.to_string())) }
+            td.amount { (limit(part)) }
+            td.amount { (share.unwrap_or_default()) }
+        }
+    };
+    parts(quota).into_iter().map(line).collect()
+}
+
+fn limit(part: QuotaUse) -> String {
+    let limit = part.limit.map(|limit| grouped(&limit.to_string()));
+    limit.unwrap_or_else(|| "no limit".to_owned())
+}
+
+pub(super) async fn approve(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    match user.send_to::<ApprovePartner>(&[&id(user)?], asked).await {
+        Ok(approved) => Ok(credentials(user, &approved)),
+        Err(error) if form::is_correctable(&error) => page(user, Some(&error)),
+        Err(error) => Err(error),
+    }
+}
+
+/// The page that shows a partner's first key and its signing secret once.
+fn credentials(user: &User, approved: &Registration) -> Answer {
+    let values = [
+        ("API key, with all scopes", &approved.api_key),
+        ("Signing secret of its webhooks", &approved.signing_secret),
+    ];
+    let main = html! {
+        div.title { h1 { (approved.name) " is approved" } }
+        section.card.narrow {
+            p { "Hand these over on an encrypted channel." }
+            dl { @for (name, value) in values { @if let Some(value) = value { (fact(name, copyable(value))) } } }
+            p.alert.warn { "They are shown only now. Copy them before you leave this page." }
+            a.button href=(user.link("")) { "To the partner" }
+        }
+    };
+    Page::new(Part::Partners, "Partner approved", main).ok()
+}
+
+pub(super) async fn reinstate(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    match user.send_to::<ReinstatePartner>(&[&id(user)?], asked).await {
+        Ok(_) => Ok(done("The partner is reinstated.")),
+        Err(error) if form::is_correctable(&error) => page(user, Some(&error)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Back to the account, with what was done.
+fn done(what: &str) -> Answer {
+    Answer::Go(String::new(), Some(what.to_owned()))
+}
+
+/// A page below the account.
+fn framed(user: &User, title: &str, alert: Markup, form: Markup) -> Result<Markup, Error> {
+    let name = &account(user)?.partner.name;
+    Ok(html! {
+        p.back { a href=(user.link("")) { "← " (name) } }
+        div.title { h1 { (title) } }
+        (alert)
+        (form)
+    })
+}

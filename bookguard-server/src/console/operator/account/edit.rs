@@ -1,0 +1,55 @@
+//! Correcting a partner's name and contact.
+
+use bookguard_core::error::Error;
+use bookguard_core::features::partners::account::EditPartner;
+use maud::html;
+
+use super::{account, done, framed, id};
+use crate::console::form::{self, Draft, Field, Kind};
+use crate::console::parts::once;
+use crate::console::user::User;
+use crate::console::{Answer, Asked, Page, Part};
+
+const NAMES: [&str; 3] = ["/name", "/contactEmail", "/website"];
+
+pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    page(user, asked, None)
+}
+
+pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    match user.send_to::<EditPartner>(&[&id(user)?], asked).await {
+        Ok(_) => Ok(done("The partner is changed.")),
+        Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)),
+        Err(error) => Err(error),
+    }
+}
+
+fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, Error> {
+    let draft = Draft {
+        fields: &asked.fields,
+        refused,
+    };
+    let partner = &account(user)?.partner;
+    let site = partner.website.as_deref().unwrap_or_default();
+    let fields = [
+        Field::new("/name", "Name", Kind::Text)
+            .value(&partner.name)
+            .required(),
+        Field::new("/contactEmail", "Contact, a mail address", Kind::Text)
+            .value(&partner.contact_email)
+            .required(),
+        Field::new("/website", "Site", Kind::Url).value(site),
+    ];
+    let form = html! {
+        form.card.narrow method="post" action=(user.link("/edit")) {
+            @for field in &fields { (draft.field(field)) }
+            (once())
+            button.first { "Save" }
+        }
+    };
+    let main = framed(user, "Edit the partner", draft.alert(&NAMES), form)?;
+    Ok(Answer::Page(
+        form::status(refused),
+        Page::new(Part::Partners, "Edit the partner", main),
+    ))
+}

@@ -1,0 +1,73 @@
+//! Giving a partner a quota of its own.
+//!
+//! Each part has a form of its own, because an empty field means the service's default, not that nothing changes.
+
+use bookguard_core::error::Error;
+use bookguard_core::features::partners::SetQuota;
+use bookguard_core::model::QuotaUse;
+use maud::{Markup, html};
+
+use super::{account, done, framed, id, limit, parts};
+use crate::console::form::{self, Draft, Field, Fields, Kind};
+use crate::console::parts::{grouped, once};
+use crate::console::user::User;
+use crate::console::{Answer, Asked, Page, Part};
+
+pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    page(user, asked, None)
+}
+
+pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    match user.send_to::<SetQuota>(&[&id(user)?], asked).await {
+        Ok(_) => Ok(done("The quota is changed.")),
+        Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)),
+        Err(error) => Err(error),
+    }
+}
+
+fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, Error> {
+    let parts = parts(&account(user)?.quota);
+    let draft = Draft {
+        fields: &asked.fields,
+        refused,
+    };
+    let names = parts.map(|(name, ..)| name);
+    let forms = html! {
+        p.lead { "Beyond its quota, a partner brings in nothing new. What is there is protected, canceled and delivered as before." }
+        div.grid { @for part in parts { (part_form(user, &draft, part)) } }
+    };
+    let main = framed(user, "Change the quota", draft.alert(&names), forms)?;
+    Ok(Answer::Page(
+        form::status(refused),
+        Page::new(Part::Partners, "Change the quota", main),
+    ))
+}
+
+fn part_form(
+    user: &User,
+    draft: &Draft<'_>,
+    (name, label, part): (&str, &str, QuotaUse),
+) -> Markup {
+    let untouched = Fields::default();
+    let untouched = Draft {
+        fields: &untouched,
+        refused: None,
+    };
+    // What was refused is the form that was sent; the others are as before.
+    let draft = match draft.fields.has(name) {
+        true => draft,
+        false => &untouched,
+    };
+    let field = Field::new(name, "New quota", Kind::Number)
+        .about("0 means no limit; empty means the service's default.")
+        .plain();
+    html! {
+        form.card method="post" action=(user.link("/quota")) {
+            h2 { (label) }
+            p { (grouped(&part.used.to_string())) " used of " (limit(part)) }
+            (draft.field(&field))
+            (once())
+            button.first aria-label={ "Save: " (label) } { "Save" }
+        }
+    }
+}

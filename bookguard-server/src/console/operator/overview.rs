@@ -1,0 +1,96 @@
+//! The first page: what needs the operator now.
+
+use bookguard_core::error::Error;
+use bookguard_core::features::endpoints::ListEndpoints;
+use bookguard_core::features::partners::ListPartners;
+use bookguard_core::features::system::{GetSystem, System};
+use bookguard_core::model::{Endpoint, Page as Rows, Partner};
+use maud::{Markup, html};
+
+use super::{about, partner_badge, system};
+use crate::console::parts::{ago, empty, endpoint_badge, time};
+use crate::console::user::User;
+use crate::console::{Answer, Asked, Page, Part};
+
+/// How many of a kind are named.
+const NAMED: &str = "10";
+
+pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    let service = user.read::<GetSystem>(&[], &[]).await?;
+    let mut partners = Vec::new();
+    for status in ["pending", "suspended"] {
+        let query = [("status", status), ("limit", NAMED)];
+        partners.push(user.read::<ListPartners>(&[], &query).await?);
+    }
+    let mut endpoints = Vec::new();
+    for status in ["suspended", "failing"] {
+        let query = [("status", status), ("limit", NAMED)];
+        endpoints.push(user.read::<ListEndpoints>(&[], &query).await?);
+    }
+    let troubles = system::troubles(&service, asked.now);
+    let is_quiet = troubles.is_empty()
+        && partners.iter().all(|found| found.data.is_empty())
+        && endpoints.iter().all(|found| found.data.is_empty());
+    let main = html! {
+        div.title { h1 { "Overview" } }
+        section.card aria-labelledby="now" {
+            h2 #now { "What needs you now" }
+            @if is_quiet {
+                (empty("Nothing waits for you.", "Partners to approve, endpoints that fail, and what is wrong with the service appear here."))
+            } @else {
+                ul.todo {
+                    @for trouble in &troubles {
+                        li { strong { (trouble) } a href=(user.link("/system")) { "Look at it" } }
+                    }
+                    @for found in &partners { (partner_lines(user, asked, found)) }
+                    @for found in &endpoints { (endpoint_lines(user, found)) }
+                }
+            }
+        }
+        (glance(user, &service))
+    };
+    Ok(Page::new(Part::Overview, "Overview", main).ok())
+}
+
+fn partner_lines(user: &User, asked: &Asked, found: &Rows<Partner>) -> Markup {
+    let status = found.data.first().map(|partner| partner.status);
+    html! {
+        @for partner in &found.data {
+            li {
+                (partner_badge(partner.status))
+                a href=(user.link(&about(&partner.partner_id))) { (partner.name) }
+                span.soft { "registered " (ago(partner.created_at, asked.now)) }
+            }
+        }
+        @if let Some(status) = status.filter(|_| found.has_more) {
+            li { a href=(user.link(&format!("/partners?status={}", super::word(status)))) { "More of them" } }
+        }
+    }
+}
+
+fn endpoint_lines(user: &User, found: &Rows<Endpoint>) -> Markup {
+    html! {
+        @for endpoint in &found.data {
+            li {
+                (endpoint_badge(endpoint.status))
+                @match endpoint.partner_id {
+                    Some(partner) => a href=(user.link(&format!("{}/endpoints/{}", about(&partner), endpoint.endpoint_id))) { (endpoint.url) },
+                    None => (endpoint.url),
+                }
+                @if let Some(since) = endpoint.failing_since { span.soft { "since " (time(since)) } }
+            }
+        }
+        @if found.has_more { li { span.soft { "and more: " code { "bookguard webhook-endpoints list" } } } }
+    }
+}
+
+/// The service at a glance.
+fn glance(user: &User, service: &System) -> Markup {
+    html! {
+        section.card aria-labelledby="service" {
+            h2 #service { "The service" }
+            (system::facts(service))
+            p { a href=(user.link("/system")) { "More of it" } }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! All partners.
+
+use bookguard_core::error::Error;
+use bookguard_core::features::partners::ListPartners;
+use bookguard_core::model::{Partner, PartnerStatus};
+use maud::{Markup, html};
+
+use super::{about, partner_badge};
+use crate::console::form::{self, Draft, Field, Kind};
+use crate::console::parts::{empty, next_page, table, time, words};
+use crate::console::user::User;
+use crate::console::{Answer, Asked, Page, Part};
+
+/// Rows of a page.
+const ROWS: &str = "100";
+/// Where the list is.
+pub(super) const PATH: &str = "/partners";
+
+pub(in crate::console) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    let fields = &asked.fields;
+    let text = |name| fields.get(name).unwrap_or_default();
+    let query = [
+        ("status", text("status")),
+        ("search", text("search")),
+        ("cursor", text("cursor")),
+        ("limit", ROWS),
+    ];
+    let (found, refused) = match user.read::<ListPartners>(&[], &query).await {
+        Ok(found) => (Some(found), None),
+        Err(error) if form::is_correctable(&error) => (None, Some(error)),
+        Err(error) => return Err(error),
+    };
+    let draft = Draft {
+        fields,
+        refused: refused.as_ref(),
+    };
+    let statuses = PartnerStatus::WORDS.map(|(word, _)| (word, words(word)));
+    let main = html! {
+        div.title { h1 { "Partners" } }
+        (draft.alert(&[]))
+        form.filter role="search" action=(user.link(PATH)) {
+            (draft.field(&Field::new("search", "Search", Kind::Search).plain()))
+            (draft.field(&Field::new("status", "Status", Kind::Choice(&statuses)).plain()))
+            button.first { "Show" }
+        }
+        p.soft { "Searches ids, names, kinds of business, contacts and sites." }
+        @if let Some(found) = &found {
+            @let lines: Vec<Markup> = found.data.iter().map(|partner| line(user, partner)).collect();
+            @let next = found.next_cursor.as_deref();
+            @if !lines.is_empty() {
+                section.card { (table("Partners, newest first", &["Name", "Status", "Business", "Contact", "Since"], &lines)) }
+            } @else if next.is_some() {
+                (empty("Nothing found among the newest partners.", "The search goes back a part at a time."))
+            } @else {
+                (empty("No partner matches.", html! {
+                    "Partners register themselves, or you register one with " code { "bookguard partners register" } "."
+                }))
+            }
+            (next_page(user, PATH, fields, "cursor", next, "Older partners"))
+        }
+    };
+    let page = Page::new(Part::Partners, "Partners", main);
+    Ok(Answer::Page(form::status(refused.as_ref()), page))
+}
+
+fn line(user: &User, partner: &Partner) -> Markup {
+    html! {
+        td { a href=(user.link(&about(&partner.partner_id))) { (partner.name) } }
+        td { (partner_badge(partner.status)) }
+        td { (partner.business_type) }
+        td { (partner.contact_email) @if let Some(site) = &partner.website { small { (site) } } }
+        td { (time(partner.created_at)) }
+    }
+}

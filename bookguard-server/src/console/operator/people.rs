@@ -1,0 +1,103 @@
+//! Who of the operator is signed in, and links with which they sign in.
+
+use bookguard_core::error::Error;
+use bookguard_core::features::operator_sessions::{
+    CreateOperatorLink, EndOperatorSession, ListOperatorSessions,
+};
+use bookguard_core::model::{OperatorSession, Timestamp};
+use maud::{Markup, html};
+
+use crate::console::form::{self, Draft, Field, Kind};
+use crate::console::keys::{SignIn, link_page, sign_in_line};
+use crate::console::parts::{empty, next_page, once, table};
+use crate::console::user::User;
+use crate::console::{Answer, Asked, Page, Part};
+
+pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    let cursor = asked.fields.get("cursor").unwrap_or_default();
+    let people = user
+        .read::<ListOperatorSessions>(&[], &[("limit", "100"), ("cursor", cursor)])
+        .await?;
+    let rows: Vec<Markup> = people
+        .data
+        .iter()
+        .map(|session| line(user, session, asked.now))
+        .collect();
+    let main = html! {
+        div.title {
+            h1 { "People" }
+            a.button.first href=(user.link("/people/new")) { "Invite somebody" }
+        }
+        p.lead { "Who signed in here with an operator key or by a link. The keys themselves are made and revoked on the database only, with "
+            code { "bookguard operator-keys" } "." }
+        @if rows.is_empty() { (empty("Nobody is signed in.", "Invite somebody by a link.")) }
+        @else { section.card { (table("Sign-ins and links, newest first", &["Who", "State", "Until", "Actions"], &rows)) } }
+        (next_page(user, "/people", &asked.fields, "cursor", people.next_cursor.as_deref(), "Older ones"))
+    };
+    Ok(Page::new(Part::People, "People", main).ok())
+}
+
+fn line(user: &User, session: &OperatorSession, now: Timestamp) -> Markup {
+    let sign_in = SignIn {
+        id: session.console_session_id.to_string(),
+        person: session.person.as_deref(),
+        with: session.operator_key_id.to_string(),
+        created_at: session.created_at,
+        started_at: session.started_at,
+        expires_at: session.expires_at,
+        ended_at: session.ended_at,
+    };
+    sign_in_line(user, &sign_in, now, true)
+}
+
+pub(super) async fn end(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    user.send::<EndOperatorSession>(asked).await?;
+    Ok(Answer::Go(
+        "/people".to_owned(),
+        Some("The sign-in is ended.".to_owned()),
+    ))
+}
+
+pub(super) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    page(user, asked, None)
+}
+
+pub(super) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    match user.send::<CreateOperatorLink>(asked).await {
+        Ok(made) => {
+            let shown = (made.person.as_str(), made.expires_at, made.url.as_str());
+            Ok(link_page(
+                Part::People,
+                shown,
+                (user.link("/people"), "To the people"),
+            ))
+        }
+        Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)),
+        Err(error) => Err(error),
+    }
+}
+
+fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, Error> {
+    let draft = Draft {
+        fields: &asked.fields,
+        refused,
+    };
+    let person = Field::new("/person", "Who is it for?", Kind::Text)
+        .about("Their name: the audit shows it with everything they do.")
+        .required();
+    let main = html! {
+        p.back { a href=(user.link("/people")) { "← People" } }
+        div.title { h1 { "Invite somebody" } }
+        (draft.alert(&["/person"]))
+        form.card.narrow method="post" action=(user.link("/people/new")) {
+            p { "They may do here whatever you may, for twelve hours at most, and are signed out when your operator key is revoked." }
+            (draft.field(&person))
+            (once())
+            button.first { "Make the link" }
+        }
+    };
+    Ok(Answer::Page(
+        form::status(refused),
+        Page::new(Part::People, "Invite somebody", main),
+    ))
+}

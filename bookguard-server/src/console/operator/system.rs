@@ -1,0 +1,224 @@
+//! The service itself: this node, its database, the log, the backups and the settings.
+
+use bookguard_core::error::Error;
+use bookguard_core::features::system::{GetSystem, System};
+use bookguard_core::model::Timestamp;
+use maud::{Markup, html};
+
+use crate::console::parts::{Tone, ago, badge, copyable, count, fact, grouped, table, time};
+use crate::console::user::User;
+use crate::console::{Answer, Asked, Page, Part};
+
+/// The age in milliseconds from which a backup is old: a day, and two hours for making it.
+const OLD_MS: i64 = 26 * 60 * 60 * 1000;
+const MIB: u64 = 1024 * 1024;
+const TEN_GIB: u64 = 10 * 1024 * MIB;
+
+pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    let system = user.read::<GetSystem>(&[], &[]).await?;
+    let troubles = troubles(&system, asked.now);
+    let settings: Vec<Markup> = system
+        .settings
+        .iter()
+        .map(|setting| {
+            html! { td { code { (setting.name) } } td { (setting.value) } td { (setting.from) } }
+        })
+        .collect();
+    let main = html! {
+        div.title { h1 { "System" } }
+        @for trouble in &troubles { p.alert.bad { (trouble) } }
+        section.card aria-label="The service" { (facts(&system)) }
+        section.card aria-labelledby="log" {
+            h2 #log { "The log" }
+            dl {
+                (fact("Name", copyable(&system.log.origin)))
+                (fact("Root", copyable(&system.log.root_hash)))
+                @if let Some(at) = system.log.written_at { (fact("Last entry", time(at))) }
+                (fact("Against what was published", soundness(&system)))
+            }
+        }
+        section.card aria-labelledby="backups" {
+            h2 #backups { "Backups" }
+            (backups(&system, asked.now))
+        }
+        section.card aria-labelledby="settings" {
+            h2 #settings { "Settings of this node" }
+            p.soft { "As it began with them. " code { "bookguard doctor" } " checks them." }
+            (table("Settings in force and where each came from", &["Setting", "Value", "From"], &settings))
+        }
+    };
+    Ok(Page::new(Part::System, "System", main).ok())
+}
+
+/// What is wrong with the service, each in a sentence.
+pub(super) fn troubles(system: &System, now: Timestamp) -> Vec<String> {
+    let mut found = Vec::new();
+    let (writes, disk) = (&system.writes, &system.disk);
+    found.extend(writes.message.clone());
+    if !system.log.is_sound && writes.code.as_deref() != Some("ledger_rolled_back") {
+        found.push("The database lacks entries that were published.".to_owned());
+    }
+    if let Some(disk) = disk
+        .as_ref()
+        .filter(|disk| disk.free_bytes < disk.min_free_bytes)
+    {
+        found.push(format!(
+            "The database's disk is almost full: {} are free, and nothing new is taken below {}.",
+            size(disk.free_bytes),
+            size(disk.min_free_bytes)
+        ));
+    }
+    match &system.backups {
+        None => found.push(
+            "No folder of backups is set (backup_folder), so nobody notices if they stop."
+                .to_owned(),
+        ),
+        Some(backups) => match backups.newest_at {
+            None => found.push(format!(
+                "There is no verified backup in {}.",
+                backups.folder
+            )),
+            Some(at) if now.ms() - at.ms() > OLD_MS => {
+                found.push(format!(
+                    "The newest backup is older than 26 hours: it is of {at}."
+                ));
+            }
+            Some(_) => {}
+        },
+    }
+    found
+}
+
+/// What there is to know at a glance.
+pub(super) fn facts(system: &System) -> Markup {
+    let writes = match (system.writes.taken, &system.writes.code) {
+        (true, None) => badge(Tone::Good, "Taken"),
+        (true, Some(_)) => badge(Tone::Warn, "Taken, with trouble"),
+        (false, _) => badge(Tone::Bad, "Refused"),
+    };
+    let servers = system
+        .servers
+        .map(|servers| count(servers.into(), "server"));
+    html! {
+        dl {
+            (fact("Writes", writes))
+            (fact("Entries of the log", grouped(&system.log.size.to_string())))
+            (fact("Servers on the database", servers.unwrap_or_else(|| "one, because it is a file".to_owned())))
+            @if let Some(disk) = &system.disk { (fact("Free disk space", size(disk.free_bytes))) }
+            (fact("Program", format!("Bookguard {}", system.version)))
+            (fact("Database", format!("{}, schema {}", system.database, system.schema_version)))
+        }
+    }
+}
+
+fn soundness(system: &System) -> Markup {
+    match system.log.is_sound {
+        true => badge(Tone::Good, "Complete"),
+        false => badge(Tone::Bad, "Entries are missing"),
+    }
+}
+
+fn backups(system: &System, now: Timestamp) -> Markup {
+    let Some(backups) = &system.backups else {
+        return html! { p { "This node knows of no folder of backups. Set " code { "backup_folder" } " to where " code { "bookguard backup" }
+        " keeps them." } };
+    };
+    html! {
+        dl {
+            (fact("Folder", &backups.folder))
+            @match backups.newest_at {
+                Some(at) => { (fact("Newest verified one", time(at))) (fact("Its age", ago(at, now))) }
+                None => (fact("Newest verified one", badge(Tone::Bad, "None"))),
+            }
+        }
+    }
+}
+
+/// A size, rounded down.
+fn size(bytes: u64) -> String {
+    let (unit, name) = match bytes {
+        0..TEN_GIB => (MIB, "MiB"),
+        _ => (1024 * MIB, "GiB"),
+    };
+    format!("{} {name}", grouped(&(bytes / unit).to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use bookguard_core::features::system::{BackupState, DiskState, LogState, WriteState};
+
+    use super::*;
+
+    fn sound(now: Timestamp) -> System {
+        System {
+            at: now,
+            version: "1".to_owned(),
+            database: "b.db".to_owned(),
+            schema_version: 4,
+            servers: None,
+            writes: WriteState {
+                taken: true,
+                code: None,
+                message: None,
+            },
+            log: LogState {
+                origin: "b.example".to_owned(),
+                size: 7,
+                root_hash: String::new(),
+                written_at: None,
+                is_sound: true,
+            },
+            disk: Some(DiskState {
+                free_bytes: 20,
+                min_free_bytes: 20,
+            }),
+            backups: Some(BackupState {
+                folder: "/b".to_owned(),
+                newest_at: Some(now.plus_ms(-OLD_MS)),
+            }),
+            settings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_once() {
+        type Change = fn(&mut System);
+        let now = Timestamp::from_ms(1_800_000_000_000);
+        let refuse = |system: &mut System| {
+            system.writes.taken = false;
+            system.writes.code = Some("ledger_rolled_back".to_owned());
+            system.writes.message = Some("rolled back".to_owned());
+            system.log.is_sound = false;
+        };
+        let cases: [(Change, Option<&str>); 7] = [
+            (|_| {}, None),
+            (refuse, Some("rolled back")),
+            (|system| system.log.is_sound = false, Some("lacks entries")),
+            (
+                |system| system.disk.as_mut().unwrap().free_bytes = 19,
+                Some("almost full"),
+            ),
+            (|system| system.backups = None, Some("No folder")),
+            (
+                |system| system.backups.as_mut().unwrap().newest_at = None,
+                Some("no verified"),
+            ),
+            (
+                |system| {
+                    let backups = system.backups.as_mut().unwrap();
+                    backups.newest_at = backups.newest_at.map(|at| at.plus_ms(-1));
+                },
+                Some("26 hours"),
+            ),
+        ];
+        for (change, expected) in cases {
+            let mut system = sound(now);
+            change(&mut system);
+            let found = troubles(&system, now);
+            assert_eq!(found.len(), usize::from(expected.is_some()), "{found:?}");
+            if let Some(expected) = expected {
+                assert!(found[0].contains(expected), "{found:?}");
+            }
+        }
+    }
+}

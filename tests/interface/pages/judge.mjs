@@ -1,0 +1,45 @@
+// Judges pages of a console: what the browser complains of, how much they load, whether they fit on screens of three widths, and
+// what axe-core finds in the light and in the dark.
+import { gzipSync } from "node:zlib";
+
+import { barriers, complaints } from "./watched.mjs";
+
+const WIDTHS = [320, 768, 1280];
+const MOST_REQUESTS = 4;
+const MOST_BYTES = 40_000; // html, style sheet, script and icon, with gzip
+
+const assets = new Map();
+async function weight(address) {
+  if (!assets.has(address)) assets.set(address, gzipSync(Buffer.from(await (await fetch(address)).arrayBuffer())).length);
+  return assets.get(address);
+}
+
+// Judges pages of these origins. `wrong` collects every fault of every page, so that one run shows them all.
+export function judging(origins) {
+  const wrong = [];
+  let judged = 0;
+  async function judge(page, name, status = 200) {
+    const found = [];
+    // The browser notes the status of a refusal as an error.
+    const noted = (complaint) => status !== 200 && complaint.startsWith("log: Failed to load resource") && complaint.includes(String(status));
+    found.push(...complaints(page, origins).filter((complaint) => !noted(complaint)));
+    page.faults.length = 0;
+    const [html, loaded, files] = await page.evaluate(`[document.documentElement.outerHTML, performance.getEntriesByType("resource").map(({ name }) => name),
+      [...document.querySelectorAll("link, script")].map((element) => element.href ?? element.src)]`);
+    const requests = 1 + new Set([...loaded, ...files]).size;
+    if (requests > MOST_REQUESTS) found.push(`${requests} requests`);
+    let bytes = gzipSync(html).length;
+    for (const file of files) bytes += await weight(file);
+    if (bytes > MOST_BYTES) found.push(`${bytes} bytes`);
+    if ([400, 401, 409].includes(status)) await page.until("document.activeElement.getAttribute('role') === 'alert'", `${name}: the refusal has the focus`);
+    for (const width of WIDTHS) {
+      await page.call("Emulation.setDeviceMetricsOverride", { width, height: 800, deviceScaleFactor: 1, mobile: false });
+      const needed = await page.evaluate("document.documentElement.scrollWidth");
+      if (needed > width) found.push(`${needed} px wide on a screen of ${width} px`);
+      found.push(...(await barriers(page)).map((barrier) => `${width} px, ${barrier}`));
+    }
+    wrong.push(...found.map((fault) => `${name}: ${fault}`));
+    judged++;
+  }
+  return { judge, wrong, count: () => judged };
+}
