@@ -104,9 +104,9 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
     let action = asked.fields.get(DO).unwrap_or_default();
     match action {
         "add" => editing.focus = editing.typed.add_step(),
-        "json" => editing.typed.to_json(),
+        "json" => editing.typed.become_text(),
         "fields" => {
-            let shown = editing.typed.to_fields();
+            let shown = editing.typed.become_fields();
             editing.note = shown.err().map(|why| unsayable(&why));
         }
         "rebase" => {
@@ -169,7 +169,7 @@ async fn taken(user: &User, asked: &Asked, id: &str) -> Result<Option<FieldError
     match user.read::<GetPolicy>(&[id], &[]).await {
         Ok(_) => Ok(Some(FieldError::new(
             "/policyId",
-            "policy_exists",
+            "not_allowed",
             format!("\"{id}\" is one of your policies already"),
             "Choose another id, or change that policy.",
         ))),

@@ -428,8 +428,8 @@ impl Rest {
 }
 
 fn member<'j>(within: &'j Json, pointer: &str) -> Option<&'j Json> {
-    let path = pointer.split('/').skip(1);
-    path.fold(Some(within), |within, name| within?.get(name))
+    let mut path = pointer.split('/').skip(1);
+    path.try_fold(within, |within, name| within.get(name))
 }
 
 /// Removes one member, and the objects that have nothing left.

@@ -161,7 +161,7 @@ impl Typed {
     }
 
     /// Goes from fields to the text.
-    pub(super) fn to_json(&mut self) {
+    pub(super) fn become_text(&mut self) {
         if self.mode == Mode::Fields {
             let text = text_of(&fields::policy(&self.fields));
             self.replace(Mode::Json, &text);
@@ -172,7 +172,7 @@ impl Typed {
     ///
     /// # Errors
     /// The pointers of what no field can say; it then stays text.
-    pub(super) fn to_fields(&mut self) -> Result<(), Vec<String>> {
+    pub(super) fn become_fields(&mut self) -> Result<(), Vec<String>> {
         if self.mode == Mode::Fields {
             return Ok(());
         }
@@ -433,23 +433,26 @@ mod tests {
             .pairs()
             .map(|(a, b)| (a.to_owned(), b.to_owned()))
             .collect();
-        policy.to_json();
+        policy.become_text();
         assert!(
             policy.text().contains("\"PTsoonH\"") && policy.text().contains("\"half\""),
             "{}",
             policy.text()
         );
-        policy.to_fields().unwrap();
+        policy.become_fields().unwrap();
         for (name, text) in before {
             assert_eq!(policy.fields.raw(&name), Some(&*text), "{name}");
         }
         // What the fields cannot say stays as it was typed.
         let text = "{ \"organizer\":\t{\"late\": {\"lesserOf\": []}}, \"x\": 1.50 }";
         let mut policy = typed(&[("mode", "json"), ("json", text), ("eventDate", "x")]);
-        assert_eq!(policy.to_fields().unwrap_err(), ["/organizer/late", "/x"]);
+        assert_eq!(
+            policy.become_fields().unwrap_err(),
+            ["/organizer/late", "/x"]
+        );
         assert_eq!((policy.mode, &*policy.text()), (Mode::Json, text));
         let mut broken = typed(&[("mode", "json"), ("json", "{")]);
-        assert_eq!(broken.to_fields().unwrap_err(), [""]);
+        assert_eq!(broken.become_fields().unwrap_err(), [""]);
         assert_eq!(broken.text(), "{");
     }
 
