@@ -194,13 +194,16 @@ mod tests {
     }
 
     /// What help calls the values of these flags, of one command or of all; every other value is called as its flag is.
-    const VALUES: [(&str, &str); 38] = [
+    const VALUES: [(&str, &str); 39] = [
         (
             "ADDRESS",
-            "forward-to otlp-endpoint public-url security-contact security-encryption security-policy url",
+            "forward-to operator-url otlp-endpoint public-url security-contact security-encryption security-policy url",
         ),
         ("ADDRESS:PORT", "listen metrics-listen operator-listen"),
-        ("AMOUNT", "agreed-refund amount-paid refund value"),
+        (
+            "AMOUNT",
+            "agreed-refund amount-paid refund templates:booking-value validate:booking-value value",
+        ),
         ("BOOKING_ID|PACKET|-", "of"),
         (
             "BOOL",
@@ -208,6 +211,7 @@ mod tests {
         ),
         ("COMMAND", "credential-command"),
         ("DATABASE", "db from to"),
+        ("DATE", "templates:event-date validate:event-date"),
         ("DAYS", "older-than"),
         (
             "FILE",
@@ -244,7 +248,7 @@ mod tests {
         ),
         ("SUBNET", "trusted-proxy webhook-allow-subnet"),
         ("TAGS", "security-languages"),
-        ("TEXT", "search"),
+        ("TEXT", "search templates:time-zone validate:time-zone"),
         ("TIME", "every overlap"),
         ("TYPE", "event_type"),
         ("URL|DIR", "verify:log"),
@@ -339,7 +343,7 @@ mod tests {
             "operator-links create --person N --operator-key-id opk_1 --idempotency-key k",
             "operator-sessions list --limit 5 --cursor cns_1",
             "operator-sessions end cns_1",
-            "partners list --status pending --search 'a b' --limit 5 --cursor ptn_1",
+            "partners list --status pending --search a --limit 5 --cursor ptn_1",
             "system",
             "openapi --operator",
             "partners list --url http://b.example --operator-key-file f --partner ptn_1",

