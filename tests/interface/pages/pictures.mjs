@@ -33,12 +33,14 @@ await inBrowser("pictures", async (browser) => {
   await follow(page, "tbody a");
   await picture(page, "review");
   await part("/bookings");
-  await follow(page, "tbody tr:has(.badge.good) a");
+  const concert = "[...document.querySelectorAll('tbody tr:has(.badge.good) a')].find((link) => link.textContent === 'concert')";
+  await page.leads(() => page.evaluate(`${concert}.click()`));
   await picture(page, "booking");
   await part("/deliveries");
   await picture(page, "deliveries");
   await part("/policies");
   await follow(page, "main a[href*='/policies/']");
+  await follow(page, "main a[href$='/change']");
   await picture(page, "policy");
   await picture(await signedIn(browser, operatorLink), "operator");
 });

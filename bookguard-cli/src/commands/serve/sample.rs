@@ -215,7 +215,8 @@ impl Making {
                 ..0 => begun + (made + 1) * before_today / (all - RECENT + 1),
                 recent => begun + before_today + recent * (DAY_MS - 3 * HOUR_MS) / RECENT,
             };
-            self.clock.store(at, Ordering::Release);
+            // What came of the booking before may have taken longer.
+            self.clock.fetch_max(at, Ordering::AcqRel);
             let shared = self.booking(&partners[turn].2, made).await?;
             link = shared.unwrap_or(link);
             done[turn] += 1;
