@@ -99,7 +99,7 @@ fn a_link_is_opened_once_while_it_and_its_key_work() {
     assert_eq!(
         refusal(decide(&begun, &open_at(LINK - 1, 10, [9; 32]))),
         "not_found",
-        "a session is no link"
+        "a session is not a link"
     );
     let revoked = state.operator_keys.get_mut(&id(2)).unwrap();
     revoked.key.revoked_at = Some(NOW);

@@ -273,7 +273,7 @@ pub(in crate::console::policies) fn place(pointer: &str) -> String {
     match pointer.split('/').nth(1).unwrap_or_default() {
         "policyId" => "The id".to_owned(),
         "grace" => "The grace period".to_owned(),
-        // The fields of the example are no pointers.
+        // The fields of the example are not pointers.
         "" => words(pointer),
         name => words(name),
     }
