@@ -32,11 +32,12 @@ use bookguard_core::error::Error;
 use bookguard_core::features::attempts::AttemptRecord;
 use bookguard_core::features::events;
 use bookguard_core::features::events::RetryResult;
-use bookguard_core::limits::ATTEMPT_MS;
+use bookguard_core::limits::{ATTEMPT_MS, FAILURES_SETTLED_AT_ONCE};
 use bookguard_core::model::EventId;
 use bookguard_core::operation::{self, Awaits};
 use bookguard_core::service::Service;
 use bookguard_core::session::{Authority, Operator, Session};
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
@@ -125,6 +126,7 @@ impl Courier {
             attempt_time: settings.attempt_time,
             notes: notes.clone(),
             waiting: Arc::clone(&waiting),
+            failures: Semaphore::new(FAILURES_SETTLED_AT_ONCE),
             failing: AtomicBool::new(false),
             complained: Mutex::default(),
             metrics: settings.metrics,

@@ -17,6 +17,7 @@ use bookguard_core::model::{EndpointHealth, EndpointId, EndpointStatus, EventId,
 use bookguard_core::service::Service;
 use bookguard_core::webhook::{Attempt, FailureClass, Phase};
 use bytes::Bytes;
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::dispatch::Note;
@@ -38,6 +39,8 @@ pub(super) struct DeliveryContext {
     pub attempt_time: Duration,
     pub notes: UnboundedSender<Note>,
     pub waiting: Arc<Waiting<EventId>>,
+    /// Turns to settle failed attempts.
+    pub failures: Semaphore,
     /// Whether outcomes cannot be settled at present. An outage is reported once, not once per delivery.
     pub failing: AtomicBool,
     /// When the operator was last told that sending fails because of this side.
@@ -130,6 +133,11 @@ impl DeliveryContext {
         };
         self.metrics.attempted(attempt.class);
         completion.sent(ended, attempt.duration_ms);
+        // It is never closed.
+        let _turn = match ended {
+            Ended::Accepted => None,
+            _ => self.failures.acquire().await.ok(),
+        };
         if self.settle(&delivery, attempt).await {
             self.waiting.tell(&delivery.event_id);
         }
