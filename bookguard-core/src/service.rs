@@ -33,7 +33,7 @@ use crate::store::fsck::{self, LedgerReport};
 use crate::store::read::Reader;
 use crate::store::schema;
 use crate::store::slow::slowed;
-use crate::store::{Database, Store, StoreError, StoredHead};
+use crate::store::{Database, LiveNode, Store, StoreError, StoredHead};
 pub use config::{
     AddressRefused, EndpointRule, OpenError, RegistrationMode, ServiceConfig, SettingInForce,
 };
@@ -315,12 +315,17 @@ impl Service {
         self.presence.look(holders).map_err(|e| self.fault(&e))
     }
 
-    /// The number of servers on the database; `None` if the engine keeps no registry, as for a file. Blocks.
+    /// The number by which other nodes know this one, once it has registered itself ([`Self::gone`]).
+    pub fn node(&self) -> Node {
+        self.presence.own()
+    }
+
+    /// The nodes on the database; `None` if the engine keeps no registry, as for a file. Blocks.
     ///
     /// # Errors
     /// `unavailable` if the store does not answer.
-    pub fn servers(&self) -> Result<Option<usize>, Error> {
-        self.presence.count().map_err(|e| self.fault(&e))
+    pub fn nodes(&self) -> Result<Option<Vec<LiveNode>>, Error> {
+        self.presence.nodes().map_err(|e| self.fault(&e))
     }
 
     /// Deletes expired remembered answers until none is left. Call this now and then. Blocks.

@@ -96,8 +96,24 @@ trait Engine: Send + Sync {
 pub(crate) trait NodeRegistry: Send {
     /// Registers `own`, if it is not registered yet, until this process ends. Returns all registered nodes.
     fn call(&mut self, own: Node) -> Result<BTreeSet<Node>, StoreError>;
-    /// Returns the registered nodes.
-    fn present(&mut self) -> Result<BTreeSet<Node>, StoreError>;
+    /// Returns the registered nodes with what the database's server knows of each, longest there first.
+    fn nodes(&mut self) -> Result<Vec<LiveNode>, StoreError>;
+}
+
+/// A registered node, as the database's server sees its connection. A server that does not let this node look at the connection
+/// says only that it is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveNode {
+    /// The node.
+    pub node: Node,
+    /// When its connection began.
+    pub since: Option<Timestamp>,
+    /// When it last asked something on it.
+    pub seen_at: Option<Timestamp>,
+    /// The program, as the connection names it.
+    pub program: Option<String>,
+    /// The network address that the connection comes from; none if from the server's own machine without a network.
+    pub address: Option<String>,
 }
 
 /// The stored head, with the log's name and key.

@@ -150,6 +150,19 @@ pub(crate) fn operator_table() -> Vec<OperationEntry> {
     table
 }
 
+/// The ids of the operations that change something, as records of the audit name them. Those about the operator's own people are left
+/// out unless they are asked for.
+pub(crate) fn actions(operators: bool) -> Vec<&'static str> {
+    let changing = |entry: &OperationEntry| {
+        let route = &entry.route;
+        let own = !route.path.starts_with("/v1/operator/");
+        route.method != Method::Get && !entry.keeping_nothing && (operators || own)
+    };
+    let table = operator_table();
+    let entries = table.iter().filter(|entry| changing(entry));
+    entries.map(|entry| entry.route.id).collect()
+}
+
 static OPENAPI: LazyLock<String> = LazyLock::new(|| document(&table(), Interface::Partners));
 static OPERATOR_OPENAPI: LazyLock<String> =
     LazyLock::new(|| document(&operator_table(), Interface::Operator));

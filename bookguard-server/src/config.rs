@@ -409,6 +409,19 @@ impl Config {
         let config = flags.merge(environment).merge(file).resolve()?;
         Ok(Self { in_force, ..config })
     }
+
+    /// Notes that a setting has this value whatever was set, because the program chose it; without a value, what applies if nothing is
+    /// set.
+    pub fn note(&mut self, name: &str, value: Option<&str>, from: &str) {
+        let known = Settings::ALL.iter().find(|setting| setting.name == name);
+        let value = value.map(str::to_owned);
+        let value = value.or_else(|| known?.without()).unwrap_or_default();
+        let noted = self.in_force.iter_mut().find(|it| it.name == name);
+        if let Some(setting) = noted.filter(|setting| setting.value != value) {
+            setting.value = value;
+            from.clone_into(&mut setting.from);
+        }
+    }
 }
 
 #[cfg(test)]

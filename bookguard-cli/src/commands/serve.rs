@@ -127,7 +127,7 @@ impl Demo {
 
     fn adjusted(&self, config: Config) -> Config {
         let scratch = self.scratch.as_ref();
-        Config {
+        let mut config = Config {
             db: scratch.map_or_else(
                 || config.db.clone(),
                 |folder| folder.path().join("bookguard.db").into(),
@@ -141,7 +141,21 @@ impl Demo {
             webhooks: AddressRules::dev(),
             verifies_endpoints: false,
             ..config
+        };
+        let database = config.db.to_string();
+        for (name, value) in [
+            ("db", Some(&*database)),
+            ("listen", Some(&*self.listen)),
+            ("operator_listen", self.operator_listen.as_deref()),
+            ("ledger_key", None),
+            ("guard_file", None),
+            ("webhook_allow_http", Some("true")),
+            ("webhook_allow_subnets", Some("127.0.0.0/8,::1/128")),
+            ("webhook_verification", Some("off")),
+        ] {
+            config.note(name, value, "demo");
         }
+        config
     }
 
     fn told(&self, sample: &Sample, server: &Server) -> String {
@@ -200,4 +214,39 @@ fn known_port(listen: &str) -> Result<String, Failure> {
     let bound = std::net::TcpListener::bind(listen).and_then(|listener| listener.local_addr());
     let bound = bound.map_err(|e| Failure::Unexpected(format!("{listen}: {e}")))?;
     Ok(bound.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use bookguard_core::key_file::LedgerKeySource;
+    use bookguard_server::config::Settings;
+
+    use super::*;
+
+    #[test]
+    fn a_demo_shows_what_it_chose() {
+        let typed = Settings {
+            webhook_allow_http: Some(false),
+            ledger_key: Some(LedgerKeySource::File("real.key".into())),
+            rate_limit_per_second: Some(7),
+            ..Settings::default()
+        };
+        let config = Config::load(None, typed, Settings::default()).unwrap();
+        let demo = Demo::new(&config).unwrap();
+        let adjusted = demo.adjusted(config);
+        let of = |name: &str| {
+            let found = adjusted.in_force.iter().find(|it| it.name == name).unwrap();
+            (found.value.as_str(), found.from.as_str())
+        };
+        let database = adjusted.db.to_string();
+        assert_eq!(of("db"), (database.as_str(), "demo"));
+        assert_eq!(of("operator_listen").1, "demo");
+        assert_eq!(of("webhook_allow_http"), ("true", "demo"));
+        assert_eq!(of("webhook_verification"), ("off", "demo"));
+        assert!(of("ledger_key").0.contains("beside the database file"));
+        assert_eq!(of("ledger_key").1, "demo");
+        assert_eq!(of("listen"), ("127.0.0.1:8080", "default"));
+        assert_eq!(of("guard_file").1, "default");
+        assert_eq!(of("rate_limit_per_second"), ("7", "flag"));
+    }
 }

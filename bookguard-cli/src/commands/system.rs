@@ -1,13 +1,14 @@
 //! `system`: shows the service itself to the operator.
 
-use bookguard_core::features::system::{GetSystem, System};
+use bookguard_core::features::system::{GetSystem, NodeState, System};
+use bookguard_core::model::Timestamp;
 
 use super::declare::{CliCommand, operation};
 use crate::output::table::{Style, fields, list, record};
 
 pub(super) fn command() -> CliCommand {
     let about =
-        "Show the service itself: servers, log, disk, backups and settings (for the operator)";
+        "Show the service itself: nodes, log, disk, backups and settings (for the operator)";
     operation::<GetSystem>("system", about, system)
 }
 
@@ -26,7 +27,7 @@ fn system(system: &System, style: Style) -> String {
         "version" => system.version,
         "database" => system.database,
         "schema version" => system.schema_version,
-        "servers" => system.servers,
+        "nodes" => system.nodes.as_ref().map(Vec::len),
         "writes" => writes,
         "log" => system.log.origin,
         "entries" => system.log.size,
@@ -51,5 +52,28 @@ fn system(system: &System, style: Style) -> String {
         ["SETTING", "VALUE", "FROM"],
         rows.collect(),
     );
-    format!("{}\n\n{settings}", record(style, &fields))
+    let nodes = system.nodes.iter().flatten().map(node).collect();
+    let nodes = list(
+        style,
+        "nodes",
+        ["NODE", "SINCE", "SEEN", "VERSION", "ADDRESS"],
+        nodes,
+    );
+    let nodes = match system.nodes {
+        Some(_) => format!("{nodes}\n\n"),
+        None => String::new(),
+    };
+    format!("{}\n\n{nodes}{settings}", record(style, &fields))
+}
+
+fn node(node: &NodeState) -> [String; 5] {
+    let time = |at: Option<Timestamp>| at.map(|at| at.to_string()).unwrap_or_default();
+    let this = if node.answers { " (answers)" } else { "" };
+    [
+        format!("{}{this}", node.node_id),
+        time(node.since),
+        time(node.seen_at),
+        node.version.clone().unwrap_or_default(),
+        node.address.clone().unwrap_or_default(),
+    ]
 }

@@ -125,7 +125,9 @@ impl Local {
     fn has_server(&self) -> Result<bool, Failure> {
         Ok(match self.config.db.file() {
             Some(file) => runs_on(file),
-            None => block_in_place(|| self.service().servers())?.is_some_and(|servers| servers > 0),
+            None => {
+                block_in_place(|| self.service().nodes())?.is_some_and(|nodes| !nodes.is_empty())
+            }
         })
     }
 

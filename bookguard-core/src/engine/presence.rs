@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::engine::lease::Node;
-use crate::store::{NodeRegistry, StoreError};
+use crate::store::{LiveNode, NodeRegistry, StoreError};
 
 /// How long a node is missed before it counts as gone. After a failover every node is missed until it reconnects.
 const GONE_AFTER: Duration = Duration::from_secs(2);
@@ -62,11 +62,16 @@ impl Presence {
             .then_some(self.own)
     }
 
-    /// The number of nodes present, which may not include this one; `None` without a registry.
-    pub(crate) fn count(&self) -> Result<Option<usize>, StoreError> {
+    /// This node.
+    pub(crate) fn own(&self) -> Node {
+        self.own
+    }
+
+    /// The nodes present, of which this one may be none; `None` without a registry.
+    pub(crate) fn nodes(&self) -> Result<Option<Vec<LiveNode>>, StoreError> {
         let mut looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
-        let present = looking.registry.as_mut().map(|registry| registry.present());
-        Ok(present.transpose()?.map(|nodes| nodes.len()))
+        let registry = looking.registry.as_mut();
+        registry.map(|registry| registry.nodes()).transpose()
     }
 
     /// Registers this node and returns the nodes that are gone and held leases. `holders` returns the nodes that hold

@@ -22,7 +22,7 @@ use crate::entropy;
 use crate::error::{Error, Kind};
 use crate::input::{self, Declaration, Form};
 use crate::limits;
-use crate::model::id::{Noun as _, id_pattern, noun};
+use crate::model::id::{Id, Noun, id_pattern, noun};
 use crate::model::{
     ApiKey, ApiKeyId, ConsoleSession, ConsoleSessionId, Page, PartnerId, Scope, Scopes, Timestamp,
 };
@@ -80,17 +80,7 @@ impl Operation for CreateConsoleLink {
         let wanted = ConsoleLinkRequest::read(&request.body)?;
         let by = Maker::of(session);
         let own = by.as_ref().map(|by| by.api_key_id);
-        let named = wanted.api_key_id;
-        let api_key_id = match (own, named) {
-            (Some(own), Some(named)) if named != own.to_string() => {
-                return Err(not_the_calling_key());
-            }
-            (Some(own), _) => own,
-            (None, Some(named)) => {
-                ApiKeyId::parse(&named).ok_or_else(|| Error::not_found("API key"))?
-            }
-            (None, None) => return Err(no_key_named()),
-        };
+        let api_key_id = KEY.chosen(own, wanted.api_key_id.as_deref())?;
         let at = session.service.clock().now();
         let (token, hash) = new_token();
         let create = Self {
@@ -107,22 +97,65 @@ impl Operation for CreateConsoleLink {
     }
 }
 
-fn not_the_calling_key() -> Error {
-    Error::fault(
-        "/apiKeyId",
-        "not_allowed",
-        "is another key than the one that calls",
-        "Leave it out, or call with that key.",
-    )
+/// The key that a link may name.
+const KEY: SessionKey = SessionKey {
+    member: "apiKeyId",
+    about: "The key with which the session acts: the calling key when not given, and no other. The operator must name one.",
+    missing: "is missing; the operator has no API key of the partner's",
+    fix: "Name the partner's key with which the session is to act.",
+};
+
+/// The member of a link's body that names the key with which its session acts.
+pub(super) struct SessionKey {
+    pub(super) member: &'static str,
+    pub(super) about: &'static str,
+    /// What is wrong when no key calls and none is named.
+    pub(super) missing: &'static str,
+    pub(super) fix: &'static str,
 }
 
-fn no_key_named() -> Error {
-    Error::fault(
-        "/apiKeyId",
-        "missing_field",
-        "is missing; the operator has no API key of the partner's",
-        "Name the partner's key with which the session is to act.",
-    )
+impl SessionKey {
+    /// Reads the member.
+    pub(super) fn form<N: Noun>(&self, form: &mut Form<'_, '_>) -> Option<String> {
+        form.about(self.about).optional(self.member, |v| {
+            v.describe(|draft| draft.set("pattern", id_pattern(N::PREFIX)))
+                .string()
+        })
+    }
+
+    /// The calling key, and no other; the named one if no key calls.
+    pub(super) fn chosen<N: Noun>(
+        &self,
+        own: Option<Id<N>>,
+        named: Option<&str>,
+    ) -> Result<Id<N>, Error> {
+        let fault = |code, message, fix| {
+            let pointer = format!("/{}", self.member);
+            Error::fault(pointer, code, message, fix)
+        };
+        match (own, named) {
+            (Some(own), Some(named)) if named != own.to_string() => Err(fault(
+                "not_allowed",
+                "is another key than the one that calls",
+                "Leave it out, or call with that key.",
+            )),
+            (Some(own), _) => Ok(own),
+            (None, Some(named)) => Id::parse(named).ok_or_else(|| Error::not_found(N::NAME)),
+            (None, None) => Err(fault("missing_field", self.missing, self.fix)),
+        }
+    }
+}
+
+/// Reads whom a link is for.
+pub(super) fn person(form: &mut Form<'_, '_>) -> Option<String> {
+    form.about("Whom the link is for. The audit names them so.")
+        .required("person", |v| v.text(limits::NAME_CHARS))
+}
+
+/// The session in which somebody calls, to be ended by them.
+pub(super) fn own_session(session: &Session) -> Result<ConsoleSessionId, Error> {
+    let own = session.signed_in().map(|by| by.console_session_id);
+    own.ok_or_else(|| Error::not_found("console session"))
 }
 
 impl ConsoleLinkRequest {
@@ -142,18 +175,11 @@ impl ConsoleLinkRequest {
     }
 
     fn form(form: &mut Form<'_, '_>) -> Option<Self> {
-        let person = form
-            .about("Whom the link is for. The audit names them so.")
-            .required("person", |v| v.text(limits::NAME_CHARS));
+        let person = person(form);
         let scopes = form
             .about("What the session may do; what the calling key may when not given. Only scopes that this key holds.")
             .optional("scopes", api_keys::scopes);
-        let api_key_id = form
-            .about("The key with which the session acts: the calling key when not given, and no other. The operator must name one.")
-            .optional("apiKeyId", |v| {
-                v.describe(|draft| draft.set("pattern", id_pattern(noun::ApiKey::PREFIX)))
-                    .string()
-            });
+        let api_key_id = KEY.form::<noun::ApiKey>(form);
         Some(Self {
             person: person?,
             scopes,
@@ -274,10 +300,9 @@ impl Operation for SignOut {
     type Output = ConsoleSession;
 
     fn prepare(session: &Session, _: &Request) -> Result<Action<ConsoleSession>, Error> {
-        let own = session.signed_in().map(|by| by.console_session_id);
         let end = EndConsoleSession {
             partner_id: session.partner_id()?,
-            console_session_id: own.ok_or_else(|| Error::not_found("console session"))?,
+            console_session_id: own_session(session)?,
         };
         Ok(write(session.service.clock().now(), end))
     }
@@ -437,6 +462,18 @@ pub struct StartedConsoleSession {
     pub token: String,
     /// From then on the session opens nothing.
     pub expires_at: Timestamp,
+}
+
+pub(super) fn started(
+    console_session_id: ConsoleSessionId,
+    token: &str,
+    expires_at: Timestamp,
+) -> StartedConsoleSession {
+    StartedConsoleSession {
+        console_session_id,
+        token: token.to_owned(),
+        expires_at,
+    }
 }
 
 /// Deletes sessions that expired long ago.

@@ -9,14 +9,14 @@ pub(crate) mod rule;
 use serde::{Deserialize, Serialize};
 
 use super::console::{
-    LINK_OPENING, StartedConsoleSession, hash_of, link_token, new_token, no_such_link, recorded,
+    LINK_OPENING, SessionKey, StartedConsoleSession, hash_of, link_token, new_token, no_such_link,
+    own_session, person, recorded,
 };
 use crate::engine::command::Envelope;
 use crate::entropy;
 use crate::error::Error;
 use crate::input::{self, Declaration, Form};
-use crate::limits;
-use crate::model::id::{Noun as _, id_pattern, noun};
+use crate::model::id::noun;
 use crate::model::{ConsoleSessionId, OperatorKeyId, OperatorSession, Page, Timestamp};
 use crate::operation::{
     Action, Body, LIMIT, Operation, Request, Route, ids_cursor, paging, path_id, query, query_one,
@@ -64,16 +64,7 @@ impl Operation for CreateOperatorLink {
     fn prepare(session: &Session, request: &Request) -> Result<Action<NewOperatorLink>, Error> {
         let wanted = input::read(&request.body, OperatorLinkRequest::form)?;
         let own = own_key(session);
-        let operator_key_id = match (own, wanted.operator_key_id) {
-            (Some(own), Some(named)) if named != own.to_string() => {
-                return Err(not_the_calling_key());
-            }
-            (Some(own), _) => own,
-            (None, Some(named)) => {
-                OperatorKeyId::parse(&named).ok_or_else(|| Error::not_found("operator key"))?
-            }
-            (None, None) => return Err(no_key_named()),
-        };
+        let operator_key_id = KEY.chosen(own, wanted.operator_key_id.as_deref())?;
         let at = session.service.clock().now();
         let (token, hash) = new_token();
         let base = session.service.operator_url().ok_or_else(no_interface)?;
@@ -112,23 +103,13 @@ fn own_key(session: &Session) -> Option<OperatorKeyId> {
     }
 }
 
-fn not_the_calling_key() -> Error {
-    Error::fault(
-        "/operatorKeyId",
-        "not_allowed",
-        "is another key than the one that calls",
-        "Leave it out, or call with that key.",
-    )
-}
-
-fn no_key_named() -> Error {
-    Error::fault(
-        "/operatorKeyId",
-        "missing_field",
-        "is missing; on the database itself no key calls",
-        "Name the operator key with which the session is to act.",
-    )
-}
+/// The key that a link may name.
+const KEY: SessionKey = SessionKey {
+    member: "operatorKeyId",
+    about: "The key with which the session acts: the calling key when not given, and no other. On the database itself, one must be named.",
+    missing: "is missing; on the database itself no key calls",
+    fix: "Name the operator key with which the session is to act.",
+};
 
 fn no_interface() -> Error {
     Error::conflict(
@@ -149,15 +130,8 @@ const OPERATOR_LINK_REQUEST: Declaration = Declaration {
 
 impl OperatorLinkRequest {
     fn form(form: &mut Form<'_, '_>) -> Option<Self> {
-        let person = form
-            .about("Whom the link is for. The audit names them so.")
-            .required("person", |v| v.text(limits::NAME_CHARS));
-        let operator_key_id = form
-            .about("The key with which the session acts: the calling key when not given, and no other. On the database itself, one must be named.")
-            .optional("operatorKeyId", |v| {
-                v.describe(|draft| draft.set("pattern", id_pattern(noun::OperatorKey::PREFIX)))
-                    .string()
-            });
+        let person = person(form);
+        let operator_key_id = KEY.form::<noun::OperatorKey>(form);
         Some(Self {
             person: person?,
             operator_key_id,
@@ -260,9 +234,8 @@ impl Operation for SignOutOperator {
     type Output = OperatorSession;
 
     fn prepare(session: &Session, _: &Request) -> Result<Action<OperatorSession>, Error> {
-        let own = session.signed_in().map(|by| by.console_session_id);
         let end = EndOperatorSession {
-            console_session_id: own.ok_or_else(|| Error::not_found("console session"))?,
+            console_session_id: own_session(session)?,
         };
         Ok(write(session.service.clock().now(), end))
     }

@@ -140,8 +140,8 @@ impl Operation for PutPolicy {
         description: "Creates a new version, which never changes. Bookings recorded from now on that name the policy, or for \
                       which it is the default, use it; existing bookings keep their frozen terms. If the policy says the same \
                       as the latest version, no version is created and the latest is returned. `policyId` and `version` may be \
-                      left out; a `version` that is sent must be the latest (the one you changed) or the next, else 409 \
-                      `policy_version_conflict`. The ids of the library are reserved: 409 `policy_id_reserved`.",
+                      left out; a `version` that is sent must be the latest (the one you changed; 0 if there is none yet) or \
+                      the next, else 409 `policy_version_conflict`. With 0, only a new policy is stored. The ids of the library are reserved: 409 `policy_id_reserved`.",
         ..Route::PUT
     };
     type Output = PolicyVersion;

@@ -8,6 +8,7 @@ use crate::model::Timestamp;
 use crate::operation::{Action, Operation, Request, Route, query, read_long};
 use crate::service::{Service, SettingInForce};
 use crate::session::{Access, Session};
+use crate::store::LiveNode;
 use crate::store::backup::newest;
 
 /// `GET /v1/system`
@@ -27,10 +28,10 @@ pub struct System {
     pub database: String,
     /// The version of the database's schema.
     pub schema_version: u32,
-    /// How many servers run on the database. Absent if the database is a file, on which one at most runs.
+    /// The nodes on the database, longest connected first. Absent if the database is a file, on which one at most runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
-    pub servers: Option<u32>,
+    pub nodes: Option<Vec<NodeState>>,
     /// Whether writes are taken.
     pub writes: WriteState,
     /// The head of the log.
@@ -45,6 +46,35 @@ pub struct System {
     pub backups: Option<BackupState>,
     /// The node's settings as it began with them, in the order of the settings' page. No secret is in them.
     pub settings: Vec<SettingInForce>,
+}
+
+/// A node on a database, as the database's server sees it, and by its clock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct NodeState {
+    /// Its number, drawn at its start. Log lines name it so.
+    pub node_id: u32,
+    /// Whether it is the node that answers.
+    pub answers: bool,
+    /// Since when it has been connected to the database: since its start, unless the connection was lost. Absent, like the rest, if the
+    /// database does not let the node that answers see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub since: Option<Timestamp>,
+    /// When it last reported that it is there, which it does every half second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub seen_at: Option<Timestamp>,
+    /// The version of its program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub version: Option<String>,
+    /// The network address from which it is connected, or that of a pooler between. Absent for a connection without a network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub address: Option<String>,
 }
 
 /// Whether a database takes writes.
@@ -133,9 +163,7 @@ impl Operation for GetSystem {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 database: service.database().to_owned(),
                 schema_version,
-                servers: service
-                    .servers()?
-                    .map(|servers| u32::try_from(servers).unwrap_or(u32::MAX)),
+                nodes: nodes(service)?,
                 writes: writes(service),
                 log: log(service)?,
                 disk: service.store().free_bytes().map(|free_bytes| DiskState {
@@ -151,6 +179,25 @@ impl Operation for GetSystem {
             })
         }))
     }
+}
+
+fn nodes(service: &Service) -> Result<Option<Vec<NodeState>>, Error> {
+    let own = service.node();
+    let state = |live: LiveNode| NodeState {
+        node_id: live.node.number(),
+        answers: live.node == own,
+        since: live.since,
+        seen_at: live.seen_at,
+        version: live.program.as_deref().and_then(version).map(str::to_owned),
+        address: live.address,
+    };
+    let nodes = service.nodes()?;
+    Ok(nodes.map(|nodes| nodes.into_iter().map(state).collect()))
+}
+
+/// The version in the name of a program, such as `bookguard 1.2.3`.
+fn version(program: &str) -> Option<&str> {
+    program.strip_prefix("bookguard ")
 }
 
 fn writes(service: &Service) -> WriteState {

@@ -253,7 +253,8 @@ impl Policy {
         super::read::document(form, None).map(Self::new)
     }
 
-    /// Does the same as [`Policy::read`] for a policy whose id is known: the text may leave the id out, but not give another.
+    /// Does the same as [`Policy::read`] for a policy whose id is known: the text may leave the id out, but not give another. Version 0
+    /// is allowed: there is none yet.
     ///
     /// Further faults: `policy_id_mismatch`.
     pub(crate) fn read_as(form: &mut Form<'_, '_>, policy_id: &str) -> Option<Self> {

@@ -28,7 +28,9 @@ pub(super) fn document(form: &mut Form<'_, '_>, known_id: Option<&str>) -> Optio
         Some(id) => form.optional("policyId", |v| same_id(v, id)),
         None => form.required("policyId", policy_id),
     };
-    let version = form.optional("version", |v| v.integer(1, i64::from(u32::MAX)));
+    // Whoever puts the first version may say that there is none before it.
+    let least = i64::from(known_id.is_none());
+    let version = form.optional("version", |v| v.integer(least, i64::from(u32::MAX)));
     let name = form.optional("name", |v| v.text(POLICY_NAME_CHARS));
     let time_zone = form.optional("timeZone", time_zone);
     let money = Money {

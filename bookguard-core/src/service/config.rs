@@ -91,7 +91,7 @@ pub struct SettingInForce {
     pub name: String,
     /// Its value, or what applies without one.
     pub value: String,
-    /// Where it came from: `flag`, `environment`, `file` or `default`.
+    /// Where it came from: `flag`, `environment`, `file` or `default`; `demo` if `serve --demo` chose it.
     pub from: String,
 }
 

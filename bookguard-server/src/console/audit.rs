@@ -1,29 +1,97 @@
 //! Who changed what.
 
-use bookguard_core::error::Error;
+use bookguard_core::error::{Error, Kind as ErrorKind};
 use bookguard_core::features::audit::ListAudit;
-use bookguard_core::model::{AuditActorKind, AuditRecord};
+use bookguard_core::model::{AuditActorKind, AuditRecord, Page as Rows};
 use maud::{Markup, html};
+use poem::http::StatusCode;
 
+use super::form::{self, Draft, Field, Kind, in_fields};
 use super::parts::{empty, next_page, table, time, words};
 use super::user::User;
-use super::{Answer, Asked, Page, Part};
+use super::{Answer, Asked, Page, Part, Whose};
+use crate::api::actions;
+
+/// The fields of the filter, with the names of the operation's parameters.
+const FILTER: [&str; 3] = ["action", "since", "until"];
+const PATH: &str = "/audit";
+
+/// Records, and why there are none.
+pub(super) struct Found {
+    pub(super) records: Rows<AuditRecord>,
+    refused: Option<Error>,
+}
+
+/// The records that a page of the audit asks for.
+pub(super) async fn find(user: &User, asked: &Asked) -> Result<Found, Error> {
+    let typed = asked.fields.in_utc(&["since", "until"]);
+    let mut query = vec![
+        ("limit", "100"),
+        ("cursor", typed.get("cursor").unwrap_or_default()),
+    ];
+    query.extend(FILTER.map(|name| (name, typed.get(name).unwrap_or_default())));
+    match user.read::<ListAudit>(&[], &query).await {
+        Ok(records) => Ok(Found {
+            records,
+            refused: None,
+        }),
+        Err(error) if error.kind == ErrorKind::Invalid => Ok(Found {
+            records: Rows::of(Vec::new(), 0, |_| String::new()),
+            refused: Some(in_fields(error)),
+        }),
+        Err(error) => Err(error),
+    }
+}
+
+impl Found {
+    /// The filter, these lines of records, and the way to older ones.
+    pub(super) fn shown(&self, user: &User, asked: &Asked, lines: &[Markup]) -> Markup {
+        let fields = &asked.fields;
+        let draft = Draft {
+            fields,
+            refused: self.refused.as_ref(),
+        };
+        let mut actions: Vec<_> = actions(user.console.whose == Whose::Operator)
+            .into_iter()
+            .map(|id| (id, words(id)))
+            .collect();
+        actions.sort_by(|one, other| one.1.cmp(&other.1));
+        let is_filtered = FILTER.iter().any(|name| fields.get(name).is_some());
+        let next = self.records.next_cursor.as_deref();
+        html! {
+            (draft.alert(&FILTER))
+            form.filter role="search" action=(user.link(PATH)) {
+                (draft.field(&Field::new("action", "What", Kind::Choice(&actions)).plain()))
+                (draft.field(&Field::new("since", "Since (UTC)", Kind::Utc).plain()))
+                (draft.field(&Field::new("until", "Before (UTC)", Kind::Utc).plain()))
+                button.first { "Show" }
+            }
+            @if !lines.is_empty() { section.card { (table("Audit records, newest first", &["When", "Who", "What", "About"], lines)) } }
+            @else if self.refused.is_some() {}
+            @else if is_filtered { (empty("No record matches.", html! { a href=(user.link(PATH)) { "Show all records" } })) }
+            @else { (empty("Nothing was changed yet.", "Each change leaves one record, which nobody can edit.")) }
+            (next_page(user, PATH, fields, "cursor", next, "Older records"))
+        }
+    }
+
+    pub(super) fn status(&self) -> StatusCode {
+        form::status(self.refused.as_ref())
+    }
+}
 
 pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    let cursor = asked.fields.get("cursor").unwrap_or_default();
-    let records = user
-        .read::<ListAudit>(&[], &[("limit", "100"), ("cursor", cursor)])
-        .await?;
-    let rows: Vec<Markup> = records.data.iter().map(line).collect();
+    let found = find(user, asked).await?;
+    let rows: Vec<Markup> = found.records.data.iter().map(line).collect();
     let main = html! {
         div.title { h1 { "Audit" } }
-        p.lead { "Every change of your keys, secrets, endpoints and policies, everything that people did here, and what the service's operator \
-            did for you." }
-        @if rows.is_empty() { (empty("Nothing was changed yet.", "Each change leaves one record, which nobody can edit.")) }
-        @else { section.card { (table("Audit records, newest first", &["When", "Who", "What", "About"], &rows)) } }
-        (next_page(user, "/audit", &asked.fields, "cursor", records.next_cursor.as_deref(), "Older records"))
+        p.lead { "Every change of " (user.told("your", "the partner's")) " keys, secrets, endpoints and policies, everything that people did \
+            here, and what the service's operator did for " (user.told("you", "it")) "." }
+        (found.shown(user, asked, &rows))
     };
-    Ok(Page::new(Part::Audit, "Audit", main).ok())
+    Ok(Answer::Page(
+        found.status(),
+        Page::new(Part::Audit, "Audit", main),
+    ))
 }
 
 fn line(record: &AuditRecord) -> Markup {
@@ -40,11 +108,11 @@ pub(super) fn cells(record: &AuditRecord, operator: &str, more: Markup) -> [Mark
     let who = html! {
         td {
             (record.actor.name.as_deref().unwrap_or(kind))
-            @if let Some(id) = &record.actor.key_id { small { (id) } }
+            @if let Some(id) = &record.actor.key_id { small.id { (id) } }
             @if let Some(address) = &record.address { small { (address) } }
         }
     };
-    let subject = html! { td { (more) @for (name, id) in &record.subject { div { small { (words(name)) } (id) } } } };
+    let subject = html! { td { (more) @for (name, id) in &record.subject { div { small { (words(name)) } span.id { (id) } } } } };
     [
         html! { td { (time(record.at)) } },
         who,

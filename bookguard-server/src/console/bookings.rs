@@ -6,7 +6,7 @@ use bookguard_core::model::{Booking, BookingId, BookingStatus, Page as Rows};
 use maud::{Markup, html};
 use poem::http::StatusCode;
 
-use super::form::{Draft, Field, Fields, Kind};
+use super::form::{Draft, Field, Fields, Kind, in_fields};
 use super::parts::{booking_badge, empty, grouped, next_page, table, time, words};
 use super::user::User;
 use super::{Answer, Asked, Page, Part};
@@ -79,16 +79,6 @@ fn day(fields: &Fields, name: &str) -> String {
     }
 }
 
-/// The refusal of a query, with its parameters named as the fields are.
-fn in_fields(mut error: Error) -> Error {
-    for detail in &mut error.details {
-        if let Some(name) = detail.pointer.strip_prefix('?') {
-            detail.pointer = name.to_owned();
-        }
-    }
-    error
-}
-
 fn filter(user: &User, fields: &Fields, refused: Option<&Error>) -> Markup {
     let draft = Draft { fields, refused };
     let statuses = BookingStatus::WORDS.map(|(word, _)| (word, words(word)));
@@ -101,7 +91,7 @@ fn filter(user: &User, fields: &Fields, refused: Option<&Error>) -> Markup {
             (draft.field(&Field::new("eventTo", "Event before", Kind::Day).plain()))
             button.first { "Search" }
         }
-        p.soft { "Searches ids, names, the type of the event and your own references (metadata)." }
+        p.soft { "Searches ids, names, the type of the event and " (user.told("your own", "the partner's")) " references (metadata)." }
     }
 }
 
@@ -143,6 +133,6 @@ fn line(user: &User, booking: &Booking) -> Markup {
         td { (booking.organizer.name) small { (booking.organizer.id) } }
         td.amount { (grouped(&format!("{} {}", booking.currency, booking.booking_value))) }
         td { (booking_badge(booking.status)) }
-        td { (time(booking.created_at)) small { (id) } }
+        td { (time(booking.created_at)) small.id { (id) } }
     }
 }

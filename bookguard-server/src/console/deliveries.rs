@@ -80,7 +80,7 @@ fn line(user: &User, event: &Event) -> Markup {
         td { a href=(user.link(&format!("/deliveries/{}", event.event_id))) { (event.event_type.word()) } small { "No. " (event.seq) } }
         td { (time(event.timestamp)) }
         td { (delivery_badge(event.status)) @if let Some(at) = event.next_attempt_at { small { "again " (time(at)) } } }
-        td { @for delivery in &event.deliveries { div { (delivery.url) } } }
+        td { @for delivery in &event.deliveries { span.id { (delivery.url) } } }
         td { (last_answer(event)) }
     }
 }

@@ -32,8 +32,8 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
             @if user.may(Scope::WebhooksWrite) { a.button.first href=(user.link("/endpoints/new")) { "Add an endpoint" } }
         }
         @if rows.is_empty() {
-            (empty("No endpoint receives your events.", html! {
-                "Add the address of your own program, or poll the log of events with " code { "GET /v1/webhook-events" } "."
+            (empty(user.told("No endpoint receives your events.", "No endpoint receives the partner's events."), html! {
+                "Add the address of " (user.told("your own", "the partner's")) " program, or poll the log of events with " code { "GET /v1/webhook-events" } "."
             }))
         } @else {
             section.card { (table("Webhook endpoints", &["Address", "State", "Receives", "Since"], &rows)) }
@@ -116,7 +116,7 @@ async fn page(
 fn snippet(user: &User) -> Markup {
     html! {
         details.card {
-            summary { "How your program checks what it receives" }
+            summary { "How " (user.told("your", "the partner's")) " program checks what it receives" }
             p { "The header " code { "x-service-signature" } " is " code { "sha256=" } " and the HMAC-SHA256 of the body under the secret, in hex. \
                 Compute it over the bytes as they came, and compare in constant time:" }
             pre { "expected = 'sha256=' + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()\n\
@@ -190,7 +190,7 @@ fn secret(user: &User, id: &str, secret: &str, when: Markup) -> Answer {
     let main = html! {
         div.title { h1 { "The signing secret" } }
         section.card.narrow {
-            p { "Your program checks deliveries with it. " (when) }
+            p { (user.told("Your", "The partner's")) " program checks deliveries with it. " (when) }
             p { (copyable(secret)) }
             p.alert.warn { "It is shown only now. Copy it before you leave this page." }
             a.button href=(user.link(&format!("/endpoints/{id}"))) { "To the endpoint" }

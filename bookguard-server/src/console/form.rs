@@ -188,6 +188,16 @@ pub(super) fn is_correctable(error: &Error) -> bool {
     matches!(error.kind, error::Kind::Invalid | error::Kind::Conflict)
 }
 
+/// The refusal of a query, with its parameters named as the fields are.
+pub(super) fn in_fields(mut error: Error) -> Error {
+    for detail in &mut error.details {
+        if let Some(name) = detail.pointer.strip_prefix('?') {
+            detail.pointer = name.to_owned();
+        }
+    }
+    error
+}
+
 /// The status of a page with a form that was refused.
 pub(super) fn status(refused: Option<&Error>) -> StatusCode {
     match refused.map(|error| error.kind) {

@@ -112,7 +112,7 @@ pub(super) fn sign_in_line(user: &User, it: &SignIn<'_>, now: Timestamp, may_end
         (false, Some(_)) => (Tone::Good, "Signed in"),
     };
     html! {
-        td { @match it.person { Some(person) => (person), None => "With a key" } small { (it.with) } }
+        td { @match it.person { Some(person) => (person), None => "With a key" } small.id { (it.with) } }
         td { (badge(tone, state)) small { (time(it.started_at.unwrap_or(it.created_at))) } }
         td { (time(it.ended_at.unwrap_or(it.expires_at))) }
         td { @if !is_over && may_end { (button(user, &format!("/people/{}/end", it.id), "End", "plain")) } }
@@ -176,9 +176,11 @@ fn about(scope: Scope) -> &'static str {
     }
 }
 
-fn scope_field<'f>(words: &'f [(&'f str, String)], label: &'f str) -> Field<'f> {
-    Field::new("/scopes", label, Kind::Choices(words))
-        .about("Everything that you may, if nothing is chosen.")
+fn scope_field<'f>(user: &User, words: &'f [(&'f str, String)], label: &'f str) -> Field<'f> {
+    Field::new("/scopes", label, Kind::Choices(words)).about(user.told(
+        "Everything that you may, if nothing is chosen.",
+        "Everything, if nothing is chosen.",
+    ))
 }
 
 /// The field for how long something that is replaced goes on working.

@@ -47,7 +47,7 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let main = html! {
         div.title { h1 { "Overview" } }
         section.card aria-labelledby="now" {
-            h2 #now { "What needs you now" }
+            h2 #now { (user.told("What needs you now", "What needs the partner now")) }
             (to_do(user, asked.now, (&reviews, are_more), &endpoints, &keys, activity.as_ref()))
         }
         @if let Some(activity) = &activity { (day(user, activity)) }
@@ -94,7 +94,7 @@ fn to_do(
     let unheard = activity.is_some() && endpoints.iter().all(|endpoint| !endpoint.enabled);
     if reviews.is_empty() && failing.is_empty() && expiring.is_empty() && failed == 0 && !unheard {
         return empty(
-            "Nothing waits for you.",
+            user.told("Nothing waits for you.", "Nothing waits for the partner."),
             "Cancellations to decide, endpoints that fail and keys that expire appear here.",
         );
     }
@@ -130,7 +130,7 @@ fn to_do(
             }
             @if unheard {
                 li {
-                    strong { "No endpoint receives your events" }
+                    strong { (user.told("No endpoint receives your events", "No endpoint receives the partner's events")) }
                     @if user.may(Scope::WebhooksWrite) { a href=(user.link("/endpoints/new")) { "Add one" } }
                     span.soft { "or poll the log of events" }
                 }

@@ -82,14 +82,14 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         }
         p.lead { "A policy says what a cancellation costs. A booking keeps the one it was recorded with; a change applies to later bookings." }
         section.card aria-labelledby="own" {
-            h2 #own { "Your policies" }
+            h2 #own { (user.told("Your policies", "The partner's policies")) }
             @if rows.is_empty() {
-                (empty("You have no policies of your own.", html! {
-                    "Bookings take those of the library below. Start one of your own from any of them"
+                (empty(user.told("You have no policies of your own.", "The partner has no policies of its own."), html! {
+                    "Bookings take those of the library below. Start one from any of them"
                     @if may_write { ", or " a href=(user.link("/new-policy")) { "from a simple one" } }
                     "."
                 }))
-            } @else { (table("Each of your policies", &["Policy", "What it means", "Default for", "Version"], &rows)) }
+            } @else { (table(user.told("Each of your policies", "Each policy of the partner"), &["Policy", "What it means", "Default for", "Version"], &rows)) }
         }
         (next_page(user, "/policies", &asked.fields, "cursor", listed.next_cursor.as_deref(), "More policies"))
         (defaults::card(user, &defaults))
@@ -127,7 +127,7 @@ fn card(user: &User, template: &PolicyTemplate, asked: &Asked, may_write: bool) 
             h3 id={ "of-" (id) } { a href=(user.link(&format!("/policies/{id}"))) { (name) } }
             ul.plain-list { @for sentence in template.english.iter().take(SENTENCES) { li { (sentence) } } }
             (drawn(schedule, example::value_of(schedule), asked.now))
-            @if !types.is_empty() { p.soft { "Used for " (types.join(", ")) " unless you chose another." } }
+            @if !types.is_empty() { p.soft { "Used for " (types.join(", ")) (user.told(" unless you chose another.", " unless the partner chose another.")) } }
             @if may_write {
                 a href=(user.link(&format!("/new-policy?from={id}"))) aria-label={ "Start from this: " (name) } { "Start from this" }
             }

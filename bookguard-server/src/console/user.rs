@@ -77,6 +77,14 @@ impl User {
         Ok(())
     }
 
+    /// What a page about a partner says: to its own people, or to the operator who acts for it.
+    pub(super) fn told<'t>(&self, partners: &'t str, operators: &'t str) -> &'t str {
+        match self.acting {
+            None => partners,
+            Some(_) => operators,
+        }
+    }
+
     /// Whether the session has this scope.
     pub(super) fn may(&self, scope: Scope) -> bool {
         self.session.require(Access::Scope(scope)).is_ok()

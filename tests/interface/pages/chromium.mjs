@@ -101,13 +101,17 @@ class Page {
     this.browser = browser;
     this.session = session;
     this.requests = [];
+    this.sent = [];
     this.faults = [];
     browser.sessions.set(session, (method, params) => this.note(method, params));
   }
 
   note(method, params) {
     const notes = {
-      "Network.requestWillBeSent": () => this.requests.push(params.request.url),
+      "Network.requestWillBeSent": () => {
+        this.requests.push(params.request.url);
+        if (params.request.method === "POST") this.sent.push(params.request.url);
+      },
       "Network.webSocketCreated": () => this.requests.push(params.url),
       "Page.loadEventFired": () => this.loaded?.(),
       "Network.loadingFailed": () => this.faults.push(`failed: ${params.type} ${params.errorText} ${params.blockedReason ?? ""}`),

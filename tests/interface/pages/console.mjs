@@ -1,13 +1,12 @@
 // The console as people use it: every page in the light and in the dark, on a small screen, a tablet and a large one; its tasks
 // without a script, and by keyboard alone; what its script adds; and a page of a hundred among ten thousand.
 import assert from "node:assert/strict";
-import { setTimeout as pause } from "node:timers/promises";
 
 import { judging } from "./judge.mjs";
 import { click, follow, press, seenFocus, type } from "./person.mjs";
-import { ask, booked } from "./service.mjs";
+import { ask, booked, receiver, registered, settled } from "./service.mjs";
 import { everyTask, field, keyboard, link, mouse, said, submit, use } from "./tasks.mjs";
-import { complaints, inBrowser, outside, serve } from "./watched.mjs";
+import { complaints, inBrowser, outside } from "./watched.mjs";
 
 const { BASE, BOOKGUARD } = process.env;
 const CONSOLE = `${BASE}/console`;
@@ -19,37 +18,9 @@ const LONG = `https://example.com/${"x".repeat(90)}`;
 
 // ---- What there is to see
 
-async function registered() {
-  const partner = { name: "Console", businessType: "tests", contactEmail: "console@example.com" };
-  return (await (await ask(BASE, "", "/v1/partners/register", partner)).json()).apiKey;
-}
-
-// Refuses until it is mended, and holds deliveries for as long as it is told to.
-async function receiver() {
-  const state = { mended: false, tests: 0, held: undefined };
-  const site = await serve(async (asked, answer) => {
-    let body = "";
-    for await (const piece of asked) body += piece;
-    if (body.includes("endpoint.test")) state.tests++;
-    await state.held;
-    const refusal = asked.url === "/down" ? 500 : 413;
-    answer.writeHead(state.mended ? 200 : refusal).end("Answered");
-  });
-  return Object.assign(state, site);
-}
-
-async function settled(what, look) {
-  for (let turn = 0; turn < 400; turn++) {
-    const found = await look();
-    if (found) return found;
-    await pause(50);
-  }
-  throw new Error(`not within 20 s: ${what}`);
-}
-
 // A partner to whom everything happened that the console shows.
 async function eventful(site) {
-  const key = await registered();
+  const { apiKey: key } = await registered(BASE, "Console");
   const call = async (path, body) => (await ask(BASE, key, path, body)).json();
   const endpoint = (path, events) => call("/v1/webhook-endpoints", { url: site.origin + path, events, ownSecret: true, description: LONG });
   const [sick, down] = [await endpoint("/sick", ["booking.created"]), await endpoint("/down", ["booking.rescheduled"])];
@@ -308,7 +279,7 @@ async function scripted(browser, site, { key, down, kept }) {
 // ---- Ten thousand
 
 async function many() {
-  const key = await registered();
+  const { apiKey: key } = await registered(BASE, "Console");
   const end = Date.now() + MANY_MS;
   let made = 0;
   const maker = async () => {

@@ -1,24 +1,27 @@
 // The operator's console as people use it, on a server with sample data: every page in the light and in the dark, on a small
-// screen, a tablet and a large one; and its tasks without a script.
+// screen, a tablet and a large one; and its tasks without a script, and by keyboard alone.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 
 import { judging } from "./judge.mjs";
 import { follow, type } from "./person.mjs";
-import { inBrowser, outside } from "./watched.mjs";
+import { receiver } from "./service.mjs";
+import { field, keyboard, mouse, operatorsTasks, submit } from "./tasks.mjs";
+import { complaints, inBrowser, outside } from "./watched.mjs";
 
-const { BOOKGUARD } = process.env;
-const submit = (path) => `form[action$="${path}"] button`;
-const link = (path) => `main a[href$="${path}"]`;
-const field = (name) => `[name="${name}"]`;
+const { BOOKGUARD, WORK } = process.env;
+const database = join(WORK, "operator.db");
 
-// Starts it, and reads where its operator interface is and the link that signs in there.
+// Starts it, and reads where its interfaces are, the link that signs in to the operator's console, and a key that does.
 async function demo() {
-  const server = spawn(BOOKGUARD, ["serve", "--demo", "--listen", "127.0.0.1:0"], { stdio: ["ignore", "pipe", "inherit"] });
-  let [base, address] = [];
+  const settings = ["--db", database, "--listen", "127.0.0.1:0", "--registration", "approval"];
+  const server = spawn(BOOKGUARD, ["serve", "--demo", ...settings], { stdio: ["ignore", "pipe", "inherit"] });
+  let [partners, base, address] = [];
   for await (const line of createInterface({ input: server.stdout })) {
+    partners ??= /^listening on (.*)/.exec(line)?.[1];
     base ??= /^operator interface at (.*)/.exec(line)?.[1];
     if (base && line.trim().startsWith(`${base}/console/link/`)) address = line.trim();
     // The last line that is printed.
@@ -29,10 +32,12 @@ async function demo() {
     server.kill();
     await once(server, "exit");
   };
-  return { base, address, stop };
+  const made = execFileSync(BOOKGUARD, ["operator-keys", "create", "--name", "Tasks", "--db", database, "--output", "json"]);
+  return { partners, base, address, key: JSON.parse(made).operatorKey, stop };
 }
 
-const { base, address, stop } = await demo();
+const { partners, base, address, key, stop } = await demo();
+const site = await receiver();
 const { judge, wrong, count } = judging([base]);
 const CONSOLE = `${base}/console`;
 
@@ -64,6 +69,8 @@ async function everyPage(page) {
   await sent("invite refused", "/people/new", { "/person": "\u202e" }, 400);
   await sent("invited", "/people/new", { "/person": "Ann" });
   await at("audit", "/audit");
+  await at("audit, none", "/audit?action=setQuota&since=2031-06-20T19:00");
+  await at("audit refused", "/audit?since=soon", 400);
   await page.go(`${CONSOLE}/partners?search=Acme`);
   await follow(page, "tbody a");
   await judge(page, "partner");
@@ -79,25 +86,22 @@ async function everyPage(page) {
   await judge(page, "for a partner: booking");
 }
 
-async function withoutScript(page) {
+// The browser notes the status of a form that was refused.
+const unexpected = (page) => complaints(page, [base]).filter((complaint) => !/Failed to load resource.* 400 /.test(complaint));
+
+async function withoutScript(browser) {
+  const page = await browser.open(CONSOLE);
+  await page.call("Page.bringToFront");
   await page.call("Emulation.setScriptExecutionDisabled", { value: true });
-  const says = async (words) => {
-    const text = await page.evaluate("document.querySelector('main').innerText");
-    assert(text.includes(words), `${await page.evaluate("location.pathname")} lacks "${words}":\n${text}`);
-  };
-  await page.go(CONSOLE);
-  await says("Waits for approval");
-  await follow(page, "main .todo a[href*='/partners/']");
-  await follow(page, submit("/approve"));
-  await says("They are shown only now");
-  await follow(page, "main a.button");
-  await follow(page, link("/suspend"));
-  await follow(page, submit("/suspend"));
-  await says("The partner is suspended");
-  await follow(page, submit("/reinstate"));
-  await says("The partner is reinstated");
-  await follow(page, "header form button");
-  await says("Sign in as the operator");
+  await operatorsTasks(mouse(page), CONSOLE, key, partners, site);
+  assert.deepEqual(unexpected(page), []);
+}
+
+async function byKeyboard(browser) {
+  const page = await browser.open(CONSOLE);
+  await page.call("Page.bringToFront");
+  await operatorsTasks(keyboard(page), CONSOLE, key, partners, site);
+  assert.deepEqual(unexpected(page), []);
 }
 
 try {
@@ -105,11 +109,13 @@ try {
     const page = await browser.open(CONSOLE);
     await page.call("Page.bringToFront");
     await everyPage(page);
-    await withoutScript(page);
+    await withoutScript(browser);
+    await byKeyboard(browser);
   });
   assert.deepEqual(wrong, []);
   assert.deepEqual(outside(asked, [base]), [], "requests to other hosts");
 } finally {
+  site.close();
   await stop();
 }
 console.log(`operator: ${count()} pages judged`);

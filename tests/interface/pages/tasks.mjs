@@ -1,8 +1,11 @@
-// Every task of the console. A hand is how somebody does it: with a mouse while no script runs, or by keyboard alone.
+// Every task of both consoles. A hand is how somebody does it: with a mouse while no script runs, or by keyboard alone.
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 
-import { choose, click, follow, press, seenFocus, tabTo, type, write } from "./person.mjs";
-import { ask, booked } from "./service.mjs";
+import { choose, click, follow, press, tabTo, type, write } from "./person.mjs";
+import { ask, booked, registered, settled } from "./service.mjs";
 
 export const submit = (path) => `form[action$="${path}"] button`;
 export const link = (path) => `main a[href$="${path}"]`;
@@ -59,18 +62,63 @@ export async function said(page, words) {
   assert(text.includes(words), `${await page.evaluate("location.pathname")} lacks "${words}":\n${text}`);
 }
 
-// Signs in, does everything once, and signs out. What is done away with is made for it.
-export async function everyTask({ page, open, fill, pick, tick, time }, base, site, key) {
-  const call = async (path, body) => (await ask(base, key, path, body)).json();
-  const told = (words) => said(page, words);
-  const part = (path) => open(`nav a[href$="${path}"]`);
-  const [name] = [`Task ${Math.random()}`];
+// ---- Whether the tables have all
+
+const sources = join(dirname(fileURLToPath(import.meta.url)), "../../../bookguard-server/src");
+const below = (places, path) => places.map((place) => path + place);
+
+// Where a file of the console says that a form may be sent, in each of its lists.
+async function lists(file) {
+  const text = await readFile(join(sources, file), "utf8");
+  const all = text.split(/^(?:pub\(\w+\) )?fn \w*places\(\)/m).slice(1);
+  return all.map((list) => [...list.matchAll(/place!\("([^"]*)"[^)]*\bpost /g)].map(([, path]) => path));
+}
+
+const [partners] = await lists("console.rs");
+const [operators, account] = await lists("console/operator.rs");
+const ABOUT = "/partners/:partnerId";
+export const PARTNERS_FORMS = partners;
+export const OPERATORS_FORMS = [...operators, ...below(account, ABOUT), ...below(partners, ABOUT)];
+assert(partners.length > 20 && operators.length > 1 && account.length > 4, "the lists of places are read");
+
+// Every form was sent by whoever had this page.
+export function sentAll(page, console, forms) {
+  const paths = page.sent.map((address) => new URL(address).pathname.replace(new URL(console).pathname, ""));
+  const is = (form) => new RegExp(`^${form.replaceAll(/:\w+/g, "[^/]+")}$`);
+  const missed = forms.filter((form) => !paths.some((path) => is(form).test(path)));
+  assert.deepEqual(missed, [], "forms that no task sends");
+}
+
+// ---- What a partner's people do
+
+// Signs in, does everything once, and signs out.
+export async function everyTask(hand, base, site, key) {
+  const { page, open, fill } = hand;
   await page.call("Network.clearBrowserCookies");
   await page.go(`${base}/console`);
   await fill(field("apiKey"), key);
   await open(submit("/sign-in"));
-  await told("Overview");
+  await said(page, "Overview");
+  await partnersTasks(hand, "Console", base, site, key);
+  await open(submit("/sign-out"));
+  await said(page, "Sign in to Bookguard");
+  sentAll(page, `${base}/console`, PARTNERS_FORMS);
+}
 
+// An event that nobody accepts.
+async function unaccepted(base, site, key, name) {
+  const call = async (path, body) => (await ask(base, key, path, body)).json();
+  await call("/v1/webhook-endpoints", { url: `${site.origin}/${encodeURIComponent(`${name} ${Date.now()}`)}`, events: ["booking.created"], ownSecret: true });
+  const id = await booked(base, key, name);
+  await settled("a delivery fails", async () => (await call(`/v1/webhook-events?status=failed&bookingId=${id}`)).data.length > 0);
+}
+
+// Does everything once, in the pages to which these links lead. What is done away with is made for it.
+async function partnersTasks({ page, open, fill, pick, tick, time }, links, base, site, key) {
+  const call = async (path, body) => (await ask(base, key, path, body)).json();
+  const told = (words) => said(page, words);
+  const part = (path) => open(`nav[aria-label="${links}"] a[href$="${path}"]`);
+  const name = `Task ${Math.random()}`;
   const id = await booked(base, key, name);
   await part("/bookings");
   await fill(field("search"), name);
@@ -129,6 +177,14 @@ export async function everyTask({ page, open, fill, pick, tick, time }, base, si
   await told("48 hours before the event: 12.5 % is returned");
   await open(use("put"));
   await told("Version 1 is saved");
+  await fill(`input${field("eventType")}:not([type=hidden])`, "concert");
+  await open(`form:has(${field("eventType")}:not([type=hidden])) button`);
+  await told("It is now the default for concert");
+  await open(link("/change"));
+  await fill(field("/name"), `${name}, changed`);
+  await open(use("review"));
+  await open(use("put"));
+  await told("Version 2 is saved");
 
   await part("/endpoints");
   await open(link("/endpoints/new"));
@@ -151,6 +207,7 @@ export async function everyTask({ page, open, fill, pick, tick, time }, base, si
   await open(submit("/remove"));
   await told("The endpoint is removed");
 
+  await unaccepted(base, site, key, name);
   await part("/deliveries");
   await pick(field("status"), "Failed");
   await open(submit("/deliveries"));
@@ -191,6 +248,89 @@ export async function everyTask({ page, open, fill, pick, tick, time }, base, si
   await told("The sign-in is ended");
   await part("/audit");
   await told("Audit");
+}
+
+// ---- What the operator's people do
+
+// Signs in with the key, does everything once for the service and for a partner, signs in by a link, and signs out.
+export async function operatorsTasks(hand, console, operatorKey, base, site) {
+  const { page, open, fill, pick } = hand;
+  const told = (words) => said(page, words);
+  const part = (path) => open(`nav[aria-label="Console"] a[href$="${path}"]`);
+  const copied = () => page.evaluate("document.querySelector('[data-copy]').textContent");
+  const name = `Task ${Math.random()}`;
+  await page.call("Network.clearBrowserCookies");
+  await page.go(console);
+  await fill(field("operatorKey"), operatorKey);
+  await open(submit("/sign-in"));
+  await told("Overview");
+
+  const { partnerId } = await registered(base, name);
+  await part("/partners");
+  await fill(field("search"), name);
+  await open(submit("/partners"));
+  await told("Waits for approval");
+  await open(link(partnerId));
+  await open(submit("/approve"));
+  await told("They are shown only now");
+  const key = await copied();
+  await open("main a.button");
+  await open(link("/edit"));
+  await fill(field("/website"), "https://task.example");
+  await open(submit("/edit"));
+  await told("The partner is changed");
+  await told("https://task.example");
+  await open(link("/quota"));
+  await fill(field("/bookings"), "4321");
+  await open(`form:has(${field("/bookings")}) button`);
+  await told("The quota is changed");
+  await told("4,321");
+  await open(link("/suspend"));
+  await open(submit("/suspend"));
+  await told("The partner is suspended");
+  await open(submit("/reinstate"));
+  await told("The partner is reinstated");
+  await partnersTasks(hand, "Partner", base, site, key);
+
+  await unaccepted(base, site, key, name);
+  await part("/deliveries");
+  await pick(field("status"), "Failed");
+  await open(submit("/deliveries"));
+  await told(name);
+  site.mended = true;
+  await open(`tbody a[href*="${partnerId}/deliveries/"]`);
+  await open(submit("/retry"));
+  await told("accepted");
+  site.mended = false;
+  await part("/system");
+  await told("Settings of this node");
+  await part("/audit");
+  await pick(field("action"), "Suspend partner");
+  await open(submit("/audit"));
+  await told("Suspend partner");
+
+  await part("/people");
+  await open(link("/people/new"));
+  await fill(field("/person"), "Somebody else");
+  await open(submit("/people/new"));
+  await told("It is shown only now");
+  await open(link("/people"));
+  await open("main form[action$='/end'] button");
+  await told("The sign-in is ended");
+  await open(link("/people/new"));
+  await fill(field("/person"), name);
+  await open(submit("/people/new"));
+  const address = await copied();
+  await page.call("Network.clearBrowserCookies");
+  await page.go(address);
+  await open("main button");
+  await told("Overview");
+  await part("/people");
+  await told(name);
+  // Below the person and the link that was ended, whoever signed in with the key.
+  await open("tbody tr:nth-child(3) form[action$='/end'] button");
+  await told("The sign-in is ended");
   await open(submit("/sign-out"));
-  await told("Sign in to Bookguard");
+  await told("Sign in as the operator");
+  sentAll(page, console, OPERATORS_FORMS);
 }

@@ -2,7 +2,7 @@
 
 use super::{
     CreateConsoleLink, EndConsoleSession, ForgetConsoleSessions, NewConsoleLink, OpenConsoleLink,
-    StartConsoleSession, StartedConsoleSession, no_such_link, old_before,
+    StartConsoleSession, StartedConsoleSession, no_such_link, old_before, started,
 };
 use crate::engine::batch::BatchState;
 use crate::engine::change::Change;
@@ -82,7 +82,7 @@ impl Command for StartConsoleSession {
             expires_at: at_most(at.plus_ms(limits::CONSOLE_SESSION_MS), key),
             ended_at: None,
         };
-        let reply = begun(&session, &self.token);
+        let reply = started(session.console_session_id, &self.token, session.expires_at);
         Ok((vec![added(self.partner_id, session, self.hash)], reply))
     }
 }
@@ -112,7 +112,7 @@ impl Command for OpenConsoleLink {
             expires_at: at_most(at.plus_ms(limits::CONSOLE_SESSION_MS), key),
             ..stored.session.clone()
         };
-        let reply = begun(&session, &self.token);
+        let reply = started(session.console_session_id, &self.token, session.expires_at);
         let opened = StoredConsoleSession {
             partner_id: stored.partner_id,
             session,
@@ -226,14 +226,6 @@ fn added(partner_id: PartnerId, session: ConsoleSession, hash: [u8; 32]) -> Chan
         session,
         hash,
     }))
-}
-
-fn begun(session: &ConsoleSession, token: &str) -> StartedConsoleSession {
-    StartedConsoleSession {
-        console_session_id: session.console_session_id,
-        token: token.to_owned(),
-        expires_at: session.expires_at,
-    }
 }
 
 #[cfg(test)]

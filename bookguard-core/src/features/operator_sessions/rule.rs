@@ -8,7 +8,7 @@ use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided, StoredOperatorSession};
 use crate::engine::needs::Needs;
 use crate::error::Error;
-use crate::features::console::{StartedConsoleSession, no_such_link};
+use crate::features::console::{StartedConsoleSession, no_such_link, started};
 use crate::limits;
 use crate::model::{OperatorKeyId, OperatorSession, Timestamp};
 
@@ -70,7 +70,7 @@ impl Command for StartOperatorSession {
             expires_at: at.plus_ms(limits::CONSOLE_SESSION_MS),
             ended_at: None,
         };
-        let reply = begun(&session, &self.token);
+        let reply = started(session.console_session_id, &self.token, session.expires_at);
         Ok((vec![added(session, self.hash)], reply))
     }
 }
@@ -97,7 +97,7 @@ impl Command for OpenOperatorLink {
             expires_at: at.plus_ms(limits::CONSOLE_SESSION_MS),
             ..stored.session.clone()
         };
-        let reply = begun(&session, &self.token);
+        let reply = started(session.console_session_id, &self.token, session.expires_at);
         let opened = StoredOperatorSession {
             session,
             hash: self.hash,
@@ -179,14 +179,6 @@ fn require_room(batch: &BatchState, at: Timestamp) -> Result<(), Error> {
 
 fn added(session: OperatorSession, hash: [u8; 32]) -> Change {
     Change::OperatorSessionAdded(Box::new(StoredOperatorSession { session, hash }))
-}
-
-fn begun(session: &OperatorSession, token: &str) -> StartedConsoleSession {
-    StartedConsoleSession {
-        console_session_id: session.console_session_id,
-        token: token.to_owned(),
-        expires_at: session.expires_at,
-    }
 }
 
 #[cfg(test)]

@@ -106,9 +106,13 @@ fn may_begin(partner: &PartnerState, policy_id: &str) -> Result<(), Error> {
 }
 
 fn other_version(policy_id: &str, said: u32, latest: u32) -> Error {
-    let message = match latest {
-        0 => format!(
+    let message = match (latest, said) {
+        (0, _) => format!(
             "Version {said} of policy \"{policy_id}\" was sent, which has no version yet. Send version 1, or leave it out."
+        ),
+        (_, 0) => format!(
+            "There is a policy \"{policy_id}\" already, whose latest version is {latest}: version 0 was sent, for a new one. Choose another id, \
+             or read that policy, and send your change with version {latest} or without."
         ),
         _ => format!(
             "Version {said} of policy \"{policy_id}\" was sent, whose latest is {latest}: somebody may have changed it in the \

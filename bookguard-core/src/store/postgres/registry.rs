@@ -11,8 +11,9 @@ use std::time::Duration;
 use super::address::Address;
 use super::{Conn, Postgres, Role};
 use crate::engine::lease::Node;
-use crate::store::NodeRegistry;
-use crate::store::conn::{Statement, StoreError};
+use crate::model::Timestamp;
+use crate::store::conn::{Row, Statement, StoreError};
+use crate::store::{LiveNode, NodeRegistry};
 
 /// The class of these locks among all that programs take on the same database.
 const NODES: i64 = 0x626f_6f6b;
@@ -28,6 +29,13 @@ const REGISTRY: Role = Role {
 const PRESENT: &str = "SELECT objid::BIGINT FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND granted \
      AND objsubid = 2 AND classid::BIGINT = $1 \
      AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())";
+/// The same, with the session that holds each lock. A role sees the details of its own sessions only.
+const NODES_WITH_SESSIONS: &str = "SELECT l.objid::BIGINT, (EXTRACT(EPOCH FROM a.backend_start) * 1000)::BIGINT, \
+     (EXTRACT(EPOCH FROM GREATEST(a.query_start, a.state_change)) * 1000)::BIGINT, a.application_name::TEXT, \
+     host(a.client_addr)::TEXT FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid \
+     WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2 AND l.classid::BIGINT = $1 \
+     AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()) \
+     ORDER BY a.backend_start, l.objid";
 /// Does not wait: if the lock is held, it is by a lost session of this node that has not ended yet.
 const TAKE: &str =
     "SELECT CASE WHEN pg_try_advisory_lock($1::BIGINT::INT, $2::BIGINT::INT) THEN 1 ELSE 0 END";
@@ -51,6 +59,16 @@ impl NodeRegistry for Locks {
         Ok(present)
     }
 
+    fn nodes(&mut self) -> Result<Vec<LiveNode>, StoreError> {
+        let rows = self
+            .0
+            .one(Statement::new(NODES_WITH_SESSIONS, vec![NODES.into()]))?;
+        let nodes = rows.rows.iter().map(live_node);
+        nodes.filter_map(Result::transpose).collect()
+    }
+}
+
+impl Locks {
     fn present(&mut self) -> Result<BTreeSet<Node>, StoreError> {
         let rows = self.0.one(Statement::new(PRESENT, vec![NODES.into()]))?;
         let numbers = rows.rows.iter().map(|row| row.int(0));
@@ -58,4 +76,25 @@ impl NodeRegistry for Locks {
             .filter_map(|number| number.map(Node::of).transpose())
             .collect()
     }
+}
+
+/// The node that holds a lock; `None` for a lock that is no node's.
+fn live_node(row: &Row) -> Result<Option<LiveNode>, StoreError> {
+    let Some(node) = Node::of(row.int(0)?) else {
+        return Ok(None);
+    };
+    let time = |column| -> Result<Option<Timestamp>, StoreError> {
+        Ok(row.maybe_int(column)?.map(Timestamp::from_ms))
+    };
+    let text = |column| -> Result<Option<String>, StoreError> {
+        let text = row.maybe_text(column)?.filter(|text| !text.is_empty());
+        Ok(text.map(str::to_owned))
+    };
+    Ok(Some(LiveNode {
+        node,
+        since: time(1)?,
+        seen_at: time(2)?,
+        program: text(3)?,
+        address: text(4)?,
+    }))
 }

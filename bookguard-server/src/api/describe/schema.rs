@@ -10,7 +10,7 @@ use bookguard_core::input::{Declaration, Json};
 use bookguard_core::policy;
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::types::Type as _;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{members, written};
 use crate::api::OperationEntry;
@@ -286,6 +286,7 @@ fn policy_schemas() -> Vec<(String, Json)> {
     // For `PUT`, the policy's id comes from the path.
     let mut put = schema.clone();
     put.set("required", Json::array(["organizer"]));
+    put.patch(&put_version());
     [(policy::POLICY_SCHEMA, &schema), (PUT_POLICY, &put)]
         .into_iter()
         .chain(titled)
@@ -297,6 +298,14 @@ fn policy_schemas() -> Vec<(String, Json)> {
             (title.to_owned(), node)
         })
         .collect()
+}
+
+/// Describes the version of a policy that is put.
+fn put_version() -> Json {
+    let about = "The latest version, which this changes, or the next one; 0 if there is none yet. Without it, this is the next version \
+                 whatever the latest is.";
+    let version = json!({"description": about, "minimum": 0, "default": null});
+    json!({"properties": {"version": version}}).into()
 }
 
 fn policy_part(schema: &Json, parts: &[(String, Json)]) -> Json {

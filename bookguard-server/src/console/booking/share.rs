@@ -58,8 +58,10 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
         .iter()
         .map(|(word, value)| (*word, words(value.in_words())))
         .collect();
-    let note = Field::new("/note", "Note", Kind::Text)
-        .about("For your own list, such as who receives it. Visitors do not see it.");
+    let note = Field::new("/note", "Note", Kind::Text).about(user.told(
+        "For your own list, such as who receives it. Visitors do not see it.",
+        "For the partner's own list, such as who receives it. Visitors do not see it.",
+    ));
     let expires = Field::new("/expiresIn", "Works for", Kind::Choice(&lasts))
         .value("P30D")
         .required();

@@ -36,11 +36,13 @@ fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, E
     };
     let words = scopes(user);
     let name = Field::new("/name", "What it is for", Kind::Text).required();
-    let expires = Field::new("/expiresAt", "Expires (UTC)", Kind::Utc)
-        .about("When the key that you use does, if left empty.");
+    let expires = Field::new("/expiresAt", "Expires (UTC)", Kind::Utc).about(user.told(
+        "When the key that you use does, if left empty.",
+        "Never, if left empty.",
+    ));
     let form = html! {
         form.card.narrow method="post" action=(user.link("/keys/new")) {
-            (draft.field(&name)) (draft.field(&scope_field(&words, "What it may do"))) (draft.field(&expires))
+            (draft.field(&name)) (draft.field(&scope_field(user, &words, "What it may do"))) (draft.field(&expires))
             (once())
             button.first { "Create the key" }
         }

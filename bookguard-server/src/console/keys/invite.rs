@@ -51,9 +51,9 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
         .about("Their name: the audit shows it with everything they do.")
         .required();
     let scopes = match keys {
-        Some(_) => scope_field(&words, "What they may do")
+        Some(_) => scope_field(user, &words, "What they may do")
             .about("Everything that the key may, if nothing is chosen."),
-        None => scope_field(&words, "What they may do"),
+        None => scope_field(user, &words, "What they may do"),
     };
     let form = html! {
         form.card.narrow method="post" action=(user.link("/people/new")) {

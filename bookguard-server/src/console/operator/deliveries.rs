@@ -70,7 +70,7 @@ fn line(user: &User, names: &Names, event: &Event) -> Markup {
         td { @if let Some(id) = &event.partner_id { (partner_link(user, names, id)) } }
         td { (time(event.timestamp)) }
         td { (delivery_badge(event.status)) @if let Some(at) = event.next_attempt_at { small { "again " (time(at)) } } }
-        td { @for delivery in &event.deliveries { div { (delivery.url) } } }
+        td { @for delivery in &event.deliveries { span.id { (delivery.url) } } }
         td { (last_answer(event)) }
     }
 }

@@ -1,11 +1,11 @@
 //! The service itself: this node, its database, the log, the backups and the settings.
 
 use bookguard_core::error::Error;
-use bookguard_core::features::system::{GetSystem, System};
+use bookguard_core::features::system::{GetSystem, NodeState, System};
 use bookguard_core::model::Timestamp;
 use maud::{Markup, html};
 
-use crate::console::parts::{Tone, ago, badge, copyable, count, fact, grouped, table, time};
+use crate::console::parts::{Tone, ago, badge, copyable, fact, grouped, table, time};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -28,6 +28,7 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
         div.title { h1 { "System" } }
         @for trouble in &troubles { p.alert.bad { (trouble) } }
         section.card aria-label="The service" { (facts(&system)) }
+        @if let Some(listed) = &system.nodes { (nodes(listed, asked.now)) }
         section.card aria-labelledby="log" {
             h2 #log { "The log" }
             dl {
@@ -36,6 +37,7 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
                 @if let Some(at) = system.log.written_at { (fact("Last entry", time(at))) }
                 (fact("Against what was published", soundness(&system)))
             }
+            p.soft { "The service does not know who mirrors its log: anybody may copy it from " code { "/v1/ledger" } ", with any program for C2SP tiles." }
         }
         section.card aria-labelledby="backups" {
             h2 #backups { "Backups" }
@@ -96,17 +98,38 @@ pub(super) fn facts(system: &System) -> Markup {
         (true, Some(_)) => badge(Tone::Warn, "Taken, with trouble"),
         (false, _) => badge(Tone::Bad, "Refused"),
     };
-    let servers = system
-        .servers
-        .map(|servers| count(servers.into(), "server"));
+    let nodes = system.nodes.as_ref();
+    let nodes = nodes.map(|nodes| grouped(&nodes.len().to_string()));
     html! {
         dl {
             (fact("Writes", writes))
             (fact("Entries of the log", grouped(&system.log.size.to_string())))
-            (fact("Servers on the database", servers.unwrap_or_else(|| "one, because it is a file".to_owned())))
+            (fact("Nodes on the database", nodes.unwrap_or_else(|| "one, because it is a file".to_owned())))
             @if let Some(disk) = &system.disk { (fact("Free disk space", size(disk.free_bytes))) }
             (fact("Program", format!("Bookguard {}", system.version)))
             (fact("Database", format!("{}, schema {}", system.database, system.schema_version)))
+        }
+    }
+}
+
+/// Every node on the database.
+fn nodes(listed: &[NodeState], now: Timestamp) -> Markup {
+    let line = |node: &NodeState| {
+        html! {
+            td { code { (node.node_id) } @if node.answers { small { "answers this" } } }
+            td { @match node.since { Some(at) => (time(at)), None => span.soft { "not known" } } }
+            td { @match node.seen_at { Some(at) => (ago(at, now)), None => span.soft { "not known" } } }
+            td { (node.version.as_deref().unwrap_or("not known")) }
+            td { (node.address.as_deref().unwrap_or("not known")) }
+        }
+    };
+    let rows: Vec<Markup> = listed.iter().map(line).collect();
+    html! {
+        section.card aria-labelledby="nodes" {
+            h2 #nodes { "Nodes" }
+            @if rows.is_empty() { p { "No node is connected to the database at this moment." } }
+            @else { (table("Nodes on the database, longest connected first", &["Node", "Connected since", "Last seen", "Version", "Address"], &rows)) }
+            p.soft { "Lines of the log name a node by its number. A node that ends, or loses its connection, leaves the list." }
         }
     }
 }
@@ -155,7 +178,7 @@ mod tests {
             version: "1".to_owned(),
             database: "b.db".to_owned(),
             schema_version: 4,
-            servers: None,
+            nodes: None,
             writes: WriteState {
                 taken: true,
                 code: None,

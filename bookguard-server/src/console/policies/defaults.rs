@@ -39,9 +39,9 @@ pub(super) fn card(user: &User, defaults: &Defaults) -> Markup {
     html! {
         section.card aria-labelledby="defaults" {
             h2 #defaults { "Defaults" }
-            p { "A booking that names no policy takes your default for its event type, else your default for every other event type, \
-                else the library's." }
-            @if rows.is_empty() { p.soft { "You have chosen none. Open a policy to make it one." } }
+            p { "A booking that names no policy takes " (user.told("your", "the partner's")) " default for its event type, else the one for \
+                every other event type, else the library's." }
+            @if rows.is_empty() { p.soft { (user.told("You have", "The partner has")) " chosen none. Open a policy to make it one." } }
             @else { (table("Default policies", &["Event type", "Policy", "Actions"], &rows)) }
         }
     }

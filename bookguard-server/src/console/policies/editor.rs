@@ -8,7 +8,9 @@ mod form;
 mod preview;
 
 use bookguard_core::error::{Error, FieldError};
-use bookguard_core::features::policies::{GetPolicy, PolicyVersion, PutPolicy};
+use bookguard_core::features::policies::{
+    GetPolicy, ListPolicyTemplates, PolicyVersion, PutPolicy,
+};
 use bookguard_core::input::Json;
 use bookguard_core::model::Scope;
 use bookguard_core::operation::Request;
@@ -148,8 +150,8 @@ async fn check(user: &User, asked: &Asked, editing: &mut Editing<'_>) -> Result<
         Err(error) => return Err(error),
     };
     let mut faults = checked.check.errors.clone();
-    if let (None, Some(policy)) = (editing.changed, &checked.check.normalized) {
-        faults.extend(taken(user, asked, &policy.document().policy_id).await?);
+    if let (None, Some(id)) = (editing.changed, typed.policy_id()) {
+        faults.extend(taken(user, asked, &id).await?);
     }
     if editing.typed.mode == Mode::Fields {
         faults.iter_mut().for_each(draft::beside);
@@ -160,22 +162,38 @@ async fn check(user: &User, asked: &Asked, editing: &mut Editing<'_>) -> Result<
     Ok(())
 }
 
-/// The fault of a new policy that is not new: putting it would change the other one.
+/// The fault of a new policy whose id is taken: by another one of the partner's, or by the library.
 async fn taken(user: &User, asked: &Asked, id: &str) -> Result<Option<FieldError>, Error> {
     // What this form put is no other policy, if it is sent again.
     if asked.fields.get(DO) == Some("put") {
         return Ok(None);
     }
-    match user.read::<GetPolicy>(&[id], &[]).await {
-        Ok(_) => Ok(Some(FieldError::new(
+    let own = match user.read::<GetPolicy>(&[id], &[]).await {
+        Ok(_) => Some(FieldError::new(
             "/policyId",
             "not_allowed",
-            format!("\"{id}\" is one of your policies already"),
+            format!(
+                "\"{id}\" is {} already",
+                user.told("one of your policies", "a policy of the partner's")
+            ),
             "Choose another id, or change that policy.",
-        ))),
-        Err(error) if error.kind == bookguard_core::error::Kind::NotFound => Ok(None),
-        Err(error) => Err(error),
+        )),
+        Err(error) if error.kind == bookguard_core::error::Kind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    if own.is_some() {
+        return Ok(own);
     }
+    let library = user.read::<ListPolicyTemplates>(&[], &[]).await?;
+    let reserved = library.data.iter().any(|template| template.policy_id == id);
+    Ok(reserved.then(|| {
+        FieldError::new(
+            "/policyId",
+            "policy_id_reserved",
+            format!("\"{id}\" is a policy of the library"),
+            format!("Choose another id, such as my-{id}."),
+        )
+    }))
 }
 
 async fn put(user: &User, asked: &Asked, mut editing: Editing<'_>) -> Result<Answer, Error> {
@@ -189,7 +207,10 @@ async fn put(user: &User, asked: &Asked, mut editing: Editing<'_>) -> Result<Ans
     };
     let request = Request {
         path: vec![id],
-        body: editing.typed.text_to_put().into_bytes(),
+        body: editing
+            .typed
+            .text_to_put(editing.changed.is_none())
+            .into_bytes(),
         ..Request::default()
     };
     match user.perform::<PutPolicy>(request).await {

@@ -117,6 +117,21 @@ async fn a_policy_is_written_in_fields_looked_at_put_and_changed() {
         assert!(reserved.html.contains("my-firm"));
         assert_eq!(reserved.field("/policyId").get("value"), Some("firm"));
 
+        let checked = press(&browser, &form, "check", &[("/policyId", "firm")]).await;
+        checked.is(400);
+        assert_eq!(checked.field("/policyId").get("aria-invalid"), Some("true"));
+        assert!(checked.html.contains("my-firm"), "{}", checked.html);
+        // One that somebody else put in the meantime stays as it is.
+        let late = press(&browser, &form, "review", &[("/policyId", "late")]).await;
+        acme.put_policy("late", &samples::policy(0)).await;
+        let overtaken = press(&browser, &late.form("/new-policy"), "put", &[]).await;
+        overtaken.is(409);
+        assert!(overtaken.html.contains("already"), "{}", overtaken.html);
+        acme.get("/v1/policies/late")
+            .await
+            .ok(200)
+            .holds(json!({"version": 1}));
+
         let change = browser.page("/policies/house/change").await.form("/change");
         let review = press(
             &browser,

@@ -95,6 +95,15 @@ async fn a_check_shows_what_a_good_policy_says_and_its_hash() {
         early["version"] = 2.into();
         let early = acme.put("/v1/policies/new", &early).await;
         early.refused(409, "policy_version_conflict");
+        // Version 0 is for a policy that is not there yet; sent again, it gets the same answer.
+        let mut first = samples::policy(0);
+        first["version"] = 0.into();
+        assert_eq!(acme.put_policy("new", &first).await, 1);
+        assert_eq!(acme.put_policy("new", &first).await, 1);
+        first["name"] = "Another".into();
+        let taken = acme.put("/v1/policies/new", &first).await;
+        taken.refused(409, "policy_version_conflict");
+        taken.says(&["already"]);
     })
     .await;
 }

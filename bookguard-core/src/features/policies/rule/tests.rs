@@ -55,6 +55,11 @@ fn versions_are_numbered_in_the_order_they_are_decided() {
         ("other", 0, Some(2), Err("policy_version_conflict")),
         ("other", 0, Some(1), Ok((1, true))),
         ("firm", 0, None, Err("policy_id_reserved")),
+        // Only a new one.
+        ("third", 0, Some(0), Ok((1, true))),
+        ("third", 0, Some(0), Ok((1, false))),
+        ("third", 1, Some(0), Err("policy_version_conflict")),
+        ("house", 6, Some(0), Err("policy_version_conflict")),
     ]
     .into_iter()
     .enumerate()
@@ -64,10 +69,12 @@ fn versions_are_numbered_in_the_order_they_are_decided() {
     }
     let ahead = decide(&work, &put("new", 0, Some(2))).unwrap_err();
     assert!(ahead.message.contains("no version yet"), "{ahead}");
+    let taken = decide(&work, &put("house", 6, Some(0))).unwrap_err();
+    assert!(taken.message.contains("already"), "{taken}");
     let partner = &work.partners[&id(1)];
     assert_eq!(
         (partner.policy_set_version.versions, partner.policies.len()),
-        (5, 2)
+        (6, 3)
     );
     assert_eq!(partner.policies["house"].version, 4);
 }

@@ -21,7 +21,7 @@ pub(super) const PLACES: [&str; 6] = [
     "The organizer does not come",
     "The talent cancels",
     "The talent does not come",
-    "The platform cancels",
+    "The partner cancels",
     "Force majeure",
 ];
 /// The field with the version that is changed.
@@ -98,19 +98,33 @@ impl Typed {
         }
     }
 
+    /// The policy's id, as it was typed.
+    pub(super) fn policy_id(&self) -> Option<String> {
+        match self.mode {
+            Mode::Fields => self.fields.get("/policyId").map(str::to_owned),
+            Mode::Json => {
+                let policy = serde_json::from_str::<Json>(self.typed_text()).ok()?;
+                policy.get("policyId")?.as_str().map(str::to_owned)
+            }
+        }
+    }
+
     fn typed_text(&self) -> &str {
         self.fields.raw(TEXT).unwrap_or_default()
     }
 
-    /// The text with the version that was changed, if its author says none: so a change that came in between is noticed.
-    pub(super) fn text_to_put(&self) -> String {
+    /// The text with the version that was changed, or with 0 if the policy is new, if its author says none: so what came in between is
+    /// noticed.
+    pub(super) fn text_to_put(&self, is_new: bool) -> String {
         let text = self.text();
         let says_one =
             serde_json::from_str::<Json>(&text).is_ok_and(|policy| policy.get("version").is_some());
-        match (self.fields.get(VERSION), text.split_once('{')) {
-            (Some(version), Some((before, after)))
-                if !says_one && version.parse::<u32>().is_ok() =>
-            {
+        let base = match is_new {
+            true => Some(0),
+            false => self.version(),
+        };
+        match (base, text.split_once('{')) {
+            (Some(version), Some((before, after))) if !says_one => {
                 format!("{before}{{\"version\": {version},{after}")
             }
             _ => text,
@@ -406,12 +420,12 @@ mod tests {
                 ("/name", "x"),
             ]);
             assert_eq!(typed.text(), text);
-            assert_eq!(typed.text_to_put(), expected, "{text}");
+            assert_eq!(typed.text_to_put(false), expected, "{text}");
         }
-        assert_eq!(
-            typed(&[("mode", "json"), ("json", "{}")]).text_to_put(),
-            "{}"
-        );
+        let new = typed(&[("mode", "json"), ("json", "{}"), ("/version", "x")]);
+        assert_eq!(new.text_to_put(false), "{}");
+        let new = typed(&[("mode", "json"), ("json", "{\"a\": 1}")]);
+        assert_eq!(new.text_to_put(true), "{\"version\": 0,\"a\": 1}");
     }
 
     #[test]

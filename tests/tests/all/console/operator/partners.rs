@@ -1,0 +1,185 @@
+//! What the operator does with partners, and for them.
+
+use bookguard_core::service::RegistrationMode;
+use bookguard_server::config::Config;
+use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::json::Members as _;
+use bookguard_tests::samples;
+use bookguard_tests::test_server::TestServer;
+use serde_json::{Value, json};
+
+use super::{Operated, operator_key, signed_in};
+use crate::console::browser::Browser;
+
+#[tokio::test]
+async fn the_operator_lets_partners_in_and_keeps_them_out() {
+    on_every_engine(async |engine| {
+        let operated = Operated::open(engine).await;
+        let browser = &operated.browser;
+        let acme = &operated.world.acme.partner;
+        // Suspended, it only reads; its people are told.
+        browser
+            .fill(&operated.acme("/suspend"), "/suspend", &[])
+            .await
+            .leads_to(&operated.acme(""));
+        let page = browser.page(&operated.acme("")).await;
+        assert!(
+            page.html.contains("The partner is suspended."),
+            "{}",
+            page.html
+        );
+        let protect = format!("/v1/bookings/{}/protect", operated.world.acme.booking);
+        acme.post_nothing(&protect)
+            .await
+            .refused(403, "partner_suspended");
+        assert!(browser.page("").await.html.contains("Suspended"));
+        // The operator still acts for it.
+        let booking = operated.acme(&format!("/bookings/{}", operated.world.acme.booking));
+        browser
+            .fill(&booking, "/protect", &[])
+            .await
+            .leads_to(&booking);
+        let found = operated.latest("protectBooking").await;
+        found.holds(json!({"partnerId": acme.id}));
+        found["actor"].holds(json!({"kind": "operator_key", "name": "desk"}));
+        browser
+            .fill(&operated.acme(""), "/reinstate", &[])
+            .await
+            .leads_to(&operated.acme(""));
+        acme.get("/v1/bookings").await.ok(200);
+        browser.post(&operated.acme("/approve"), &[]).await.is(409);
+
+        // Its record and its quota.
+        let typed = [
+            ("/name", "Acme & Sons"),
+            ("/contactEmail", "x"),
+            ("/website", ""),
+        ];
+        let refused = browser.fill(&operated.acme("/edit"), "/edit", &typed).await;
+        refused.is(400);
+        assert_eq!(refused.field("/name").get("value"), Some("Acme & Sons"));
+        assert_eq!(
+            refused.field("/contactEmail").get("aria-invalid"),
+            Some("true")
+        );
+        let typed = [
+            ("/name", "Acme & Sons"),
+            ("/contactEmail", "desk@acme.example"),
+            ("/website", ""),
+        ];
+        browser
+            .fill(&operated.acme("/edit"), "/edit", &typed)
+            .await
+            .leads_to(&operated.acme(""));
+        let account = operated
+            .caller()
+            .get(&format!("/v1/partners/{}", acme.id))
+            .await
+            .ok(200);
+        account.holds(json!({"name": "Acme & Sons", "contactEmail": "desk@acme.example"}));
+        let before = account["quota"].clone();
+        browser
+            .post(&operated.acme("/quota"), &[("/bookings", "12")])
+            .await
+            .leads_to(&operated.acme(""));
+        let wrong = browser
+            .post(&operated.acme("/quota"), &[("/endpoints", "21")])
+            .await;
+        wrong.is(400);
+        assert_eq!(wrong.field("/endpoints").get("value"), Some("21"));
+        let quota = |account: Value| account["quota"].clone();
+        let path = format!("/v1/partners/{}", acme.id);
+        let mut expected = before.clone();
+        expected["bookings"]["limit"] = json!(12);
+        assert_eq!(quota(operated.caller().get(&path).await.ok(200)), expected);
+        browser
+            .post(&operated.acme("/quota"), &[("/bookings", "")])
+            .await
+            .is(303);
+        assert_eq!(quota(operated.caller().get(&path).await.ok(200)), before);
+
+        // An event that failed is found in all deliveries, and sent again from there.
+        let failed = browser.page("/deliveries?status=failed").await;
+        let event = operated.acme(&format!("/deliveries/{}", operated.world.acme.event));
+        assert!(failed.html.contains(&event), "{}", failed.html);
+        browser.fill(&event, "/retry", &[]).await.leads_to(&event);
+
+        // Whoever is invited in a partner's name uses a key of the partner's.
+        let invite = operated.acme("/people/new");
+        browser.post(&invite, &[("/person", "Ada")]).await.is(400);
+        let shown = browser
+            .fill(
+                &invite,
+                "/people/new",
+                &[("/person", "Ada"), ("/apiKeyId", &acme.key_id)],
+            )
+            .await;
+        let address = shown.copied();
+        let ada = Browser::new(&operated.world.server);
+        let (_, path) = address.split_once("/console").unwrap();
+        ada.post(path, &[]).await.leads_to("");
+        ada.page("/bookings").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_partner_that_waits_is_approved_and_gets_its_credentials_once() {
+    on_every_engine(async |engine| {
+        let server = TestServer::with(engine, |config| Config {
+            operator_listen: Some("127.0.0.1:0".to_owned()),
+            registration: RegistrationMode::Approval,
+            ..config
+        })
+        .await;
+        let url = server.running().operator_url().unwrap();
+        let key = operator_key(&server, "desk").await;
+        let browser = signed_in(&url, key.text("operatorKey")).await;
+        let pending = server
+            .caller()
+            .post("/v1/partners/register", &samples::partner("Acme Stage"))
+            .await;
+        let id = pending.string("partnerId");
+        for (filter, is_found) in [
+            ("status=pending", true),
+            ("status=active", false),
+            ("search=STAGE+acme", true),
+            (&*format!("search={id}"), true),
+            ("search=nobody", false),
+        ] {
+            let found = browser.page(&format!("/partners?{filter}")).await;
+            assert_eq!(found.html.contains(&id), is_found, "{filter}");
+        }
+        browser.get("/partners?status=nonsense").await.is(400);
+        assert!(browser.page("").await.html.contains("Acme Stage"));
+        let account = format!("/partners/{id}");
+        let form = browser.page(&account).await.form("/approve");
+        let shown = browser.submit(&form).await;
+        let values: Vec<_> = shown
+            .tags()
+            .into_iter()
+            .filter(|tag| tag.get("data-copy").is_some())
+            .map(|tag| tag.text)
+            .collect();
+        assert_eq!(values.len(), 2, "{}", shown.html);
+        server
+            .caller()
+            .with_key(&values[0])
+            .get("/v1/partners/me")
+            .await
+            .ok(200);
+        // The same form again gets the same answer; another one is refused.
+        assert!(browser.submit(&form).await.html.contains(&values[0]));
+        browser
+            .post(&format!("{account}/approve"), &[])
+            .await
+            .is(409);
+        let page = browser.page(&account).await;
+        assert!(
+            !page.html.contains(&values[0]) && !page.html.contains("Approve"),
+            "{}",
+            page.html
+        );
+    })
+    .await;
+}

@@ -1,0 +1,90 @@
+//! What the operator is told of the service itself.
+
+use bookguard_server::config::Config;
+use bookguard_tests::caller::Caller;
+use bookguard_tests::engine::{Engine, on_every_engine};
+use bookguard_tests::json::Members as _;
+use bookguard_tests::test_server::TestServer;
+use serde_json::json;
+
+use super::{operator_key, signed_in};
+
+#[tokio::test]
+async fn the_system_is_told_without_secrets() {
+    on_every_engine(async |engine| {
+        let server = TestServer::with(engine, |config| {
+            let folder = config.db.file().map_or(std::env::temp_dir(), |file| {
+                file.parent().unwrap().to_owned()
+            });
+            Config {
+                operator_listen: Some("127.0.0.1:0".to_owned()),
+                backup_folder: Some(folder.join("no-such-folder")),
+                ..config
+            }
+        })
+        .await;
+        let acme = server.partner("Acme").await;
+        let receipt = acme.protect(&acme.book().await).await["receipt"].clone();
+        let url = server.running().operator_url().unwrap();
+        let key = operator_key(&server, "desk").await;
+        let caller = Caller::of_operator(&url).with_key(key.text("operatorKey"));
+        let system = caller.get("/v1/system").await.ok(200);
+        let checkpoint = server.caller().get("/v1/ledger/checkpoint").await.text();
+        let lines: Vec<&str> = checkpoint.lines().collect();
+        system["log"]
+            .holds(json!({"origin": lines[0], "rootHash": receipt["rootHash"], "isSound": true}));
+        assert_eq!(system["log"]["size"].to_string(), lines[1]);
+        assert_eq!(system["writes"], json!({"taken": true}));
+        assert_eq!(system["backups"].get("newestAt"), None);
+        match engine {
+            Engine::Sqlite => assert!(system.get("nodes").is_none(), "{system}"),
+            Engine::Postgres => {
+                let [node] = &system.list("nodes")[..] else {
+                    panic!("one node, not {system}");
+                };
+                node.holds(json!({"answers": true, "version": env!("CARGO_PKG_VERSION")}));
+                assert!(node["nodeId"].is_u64(), "{node}");
+                assert!(node.text("since") <= node.text("seenAt"), "{node}");
+            }
+        }
+        let named: Vec<_> = system
+            .list("settings")
+            .iter()
+            .map(|setting| setting.text("name"))
+            .collect();
+        assert!(
+            named.contains(&"operator_listen") && named.contains(&"ledger_key"),
+            "{named:?}"
+        );
+        let local = server.database().command("system").run().await.json();
+        assert_eq!(local["log"], system["log"]);
+        if engine == Engine::Postgres {
+            let node = &local.list("nodes")[0];
+            // The command itself is no node.
+            node.holds(json!({"nodeId": system["nodes"][0]["nodeId"], "answers": false}));
+        }
+        acme.get("/v1/system").await.refused(404, "path_not_found");
+        let browser = signed_in(&url, key.text("operatorKey")).await;
+        let page = browser.page("/system").await;
+        let node = system["nodes"][0]["nodeId"].to_string();
+        assert_eq!(
+            page.html.contains(&format!("<code>{node}</code>")),
+            engine == Engine::Postgres
+        );
+        for told in [
+            lines[0],
+            receipt.text("rootHash"),
+            "There is no verified backup",
+        ] {
+            assert!(page.html.contains(told), "{told}: {}", page.html);
+        }
+        assert!(
+            browser
+                .page("")
+                .await
+                .html
+                .contains("There is no verified backup")
+        );
+    })
+    .await;
+}
