@@ -29,10 +29,12 @@ mod login;
 mod man;
 mod mcp;
 mod migrate;
+mod mirror;
 mod operator_keys;
 mod partners;
 mod policies;
 mod prune;
+mod public_log;
 mod recoveries;
 mod restore;
 mod serve;
@@ -43,6 +45,7 @@ mod transfer;
 mod trigger;
 mod verify;
 mod verify_ledger;
+mod witness;
 
 use std::ffi::OsString;
 
@@ -95,6 +98,7 @@ pub fn declared() -> Vec<Declared> {
         events::commands(),
         evidence::commands(),
         ledger::commands(),
+        witness::commands(),
         listen::command().into(),
         trigger::command().into(),
         verify::webhook_commands(),
@@ -194,7 +198,7 @@ mod tests {
     }
 
     /// What help calls the values of these flags, of one command or of all; every other value is called as its flag is.
-    const VALUES: [(&str, &str); 39] = [
+    const VALUES: [(&str, &str); 40] = [
         (
             "ADDRESS",
             "forward-to operator-url otlp-endpoint public-url security-contact security-encryption security-policy url",
@@ -251,8 +255,9 @@ mod tests {
         ("TEXT", "search templates:time-zone validate:time-zone"),
         ("TIME", "every overlap"),
         ("TYPE", "event_type"),
-        ("URL|DIR", "verify:log"),
-        ("VKEY|@FILE", "key"),
+        ("URL|DIR", "verify:log mirror:log monitor:log"),
+        ("VKEY|@FILE", "key init:log"),
+        ("WITNESS_NAME", "init:name"),
         ("http://HOST:PORT", "webhook-proxy"),
     ];
 

@@ -15,6 +15,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::entropy;
 use crate::ledger::Signer;
+use crate::ledger::cosignature::Cosigner;
 use crate::private;
 pub use source::{KeyNotFile, KeyText, LedgerKeySource};
 
@@ -52,10 +53,20 @@ impl std::fmt::Debug for LedgerKey {
 impl LedgerKey {
     /// A new key for a new log with a unique name.
     pub fn generate() -> Self {
+        Self::named(&new_name())
+    }
+
+    /// A new key for this name, which was not checked.
+    pub fn named(origin: &str) -> Self {
         Self {
-            origin: new_name(),
+            origin: origin.to_owned(),
             seed: entropy::bytes(),
         }
+    }
+
+    /// The witness with this key. A key is that of a log or of a witness, never of both.
+    pub fn cosigner(&self) -> Result<Cosigner, String> {
+        Cosigner::from_seed(&self.origin, &self.seed).map_err(|e| e.to_string())
     }
 
     /// The signer with this key.

@@ -12,6 +12,9 @@
 //! | [`proof`] | RFC 6962 §2.1.1–2.1.2 inclusion and consistency |
 //! | [`note`] | C2SP signed-note with Ed25519 |
 //! | [`checkpoint`] | C2SP tlog-checkpoint |
+//! | [`cosignature`] | C2SP tlog-cosignature with Ed25519 |
+//! | [`witness`] | C2SP tlog-witness: what a witness is asked and answers |
+//! | [`trust`] | C2SP tlog-policy: whose checkpoints somebody trusts |
 //! | [`tlog_proof`] | C2SP tlog-proof |
 //! | [`leaf`] | `bookguard.leaf/1`, the bytes of one entry |
 //! | [`event`] | `bookguard.event/1`, the committed and disclosable facts behind a leaf |
@@ -21,6 +24,7 @@
 //! people as two different things.
 
 pub mod checkpoint;
+pub mod cosignature;
 pub mod event;
 pub mod hash;
 pub mod jcs;
@@ -34,7 +38,9 @@ pub mod rollback;
 pub mod tile;
 pub mod tlog_proof;
 pub mod tree;
+pub mod trust;
 pub mod walk;
+pub mod witness;
 
 pub use checkpoint::Checkpoint;
 pub use event::{Disclosure, EventBody, LeafKind, Sealed, verify_disclosure};

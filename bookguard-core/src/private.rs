@@ -66,7 +66,7 @@ pub fn readable_folder(folder: &Path) -> Option<String> {
 }
 
 /// The folder a file is in.
-pub(crate) fn folder(file: &Path) -> &Path {
+pub fn folder(file: &Path) -> &Path {
     let folder = file.parent().filter(|f| !f.as_os_str().is_empty());
     folder.unwrap_or(Path::new("."))
 }

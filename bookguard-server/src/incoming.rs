@@ -221,6 +221,14 @@ pub(crate) async fn body(request: &mut Request, most: usize) -> Result<Vec<u8>, 
     observer::waiting(whole_body(request, most, is_json)).await
 }
 
+/// Reads a body of at most `most` bytes, whatever its type.
+///
+/// # Errors
+/// 413 `body_too_large`, 415 if it is compressed, 400 `body_incomplete`.
+pub(crate) async fn bytes(request: &mut Request, most: usize) -> Result<Vec<u8>, Refusal> {
+    observer::waiting(whole_body(request, most, is_plain)).await
+}
+
 /// Reads the fields of a form (`application/x-www-form-urlencoded`) of at most `most` bytes.
 ///
 /// # Errors

@@ -22,6 +22,7 @@
 //! | [`watch`] | waits for the next event, up to a timeout |
 //! | [`tls`] | TLS for outgoing connections: of webhooks and of the command line |
 //! | [`courier`] | delivers webhooks to their endpoints |
+//! | [`witness`] | a server of its own: cosigns the checkpoints of other logs |
 //!
 //! Invariant: no rule of the product is decided here.
 //!
@@ -70,6 +71,7 @@ pub mod tls;
 mod traces;
 mod uploads;
 pub mod watch;
+pub mod witness;
 
 pub use api::{openapi, openapi_json, operator_openapi, operator_openapi_json};
 pub use refusal::ErrorBody;

@@ -602,7 +602,7 @@ pub fn runs_on(db: &Path) -> bool {
     }
 }
 
-fn cannot_listen(listen: &str, error: &std::io::Error) -> String {
+pub(crate) fn cannot_listen(listen: &str, error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::AddrInUse => {
             format!("{listen} is in use by another program; stop it, or listen on another port")

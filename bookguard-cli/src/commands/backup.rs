@@ -178,7 +178,7 @@ impl IntoFolder {
 }
 
 /// Resolves when the process is told to end.
-async fn ended(signals: &mut UnboundedReceiver<Signal>) {
+pub(super) async fn ended(signals: &mut UnboundedReceiver<Signal>) {
     loop {
         match signals.recv().await {
             Some(Signal::End) => return,
@@ -189,7 +189,7 @@ async fn ended(signals: &mut UnboundedReceiver<Signal>) {
 }
 
 /// A time such as `24h`, from a second to a year.
-fn duration(text: &str) -> Result<Duration, Failure> {
+pub(super) fn duration(text: &str) -> Result<Duration, Failure> {
     let units = [("s", 1), ("m", 60), ("h", 60 * 60), ("d", 24 * 60 * 60)];
     let seconds = units.iter().find_map(|(unit, seconds)| {
         let number: u64 = text.strip_suffix(unit)?.parse().ok()?;

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::task::block_in_place;
 
 use super::declare::{Call, Declared, group, special};
-use super::{accept_rollback, verify_ledger};
+use super::{accept_rollback, mirror, verify_ledger};
 use crate::args::Format;
 use crate::failure::Failure;
 use crate::output;
@@ -28,6 +28,8 @@ pub(super) fn commands() -> Declared {
             accept_rollback::command().into(),
             latest.into(),
             key.into(),
+            mirror::mirror().into(),
+            mirror::monitor().into(),
         ],
     )
 }

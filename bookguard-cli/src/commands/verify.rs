@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bookguard_core::clock::Clock;
 use bookguard_core::evidence::{self, Check, LogReport};
+use bookguard_core::ledger::VerifierKey;
 use bookguard_core::webhook::{self, Secret, StandardHeaders};
 use clap::{ArgGroup, Args};
 use serde::Serialize;
@@ -126,6 +127,15 @@ pub fn key(typed: &str) -> Result<String, Failure> {
             .to_owned()),
         None => Ok(typed.trim().to_owned()),
     }
+}
+
+/// The key of a log, typed as it is or as @ and a file.
+///
+/// # Errors
+/// [`Failure::Usage`].
+pub(super) fn verifier_key(typed: &str) -> Result<VerifierKey, Failure> {
+    let unreadable = |why| Failure::Usage(format!("the log's key cannot be read: {why}"));
+    key(typed)?.parse().map_err(unreadable)
 }
 
 /// A received webhook.

@@ -55,7 +55,7 @@ impl Checkpoint {
     /// Reads the text of a checkpoint. It does not check who signed it: use [`Checkpoint::open`] for that.
     ///
     /// # Errors
-    /// [`CheckpointError::Text`] with the broken rule.
+    /// [`CheckpointError::Text`] with the broken rule, [`CheckpointError::EmptyRoot`].
     pub fn parse(text: &str) -> Result<Self, CheckpointError> {
         let lines = text.strip_suffix('\n').map(|text| text.split('\n'));
         let mut lines = lines.ok_or(CheckpointError::Text("its last line is cut"))?;
@@ -75,9 +75,7 @@ impl Checkpoint {
             CheckpointError::Text("its root is not the padded base64 of exactly 32 bytes")
         })?;
         if size == 0 && root != EMPTY_ROOT {
-            return Err(CheckpointError::Text(
-                "it claims another root for no entries than SHA-256 of nothing",
-            ));
+            return Err(CheckpointError::EmptyRoot);
         }
         Ok(Self {
             origin: origin.to_owned(),
@@ -108,6 +106,8 @@ pub enum CheckpointError {
     },
     /// Its text breaks this rule of checkpoints.
     Text(&'static str),
+    /// It claims another root for no entries than SHA-256 of nothing.
+    EmptyRoot,
 }
 
 impl fmt::Display for CheckpointError {
@@ -118,6 +118,9 @@ impl fmt::Display for CheckpointError {
                 write!(f, "the checkpoint is of the log {found}, not of {expected}")
             }
             Self::Text(rule) => write!(f, "this is not a checkpoint: {rule}"),
+            Self::EmptyRoot => f.write_str(
+                "this is not a checkpoint: it claims another root for no entries than SHA-256 of nothing",
+            ),
         }
     }
 }
@@ -223,7 +226,9 @@ mod tests {
             assert!(
                 matches!(
                     refused,
-                    Err(CheckpointError::Text(_) | CheckpointError::Note(_))
+                    Err(CheckpointError::Text(_)
+                        | CheckpointError::EmptyRoot
+                        | CheckpointError::Note(_))
                 ),
                 "{text:?}"
             );

@@ -27,6 +27,12 @@ impl Hash {
     /// Thirty-two zero bytes: the predecessor of a first leaf.
     pub const ZERO: Self = Self([0; HASH_BYTES]);
 
+    /// SHA-256 of these bytes as they are. Leaves and nodes are hashed otherwise: [`leaf_hash`], [`node_hash`].
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
     /// The raw bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; HASH_BYTES] {

@@ -1,6 +1,6 @@
 //! C2SP signed-note: a text with Ed25519 signatures, and the keys that make and check them.
 //!
-//! `checkpoint` reads the text; the caller keeps the seed. Invariant: no text leaves this module unverified, and no secret
+//! `checkpoint` reads the text, `cosignature` has the signatures of witnesses; the caller keeps the seed. Invariant: no text leaves this module unverified, and no secret
 //! leaves a [`Signer`].
 
 use std::fmt;
@@ -21,12 +21,15 @@ pub const MAX_NAME_BYTES: usize = 255;
 
 /// The signature type byte of plain Ed25519.
 const ED25519: u8 = 0x01;
+/// The signature type byte of a witness's Ed25519 cosignature.
+pub(super) const COSIGNATURE: u8 = 0x04;
 const ID_BYTES: usize = 4;
 
 /// A public key that checks notes. Displayed and parsed as `name+id+key`, the form in which it is published.
 #[derive(Clone, PartialEq, Eq)]
 pub struct VerifierKey {
     name: String,
+    kind: u8,
     id: [u8; ID_BYTES],
     key: VerifyingKey,
 }
@@ -45,6 +48,24 @@ impl VerifierKey {
     /// [`NoteError::Unsigned`] if the note has no signature of this key; [`NoteError::Signature`] if that signature is
     /// wrong.
     pub fn open<'a>(&self, note: &'a str) -> Result<&'a str, NoteError> {
+        let (text, signature) = self.find(note)?;
+        self.check(text, &signature)?;
+        Ok(text)
+    }
+
+    /// The note with this key's signature alone, which is checked.
+    ///
+    /// # Errors
+    /// As [`VerifierKey::open`].
+    pub fn alone(&self, note: &str) -> Result<String, NoteError> {
+        let (text, signature) = self.find(note)?;
+        self.check(text, &signature)?;
+        let line = STANDARD.encode([&self.id[..], &signature].concat());
+        Ok(format!("{text}\n\u{2014} {} {line}\n", self.name))
+    }
+
+    /// The note's text, and the bytes that this key is said to have signed it with. Nothing is checked yet.
+    pub(super) fn find<'a>(&self, note: &'a str) -> Result<(&'a str, Vec<u8>), NoteError> {
         let (text, signatures) = split(note)?;
         let mut own = None;
         for (count, line) in signatures.split_terminator('\n').enumerate() {
@@ -62,19 +83,70 @@ impl VerifierKey {
         let own = own.ok_or_else(|| NoteError::Unsigned {
             name: self.name.clone(),
         })?;
-        let signature = Signature::from_slice(&own.bytes[ID_BYTES..]);
-        signature
-            .and_then(|signature| self.key.verify_strict(text.as_bytes(), &signature))
+        Ok((text, own.bytes[ID_BYTES..].to_vec()))
+    }
+
+    /// Checks an Ed25519 signature of this key over a message.
+    pub(super) fn check(&self, message: &str, signature: &[u8]) -> Result<(), NoteError> {
+        Signature::from_slice(signature)
+            .and_then(|signature| self.key.verify_strict(message.as_bytes(), &signature))
             .map_err(|_| NoteError::Signature {
                 name: self.name.clone(),
-            })?;
-        Ok(text)
+            })
+    }
+
+    /// The public key itself: what two keys of different names or types may share.
+    pub(super) fn key(&self) -> &[u8; 32] {
+        self.key.as_bytes()
+    }
+
+    fn new(name: &str, kind: u8, key: VerifyingKey) -> Self {
+        let id = key_id(name, kind, &key);
+        let name = name.to_owned();
+        Self {
+            name,
+            kind,
+            id,
+            key,
+        }
+    }
+
+    /// Reads a key whose signatures are of this type.
+    pub(super) fn parse(text: &str, expected: u8) -> Result<Self, KeyError> {
+        // The base64 may contain plus signs, but the name cannot: the first two are the separators.
+        let mut parts = text.splitn(3, '+');
+        let (Some(name), Some(id), Some(key)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(KeyError::Form);
+        };
+        check_name(name)?;
+        // Bounded before decoding: 33 bytes are 44 characters.
+        let typed = (key.len() == 44)
+            .then(|| STANDARD.decode(key).ok())
+            .flatten()
+            .ok_or(KeyError::Form)?;
+        let [found, key @ ..] = typed.as_slice() else {
+            return Err(KeyError::Form);
+        };
+        if *found != expected {
+            let found = *found;
+            return Err(KeyError::Kind { found, expected });
+        }
+        let key = <&[u8; 32]>::try_from(key).map_err(|_| KeyError::Form)?;
+        let key = VerifyingKey::from_bytes(key).map_err(|_| KeyError::Point)?;
+        if key.is_weak() {
+            return Err(KeyError::Point);
+        }
+        let parsed = Self::new(name, expected, key);
+        if hex::encode(parsed.id) != id {
+            return Err(KeyError::Id);
+        }
+        Ok(parsed)
     }
 }
 
 impl fmt::Display for VerifierKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut typed = vec![ED25519];
+        let mut typed = vec![self.kind];
         typed.extend_from_slice(self.key.as_bytes());
         let (name, id) = (&self.name, hex::encode(self.id));
         write!(f, "{name}+{id}+{}", STANDARD.encode(typed))
@@ -91,36 +163,7 @@ impl FromStr for VerifierKey {
     type Err = KeyError;
 
     fn from_str(text: &str) -> Result<Self, KeyError> {
-        // The base64 may contain plus signs, but the name cannot: the first two are the separators.
-        let mut parts = text.splitn(3, '+');
-        let (Some(name), Some(id), Some(key)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err(KeyError::Form);
-        };
-        check_name(name)?;
-        // Bounded before decoding: 33 bytes are 44 characters.
-        let typed = (key.len() == 44)
-            .then(|| STANDARD.decode(key).ok())
-            .flatten()
-            .ok_or(KeyError::Form)?;
-        let [kind, key @ ..] = typed.as_slice() else {
-            return Err(KeyError::Form);
-        };
-        if *kind != ED25519 {
-            return Err(KeyError::Kind(*kind));
-        }
-        let key = <&[u8; 32]>::try_from(key).map_err(|_| KeyError::Form)?;
-        let key = VerifyingKey::from_bytes(key).map_err(|_| KeyError::Point)?;
-        if key.is_weak() {
-            return Err(KeyError::Point);
-        }
-        if hex::encode(key_id(name, &key)) != id {
-            return Err(KeyError::Id);
-        }
-        Ok(Self {
-            name: name.to_owned(),
-            id: key_id(name, &key),
-            key,
-        })
+        Self::parse(text, ED25519)
     }
 }
 
@@ -137,14 +180,14 @@ impl Signer {
     /// # Errors
     /// [`KeyError::Name`].
     pub fn from_seed(name: &str, seed: &[u8; 32]) -> Result<Self, KeyError> {
+        Self::of_kind(name, ED25519, seed)
+    }
+
+    /// The signer whose signatures are of this type.
+    pub(super) fn of_kind(name: &str, kind: u8, seed: &[u8; 32]) -> Result<Self, KeyError> {
         check_name(name)?;
         let secret = SigningKey::from_bytes(seed);
-        let key = secret.verifying_key();
-        let public = VerifierKey {
-            name: name.to_owned(),
-            id: key_id(name, &key),
-            key,
-        };
+        let public = VerifierKey::new(name, kind, secret.verifying_key());
         Ok(Self { public, secret })
     }
 
@@ -166,10 +209,14 @@ impl Signer {
     /// [`NoteError::Malformed`] for a text that no note can hold: without a final newline, or with control characters.
     pub fn sign(&self, text: &str) -> Result<String, NoteError> {
         check_text(text)?;
-        let mut line = self.public.id.to_vec();
-        line.extend_from_slice(&self.secret.sign(text.as_bytes()).to_bytes());
-        let (name, line) = (self.name(), STANDARD.encode(line));
-        Ok(format!("{text}\n\u{2014} {name} {line}\n"))
+        Ok(format!("{text}\n{}", self.line(&[], text)))
+    }
+
+    /// A signature line: what stands before the signature, and the signature of the message.
+    pub(super) fn line(&self, before: &[u8], message: &str) -> String {
+        let signature = self.secret.sign(message.as_bytes()).to_bytes();
+        let line = STANDARD.encode([&self.public.id[..], before, &signature].concat());
+        format!("\u{2014} {} {line}\n", self.name())
     }
 }
 
@@ -246,10 +293,10 @@ fn check_name(name: &str) -> Result<(), KeyError> {
 }
 
 /// SHA-256(name ‖ newline ‖ type ‖ key), the first four bytes.
-fn key_id(name: &str, key: &VerifyingKey) -> [u8; ID_BYTES] {
+fn key_id(name: &str, kind: u8, key: &VerifyingKey) -> [u8; ID_BYTES] {
     let digest = Sha256::new()
         .chain_update(name)
-        .chain_update([b'\n', ED25519])
+        .chain_update([b'\n', kind])
         .chain_update(key.as_bytes())
         .finalize();
     [digest[0], digest[1], digest[2], digest[3]]
@@ -262,8 +309,13 @@ pub enum KeyError {
     Form,
     /// The name is empty, longer than 255 bytes, or contains a space, plus or control character.
     Name,
-    /// A signature type other than Ed25519.
-    Kind(u8),
+    /// A key for signatures of another type.
+    Kind {
+        /// The type byte in the key.
+        found: u8,
+        /// That of the keys expected here: 0x01 of logs, 0x04 of witnesses.
+        expected: u8,
+    },
     /// The bytes are not a usable Ed25519 public key.
     Point,
     /// The id does not match this name and key.
@@ -281,9 +333,14 @@ impl fmt::Display for KeyError {
                 f,
                 "a key name has 1 to {MAX_NAME_BYTES} bytes without spaces, plus signs or control characters"
             ),
-            Self::Kind(kind) => write!(
+            Self::Kind { found, expected } => write!(
                 f,
-                "the verifier key is of signature type {kind:#04x}; only Ed25519 (0x01) is supported"
+                "the verifier key is of signature type {found:#04x}, but a {} has Ed25519 ({expected:#04x})",
+                if *expected == COSIGNATURE {
+                    "witness"
+                } else {
+                    "log"
+                }
             ),
             Self::Point => f.write_str("the verifier key is not a usable Ed25519 public key"),
             Self::Id => f.write_str(

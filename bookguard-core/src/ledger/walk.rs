@@ -24,6 +24,8 @@ pub struct Walk {
     log: Checkpoint,
     known: Checkpoint,
     paths: Paths,
+    /// The first bundle of the walk.
+    bundle: u64,
     /// Tiles left of those at the log's edge, and of those at the edge of the known beginning.
     edges_left: (usize, usize),
     /// The tile of each level that is not full.
@@ -43,6 +45,19 @@ impl Walk {
     /// # Errors
     /// [`WalkError::Smaller`].
     pub fn new(log: Checkpoint, known: Checkpoint) -> Result<Self, WalkError> {
+        Self::from(0, log, known)
+    }
+
+    /// A walk over what was added since the `known` checkpoint: it begins with the bundle in which that one ends.
+    ///
+    /// # Errors
+    /// [`WalkError::Smaller`].
+    pub fn since(known: Checkpoint, log: Checkpoint) -> Result<Self, WalkError> {
+        Self::from(known.size / TILE_WIDTH as u64, log, known)
+    }
+
+    /// A walk that begins with this bundle, in which the known beginning ends or before which it does not end.
+    fn from(bundle: u64, log: Checkpoint, known: Checkpoint) -> Result<Self, WalkError> {
         if log.size < known.size {
             return Err(WalkError::Smaller {
                 found: log.size,
@@ -55,10 +70,11 @@ impl Walk {
                 edge(log.size).count(),
                 beginning(log.size, known.size).count(),
             ),
-            paths: paths(log.size, known.size),
+            paths: paths(bundle, log.size, known.size),
+            bundle,
             edge: vec![Vec::new(); levels],
             full: vec![(u64::MAX, Vec::new()); levels],
-            walked: 0,
+            walked: bundle * TILE_WIDTH as u64,
             log,
             known,
         })
@@ -78,10 +94,10 @@ impl Walk {
 
     /// The tiles to fetch, in the order in which [`Self::take`] takes them.
     pub fn paths(&self) -> impl Iterator<Item = TilePath> + Send + use<> {
-        paths(self.log.size, self.known.size)
+        paths(self.bundle, self.log.size, self.known.size)
     }
 
-    /// Entries walked so far.
+    /// Entries walked so far, those before the beginning of the walk included.
     #[must_use]
     pub fn walked(&self) -> u64 {
         self.walked
@@ -244,8 +260,8 @@ fn full(size: u64, level: u8, index: u64) -> Option<TilePath> {
     (hashes_of(size, level) >> TILE_HEIGHT > index).then_some(path)
 }
 
-fn paths(size: u64, known: u64) -> Paths {
-    let bundles = 0..size.div_ceil(TILE_WIDTH as u64);
+fn paths(first: u64, size: u64, known: u64) -> Paths {
+    let bundles = first..size.div_ceil(TILE_WIDTH as u64);
     let bundles = bundles.flat_map(move |index| {
         // Before the first of its bundles, each full tile above them, the highest first.
         let above = (1..levels(size)).rev().filter_map(move |level| {

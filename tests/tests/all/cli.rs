@@ -29,6 +29,7 @@
 //! | `backup` | a database copied while it is in use |
 //! | `backup_folder` | backups that are verified, and of which the newest stay |
 //! | `restore` | a backup put in the place of a database |
+//! | `witnessing` | witnesses that are raced and killed, and public logs that are mirrored and watched |
 
 mod backup;
 mod backup_folder;
@@ -57,3 +58,4 @@ mod signals;
 mod storage;
 mod story;
 mod target;
+mod witnessing;

@@ -1,51 +1,12 @@
-//! `evidence verify --log`: reads the whole public log, from a server or a mirror's folder, and hands it to the scan.
-//!
-//! Core decides what to read and whether to believe it; this file fetches. Invariants: no answer is read further than a tile
-//! can be long; nobody is waited for without a limit; redirects are not followed.
+//! `evidence verify --log`: reads the whole public log, and hands it to the scan.
 
-use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{ErrorKind, Read as _};
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bookguard_core::evidence::{LogReport, Scan, Timeline};
-use bookguard_core::ledger::TilePath;
-use bookguard_core::ledger::note::MAX_NOTE_BYTES;
-use bookguard_core::ledger::walk::most_bytes;
-use reqwest::header::{LOCATION, RETRY_AFTER};
-use reqwest::{Client, Response, StatusCode};
-use url::Url;
 
+use crate::commands::public_log;
 use crate::failure::Failure;
-use crate::http;
 use crate::output::bar::Bar;
-
-/// The time to connect.
-const CONNECT: Duration = Duration::from_secs(10);
-/// The time without a byte of an answer.
-const SILENCE: Duration = Duration::from_secs(10);
-/// The time for a complete answer.
-const ANSWER: Duration = Duration::from_secs(60);
-/// Tiles on their way at a time.
-const AT_ONCE: usize = 8;
-/// Attempts to read a tile from a server that is busy.
-const ATTEMPTS: u32 = 6;
-/// The longest wait that a busy server may ask for, in seconds.
-const WAIT: u64 = 60;
-
-/// The log holds no file of this name.
-struct Absent;
-
-/// What a fetch came to: bytes, an absent file, or no answer.
-type Fetched = Result<Result<Vec<u8>, Absent>, Failure>;
-
-/// Where a log is read from.
-enum Source {
-    Server { client: Client, prefix: Url },
-    Folder(PathBuf),
-}
 
 /// Scans the log at `place` for entries that a verified packet lacks. The outer error means that the log could not be
 /// read; the inner one, that it cannot be relied on, and why.
@@ -54,199 +15,22 @@ pub(super) async fn scan(
     timeline: Timeline,
     vkey: &str,
 ) -> Result<Result<LogReport, String>, Failure> {
-    let (source, checkpoint) = open(place).await?;
+    let (source, checkpoint) = public_log::open(place).await?;
     let mut scan = match Scan::new(timeline, &checkpoint, vkey) {
         Ok(scan) => scan,
         Err(why) => return Ok(Err(why.to_string())),
     };
     let mut bar = Bar::new();
-    let read = read(&Arc::new(source), &mut scan, &mut bar).await;
+    let read = public_log::fetch(&Arc::new(source), scan.paths(), |_, bytes| {
+        let taken = scan.take(bytes).map_err(|why| why.to_string());
+        let (done, total) = scan.progress();
+        bar.draw(done, total);
+        Ok(taken)
+    })
+    .await;
     bar.clear();
     if let Err(why) = read? {
         return Ok(Err(why));
     }
     Ok(scan.finish().map_err(|why| why.to_string()))
-}
-
-/// Feeds all tiles to the scan, in order, while the next ones are on their way.
-async fn read(
-    source: &Arc<Source>,
-    scan: &mut Scan,
-    bar: &mut Bar,
-) -> Result<Result<(), String>, Failure> {
-    let mut paths = scan.paths();
-    let mut coming = VecDeque::with_capacity(AT_ONCE);
-    loop {
-        while coming.len() < AT_ONCE {
-            let Some(path) = paths.next() else { break };
-            let source = Arc::clone(source);
-            let fetch = async move { source.get(&path.to_string(), most_bytes(&path)).await };
-            coming.push_back((path, tokio::spawn(fetch)));
-        }
-        let Some((path, fetch)) = coming.pop_front() else {
-            return Ok(Ok(()));
-        };
-        let fetched = fetch
-            .await
-            .map_err(|e| Failure::Unexpected(format!("a tile could not be fetched: {e}")))?;
-        let Ok(bytes) = fetched? else {
-            return Ok(Err(absent(&path)));
-        };
-        if let Err(why) = scan.take(&bytes) {
-            return Ok(Err(why.to_string()));
-        }
-        let (done, total) = scan.progress();
-        bar.draw(done, total);
-    }
-}
-
-fn absent(path: &TilePath) -> String {
-    format!(
-        "The log cannot be relied on: it does not hold {path}, which its checkpoint covers. A copy may be incomplete."
-    )
-}
-
-/// Finds the log at an address or in a folder, and reads its checkpoint.
-async fn open(place: &str) -> Result<(Source, String), Failure> {
-    let mut source = Source::new(place)?;
-    for below in ["", "v1/ledger/"] {
-        source = source.below(below);
-        if let Ok(bytes) = source.get("checkpoint", MAX_NOTE_BYTES).await? {
-            let text = String::from_utf8(bytes).map_err(|_| {
-                Failure::BadAnswer(format!("the checkpoint of the log at {place} is not text"))
-            })?;
-            return Ok((source, text));
-        }
-    }
-    let why = format!(
-        "there is no log at {place}: it holds neither checkpoint nor v1/ledger/checkpoint. Give the address of the service, \
-         of its log, or the folder of a mirror"
-    );
-    Err(match source {
-        Source::Server { .. } => Failure::BadAnswer(why),
-        Source::Folder(_) => Failure::Usage(why),
-    })
-}
-
-impl Source {
-    fn new(place: &str) -> Result<Self, Failure> {
-        if !place.starts_with("http://") && !place.starts_with("https://") {
-            return Ok(Self::Folder(PathBuf::from(place)));
-        }
-        let mut prefix = http::base_url(place)?;
-        if !prefix.path().ends_with('/') {
-            let path = format!("{}/", prefix.path());
-            prefix.set_path(&path);
-        }
-        let client = http::client(|client| {
-            let client = client.connect_timeout(CONNECT).timeout(ANSWER);
-            let client = client.read_timeout(SILENCE);
-            // A proxy from the environment cannot reach this machine's own addresses.
-            if http::on_this_machine(&prefix) {
-                client.no_proxy()
-            } else {
-                client
-            }
-        })?;
-        Ok(Self::Server { client, prefix })
-    }
-
-    fn below(self, path: &str) -> Self {
-        match self {
-            Self::Server { client, mut prefix } => {
-                let path = format!("{}{path}", prefix.path());
-                prefix.set_path(&path);
-                Self::Server { client, prefix }
-            }
-            Self::Folder(folder) => Self::Folder(folder.join(path)),
-        }
-    }
-
-    /// Reads a file of the log, and no more than one byte beyond the most it can have, so that its length shows that it is
-    /// wrong.
-    async fn get(&self, path: &str, most: usize) -> Fetched {
-        match self {
-            Self::Server { client, prefix } => download(client, prefix, path, most).await,
-            Self::Folder(folder) => {
-                let file = folder.join(path);
-                let mut bytes = Vec::new();
-                let read = File::open(&file)
-                    .and_then(|file| file.take(most as u64 + 1).read_to_end(&mut bytes));
-                match read {
-                    Ok(_) => Ok(Ok(bytes)),
-                    Err(e) if e.kind() == ErrorKind::NotFound => Ok(Err(Absent)),
-                    Err(e) => Err(Failure::Usage(format!(
-                        "{} cannot be read: {e}",
-                        file.display()
-                    ))),
-                }
-            }
-        }
-    }
-}
-
-async fn download(client: &Client, prefix: &Url, path: &str, most: usize) -> Fetched {
-    let mut address = prefix.clone();
-    address.set_path(&format!("{}{path}", prefix.path()));
-    for attempt in 1.. {
-        let sent = client.get(address.clone()).send().await;
-        let response = sent.map_err(|e| unanswered(&address, &e))?;
-        let status = response.status();
-        match status {
-            StatusCode::OK => return body(&address, response, most).await.map(Ok),
-            StatusCode::NOT_FOUND | StatusCode::GONE => return Ok(Err(Absent)),
-            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
-                if attempt < ATTEMPTS =>
-            {
-                let asked = header(&response, RETRY_AFTER.as_str()).and_then(|s| s.parse().ok());
-                let wait = asked.unwrap_or(1 << attempt).min(WAIT);
-                tokio::time::sleep(Duration::from_secs(wait)).await;
-            }
-            _ => return Err(refused(&address, &response)),
-        }
-    }
-    unreachable!("the last attempt ends in an answer")
-}
-
-async fn body(address: &Url, mut response: Response, most: usize) -> Result<Vec<u8>, Failure> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response
-        .chunk()
-        .await
-        .map_err(|e| unanswered(address, &e))?
-    {
-        let room = most + 1 - body.len();
-        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
-        if body.len() > most {
-            break;
-        }
-    }
-    Ok(body)
-}
-
-fn header<'r>(response: &'r Response, name: &str) -> Option<&'r str> {
-    response.headers().get(name)?.to_str().ok()
-}
-
-fn refused(address: &Url, response: &Response) -> Failure {
-    let status = response.status();
-    if status.is_redirection() {
-        let to =
-            header(response, LOCATION.as_str()).map_or_else(String::new, |to| format!(" to {to}"));
-        return Failure::BadAnswer(format!(
-            "{address} redirects{to}. Give the log's final address"
-        ));
-    }
-    Failure::BadAnswer(format!(
-        "{address} answered {status}, so the log cannot be read. Is the address right?"
-    ))
-}
-
-fn unanswered(address: &Url, error: &reqwest::Error) -> Failure {
-    let why = if error.is_timeout() {
-        "it did not answer in time".to_owned()
-    } else {
-        http::cause(error)
-    };
-    Failure::Unreachable(format!("the log at {address} cannot be read: {why}"))
 }

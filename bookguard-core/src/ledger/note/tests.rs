@@ -177,7 +177,13 @@ fn a_verifier_key_in_any_other_form_is_refused() {
         (format!("{name}x+{id}+{key}"), KeyError::Id),
         (format!("{name}+{id}+{key}\n"), KeyError::Form),
         (format!("{name}+{id}+{short}"), KeyError::Form),
-        (format!("{name}+{id}+{}", retyped(4)), KeyError::Kind(4)),
+        (
+            format!("{name}+{id}+{}", retyped(4)),
+            KeyError::Kind {
+                found: 4,
+                expected: 1,
+            },
+        ),
         (format!("{name}+{id}+{identity}"), KeyError::Point),
     ] {
         assert_eq!(text.parse::<VerifierKey>(), Err(error), "{text:?}");

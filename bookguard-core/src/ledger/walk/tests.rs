@@ -110,9 +110,43 @@ fn every_entry_of_a_log_is_walked_once_whatever_was_known_of_it() {
 }
 
 #[test]
+fn what_was_added_is_walked_from_where_the_known_log_ends() {
+    let log = Log::of(66_000);
+    for known in [
+        0, 1, 255, 256, 257, 40_000, 65_535, 65_536, 65_537, 65_900, 66_000,
+    ] {
+        let begins = known / TILE_WIDTH * TILE_WIDTH;
+        let walk = || Walk::since(log.head(known), log.latest()).unwrap();
+        let mut whole = walk();
+        let mut walked = Vec::new();
+        for path in whole.paths() {
+            let bytes = log.get(&path);
+            if let Some((first, entries)) = whole.take(&bytes).unwrap() {
+                assert_eq!(first, (begins + walked.len()) as u64);
+                walked.extend(entries.into_iter().map(<[u8]>::to_vec));
+            }
+        }
+        assert_eq!(whole.finish().unwrap(), log.latest());
+        assert!(walked == log.leaves[begins..], "{known}");
+        // Another beginning is noticed before the first entry.
+        let mut other = log.head(known);
+        other.root = leaf_hash(b"another");
+        let mut forked = Walk::since(other, log.latest()).unwrap();
+        let refused = forked
+            .paths()
+            .find_map(|path| forked.take(&log.get(&path)).err());
+        if known > 0 {
+            let known = known as u64;
+            assert_eq!(refused, Some(WalkError::Forked { known }));
+        }
+        assert_eq!(forked.walked(), begins as u64);
+    }
+}
+
+#[test]
 fn a_long_log_takes_one_request_for_each_tile_and_bundle() {
     let size = 256 * 256 * 256 + 256 * 3 + 5;
-    let paths: Vec<String> = paths(size, 1).map(|path| path.to_string()).collect();
+    let paths: Vec<String> = paths(0, size, 1).map(|path| path.to_string()).collect();
     let begins = [
         "tile/0/x065/539.p/5",
         "tile/1/256.p/3",
@@ -136,7 +170,7 @@ fn a_long_log_takes_one_request_for_each_tile_and_bundle() {
 fn a_changed_byte_stops_the_walk_at_its_tile() {
     let log = Log::of(700);
     let known = log.head(300);
-    for changed in paths(700, 300) {
+    for changed in paths(0, 700, 300) {
         let length = log.get(&changed).len();
         // The length of the first entry, the first byte, and some in between.
         for at in [0, 1, 2, length / 2, length - 1] {
@@ -159,7 +193,7 @@ fn a_changed_byte_stops_the_walk_at_its_tile() {
 #[test]
 fn a_tile_of_another_length_is_refused() {
     let log = Log::of(700);
-    for changed in paths(700, 300) {
+    for changed in paths(0, 700, 300) {
         for change in [
             (|bytes: &mut Vec<u8>| bytes.push(0)) as fn(&mut Vec<u8>),
             |bytes| bytes.truncate(bytes.len() - 1),

@@ -110,6 +110,7 @@ const SERVER: Layers = Layers {
         &["mcp"],
         &["console", "documents"],
         &["server"],
+        &["witness"],
         &["main"],
     ],
 };

@@ -1,0 +1,354 @@
+//! `ledger mirror` and `ledger monitor`: follow a public log, and refuse to follow one that contradicts itself.
+//!
+//! Core checks every byte (`ledger::walk`); this file fetches, writes and waits. A mirror keeps all tiles in the layout in which
+//! they are served; a monitor keeps only the last checkpoint. Invariants: the folder's checkpoint covers only what was checked,
+//! and of a mirror only what is on the disk; it is never replaced by one that does not continue it.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bookguard_core::ledger::hash::EMPTY_ROOT;
+use bookguard_core::ledger::tile::{TILE_WIDTH, TileKind};
+use bookguard_core::ledger::walk::{Walk, WalkError};
+use bookguard_core::ledger::{Checkpoint, TilePath, VerifierKey, leaf_hash};
+use clap::Args;
+use serde_json::json;
+use tokio::time::timeout;
+
+use super::backup::{duration, ended};
+use super::declare::{Call, CliCommand, alone};
+use super::public_log;
+use super::verify::verifier_key;
+use crate::args::Format;
+use crate::failure::Failure;
+use crate::output::bar::Bar;
+use crate::output::say;
+use crate::output::table::grouped;
+use crate::text::plain;
+
+/// Where the last checkpoint is, and the key that signs it.
+const CHECKPOINT: &str = "checkpoint";
+const KEY: &str = "key";
+/// A checkpoint that contradicts the last one. It is kept beside it: together they prove that the log is forked.
+const CONTRADICTION: &str = "contradiction";
+
+#[derive(Debug, Args)]
+struct FollowArgs {
+    /// The address of the service or of its log, or the folder of another mirror
+    #[arg(value_name = "URL|DIR")]
+    log: String,
+    /// The folder to keep; it is made if it is not there
+    folder: PathBuf,
+    /// The log's verifier key, or @ and a file that holds it; needed the first time. Get it from the operator of the log
+    #[arg(long, value_name = "VKEY|@FILE")]
+    key: Option<String>,
+    /// Follow the log until stopped, and look this often, such as 10m
+    #[arg(long, value_name = "TIME")]
+    every: Option<String>,
+}
+
+pub(super) fn mirror() -> CliCommand {
+    let about = "Copy a public log into a folder, check every byte, and go on from there each time (exit code 6: it is forked)";
+    let mirror = alone("mirror", about, |call| Box::pin(follow(call, true)));
+    mirror.with::<FollowArgs>()
+}
+
+pub(super) fn monitor() -> CliCommand {
+    let about = "Check that a public log only grows, without keeping it; keeps the last checkpoint (exit code 6: it is forked)";
+    let monitor = alone("monitor", about, |call| Box::pin(follow(call, false)));
+    monitor.with::<FollowArgs>()
+}
+
+/// What one look at the log found.
+struct Looked {
+    before: u64,
+    log: Checkpoint,
+}
+
+/// # Errors
+/// [`Failure::NotVerified`] for a log that is forked or changed, [`Failure::Unreachable`] without --every if it does not answer,
+/// [`Failure::Usage`] and [`Failure::Unexpected`] for the folder.
+async fn follow(call: Call<'_>, keeps: bool) -> Result<(), Failure> {
+    let FollowArgs {
+        log,
+        folder,
+        key,
+        every,
+    } = call.args()?;
+    let every = every.as_deref().map(duration).transpose()?;
+    let mut signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
+    let key = key.as_deref().map(verifier_key).transpose()?;
+    let copy = Copy::open(folder, key, keeps)?;
+    let mut wait = Duration::ZERO;
+    while timeout(wait, ended(&mut signals)).await.is_err() {
+        let looked = tokio::select! {
+            looked = copy.look(&log) => looked,
+            () = ended(&mut signals) => break,
+        };
+        match looked {
+            Ok(looked) => call.screen.each(&looked.json(), |_| looked.told())?,
+            // It may answer again; what it said wrong it would say again.
+            Err(failure @ (Failure::Unreachable(_) | Failure::BadAnswer(_))) if every.is_some() => {
+                say(&failure.text(Format::Table).unwrap_or_default());
+            }
+            Err(failure) => return Err(failure),
+        }
+        let Some(every) = every else { break };
+        wait = every;
+    }
+    Ok(())
+}
+
+impl Looked {
+    fn json(&self) -> serde_json::Value {
+        json!({
+            "origin": self.log.origin,
+            "size": self.log.size,
+            "rootHash": self.log.root,
+            "added": self.log.size - self.before,
+        })
+    }
+
+    fn told(&self) -> String {
+        let (origin, size) = (plain(&self.log.origin), grouped(self.log.size));
+        match self.log.size - self.before {
+            0 => {
+                format!("{origin}: {size} entries, nothing new; it continues what was seen before")
+            }
+            added => format!(
+                "{origin}: {size} entries, {} new; every one was checked, and the log continues what was seen before",
+                grouped(added)
+            ),
+        }
+    }
+}
+
+/// The folder of a mirror or monitor, in use by this process.
+struct Copy {
+    folder: PathBuf,
+    key: VerifierKey,
+    /// Whether tiles are kept.
+    keeps: bool,
+    _lock: File,
+}
+
+impl Copy {
+    fn open(folder: PathBuf, given: Option<VerifierKey>, keeps: bool) -> Result<Self, Failure> {
+        let shown = folder.display().to_string();
+        let fail =
+            |e: io::Error| Failure::Unexpected(format!("the folder {shown} cannot be used: {e}"));
+        fs::create_dir_all(&folder).map_err(fail)?;
+        let lock = File::options()
+            .create(true)
+            .append(true)
+            .open(folder.join(".lock"))
+            .map_err(fail)?;
+        lock.try_lock().map_err(|why| match why {
+            TryLockError::WouldBlock => Failure::Usage(format!(
+                "another process keeps {shown}; stop it, or name another folder"
+            )),
+            TryLockError::Error(e) => fail(e),
+        })?;
+        let known = match fs::read_to_string(folder.join(KEY)) {
+            Ok(text) => Some(text.trim().parse::<VerifierKey>().map_err(|why| {
+                Failure::Usage(format!(
+                    "{} cannot be read: {why}",
+                    folder.join(KEY).display()
+                ))
+            })?),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+            Err(e) => return Err(fail(e)),
+        };
+        let key = match (known, given) {
+            (Some(known), Some(given)) if known != given => {
+                return Err(Failure::Usage(format!(
+                    "{shown} follows the log with the key {known}; name another folder for the log with the key {given}"
+                )));
+            }
+            (Some(known), _) => known,
+            (None, Some(given)) => {
+                replace(&folder, KEY, format!("{given}\n").as_bytes()).map_err(fail)?;
+                given
+            }
+            (None, None) => {
+                return Err(Failure::Usage(
+                    "the first time, the log's key is needed: give it with --key. Get it from the operator of the log; the \
+                     service shows it at /v1/ledger/key"
+                        .to_owned(),
+                ));
+            }
+        };
+        Ok(Self {
+            folder,
+            key,
+            keeps,
+            _lock: lock,
+        })
+    }
+
+    /// Reads what was added to the log, checks it, and keeps it.
+    async fn look(&self, place: &str) -> Result<Looked, Failure> {
+        let (source, note) = public_log::open(place).await?;
+        let log = Checkpoint::open(&note, &self.key).map_err(|why| {
+            Failure::NotVerified(format!("The log at {place} cannot be relied on: {why}."))
+        })?;
+        let known = self.known()?;
+        let before = known.size;
+        let mut walk = match Walk::since(known, log) {
+            Ok(walk) => walk,
+            Err(why) => return Err(self.refused(place, &note, &why)),
+        };
+        let mut bar = Bar::new();
+        let size = walk.log().size;
+        let mut wrong = None;
+        let mut written = BTreeSet::new();
+        let fetched = public_log::fetch(&Arc::new(source), walk.paths(), |path, bytes| {
+            let taken = match walk.take(bytes) {
+                Ok(entries) => {
+                    let entries = entries.map(|(_, entries)| entries);
+                    self.keep(path, bytes, entries.as_deref(), &mut written)
+                        .map_err(|e| self.cannot_write(&e))?;
+                    Ok(())
+                }
+                Err(why) => {
+                    let text = why.to_string();
+                    wrong = Some(why);
+                    Err(text)
+                }
+            };
+            bar.draw(walk.walked(), size);
+            Ok(taken)
+        })
+        .await;
+        bar.clear();
+        if let Err(why) = fetched? {
+            let failed = |why: &WalkError| self.refused(place, &note, why);
+            return Err(wrong
+                .as_ref()
+                .map_or_else(|| Failure::NotVerified(why), failed));
+        }
+        let log = walk
+            .finish()
+            .map_err(|why| self.refused(place, &note, &why))?;
+        // A mirror that is stopped here reads the same tiles again.
+        let kept = written.iter().try_for_each(|folder| sync(folder));
+        // Signatures of witnesses stay with the checkpoint.
+        kept.and_then(|()| replace(&self.folder, CHECKPOINT, note.as_bytes()))
+            .map_err(|e| self.cannot_write(&e))?;
+        Ok(Looked { before, log })
+    }
+
+    /// The checkpoint seen last; that of an empty log at first.
+    fn known(&self) -> Result<Checkpoint, Failure> {
+        let file = self.folder.join(CHECKPOINT);
+        match fs::read_to_string(&file) {
+            Ok(note) => Checkpoint::open(&note, &self.key).map_err(|why| {
+                let file = file.display();
+                Failure::NotVerified(format!(
+                    "{file} is not what this command wrote: {why}. Put back the file as it was"
+                ))
+            }),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Checkpoint {
+                origin: self.key.name().to_owned(),
+                size: 0,
+                root: EMPTY_ROOT,
+            }),
+            Err(e) => Err(Failure::Unexpected(format!(
+                "{} cannot be read: {e}",
+                file.display()
+            ))),
+        }
+    }
+
+    /// Writes a tile that was checked. The hashes of a full bundle's entries are a tile too, which a walk does not read.
+    fn keep(
+        &self,
+        path: &TilePath,
+        bytes: &[u8],
+        entries: Option<&[&[u8]]>,
+        written: &mut BTreeSet<PathBuf>,
+    ) -> io::Result<()> {
+        if !self.keeps {
+            return Ok(());
+        }
+        self.write(path, bytes, written)?;
+        let Some(entries) = entries.filter(|entries| entries.len() == TILE_WIDTH) else {
+            return Ok(());
+        };
+        let hashes: Vec<u8> = entries
+            .iter()
+            .flat_map(|entry| leaf_hash(entry).0)
+            .collect();
+        match TilePath::new(TileKind::Hashes(0), path.index(), TILE_WIDTH) {
+            Ok(path) => self.write(&path, &hashes, written),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn write(
+        &self,
+        path: &TilePath,
+        bytes: &[u8],
+        written: &mut BTreeSet<PathBuf>,
+    ) -> io::Result<()> {
+        let file = self.folder.join(path.to_string());
+        let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else {
+            return Ok(());
+        };
+        fs::create_dir_all(folder)?;
+        let mut above = folder;
+        while above.starts_with(&self.folder) && written.insert(above.to_owned()) {
+            above = above.parent().unwrap_or(&self.folder);
+        }
+        place(folder, &name.to_string_lossy(), bytes)
+    }
+
+    /// What to say of a log that does not continue what was seen. The checkpoint that shows it is kept.
+    fn refused(&self, place: &str, note: &str, why: &WalkError) -> Failure {
+        let forked = matches!(why, WalkError::Forked { .. } | WalkError::Smaller { .. });
+        let kept = match forked {
+            true => match replace(&self.folder, CONTRADICTION, note.as_bytes()) {
+                Ok(()) => format!(
+                    " Its checkpoint is kept as {}; together with {} it proves it.",
+                    self.folder.join(CONTRADICTION).display(),
+                    self.folder.join(CHECKPOINT).display()
+                ),
+                Err(e) => format!(" Its checkpoint cannot be kept: {e}."),
+            },
+            false => String::new(),
+        };
+        Failure::NotVerified(format!(
+            "The log at {place} cannot be relied on: {why}.{kept}"
+        ))
+    }
+
+    fn cannot_write(&self, error: &io::Error) -> Failure {
+        Failure::Unexpected(format!(
+            "the folder {} cannot be written: {error}",
+            self.folder.display()
+        ))
+    }
+}
+
+/// Puts a file in its place as a whole.
+fn place(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let new = folder.join(format!("{name}.new"));
+    let mut file = File::create(&new)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&new, folder.join(name))
+}
+
+/// Does that, and returns once the name is on the disk too.
+fn replace(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    place(folder, name, bytes)?;
+    sync(folder)
+}
+
+fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}

@@ -1,0 +1,105 @@
+//! `witness`: makes and runs a witness, which cosigns the checkpoints of other operators' logs.
+
+use std::path::PathBuf;
+
+use bookguard_core::clock::Clock;
+use bookguard_core::ledger::VerifierKey;
+use bookguard_server::witness::{WitnessFolder, WitnessServer};
+use clap::Args;
+use serde_json::json;
+
+use super::backup::ended;
+use super::declare::{Call, Declared, alone, group};
+use super::verify::verifier_key;
+use crate::failure::Failure;
+use crate::output;
+
+#[derive(Debug, Args)]
+struct InitArgs {
+    /// The folder to make
+    folder: PathBuf,
+    /// The witness's name: an address without scheme that its operator controls, such as witness.example.com/one
+    #[arg(long, value_name = "WITNESS_NAME")]
+    name: String,
+    /// The verifier key of a log to witness, or @ and a file that holds it; may be repeated
+    #[arg(long = "log", value_name = "VKEY|@FILE")]
+    logs: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+struct ServeArgs {
+    /// The folder that `witness init` made
+    folder: PathBuf,
+    /// The address to listen on
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8090")]
+    listen: String,
+}
+
+#[derive(Debug, Args)]
+struct KeyArgs {
+    /// The folder that `witness init` made
+    folder: PathBuf,
+}
+
+pub(super) fn commands() -> Declared {
+    let about =
+        "Make the folder of a new witness: its key, the logs it knows, what it has cosigned";
+    let init = alone("init", about, |call| Box::pin(async move { init(call) }));
+    let about = "Cosign what the logs of a witness's folder submit, until stopped";
+    let serve = alone("serve", about, |call| Box::pin(serve(call)));
+    let about = "Print the key that a witness's cosignatures verify under";
+    let key = alone("key", about, |call| Box::pin(async move { key(call) }));
+    group(
+        "witness",
+        "Cosign the checkpoints of other operators' logs (C2SP tlog-witness)",
+        [
+            init.with::<InitArgs>().into(),
+            serve.with::<ServeArgs>().into(),
+            key.with::<KeyArgs>().into(),
+        ],
+    )
+}
+
+/// # Errors
+/// [`Failure::Usage`] for a key or a name that is not one, [`Failure::Unexpected`] if the folder cannot be made.
+fn init(call: Call<'_>) -> Result<(), Failure> {
+    let InitArgs { folder, name, logs } = call.args()?;
+    let logs = logs.iter().map(|log| verifier_key(log));
+    let logs: Vec<VerifierKey> = logs.collect::<Result<_, _>>()?;
+    let made = WitnessFolder::make(&folder, &name, &logs).map_err(Failure::Unexpected)?;
+    let value = json!({"folder": folder, "key": made.to_string()});
+    call.screen.said(&value, |_| {
+        format!(
+            "made the witness {name} in {}\n{made}\n\nGive this key to the operators of the logs, and to all who verify. Keep the \
+             folder: without what it remembers, the key is worth nothing.",
+            folder.display()
+        )
+    })
+}
+
+/// # Errors
+/// [`Failure::Unexpected`] with a sentence for the operator.
+async fn serve(call: Call<'_>) -> Result<(), Failure> {
+    let ServeArgs { folder, listen } = call.args()?;
+    let mut signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
+    let folder = WitnessFolder::open(&folder).map_err(Failure::Unexpected)?;
+    let known = folder.logs().len();
+    let server = WitnessServer::start(folder, &listen, Clock::System).await;
+    let server = server.map_err(Failure::Unexpected)?;
+    // If standard output is closed, the witness runs all the same.
+    let _ = output::print(&format!("listening on {}", server.url()));
+    let _ = output::print(&format!("witness of {known} logs"));
+    ended(&mut signals).await;
+    server.stop().await;
+    Ok(())
+}
+
+/// # Errors
+/// [`Failure::Unexpected`] if the folder does not hold a witness.
+fn key(call: Call<'_>) -> Result<(), Failure> {
+    let KeyArgs { folder } = call.args()?;
+    let key = WitnessFolder::key(&folder)
+        .map_err(Failure::Unexpected)?
+        .to_string();
+    call.screen.said(&json!({ "key": key }), |_| key.clone())
+}

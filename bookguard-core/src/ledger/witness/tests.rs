@@ -1,0 +1,218 @@
+//! A witness's decision: every status code, and which reason goes before which.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+
+use super::*;
+use crate::ledger::proof::prove_consistency;
+use crate::ledger::{Signer, Tree, leaf_hash};
+
+fn signer(seed: u8) -> Signer {
+    Signer::from_seed("example.com/log", &[seed; 32]).unwrap()
+}
+
+/// The roots of a growing log, and proofs between them. Of two logs that are forked, the first three entries are the same.
+struct Log {
+    tiles: BTreeMap<(u8, u64), Vec<u8>>,
+    roots: Vec<Hash>,
+}
+
+impl Log {
+    fn new(fork: &str) -> Self {
+        let mut tree = Tree::empty();
+        let mut roots = vec![tree.root()];
+        let mut tiles = BTreeMap::new();
+        for at in 0..9 {
+            let leaf = if at < 3 {
+                format!("{at}")
+            } else {
+                format!("{at}{fork}")
+            };
+            for tile in tree.append([leaf_hash(leaf.as_bytes())]) {
+                tiles.insert((tile.level, tile.index), tile.bytes);
+            }
+            roots.push(tree.root());
+        }
+        Self { tiles, roots }
+    }
+
+    fn head(&self, size: usize) -> Checkpoint {
+        Checkpoint {
+            origin: "example.com/log".to_owned(),
+            size: size as u64,
+            root: self.roots[size],
+        }
+    }
+
+    fn request(&self, old: u64, size: usize) -> AddCheckpoint {
+        let read = |level, index| Ok::<_, Infallible>(self.tiles.get(&(level, index)).cloned());
+        let proof = prove_consistency(old.min(size as u64), size as u64, read);
+        AddCheckpoint {
+            old,
+            proof: proof.unwrap(),
+            note: Checkpoint::sign(&signer(1), size as u64, self.roots[size]),
+        }
+    }
+}
+
+/// What a witness answers that has cosigned `latest` last: 200, or the status of its refusal.
+fn status(request: &AddCheckpoint, latest: Option<Checkpoint>) -> u16 {
+    let printed = request.to_string();
+    assert!(printed.len() <= MAX_REQUEST_BYTES);
+    assert_eq!(AddCheckpoint::parse(&printed).as_ref(), Ok(request));
+    let keys = [signer(1).verifier().clone()];
+    judge(request, &keys, |_| latest).map_or_else(|why| why.status(), |_| 200)
+}
+
+#[test]
+fn a_log_that_grows_is_cosigned_from_any_size_to_any_other() {
+    let log = Log::new("");
+    for old in 0..=9 {
+        let latest = (old > 0).then(|| log.head(old));
+        for size in old..=9 {
+            let request = log.request(old as u64, size);
+            assert_eq!(status(&request, latest.clone()), 200, "{old} to {size}");
+            let wrong_size = status(&request, Some(log.head((old + 1) % 10)));
+            assert_eq!(wrong_size, 409, "{old} to {size}");
+            for at in 0..request.proof.len() {
+                let mut changed = request.clone();
+                changed.proof[at].0[0] ^= 1;
+                assert_eq!(status(&changed, latest.clone()), 422);
+                changed.proof.remove(at);
+                assert_eq!(status(&changed, latest.clone()), 422);
+            }
+            let mut longer = request.clone();
+            longer.proof.push(Hash::ZERO);
+            assert_eq!(status(&longer, latest.clone()), 422);
+        }
+    }
+}
+
+#[test]
+fn a_fork_is_evidence() {
+    let (log, fork) = (Log::new(""), Log::new("'"));
+    for old in 4..=9 {
+        for size in old..=9 {
+            let keys = [signer(1).verifier().clone()];
+            let request = fork.request(old as u64, size);
+            let refused = judge(&request, &keys, |_| Some(log.head(old))).unwrap_err();
+            assert!(refused.is_evidence(), "{refused}");
+            assert_eq!(refused.status(), 422);
+        }
+    }
+}
+
+#[test]
+fn the_first_reason_is_said() {
+    let log = Log::new("");
+    let latest = || Some(log.head(4));
+    let good = log.request(4, 6);
+    let with = |note: String| AddCheckpoint {
+        note,
+        ..good.clone()
+    };
+    let text = log.head(6).text();
+    let signed = |text: &str| with(signer(1).sign(text).unwrap());
+    let twice = good.note.clone() + good.note.split("\n\n").nth(1).unwrap();
+    let empty = log
+        .head(0)
+        .text()
+        .replace(&log.roots[0].to_base64(), &Hash::ZERO.to_base64());
+    for (request, expected) in [
+        (with(signer(2).sign(&text).unwrap()), 403),
+        (
+            with(
+                good.note
+                    .replace("example.com/log\n6", "example.com/log\n7"),
+            ),
+            403,
+        ),
+        (with(twice), 403),
+        (with(text.clone()), 403),
+        (with(format!("{text}\n")), 403),
+        (
+            with(
+                good.note
+                    .replacen("example.com/log\n", "example.com/other\n", 1),
+            ),
+            404,
+        ),
+        (with(String::new()), 404),
+        (signed(&text.replace('6', "06")), 400),
+        (signed("example.com/log\n6\n"), 400),
+        (
+            AddCheckpoint {
+                old: 7,
+                ..good.clone()
+            },
+            400,
+        ),
+        (
+            AddCheckpoint {
+                old: 3,
+                ..good.clone()
+            },
+            409,
+        ),
+        (
+            AddCheckpoint {
+                old: 5,
+                ..good.clone()
+            },
+            409,
+        ),
+        (
+            AddCheckpoint {
+                old: 0,
+                ..good.clone()
+            },
+            409,
+        ),
+        (signed(&empty), 400),
+        (
+            AddCheckpoint {
+                old: 0,
+                proof: Vec::new(),
+                ..signed(&empty)
+            },
+            409,
+        ),
+        (good.clone(), 200),
+    ] {
+        assert_eq!(status(&request, latest()), expected, "{request}");
+    }
+    let empty = AddCheckpoint {
+        old: 0,
+        proof: Vec::new(),
+        ..signed(&empty)
+    };
+    assert_eq!(status(&empty, None), 422);
+    assert_eq!(status(&log.request(0, 0), None), 200);
+}
+
+#[test]
+fn a_body_that_is_no_request_is_refused() {
+    let good = Log::new("").request(4, 6).to_string();
+    let hash = Hash::ZERO.to_base64();
+    for body in [
+        String::new(),
+        "old 4".to_owned(),
+        good.replacen("old", "Old", 1),
+        good.replacen("old 4", "old 04", 1),
+        good.replacen("old 4", "old +4", 1),
+        good.replacen("old 4", "old  4", 1),
+        good.replacen("old 4", "old 4 ", 1),
+        good.replacen("old 4", "old 18446744073709551616", 1),
+        good.replacen("old 4\n", "old 4\r\n", 1),
+        good.replacen("old 4\n", "old 4\nAAAA\n", 1),
+        good.replacen("old 4\n", &format!("old 4\n{}\n", &hash[..43]), 1),
+        format!(
+            "old 4\n{}\n{}",
+            format!("{hash}\n").repeat(MAX_PROOF + 1),
+            "note"
+        ),
+    ] {
+        let refused = AddCheckpoint::parse(&body).unwrap_err();
+        assert_eq!(refused.status(), 400, "{body}");
+    }
+}

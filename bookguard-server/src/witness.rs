@@ -1,0 +1,164 @@
+//! Serves a witness: cosigns the checkpoints of other operators' logs (C2SP tlog-witness).
+//!
+//! A witness is a server of its own, with its own folder, key and listener; it needs no database. `ledger::witness` decides,
+//! `folder` remembers. Invariant: an answer leaves only after what it says is on the disk.
+
+mod folder;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bookguard_core::clock::Clock;
+use bookguard_core::error::Error;
+use bookguard_core::ledger::witness::{MAX_REQUEST_BYTES, WitnessRefusal};
+use poem::endpoint::{BoxEndpoint, make};
+use poem::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use poem::http::{Method, StatusCode};
+use poem::{EndpointExt as _, Request, Response};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use crate::config::RequestLines;
+use crate::connections::{self, Serving};
+use crate::incoming;
+use crate::observer::Observer;
+use crate::probes::Stage;
+use crate::refusal::Refusal;
+use crate::router::{Router, Routes};
+use crate::server::{cannot_listen, local_url};
+use folder::NotCosigned;
+pub use folder::WitnessFolder;
+
+/// The path that takes checkpoints, below the witness's submission prefix.
+const ADD_CHECKPOINT: &str = "/add-checkpoint";
+const TEXT: &str = "text/plain; charset=utf-8";
+/// The type that the specification gives to the size in a 409.
+const SIZE: &str = "text/x.tlog.size";
+
+/// A running witness.
+pub struct WitnessServer {
+    addr: SocketAddr,
+    stage: watch::Sender<Stage>,
+    serving: JoinHandle<()>,
+}
+
+impl WitnessServer {
+    /// Serves the witness of this folder.
+    ///
+    /// # Errors
+    /// A sentence for the operator if the address cannot be listened on.
+    pub async fn start(folder: WitnessFolder, listen: &str, clock: Clock) -> Result<Self, String> {
+        let bound = TcpListener::bind(listen).await;
+        let listener = bound.map_err(|e| cannot_listen(listen, &e))?;
+        let addr = (listener.local_addr()).map_err(|e| cannot_listen(listen, &e))?;
+        let (stage, staged) = watch::channel(Stage::Serving);
+        let serving = Serving {
+            router: Arc::new(router(Arc::new(folder), clock)),
+            limits: None,
+            proxies: watch::channel(Arc::default()).1,
+            stage: staged,
+        };
+        Ok(Self {
+            addr,
+            stage,
+            serving: tokio::spawn(connections::serve(listener, serving)),
+        })
+    }
+
+    /// Where it is reached on this machine: its submission and its monitoring prefix.
+    #[must_use]
+    pub fn url(&self) -> String {
+        local_url(self.addr)
+    }
+
+    /// Stops accepting, and lets the requests in flight finish.
+    pub async fn stop(self) {
+        self.stage.send_replace(Stage::Ending);
+        // A panic of the listener was printed when it happened.
+        let _ = self.serving.await;
+    }
+}
+
+fn router(folder: Arc<WitnessFolder>, clock: Clock) -> Router {
+    let mut routes = Routes::new();
+    let mut add = |path: &str, method, endpoint| {
+        (routes.entry(path.to_owned()).or_default()).insert(method, endpoint);
+    };
+    add(
+        ADD_CHECKPOINT,
+        Method::POST,
+        endpoint(
+            &folder,
+            clock.clone(),
+            |folder, clock, mut request| async move {
+                let body = match incoming::bytes(&mut request, MAX_REQUEST_BYTES).await {
+                    Ok(body) => body,
+                    Err(refusal) => return refusal.respond(),
+                };
+                let asked = spawn_blocking(move || folder.add_checkpoint(&body, clock.now())).await;
+                answered(asked.unwrap_or_else(|e| Err(NotCosigned::Failed(e.to_string()))))
+            },
+        ),
+    );
+    add(
+        "/:log/checkpoint",
+        Method::GET,
+        endpoint(&folder, clock.clone(), |folder, _, request| async move {
+            let log = request.raw_path_param("log").unwrap_or_default();
+            match folder.checkpoint(log) {
+                Some(note) => text(StatusCode::OK, TEXT, note),
+                None => {
+                    let message = "This witness has cosigned no checkpoint of a log whose origin has this SHA-256 hash.";
+                    Refusal::http(StatusCode::NOT_FOUND, "checkpoint_not_found", message).respond()
+                }
+            }
+        }),
+    );
+    add(
+        "/key",
+        Method::GET,
+        endpoint(&folder, clock.clone(), |folder, _, _| async move {
+            text(StatusCode::OK, TEXT, format!("{}\n", folder.verifier()))
+        }),
+    );
+    Router::new(
+        routes,
+        clock,
+        Arc::new(Observer::new(RequestLines::default())),
+    )
+}
+
+fn endpoint<A: Future<Output = Response> + Send + 'static>(
+    folder: &Arc<WitnessFolder>,
+    clock: Clock,
+    answer: impl Fn(Arc<WitnessFolder>, Clock, Request) -> A + Send + Sync + 'static,
+) -> BoxEndpoint<'static> {
+    let folder = Arc::clone(folder);
+    make(move |request| answer(Arc::clone(&folder), clock.clone(), request)).boxed()
+}
+
+fn answered(asked: Result<String, NotCosigned>) -> Response {
+    match asked {
+        Ok(line) => text(StatusCode::OK, TEXT, line),
+        Err(NotCosigned::Refused(WitnessRefusal::Conflict { size })) => {
+            text(StatusCode::CONFLICT, SIZE, format!("{size}\n"))
+        }
+        Err(NotCosigned::Refused(why)) => {
+            let status = StatusCode::from_u16(why.status()).unwrap_or(StatusCode::BAD_REQUEST);
+            text(status, TEXT, format!("{why}\n"))
+        }
+        Err(NotCosigned::Failed(why)) => {
+            tracing::error!("a checkpoint could not be cosigned: {why}");
+            Refusal::from(Error::internal(why)).respond()
+        }
+    }
+}
+
+fn text(status: StatusCode, media_type: &str, body: String) -> Response {
+    Response::builder()
+        .status(status)
+        .header(CONTENT_TYPE, media_type)
+        .header(CACHE_CONTROL, "no-store")
+        .body(body)
+}

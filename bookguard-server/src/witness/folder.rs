@@ -1,0 +1,324 @@
+//! What a witness keeps: its key, the logs that it witnesses, the checkpoint of each that it cosigned last, and forks.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `key` | the witness's private key; whoever has it is the witness |
+//! | `logs` | the verifier key of each log, one a line; `#` begins a comment |
+//! | `cosigned` | the latest cosigned checkpoint of each log, as JSON: origin to note |
+//! | `forks/` | requests that a log's key signed and that contradict what was cosigned |
+//!
+//! `cosigned` is made with the key and replaced as a whole: if it is missing, the witness would forget what it vouched for, so
+//! it does not start. Invariants: one process uses a folder; no cosignature is given out before the file that holds it is on
+//! the disk; the size cosigned of a log never shrinks.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bookguard_core::key_file::LedgerKey;
+use bookguard_core::ledger::cosignature::{Cosigner, CosignerKey};
+use bookguard_core::ledger::witness::{AddCheckpoint, WitnessRefusal, judge};
+use bookguard_core::ledger::{Checkpoint, Hash, VerifierKey};
+use bookguard_core::model::Timestamp;
+use bookguard_core::private;
+
+/// The most contradictions that are kept of one log. The first ones prove as much as any number.
+const FORKS: usize = 16;
+
+/// The folder of a witness, in use by this process.
+pub struct WitnessFolder {
+    path: PathBuf,
+    cosigner: Cosigner,
+    logs: Vec<VerifierKey>,
+    /// By origin, the latest cosigned note. Held while it is read, decided on and replaced.
+    cosigned: Mutex<BTreeMap<String, String>>,
+    _lock: File,
+}
+
+/// Why no cosignature was made.
+#[derive(Debug)]
+pub(super) enum NotCosigned {
+    Refused(WitnessRefusal),
+    /// The disk failed, in a sentence for the operator.
+    Failed(String),
+}
+
+impl From<WitnessRefusal> for NotCosigned {
+    fn from(why: WitnessRefusal) -> Self {
+        Self::Refused(why)
+    }
+}
+
+impl WitnessFolder {
+    /// Makes the folder of a new witness with this name and a new key, whole or not at all.
+    ///
+    /// # Errors
+    /// A sentence for the operator: the folder exists, cannot be made, or the name is not one that a key can have.
+    pub fn make(path: &Path, name: &str, logs: &[VerifierKey]) -> Result<CosignerKey, String> {
+        let shown = path.display();
+        let fail = |e: io::Error| match e.kind() {
+            io::ErrorKind::AlreadyExists => {
+                format!("{shown} exists; name a folder that does not, or serve that witness")
+            }
+            _ => format!("the folder {shown} cannot be made: {e}"),
+        };
+        if path.exists() {
+            return Err(fail(io::ErrorKind::AlreadyExists.into()));
+        }
+        let key = LedgerKey::named(name);
+        let verifier = key.cosigner()?.verifier();
+        let mut making = path.as_os_str().to_owned();
+        making.push(".new");
+        let making = PathBuf::from(making);
+        let mut builder = DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        let _ = fs::remove_dir_all(&making);
+        builder.create(&making).map_err(fail)?;
+        key.save(&making.join("key"))?;
+        let mut lines = "# The logs that this witness cosigns: a verifier key a line. Restart the witness after a change.\n".to_owned();
+        lines.extend(logs.iter().map(|key| format!("{key}\n")));
+        replace(&making, "logs", lines.as_bytes()).map_err(fail)?;
+        replace(&making, "cosigned", b"{}\n").map_err(fail)?;
+        fs::rename(&making, path).map_err(fail)?;
+        sync(private::folder(path)).map_err(fail)?;
+        Ok(verifier)
+    }
+
+    /// Opens the folder of a witness, and checks all that it holds.
+    ///
+    /// # Errors
+    /// A sentence for the operator: a file is missing, damaged or in use by another process.
+    pub fn open(path: &Path) -> Result<Self, String> {
+        let shown = path.display();
+        let at = |name: &str| path.join(name).display().to_string();
+        let cosigner = cosigner(path)?;
+        let lock = private::options()
+            .create(true)
+            .append(true)
+            .open(path.join("lock"));
+        let lock = lock.map_err(|e| format!("the lock {} cannot be taken: {e}", at("lock")))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(format!(
+                    "another process is the witness of {shown}; stop it first"
+                ));
+            }
+            Err(TryLockError::Error(e)) => {
+                return Err(format!("the lock {} cannot be taken: {e}", at("lock")));
+            }
+        }
+        let read =
+            |name: &str| fs::read_to_string(path.join(name)).map_err(|e| (name.to_owned(), e));
+        let unreadable = |(name, e): (String, io::Error)| {
+            let file = at(&name);
+            match (name.as_str(), e.kind()) {
+                ("cosigned", io::ErrorKind::NotFound) => format!(
+                    "{file} is missing, so this witness no longer knows what it has cosigned and could vouch for a forked log. \
+                     Put the file back; if it is lost, make a new witness and tell the logs its key"
+                ),
+                _ => format!("{file} cannot be read: {e}"),
+            }
+        };
+        let logs = keys(&read("logs").map_err(unreadable)?)
+            .map_err(|(line, why)| format!("{}, line {line}: {why}", at("logs")))?;
+        let text = read("cosigned").map_err(unreadable)?;
+        let damaged = |why: String| {
+            format!(
+                "{} is damaged: {why}. Put back the file as it was",
+                at("cosigned")
+            )
+        };
+        let cosigned: BTreeMap<String, String> =
+            serde_json::from_str(&text).map_err(|e| damaged(e.to_string()))?;
+        for (origin, note) in &cosigned {
+            (cosigner.verifier().verify(note))
+                .map_err(|why| damaged(format!("of log {origin}, {why}")))?;
+            if note.split('\n').next() != Some(origin) {
+                return Err(damaged(format!(
+                    "the checkpoint of log {origin} is of another log"
+                )));
+            }
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            cosigner,
+            logs,
+            cosigned: Mutex::new(cosigned),
+            _lock: lock,
+        })
+    }
+
+    /// The key of the witness of a folder, which may be in use.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub fn key(path: &Path) -> Result<CosignerKey, String> {
+        Ok(cosigner(path)?.verifier())
+    }
+
+    /// The key that checks this witness's cosignatures.
+    #[must_use]
+    pub fn verifier(&self) -> CosignerKey {
+        self.cosigner.verifier()
+    }
+
+    /// The logs that it witnesses.
+    #[must_use]
+    pub fn logs(&self) -> &[VerifierKey] {
+        &self.logs
+    }
+
+    /// Carries out a request to add a checkpoint. Returns the signature line. Blocks until the disk has it.
+    pub(super) fn add_checkpoint(
+        &self,
+        body: &[u8],
+        now: Timestamp,
+    ) -> Result<String, NotCosigned> {
+        let text = str::from_utf8(body).map_err(|_| WitnessRefusal::Request("it must be UTF-8"))?;
+        let request = AddCheckpoint::parse(text)?;
+        let mut cosigned = self.cosigned();
+        let latest = |key: &VerifierKey| {
+            let note = cosigned.get(key.name())?;
+            Checkpoint::parse(&note[..=note.find("\n\n")?]).ok()
+        };
+        let judged = judge(&request, &self.logs, latest);
+        let (key, checkpoint) = match judged {
+            Ok(judged) => judged,
+            Err(why) => {
+                if why.is_evidence() {
+                    let latest = latest_of(&request, &cosigned);
+                    drop(cosigned);
+                    self.keep(&request, latest.as_deref(), &why);
+                }
+                return Err(why.into());
+            }
+        };
+        // The specification does not allow a time of 0.
+        let time = u64::try_from(now.ms() / 1000).unwrap_or_default().max(1);
+        // Without the signatures of others, which this witness has not checked.
+        let alone = key.alone(&request.note);
+        let note = alone.map_err(|why| NotCosigned::Failed(why.to_string()))?;
+        let text = note.split_once("\n\n").map_or("", |(text, _)| text);
+        let line = self.cosigner.cosign(&format!("{text}\n"), time);
+        let note = note + &line;
+        let origin = checkpoint.origin;
+        let before = cosigned.insert(origin.clone(), note);
+        if let Err(why) = self.store(&cosigned) {
+            // The file may hold either; nothing that contradicts either of them was given out.
+            match before {
+                Some(before) => cosigned.insert(origin, before),
+                None => cosigned.remove(&origin),
+            };
+            return Err(NotCosigned::Failed(why));
+        }
+        Ok(line)
+    }
+
+    /// The latest cosigned checkpoint of the log whose origin has this SHA-256 hash, in lower-case hex.
+    pub(super) fn checkpoint(&self, hash: &str) -> Option<String> {
+        let hash: Hash = hash.parse().ok()?;
+        let cosigned = self.cosigned();
+        let found = cosigned
+            .iter()
+            .find(|(origin, _)| Hash::of(origin.as_bytes()) == hash);
+        found.map(|(_, note)| note.clone())
+    }
+
+    fn store(&self, cosigned: &BTreeMap<String, String>) -> Result<(), String> {
+        let mut text = serde_json::to_vec_pretty(cosigned).map_err(|e| e.to_string())?;
+        text.push(b'\n');
+        replace(&self.path, "cosigned", &text).map_err(|e| {
+            format!(
+                "{} cannot be written: {e}",
+                self.path.join("cosigned").display()
+            )
+        })
+    }
+
+    /// Keeps a contradiction, and says so. Failing to keep it changes no answer.
+    fn keep(&self, request: &AddCheckpoint, latest: Option<&str>, why: &WitnessRefusal) {
+        let origin = request.note.split('\n').next().unwrap_or_default();
+        let text = format!(
+            "{why}\n\n--- request ---\n{request}\n--- cosigned before ---\n{}",
+            latest.unwrap_or("nothing\n")
+        );
+        let folder = self.path.join("forks");
+        let name = Hash::of(origin.as_bytes()).to_string();
+        let one = Hash::of(request.to_string().as_bytes()).to_string();
+        let kept = fs::create_dir_all(&folder).and_then(|()| {
+            let of_log = fs::read_dir(&folder)?.flatten();
+            let held =
+                of_log.filter(|file| file.file_name().to_string_lossy().starts_with(&name[..16]));
+            let file = format!("{}-{}", &name[..16], &one[..16]);
+            match held.count() < FORKS && !folder.join(&file).exists() {
+                true => replace(&folder, &file, text.as_bytes()),
+                false => Ok(()),
+            }
+        });
+        tracing::error!(
+            "the log {origin} has signed a checkpoint that is not shown to continue what it signed before: {why}. The request is \
+             kept in {}",
+            folder.display()
+        );
+        if let Err(e) = kept {
+            tracing::error!("it cannot be kept there: {e}");
+        }
+    }
+
+    fn cosigned(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        self.cosigned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn cosigner(path: &Path) -> Result<Cosigner, String> {
+    let key = LedgerKey::load(&path.join("key"))?.ok_or_else(|| {
+        let shown = path.display();
+        format!("{shown} holds no witness: it has no key. Make one with `bookguard witness init`")
+    })?;
+    key.cosigner()
+}
+
+/// The note cosigned last of the log that a request names.
+fn latest_of(request: &AddCheckpoint, cosigned: &BTreeMap<String, String>) -> Option<String> {
+    let origin = request.note.split('\n').next()?;
+    cosigned.get(origin).cloned()
+}
+
+/// Reads verifier keys, one a line. The error is the number of the line and what is wrong with it.
+fn keys(text: &str) -> Result<Vec<VerifierKey>, (usize, String)> {
+    let mut keys: Vec<VerifierKey> = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let key: VerifierKey = line.parse().map_err(|why| (number, format!("{why}")))?;
+        if keys.iter().any(|other| other.name() == key.name()) {
+            return Err((number, "another line has a key of the same log".to_owned()));
+        }
+        keys.push(key);
+    }
+    Ok(keys)
+}
+
+/// Replaces a file as a whole, for its owner alone; returns once it is on the disk.
+fn replace(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let new = folder.join(format!("{name}.new"));
+    let mut file = private::options()
+        .create(true)
+        .write(true)
+        .truncate(true)
+        .open(&new)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&new, folder.join(name))?;
+    sync(folder)
+}
+
+fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}

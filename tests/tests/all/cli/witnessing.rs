@@ -1,0 +1,489 @@
+//! `witness`, `ledger mirror` and `ledger monitor`: logs that grow, logs that are forked, and witnesses that are killed.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use bookguard_core::ledger::cosignature::CosignerKey;
+use bookguard_core::ledger::proof::prove_consistency;
+use bookguard_core::ledger::tile::{TILE_WIDTH, TileKind, encode_bundle};
+use bookguard_core::ledger::witness::AddCheckpoint;
+use bookguard_core::ledger::{Checkpoint, Hash, Signer, TilePath, Tree, leaf_hash};
+use bookguard_tests::caller::Caller;
+use bookguard_tests::engine::{TestDatabase, on_every_engine};
+use bookguard_tests::mirror::Mirror;
+use bookguard_tests::program::{CommandLine, Ran, Serving, bookguard};
+use bookguard_tests::samples;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+/// A log in memory. Logs that are forked have the same first entries.
+struct Log {
+    signer: Signer,
+    leaves: Vec<Vec<u8>>,
+    tiles: BTreeMap<(u8, u64), Vec<u8>>,
+    roots: Vec<Hash>,
+}
+
+impl Log {
+    fn new(name: &str, size: u64, forked_at: u64) -> Self {
+        let mut tree = Tree::empty();
+        let mut log = Self {
+            signer: Signer::from_seed(name, &[7; 32]).unwrap(),
+            leaves: Vec::new(),
+            tiles: BTreeMap::new(),
+            roots: vec![tree.root()],
+        };
+        for at in 0..size {
+            let leaf = if at < forked_at {
+                format!("entry {at}")
+            } else {
+                format!("other entry {at}")
+            };
+            for tile in tree.append([leaf_hash(leaf.as_bytes())]) {
+                log.tiles.insert((tile.level, tile.index), tile.bytes);
+            }
+            log.leaves.push(leaf.into_bytes());
+            log.roots.push(tree.root());
+        }
+        log
+    }
+
+    fn key(&self) -> String {
+        self.signer.verifier().to_string()
+    }
+
+    fn note(&self, size: u64) -> String {
+        Checkpoint::sign(&self.signer, size, self.roots[size as usize])
+    }
+
+    fn request(&self, old: u64, size: u64) -> String {
+        let read = |level, index| Ok::<_, Infallible>(self.tiles.get(&(level, index)).cloned());
+        let proof = prove_consistency(old, size, read).unwrap();
+        let note = self.note(size);
+        AddCheckpoint { old, proof, note }.to_string()
+    }
+
+    /// Writes what a server of the log's first entries would serve.
+    fn publish(&self, size: u64, folder: &Path) {
+        let put = |path: &str, bytes: &[u8]| {
+            let file = folder.join(path);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, bytes).unwrap();
+        };
+        for (&(level, index), tile) in &self.tiles {
+            let hashes = (size >> (8 * level)).saturating_sub(index * 256).min(256) as usize;
+            if hashes > 0 {
+                let path = TilePath::new(TileKind::Hashes(level), index, hashes).unwrap();
+                put(&path.to_string(), &tile[..hashes * 32]);
+            }
+        }
+        for (index, leaves) in (0..).zip(self.leaves[..size as usize].chunks(TILE_WIDTH)) {
+            let path = TilePath::new(TileKind::Entries, index, leaves.len()).unwrap();
+            let bundle = encode_bundle(leaves.iter().map(Vec::as_slice)).unwrap();
+            put(&path.to_string(), &bundle);
+        }
+        put("checkpoint", self.note(size).as_bytes());
+    }
+}
+
+/// A witness of these logs, in a folder.
+async fn witness(folder: &Path, logs: &[&Log]) -> CosignerKey {
+    let line = bookguard("witness init w --name witness.example.com/w1").in_folder(folder);
+    let line = (logs.iter()).fold(line, |line, log| line.arg("--log").arg(log.key()));
+    let made = line.run().await;
+    made.ended(0, &[]);
+    let key: CosignerKey = made.string("key").parse().unwrap();
+    assert_eq!(key.name(), "witness.example.com/w1");
+    key
+}
+
+fn serving(folder: &Path) -> CommandLine {
+    bookguard("witness serve w --listen 127.0.0.1:0").in_folder(folder)
+}
+
+/// A witness's answer; the interface document is the service's.
+struct Answer {
+    status: u16,
+    media_type: String,
+    text: String,
+}
+
+/// Sends a request to a witness; `None` if it is gone.
+async fn ask(caller: &Caller, method: &str, path: &str, body: String) -> Option<Answer> {
+    let sent = caller.request(method, path).body(body).send().await.ok()?;
+    let media_type = sent.headers().get("content-type");
+    Some(Answer {
+        status: sent.status().as_u16(),
+        media_type: media_type.map_or("", |it| it.to_str().unwrap()).to_owned(),
+        text: sent.text().await.ok()?,
+    })
+}
+
+async fn add(caller: &Caller, body: String) -> Answer {
+    ask(caller, "POST", "/add-checkpoint", body).await.unwrap()
+}
+
+async fn get(caller: &Caller, path: &str) -> Answer {
+    ask(caller, "GET", path, String::new()).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_log_is_cosigned_as_it_grows_and_a_fork_is_refused_and_kept() {
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    let (log, fork) = (
+        Log::new("log.example", 40, 99),
+        Log::new("log.example", 40, 10),
+    );
+    let stranger = Log::new("stranger.example", 9, 99);
+    let key = witness(folder, &[&log]).await;
+    let monitored = format!("/{}/checkpoint", Hash::of(b"log.example"));
+    let mut size = 0;
+    for (at, next) in [1, 12, 12, 37].into_iter().enumerate() {
+        // What was cosigned outlives the process.
+        let server = Serving::of(serving(folder)).await;
+        let caller = server.caller();
+        let status = if size == 0 { 404 } else { 200 };
+        assert_eq!(get(&caller, &monitored).await.status, status);
+        let cosigned = add(&caller, log.request(size, next)).await;
+        assert_eq!(cosigned.status, 200, "{}", cosigned.text);
+        assert_eq!(cosigned.media_type, "text/plain; charset=utf-8");
+        let note = log.note(next) + &cosigned.text;
+        assert!(key.verify(&note).unwrap() > 1_700_000_000);
+        assert_eq!(get(&caller, &monitored).await.text, note);
+        size = next;
+        let conflict = add(&caller, log.request(0, 40)).await;
+        assert_eq!(
+            (conflict.status, conflict.text.clone()),
+            (409, format!("{size}\n"))
+        );
+        assert_eq!(conflict.media_type, "text/x.tlog.size");
+        for (body, status) in [
+            (stranger.request(0, 9), 404),
+            (log.request(size, 40).replacen("old", "new", 1), 400),
+            (
+                log.request(size, 40)
+                    .replacen("log.example\n40", "log.example\n41", 1),
+                403,
+            ),
+            ("\u{0}".repeat(400_000), 413),
+        ] {
+            let refused = add(&caller, body).await;
+            assert_eq!(refused.status, status, "{}", refused.text);
+        }
+        if size >= 12 {
+            for body in [fork.request(size, 40), fork.request(size, size)] {
+                let refused = add(&caller, body).await;
+                assert_eq!(refused.status, 422, "{}", refused.text);
+            }
+            let kept = fs::read_dir(folder.join("w/forks")).unwrap();
+            let kept: Vec<String> = kept
+                .map(|file| fs::read_to_string(file.unwrap().path()).unwrap())
+                .collect();
+            assert!(
+                kept.iter()
+                    .any(|text| text.contains(&fork.note(40)) && text.contains(&note)),
+                "{at}"
+            );
+        }
+        server.stop().await;
+    }
+    let shown = bookguard("witness key w").in_folder(folder).run().await;
+    assert_eq!(shown.ended(0, &[]).string("key"), key.to_string());
+}
+
+#[tokio::test]
+async fn a_witness_that_forgot_does_not_start() {
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    let log = Log::new("log.example", 4, 99);
+    witness(folder, &[&log]).await;
+    let again = bookguard("witness init w --name other")
+        .in_folder(folder)
+        .run()
+        .await;
+    again.refused(1, &["w exists"]);
+    let server = Serving::of(serving(folder)).await;
+    assert_eq!(add(&server.caller(), log.request(0, 3)).await.status, 200);
+    let second = serving(folder).run().await;
+    second.refused(1, &["another process is the witness of w"]);
+    server.stop().await;
+    let state = folder.join("w/cosigned");
+    let kept = fs::read_to_string(&state).unwrap();
+    for (changed, words) in [
+        (None, "w/cosigned is missing"),
+        (Some(String::new()), "w/cosigned is damaged"),
+        (
+            Some(kept.replace("\\n3\\n", "\\n2\\n")),
+            "w/cosigned is damaged",
+        ),
+        (
+            Some(kept.replacen("log.example", "log.exemple", 1)),
+            "w/cosigned is damaged",
+        ),
+    ] {
+        match &changed {
+            Some(text) => fs::write(&state, text).unwrap(),
+            None => fs::remove_file(&state).unwrap(),
+        }
+        serving(folder).run().await.refused(1, &[words]);
+    }
+    fs::write(&state, kept).unwrap();
+    fs::write(folder.join("w/logs"), "# none\nnot a key\n").unwrap();
+    serving(folder)
+        .run()
+        .await
+        .refused(1, &["w/logs, line 2: "]);
+    let nowhere = bookguard("witness serve nowhere")
+        .in_folder(folder)
+        .run()
+        .await;
+    nowhere.refused(1, &["nowhere holds no witness"]);
+}
+
+/// A hundred clients race to add larger and smaller checkpoints of one log, while the witness is killed again and again.
+#[tokio::test]
+async fn racing_clients_and_kills_never_shrink_what_is_cosigned() {
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    let log = Arc::new(Log::new("log.example", 2_000, 9_999));
+    let key = witness(folder, &[&log]).await;
+    let mut least = 0;
+    for round in 0..4_u64 {
+        let server = Serving::of(serving(folder)).await;
+        let caller = server.caller();
+        let mut clients = JoinSet::new();
+        for client in 0..100_u64 {
+            let (caller, log) = (caller.clone(), Arc::clone(&log));
+            clients.spawn(async move {
+                let mut cosigned = Vec::new();
+                let mut old = 0;
+                for step in 0..40 {
+                    let size = (old + 1 + (client * 7 + step * 3 + round) % 5).min(2_000);
+                    let asked = log.request(old, size);
+                    // It may be killed at any moment.
+                    let Some(reply) = ask(&caller, "POST", "/add-checkpoint", asked).await else {
+                        break;
+                    };
+                    match reply.status {
+                        200 => {
+                            cosigned.push((size, log.note(size) + &reply.text));
+                            old = size;
+                        }
+                        409 => old = reply.text.trim().parse().unwrap(),
+                        other => panic!("{other}: {}", reply.text),
+                    }
+                }
+                cosigned
+            });
+        }
+        let mut notes = Vec::new();
+        let mut server = Some(server);
+        while let Some(done) = clients.join_next().await {
+            notes.extend(done.unwrap());
+            // The others are in the middle of their requests.
+            if round < 3
+                && notes.len() > 50
+                && let Some(server) = server.take()
+            {
+                server.kill().await;
+            }
+        }
+        drop(server);
+        let mut times: BTreeMap<u64, u64> = BTreeMap::new();
+        for (size, note) in &notes {
+            times.insert(*size, key.verify(note).unwrap());
+        }
+        assert!(!notes.is_empty());
+        let largest = *times.keys().max().unwrap();
+        assert!(*times.keys().min().unwrap() >= least);
+        let server = Serving::of(serving(folder)).await;
+        let conflict = add(&server.caller(), log.request(0, 1)).await;
+        assert_eq!(conflict.status, 409);
+        least = conflict.text.trim().parse().unwrap();
+        assert!(
+            least >= largest,
+            "{largest} was cosigned, but {least} is remembered"
+        );
+        server.kill().await;
+    }
+}
+
+fn follow(command: &str, log: &Path, folder: &Path, key: Option<&str>) -> CommandLine {
+    let line = bookguard(["ledger", command]).arg(log).arg(folder);
+    match key {
+        Some(key) => line.args(["--key", key]),
+        None => line,
+    }
+}
+
+fn followed(ran: &Ran) -> (Value, Value) {
+    let value = ran.ended(0, &[]).json();
+    (value["size"].clone(), value["added"].clone())
+}
+
+#[tokio::test]
+async fn a_log_is_followed_from_where_it_was_left_and_a_fork_is_kept() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let log = Log::new("log.example", 900, 999);
+    let mut before = 0;
+    for (size, next) in [(1, 0), (256, 0), (300, 0), (300, 0), (600, 0), (900, 1)] {
+        log.publish(size, &at("log"));
+        for command in ["mirror", "monitor"] {
+            let key = (before == 0).then(|| log.key());
+            let ran = follow(command, &at("log"), &at(command), key.as_deref())
+                .run()
+                .await;
+            assert_eq!(
+                followed(&ran),
+                (size.into(), (size - before).into()),
+                "{command}"
+            );
+        }
+        before = size;
+        // What was copied is a log itself.
+        let copy = at(&format!("copy-{size}-{next}"));
+        let ran = follow("mirror", &at("mirror"), &copy, Some(&log.key()))
+            .run()
+            .await;
+        assert_eq!(followed(&ran).0, size);
+    }
+    for file in [
+        "tile/0/000",
+        "tile/0/002",
+        "tile/0/003.p/132",
+        "tile/1/000.p/3",
+        "tile/entries/003.p/132",
+    ] {
+        let (copy, original) = (
+            fs::read(at("mirror").join(file)),
+            fs::read(at("log").join(file)),
+        );
+        assert_eq!(copy.unwrap(), original.unwrap(), "{file}");
+    }
+    assert!(!at("monitor").join("tile").exists());
+
+    let fork = Log::new("log.example", 950, 899);
+    fork.publish(950, &at("fork"));
+    fork.publish(900, &at("same size"));
+    log.publish(400, &at("older"));
+    for (place, words) in [
+        ("fork", "the log is forked: its first 900 entries"),
+        ("same size", "the log is forked: its first 900 entries"),
+        (
+            "older",
+            "the log has 400 entries, but 900 were signed before",
+        ),
+    ] {
+        for command in ["mirror", "monitor"] {
+            let before = fs::read(at(command).join("checkpoint")).unwrap();
+            let ran = follow(command, &at(place), &at(command), None).run().await;
+            ran.ended(6, &[words, "together with"]);
+            assert_eq!(fs::read(at(command).join("checkpoint")).unwrap(), before);
+            let kept = fs::read(at(command).join("contradiction")).unwrap();
+            assert_eq!(kept, fs::read(at(place).join("checkpoint")).unwrap());
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_the_log_is_not_followed() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let log = Log::new("log.example", 700, 999);
+    log.publish(700, &at("log"));
+    let without = follow("mirror", &at("log"), &at("m"), None).run().await;
+    without.ended(2, &["the log's key is needed"]);
+    let other = Log::new("other.example", 1, 9);
+    let ran = follow("mirror", &at("log"), &at("m"), Some(&other.key()))
+        .run()
+        .await;
+    ran.ended(
+        6,
+        &[
+            "cannot be relied on",
+            "not signed by the expected key other.example",
+        ],
+    );
+    let ran = follow("mirror", &at("log"), &at("m"), Some(&log.key()))
+        .run()
+        .await;
+    ran.ended(2, &["follows the log with the key other.example"]);
+    for (file, byte) in [
+        ("tile/0/001", None),
+        ("tile/entries/000", Some(9)),
+        ("tile/0/002.p/188", Some(40)),
+    ] {
+        let damaged = at("log").join(file);
+        let bytes = fs::read(&damaged).unwrap();
+        if let Some(byte) = byte {
+            let mut changed = bytes.clone();
+            changed[byte] ^= 1;
+            fs::write(&damaged, changed).unwrap();
+            let ran = follow("mirror", &at("log"), &at("d"), Some(&log.key()))
+                .run()
+                .await;
+            ran.ended(6, &["cannot be relied on"]);
+            assert!(!at("d").join("checkpoint").exists());
+            fs::write(&damaged, bytes).unwrap();
+        } else {
+            // A walk computes it.
+            fs::remove_file(&damaged).unwrap();
+            let ran = follow("mirror", &at("log"), &at("e"), Some(&log.key()))
+                .run()
+                .await;
+            assert_eq!(followed(&ran).0, 700);
+            assert_eq!(fs::read(at("e").join(file)).unwrap(), bytes);
+            fs::write(&damaged, bytes).unwrap();
+        }
+    }
+    let ran = follow("mirror", &at("log"), &at("d"), None).run().await;
+    assert_eq!(followed(&ran).0, 700);
+    fs::write(
+        at("d").join("checkpoint"),
+        log.note(700).replace("\n700\n", "\n70\n"),
+    )
+    .unwrap();
+    let ran = follow("mirror", &at("log"), &at("d"), None).run().await;
+    ran.ended(6, &["is not what this command wrote"]);
+}
+
+/// The real service, mirrored while it writes, and judged by another program's tlog library.
+#[tokio::test]
+async fn a_running_service_is_mirrored() {
+    on_every_engine(async |engine| {
+        let database = TestDatabase::new(engine);
+        let server = Serving::start(&database, &["--dev"]).await;
+        let acme = server.partner("Acme").await;
+        let vkey = server.caller().get("/v1/ledger/key").await.text();
+        let key = vkey.trim();
+        let copy = database.folder().join("mirror");
+        let mirroring = bookguard(["ledger", "mirror", server.url()]).arg(&copy);
+        let mirroring = mirroring.args(["--key", key, "--every", "1s"]);
+        let mut mirroring = mirroring.args("--output json").start();
+        for _ in 0..300 {
+            acme.post("/v1/bookings", &samples::booking()).await.ok(201);
+        }
+        let size = Mirror::download(&server.caller(), key)
+            .await
+            .entries()
+            .len() as u64;
+        loop {
+            let looked: Value = serde_json::from_str(&mirroring.line().await).unwrap();
+            if looked["size"].as_u64() >= Some(size) {
+                break;
+            }
+        }
+        assert_eq!(mirroring.terminate().await, Some(0));
+        let monitor = database.folder().join("monitor");
+        let ran = follow("monitor", &copy, &monitor, Some(key)).run().await;
+        assert!(followed(&ran).0.as_u64() >= Some(size));
+        server.stop().await;
+    })
+    .await;
+}
