@@ -583,7 +583,7 @@ fn lock_path(db: &Path) -> PathBuf {
 }
 
 /// Takes the lock. A command that checks whether a server runs holds it for a moment, so a refusal is retried.
-fn take(file: &File) -> Result<(), TryLockError> {
+pub(crate) fn take(file: &File) -> Result<(), TryLockError> {
     for _ in 0..5 {
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(20)),

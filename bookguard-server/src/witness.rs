@@ -32,6 +32,9 @@ pub use folder::WitnessFolder;
 
 /// The path that takes checkpoints, below the witness's submission prefix.
 const ADD_CHECKPOINT: &str = "/add-checkpoint";
+/// The path that shows what was cosigned last of a log, below the monitoring prefix. The expression keeps poem from taking the
+/// router's own one for unknown paths.
+const CHECKPOINT: &str = "/:log<[0-9a-f]{64}>/checkpoint";
 const TEXT: &str = "text/plain; charset=utf-8";
 /// The type that the specification gives to the size in a 409.
 const SIZE: &str = "text/x.tlog.size";
@@ -102,16 +105,17 @@ fn router(folder: Arc<WitnessFolder>, clock: Clock) -> Router {
         ),
     );
     add(
-        "/:log/checkpoint",
+        CHECKPOINT,
         Method::GET,
         endpoint(&folder, clock.clone(), |folder, _, request| async move {
             let log = request.raw_path_param("log").unwrap_or_default();
             match folder.checkpoint(log) {
                 Some(note) => text(StatusCode::OK, TEXT, note),
-                None => {
-                    let message = "This witness has cosigned no checkpoint of a log whose origin has this SHA-256 hash.";
-                    Refusal::http(StatusCode::NOT_FOUND, "checkpoint_not_found", message).respond()
-                }
+                None => text(
+                    StatusCode::NOT_FOUND,
+                    TEXT,
+                    "this witness has cosigned no checkpoint of a log whose origin has this SHA-256 hash\n".to_owned(),
+                ),
             }
         }),
     );

@@ -24,6 +24,8 @@ use bookguard_core::ledger::{Checkpoint, Hash, VerifierKey};
 use bookguard_core::model::Timestamp;
 use bookguard_core::private;
 
+use crate::server::take;
+
 /// The most contradictions that are kept of one log. The first ones prove as much as any number.
 const FORKS: usize = 16;
 
@@ -100,7 +102,7 @@ impl WitnessFolder {
             .append(true)
             .open(path.join("lock"));
         let lock = lock.map_err(|e| format!("the lock {} cannot be taken: {e}", at("lock")))?;
-        match lock.try_lock() {
+        match take(&lock) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(format!(

@@ -293,7 +293,9 @@ async fn racing_clients_and_kills_never_shrink_what_is_cosigned() {
                 server.kill().await;
             }
         }
-        drop(server);
+        if let Some(server) = server {
+            server.kill().await;
+        }
         let mut times: BTreeMap<u64, u64> = BTreeMap::new();
         for (size, note) in &notes {
             times.insert(*size, key.verify(note).unwrap());

@@ -42,7 +42,9 @@ fn the_server_shows_what_the_command_line_needs() {
     let names: Vec<_> = modules.iter().map(|(module, _)| &**module).collect();
     assert_eq!(
         names,
-        ["config", "courier", "logging", "mcp", "tls", "watch"]
+        [
+            "config", "courier", "logging", "mcp", "tls", "watch", "witness"
+        ]
     );
     let command_line = sources("bookguard-cli").into_values().collect::<String>();
     for name in names {
