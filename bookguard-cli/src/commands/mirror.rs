@@ -309,7 +309,8 @@ impl Copy {
 
     /// What to say of a log that does not continue what was seen. The checkpoint that shows it is kept.
     fn refused(&self, place: &str, note: &str, why: &WalkError) -> Failure {
-        let forked = matches!(why, WalkError::Forked { .. } | WalkError::Smaller { .. });
+        // A smaller one that its key signed may just be old.
+        let forked = matches!(why, WalkError::Forked { .. });
         let kept = match forked {
             true => match replace(&self.folder, CONTRADICTION, note.as_bytes()) {
                 Ok(()) => format!(

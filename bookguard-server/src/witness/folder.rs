@@ -5,7 +5,7 @@
 //! | `key` | the witness's private key; whoever has it is the witness |
 //! | `logs` | the verifier key of each log, one a line; `#` begins a comment |
 //! | `cosigned` | the latest cosigned checkpoint of each log, as JSON: origin to note |
-//! | `forks/` | requests that a log's key signed and that contradict what was cosigned |
+//! | `forks/` | checkpoints that a log's key signed and that are not shown to continue what was cosigned |
 //!
 //! `cosigned` is made with the key and replaced as a whole: if it is missing, the witness would forget what it vouched for, so
 //! it does not start. Invariants: one process uses a folder; no cosignature is given out before the file that holds it is on
@@ -17,6 +17,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use bookguard_core::entropy;
 use bookguard_core::key_file::LedgerKey;
 use bookguard_core::ledger::cosignature::{Cosigner, CosignerKey};
 use bookguard_core::ledger::witness::{AddCheckpoint, WitnessRefusal, judge};
@@ -26,7 +27,7 @@ use bookguard_core::private;
 
 use crate::server::take;
 
-/// The most contradictions that are kept of one log. The first ones prove as much as any number.
+/// The most checkpoints of each kind that are kept of one log. The first ones prove as much as any number.
 const FORKS: usize = 16;
 
 /// The folder of a witness, in use by this process.
@@ -72,12 +73,11 @@ impl WitnessFolder {
         let key = LedgerKey::named(name);
         let verifier = key.cosigner()?.verifier();
         let mut making = path.as_os_str().to_owned();
-        making.push(".new");
+        making.push(format!(".{:016x}", u64::from_le_bytes(entropy::bytes())));
         let making = PathBuf::from(making);
         let mut builder = DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        let _ = fs::remove_dir_all(&making);
         builder.create(&making).map_err(fail)?;
         key.save(&making.join("key"))?;
         let mut lines = "# The logs that this witness cosigns: a verifier key a line. Restart the witness after a change.\n".to_owned();
@@ -241,33 +241,44 @@ impl WitnessFolder {
         })
     }
 
-    /// Keeps a contradiction, and says so. Failing to keep it changes no answer.
+    /// Keeps a checkpoint that is not shown to continue the last one, and says so the first time. Anybody can send a genuine
+    /// checkpoint with a wrong proof, so forks, which nobody but the log can make, have room of their own. Failing to keep one
+    /// changes no answer.
     fn keep(&self, request: &AddCheckpoint, latest: Option<&str>, why: &WitnessRefusal) {
-        let origin = request.note.split('\n').next().unwrap_or_default();
-        let text = format!(
+        let (text, _) = request.note.split_once("\n\n").unwrap_or_default();
+        let origin = text.split('\n').next().unwrap_or_default();
+        let is_fork = matches!(why, WitnessRefusal::OtherRoot { .. });
+        let kind = if is_fork { "fork" } else { "unproven" };
+        let short = |text: &str| Hash::of(text.as_bytes()).to_string()[..16].to_owned();
+        let of_log = format!("{kind}-{}-", short(origin));
+        let name = format!("{of_log}{}", short(text));
+        let bytes = format!(
             "{why}\n\n--- request ---\n{request}\n--- cosigned before ---\n{}",
             latest.unwrap_or("nothing\n")
         );
         let folder = self.path.join("forks");
-        let name = Hash::of(origin.as_bytes()).to_string();
-        let one = Hash::of(request.to_string().as_bytes()).to_string();
         let kept = fs::create_dir_all(&folder).and_then(|()| {
-            let of_log = fs::read_dir(&folder)?.flatten();
-            let held =
-                of_log.filter(|file| file.file_name().to_string_lossy().starts_with(&name[..16]));
-            let file = format!("{}-{}", &name[..16], &one[..16]);
-            match held.count() < FORKS && !folder.join(&file).exists() {
-                true => replace(&folder, &file, text.as_bytes()),
-                false => Ok(()),
+            let held = fs::read_dir(&folder)?.flatten();
+            let held = held.filter(|file| file.file_name().to_string_lossy().starts_with(&of_log));
+            let is_new = held.count() < FORKS && !folder.join(&name).exists();
+            if is_new {
+                replace(&folder, &name, bytes.as_bytes())?;
             }
+            Ok(is_new)
         });
-        tracing::error!(
-            "the log {origin} has signed a checkpoint that is not shown to continue what it signed before: {why}. The request is \
-             kept in {}",
-            folder.display()
-        );
-        if let Err(e) = kept {
-            tracing::error!("it cannot be kept there: {e}");
+        let file = folder.join(&name);
+        match kept {
+            Ok(true) if is_fork => tracing::error!(
+                "the log {origin} is forked: it has signed two different checkpoints of one size. Both are kept in {}",
+                file.display()
+            ),
+            Ok(true) => tracing::warn!(
+                "a checkpoint of the log {origin} came without a proof that it continues the one cosigned last: {why}. It is kept in \
+                 {}",
+                file.display()
+            ),
+            Ok(false) => {}
+            Err(e) => tracing::error!("{} cannot be written: {e}", file.display()),
         }
     }
 
