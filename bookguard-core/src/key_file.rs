@@ -192,9 +192,7 @@ impl LedgerKey {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
             placed => placed.map_err(fail)?,
         }
-        File::open(private::folder(path))
-            .and_then(|folder| folder.sync_all())
-            .map_err(fail)?;
+        private::sync(private::folder(path)).map_err(fail)?;
         Ok(true)
     }
 }

@@ -1,10 +1,11 @@
-//! Creates files that only their owner can read, and warns the operator about files that others can read.
+//! Creates files that only their owner can read, replaces files as a whole, and warns the operator about files that others can read.
 //!
 //! Databases, backups, guards and keys hold personal data or must not be forged, so they are created for their owner
 //! alone, whatever the umask. Existing files keep their permissions, because somebody may have chosen them. SQLite
 //! gives a write-ahead log and its index the permissions of their database.
 
-use std::fs::OpenOptions;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 /// Options that create a file for its owner alone.
@@ -13,6 +14,26 @@ pub fn options() -> OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options
+}
+
+/// Puts a file in its place as a whole, whatever was there; its bytes are on the disk then. Its name is, after [`sync`].
+///
+/// # Errors
+/// Those of the disk; what was there is there still.
+pub fn place(mut options: OpenOptions, folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let new = folder.join(format!("{name}.new"));
+    let mut file = options.write(true).create(true).truncate(true).open(&new)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&new, folder.join(name))
+}
+
+/// Puts the names of a folder's files on the disk.
+///
+/// # Errors
+/// Those of the disk.
+pub fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
 }
 
 /// The warnings about `files` and their folders, one line each. Files that do not exist are skipped.

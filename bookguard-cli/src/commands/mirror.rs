@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use bookguard_core::ledger::hash::EMPTY_ROOT;
 use bookguard_core::ledger::tile::{TILE_WIDTH, TileKind};
 use bookguard_core::ledger::walk::{Walk, WalkError};
 use bookguard_core::ledger::{Checkpoint, TilePath, VerifierKey, leaf_hash};
+use bookguard_core::private;
 use clap::Args;
 use serde_json::json;
 use tokio::time::timeout;
@@ -82,7 +83,7 @@ async fn follow(call: Call<'_>, keeps: bool) -> Result<(), Failure> {
     let every = every.as_deref().map(duration).transpose()?;
     let mut signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
     let key = key.as_deref().map(verifier_key).transpose()?;
-    let copy = Copy::open(folder, key, keeps)?;
+    let copy = FollowedLog::open(folder, key, keeps)?;
     let mut wait = Duration::ZERO;
     while timeout(wait, ended(&mut signals)).await.is_err() {
         let looked = tokio::select! {
@@ -128,7 +129,7 @@ impl Looked {
 }
 
 /// The folder of a mirror or monitor, in use by this process.
-struct Copy {
+struct FollowedLog {
     folder: PathBuf,
     key: VerifierKey,
     /// Whether tiles are kept.
@@ -136,23 +137,11 @@ struct Copy {
     _lock: File,
 }
 
-impl Copy {
+impl FollowedLog {
     fn open(folder: PathBuf, given: Option<VerifierKey>, keeps: bool) -> Result<Self, Failure> {
         let shown = folder.display().to_string();
         let fail =
             |e: io::Error| Failure::Unexpected(format!("the folder {shown} cannot be used: {e}"));
-        fs::create_dir_all(&folder).map_err(fail)?;
-        let lock = File::options()
-            .create(true)
-            .append(true)
-            .open(folder.join(".lock"))
-            .map_err(fail)?;
-        lock.try_lock().map_err(|why| match why {
-            TryLockError::WouldBlock => Failure::Usage(format!(
-                "another process keeps {shown}; stop it, or name another folder"
-            )),
-            TryLockError::Error(e) => fail(e),
-        })?;
         let known = match fs::read_to_string(folder.join(KEY)) {
             Ok(text) => Some(text.trim().parse::<VerifierKey>().map_err(|why| {
                 Failure::Usage(format!(
@@ -170,10 +159,7 @@ impl Copy {
                 )));
             }
             (Some(known), _) => known,
-            (None, Some(given)) => {
-                replace(&folder, KEY, format!("{given}\n").as_bytes()).map_err(fail)?;
-                given
-            }
+            (None, Some(given)) => given,
             (None, None) => {
                 return Err(Failure::Usage(
                     "the first time, the log's key is needed: give it with --key. Get it from the operator of the log; the \
@@ -182,6 +168,18 @@ impl Copy {
                 ));
             }
         };
+        fs::create_dir_all(&folder).map_err(fail)?;
+        let lock = File::options()
+            .create(true)
+            .append(true)
+            .open(folder.join(".lock"))
+            .map_err(fail)?;
+        lock.try_lock().map_err(|why| match why {
+            TryLockError::WouldBlock => Failure::Usage(format!(
+                "another process keeps {shown}; stop it, or name another folder"
+            )),
+            TryLockError::Error(e) => fail(e),
+        })?;
         Ok(Self {
             folder,
             key,
@@ -196,6 +194,11 @@ impl Copy {
         let log = Checkpoint::open(&note, &self.key).map_err(|why| {
             Failure::NotVerified(format!("The log at {place} cannot be relied on: {why}."))
         })?;
+        // A key that was mistyped binds no folder.
+        if !self.folder.join(KEY).exists() {
+            replace(&self.folder, KEY, format!("{}\n", self.key).as_bytes())
+                .map_err(|e| self.cannot_write(&e))?;
+        }
         let known = self.known()?;
         let before = known.size;
         let mut walk = match Walk::since(known, log) {
@@ -235,7 +238,7 @@ impl Copy {
             .finish()
             .map_err(|why| self.refused(place, &note, &why))?;
         // A mirror that is stopped here reads the same tiles again.
-        let kept = written.iter().try_for_each(|folder| sync(folder));
+        let kept = written.iter().try_for_each(|folder| private::sync(folder));
         // Signatures of witnesses stay with the checkpoint.
         kept.and_then(|()| replace(&self.folder, CHECKPOINT, note.as_bytes()))
             .map_err(|e| self.cannot_write(&e))?;
@@ -304,7 +307,7 @@ impl Copy {
         while above.starts_with(&self.folder) && written.insert(above.to_owned()) {
             above = above.parent().unwrap_or(&self.folder);
         }
-        place(folder, &name.to_string_lossy(), bytes)
+        private::place(File::options(), folder, &name.to_string_lossy(), bytes)
     }
 
     /// What to say of a log that does not continue what was seen. The checkpoint that shows it is kept.
@@ -335,21 +338,8 @@ impl Copy {
     }
 }
 
-/// Puts a file in its place as a whole.
-fn place(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let new = folder.join(format!("{name}.new"));
-    let mut file = File::create(&new)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&new, folder.join(name))
-}
-
-/// Does that, and returns once the name is on the disk too.
+/// Replaces a file as a whole; returns once it is on the disk. A mirror is served to others, so they may read it.
 fn replace(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-    place(folder, name, bytes)?;
-    sync(folder)
-}
-
-fn sync(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
+    private::place(File::options(), folder, name, bytes)?;
+    private::sync(folder)
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use bookguard_core::clock::Clock;
+use bookguard_core::key_file::LedgerKey;
 use bookguard_core::ledger::VerifierKey;
 use bookguard_server::witness::{WitnessFolder, WitnessServer};
 use clap::Args;
@@ -66,7 +67,9 @@ fn init(call: Call<'_>) -> Result<(), Failure> {
     let InitArgs { folder, name, logs } = call.args()?;
     let logs = logs.iter().map(|log| verifier_key(log));
     let logs: Vec<VerifierKey> = logs.collect::<Result<_, _>>()?;
-    let made = WitnessFolder::make(&folder, &name, &logs).map_err(Failure::Unexpected)?;
+    let key = LedgerKey::named(&name);
+    let made = key.cosigner().map_err(Failure::Usage)?.verifier();
+    WitnessFolder::make(&folder, &key, &logs).map_err(Failure::Unexpected)?;
     let value = json!({"folder": folder, "key": made.to_string()});
     call.screen.said(&value, |_| {
         format!(
@@ -83,12 +86,13 @@ async fn serve(call: Call<'_>) -> Result<(), Failure> {
     let ServeArgs { folder, listen } = call.args()?;
     let mut signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
     let folder = WitnessFolder::open(&folder).map_err(Failure::Unexpected)?;
-    let known = folder.logs().len();
+    let logs = folder.logs().iter().map(VerifierKey::name);
+    let logs = logs.collect::<Vec<_>>().join(", ");
     let server = WitnessServer::start(folder, &listen, Clock::System).await;
     let server = server.map_err(Failure::Unexpected)?;
     // If standard output is closed, the witness runs all the same.
     let _ = output::print(&format!("listening on {}", server.url()));
-    let _ = output::print(&format!("witness of {known} logs"));
+    let _ = output::print(&format!("logs that are witnessed: {logs}"));
     ended(&mut signals).await;
     server.stop().await;
     Ok(())

@@ -92,7 +92,7 @@ impl Cosigner {
     }
 }
 
-/// What is signed: a header, the time, and the checkpoint's text.
+/// The message that is signed: a header, the time, and the checkpoint's text.
 fn message(text: &str, time: u64) -> String {
     format!("cosignature/v1\ntime {time}\n{text}")
 }

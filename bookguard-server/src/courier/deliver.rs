@@ -133,7 +133,7 @@ impl DeliveryContext {
         };
         self.metrics.attempted(attempt.class);
         completion.sent(ended, attempt.duration_ms);
-        // It is never closed.
+        // The semaphore is never closed, so everybody gets a turn.
         let _turn = match ended {
             Ended::Accepted => None,
             _ => self.failures.acquire().await.ok(),

@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, TryLockError};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -55,11 +55,11 @@ impl From<WitnessRefusal> for NotCosigned {
 }
 
 impl WitnessFolder {
-    /// Makes the folder of a new witness with this name and a new key, whole or not at all.
+    /// Makes the folder of a new witness with this key, whole or not at all.
     ///
     /// # Errors
-    /// A sentence for the operator: the folder exists, cannot be made, or the name is not one that a key can have.
-    pub fn make(path: &Path, name: &str, logs: &[VerifierKey]) -> Result<CosignerKey, String> {
+    /// A sentence for the operator: the folder exists, or cannot be made.
+    pub fn make(path: &Path, key: &LedgerKey, logs: &[VerifierKey]) -> Result<(), String> {
         let shown = path.display();
         let fail = |e: io::Error| match e.kind() {
             io::ErrorKind::AlreadyExists => {
@@ -70,8 +70,6 @@ impl WitnessFolder {
         if path.exists() {
             return Err(fail(io::ErrorKind::AlreadyExists.into()));
         }
-        let key = LedgerKey::named(name);
-        let verifier = key.cosigner()?.verifier();
         let mut making = path.as_os_str().to_owned();
         making.push(format!(".{:016x}", u64::from_le_bytes(entropy::bytes())));
         let making = PathBuf::from(making);
@@ -85,8 +83,7 @@ impl WitnessFolder {
         replace(&making, "logs", lines.as_bytes()).map_err(fail)?;
         replace(&making, "cosigned", b"{}\n").map_err(fail)?;
         fs::rename(&making, path).map_err(fail)?;
-        sync(private::folder(path)).map_err(fail)?;
-        Ok(verifier)
+        private::sync(private::folder(path)).map_err(fail)
     }
 
     /// Opens the folder of a witness, and checks all that it holds.
@@ -320,18 +317,6 @@ fn keys(text: &str) -> Result<Vec<VerifierKey>, (usize, String)> {
 
 /// Replaces a file as a whole, for its owner alone; returns once it is on the disk.
 fn replace(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let new = folder.join(format!("{name}.new"));
-    let mut file = private::options()
-        .create(true)
-        .write(true)
-        .truncate(true)
-        .open(&new)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&new, folder.join(name))?;
-    sync(folder)
-}
-
-fn sync(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
+    private::place(private::options(), folder, name, bytes)?;
+    private::sync(folder)
 }

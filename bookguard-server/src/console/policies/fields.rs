@@ -110,7 +110,7 @@ pub(super) fn with_steps(fields: &Fields, steps: &[Vec<(String, String)>]) -> Fi
     Fields::new(pairs)
 }
 
-/// The policy that fields say. What was typed and is not a number is in it as text, so that the check of the policy refuses it.
+/// The policy that the fields describe. Text typed where a number belongs stays text, so that the check of the policy refuses it.
 pub(super) fn policy(fields: &Fields) -> Json {
     let mut policy = Json::Object(Vec::new());
     for name in TEXTS {

@@ -215,6 +215,10 @@ async fn a_witness_that_forgot_does_not_start() {
         .run()
         .await;
     again.refused(1, &["w exists"]);
+    let line = bookguard("witness init other --name").arg("two words");
+    let named = line.in_folder(folder).run().await;
+    named.refused(2, &["a key name has 1 to 255 bytes"]);
+    assert!(!folder.join("other").exists());
     let server = Serving::of(serving(folder)).await;
     assert_eq!(add(&server.caller(), log.request(0, 3)).await.status, 200);
     let second = serving(folder).run().await;
@@ -414,6 +418,7 @@ async fn what_is_not_the_log_is_not_followed() {
     log.publish(700, &at("log"));
     let without = follow("mirror", &at("log"), &at("m"), None).run().await;
     without.ended(2, &["the log's key is needed"]);
+    assert!(!at("m").exists());
     let other = Log::new("other.example", 1, 9);
     let ran = follow("mirror", &at("log"), &at("m"), Some(&other.key()))
         .run()
@@ -425,10 +430,17 @@ async fn what_is_not_the_log_is_not_followed() {
             "not signed by the expected key other.example",
         ],
     );
-    let ran = follow("mirror", &at("log"), &at("m"), Some(&log.key()))
-        .run()
-        .await;
-    ran.ended(2, &["follows the log with the key other.example"]);
+    // The folder still belongs to no log.
+    for (key, expected) in [(log.key(), 0), (other.key(), 2)] {
+        let ran = follow("mirror", &at("log"), &at("m"), Some(&key))
+            .run()
+            .await;
+        let words: &[&str] = match expected {
+            0 => &[],
+            _ => &["follows the log with the key log.example"],
+        };
+        ran.ended(expected, words);
+    }
     for (file, byte) in [
         ("tile/0/001", None),
         ("tile/entries/000", Some(9)),

@@ -60,7 +60,7 @@ async fn the_system_is_told_without_secrets() {
         assert_eq!(local["log"], system["log"]);
         if engine == Engine::Postgres {
             let node = &local.list("nodes")[0];
-            // The command itself is no node.
+            // The command itself is not a node.
             node.holds(json!({"nodeId": system["nodes"][0]["nodeId"], "answers": false}));
         }
         acme.get("/v1/system").await.refused(404, "path_not_found");
