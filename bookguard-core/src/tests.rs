@@ -2,6 +2,11 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+/// Whether everything is to be tried, which takes minutes (`.ci/nightly`), or what stands for the rest.
+pub(crate) fn is_long() -> bool {
+    std::env::var_os("LONG").is_some()
+}
+
 /// Processes all items on as many threads as there are cores; a free thread takes the next item. Each thread begins with
 /// its own state; these states are returned.
 ///

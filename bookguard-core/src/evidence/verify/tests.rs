@@ -11,7 +11,7 @@ use crate::model::{
     Amount, Currency, DeliveryStatus, EndpointId, EventId, RecordedEventType, Timestamp,
 };
 use crate::policy::{Actor, ResolutionStatus};
-use crate::tests::shared_out;
+use crate::tests::{is_long, shared_out};
 
 pub(crate) mod fixture;
 mod vectors;
@@ -99,7 +99,12 @@ fn a_packet_with_any_byte_changed_never_verifies() {
         |changed, &at| {
             let byte = genuine[at];
             let others = [byte ^ 1, [byte ^ 0x20, b' ', b'0'][at % 3]];
-            for other in others.into_iter().filter(|other| *other != byte) {
+            let tried = if is_long() {
+                &others[..]
+            } else {
+                &others[at % 2..][..1]
+            };
+            for &other in tried.iter().filter(|other| **other != byte) {
                 changed[at] = other;
                 let report = verify(changed, &vkey);
                 assert!(!report.verified(), "byte {at}, {byte} to {other}");

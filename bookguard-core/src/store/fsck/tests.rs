@@ -7,7 +7,7 @@ use rusqlite::ToSql;
 use rusqlite::types::Value;
 
 use super::*;
-use crate::tests::shared_out;
+use crate::tests::{is_long, shared_out};
 
 mod bench;
 mod changes;
@@ -403,16 +403,12 @@ fn all_rows(bench: &Bench) -> Vec<(String, usize)> {
     rows.collect()
 }
 
-/// The number of things that are tried where one stands for the others: these few, or all with `LONG` in the environment, which takes
-/// minutes.
+/// The number of things that are tried where one stands for the others.
 fn at_most(few: usize) -> usize {
-    match std::env::var_os("LONG") {
-        Some(_) => usize::MAX,
-        None => few,
-    }
+    if is_long() { usize::MAX } else { few }
 }
 
-/// The rows whose columns are changed: of those of one shape the first two. The check reads rows of one shape in one way.
+/// The rows whose columns are changed: of those of one shape the first. The check reads rows of one shape in one way.
 fn rows_to_change(bench: &Bench) -> Vec<(String, usize)> {
     let mut shapes: HashMap<(String, Vec<String>), usize> = HashMap::new();
     let mut rows = all_rows(bench);
@@ -421,7 +417,7 @@ fn rows_to_change(bench: &Bench) -> Vec<(String, usize)> {
         let shape = row.iter().map(changes::shape).collect();
         let seen = shapes.entry((table.clone(), shape)).or_default();
         *seen += 1;
-        *seen <= at_most(2)
+        *seen <= at_most(1)
     });
     rows
 }

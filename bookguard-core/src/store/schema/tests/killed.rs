@@ -6,12 +6,9 @@ use std::time::Instant;
 use super::*;
 use crate::store::transfer::transfer;
 
-/// The number of kills. With `LONG` in the environment there are five times as many.
+/// The number of kills.
 fn kills() -> u32 {
-    match std::env::var_os("LONG") {
-        Some(_) => 50,
-        None => 10,
-    }
+    if crate::tests::is_long() { 50 } else { 10 }
 }
 
 /// Names the database to the process that is killed.
