@@ -181,16 +181,16 @@ impl Writer {
             for job in batch.drain(..) {
                 job.answer(refused.as_ref());
             }
-            self.keep_up();
+            self.keep_up(!jobs.is_empty());
         }
         self.deps.log.guard().sync();
     }
 
     /// Lets the engine do its deferred work after a commit, when no caller waits for it.
-    fn keep_up(&mut self) {
+    fn keep_up(&mut self, more: bool) {
         // If the disk hangs here, the next batch waits too.
         self.deps.storage.begins();
-        let kept = self.conn.as_mut().map(|conn| conn.keep_up());
+        let kept = self.conn.as_mut().map(|conn| conn.keep_up(more));
         self.deps.storage.ends();
         match kept {
             None | Some(Ok(false)) => {}

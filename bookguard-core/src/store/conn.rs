@@ -24,9 +24,10 @@ pub(crate) trait Conn: Send {
     fn commit(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError>;
     /// Undoes the transaction. Afterwards the connection is usable, or its owner drops it.
     fn rollback(&mut self);
-    /// Does the work that the engine defers after commits, if it is due. Returns `false` if some of it has been waiting
-    /// for too long. A failure does not affect what was committed.
-    fn keep_up(&mut self) -> Result<bool, StoreError> {
+    /// Does the work that the engine defers after commits, if it is due; later, but at once, if `more` commits are already
+    /// asked for. Returns `false` if some of it has been waiting for too long. A failure does not affect what was committed.
+    fn keep_up(&mut self, more: bool) -> Result<bool, StoreError> {
+        let _ = more;
         Ok(false)
     }
 

@@ -39,7 +39,7 @@ impl Conn for Slow {
         self.conn.rollback();
     }
 
-    fn keep_up(&mut self) -> Result<bool, StoreError> {
-        self.conn.keep_up()
+    fn keep_up(&mut self, more: bool) -> Result<bool, StoreError> {
+        self.conn.keep_up(more)
     }
 }
