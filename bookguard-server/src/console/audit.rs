@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use poem::http::StatusCode;
 
 use super::form::{self, Draft, Field, Kind, in_fields};
-use super::parts::{empty, next_page, table, time, words};
+use super::parts::{empty, next_page, records, time, words};
 use super::user::User;
 use super::{Answer, Asked, Page, Part, Whose};
 use crate::api::actions;
@@ -66,7 +66,7 @@ impl Found {
                 (draft.field(&Field::new("until", "Before (UTC)", Kind::Utc).plain()))
                 button.first { "Show" }
             }
-            @if !lines.is_empty() { section.card { (table("Audit records, newest first", &["When", "Who", "What", "About"], lines)) } }
+            @if !lines.is_empty() { section.card { (records("Audit records, newest first", &["When", "Who", "What", "About"], lines)) } }
             @else if self.refused.is_some() {}
             @else if is_filtered { (empty("No record matches.", html! { a href=(user.link(PATH)) { "Show all records" } })) }
             @else { (empty("Nothing was changed yet.", "Each change leaves one record, which nobody can edit.")) }

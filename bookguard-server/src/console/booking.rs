@@ -21,7 +21,7 @@ use poem::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, Heade
 
 use super::form;
 use super::parts::{
-    booking_badge, button, copyable, delivery_badge, fact, grouped, table, time, words,
+    booking_badge, button, copyable, delivery_badge, fact, price, records, table, time, words,
 };
 use super::schedule::{schedule, sum};
 use super::user::User;
@@ -155,11 +155,11 @@ fn actions(user: &User, booking: &Booking, resolution: Option<&Resolution>) -> M
 }
 
 fn facts(booking: &Booking) -> Markup {
-    let value = grouped(&format!("{} {}", booking.currency, booking.booking_value));
+    let value = price(&booking.booking_value, booking.currency);
     let paid = booking
         .amount_paid
         .as_ref()
-        .map(|paid| grouped(&format!("{} {paid}", booking.currency)));
+        .map(|paid| price(paid, booking.currency));
     html! {
         section.card aria-label="The booking" {
             dl {
@@ -263,7 +263,7 @@ fn deliveries(user: &User, events: &[Event]) -> Markup {
     html! {
         section.card aria-labelledby="events" {
             h2 #events { "Events and their delivery" }
-            (table("Events of this booking", &["Event", "Happened", "Delivery"], &rows))
+            (records("Events of this booking", &["Event", "Happened", "Delivery"], &rows))
         }
     }
 }
@@ -292,7 +292,7 @@ fn evidence_card(user: &User, booking: &Booking, shares: &[Share], now: Timestam
                 a.button href=(link("/evidence/packet")) { "Packet (JSON)" }
                 @if user.may(Scope::EvidenceShare) { a.button.first href=(link("/share")) { "Share by a link" } }
             }
-            @if !rows.is_empty() { (table("Links to the evidence", &["Link", "Works", "Views", "Actions"], &rows)) }
+            @if !rows.is_empty() { (records("Links to the evidence", &["Link", "Works", "Views", "Actions"], &rows)) }
         }
     }
 }

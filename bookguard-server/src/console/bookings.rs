@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use poem::http::StatusCode;
 
 use super::form::{Draft, Field, Fields, Kind, in_fields};
-use super::parts::{booking_badge, empty, grouped, next_page, table, time, words};
+use super::parts::{booking_badge, empty, next_page, price, records, time, words};
 use super::user::User;
 use super::{Answer, Asked, Page, Part};
 
@@ -107,7 +107,7 @@ fn found_rows(user: &User, fields: &Fields, rows: &Rows<Booking>, is_filtered: b
         .collect();
     html! {
         @if !lines.is_empty() {
-            section.card { (table("Bookings", &["Event", "Talent", "Organizer", "#Value", "Status", "Recorded"], &lines)) }
+            section.card { (records("Bookings", &["Event", "Talent", "Organizer", "#Value", "Status", "Recorded"], &lines)) }
         } @else if next.is_some() {
             (empty("Nothing found among the newest bookings.", "The search goes back a part at a time."))
         } @else if is_filtered {
@@ -131,7 +131,7 @@ fn line(user: &User, booking: &Booking) -> Markup {
         }
         td { (booking.talent.name) small { (booking.talent.id) } }
         td { (booking.organizer.name) small { (booking.organizer.id) } }
-        td.amount { (grouped(&format!("{} {}", booking.currency, booking.booking_value))) }
+        td.amount { (price(&booking.booking_value, booking.currency)) }
         td { (booking_badge(booking.status)) }
         td { (time(booking.created_at)) small.id { (id) } }
     }

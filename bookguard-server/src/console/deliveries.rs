@@ -11,7 +11,7 @@ use maud::{Markup, html};
 
 use super::form::{self, Draft, Field, Kind};
 use super::parts::{
-    Tone, badge, button, copyable, count, delivery_badge, empty, fact, next_page, table, time,
+    Tone, badge, button, copyable, count, delivery_badge, empty, fact, next_page, records, time,
     words,
 };
 use super::user::User;
@@ -53,7 +53,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
             button.first { "Show" }
         }
         @if !rows.is_empty() {
-            section.card { (table("Events, newest first", &["Event", "Happened", "State", "Endpoints", "Last answer"], &rows)) }
+            section.card { (records("Events, newest first", &["Event", "Happened", "State", "Endpoints", "Last answer"], &rows)) }
         } @else if next.is_some() {
             (empty("Nothing found among the newest events.", "The search goes back a part at a time."))
         } @else {
@@ -140,7 +140,7 @@ async fn page(user: &User, id: &str, refused: Option<&Error>) -> Result<Answer, 
             @if !rows.is_empty() {
                 section.card aria-labelledby="attempts" {
                     h2 #attempts { "Attempts, newest first" }
-                    (table("Attempts to deliver the event", &["Began", "Came to", "Answer"], &rows))
+                    (records("Attempts to deliver the event", &["Began", "Came to", "Answer"], &rows))
                 }
             }
         }

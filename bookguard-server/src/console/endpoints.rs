@@ -13,7 +13,7 @@ use maud::{Markup, html};
 
 use super::deliveries::{answer, outcome};
 use super::form::{self, Field, Kind};
-use super::parts::{ago, button, copyable, empty, endpoint_badge, fact, table, time};
+use super::parts::{ago, button, copyable, empty, endpoint_badge, fact, records, time};
 use super::user::User;
 use super::{Answer, Asked, Page, Part};
 
@@ -36,7 +36,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
                 "Add the address of " (user.told("your own", "the partner's")) " program, or poll the log of events with " code { "GET /v1/webhook-events" } "."
             }))
         } @else {
-            section.card { (table("Webhook endpoints", &["Address", "State", "Receives", "Since"], &rows)) }
+            section.card { (records("Webhook endpoints", &["Address", "State", "Receives", "Since"], &rows)) }
         }
     };
     Ok(Page::new(Part::Endpoints, "Endpoints", main).ok())

@@ -12,7 +12,7 @@ use bookguard_core::model::{ApiKey, ApiKeyId, ConsoleSession, Scope, Scopes, Tim
 use maud::{Markup, html};
 
 use super::form::{Draft, Field, Kind};
-use super::parts::{Tone, ago, badge, button, copyable, empty, next_page, table, time};
+use super::parts::{Tone, ago, badge, button, copyable, empty, next_page, records, time};
 use super::user::User;
 use super::{Answer, Asked, Page, Part};
 
@@ -45,13 +45,13 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         }
         section.card aria-labelledby="keys" {
             h2 #keys { "API keys" }
-            (table("Every key", &["Name", "May", "Used", "State", "Actions"], &key_rows))
+            (records("Every key", &["Name", "May", "Used", "State", "Actions"], &key_rows))
         }
         (next_page(user, "/keys", &asked.fields, "cursor", keys.next_cursor.as_deref(), "Older keys"))
         section.card aria-labelledby="people" {
             h2 #people { "People" }
             @if rows.is_empty() { (empty("Nobody is signed in.", "Invite somebody by a link, or sign in with a key.")) }
-            @else { (table("Sign-ins and links", &["Who", "State", "Until", "Actions"], &rows)) }
+            @else { (records("Sign-ins and links", &["Who", "State", "Until", "Actions"], &rows)) }
         }
     };
     Ok(Page::new(Part::Keys, "Keys and people", main).ok())

@@ -1,6 +1,8 @@
 //! The parts of which pages are made: times, amounts, states, tables, buttons.
 
-use bookguard_core::model::{Amount, BookingStatus, DeliveryStatus, EndpointStatus, Timestamp};
+use bookguard_core::model::{
+    Amount, BookingStatus, Currency, Decimal, DeliveryStatus, EndpointStatus, Timestamp,
+};
 use maud::{Markup, Render, html};
 
 use super::form::Fields;
@@ -40,6 +42,14 @@ fn distance(at: Timestamp, now: Timestamp) -> String {
 /// An amount such as `EUR 1,200.00`, with every digit that it has.
 pub(super) fn money(amount: Amount) -> String {
     grouped(&amount.to_string())
+}
+
+/// A number of the currency, in the same form.
+pub(super) fn price(number: &Decimal, currency: Currency) -> String {
+    match Amount::parse(&number.to_string(), currency) {
+        Ok(amount) => money(amount),
+        Err(_) => format!("{currency} {number}"),
+    }
 }
 
 /// The same for digits with a currency or another word around them: thousands are set apart.
@@ -148,15 +158,25 @@ pub(super) fn fact(name: &str, value: impl Render) -> Markup {
 /// A table in a frame that can be scrolled by keyboard where it is wider than the screen. A head that begins with `#` is that of
 /// numbers.
 pub(super) fn table(caption: &str, heads: &[&str], rows: &[Markup]) -> Markup {
+    tabular("scroll", caption, heads, rows)
+}
+
+/// A table whose cells explain themselves: on a small screen each row is a block, and the heads are only read aloud.
+pub(super) fn records(caption: &str, heads: &[&str], rows: &[Markup]) -> Markup {
+    tabular("scroll list", caption, heads, rows)
+}
+
+fn tabular(class: &str, caption: &str, heads: &[&str], rows: &[Markup]) -> Markup {
+    // The roles, because a browser may not tell what is a table from elements that are laid out as blocks.
     html! {
-        div.scroll role="region" aria-label=(caption) tabindex="0" {
-            table {
+        div class=(class) role="region" aria-label=(caption) tabindex="0" {
+            table role="table" {
                 caption.hidden { (caption) }
-                thead { tr { @for head in heads {
+                thead role="rowgroup" { tr role="row" { @for head in heads {
                     @let number = head.strip_prefix('#');
-                    th.amount[number.is_some()] scope="col" { (number.unwrap_or(head)) }
+                    th.amount[number.is_some()] scope="col" role="columnheader" { (number.unwrap_or(head)) }
                 } } }
-                tbody { @for row in rows { tr { (row) } } }
+                tbody role="rowgroup" { @for row in rows { tr role="row" { (row) } } }
             }
         }
     }

@@ -18,7 +18,7 @@ use bookguard_core::features::policies::{
 use bookguard_core::model::{Page as ListPage, Scope};
 use maud::{Markup, html};
 
-use super::parts::{empty, next_page, table, time};
+use super::parts::{empty, next_page, records, time};
 use super::schedule::drawn;
 use super::user::User;
 use super::{Answer, Asked, Page, Part};
@@ -89,7 +89,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
                     @if may_write { ", or " a href=(user.link("/new-policy")) { "from a simple one" } }
                     "."
                 }))
-            } @else { (table(user.told("Each of your policies", "Each policy of the partner"), &["Policy", "What it means", "Default for", "Version"], &rows)) }
+            } @else { (records(user.told("Each of your policies", "Each policy of the partner"), &["Policy", "What it means", "Default for", "Version"], &rows)) }
         }
         (next_page(user, "/policies", &asked.fields, "cursor", listed.next_cursor.as_deref(), "More policies"))
         (defaults::card(user, &defaults))

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 
 use super::booking::title;
 use super::form::{Draft, Field, Fields, Kind};
-use super::parts::{Tone, ago, badge, empty, grouped, next_page, table, time, words};
+use super::parts::{Tone, ago, badge, empty, next_page, price, table, time, words};
 use super::schedule::sum;
 use super::user::User;
 use super::{Answer, Asked, Page, Part};
@@ -77,7 +77,7 @@ fn line(user: &User, resolution: &Resolution, booking: &Booking, now: Timestamp)
     let is_open = resolution.status == ResolutionStatus::PendingReview;
     let may_decide = is_open && user.may(Scope::BookingsWrite);
     let page = if may_decide { "/decide" } else { "" };
-    let value = grouped(&format!("{} {}", booking.currency, booking.booking_value));
+    let value = price(&booking.booking_value, booking.currency);
     html! {
         td {
             a href=(user.link(&format!("/bookings/{}{page}", booking.booking_id))) { (title(booking)) }

@@ -302,7 +302,7 @@ async function many() {
       const start = performance.now();
       const page = await (await fetch(CONSOLE + path, { headers: { cookie } })).text();
       times.push(performance.now() - start);
-      assert.equal(page.split("<tr>").length - 2, 100, path);
+      assert.equal(page.split('<tr role="row">').length - 2, 100, path);
     }
     return times.sort((a, b) => a - b)[5];
   };

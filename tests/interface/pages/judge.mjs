@@ -1,10 +1,13 @@
 // Judges pages of a console: what the browser complains of, how much they load, whether they fit on screens of three widths, and
-// what axe-core finds in the light and in the dark.
+// what axe-core finds in the light and in the dark. PICTURES=DIR keeps a picture of each, for somebody to look at.
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 
 import { barriers, complaints } from "./watched.mjs";
 
 const WIDTHS = [320, 768, 1280];
+const { PICTURES } = process.env;
 const MOST_REQUESTS = 4;
 const MOST_BYTES = 40_000; // html, style sheet, script and icon, with gzip
 
@@ -12,6 +15,16 @@ const assets = new Map();
 async function weight(address) {
   if (!assets.has(address)) assets.set(address, gzipSync(Buffer.from(await (await fetch(address)).arrayBuffer())).length);
   return assets.get(address);
+}
+
+// Pictures of the whole page as it is shown, named after it.
+async function pictures(page, name, width) {
+  mkdirSync(PICTURES, { recursive: true });
+  for (const value of ["light", "dark"]) {
+    await page.call("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value }] });
+    const { data } = await page.call("Page.captureScreenshot", { format: "png", captureBeyondViewport: true });
+    writeFileSync(join(PICTURES, `${name.replaceAll(/\W+/g, "-")}-${width}-${value}.png`), Buffer.from(data, "base64"));
+  }
 }
 
 // Judges pages of these origins. `wrong` collects every fault of every page, so that one run shows them all.
@@ -37,6 +50,7 @@ export function judging(origins) {
       const needed = await page.evaluate("document.documentElement.scrollWidth");
       if (needed > width) found.push(`${needed} px wide on a screen of ${width} px`);
       found.push(...(await barriers(page)).map((barrier) => `${width} px, ${barrier}`));
+      if (PICTURES) await pictures(page, name, width);
     }
     wrong.push(...found.map((fault) => `${name}: ${fault}`));
     judged++;

@@ -8,7 +8,7 @@ use maud::html;
 
 use super::{packet, resolved, timeline, title};
 use crate::console::form::{self, Draft, Field, Kind};
-use crate::console::parts::{grouped, once};
+use crate::console::parts::{once, price};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -54,9 +54,8 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
         .as_ref()
         .unwrap_or(&booking.booking_value);
     let about = format!(
-        "In {}; {} was paid. The rest is kept.",
-        booking.currency,
-        grouped(&paid.to_string())
+        "{} was paid. The rest is kept.",
+        price(paid, booking.currency)
     );
     let refund = Field::new("/refund", "What goes back", Kind::Number)
         .about(&about)

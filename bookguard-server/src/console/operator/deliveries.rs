@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use super::{Names, about, names_of, partner_link};
 use crate::console::deliveries::last_answer;
 use crate::console::form::{Draft, Field, Kind};
-use crate::console::parts::{delivery_badge, empty, next_page, table, time, words};
+use crate::console::parts::{delivery_badge, empty, next_page, records, time, words};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -47,7 +47,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
             button.first { "Show" }
         }
         @if !rows.is_empty() {
-            section.card { (table("Events of all partners, newest first", &["Event", "Partner", "Happened", "State", "Endpoints", "Last answer"], &rows)) }
+            section.card { (records("Events of all partners, newest first", &["Event", "Partner", "Happened", "State", "Endpoints", "Last answer"], &rows)) }
         } @else if next.is_some() {
             (empty("Nothing found among the newest events.", "The search goes back a part at a time."))
         } @else {

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use super::{about, partner_badge};
 use crate::console::form::{self, Draft, Field, Kind};
-use crate::console::parts::{empty, next_page, table, time, words};
+use crate::console::parts::{empty, next_page, records, time, words};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -48,7 +48,7 @@ pub(in crate::console) async fn list(user: &User, asked: &Asked) -> Result<Answe
             @let lines: Vec<Markup> = found.data.iter().map(|partner| line(user, partner)).collect();
             @let next = found.next_cursor.as_deref();
             @if !lines.is_empty() {
-                section.card { (table("Partners, newest first", &["Name", "Status", "Business", "Contact", "Since"], &lines)) }
+                section.card { (records("Partners, newest first", &["Name", "Status", "Business", "Contact", "Since"], &lines)) }
             } @else if next.is_some() {
                 (empty("Nothing found among the newest partners.", "The search goes back a part at a time."))
             } @else {

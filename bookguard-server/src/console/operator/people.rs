@@ -9,7 +9,7 @@ use maud::{Markup, html};
 
 use crate::console::form::{self, Draft, Field, Kind};
 use crate::console::keys::{SignIn, link_page, sign_in_line};
-use crate::console::parts::{empty, next_page, once, table};
+use crate::console::parts::{empty, next_page, once, records};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -31,7 +31,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         p.lead { "Who signed in here with an operator key or by a link. The keys themselves are made and revoked on the database only, with "
             code { "bookguard operator-keys" } "." }
         @if rows.is_empty() { (empty("Nobody is signed in.", "Invite somebody by a link.")) }
-        @else { section.card { (table("Sign-ins and links, newest first", &["Who", "State", "Until", "Actions"], &rows)) } }
+        @else { section.card { (records("Sign-ins and links, newest first", &["Who", "State", "Until", "Actions"], &rows)) } }
         (next_page(user, "/people", &asked.fields, "cursor", people.next_cursor.as_deref(), "Older ones"))
     };
     Ok(Page::new(Part::People, "People", main).ok())

@@ -5,7 +5,7 @@ use bookguard_core::features::system::{GetSystem, NodeState, System};
 use bookguard_core::model::Timestamp;
 use maud::{Markup, html};
 
-use crate::console::parts::{Tone, ago, badge, copyable, fact, grouped, table, time};
+use crate::console::parts::{Tone, ago, badge, copyable, fact, grouped, records, time};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -46,7 +46,7 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
         section.card aria-labelledby="settings" {
             h2 #settings { "Settings of this node" }
             p.soft { "As it began with them. " code { "bookguard doctor" } " checks them." }
-            (table("Settings in force and where each came from", &["Setting", "Value", "From"], &settings))
+            (records("Settings in force and where each came from", &["Setting", "Value", "From"], &settings))
         }
     };
     Ok(Page::new(Part::System, "System", main).ok())
@@ -128,7 +128,7 @@ fn nodes(listed: &[NodeState], now: Timestamp) -> Markup {
         section.card aria-labelledby="nodes" {
             h2 #nodes { "Nodes" }
             @if rows.is_empty() { p { "No node is connected to the database at this moment." } }
-            @else { (table("Nodes on the database, longest connected first", &["Node", "Connected since", "Last seen", "Version", "Address"], &rows)) }
+            @else { (records("Nodes on the database, longest connected first", &["Node", "Connected since", "Last seen", "Version", "Address"], &rows)) }
             p.soft { "Lines of the log name a node by its number. A node that ends, or loses its connection, leaves the list." }
         }
     }

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 
 use super::{Defaults, EVERY, event_type, show};
 use crate::console::form::{self, Draft, Field, Kind};
-use crate::console::parts::table;
+use crate::console::parts::records;
 use crate::console::user::User;
 use crate::console::{Answer, Asked};
 
@@ -42,7 +42,7 @@ pub(super) fn card(user: &User, defaults: &Defaults) -> Markup {
             p { "A booking that names no policy takes " (user.told("your", "the partner's")) " default for its event type, else the one for \
                 every other event type, else the library's." }
             @if rows.is_empty() { p.soft { (user.told("You have", "The partner has")) " chosen none. Open a policy to make it one." } }
-            @else { (table("Default policies", &["Event type", "Policy", "Actions"], &rows)) }
+            @else { (records("Default policies", &["Event type", "Policy", "Actions"], &rows)) }
         }
     }
 }

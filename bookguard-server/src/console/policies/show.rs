@@ -12,7 +12,7 @@ use super::difference::{self, Side};
 use super::editor::draft::{beside, place};
 use super::{Defaults, default_for, defaults, defaults_of, example, library, text};
 use crate::console::form::{self, Draft, Fields};
-use crate::console::parts::{Tone, badge, copyable, fact, next_page, table, time};
+use crate::console::parts::{Tone, badge, copyable, fact, next_page, records, time};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
@@ -252,7 +252,7 @@ fn versions_card(
         section.card aria-labelledby="versions" {
             h2 #versions { "Versions" }
             p { "A version never changes, and none is removed. A booking keeps the one that it was recorded with." }
-            (table("Versions, newest first", &["Version", "Saved", "Change", "Compare"], &rows))
+            (records("Versions, newest first", &["Version", "Saved", "Change", "Compare"], &rows))
             (next_page(user, &path, &filter, "cursor", versions.next_cursor.as_deref(), "Older versions"))
             @if asked.fields.get("cursor").is_some() { p { a href=(user.link(&path)) { "Newest versions" } } }
         }
