@@ -219,7 +219,7 @@ mod tests {
         ("DAYS", "older-than"),
         (
             "FILE",
-            "api-key-file config db-file guard-file ledger-key operator-key-file out pdf-font policy secret-file",
+            "api-key-file config db-file guard-file ledger-key operator-key-file out pdf-font policy secret-file witness-policy witnesses",
         ),
         ("FILE|-", "body json"),
         ("FILE|FOLDER", "backup:to"),

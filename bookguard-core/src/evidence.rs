@@ -64,7 +64,7 @@ pub use item::{EvidenceItem, ItemKind};
 pub use notification::{Notification, NotificationOutcome};
 #[doc(hidden)]
 pub use packet::{PACKET_TYPE, Packet, SealedPacket};
-pub use report::{Check, Report};
+pub use report::{Check, CosignedBy, Report};
 #[doc(hidden)]
 pub use reschedule::{RescheduleFact, TermsVersion};
 pub use scan::{LogEntry, LogReport, Scan, ScanError};
@@ -76,6 +76,6 @@ pub use statement::SignedStatement;
 #[doc(hidden)]
 pub use summary::{DOES_NOT_PROVE, Moment, PROVES, SUMMARY_VERSION, Summary};
 pub use timeline::{Account, Comparison, Timeline, TimelineVerdict, compare};
-pub use verify::{verify, verify_timeline};
+pub use verify::{verify, verify_timeline, verify_witnessed};
 #[doc(hidden)]
 pub use withheld::Withheld;

@@ -11,6 +11,7 @@ pub mod audit;
 pub mod bookings;
 pub mod cancellations;
 pub mod console;
+pub mod cosignatures;
 pub mod deliveries;
 pub mod endpoints;
 pub mod evaluations;

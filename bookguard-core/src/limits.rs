@@ -384,3 +384,24 @@ pub const LOG_LINES: usize = 1_024;
 pub const LOG_TEXT_BYTES: usize = 4_096;
 /// Attempts of one delivery shown in an evidence packet, the latest ones: a delivery can have many more.
 pub const PACKET_ATTEMPTS: usize = 20;
+/// Witnesses that a log asks: a verifier of notes need accept no more than 16 signatures, and one is the log's.
+pub const WITNESSES: usize = 15;
+/// Milliseconds from asking a witness until it is asked again while the log grows: a witness writes to its disk each time.
+pub const WITNESS_GAP_MS: i64 = 10_000;
+/// Milliseconds after which a checkpoint that the log has not outgrown is shown to a witness again, so that its cosignature does not
+/// look stale to those who want a recent one.
+pub const COSIGNATURE_FRESH_MS: i64 = 60 * 60 * 1000;
+/// Seconds in which a witness must have answered, all requests of one turn together.
+pub const WITNESS_TURN_S: u64 = 15;
+/// Milliseconds for which a node alone asks a witness: longer than its turn.
+pub const WITNESS_LEASE_MS: i64 = 30_000;
+/// The longest wait, in milliseconds, before a witness that did not cosign is asked again; at first it is [`WITNESS_GAP_MS`].
+pub const WITNESS_BACKOFF_MS: i64 = 15 * 60 * 1000;
+/// Requests of one turn: one finds out what the witness has cosigned last, one is answered, and one may meet a log that grew.
+pub const WITNESS_REQUESTS: usize = 3;
+/// The newest cosignatures that are kept of each witness, beside those that make up the newest quorum.
+pub const COSIGNATURES_KEPT: usize = 4;
+/// Cosignatures that are read at a time: more than are kept.
+pub const COSIGNATURES_READ: u32 = 1_024;
+/// Witnesses that are read at a time, former ones included.
+pub const WITNESSES_READ: u32 = 1_024;

@@ -29,6 +29,8 @@ pub(crate) mod recovery;
 #[cfg(feature = "internals")]
 pub(crate) mod search;
 pub(crate) mod time;
+#[cfg(feature = "internals")]
+pub(crate) mod witness;
 
 #[cfg(feature = "internals")]
 pub use api_key::{ApiKey, ApiKeySecret, Scope, Scopes};
@@ -66,3 +68,5 @@ pub use recovery::{Recovery, RecoveryStatus, Unreceived};
 #[cfg(feature = "internals")]
 pub use search::Search;
 pub use time::Timestamp;
+#[cfg(feature = "internals")]
+pub use witness::{StoredCosignature, WitnessState, WitnessTrouble};

@@ -20,6 +20,7 @@ use crate::guard::{self, Guard};
 use crate::key_file::{self, LedgerKey, LedgerKeySource};
 use crate::ledger::hash::EMPTY_ROOT;
 use crate::ledger::rollback::{Rollback, RollbackCause};
+use crate::ledger::trust::TrustPolicy;
 use crate::ledger::{Checkpoint, Signer};
 use crate::log::Log;
 use crate::model::{ApiKeyId, PartnerId, Quota, Timestamp};
@@ -51,6 +52,7 @@ pub struct Service {
     operator_url: Option<String>,
     database: String,
     backup_folder: Option<PathBuf>,
+    witnesses: Option<Arc<TrustPolicy>>,
     settings: Vec<SettingInForce>,
     registration: RegistrationMode,
     library_policies: bool,
@@ -132,6 +134,7 @@ impl Service {
             operator_url: config.operator_url,
             database: config.db.to_string(),
             backup_folder: config.backup_folder,
+            witnesses: config.witnesses,
             settings: config.settings,
             registration: config.registration,
             library_policies: config.library_policies,
@@ -409,6 +412,11 @@ impl Service {
     /// The folder in which backups are kept, if it is known.
     pub fn backup_folder(&self) -> Option<&Path> {
         self.backup_folder.as_deref()
+    }
+
+    /// The witnesses that cosign the log's checkpoints, if any are set.
+    pub fn witnesses(&self) -> Option<&Arc<TrustPolicy>> {
+        self.witnesses.as_ref()
     }
 
     /// The settings with which the program began.

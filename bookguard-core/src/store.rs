@@ -12,6 +12,7 @@ pub(crate) mod commit;
 pub(crate) mod conn;
 mod console_sessions;
 mod continuity;
+pub(crate) mod cosignatures;
 pub mod database;
 mod endpoints;
 pub mod events;

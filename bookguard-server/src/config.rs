@@ -8,6 +8,7 @@ pub mod bytes;
 mod fonts;
 pub mod security;
 pub mod settings;
+mod witnesses;
 
 use std::fs::File;
 use std::io::Read as _;
@@ -18,6 +19,7 @@ use std::time::Duration;
 use bookguard_core::clock::Clock;
 use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::key_file::LedgerKeySource;
+use bookguard_core::ledger::trust::TrustPolicy;
 use bookguard_core::lines::LEVELS;
 use bookguard_core::model::Quota;
 use bookguard_core::service::{self, RegistrationMode, SettingInForce};
@@ -130,6 +132,7 @@ impl Settings {
             min_free_disk: it.min_free_disk.map_or(0, |bytes| bytes.0),
             backup_folder: it.backup_folder,
             pdf_fonts: it.pdf_fonts.unwrap_or_default(),
+            witnesses: it.witnesses.as_deref().map(witnesses::read).transpose()?,
             quota: Quota {
                 bookings: it.quota_bookings,
                 bytes: it.quota_bytes.map(|bytes| bytes.0),
@@ -321,6 +324,8 @@ pub struct Config {
     pub backup_folder: Option<PathBuf>,
     /// Font files for characters in PDFs that the shipped fonts lack, in the order in which they are tried.
     pub pdf_fonts: Vec<PathBuf>,
+    /// The witnesses that are asked to cosign the log's checkpoints, and the quorum that evidence shows if it is there.
+    pub witnesses: Option<Arc<TrustPolicy>>,
     /// The quota of partners that have none of their own.
     pub quota: Quota,
     /// Whether the console is served.
@@ -378,6 +383,7 @@ impl Config {
             quota: self.quota,
             commit_delay: self.commit_delay,
             backup_folder: self.backup_folder.clone(),
+            witnesses: self.witnesses.clone(),
             settings: self.in_force.clone(),
             batches: Arc::new(drop),
         }

@@ -44,6 +44,7 @@ pub mod config;
 mod connections;
 #[cfg(feature = "console")]
 mod console;
+mod cosigning;
 pub mod courier;
 mod documents;
 mod housekeeping;

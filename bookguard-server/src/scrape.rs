@@ -130,12 +130,12 @@ fn show(
 }
 
 /// Shows one value for each word of a label.
-fn show_each(
+fn show_each<'a, V: EncodeGaugeValue>(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,
     label: &str,
-    values: impl IntoIterator<Item = (&'static str, u64)>,
+    values: impl IntoIterator<Item = (&'a str, V)>,
 ) -> fmt::Result {
     let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
     for (word, value) in values {
@@ -197,6 +197,27 @@ impl Found {
                 "bookguard_backup_last_success_timestamp_seconds",
                 "Whole database: when the newest verified backup in backup_folder was made, in seconds since the epoch; 0 if there is none.",
                 seconds,
+            )?;
+        }
+        if !self.witnesses.is_empty() {
+            let witnesses = &self.witnesses;
+            show_each(
+                encoder,
+                "bookguard_witness_last_cosigned_timestamp_seconds",
+                "Whole database: when a witness of the log last cosigned a checkpoint, in seconds since the epoch; 0 if it never has.",
+                "witness",
+                witnesses
+                    .iter()
+                    .map(|one| (one.name.as_str(), one.cosigned)),
+            )?;
+            show_each(
+                encoder,
+                "bookguard_witness_contradicts",
+                "Whole database: 1 if what a witness has cosigned is not in the ledger, 0 otherwise.",
+                "witness",
+                witnesses
+                    .iter()
+                    .map(|one| (one.name.as_str(), u64::from(one.is_alarm))),
             )?;
         }
         let waiting = &self.waiting;

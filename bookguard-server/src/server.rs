@@ -23,6 +23,7 @@ use crate::config::{Config, Connections, Settings};
 use crate::connections::{self, FAREWELL};
 #[cfg(feature = "console")]
 use crate::console;
+use crate::cosigning;
 use crate::courier::address::AddressRules;
 use crate::courier::{Courier, CourierConfig};
 use crate::documents;
@@ -244,6 +245,7 @@ impl Server {
         };
         let mut housekeeping = housekeeping::start(&service, retention, &app.keys.uses);
         housekeeping.push(tokio::spawn(checking));
+        housekeeping.extend(cosigning::start(&service)?);
         let scraped = scraper.map(|(listener, addr)| {
             let found = scrape::LastLook::default();
             let registry = scrape::registry(&metrics, &service, Arc::clone(&found));

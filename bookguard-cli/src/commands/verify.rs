@@ -8,6 +8,7 @@ use std::time::Duration;
 use bookguard_core::clock::Clock;
 use bookguard_core::evidence::{self, Check, LogReport};
 use bookguard_core::ledger::VerifierKey;
+use bookguard_core::ledger::trust::{MAX_POLICY_BYTES, TrustPolicy};
 use bookguard_core::webhook::{self, Secret, StandardHeaders};
 use clap::{ArgGroup, Args};
 use serde::Serialize;
@@ -62,20 +63,32 @@ struct PacketArgs {
     /// Also read the whole log, from the service or a mirror, and name the booking's entries that the packet lacks
     #[arg(long, value_name = "URL|DIR")]
     log: Option<String>,
+    /// A file with a trust policy (C2SP tlog-policy): also check that its witnesses have cosigned the state of the log, offline
+    #[arg(long, value_name = "FILE")]
+    witness_policy: Option<PathBuf>,
 }
 
 pub(super) fn packet_command() -> CliCommand {
-    let about =
-        "Verify a packet, without server or network; with --log, also that nothing was left out";
+    let about = "Verify a packet, without server or network; with --log, also that nothing was left out; with --witness-policy, who has cosigned it";
     alone("verify", about, |call| Box::pin(packet(call))).with::<PacketArgs>()
 }
 
 async fn packet(call: Call<'_>) -> Result<(), Failure> {
-    let PacketArgs { packet, key, log } = call.args()?;
+    let PacketArgs {
+        packet,
+        key,
+        log,
+        witness_policy,
+    } = call.args()?;
     let key = self::key(&key)?;
+    let policy = witness_policy.as_deref().map(trust_policy).transpose()?;
     let bytes = files::bytes(&packet, DOCUMENT_BYTES)?;
-    let (mut report, timeline) = evidence::verify_timeline(&bytes, key.trim());
-    let genuine = report.verified();
+    let (mut report, timeline) = match &policy {
+        Some(policy) => evidence::verify_witnessed(&bytes, key.trim(), policy),
+        None => evidence::verify_timeline(&bytes, key.trim()),
+    };
+    let genuine = (report.failures()).all(|check| check.name == "witnesses");
+    let witnessed = report.verified();
     let mut found = None;
     if let (Some(place), Some(timeline)) = (log, timeline) {
         let scanned = log::scan(&place, timeline, &key).await?;
@@ -95,10 +108,14 @@ async fn packet(call: Call<'_>) -> Result<(), Failure> {
     })?;
     conclude(
         verified,
-        if genuine {
-            "The packet is genuine, but the log does not confirm that nothing was left out of it."
-        } else {
-            "The packet does not verify: do not rely on it."
+        match (genuine && !report.checks.is_empty(), witnessed) {
+            (true, true) => {
+                "The packet is genuine, but the log does not confirm that nothing was left out of it."
+            }
+            (true, false) => {
+                "The packet is genuine, but the witnesses that the policy demands have not cosigned the state of its log."
+            }
+            (false, _) => "The packet does not verify: do not rely on it.",
         },
     )
 }
@@ -114,6 +131,16 @@ fn log_check(scanned: &Result<LogReport, String>) -> Check {
             Err(why) => why.clone(),
         },
     }
+}
+
+/// A trust policy in a file.
+///
+/// # Errors
+/// [`Failure::Usage`] for a file that cannot be read or holds none.
+fn trust_policy(file: &Path) -> Result<TrustPolicy, Failure> {
+    let text = files::text(file, MAX_POLICY_BYTES as u64)?;
+    TrustPolicy::parse(&text)
+        .map_err(|why| Failure::Usage(format!("{} is no trust policy: {why}", file.display())))
 }
 
 /// A key as it was typed: the key itself, or @ and a file that holds it.

@@ -17,7 +17,7 @@ use crate::ledger::rollback::Rollback;
 use crate::model::{
     ApiKey, ApiKeyId, AuditId, BookingId, ConsoleSessionId, Endpoint, EndpointHealth, EndpointId,
     EventId, EventType, FileId, FileState, OperatorKeyId, Partner, PartnerId, PartnerStatus, Quota,
-    QuotaReport, Recovery, RecoveryId, ShareId, Timestamp, Usage,
+    QuotaReport, Recovery, RecoveryId, ShareId, Timestamp, Usage, WitnessState,
 };
 use crate::policy::{PolicySetVersion, Terms};
 use crate::webhook::SecretTerm;
@@ -67,6 +67,8 @@ pub struct BatchState {
     pub recoveries: HashMap<RecoveryId, (PartnerId, Recovery)>,
     /// The next events of recoveries, by their numbers.
     pub log: HashMap<(PartnerId, u64), LoggedEvent>,
+    /// How it went with witnesses of the log, by the ids of their rows.
+    pub witnesses: HashMap<[u8; 32], WitnessState>,
     /// Answers remembered under the commands' keys.
     pub prior: HashMap<[u8; 32], RememberedAnswer>,
     /// The number of leaves in the log, including this batch's.

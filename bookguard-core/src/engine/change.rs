@@ -17,7 +17,7 @@ use crate::limits::FILE_PART_BYTES;
 use crate::model::{
     ApiKeyId, AuditId, AuditRecord, BookingId, Endpoint, EndpointHealth, EndpointId, EventId,
     EventType, FileState, Partner, PartnerId, PartnerSettings, PartnerStatus, Quota, Recovery,
-    Timestamp,
+    StoredCosignature, Timestamp, WitnessState,
 };
 use crate::webhook::{Attempt, SecretTerm};
 
@@ -247,6 +247,17 @@ pub enum Change {
     SharesForgotten {
         /// The instant.
         before: Timestamp,
+    },
+    /// A witness of the log is being asked, or was asked.
+    WitnessNoted(Box<WitnessState>),
+    /// A witness has cosigned a checkpoint.
+    CosignatureAdded(Box<StoredCosignature>),
+    /// A cosignature that a later one replaces was deleted.
+    CosignatureForgotten {
+        /// The size of its checkpoint.
+        size: u64,
+        /// The id of the witness.
+        witness: [u8; 32],
     },
     /// A remembered answer was replaced.
     AnswerReplaced {

@@ -71,6 +71,8 @@ pub struct Needs {
     pub due: Vec<(EndpointId, usize)>,
     /// The deliveries to take back.
     pub reclaims: Vec<Reclaim>,
+    /// Witnesses of the log, by the ids of their rows.
+    pub witnesses: Vec<[u8; 32]>,
     /// Idempotency keys under which an answer may be remembered.
     pub answers: Vec<[u8; 32]>,
 }
@@ -111,6 +113,7 @@ impl Needs {
         distinct(&mut self.recovering);
         distinct(&mut self.log);
         distinct(&mut self.reclaims);
+        distinct(&mut self.witnesses);
         distinct(&mut self.answers);
     }
 }

@@ -31,6 +31,16 @@ pub struct Witness {
     pub root_hash: String,
 }
 
+/// A witness that has cosigned that state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CosignedBy {
+    /// The witness's name in the trust policy.
+    pub witness: String,
+    /// When, according to the witness.
+    pub at: Timestamp,
+}
+
 /// The outcome of verifying a packet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -41,6 +51,9 @@ pub struct Report {
     pub created_at: Option<Timestamp>,
     /// The state of the ledger that proves the packet; absent if no proof holds.
     pub ledger: Option<Witness>,
+    /// The witnesses that have cosigned that state; absent if no trust policy was given, or its quorum is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub witnesses: Option<Vec<CosignedBy>>,
     /// Every check, in the order made. Checks that depend on a failed one are left out.
     pub checks: Vec<Check>,
 }

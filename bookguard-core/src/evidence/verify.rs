@@ -11,13 +11,15 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::packet::{PACKET_TYPE, Packet};
-use super::report::{Check, Report, Witness};
+use super::report::{Check, CosignedBy, Report, Witness};
 use super::statement::{SignedStatement, digest};
 use super::timeline::Timeline;
 use crate::input::{cut, shorten};
 use crate::ledger::jcs::{self, CanonicalText};
+use crate::ledger::trust::TrustPolicy;
 use crate::ledger::{Checkpoint, VerifierKey};
 use crate::limits::PACKET_BYTES;
+use crate::model::Timestamp;
 
 mod content;
 mod deliveries;
@@ -40,17 +42,41 @@ pub fn verify(packet: &[u8], vkey: &str) -> Report {
 /// Does the same as [`verify`], and returns the timeline of a packet that verifies, to compare it with the log or with
 /// another packet.
 pub fn verify_timeline(packet: &[u8], vkey: &str) -> (Report, Option<Timeline>) {
+    verified(packet, vkey, None)
+}
+
+/// Does the same as [`verify_timeline`], and checks that the state of the ledger which proves the packet was cosigned as a trust policy
+/// demands: by independent witnesses, each of which has seen that the ledger only grew. [`Report::witnesses`] says by whom and when.
+///
+/// With the key, the packet and the policy this needs no network. A log that the policy names must have the key; if it names none, any
+/// log with that key will do.
+pub fn verify_witnessed(
+    packet: &[u8],
+    vkey: &str,
+    policy: &TrustPolicy,
+) -> (Report, Option<Timeline>) {
+    verified(packet, vkey, Some(policy))
+}
+
+fn verified(packet: &[u8], vkey: &str, policy: Option<&TrustPolicy>) -> (Report, Option<Timeline>) {
     let mut verification = Verification {
         report: Report {
             booking_id: None,
             created_at: None,
             ledger: None,
+            witnesses: None,
             checks: Vec::new(),
         },
         timeline: None,
+        checkpoint: None,
     };
     verification.run(packet, vkey);
-    let Verification { report, timeline } = verification;
+    if let Some(policy) = policy {
+        verification.witnessed(policy);
+    }
+    let Verification {
+        report, timeline, ..
+    } = verification;
     let timeline = timeline.filter(|_| report.verified());
     (report, timeline)
 }
@@ -59,6 +85,8 @@ pub fn verify_timeline(packet: &[u8], vkey: &str) -> (Report, Option<Timeline>) 
 struct Verification {
     report: Report,
     timeline: Option<Timeline>,
+    /// The note of the checkpoint under which all entries are proven.
+    checkpoint: Option<String>,
 }
 
 /// Characters of the detail of a failed check: a few sentences.
@@ -117,6 +145,43 @@ impl Verification {
             detail,
         });
         passed
+    }
+
+    /// Checks who has cosigned the checkpoint. Without one there is nothing to check, and other checks have failed.
+    fn witnessed(&mut self, policy: &TrustPolicy) {
+        let Some(note) = &self.checkpoint else {
+            return;
+        };
+        let found = match policy.logs() {
+            [] => policy.check_cosignatures(note),
+            _ => policy.check(note).map(|trusted| trusted.cosigned),
+        };
+        let found = found.map(|cosigned| -> Vec<CosignedBy> {
+            let by = |(witness, time): (String, u64)| CosignedBy {
+                witness,
+                at: Timestamp::from_ms(
+                    i64::try_from(time).unwrap_or(i64::MAX).saturating_mul(1000),
+                ),
+            };
+            cosigned.into_iter().map(by).collect()
+        });
+        let outcome = match &found {
+            Err(why) => Err(format!("{why}.")),
+            Ok(by) if by.is_empty() => Ok(
+                "No witness has cosigned this state of the ledger, and the trust policy demands none.".to_owned(),
+            ),
+            Ok(by) => {
+                let by: Vec<_> = (by.iter())
+                    .map(|one| format!("{} on {}", one.witness, one.at))
+                    .collect();
+                Ok(format!(
+                    "Witnesses have cosigned this state of the ledger, as many as the trust policy demands: {}.",
+                    by.join(", ")
+                ))
+            }
+        };
+        self.report.witnesses = found.ok();
+        self.check("witnesses", "/entries/0/proof", outcome);
     }
 
     fn witness(&mut self, head: &Checkpoint) {

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
 
 use super::acceptances::{TermsHistory, facts};
+use super::cosignatures::{CosignedHead, cosigned_head};
 use crate::engine::batch::LoadedBooking;
 use crate::error::Error;
 use crate::evidence::StoredEntry;
@@ -180,7 +181,8 @@ pub(super) fn find(
         .ok_or_else(|| Error::not_found("booking"))?;
     let now = service.clock().now();
     let found = Standing::read(&mut reader, booking_id).map_err(|e| service.fault(&e))?;
-    let standing = found.ok_or_else(|| Error::not_found("booking"))?;
+    let mut standing = found.ok_or_else(|| Error::not_found("booking"))?;
+    standing.cosigned = cosigned(service, &mut reader, booking_id, &standing.head)?;
     let tag = standing.tag(&chain, withheld, now);
     if asked.is_some_and(|request| request.knows(&tag)) {
         return Ok(PacketLookup::Kept(tag));
@@ -205,11 +207,39 @@ pub(super) fn find(
     Ok(PacketLookup::Packet(packet))
 }
 
+/// The cosigned checkpoint that covers all entries of a booking, if witnesses are set and have given one. Nothing waits for it.
+fn cosigned(
+    service: &Service,
+    reader: &mut Reader<'_>,
+    booking_id: &BookingId,
+    head: &StoredHead,
+) -> Result<Option<CosignedHead>, Error> {
+    let Some(policy) = service.witnesses() else {
+        return Ok(None);
+    };
+    let last = reader
+        .last_entry(booking_id)
+        .map_err(|e| service.fault(&e))?;
+    let Some(least) = last.and_then(|index| index.checked_add(1)) else {
+        return Ok(None);
+    };
+    let stored = reader.cosignatures(least).map_err(|e| service.fault(&e))?;
+    let signer = service.signer(&head.origin)?;
+    Ok(cosigned_head(
+        &stored,
+        policy,
+        signer.verifier(),
+        least..=head.head.size,
+    ))
+}
+
 /// What a packet depends on, besides the entries (the tip of their chain stands for them) and the rest of the log.
 struct Standing {
     state: LoadedBooking,
     partner_name: String,
     head: StoredHead,
+    /// The cosigned checkpoint that its entries are proven under, in place of the head's.
+    cosigned: Option<CosignedHead>,
     deliveries: [u8; 32],
 }
 
@@ -228,12 +258,13 @@ impl Standing {
             state,
             partner_name: partner.name,
             head: reader.head()?,
+            cosigned: None,
             deliveries: reader.standing_of(booking_id)?,
         }))
     }
 
-    /// A digest of what a packet made now would say: the chain, the name of the log that proves it, how its events were
-    /// delivered, and what a cancellation would come to, which can change with the clock alone. Packets with the same tag
+    /// A digest of what a packet made now would say: the chain, the name of the log that proves it and who has cosigned it, how its
+    /// events were delivered, and what a cancellation would come to, which can change with the clock alone. Packets with the same tag
     /// differ only in when they were made and what follows from that.
     fn tag(&self, chain: &StoredChain, withheld: &[Withheld], now: Timestamp) -> String {
         let evaluation = evaluate(&self.state, &self.state.terms, now);
@@ -259,6 +290,9 @@ impl Standing {
             digest.update((part.len() as u64).to_be_bytes());
             digest.update(part);
         }
+        if let Some(cosigned) = &self.cosigned {
+            digest.update(to_json(&cosigned.witnesses));
+        }
         hex::encode(&digest.finalize()[..16])
     }
 }
@@ -282,10 +316,15 @@ impl Source {
             state,
             partner_name,
             head,
+            cosigned,
             ..
         } = standing;
         let stored = reader.entries_of(booking_id)?;
-        let mut prover = Prover::new(head.head.size, |level, index| reader.tile(level, index));
+        let (size, checkpoint) = match cosigned {
+            Some(cosigned) => (cosigned.size, cosigned.note),
+            None => (head.head.size, head.checkpoint.clone()),
+        };
+        let mut prover = Prover::new(size, |level, index| reader.tile(level, index));
         let mut entries = Vec::new();
         for entry in stored {
             let path = prover.inclusion(entry.index).map_err(|error| match error {
@@ -296,7 +335,7 @@ impl Source {
                 extra: None,
                 index: entry.index,
                 path,
-                checkpoint: head.checkpoint.clone(),
+                checkpoint: checkpoint.clone(),
             };
             entries.push((entry, proof));
         }

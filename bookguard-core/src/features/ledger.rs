@@ -16,12 +16,22 @@ use crate::service::Service;
 use crate::store::StoreError;
 use crate::store::read::Reader;
 
-/// The latest signed checkpoint.
+/// The latest signed checkpoint, with the cosignatures that witnesses have given to it so far. It waits for none.
 pub fn checkpoint(service: &Service) -> Result<String, Error> {
     let mut reader = service.reader()?;
     let head = reader.head().map_err(|e| service.fault(&e))?;
     service.publish(&mut reader, &head)?;
-    Ok(head.checkpoint)
+    let mut note = head.checkpoint.clone();
+    if service.witnesses().is_some() {
+        let stored = reader.cosignatures(head.head.size);
+        let stored = stored.map_err(|e| service.fault(&e))?;
+        note.extend(
+            stored
+                .iter()
+                .filter_map(|one| one.line_of(&head.checkpoint)),
+        );
+    }
+    Ok(note)
 }
 
 /// The key that checkpoints verify under, in note form, with a line end.

@@ -28,6 +28,14 @@ impl CosignerKey {
     /// # Errors
     /// As [`VerifierKey::open`]; also [`NoteError::Malformed`] for a time that no cosignature may have.
     pub fn verify(&self, note: &str) -> Result<u64, NoteError> {
+        self.line(note).map(|(_, time)| time)
+    }
+
+    /// This witness's signature line in a note of a checkpoint, which is checked, and its time, in seconds since 1970 (UTC).
+    ///
+    /// # Errors
+    /// As [`CosignerKey::verify`].
+    pub fn line(&self, note: &str) -> Result<(String, u64), NoteError> {
         let (text, signed) = self.0.find(note)?;
         let (time, signature) =
             signed
@@ -42,7 +50,7 @@ impl CosignerKey {
             ));
         }
         self.0.check(&message(text, time), signature)?;
-        Ok(time)
+        Ok((self.0.line(&signed), time))
     }
 
     /// The public key itself.
@@ -149,6 +157,8 @@ mod tests {
             };
             assert!(key.verify(&(note.clone() + &changed)).is_err(), "{changed}");
         }
+        let among_others = format!("{note}{line}");
+        assert_eq!(key.line(&among_others), Ok((line.clone(), 1_700_000_000)));
         for (from, to) in [("3\n", "4\n"), ("example", "exemple")] {
             let text = note.replacen(from, to, 1);
             assert!(key.verify(&(text + &line)).is_err());

@@ -60,8 +60,13 @@ impl VerifierKey {
     pub fn alone(&self, note: &str) -> Result<String, NoteError> {
         let (text, signature) = self.find(note)?;
         self.check(text, &signature)?;
-        let line = STANDARD.encode([&self.id[..], &signature].concat());
-        Ok(format!("{text}\n\u{2014} {} {line}\n", self.name))
+        Ok(format!("{text}\n{}", self.line(&signature)))
+    }
+
+    /// The signature line of this key with these bytes, which are not checked.
+    pub(super) fn line(&self, signature: &[u8]) -> String {
+        let line = STANDARD.encode([&self.id[..], signature].concat());
+        format!("\u{2014} {} {line}\n", self.name)
     }
 
     /// The note's text, and the bytes that this key is said to have signed it with. Nothing is checked yet.
@@ -215,8 +220,7 @@ impl Signer {
     /// A signature line: what stands before the signature, and the signature of the message.
     pub(super) fn line(&self, before: &[u8], message: &str) -> String {
         let signature = self.secret.sign(message.as_bytes()).to_bytes();
-        let line = STANDARD.encode([&self.public.id[..], before, &signature].concat());
-        format!("\u{2014} {} {line}\n", self.name())
+        self.public.line(&[before, &signature].concat())
     }
 }
 

@@ -82,6 +82,19 @@ impl TrustPolicy {
             opened.map_err(|why| refused = Some(why)).ok()
         });
         let checkpoint = opened.ok_or(TrustError::Log(refused))?;
+        let cosigned = self.check_cosignatures(note)?;
+        Ok(Trusted {
+            checkpoint,
+            cosigned,
+        })
+    }
+
+    /// Checks that a checkpoint, whose log was checked otherwise, is cosigned as the quorum demands. Returns the witnesses as
+    /// [`Trusted::cosigned`] has them.
+    ///
+    /// # Errors
+    /// [`TrustError::Quorum`] and [`TrustError::Cosignature`].
+    pub fn check_cosignatures(&self, note: &str) -> Result<Vec<(String, u64)>, TrustError> {
         let mut cosigned = Vec::new();
         let mut have = vec![false; self.witnesses.len()];
         for (witness, have) in self.witnesses.iter().zip(&mut have) {
@@ -97,13 +110,20 @@ impl TrustPolicy {
                 }
             }
         }
-        match self.quorum {
-            Some(quorum) if !self.reached(quorum, &have) => Err(TrustError::Quorum { cosigned }),
-            _ => Ok(Trusted {
-                checkpoint,
-                cosigned,
-            }),
+        match self.has_quorum(&have) {
+            true => Ok(cosigned),
+            false => Err(TrustError::Quorum { cosigned }),
         }
+    }
+
+    /// Whether the witnesses that `has` finds suffice for the quorum.
+    pub fn is_reached_by(&self, has: impl Fn(&Known<CosignerKey>) -> bool) -> bool {
+        let have: Vec<bool> = self.witnesses.iter().map(has).collect();
+        self.has_quorum(&have)
+    }
+
+    fn has_quorum(&self, have: &[bool]) -> bool {
+        self.quorum.is_none_or(|quorum| self.reached(quorum, have))
     }
 
     fn reached(&self, member: Member, have: &[bool]) -> bool {

@@ -1,11 +1,13 @@
 //! C2SP tlog-witness: what a witness is asked, and what it answers.
 //!
-//! Pure: the caller keeps the latest cosigned checkpoint of each log and stores the new one before it answers. Invariant:
-//! [`judge`] lets a checkpoint pass only if its log's key signed it and its tree begins with the one cosigned last.
+//! Pure: the caller keeps the latest cosigned checkpoint of each log and stores the new one before it answers. Invariants:
+//! [`judge`] lets a checkpoint pass only if its log's key signed it and its tree begins with the one cosigned last;
+//! [`WitnessAnswer::read`], for the log that asked, returns only cosignatures that verify.
 
 use std::fmt;
 
 use super::checkpoint::{Checkpoint, CheckpointError, decimal};
+use super::cosignature::CosignerKey;
 use super::hash::{EMPTY_ROOT, Hash};
 use super::note::{MAX_NOTE_BYTES, VerifierKey};
 use super::proof::{MAX_PATH, ProofError, verify_consistency};
@@ -97,6 +99,97 @@ pub fn judge<'k>(
         Ok(()) => Ok((key, asked)),
         Err(ProofError::Root) if asked.size == size => Err(WitnessRefusal::OtherRoot { size }),
         Err(why) => Err(WitnessRefusal::Proof(why)),
+    }
+}
+
+/// The longest answer that is read, in bytes: a note's worth of signature lines.
+pub const MAX_ANSWER_BYTES: usize = MAX_NOTE_BYTES;
+/// The most characters that are kept of what a witness says of a refusal.
+const SAID_CHARS: usize = 200;
+
+/// What a witness's answer comes to for the log that asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WitnessAnswer {
+    /// It has cosigned the checkpoint. The signature line and time of each witness that was asked for, in their order.
+    Cosigned(Vec<(String, u64)>),
+    /// It has cosigned this size last, which is another than it was thought to be.
+    Size(u64),
+    /// It holds what it was shown for no continuation of what it has cosigned: the log is forked, or the proof was wrong.
+    Contradicts(String),
+    /// Anything else, in words.
+    Failed(String),
+}
+
+impl WitnessAnswer {
+    /// Reads the answer to a request. `witnesses` are the keys whose cosignatures were asked for; those of others are ignored.
+    #[must_use]
+    pub fn read(
+        request: &AddCheckpoint,
+        size: u64,
+        witnesses: &[CosignerKey],
+        (status, body): (u16, &[u8]),
+    ) -> Self {
+        let said = std::str::from_utf8(body).unwrap_or_default();
+        let said: String = (said.lines().next().unwrap_or_default().chars())
+            .filter(|c| c.is_ascii_graphic() || *c == ' ')
+            .take(SAID_CHARS)
+            .collect();
+        let told = |what: &str| match said.is_empty() {
+            true => format!("{what} ({status})"),
+            false => format!("{what} ({status}: {said})"),
+        };
+        match status {
+            200 => Self::cosigned(request, witnesses, body),
+            409 => match std::str::from_utf8(body)
+                .ok()
+                .map(str::trim_end)
+                .and_then(decimal)
+            {
+                // What older versions of the protocol answer to another root.
+                Some(last) if last == request.old && last == size => {
+                    Self::Contradicts(told("it has cosigned another root for this size"))
+                }
+                Some(last) if last == request.old => Self::Failed(told(
+                    "it refuses the size that it says it has cosigned last",
+                )),
+                Some(last) => Self::Size(last),
+                None => Self::Failed(told("it names no size that it has cosigned last")),
+            },
+            422 => Self::Contradicts(told(
+                "it does not find that the log continues what it has cosigned",
+            )),
+            403 => Self::Failed(told("it knows the log under another key")),
+            404 => Self::Failed(told(
+                "it does not know the log, or is not at this address; ask its operator to add the log's key",
+            )),
+            _ => Self::Failed(told("it answered something else than a cosignature")),
+        }
+    }
+
+    fn cosigned(request: &AddCheckpoint, witnesses: &[CosignerKey], body: &[u8]) -> Self {
+        let Ok(lines) = std::str::from_utf8(body) else {
+            return Self::Failed("its answer is not text".to_owned());
+        };
+        let note = format!("{}{lines}", request.note);
+        let mut found = Vec::new();
+        for key in witnesses {
+            // An empty line in the answer would make another text of the checkpoint.
+            let line = key.line(&note);
+            let own = line.and_then(|(line, _)| key.line(&format!("{}{line}", request.note)));
+            match own {
+                Ok((_, 0)) => {
+                    return Self::Failed(format!("the cosignature of {} has no time", key.name()));
+                }
+                Ok(cosigned) => found.push(cosigned),
+                Err(why) => {
+                    return Self::Failed(format!(
+                        "it sent no cosignature of {}: {why}",
+                        key.name()
+                    ));
+                }
+            }
+        }
+        Self::Cosigned(found)
     }
 }
 

@@ -10,6 +10,7 @@ use crate::clock::Clock;
 use crate::engine::outbox::Outbox;
 use crate::engine::writer::BatchObserver;
 use crate::key_file::LedgerKeySource;
+use crate::ledger::trust::TrustPolicy;
 use crate::model::Quota;
 use crate::store::Database;
 
@@ -134,6 +135,8 @@ pub struct ServiceConfig {
     pub commit_delay: Duration,
     /// The folder in which backups are kept, if it is known.
     pub backup_folder: Option<PathBuf>,
+    /// The witnesses that cosign the log's checkpoints, and the quorum that packets show if it is there.
+    pub witnesses: Option<Arc<TrustPolicy>>,
     /// The settings with which the program began, for the operator to see.
     pub settings: Vec<SettingInForce>,
     /// Is told how each batch of the writer ended.
@@ -162,6 +165,7 @@ impl ServiceConfig {
             quota: Quota::GENEROUS,
             commit_delay: Duration::ZERO,
             backup_folder: None,
+            witnesses: None,
             settings: Vec::new(),
             batches: Arc::new(drop),
         }

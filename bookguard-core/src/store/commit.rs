@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use super::conn::{Arg, Conn, Statement, StoreError, insert, select_in, update};
 use super::terms::hash_bytes;
 use super::{
-    audit, console_sessions, endpoints, files, keys, operator_keys, policies, projection,
-    recoveries, retention, shares,
+    audit, console_sessions, cosignatures, endpoints, files, keys, operator_keys, policies,
+    projection, recoveries, retention, shares,
 };
 use crate::engine::batch::PartnerState;
 use crate::engine::change::{Change, DeliveryState, Entry, EventRow, Pruned};
@@ -222,6 +222,9 @@ impl<'a> Writes<'a> {
             Change::ShareAdded(share) => self.single.push(shares::added(seal, share)),
             Change::ShareChanged(share) => self.single.push(shares::changed(seal, share)),
             Change::SharesForgotten { before } => self.single.push(shares::forgotten(*before)),
+            Change::WitnessNoted(state) => self.single.push(cosignatures::noted(seal, state)),
+            Change::CosignatureAdded(one) => self.single.push(cosignatures::cosigned(one)),
+            Change::CosignatureForgotten { size, witness } => self.single.push(cosignatures::forgotten(*size, witness)),
             Change::AnswerReplaced { key, answer } => self.single.push(Statement::new(
                 "UPDATE answer SET body = $1 WHERE key = $2",
                 vec![answer.into(), key.into()],

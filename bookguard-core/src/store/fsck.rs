@@ -9,6 +9,7 @@
 mod booking;
 mod console_session;
 mod continued;
+mod cosignature;
 mod delivery;
 mod endpoint;
 mod entry;

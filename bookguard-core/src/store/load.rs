@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, select_in};
 use super::keys::{self, keys_where};
 use super::{
-    StoredHead, audit, console_sessions, endpoints, files, head_statement, operator_keys, policies,
-    read_head, recoveries, retention, schema, shares, terms, tree,
+    StoredHead, audit, console_sessions, cosignatures, endpoints, files, head_statement,
+    operator_keys, policies, read_head, recoveries, retention, schema, shares, terms, tree,
 };
 use crate::engine::batch::{
     BatchState, ChainState, EventState, LoadedBooking, PartnerState, RememberedAnswer,
@@ -217,6 +217,10 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
         };
         ask(Some(statement), read_lapsed);
     }
+    ask(
+        keys_in(cosignatures::SOME, &needs.witnesses),
+        cosignatures::read_witness,
+    );
     ask(
         keys_in(
             "SELECT key, request, body, at_ms FROM answer WHERE key IN ({})",

@@ -749,6 +749,7 @@ mod tests {
             .chain(select_texts(include_str!("files.rs")))
             .chain(select_texts(include_str!("shares.rs")))
             .chain(select_texts(include_str!("console_sessions.rs")))
+            .chain(select_texts(include_str!("cosignatures.rs")))
             .chain(select_texts(include_str!("tree.rs")))
             .chain([audit::OF_DAY, audit::OLDEST].map(str::to_owned));
         for sql in texts {
@@ -819,6 +820,7 @@ mod tests {
             .chain(select_texts(include_str!("files.rs")))
             .chain(select_texts(include_str!("shares.rs")))
             .chain(select_texts(include_str!("console_sessions.rs")))
+            .chain(select_texts(include_str!("cosignatures.rs")))
             .chain(select_texts(include_str!("tree.rs")))
             .chain([audit::OF_DAY, audit::OLDEST].map(str::to_owned));
         for (n, sql) in texts.enumerate() {

@@ -29,7 +29,7 @@ pub struct Step {
 }
 
 /// The steps, oldest first. Their count is the version that this program knows.
-pub const STEPS: [Step; 5] = [
+pub const STEPS: [Step; 6] = [
     Step {
         sql: include_str!("schema/001.sql"),
         oldest_reader: 1,
@@ -52,6 +52,11 @@ pub const STEPS: [Step; 5] = [
     // Programs of version 4 would cancel bookings without noting which wait for a person.
     Step {
         sql: include_str!("schema/005.sql"),
+        oldest_reader: 5,
+    },
+    // Programs of version 5 do without cosignatures.
+    Step {
+        sql: include_str!("schema/006.sql"),
         oldest_reader: 5,
     },
 ];

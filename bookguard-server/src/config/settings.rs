@@ -255,6 +255,8 @@ settings! {
         the time of the newest";
     pdf_fonts: Vec<PathBuf>, "FILE", "A font file for characters in PDFs that the shipped fonts lack (.ttf, .otf, .ttc), the same for every \
         node; of several, the first that has a character shows it", flag = Some("pdf-font"), everywhere = true;
+    witnesses: PathBuf, "FILE", "A trust policy (C2SP tlog-policy) that names the witnesses which are asked to cosign the log's checkpoints, \
+        and the quorum that evidence shows if it is there, the same for every node", everywhere = true, unset = Some("no witnesses");
     quota_bookings: u64, "N", "Bookings a partner without a quota of its own may record",
         default = Some(&QUOTA_BOOKINGS), most = Some(QUOTA_MAX), zero = Some("0 means no limit");
     quota_bytes: Bytes, "SIZE", "Bytes of bookings it may have, such as 10GiB",

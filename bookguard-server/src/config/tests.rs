@@ -1,5 +1,7 @@
 //! Settings, their sources and their errors.
 
+use bookguard_core::ledger::cosignature::Cosigner;
+
 use super::*;
 
 #[test]
@@ -237,4 +239,72 @@ fn the_public_address_ends_without_a_slash() {
     ] {
         assert_eq!(base("public_url", "…", text).as_deref(), Ok(kept));
     }
+}
+
+#[test]
+fn witnesses_are_named_by_a_trust_policy_and_can_be_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("policy");
+    let key = |n: u8| {
+        Cosigner::from_seed("w.example", &[n; 32])
+            .unwrap()
+            .verifier()
+    };
+    let line = |n: u8, url: &str| format!("witness w{n} {} {url}\n", key(n));
+    let read = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        let settings = format!("witnesses = {file:?}");
+        Settings::parse(&settings).unwrap().resolve()
+    };
+    let policy = line(1, "https://w.example/base/") + "quorum w1\n";
+    let config = read(&policy).unwrap();
+    assert_eq!(
+        config.witnesses,
+        Some(Arc::new(TrustPolicy::parse(&policy).unwrap()))
+    );
+    let many = (1..=16)
+        .map(|n| line(n, "https://w.example"))
+        .collect::<String>();
+    for (text, words) in [
+        (
+            String::new(),
+            "no trust policy: a trust policy needs a quorum line",
+        ),
+        (
+            "witness w1 nothing\n".to_owned(),
+            "no trust policy: line 1: ",
+        ),
+        (
+            line(1, "") + "quorum w1\n",
+            "names no witness with an address",
+        ),
+        (
+            "quorum none\n".to_owned(),
+            "names no witness with an address",
+        ),
+        (
+            many + "quorum none\n",
+            "names 16 witnesses; at most 15 are possible",
+        ),
+        (line(1, "w.example") + "quorum w1\n", "is not an address"),
+        (
+            line(1, "ftp://w.example") + "quorum w1\n",
+            "is not an http or https address",
+        ),
+        (
+            line(1, "https://u:p@w.example") + "quorum w1\n",
+            "has more than scheme",
+        ),
+        ("x".repeat(70_000), "at most 65536 bytes"),
+    ] {
+        let why = read(&text).unwrap_err();
+        assert!(
+            why.starts_with("witnesses is ") && why.contains(words),
+            "{why}"
+        );
+    }
+    std::fs::remove_file(&file).unwrap();
+    let settings = format!("witnesses = {file:?}");
+    let why = Settings::parse(&settings).unwrap().resolve().unwrap_err();
+    assert!(why.contains("which cannot be read: "), "{why}");
 }

@@ -7,8 +7,9 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use bookguard_core::error::Error;
+use bookguard_core::features::cosignatures::{WitnessPlace, places};
 use bookguard_core::features::health::is_sound;
-use bookguard_core::model::{EndpointStatus, Timestamp};
+use bookguard_core::model::{EndpointStatus, Timestamp, WitnessState};
 use bookguard_core::service::Service;
 use bookguard_core::store::StoreError;
 use bookguard_core::store::backup::newest;
@@ -44,6 +45,19 @@ pub(crate) struct Found {
     /// When the newest backup was made, in seconds since the epoch, 0 if there is none; `None` if no folder of backups is
     /// known.
     pub(super) backed_up: Option<i64>,
+    /// Each witness that is set.
+    pub(super) witnesses: Vec<WitnessFound>,
+}
+
+/// What is known of a witness.
+#[derive(Debug)]
+pub(super) struct WitnessFound {
+    /// Its name in the policy.
+    pub(super) name: String,
+    /// When it last cosigned, in seconds since the epoch; 0 if it never has.
+    pub(super) cosigned: i64,
+    /// Whether it contradicts the log.
+    pub(super) is_alarm: bool,
 }
 
 /// Looks again and again; never returns. If the store does not answer, nothing is known.
@@ -72,6 +86,7 @@ async fn look(service: &Arc<Service>, backups: Option<PathBuf>) -> Result<Found,
         is_sound,
         backed_up: backed_up.await?,
         leased: page(service, |reader| reader.leased_deliveries()).await?,
+        witnesses: witnesses(service).await?,
         ..Found::default()
     };
     let (now, mut after) = (service.clock().now(), None);
@@ -98,6 +113,25 @@ async fn look(service: &Arc<Service>, backups: Option<PathBuf>) -> Result<Found,
             return Ok(found);
         }
     }
+}
+
+async fn witnesses(service: &Arc<Service>) -> Result<Vec<WitnessFound>, Error> {
+    let Some(policy) = service.witnesses().cloned() else {
+        return Ok(Vec::new());
+    };
+    let known = page(service, |reader| reader.witnesses()).await?;
+    let of = |place: WitnessPlace| {
+        let state = known.iter().find(|state| state.url == place.url);
+        let cosigned = state.and_then(|state| state.cosigned_at);
+        let is_alarm = state.is_some_and(WitnessState::is_alarm);
+        let found = move |name| WitnessFound {
+            name,
+            cosigned: cosigned.map_or(0, Timestamp::unix_seconds),
+            is_alarm,
+        };
+        place.names.into_iter().map(found)
+    };
+    Ok(places(&policy).into_iter().flat_map(of).collect())
 }
 
 /// Asks for one page, then leaves the processor to others.

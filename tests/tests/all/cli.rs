@@ -37,6 +37,7 @@ mod cancellation;
 mod codes;
 mod columns;
 mod completeness;
+mod cosigning;
 mod disk;
 mod disputes;
 mod doctor;

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bookguard_core::clock::Clock;
+use bookguard_core::features::cosignatures::places;
 use bookguard_core::guard::Guard;
 use bookguard_core::key_file::LedgerKey;
-use bookguard_core::limits::LEASE_SKEW_MS;
+use bookguard_core::limits::{COSIGNATURE_FRESH_MS, LEASE_SKEW_MS};
 use bookguard_core::log::Log;
 use bookguard_core::private;
 use bookguard_core::store::backup::{BackupCheck, newest};
@@ -28,6 +29,8 @@ use crate::target::remote::Remote;
 const PATIENCE: Duration = Duration::from_secs(3);
 /// The age in milliseconds from which a backup is old: a day, and two hours for making it.
 const OLD_MS: i64 = 26 * 60 * 60 * 1000;
+/// The age in milliseconds from which a witness counts as silent: twice the time after which it is asked for a fresh cosignature.
+const WITNESSED_MS: i64 = 2 * COSIGNATURE_FRESH_MS;
 /// Two nodes whose clocks are within this of the database's are near enough to each other.
 const SKEW_MS: i64 = LEASE_SKEW_MS / 2;
 
@@ -50,6 +53,7 @@ pub(super) async fn all(
         found.push(permissions(config, &needs));
         let (ledger_key, key) = ledger_key(&needs, sound.map(|(_, head)| head));
         found.push(ledger_key);
+        found.push(witnesses(config, key.as_ref(), sound));
         found.push(guard(&needs, key, sound.map(|(store, _)| store)));
         found.push(clock(sound));
         found.push(disk(config, sound.map(|(store, _)| store)));
@@ -235,6 +239,67 @@ fn guard(needs: &BackupCheck, key: Option<LedgerKey>, store: Option<&Store>) -> 
             "Bring back the database that holds them, or accept the loss with `bookguard ledger accept-rollback`.",
         ),
         Err(why) => Diagnosis::problem(check, why.to_string(), "Run `bookguard ledger verify`."),
+    }
+}
+
+/// How it goes with the witnesses, as the nodes noted it.
+fn witnesses(
+    config: &Config,
+    key: Option<&LedgerKey>,
+    sound: Option<(&Store, &StoredHead)>,
+) -> Diagnosis {
+    let check = "witnesses";
+    let Some(policy) = &config.witnesses else {
+        return Diagnosis::ok(check, "none are set, so nobody else vouches for the log");
+    };
+    let (Some(key), Some((store, head))) = (key, sound) else {
+        return Diagnosis::skipped(check, "database and ledger key are needed for it");
+    };
+    if head.head.size == 0 {
+        return Diagnosis::ok(check, "there is nothing to cosign yet");
+    }
+    let known = match store.witnesses(key) {
+        Ok(known) => known,
+        Err(why) => {
+            return Diagnosis::problem(check, why.to_string(), "Run `bookguard ledger verify`.");
+        }
+    };
+    let now = Clock::System.now();
+    let (mut alarms, mut troubles, mut sound) = (Vec::new(), Vec::new(), Vec::new());
+    for place in places(policy) {
+        let names = format!("{} ({})", place.names.join(", "), place.url);
+        let state = known.iter().find(|state| state.url == place.url);
+        let last = state.and_then(|state| state.cosigned_at);
+        let is_old = last.is_none_or(|at| now.ms() - at.ms() > WITNESSED_MS);
+        let since = last.map_or("it has never cosigned".to_owned(), |at| {
+            format!("it last cosigned {at}")
+        });
+        match state.and_then(|state| state.trouble.as_ref()) {
+            Some(trouble) if trouble.is_alarm => {
+                alarms.push(format!("{names}: {}; {since}", trouble.what))
+            }
+            Some(trouble) => troubles.push(format!("{names}: {}; {since}", trouble.what)),
+            None if is_old => troubles.push(format!("{names}: {since}; no node asks it")),
+            None => sound.push(format!("{names}: {since}")),
+        }
+    }
+    if !alarms.is_empty() {
+        return Diagnosis::problem(
+            check,
+            format!(
+                "the log may be rolled back or forked: {}",
+                alarms.join("; ")
+            ),
+            "Compare the database with its backups before anything else is written; docs/operate.md says how.",
+        );
+    }
+    match troubles.is_empty() {
+        true => Diagnosis::ok(check, sound.join("; ")),
+        false => Diagnosis::warning(
+            check,
+            troubles.join("; "),
+            "Ask the operators of these witnesses, and let a server run. Evidence is made all the same, with fewer cosignatures.",
+        ),
     }
 }
 

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use super::{BatchState, KeyState, LatestPolicy, PartnerState};
 use crate::engine::change::{Change, Content, DeliveryState, Entry, Pruned};
 use crate::engine::command::KeptPolicy;
-use crate::model::{ApiKey, Endpoint, EndpointId, EventId, Partner, PartnerId, Quota, Usage};
+use crate::model::{
+    ApiKey, Endpoint, EndpointId, EventId, Partner, PartnerId, Quota, Usage, WitnessState,
+};
 use crate::policy::PolicySetVersion;
 
 impl BatchState {
@@ -39,6 +41,10 @@ impl BatchState {
             Change::OperatorSessionAdded(stored) | Change::OperatorSessionChanged(stored) => {
                 self.operator_sessions
                     .insert(stored.session.console_session_id, (**stored).clone());
+            }
+            Change::WitnessNoted(state) => {
+                self.witnesses
+                    .insert(WitnessState::id(&state.url), (**state).clone());
             }
             Change::Swept(sweep) => self.sweep = Some(*sweep),
             Change::Recorded(record) => {
@@ -94,6 +100,8 @@ impl BatchState {
             | Change::AnswersForgotten { .. }
             | Change::SharesForgotten { .. }
             | Change::ConsoleSessionsForgotten { .. }
+            | Change::CosignatureAdded(_)
+            | Change::CosignatureForgotten { .. }
             | Change::WriteTried => {}
         }
     }

@@ -84,6 +84,7 @@ impl Verification {
             .map(|(link, _)| (link.index, link.hash))
             .collect();
         let (last, head) = links.pop()?;
+        self.checkpoint = chained.then_some(last.head);
         self.timeline = Some(Timeline {
             stream: last.leaf.stream,
             entries,

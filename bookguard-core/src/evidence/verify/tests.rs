@@ -4,8 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::super::SealedPacket;
 use super::*;
+use crate::ledger::cosignature::Cosigner;
 use crate::ledger::hash::Hash;
-use crate::ledger::{Signer, leaf_hash};
+use crate::ledger::{Signer, TlogProof, leaf_hash};
 use crate::limits::DELIVERIES_PER_EVENT;
 use crate::model::{
     Amount, Currency, DeliveryStatus, EndpointId, EventId, RecordedEventType, Timestamp,
@@ -34,6 +35,101 @@ fn failures(bytes: &[u8], vkey: &str) -> Vec<&'static str> {
     let mut names: Vec<_> = report.failures().map(|check| check.name).collect();
     names.dedup();
     names
+}
+
+/// Packets with none, one and two cosignatures, judged by policies that demand this many of two witnesses.
+#[test]
+fn a_trust_policy_demands_witnesses_and_the_report_names_them() {
+    let fixture = Fixture::new();
+    let vkey = fixture.vkey();
+    let cosigners =
+        [1, 2].map(|n| Cosigner::from_seed(&format!("w{n}.example.com"), &[n; 32]).unwrap());
+    let forger = Cosigner::from_seed("w1.example.com", &[9; 32]).unwrap();
+    let keys: Vec<String> = (cosigners.iter())
+        .map(|one| one.verifier().to_string())
+        .collect();
+    let policy = |quorum: &str| {
+        let text = format!(
+            "witness one {}\nwitness two {}\n{quorum}\n",
+            keys[0], keys[1]
+        );
+        TrustPolicy::parse(&text).unwrap()
+    };
+    let (none, any) = (
+        policy("quorum none"),
+        policy("group any any one two\nquorum any"),
+    );
+    let all = policy("group all all one two\nquorum all");
+    let packet = |cosigners: &[&Cosigner]| {
+        let mut packet = fixture.protected();
+        for entry in &mut packet.entries {
+            let mut proof = TlogProof::parse(&entry.proof).unwrap();
+            let text = proof.claimed_head().unwrap().text();
+            let lines = cosigners.iter().map(|one| one.cosign(&text, 1_790_000_000));
+            proof.checkpoint.extend(lines);
+            entry.proof = proof.to_string();
+        }
+        text(&packet, &fixture.signer)
+    };
+    let [one, two] = &cosigners;
+    for (cosigners, reached) in [
+        (&[][..], [true, false, false]),
+        (&[two], [true, true, false]),
+        (&[one, two], [true, true, true]),
+        (&[&forger], [true, false, false]),
+        (&[&forger, one, two], [true, true, true]),
+    ] {
+        let packet = packet(cosigners);
+        assert!(verify(packet.as_bytes(), &vkey).verified());
+        for (policy, reached) in [&none, &any, &all].into_iter().zip(reached) {
+            let (report, timeline) = verify_witnessed(packet.as_bytes(), &vkey, policy);
+            assert_eq!(report.verified(), reached, "{report}");
+            assert_eq!(timeline.is_some(), reached);
+            let check = report.checks.last().unwrap();
+            assert_eq!((check.name, check.passed), ("witnesses", reached));
+            let expected = cosigners
+                .iter()
+                .filter(|it| it.verifier() != forger.verifier());
+            let expected = expected.map(|it| {
+                if it.verifier() == one.verifier() {
+                    "one"
+                } else {
+                    "two"
+                }
+            });
+            let expected = expected.map(|name| CosignedBy {
+                witness: name.to_owned(),
+                at: Timestamp::parse("2026-09-21T14:13:20Z").unwrap(),
+            });
+            let expected = reached.then(|| expected.collect::<Vec<_>>());
+            assert_eq!(report.witnesses, expected);
+            let names = expected.unwrap_or_default();
+            assert!(names.iter().all(|by| check.detail.contains(&by.witness)));
+        }
+    }
+    // A wrong cosignature is said to be wrong, not missing.
+    let genuine = packet(&[one, two]);
+    let elsewhere = fixture.canceled();
+    let mut document: Value = serde_json::from_str(&text(&elsewhere, &fixture.signer)).unwrap();
+    let line = one.cosign("example.com/other\n1\nAAAA\n", 1_790_000_000);
+    for entry in document["entries"].as_array_mut().unwrap() {
+        entry["proof"] = format!("{}{line}", entry["proof"].as_str().unwrap()).into();
+    }
+    let forged = signed_anew(&document, &fixture.signer);
+    let (report, _) = verify_witnessed(&forged, &vkey, &any);
+    let said = report.failures().next().unwrap().detail.clone();
+    assert!(said.contains("the witness one does not verify"), "{said}");
+    // A policy that names logs names this one.
+    let (own, other) = (fixture.vkey(), Fixture::named("example.com/other").vkey());
+    for (log, named) in [(own, true), (other, false)] {
+        let text = format!("log {log}\nwitness one {}\nquorum one\n", keys[0]);
+        let policy = TrustPolicy::parse(&text).unwrap();
+        let (report, _) = verify_witnessed(genuine.as_bytes(), &vkey, &policy);
+        assert_eq!(report.verified(), named, "{report}");
+    }
+    // What does not verify by itself is no packet that anybody has cosigned.
+    let (report, _) = verify_witnessed(&genuine.as_bytes()[1..], &vkey, &none);
+    assert_eq!((report.verified(), report.witnesses), (false, None));
 }
 
 #[test]

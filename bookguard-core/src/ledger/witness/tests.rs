@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use super::*;
+use crate::ledger::cosignature::Cosigner;
 use crate::ledger::proof::prove_consistency;
 use crate::ledger::{Signer, Tree, leaf_hash};
 
@@ -215,4 +216,72 @@ fn a_body_that_is_no_request_is_refused() {
         let refused = AddCheckpoint::parse(&body).unwrap_err();
         assert_eq!(refused.status(), 400, "{body}");
     }
+}
+
+fn cosigner(seed: u8) -> Cosigner {
+    Cosigner::from_seed("witness.example.com/w1", &[seed; 32]).unwrap()
+}
+
+#[test]
+fn an_answer_is_read_for_what_it_is() {
+    let log = Log::new("");
+    let request = log.request(4, 6);
+    let text = log.head(6).text();
+    let (own, other) = (cosigner(2), cosigner(3));
+    let keys = [own.verifier()];
+    let read =
+        |status, body: &str| WitnessAnswer::read(&request, 6, &keys, (status, body.as_bytes()));
+    let line = own.cosign(&text, 7);
+    let more = other.cosign(&text, 8) + &line;
+    for body in [&line, &more] {
+        let cosigned = WitnessAnswer::Cosigned(vec![(line.clone(), 7)]);
+        assert_eq!(read(200, body), cosigned);
+    }
+    for (status, body) in [(409, "5\n"), (409, "5"), (409, "18446744073709551615\n")] {
+        assert!(
+            matches!(read(status, body), WitnessAnswer::Size(_)),
+            "{body}"
+        );
+    }
+    assert!(
+        matches!(read(422, "no"), WitnessAnswer::Contradicts(why) if why.contains("(422: no)"))
+    );
+    // A text that ends with the checkpoint's own signature lines, signed by the witness.
+    let shifted = format!(
+        "{}\n{}",
+        request.note,
+        own.cosign(&format!("{}\n", request.note), 9)
+    );
+    for (status, body) in [
+        (200, String::new()),
+        (200, "ok".to_owned()),
+        (200, line.trim_end().to_owned()),
+        (200, other.cosign(&text, 7)),
+        (200, own.cosign(&text, 0)),
+        (200, own.cosign(&log.head(5).text(), 7)),
+        (200, format!("{line}{line}")),
+        (200, shifted[request.note.len()..].to_owned()),
+        (200, "\u{2014} ".repeat(10_000)),
+        (200, line.repeat(200)),
+        (204, String::new()),
+        (302, String::new()),
+        (403, "other key".to_owned()),
+        (404, "\u{202e}evil\u{7}".to_owned()),
+        (409, String::new()),
+        (409, "-1\n".to_owned()),
+        (409, "05\n".to_owned()),
+        (409, "4\n".to_owned()),
+        (429, "x".repeat(9_999)),
+        (500, "<html>".to_owned()),
+    ] {
+        match read(status, &body) {
+            WitnessAnswer::Failed(why) => assert!(why.len() < 500 && why.is_ascii(), "{why}"),
+            other => panic!("{status} {body:.60}: {other:?}"),
+        }
+    }
+    let same = log.request(6, 6);
+    let refused = WitnessAnswer::read(&same, 6, &keys, (409, b"6\n"));
+    assert!(matches!(refused, WitnessAnswer::Contradicts(_)));
+    let broken = WitnessAnswer::read(&request, 6, &keys, (200, &[0xff, 0xfe]));
+    assert!(matches!(broken, WitnessAnswer::Failed(_)));
 }

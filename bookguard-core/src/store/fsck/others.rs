@@ -16,8 +16,8 @@ use crate::store::conn::{Arg, Row, Statement, StoreError};
 use crate::store::keys::keys_where;
 use crate::store::terms::policy_hash;
 use crate::store::{
-    audit, console_sessions, endpoints, keys, load, operator_keys, recoveries, retention, schema,
-    shares,
+    audit, console_sessions, cosignatures, endpoints, keys, load, operator_keys, recoveries,
+    retention, schema, shares,
 };
 use crate::webhook::SecretTerm;
 
@@ -62,6 +62,12 @@ impl Check<'_> {
             "SELECT key, at_ms, request, body FROM answer WHERE key > $1 ORDER BY key LIMIT $2",
             Self::answer,
         )?;
+        self.each(
+            "SELECT COUNT(*) FROM witness",
+            cosignatures::ALL,
+            Self::witness,
+        )?;
+        self.cosignatures()?;
         self.secrets()?;
         self.sweep()?;
         self.policies()?;

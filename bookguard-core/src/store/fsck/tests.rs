@@ -327,6 +327,8 @@ const UNMISSED: &[(&str, &str)] = &[
         "who may look is the partner's to decide; nothing else tells of it",
     ),
     ("sweep", "without it looks begin with the first event"),
+    ("witness", "without it the witness is asked at once"),
+    ("cosignature", "the witness is asked for another"),
 ];
 
 fn exemption(table: &str, column: &str, part: &str) -> Option<usize> {

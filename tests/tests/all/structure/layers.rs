@@ -52,6 +52,7 @@ const CORE: Layers = Layers {
             "features/api_keys",
             "features/attempts",
             "features/audit",
+            "features/cosignatures",
             "features/health",
             "features/ledger",
             "features/operator_keys",
@@ -94,6 +95,7 @@ const SERVER: Layers = Layers {
         ],
         &[
             "auth",
+            "cosigning",
             "courier",
             "housekeeping",
             "refusal",

@@ -19,7 +19,9 @@ use crate::features::operator_keys::{CreateOperatorKey, RevokeOperatorKey};
 use crate::features::partners::{Registration, SetQuota};
 use crate::features::retention::Begin;
 use crate::guard::Guard;
+use crate::ledger::cosignature::Cosigner;
 use crate::ledger::rollback::PublishedHead;
+use crate::ledger::trust::TrustPolicy;
 use crate::model::{ApiKeyId, BookingId, Endpoint, QuotaChanges, Scopes, Timestamp};
 use crate::operation::{self, Action, Operation, Request};
 use crate::service::{Closing, OpenError, Service, ServiceConfig};
@@ -276,6 +278,40 @@ impl Fixture {
             booking_id: *id,
             share_id: revoked.share_id,
         });
+    }
+
+    /// Takes turns with two witnesses, of which one may be away.
+    fn witness(&self, away: Option<&str>) {
+        use features::cosignatures::{WitnessTurn, claim, look, places};
+        let named = [("one", 1), ("two", 2)].map(|(name, n)| {
+            let cosigner = Cosigner::from_seed(&format!("{name}.example.com"), &[n; 32]);
+            (name, cosigner.unwrap())
+        });
+        let lines = named.iter().map(|(name, cosigner)| {
+            let key = cosigner.verifier();
+            format!("witness {name} {key} https://{name}.example.com\n")
+        });
+        let policy = lines.collect::<String>() + "group all all one two\nquorum all\n";
+        let policy = TrustPolicy::parse(&policy).unwrap();
+        for (place, (name, cosigner)) in places(&policy).into_iter().zip(&named) {
+            let (head, _) = look(&self.service).unwrap();
+            let taken = claim(&self.service, &place, &head);
+            let taken = self.service.submit_and_wait(taken).unwrap();
+            let Written::Fresh(Some(state)) = taken else {
+                panic!("{taken:?}");
+            };
+            let mut turn = WitnessTurn::new(place, state);
+            turn.request(&self.service).unwrap().unwrap();
+            let text = &head.checkpoint[..=head.checkpoint.find("\n\n").unwrap()];
+            let time = u64::try_from(self.now().ms() / 1000).unwrap();
+            let line = cosigner.cosign(text, time);
+            match away == Some(*name) {
+                true => turn.unanswered("it cannot be reached".to_owned()),
+                false => assert!(!turn.answered((200, line.as_bytes()), self.now())),
+            }
+            let (_, note) = turn.end(&self.service, &policy).unwrap();
+            self.service.submit_and_wait(note).unwrap();
+        }
     }
 
     /// Begins a console session by a link and one with the key, which ends; leaves a link unopened.
@@ -685,6 +721,7 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     drop(operator);
     fixture.console(&acme);
     fixture.share(&acme, &full);
+    fixture.witness(None);
     fixture.add(&acme, &full);
     let waiting = fixture.call::<features::events::ListBookingEvents>(
         &other,
@@ -732,6 +769,7 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     fixture.suspend(&failing.0, &failing.1);
     fixture.tell_of(key.api_key_id);
     fixture.change(&failing.0, &failing.1, r#"{"enabled":true}"#);
+    fixture.witness(Some("two"));
     let clock = Arc::clone(&fixture.clock);
     drop((acme, other, failing, fixture));
     closing.wait();

@@ -9,6 +9,7 @@ use super::super::fixture::Fixture;
 use super::super::{signed_anew, text};
 use super::{Bad, Noticed, World, flip};
 use crate::evidence::statement::SignedStatement;
+use crate::ledger::cosignature::Cosigner;
 use crate::ledger::hash::Hash;
 use crate::ledger::{Signer, jcs, leaf_hash};
 
@@ -274,12 +275,81 @@ pub fn good(world: &World) -> Vec<(&'static str, &'static str, String)> {
     let witness = impostor(world).sign(&format!("{text}\nmore\n")).unwrap();
     let witness = witness.split_once("\n\n").unwrap().1;
     document["entries"][0]["proof"] = format!("{path}\n\n{more}{witness}").into();
-    let bytes = signed_anew(&document, &world.fixture.signer);
-    vec![(
-        "witnessed",
-        "the checkpoint has a further line, and the signature of another key of the same name",
-        String::from_utf8(bytes).unwrap(),
-    )]
+    let text =
+        |document: &Value| String::from_utf8(signed_anew(document, &world.fixture.signer)).unwrap();
+    vec![
+        (
+            "witnessed",
+            "the checkpoint has a further line, and the signature of another key of the same name",
+            text(&document),
+        ),
+        (
+            "cosigned",
+            "two witnesses have cosigned the checkpoint",
+            text(&cosigned(world)),
+        ),
+    ]
+}
+
+/// The note with the cosignatures of two witnesses.
+pub fn cosign(note: &str) -> String {
+    let text = &note[..=note.find("\n\n").unwrap()];
+    let line = |(name, seed): (&str, u8)| {
+        let cosigner = Cosigner::from_seed(name, &[seed; 32]).unwrap();
+        cosigner.cosign(text, 1_790_000_000 + u64::from(seed))
+    };
+    let lines = [
+        ("witness.example.com/one", 1),
+        ("witness.example.com/two", 2),
+    ]
+    .map(line);
+    format!("{note}{}", lines.concat())
+}
+
+/// A packet of several entries whose checkpoint two witnesses have cosigned. It is not signed anew.
+fn cosigned(world: &World) -> Value {
+    let mut document = world.doc("accepted");
+    for entry in entries(&mut document) {
+        let proof = entry["proof"].as_str().unwrap();
+        let (path, checkpoint) = proof.split_once("\n\n").unwrap();
+        entry["proof"] = format!("{path}\n\n{}", cosign(checkpoint)).into();
+    }
+    document
+}
+
+/// Changes of the cosignatures of a packet, which its holder alone could make.
+fn recosigned(world: &World) -> Vec<(&'static str, &'static str, Value)> {
+    let signed = signed_anew(&cosigned(world), &world.fixture.signer);
+    let genuine: Value = serde_json::from_slice(&signed).unwrap();
+    let lines = |change: fn(&str) -> String| {
+        let mut document = genuine.clone();
+        for entry in entries(&mut document) {
+            entry["proof"] = change(entry["proof"].as_str().unwrap()).into();
+        }
+        document
+    };
+    vec![
+        (
+            "cosignature-removed",
+            "a witness's line was taken away from every proof",
+            lines(|proof| proof[..=proof.trim_end().rfind('\n').unwrap()].to_owned()),
+        ),
+        (
+            "cosignature-added",
+            "a line of a witness was added to every proof",
+            lines(|proof| format!("{proof}\u{2014} witness.example.com/three AAAAAAAAAAA=\n")),
+        ),
+        (
+            "cosignature-changed",
+            "the lines of two witnesses changed places in every proof",
+            lines(|proof| {
+                let mut lines: Vec<&str> = proof.lines().collect();
+                let last = lines.len() - 1;
+                lines.swap(last - 1, last);
+                lines.join("\n") + "\n"
+            }),
+        ),
+    ]
 }
 
 /// A genuine packet of another ledger.
@@ -340,6 +410,9 @@ pub fn bad(world: &World) -> Vec<Bad> {
     for (name, base, why, change) in CHANGED {
         let mut document = world.doc(base);
         change(world, &mut document);
+        put(name, why, STRUCTURE, "signature", spelled(&document));
+    }
+    for (name, why, document) in recosigned(world) {
         put(name, why, STRUCTURE, "signature", spelled(&document));
     }
     for (name, why, note) in notes(world) {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::super::fixture::Fixture;
 use super::super::at;
-use super::{Forgery, STRUCTURE, entries, impostor};
+use super::{Forgery, STRUCTURE, cosign, entries, impostor};
 use crate::ledger::Signer;
 use crate::ledger::hash::Hash;
 
@@ -252,6 +252,18 @@ pub const ENTRIES: &[Forgery] = &[
                 .fixture
                 .proof_under(0, world.fixture.size() - 1)
                 .into();
+        },
+    ),
+    (
+        "cosigned-in-one-proof",
+        "protected",
+        "witnesses have cosigned the checkpoint of one proof, but the others have it without",
+        STRUCTURE,
+        "chain",
+        |_, doc| {
+            let proof = doc["entries"][0]["proof"].as_str().unwrap();
+            let (path, checkpoint) = proof.split_once("\n\n").unwrap();
+            doc["entries"][0]["proof"] = format!("{path}\n\n{}", cosign(checkpoint)).into();
         },
     ),
     (

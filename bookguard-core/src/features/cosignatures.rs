@@ -1,0 +1,284 @@
+//! Cosignatures of this log by its witnesses (C2SP tlog-witness): who is asked when, what is kept, and what a packet shows.
+//!
+//! The server asks the witnesses; this module prepares what is sent and decides what an answer means. What is known of a witness is in
+//! the store, so that of many nodes one asks it at a time, each node sees how it went, and nothing is forgotten at a restart.
+//! Invariants: nothing here delays a write or a packet. A checkpoint is shown to a witness only after it was published, and only
+//! while the database has all that was published. Only cosignatures that verify are kept.
+
+pub mod rule;
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use crate::engine::command::{Envelope, Head};
+use crate::error::Error;
+use crate::ledger::cosignature::CosignerKey;
+use crate::ledger::proof::prove_consistency;
+use crate::ledger::tile::ReadError;
+use crate::ledger::trust::{Known, TrustPolicy};
+use crate::ledger::witness::{AddCheckpoint, WitnessAnswer};
+use crate::ledger::{Checkpoint, VerifierKey};
+use crate::limits::WITNESS_LEASE_MS;
+use crate::model::{StoredCosignature, Timestamp, WitnessState, WitnessTrouble};
+use crate::service::Service;
+use crate::store::{StoreError, StoredHead};
+
+/// The witnesses of a policy that are reached at one address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WitnessPlace {
+    /// The address, without `/add-checkpoint`.
+    pub url: String,
+    /// The names of the witnesses in the policy.
+    pub names: Vec<String>,
+    /// Their keys, in the same order.
+    pub keys: Vec<CosignerKey>,
+}
+
+/// Where the witnesses of a policy are, each address once. One without an address is not asked.
+#[must_use]
+pub fn places(policy: &TrustPolicy) -> Vec<WitnessPlace> {
+    let mut places: BTreeMap<&str, Vec<&Known<CosignerKey>>> = BTreeMap::new();
+    for witness in policy.witnesses() {
+        if let Some(url) = &witness.url {
+            let url = url.trim_end_matches('/');
+            places.entry(url).or_default().push(witness);
+        }
+    }
+    let place = |(url, witnesses): (&str, Vec<&Known<CosignerKey>>)| WitnessPlace {
+        url: url.to_owned(),
+        names: witnesses.iter().map(|one| one.name.clone()).collect(),
+        keys: witnesses.iter().map(|one| one.key.clone()).collect(),
+    };
+    places.into_iter().map(place).collect()
+}
+
+/// Takes a witness's turn: until the lease ends, nobody else asks it.
+#[derive(Debug, Clone)]
+pub struct ClaimWitness {
+    pub(crate) url: String,
+    /// The log's name and size.
+    pub(crate) log: (String, u64),
+    pub(crate) lease: i64,
+}
+
+/// Stores how a turn went, and what came of it.
+#[derive(Debug)]
+pub struct NoteWitness {
+    pub(crate) state: WitnessState,
+    pub(crate) cosigned: Vec<StoredCosignature>,
+    pub(crate) forgotten: Vec<(u64, [u8; 32])>,
+}
+
+/// The head of the log, and how it went with each witness. Blocks.
+///
+/// # Errors
+/// `unavailable` if the store does not answer.
+pub fn look(service: &Service) -> Result<(StoredHead, Vec<WitnessState>), Error> {
+    let mut reader = service.reader()?;
+    let looked = reader
+        .head()
+        .and_then(|head| Ok((head, reader.witnesses()?)));
+    looked.map_err(|e| service.fault(&e))
+}
+
+/// The command that takes a witness's turn, if it is due.
+#[must_use]
+pub fn claim(
+    service: &Service,
+    place: &WitnessPlace,
+    head: &StoredHead,
+) -> Envelope<Option<WitnessState>> {
+    let claim = ClaimWitness {
+        url: place.url.clone(),
+        log: (head.origin.clone(), head.head.size),
+        lease: service.lease(),
+    };
+    service.envelope(claim)
+}
+
+/// A turn with the witnesses at one address: what is known of them, and what they were sent last.
+#[derive(Debug)]
+pub struct WitnessTurn {
+    place: WitnessPlace,
+    state: WitnessState,
+    sent: Option<(AddCheckpoint, Head)>,
+    cosigned: Vec<StoredCosignature>,
+}
+
+impl WitnessTurn {
+    /// Begins the turn that was taken with [`claim`].
+    #[must_use]
+    pub fn new(place: WitnessPlace, state: WitnessState) -> Self {
+        Self {
+            place,
+            state,
+            sent: None,
+            cosigned: Vec::new(),
+        }
+    }
+
+    /// The next request to send: the newest published checkpoint, with the proof that it continues what the witness is thought to
+    /// have cosigned last. `None` if the database lacks published entries, because then it may not be shown to anybody. Blocks.
+    ///
+    /// # Errors
+    /// `unavailable` if the store does not answer.
+    pub fn request(&mut self, service: &Service) -> Result<Option<String>, Error> {
+        let mut reader = service.reader()?;
+        reader.snapshot();
+        let head = reader.head().map_err(|e| service.fault(&e))?;
+        if service.publish(&mut reader, &head)?.is_some() {
+            return Ok(None);
+        }
+        if self.state.origin != head.origin {
+            self.state.origin.clone_from(&head.origin);
+            self.state.size = 0;
+        }
+        let Head { size, .. } = head.head;
+        // One that has cosigned more than there is answers with its size to whatever it is asked.
+        let old = if self.state.size > size {
+            0
+        } else {
+            self.state.size
+        };
+        let proof = prove_consistency(old, size, |level, index| reader.tile(level, index));
+        let proof = proof.map_err(|why| match why {
+            ReadError::Read(error) => service.fault(&error),
+            other => service.fault(&StoreError::Corrupt(other.to_string())),
+        })?;
+        let note = head.checkpoint;
+        let request = AddCheckpoint { old, proof, note };
+        let body = request.to_string();
+        self.sent = Some((request, head.head));
+        Ok(Some(body))
+    }
+
+    /// Takes the answer to the last request, a status and a body. Returns whether to send another.
+    pub fn answered(&mut self, answer: (u16, &[u8]), now: Timestamp) -> bool {
+        let Some((request, head)) = self.sent.take() else {
+            return false;
+        };
+        match WitnessAnswer::read(&request, head.size, &self.place.keys, answer) {
+            WitnessAnswer::Cosigned(lines) => {
+                let keys = self.place.keys.iter();
+                self.cosigned = (keys.zip(lines))
+                    .map(|(key, (line, _))| StoredCosignature {
+                        key: key.to_string(),
+                        size: head.size,
+                        note: format!("{}{line}", request.note),
+                    })
+                    .collect();
+                self.state.size = head.size;
+                self.state.cosigned_at = Some(now);
+                self.state.trouble = None;
+                false
+            }
+            WitnessAnswer::Size(size) => {
+                self.state.size = size;
+                let is_alarm = size > head.size;
+                let what = match is_alarm {
+                    true => format!(
+                        "it has cosigned {size} entries of this log, which has only {}: entries were lost, or somebody else signs with \
+                         the log's key",
+                        head.size
+                    ),
+                    false => format!(
+                        "the size that it has cosigned last keeps changing; now it is {size}"
+                    ),
+                };
+                self.state.trouble = Some(WitnessTrouble { is_alarm, what });
+                !is_alarm
+            }
+            WitnessAnswer::Contradicts(what) => self.failed(true, what),
+            WitnessAnswer::Failed(what) => self.failed(false, what),
+        }
+    }
+
+    /// Notes that no answer came.
+    pub fn unanswered(&mut self, what: String) {
+        self.failed(false, what);
+    }
+
+    fn failed(&mut self, is_alarm: bool, what: String) -> bool {
+        self.state.trouble = Some(WitnessTrouble { is_alarm, what });
+        false
+    }
+
+    /// Ends the turn: how it went, and the command that stores it. Blocks.
+    ///
+    /// # Errors
+    /// `unavailable` if the store does not answer.
+    pub fn end(
+        mut self,
+        service: &Service,
+        policy: &TrustPolicy,
+    ) -> Result<(WitnessState, Envelope<()>), Error> {
+        let now = service.clock().now();
+        self.state.failures = match self.state.trouble {
+            None => 0,
+            Some(_) => self.state.failures.saturating_add(1),
+        };
+        self.state.due = now.plus_ms(rule::wait(self.state.failures));
+        let forgotten = match self.cosigned.first() {
+            None => Vec::new(),
+            Some(one) => {
+                let stored = service.reader()?.cosignatures(0);
+                let mut kept = stored.map_err(|e| service.fault(&e))?;
+                kept.retain(|old| {
+                    !self
+                        .cosigned
+                        .iter()
+                        .any(|new| (new.size, &new.key) == (old.size, &old.key))
+                });
+                kept.extend(self.cosigned.iter().cloned());
+                rule::superseded(&kept, policy, one.checkpoint())
+            }
+        };
+        let note = NoteWitness {
+            state: self.state.clone(),
+            cosigned: self.cosigned,
+            forgotten,
+        };
+        Ok((self.state, service.envelope(note)))
+    }
+}
+
+/// The lease of a turn that begins at `now`.
+fn lease_end(now: Timestamp) -> Timestamp {
+    now.plus_ms(WITNESS_LEASE_MS)
+}
+
+/// The checkpoint that a packet shows of the log with this key: of those with so many entries, the best cosigned one, with the lines
+/// of the witnesses after it. `None` if no witness of the policy has cosigned any.
+#[must_use]
+pub fn cosigned_head(
+    stored: &[StoredCosignature],
+    policy: &TrustPolicy,
+    key: &VerifierKey,
+    sizes: RangeInclusive<u64>,
+) -> Option<CosignedHead> {
+    let best = rule::best(stored, policy, key.name(), sizes)?;
+    let note = best.note();
+    // A row that somebody changed must not make a packet that does not verify.
+    let head = Checkpoint::open(&note, key).ok()?;
+    let signed = policy
+        .witnesses()
+        .iter()
+        .filter(|one| one.key.verify(&note).is_ok());
+    let witnesses: Vec<String> = signed.map(|one| one.key.to_string()).collect();
+    (witnesses == best.witnesses()).then_some(CosignedHead {
+        size: head.size,
+        note,
+        witnesses,
+    })
+}
+
+/// A cosigned checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CosignedHead {
+    /// Its size.
+    pub size: u64,
+    /// The checkpoint, with the lines of the witnesses.
+    pub note: String,
+    /// The keys of the witnesses, in the policy's order.
+    pub witnesses: Vec<String>,
+}

@@ -1,0 +1,226 @@
+//! Asks the log's witnesses to cosign its checkpoints (C2SP tlog-witness).
+//!
+//! `features::cosignatures` decides who is asked when, prepares what is sent, and keeps what comes of it. This module sends it. Every
+//! node looks every second; a turn with a witness is taken in the store, so one node at a time asks it. Each address has a task of its
+//! own, so one witness that does not answer delays no other. Invariants: a turn ends after [`limits::WITNESS_TURN_S`] whatever the
+//! witness does; at most [`MAX_ANSWER_BYTES`] of an answer are read; no redirect is followed. Nothing else waits for a witness.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bookguard_core::engine::command::Written;
+use bookguard_core::error::Error;
+use bookguard_core::features::cosignatures::{
+    WitnessPlace, WitnessTurn, claim, look, places, rule,
+};
+use bookguard_core::ledger::trust::TrustPolicy;
+use bookguard_core::ledger::witness::MAX_ANSWER_BYTES;
+use bookguard_core::limits;
+use bookguard_core::model::WitnessState;
+use bookguard_core::service::Service;
+use http_body::Body as _;
+use hyper::header::{CONTENT_TYPE, HeaderValue, USER_AGENT};
+use hyper::{Method, Request, Uri};
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::{sleep, timeout};
+
+use crate::tls;
+
+/// How often to look whether a witness is due.
+const TURN: Duration = Duration::from_secs(1);
+/// How long a turn may take.
+const PATIENCE: Duration = Duration::from_secs(limits::WITNESS_TURN_S);
+/// The most bytes of an answer's head.
+const HEAD_BYTES: usize = 16 * 1024;
+const PRODUCT: HeaderValue =
+    HeaderValue::from_static(concat!("bookguard/", env!("CARGO_PKG_VERSION")));
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+type Witnesses = Client<HttpsConnector<HttpConnector>, String>;
+
+/// Starts a task for each address of the witnesses that are set.
+///
+/// # Errors
+/// A sentence for the operator if TLS cannot be set up.
+pub(crate) fn start(service: &Arc<Service>) -> Result<Vec<JoinHandle<()>>, String> {
+    let Some(policy) = service.witnesses() else {
+        return Ok(Vec::new());
+    };
+    let trust = tls::system_trust().map_err(|e| format!("witnesses cannot be asked: {e}"))?;
+    let mut connector = HttpConnector::new();
+    connector.enforce_http(false);
+    connector.set_connect_timeout(Some(PATIENCE));
+    let client = Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_max_idle_per_host(1)
+        .http1_max_buf_size(HEAD_BYTES)
+        .build(HttpsConnector::from((connector, trust)));
+    let start = |place| {
+        let asking = Asking {
+            service: Arc::clone(service),
+            policy: Arc::clone(policy),
+            client: client.clone(),
+            place,
+        };
+        tokio::spawn(asking.run())
+    };
+    Ok(places(policy).into_iter().map(start).collect())
+}
+
+/// What asks the witnesses at one address.
+struct Asking {
+    service: Arc<Service>,
+    policy: Arc<TrustPolicy>,
+    client: Witnesses,
+    place: WitnessPlace,
+}
+
+impl Asking {
+    /// Asks again and again; never returns.
+    async fn run(self) {
+        let mut told = None;
+        loop {
+            // A store that does not answer has reported itself; while entries are missing, nothing is shown to anybody.
+            if let Ok(Some(state)) = self.turn().await {
+                tell(&self.place, &state, &mut told);
+            }
+            sleep(TURN).await;
+        }
+    }
+
+    /// Takes a turn if one is due. Returns how it went.
+    async fn turn(&self) -> Result<Option<WitnessState>, Error> {
+        let (head, known) = self.apart(look).await?;
+        let known = known.iter().find(|one| one.url == self.place.url);
+        let log = (head.origin.as_str(), head.head.size);
+        if !rule::is_due(known, log, self.service.clock().now()) {
+            return Ok(None);
+        }
+        let taken = claim(&self.service, &self.place, &head);
+        let Written::Fresh(Some(state)) = self.service.submit_patiently(taken).await? else {
+            return Ok(None);
+        };
+        let turn = WitnessTurn::new(self.place.clone(), state);
+        let turn = self.ask(turn).await?;
+        let policy = Arc::clone(&self.policy);
+        let (state, note) = self
+            .apart(move |service| turn.end(service, &policy))
+            .await?;
+        self.service.submit_patiently(note).await?;
+        Ok(Some(state))
+    }
+
+    /// Sends requests until the witness has cosigned, or it is clear that it will not.
+    async fn ask(&self, mut turn: WitnessTurn) -> Result<WitnessTurn, Error> {
+        let until = tokio::time::Instant::now() + PATIENCE;
+        for _ in 0..limits::WITNESS_REQUESTS {
+            let (body, mut asked) = self
+                .apart(move |service| turn.request(service).map(|body| (body, turn)))
+                .await?;
+            let Some(body) = body else {
+                asked.unanswered("the database lacks published entries".to_owned());
+                return Ok(asked);
+            };
+            let left = until.saturating_duration_since(tokio::time::Instant::now());
+            let answer = match timeout(left, self.post(body)).await {
+                Ok(answer) => answer,
+                Err(_) => Err(format!("it did not answer within {} s", PATIENCE.as_secs())),
+            };
+            match answer {
+                Ok((status, body)) => {
+                    if !asked.answered((status, &body), self.service.clock().now()) {
+                        return Ok(asked);
+                    }
+                }
+                Err(what) => {
+                    asked.unanswered(what);
+                    return Ok(asked);
+                }
+            }
+            turn = asked;
+        }
+        Ok(turn)
+    }
+
+    /// Sends a request. Returns the status and the body of the answer.
+    async fn post(&self, body: String) -> Result<(u16, Vec<u8>), String> {
+        let url = format!("{}/add-checkpoint", self.place.url);
+        let mut request = Request::new(body);
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = url
+            .parse::<Uri>()
+            .map_err(|e| format!("its address is wrong: {e}"))?;
+        request.headers_mut().insert(USER_AGENT, PRODUCT);
+        request.headers_mut().insert(CONTENT_TYPE, TEXT);
+        let answer = self.client.request(request).await;
+        let answer = answer.map_err(|e| format!("it cannot be reached: {}", Causes(&e)))?;
+        let status = answer.status().as_u16();
+        let mut body = answer.into_body();
+        let mut bytes = Vec::new();
+        while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+            let frame = frame.map_err(|e| format!("its answer broke off: {}", Causes(&e)))?;
+            let Ok(data) = frame.into_data() else {
+                continue;
+            };
+            if bytes.len() + data.len() > MAX_ANSWER_BYTES {
+                return Err(format!("its answer has more than {MAX_ANSWER_BYTES} bytes"));
+            }
+            bytes.extend_from_slice(&data);
+        }
+        Ok((status, bytes))
+    }
+
+    /// Works on a thread that may wait.
+    async fn apart<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Service) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let service = Arc::clone(&self.service);
+        let done = spawn_blocking(move || work(&service)).await;
+        done.unwrap_or_else(|e| Err(Error::internal(format!("a witness was not asked: {e}"))))
+    }
+}
+
+/// Says when it begins that a witness does not cosign, when the reason changes between harmless and not, and when it is over.
+fn tell(place: &WitnessPlace, state: &WitnessState, told: &mut Option<bool>) {
+    let alarm = state.trouble.as_ref().map(|trouble| trouble.is_alarm);
+    if std::mem::replace(told, alarm) == alarm {
+        return;
+    }
+    let (names, url) = (place.names.join(", "), &place.url);
+    match &state.trouble {
+        None => tracing::info!("the witness {names} ({url}) cosigns the log again"),
+        Some(trouble) if trouble.is_alarm => tracing::error!(
+            "THE LOG MAY BE ROLLED BACK OR FORKED: the witness {names} ({url}) does not cosign it: {}. Compare the database with its \
+             backups before anything else is written; docs/operate.md says how",
+            trouble.what
+        ),
+        Some(trouble) => tracing::warn!(
+            "the witness {names} ({url}) does not cosign the log: {}. It is asked again from time to time",
+            trouble.what
+        ),
+    }
+}
+
+/// An error with its causes, in one line.
+struct Causes<'a>(&'a (dyn std::error::Error + 'static));
+
+impl fmt::Display for Causes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            f.write_str(": ")?;
+            write!(f, "{error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}
