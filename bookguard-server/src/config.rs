@@ -8,6 +8,7 @@ pub mod bytes;
 mod fonts;
 pub mod security;
 pub mod settings;
+mod timestamps;
 
 use std::fs::File;
 use std::io::Read as _;
@@ -26,6 +27,7 @@ use url::Url;
 
 use self::security::SecurityTxt;
 pub use self::settings::Settings;
+pub use self::timestamps::Timestamps;
 use crate::courier::address::{AddressRules, Subnet};
 use crate::courier::proxy::Proxy;
 use crate::courier::{CourierConfig, endpoint_rule};
@@ -45,6 +47,10 @@ const DATABASE_WAIT_MAX: u64 = 3_600;
 const SHUTDOWN_DELAY_MAX: u64 = 300;
 /// No request takes longer.
 const SLOW_REQUEST_MAX: u64 = 60_000;
+/// Some authorities refuse whoever asks more often.
+const TIMESTAMP_INTERVAL_MIN: u64 = 15;
+/// A day: a stamp says little of when something was logged before it.
+const TIMESTAMP_INTERVAL_MAX: u64 = 24 * 60 * 60;
 /// A higher rate limits nothing, and its arithmetic would need more bits.
 const RATE_MAX: u64 = 1_000_000;
 
@@ -130,6 +136,11 @@ impl Settings {
             min_free_disk: it.min_free_disk.map_or(0, |bytes| bytes.0),
             backup_folder: it.backup_folder,
             pdf_fonts: it.pdf_fonts.unwrap_or_default(),
+            timestamps: timestamps::checked(
+                &it.timestamp_authorities.unwrap_or_default(),
+                it.timestamp_roots,
+                it.timestamp_interval_seconds.unwrap_or_default(),
+            )?,
             quota: Quota {
                 bookings: it.quota_bookings,
                 bytes: it.quota_bytes.map(|bytes| bytes.0),
@@ -321,6 +332,8 @@ pub struct Config {
     pub backup_folder: Option<PathBuf>,
     /// Font files for characters in PDFs that the shipped fonts lack, in the order in which they are tried.
     pub pdf_fonts: Vec<PathBuf>,
+    /// Who stamps the ledger; nobody if `None`.
+    pub timestamps: Option<Timestamps>,
     /// The quota of partners that have none of their own.
     pub quota: Quota,
     /// Whether the console is served.

@@ -199,6 +199,12 @@ impl Found {
                 seconds,
             )?;
         }
+        show(
+            encoder,
+            "bookguard_timestamp_last_success_timestamp_seconds",
+            "Whole database: the time of the last time-stamp of the ledger, in seconds since the epoch; 0 if there is none.",
+            self.stamped,
+        )?;
         let waiting = &self.waiting;
         show_each(
             encoder,

@@ -26,4 +26,4 @@ mod token;
 pub use error::Error;
 pub use request::Request;
 pub use roots::Roots;
-pub use token::{MAX_RESPONSE, Stamp, TOLERANCE_MILLIS, verify};
+pub use token::{Claim, MAX_RESPONSE, Stamp, TOLERANCE_MILLIS, read, verify};

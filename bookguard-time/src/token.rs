@@ -27,18 +27,47 @@ pub struct Stamp {
     pub(crate) nonce: Option<Vec<u8>>,
 }
 
-/// Verifies that `response` stamps `imprint`, the SHA-256 of something, and that a trusted root vouched for the authority
-/// at the stamped time, and still does at `at`: now, or the time of a later stamp over this one. In milliseconds since 1970.
+/// What a response says of itself. Whether its signer is an authority's is left open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// The SHA-256 that it stamps.
+    pub imprint: [u8; 32],
+    /// The time that it states, in milliseconds since 1970.
+    pub time: i64,
+    /// Until when its signer's certificate is valid, in milliseconds since 1970.
+    pub valid_until: i64,
+}
+
+/// Reads a response, and checks that it is signed with the certificate that it holds. Anybody can make such a response:
+/// only [`verify`] says whether to believe it.
 ///
 /// # Errors
-///
 /// Says what is wrong with it.
-pub fn verify(response: &[u8], imprint: &[u8; 32], roots: &Roots, at: i64) -> Result<Stamp, Error> {
+pub fn read(response: &[u8]) -> Result<Claim, Error> {
+    let (signed, info) = open(response)?;
+    Ok(Claim {
+        imprint: info.imprint.try_into().map_err(|_| Error::OtherImprint)?,
+        time: info.time,
+        valid_until: signed.signer.not_after,
+    })
+}
+
+fn open(response: &[u8]) -> Result<(Signed<'_>, Info<'_>), Error> {
     if response.len() > MAX_RESPONSE {
         return Err(Error::TooLong);
     }
     let signed = Signed::read(response::token(response)?)?;
     let info = Info::read(signed.content)?;
+    Ok((signed, info))
+}
+
+/// Verifies that `response` stamps `imprint`, the SHA-256 of something, and that a trusted root vouched for the authority
+/// at the stamped time, and still does at `at`: now, or the time of a later stamp over this one. In milliseconds since 1970.
+///
+/// # Errors
+/// Says what is wrong with it.
+pub fn verify(response: &[u8], imprint: &[u8; 32], roots: &Roots, at: i64) -> Result<Stamp, Error> {
+    let (signed, info) = open(response)?;
     if info.imprint != imprint {
         return Err(Error::OtherImprint);
     }

@@ -450,6 +450,24 @@ proptest! {
 }
 
 #[test]
+fn what_is_read_is_what_is_verified() {
+    let chain = Chain::default();
+    let authority = Authority::new(&chain);
+    let response = authority.answer(&request().to_der(), NOW);
+    let claim = bookguard_time::read(&response).unwrap();
+    assert_eq!(
+        (claim.imprint, claim.time, claim.valid_until),
+        (IMPRINT, NOW, chain.valid.1)
+    );
+    let flipped = Shape {
+        flip: true,
+        ..Shape::default()
+    };
+    let response = authority.shaped(&request().to_der(), NOW, &flipped);
+    assert_eq!(bookguard_time::read(&response), Err(Error::Signature));
+}
+
+#[test]
 fn a_long_response_is_not_read() {
     let authority = Authority::new(&Chain::default());
     assert_eq!(

@@ -27,7 +27,9 @@ MEMBERS = {  # The members of every object that is checked here, with their type
     # one that its name tells, see type_of.
     "packet": "acceptances:*object booking:object createdAt deliveries:*delivery entries:*entry evaluation:~evaluation"
               " formerTerms:*terms items:*object log:log partnerName policy:~policy policyHash:~hash resolution:~object"
-              " signature stream summary:summary terms:terms termsDisclosures:*text type:bookguard.evidence/1 withheld:*" + WITHHELD,
+              " signature stream summary:summary terms:terms termsDisclosures:*text timestamps?:*timestamp type:bookguard.evidence/1 withheld:*"
+              + WITHHELD,
+    "timestamp": "anchor:~entry checkpoint consistency:*string response",
     "log": "origin vkey",
     "entry": "body:body disclosures:*disclosure leaf proof salt",
     "body": "kind sd:strings v:bookguard.event/1",
@@ -273,7 +275,9 @@ def made_at(event_id):
 # --- The checks, in the order of the page
 
 def form(data):
-    return has("packet", parse(data))
+    packet = has("packet", parse(data))
+    need(packet.get("timestamps") != [], "it names no time-stamps, and says that it has some")
+    return packet
 
 
 def signature(packet, key):
@@ -557,4 +561,6 @@ if __name__ == "__main__":
         print("NOT VERIFIED.", ": ".join(why.args))
         sys.exit(1)
     print(f"Verified: {len(packet['entries'])} entries of {packet['booking']['bookingId']} in the ledger {key.name}.")
+    if "timestamps" in packet:
+        print("Not checked: the time-stamps, which show to whoever trusts their authority when the entries existed.")
     print("Not recomputed: deadlines, amounts and evaluations from the policy; the texts of the terms; the summary.")

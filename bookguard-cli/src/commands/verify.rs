@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bookguard_core::clock::Clock;
-use bookguard_core::evidence::{self, Check, LogReport};
+use bookguard_core::evidence::{self, Check, LogReport, TimestampRoots, TimestampTrust};
 use bookguard_core::ledger::VerifierKey;
 use bookguard_core::webhook::{self, Secret, StandardHeaders};
 use clap::{ArgGroup, Args};
@@ -62,6 +62,9 @@ struct PacketArgs {
     /// Also read the whole log, from the service or a mirror, and name the booking's entries that the packet lacks
     #[arg(long, value_name = "URL|DIR")]
     log: Option<String>,
+    /// Also check the packet's time-stamps against these roots of time-stamp authorities (PEM), and say when its entries existed
+    #[arg(long, value_name = "FILE")]
+    timestamp_roots: Option<PathBuf>,
 }
 
 pub(super) fn packet_command() -> CliCommand {
@@ -71,10 +74,20 @@ pub(super) fn packet_command() -> CliCommand {
 }
 
 async fn packet(call: Call<'_>) -> Result<(), Failure> {
-    let PacketArgs { packet, key, log } = call.args()?;
+    let PacketArgs {
+        packet,
+        key,
+        log,
+        timestamp_roots,
+    } = call.args()?;
     let key = self::key(&key)?;
     let bytes = files::bytes(&packet, DOCUMENT_BYTES)?;
-    let (mut report, timeline) = evidence::verify_timeline(&bytes, key.trim());
+    let roots = timestamp_roots.as_deref().map(self::roots).transpose()?;
+    let trust = roots.as_ref().map(|roots| TimestampTrust {
+        roots,
+        at: Clock::System.now(),
+    });
+    let (mut report, timeline) = evidence::verify_with(&bytes, key.trim(), trust);
     let genuine = report.verified();
     let mut found = None;
     if let (Some(place), Some(timeline)) = (log, timeline) {
@@ -101,6 +114,17 @@ async fn packet(call: Call<'_>) -> Result<(), Failure> {
             "The packet does not verify: do not rely on it."
         },
     )
+}
+
+/// The roots of time-stamp authorities in a file.
+fn roots(file: &Path) -> Result<TimestampRoots, Failure> {
+    let pem = files::bytes(file, DOCUMENT_BYTES)?;
+    TimestampRoots::from_pem(&pem).map_err(|why| {
+        Failure::Usage(format!(
+            "{} cannot be used as --timestamp-roots: {why}",
+            file.display()
+        ))
+    })
 }
 
 /// What the log shows about a packet, as one more check. An older packet passes.

@@ -7,6 +7,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bookguard_time::Roots as TimestampRoots;
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -18,12 +19,14 @@ use crate::input::{cut, shorten};
 use crate::ledger::jcs::{self, CanonicalText};
 use crate::ledger::{Checkpoint, VerifierKey};
 use crate::limits::PACKET_BYTES;
+use crate::model::Timestamp;
 
 mod content;
 mod deliveries;
 mod entries;
 mod resolution;
 mod terms;
+mod timestamps;
 
 pub(crate) use terms::ZONE_CHANGE_MS;
 
@@ -40,25 +43,53 @@ pub fn verify(packet: &[u8], vkey: &str) -> Report {
 /// Does the same as [`verify`], and returns the timeline of a packet that verifies, to compare it with the log or with
 /// another packet.
 pub fn verify_timeline(packet: &[u8], vkey: &str) -> (Report, Option<Timeline>) {
+    verify_with(packet, vkey, None)
+}
+
+/// Whom the reader trusts to say when something existed.
+#[derive(Debug, Clone, Copy)]
+pub struct TimestampTrust<'a> {
+    /// The roots of time-stamp authorities.
+    pub roots: &'a TimestampRoots,
+    /// Now. An authority's certificate must still be valid, unless a later time-stamp renewed its own.
+    pub at: Timestamp,
+}
+
+/// Does the same as [`verify_timeline`]; with `trust`, it also checks who made the packet's time-stamps.
+pub fn verify_with(
+    packet: &[u8],
+    vkey: &str,
+    trust: Option<TimestampTrust<'_>>,
+) -> (Report, Option<Timeline>) {
     let mut verification = Verification {
         report: Report {
             booking_id: None,
             created_at: None,
             ledger: None,
+            timestamp: None,
             checks: Vec::new(),
         },
         timeline: None,
+        trust,
     };
     verification.run(packet, vkey);
-    let Verification { report, timeline } = verification;
+    let Verification {
+        mut report,
+        timeline,
+        ..
+    } = verification;
+    if !report.verified() {
+        report.timestamp = None;
+    }
     let timeline = timeline.filter(|_| report.verified());
     (report, timeline)
 }
 
 /// A verification in progress.
-struct Verification {
+struct Verification<'a> {
     report: Report,
     timeline: Option<Timeline>,
+    trust: Option<TimestampTrust<'a>>,
 }
 
 /// Characters of the detail of a failed check: a few sentences.
@@ -67,7 +98,7 @@ const DETAIL_CHARS: usize = 1_000;
 /// What was confirmed, in a sentence, or what is wrong.
 pub(super) type Outcome = Result<String, String>;
 
-impl Verification {
+impl Verification<'_> {
     fn run(&mut self, bytes: &[u8], vkey: &str) {
         let key: VerifierKey = match vkey.trim().parse() {
             Ok(key) => key,
@@ -102,6 +133,7 @@ impl Verification {
         self.check("key", "/log", same_key(&packet, &key));
         if let Some(entries) = self.entries(&packet, &key) {
             self.content(&packet, &entries);
+            self.timestamps(&packet, &key);
         }
     }
 

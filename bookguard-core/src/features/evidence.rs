@@ -8,12 +8,15 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
 
 use super::acceptances::{TermsHistory, facts};
+use super::timestamps;
 use crate::engine::batch::LoadedBooking;
+use crate::engine::change::StoredStamp;
 use crate::error::Error;
 use crate::evidence::StoredEntry;
 use crate::evidence::facts::Logged;
 use crate::evidence::packet::{
-    LogHint, PACKET_TYPE, PacketAttempt, PacketDelivery, PacketEntry, evaluate, shown_address,
+    LogHint, PACKET_TYPE, PacketAttempt, PacketDelivery, PacketEntry, PacketTimestamp, evaluate,
+    shown_address,
 };
 use crate::evidence::summary::{SummaryInput, summarize};
 use crate::evidence::withheld::withhold;
@@ -21,9 +24,9 @@ use crate::evidence::{
     DisputeExport, DisputeForm, DisputeReason, FrozenTerms, Notification, Packet, SealedPacket,
     Withheld, dispute,
 };
-use crate::ledger::TlogProof;
-use crate::ledger::proof::Prover;
+use crate::ledger::proof::{Prover, prove_consistency};
 use crate::ledger::tile::ReadError;
+use crate::ledger::{Hash, TlogProof};
 use crate::limits::{ENTRIES_AT_ONCE, PACKET_ATTEMPTS};
 use crate::model::{BookingId, DeliveryStatus, PartnerId, Scope, Timestamp};
 use crate::operation::{
@@ -211,6 +214,7 @@ struct Standing {
     partner_name: String,
     head: StoredHead,
     deliveries: [u8; 32],
+    stamps: Vec<StoredStamp>,
 }
 
 impl Standing {
@@ -224,16 +228,18 @@ impl Standing {
                 "booking {booking_id} belongs to {owner}, which does not exist"
             ))
         })?;
+        let head = reader.head()?;
         Ok(Some(Self {
             state,
             partner_name: partner.name,
-            head: reader.head()?,
+            stamps: timestamps::of_booking(reader, &head.origin, booking_id)?,
+            head,
             deliveries: reader.standing_of(booking_id)?,
         }))
     }
 
-    /// A digest of what a packet made now would say: the chain, the name of the log that proves it, how its events were
-    /// delivered, and what a cancellation would come to, which can change with the clock alone. Packets with the same tag
+    /// A digest of what a packet made now would say: the chain, the name of the log that proves it, its stamps, how its events
+    /// were delivered, and what a cancellation would come to, which can change with the clock alone. Packets with the same tag
     /// differ only in when they were made and what follows from that.
     fn tag(&self, chain: &StoredChain, withheld: &[Withheld], now: Timestamp) -> String {
         let evaluation = evaluate(&self.state, &self.state.terms, now);
@@ -247,6 +253,7 @@ impl Standing {
             },
             ..evaluation
         });
+        let stamps: Vec<u64> = self.stamps.iter().map(|stamp| stamp.leaf).collect();
         let mut digest = Sha256::new();
         for part in [
             self.head.origin.as_bytes(),
@@ -255,6 +262,7 @@ impl Standing {
             &self.deliveries,
             &to_json(&outcome),
             &to_json(&withheld),
+            &to_json(&stamps),
         ] {
             digest.update((part.len() as u64).to_be_bytes());
             digest.update(part);
@@ -270,6 +278,14 @@ struct Source {
     head: StoredHead,
     entries: Vec<(StoredEntry, TlogProof)>,
     events: Vec<StoredEvent>,
+    timestamps: Vec<ProvenStamp>,
+}
+
+/// A stamp, the proof that the log continues its checkpoint, and the entry that commits to it if another stamp renews it.
+struct ProvenStamp {
+    stamp: StoredStamp,
+    consistency: Vec<Hash>,
+    anchor: Option<(StoredEntry, TlogProof)>,
 }
 
 impl Source {
@@ -282,23 +298,42 @@ impl Source {
             state,
             partner_name,
             head,
+            stamps,
             ..
         } = standing;
         let stored = reader.entries_of(booking_id)?;
-        let mut prover = Prover::new(head.head.size, |level, index| reader.tile(level, index));
-        let mut entries = Vec::new();
-        for entry in stored {
-            let path = prover.inclusion(entry.index).map_err(|error| match error {
-                ReadError::Read(error) => error,
-                other => StoreError::Corrupt(other.to_string()),
-            })?;
+        let last = stamps.len().saturating_sub(1);
+        let mut anchors = Vec::new();
+        for stamp in stamps.iter().take(last) {
+            let anchor = reader.entry_at(stamp.leaf)?;
+            anchors.push(anchor.ok_or_else(|| {
+                StoreError::Corrupt(format!("entry {} of a stamp is missing", stamp.leaf))
+            })?);
+        }
+        let size = head.head.size;
+        let mut prover = Prover::new(size, |level, index| reader.tile(level, index));
+        let mut proven = |entry: StoredEntry| {
+            let path = prover.inclusion(entry.index).map_err(unread)?;
             let proof = TlogProof {
                 extra: None,
                 index: entry.index,
                 path,
                 checkpoint: head.checkpoint.clone(),
             };
-            entries.push((entry, proof));
+            Ok::<_, StoreError>((entry, proof))
+        };
+        let entries = stored.into_iter().map(&mut proven);
+        let entries = entries.collect::<Result<_, _>>()?;
+        let anchors = anchors.into_iter().map(&mut proven);
+        let mut anchors = anchors.collect::<Result<Vec<_>, _>>()?.into_iter();
+        let mut timestamps = Vec::new();
+        for stamp in stamps {
+            let read = |level, index| reader.tile(level, index);
+            timestamps.push(ProvenStamp {
+                consistency: prove_consistency(stamp.size, size, read).map_err(unread)?,
+                anchor: anchors.next(),
+                stamp,
+            });
         }
         let events = reader.events_of(booking_id)?;
         Ok(Self {
@@ -307,6 +342,7 @@ impl Source {
             head,
             entries,
             events,
+            timestamps,
         })
     }
 
@@ -377,8 +413,30 @@ impl Source {
             deliveries,
             withheld: withheld.to_vec(),
             summary,
+            timestamps: (self.timestamps.iter())
+                .map(ProvenStamp::shown)
+                .collect::<Result<_, _>>()?,
             signature: String::new(),
         })
+    }
+}
+
+impl ProvenStamp {
+    fn shown(&self) -> Result<PacketTimestamp, Error> {
+        let anchor = self.anchor.as_ref();
+        Ok(PacketTimestamp {
+            checkpoint: self.stamp.checkpoint.clone(),
+            consistency: self.consistency.iter().map(Hash::to_base64).collect(),
+            response: STANDARD.encode(&self.stamp.response),
+            anchor: (anchor.map(|(stored, proof)| shown(stored, proof, &[]))).transpose()?,
+        })
+    }
+}
+
+fn unread(error: ReadError<StoreError>) -> StoreError {
+    match error {
+        ReadError::Read(error) => error,
+        other => StoreError::Corrupt(other.to_string()),
     }
 }
 

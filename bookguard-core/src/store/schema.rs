@@ -29,7 +29,7 @@ pub struct Step {
 }
 
 /// The steps, oldest first. Their count is the version that this program knows.
-pub const STEPS: [Step; 5] = [
+pub const STEPS: [Step; 6] = [
     Step {
         sql: include_str!("schema/001.sql"),
         oldest_reader: 1,
@@ -53,6 +53,11 @@ pub const STEPS: [Step; 5] = [
     Step {
         sql: include_str!("schema/005.sql"),
         oldest_reader: 5,
+    },
+    // Programs of version 5 would take entries that commit to stamps for damage.
+    Step {
+        sql: include_str!("schema/006.sql"),
+        oldest_reader: 6,
     },
 ];
 

@@ -41,6 +41,8 @@ impl BatchState {
                     .insert(stored.session.console_session_id, (**stored).clone());
             }
             Change::Swept(sweep) => self.sweep = Some(*sweep),
+            Change::Stamped(stamp) => self.stamped = Some(stamp.size),
+            Change::StampingChanged(stamping) => self.stamping = (**stamping).clone(),
             Change::Recorded(record) => {
                 self.recorded.insert(record.at, record.audit_id);
                 if let Some(partner_id) = record.partner_id {

@@ -14,6 +14,7 @@ use crate::policy::{Actor, ResolutionStatus};
 use crate::tests::shared_out;
 
 pub(crate) mod fixture;
+mod stamps;
 mod vectors;
 
 use fixture::{Fixture, Lie};
