@@ -198,7 +198,7 @@ mod tests {
     }
 
     /// What help calls the values of these flags, of one command or of all; every other value is called as its flag is.
-    const VALUES: [(&str, &str); 40] = [
+    const VALUES: [(&str, &str); 41] = [
         (
             "ADDRESS",
             "forward-to operator-url otlp-endpoint public-url security-contact security-encryption security-policy url",
@@ -219,7 +219,7 @@ mod tests {
         ("DAYS", "older-than"),
         (
             "FILE",
-            "api-key-file config db-file guard-file ledger-key operator-key-file out pdf-font policy secret-file witness-policy witnesses",
+            "api-key-file config db-file guard-file ledger-key operator-key-file out pdf-font policy secret-file timestamp-roots witness-policy witnesses",
         ),
         ("FILE|-", "body json"),
         ("FILE|FOLDER", "backup:to"),
@@ -237,7 +237,7 @@ mod tests {
             "N",
             "audit-retention-days bookings database-wait-seconds endpoints evaluate:evidence events-per-day expect-refund keep limit \
              quota-bookings quota-endpoints quota-events-per-day rate-limit \
-             rate-limit-burst rate-limit-per-second registrations-per-minute retention-days shutdown-delay-seconds slow-request-milliseconds version versions:cursor wait",
+             rate-limit-burst rate-limit-per-second registrations-per-minute retention-days shutdown-delay-seconds slow-request-milliseconds timestamp-interval-seconds version versions:cursor wait",
         ),
         ("NAME", "profile"),
         ("NAMES", "fields"),
@@ -255,6 +255,7 @@ mod tests {
         ("TEXT", "search templates:time-zone validate:time-zone"),
         ("TIME", "every overlap"),
         ("TYPE", "event_type"),
+        ("URL", "timestamp-authority"),
         ("URL|DIR", "verify:log mirror:log monitor:log"),
         ("VKEY|@FILE", "key init:log"),
         ("WITNESS_NAME", "init:name"),

@@ -7,7 +7,7 @@
 //! frozen   the canonical text of a booking's terms     packet   the signed document
 //! entry    a leaf as stored                            continuation  how a log continues after a loss
 //! statement  what is signed of a packet               timeline  two packets compared
-//! dispute  the packet in the fields of a card dispute
+//! dispute  the packet in the fields of a card dispute  anchor  a time-stamp of a checkpoint
 //! scan     packet + log → entries that the packet lacks  withheld  values that a copy does not show
 //! ```
 //!
@@ -24,6 +24,7 @@
 //! ```
 
 pub(crate) mod acceptance;
+pub(crate) mod anchor;
 #[cfg(feature = "internals")]
 mod continuation;
 mod dispute;
@@ -51,6 +52,9 @@ pub(crate) mod withheld;
 #[doc(hidden)]
 pub use acceptance::Acceptance;
 #[cfg(feature = "internals")]
+pub use anchor::Anchor;
+pub use bookguard_time::Roots as TimestampRoots;
+#[cfg(feature = "internals")]
 pub use continuation::{Continuation, FoundLog};
 #[doc(hidden)]
 pub use dispute::{DisputeExport, DisputeForm, DisputeReason, dispute};
@@ -64,7 +68,7 @@ pub use item::{EvidenceItem, ItemKind};
 pub use notification::{Notification, NotificationOutcome};
 #[doc(hidden)]
 pub use packet::{PACKET_TYPE, Packet, SealedPacket};
-pub use report::{Check, CosignedBy, Report};
+pub use report::{Check, CosignedBy, Report, StampedTime};
 #[doc(hidden)]
 pub use reschedule::{RescheduleFact, TermsVersion};
 pub use scan::{LogEntry, LogReport, Scan, ScanError};
@@ -76,6 +80,6 @@ pub use statement::SignedStatement;
 #[doc(hidden)]
 pub use summary::{DOES_NOT_PROVE, Moment, PROVES, SUMMARY_VERSION, Summary};
 pub use timeline::{Account, Comparison, Timeline, TimelineVerdict, compare};
-pub use verify::{verify, verify_timeline, verify_witnessed};
+pub use verify::{TimestampTrust, Trust, verify, verify_timeline, verify_with};
 #[doc(hidden)]
 pub use withheld::Withheld;

@@ -32,3 +32,4 @@ pub mod reschedules;
 pub mod retention;
 pub mod shares;
 pub mod system;
+pub mod timestamps;

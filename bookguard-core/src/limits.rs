@@ -213,6 +213,18 @@ pub const ENDPOINTS_READ: u32 = 1_000;
 pub const EVENT_WAIT_S: u64 = 30;
 /// Continuations of a log after a loss that a node reads back through.
 pub const CONTINUATIONS: i64 = 1_000;
+
+/// The pause after a question to a time-stamp authority that got no stamp; it doubles with each further one. Some authorities
+/// refuse whoever asks more often than every 15 s.
+pub const STAMP_PAUSE_MS: i64 = 30_000;
+/// The longest such pause.
+pub const STAMP_PAUSE_MAX_MS: i64 = 60 * 60 * 1_000;
+/// The age at which the last stamp of a log at rest is renewed: far shorter than what an authority's certificate is valid for.
+pub const STAMP_IDLE_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
+/// Characters of the sentence that says why there is no stamp.
+pub const STAMP_TROUBLE_CHARS: usize = 500;
+/// Stamps in a packet: one, and one for each time that the certificates of the one before ended.
+pub const PACKET_STAMPS: usize = 8;
 /// Manual retries of one event.
 pub const MANUAL_RETRIES: u32 = 100;
 /// Events that one step of a recovery examines: with the most endpoints, some 2,500 deliveries in one commit.

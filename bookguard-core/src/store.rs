@@ -34,6 +34,7 @@ pub(crate) mod shares;
 pub(crate) mod slow;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+pub mod stamps;
 pub(crate) mod terms;
 pub mod transfer;
 pub(crate) mod tree;

@@ -8,6 +8,7 @@ pub mod bytes;
 mod fonts;
 pub mod security;
 pub mod settings;
+mod timestamps;
 mod witnesses;
 
 use std::fs::File;
@@ -28,6 +29,7 @@ use url::Url;
 
 use self::security::SecurityTxt;
 pub use self::settings::Settings;
+pub use self::timestamps::Timestamps;
 use crate::courier::address::{AddressRules, Subnet};
 use crate::courier::proxy::Proxy;
 use crate::courier::{CourierConfig, endpoint_rule};
@@ -47,6 +49,10 @@ const DATABASE_WAIT_MAX: u64 = 3_600;
 const SHUTDOWN_DELAY_MAX: u64 = 300;
 /// No request takes longer.
 const SLOW_REQUEST_MAX: u64 = 60_000;
+/// Some authorities refuse whoever asks more often.
+const TIMESTAMP_INTERVAL_MIN: u64 = 15;
+/// A day: a stamp says little of when something was logged before it.
+const TIMESTAMP_INTERVAL_MAX: u64 = 24 * 60 * 60;
 /// A higher rate limits nothing, and its arithmetic would need more bits.
 const RATE_MAX: u64 = 1_000_000;
 
@@ -133,6 +139,11 @@ impl Settings {
             backup_folder: it.backup_folder,
             pdf_fonts: it.pdf_fonts.unwrap_or_default(),
             witnesses: it.witnesses.as_deref().map(witnesses::read).transpose()?,
+            timestamps: timestamps::checked(
+                &it.timestamp_authorities.unwrap_or_default(),
+                it.timestamp_roots,
+                it.timestamp_interval_seconds.unwrap_or_default(),
+            )?,
             quota: Quota {
                 bookings: it.quota_bookings,
                 bytes: it.quota_bytes.map(|bytes| bytes.0),
@@ -326,6 +337,8 @@ pub struct Config {
     pub pdf_fonts: Vec<PathBuf>,
     /// The witnesses that are asked to cosign the log's checkpoints, and the quorum that evidence shows if it is there.
     pub witnesses: Option<Arc<TrustPolicy>>,
+    /// Who stamps the ledger; nobody if `None`.
+    pub timestamps: Option<Timestamps>,
     /// The quota of partners that have none of their own.
     pub quota: Quota,
     /// Whether the console is served.

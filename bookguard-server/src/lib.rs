@@ -68,6 +68,7 @@ mod router;
 mod scrape;
 mod server;
 mod skew;
+mod stamping;
 pub mod tls;
 mod traces;
 mod uploads;

@@ -39,6 +39,18 @@ pub(crate) struct Metrics {
     pub(crate) http: Arc<HttpMetrics>,
     pub(crate) writer: Arc<WriterMetrics>,
     pub(crate) delivery: Arc<DeliveryMetrics>,
+    pub(crate) stamps: Arc<StampMetrics>,
+}
+
+/// What the task that has the log stamped reports.
+#[derive(Debug)]
+pub(crate) struct StampMetrics {
+    questions: Family<QuestionLabels, Counter>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct QuestionLabels {
+    result: &'static str,
 }
 
 /// What the writer reports of its batches.
@@ -71,6 +83,47 @@ impl Metrics {
         self.http.register(registry);
         self.writer.register(registry);
         self.delivery.register(registry);
+        self.stamps.register(registry);
+    }
+}
+
+impl Default for StampMetrics {
+    fn default() -> Self {
+        let metrics = Self {
+            questions: Family::default(),
+        };
+        // Shown from the start, so that the first ones count as an increase.
+        for stamped in [true, false] {
+            drop(
+                metrics
+                    .questions
+                    .get_or_create(&QuestionLabels::of(stamped)),
+            );
+        }
+        metrics
+    }
+}
+
+impl StampMetrics {
+    /// Notes whether an authority that was asked sent a valid time-stamp.
+    pub(crate) fn asked(&self, stamped: bool) {
+        let labels = QuestionLabels::of(stamped);
+        self.questions.get_or_create(&labels).inc();
+    }
+
+    fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "bookguard_timestamp_requests",
+            "This node: questions to time-stamp authorities, by result",
+            self.questions.clone(),
+        );
+    }
+}
+
+impl QuestionLabels {
+    fn of(stamped: bool) -> Self {
+        let result = if stamped { "stamped" } else { "failed" };
+        Self { result }
     }
 }
 

@@ -220,6 +220,12 @@ impl Found {
                     .map(|one| (one.name.as_str(), u64::from(one.is_alarm))),
             )?;
         }
+        show(
+            encoder,
+            "bookguard_timestamp_last_success_timestamp_seconds",
+            "Whole database: the time of the last time-stamp of the ledger, in seconds since the epoch; 0 if there is none.",
+            self.stamped,
+        )?;
         let waiting = &self.waiting;
         show_each(
             encoder,

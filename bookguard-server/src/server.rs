@@ -36,6 +36,7 @@ use crate::probes::{self, Readiness, Stage};
 use crate::proxies::TrustedProxies;
 use crate::router::{Router, Routes};
 use crate::scrape;
+use crate::stamping;
 use crate::traces::Tracer;
 
 /// How long deliveries in flight may take to end, even when requests have used up the shutdown time.
@@ -176,6 +177,7 @@ impl Server {
     /// server or cannot be opened, or its ledger key is missing.
     pub async fn start(config: Config) -> Result<Self, OpenError> {
         let fonts = config.fonts()?;
+        let stamper = config.stamper()?;
         let lock = config.db.file().map(lock).transpose()?;
         let Listeners {
             partners: (listener, addr),
@@ -246,6 +248,11 @@ impl Server {
         let mut housekeeping = housekeeping::start(&service, retention, &app.keys.uses);
         housekeeping.push(tokio::spawn(checking));
         housekeeping.extend(cosigning::start(&service)?);
+        if let Some(stamper) = stamper {
+            let stamps = Arc::clone(&metrics.stamps);
+            let stamping = stamping::stamp(Arc::clone(&service), stamper, stamps);
+            housekeeping.push(tokio::spawn(stamping));
+        }
         let scraped = scraper.map(|(listener, addr)| {
             let found = scrape::LastLook::default();
             let registry = scrape::registry(&metrics, &service, Arc::clone(&found));

@@ -10,6 +10,8 @@
 (function (root) {
   "use strict";
 
+  const STAMPS_NOT_CHECKED =
+    "Not checked: the time-stamps, which show to whoever trusts their authority when the records existed.";
   const NOT_CHECKED =
     "Not recomputed here: the schedule of the terms, the sums, and the sentences. The command “bookguard evidence verify” does that.";
   const PACKET_BYTES = 4 * 1024 * 1024;
@@ -121,7 +123,8 @@
   const SHAPES = {
     packet: "type:bookguard.evidence/1 createdAt partnerName booking:object stream log:log entries:*entry policy:~policy policyHash:~hash"
       + " terms:terms formerTerms:*terms termsDisclosures:*text acceptances:*object items:*object evaluation:~evaluation resolution:~object"
-      + " deliveries:*delivery withheld:*ip|metadata|note|organizer|talent|userAgent summary:summary signature",
+      + " deliveries:*delivery withheld:*ip|metadata|note|organizer|talent|userAgent summary:summary timestamps?:*timestamp signature",
+    timestamp: "checkpoint consistency:*string response anchor:~entry",
     log: "origin vkey",
     entry: "leaf body:body salt disclosures:*disclosure proof",
     body: "kind sd:strings v:bookguard.event/1",
@@ -707,7 +710,9 @@
     must(text.length <= PACKET_BYTES, `The file is longer than any packet (${PACKET_BYTES} bytes).`);
     const packet = readJson(text);
     must(packet?.type === "bookguard.evidence/1", `The document is not an evidence packet of type bookguard.evidence/1 but ${short(packet?.type)}.`);
-    return shaped("packet", packet);
+    shaped("packet", packet);
+    must(packet.timestamps?.length !== 0, "The packet names no time-stamps, and says that it has some.");
+    return packet;
   }
 
   /** Checks the note that signs the packet, and what it says of the booking's records. */
@@ -769,6 +774,7 @@
     report.fingerprint = await fingerprintOf(vkey);
     const packet = await check("form", "", () => form(input));
     if (!packet) return done();
+    if (packet.timestamps) report.notChecked = `${STAMPS_NOT_CHECKED} ${NOT_CHECKED}`;
     Object.assign(report, { bookingId: packet.booking.bookingId ?? null, createdAt: packet.createdAt, entries: packet.entries.length });
     await check("signature", "/signature", () => signature(packet, key));
     await check("key", "/log", () => sameKey(packet, key));

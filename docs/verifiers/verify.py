@@ -27,7 +27,9 @@ MEMBERS = {  # The members of every object that is checked here, with their type
     # one that its name tells, see type_of.
     "packet": "acceptances:*object booking:object createdAt deliveries:*delivery entries:*entry evaluation:~evaluation"
               " formerTerms:*terms items:*object log:log partnerName policy:~policy policyHash:~hash resolution:~object"
-              " signature stream summary:summary terms:terms termsDisclosures:*text type:bookguard.evidence/1 withheld:*" + WITHHELD,
+              " signature stream summary:summary terms:terms termsDisclosures:*text timestamps?:*timestamp type:bookguard.evidence/1 withheld:*"
+              + WITHHELD,
+    "timestamp": "anchor:~entry checkpoint consistency:*string response",
     "log": "origin vkey",
     "entry": "body:body disclosures:*disclosure leaf proof salt",
     "body": "kind sd:strings v:bookguard.event/1",
@@ -232,16 +234,48 @@ class Key:
         return text + "\n", len(lines)
 
 
+def head_of(checkpoint, key):
+    """Size and root of a log that this key signs for."""
+    lines = key.open(checkpoint)[0].split("\n")[:-1]
+    origin, size, root = lines[:3]
+    if origin != key.name or not all(lines):
+        raise ValueError("not a checkpoint, or of another log")
+    return int(re.fullmatch("0|[1-9][0-9]{0,19}", size)[0]), base64_of(root, 32)
+
+
+def continues(old, new, path):
+    """Whether a log (size, root) is the beginning of another one: RFC 9162, 2.1.4.2."""
+    (at, root), (size, new_root) = old, new
+    if at == size:
+        return root == new_root and not path
+    if not 0 < at < size:
+        return False
+    path = path if at & (at - 1) else [root, *path]  # A power of two is a subtree of its own.
+    at, last = at - 1, size - 1
+    while at % 2:
+        at, last = at >> 1, last >> 1
+    before = after = path[0] if path else b""
+    for sibling in path[1:]:
+        if last == 0:
+            return False
+        if at % 2 or at == last:
+            before, after = sha256(b"\1" + sibling + before), sha256(b"\1" + sibling + after)
+            while at % 2 == 0 and at > 0:
+                at, last = at >> 1, last >> 1
+        else:
+            after = sha256(b"\1" + after + sibling)
+        at, last = at >> 1, last >> 1
+    return last == 0 and (before, after) == (root, new_root)
+
+
 def prove(proof, leaf, key):
     """The index of a leaf, and the checkpoint of the log that it is proven to be in."""
     head, checkpoint = proof.split("\n\n", 1)
     first, index, *path = head.split("\n")
     index = int(re.fullmatch("index (0|[1-9][0-9]{0,19})", index)[1])
-    lines = key.open(checkpoint)[0].split("\n")[:-1]
-    origin, size, root = lines[:3]
-    size = int(re.fullmatch("0|[1-9][0-9]{0,19}", size)[0])
-    if first != "c2sp.org/tlog-proof@v1" or origin != key.name or index >= size or len(path) > 64 or not all(lines):
-        raise ValueError("not a proof, or of another log")
+    size, root = head_of(checkpoint, key)
+    if first != "c2sp.org/tlog-proof@v1" or index >= size or len(path) > 64:
+        raise ValueError("not a proof")
     node, at, last = sha256(b"\0" + leaf), index, size - 1
     for sibling in path:  # RFC 9162, 2.1.3.2
         sibling = base64_of(sibling, 32)
@@ -254,7 +288,7 @@ def prove(proof, leaf, key):
         else:
             node = sha256(b"\1" + node + sibling)
         at, last = at >> 1, last >> 1
-    if last != 0 or node != base64_of(root, 32):
+    if last != 0 or node != root:
         raise ValueError("the path does not lead to the root")
     return index, checkpoint
 
@@ -273,7 +307,9 @@ def made_at(event_id):
 # --- The checks, in the order of the page
 
 def form(data):
-    return has("packet", parse(data))
+    packet = has("packet", parse(data))
+    need(packet.get("timestamps") != [], "it names no time-stamps, and says that it has some")
+    return packet
 
 
 def signature(packet, key):
@@ -510,6 +546,27 @@ def deliveries(packet, told):
     need(all((n["eventId"], n["endpointId"]) in places for n in told["settled"]), "a recorded end is not shown")
 
 
+def timestamps(packet, proven, key):
+    """Where the time-stamps are in the log. Who made them is not checked."""
+    stamps, checkpoint = packet.get("timestamps", []), proven[0][3]
+    need(len(stamps) <= 8 and all((stamp["anchor"] is None) == (stamp is stamps[-1]) for stamp in stamps),
+         "there are too many, or one of them is not renewed by the next")
+    anchor_index = -1
+    for place, stamp in enumerate(stamps):
+        head = head_of(stamp["checkpoint"], key)
+        path = [base64_of(one, 32) for one in stamp["consistency"]]
+        need(continues(head, head_of(checkpoint, key), path), "the log does not continue the stamped checkpoint")
+        need(head[0] > (anchor_index if place else proven[0][2]), "it covers none of the entries, or not the stamp before it")
+        if stamp["anchor"]:
+            entry, response = stamp["anchor"], base64_of(stamp["response"])
+            _, leaf, anchor_index, its_checkpoint = prove_entry(entry, key)
+            need(hmac_of(entry["salt"], canonical(entry["body"])) == leaf[1], "the leaf does not commit to the body")
+            said = disclosures(entry, [])
+            need(entry["body"]["kind"] == "log.anchored" and its_checkpoint == checkpoint
+                 and set(said) == {"anchoredAt", "responseHash", "treeSize"} and said["treeSize"] == head[0]
+                 and said["responseHash"] == named(response), "its anchor commits to something else")
+
+
 def verify(data, key):
     with check("form"):
         packet = form(data)
@@ -541,6 +598,8 @@ def verify(data, key):
         latest_resolution(packet, told)
     with check("deliveries"):
         deliveries(packet, told)
+    with check("timestamps"):
+        timestamps(packet, proven, key)
     return packet
 
 
@@ -557,4 +616,6 @@ if __name__ == "__main__":
         print("NOT VERIFIED.", ": ".join(why.args))
         sys.exit(1)
     print(f"Verified: {len(packet['entries'])} entries of {packet['booking']['bookingId']} in the ledger {key.name}.")
+    if "timestamps" in packet:
+        print("Not checked: the time-stamps themselves, which show to whoever trusts their authority when the entries existed.")
     print("Not recomputed: deadlines, amounts and evaluations from the policy; the texts of the terms; the summary.")

@@ -61,7 +61,8 @@ def events: "booking.created|booking.protected|resolution.created";
 def reasons: "changed_plans|schedule_conflict|illness|venue_unavailable|weather|force_majeure|no_show|non_payment|safety|other";
 def failures: "dns_error|blocked_address|connection_refused|connection_reset|timeout|tls_error|redirect_refused|http_4xx|http_5xx|gone|payload_too_large|throttled|protocol_error|headers_too_large|excessive_answer|our_fault";
 def shapes: {
-  packet: "acceptances:*object booking:object createdAt deliveries:*delivery entries:*entry evaluation:~evaluation formerTerms:*terms items:*object log:log partnerName policy:~policy policyHash:~hash resolution:~object signature stream summary:summary terms:terms termsDisclosures:*text type:bookguard.evidence/1 withheld:*ip|metadata|note|organizer|talent|userAgent",
+  packet: "acceptances:*object booking:object createdAt deliveries:*delivery entries:*entry evaluation:~evaluation formerTerms:*terms items:*object log:log partnerName policy:~policy policyHash:~hash resolution:~object signature stream summary:summary terms:terms termsDisclosures:*text timestamps?:*timestamp type:bookguard.evidence/1 withheld:*ip|metadata|note|organizer|talent|userAgent",
+  timestamp: "anchor:~entry checkpoint consistency:*string response",
   log: "origin vkey", entry: "body:body disclosures:*disclosure leaf proof salt", body: "kind sd:strings v:bookguard.event/1",
   disclosure: "name salt value:any", text: "disclosureHash text version",
   terms: "adopted?:hash assumed:*string date offsets:*whole schedule:*span source:~string until:whole zone",
@@ -174,6 +175,7 @@ JQ
 cat >"$scratch/plan.jq" <<'JQ'
 include "format";
 need([.. | numbers | select(fabs >= 9007199254740992)] == []; "form: a number is too large") | has_shape("packet"; "form")
+| need(.timestamps != []; "form: it names no time-stamps, and says that it has some")
 | need(.withheld == (.withheld | unique); "disclosures: the names of withheld values are out of order, or one is given twice")
 | .withheld as $withheld
 | need(.log == {origin: $name, vkey: $vkey}; "key: the packet names another ledger or key")
@@ -352,4 +354,7 @@ def delivery($told; $events): . as $d | (.status == "no_endpoints") as $nowhere 
 JQ
 jq -r -L "$scratch" --argjson hashes "[$hashes]" --argjson leaves "[$leaves]" -f "$scratch/rules.jq" "$scratch/packet" 2>"$scratch/why" ||
     refuse "$(sed 's/^jq: error ([^)]*): //' "$scratch/why" | head -1)"
+if jq -e 'has("timestamps")' "$scratch/packet" >/dev/null; then
+    echo "Not checked: the time-stamps, which show to whoever trusts their authority when the entries existed."
+fi
 echo "Not recomputed: deadlines, amounts and evaluations from the policy; the texts of the terms; the summary."

@@ -11,6 +11,7 @@
 //! | [`json`] | the members of an answer |
 //! | [`raw`] | requests that no proper client would send |
 //! | [`receiver`] | a webhook receiver that answers on command |
+//! | [`time_authority`] | an authority that stamps the ledger |
 //! | [`forward_proxy`] | the proxy that webhooks may go through |
 //! | [`mirror`] | a mirror of the ledger |
 //! | [`disk_faults`] | a disk that fails on command, for one process |
@@ -36,6 +37,7 @@ pub mod raw;
 pub mod receiver;
 pub mod samples;
 pub mod test_server;
+pub mod time_authority;
 pub mod waiting;
 
 /// Compiles the Rust code of README.md as a test.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bookguard_core::clock::Clock;
-use bookguard_core::evidence::{self, Check, LogReport};
+use bookguard_core::evidence::{self, Check, LogReport, TimestampRoots, TimestampTrust, Trust};
 use bookguard_core::ledger::VerifierKey;
 use bookguard_core::ledger::trust::{MAX_POLICY_BYTES, TrustPolicy};
 use bookguard_core::webhook::{self, Secret, StandardHeaders};
@@ -66,6 +66,9 @@ struct PacketArgs {
     /// A file with a trust policy (C2SP tlog-policy): also check that its witnesses have cosigned the state of the log, offline
     #[arg(long, value_name = "FILE")]
     witness_policy: Option<PathBuf>,
+    /// Also check the packet's time-stamps against these roots of time-stamp authorities (PEM), and say when its entries existed
+    #[arg(long, value_name = "FILE")]
+    timestamp_roots: Option<PathBuf>,
 }
 
 pub(super) fn packet_command() -> CliCommand {
@@ -79,14 +82,20 @@ async fn packet(call: Call<'_>) -> Result<(), Failure> {
         key,
         log,
         witness_policy,
+        timestamp_roots,
     } = call.args()?;
     let key = self::key(&key)?;
     let policy = witness_policy.as_deref().map(trust_policy).transpose()?;
-    let bytes = files::bytes(&packet, DOCUMENT_BYTES)?;
-    let (mut report, timeline) = match &policy {
-        Some(policy) => evidence::verify_witnessed(&bytes, key.trim(), policy),
-        None => evidence::verify_timeline(&bytes, key.trim()),
+    let roots = timestamp_roots.as_deref().map(self::roots).transpose()?;
+    let trust = Trust {
+        timestamps: roots.as_ref().map(|roots| TimestampTrust {
+            roots,
+            at: Clock::System.now(),
+        }),
+        witnesses: policy.as_ref(),
     };
+    let bytes = files::bytes(&packet, DOCUMENT_BYTES)?;
+    let (mut report, timeline) = evidence::verify_with(&bytes, key.trim(), trust);
     let genuine = (report.failures()).all(|check| check.name == "witnesses");
     let witnessed = report.verified();
     let mut found = None;
@@ -118,6 +127,17 @@ async fn packet(call: Call<'_>) -> Result<(), Failure> {
             (false, _) => "The packet does not verify: do not rely on it.",
         },
     )
+}
+
+/// The roots of time-stamp authorities in a file.
+fn roots(file: &Path) -> Result<TimestampRoots, Failure> {
+    let pem = files::bytes(file, DOCUMENT_BYTES)?;
+    TimestampRoots::from_pem(&pem).map_err(|why| {
+        Failure::Usage(format!(
+            "{} cannot be used as --timestamp-roots: {why}",
+            file.display()
+        ))
+    })
 }
 
 /// What the log shows about a packet, as one more check. An older packet passes.

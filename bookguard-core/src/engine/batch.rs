@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::engine::change::{Content, DeliveryState, EventRow, Sweep};
+use crate::engine::change::{Content, DeliveryState, EventRow, Stamping, Sweep};
 use crate::engine::command::{NewOperatorKey, StoredConsoleSession, StoredOperatorSession};
 use crate::evidence::{BookingState, FrozenTerms, StoredShare};
 use crate::ledger::Hash;
@@ -57,6 +57,10 @@ pub struct BatchState {
     pub deleted: HashSet<EndpointId>,
     /// How far the events were examined, if requested; `None` before the first time.
     pub sweep: Option<Sweep>,
+    /// Where the stamps have got to, if requested.
+    pub stamping: Stamping,
+    /// The size of the checkpoint that was stamped last, if requested and if there is one.
+    pub stamped: Option<u64>,
     /// The rate limits of the endpoints in `due`, if they have any.
     pub limits: HashMap<EndpointId, Option<u32>>,
     /// The health of the endpoints whose deliveries are claimed or settled. Deleted endpoints are left out.

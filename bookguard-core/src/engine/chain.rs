@@ -153,9 +153,9 @@ pub(crate) fn of_the_log(
     stream: [u8; 16],
     at: Timestamp,
     seed: &[u8; 32],
-    fact: &impl serde::Serialize,
+    (kind, fact): (LeafKind, &impl serde::Serialize),
 ) -> Result<Entry, Error> {
-    let fact = SealedFact::of(LeafKind::LogContinued, fact, *seed)?;
+    let fact = SealedFact::of(kind, fact, *seed)?;
     Slot::first(batch, None, stream).fill(at, Arc::new(fact))
 }
 

@@ -271,8 +271,38 @@ pub enum Change {
         /// The instant.
         before: Timestamp,
     },
+    /// A checkpoint was stamped. Its entry is before this change.
+    Stamped(Box<StoredStamp>),
+    /// When a time-stamp may next be asked for.
+    StampingChanged(Box<Stamping>),
     /// Something was written and deleted again.
     WriteTried,
+}
+
+/// A time-stamp as stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredStamp {
+    /// The index of the entry that commits to it.
+    pub leaf: u64,
+    /// The number of entries that the stamped checkpoint covers.
+    pub size: u64,
+    /// The stamped time.
+    pub time: Timestamp,
+    /// The stamped checkpoint, signed.
+    pub checkpoint: String,
+    /// What the authority answered.
+    pub response: Vec<u8>,
+}
+
+/// Where the stamps of the log have got to, for all nodes together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stamping {
+    /// Before this, no node asks an authority.
+    pub next: Timestamp,
+    /// How often a stamp was asked for since the last one, the question under way included.
+    pub asked: u32,
+    /// Why the last question got no stamp, in a sentence.
+    pub trouble: Option<String>,
 }
 
 /// Until when a key works.

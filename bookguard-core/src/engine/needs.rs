@@ -67,6 +67,8 @@ pub struct Needs {
     pub log: Vec<(PartnerId, u64)>,
     /// Whether the progress of the search for old events is needed.
     pub sweep: bool,
+    /// Whether it is needed where the stamps have got to.
+    pub stamping: bool,
     /// Endpoints whose due deliveries are needed, and how many at most.
     pub due: Vec<(EndpointId, usize)>,
     /// The deliveries to take back.

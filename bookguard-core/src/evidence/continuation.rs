@@ -51,6 +51,12 @@ impl Continuation {
                 entry.kind
             ));
         }
+        if entry.booking_id.is_some() {
+            return Err(format!(
+                "an entry of the kind {} belongs to no booking",
+                entry.kind
+            ));
+        }
         let leaf = Leaf::parse(&entry.leaf).map_err(|e| e.to_string())?;
         let body = entry.event_body().map_err(|e| e.to_string())?;
         body.verify(&leaf, &entry.salt).map_err(|e| e.to_string())?;

@@ -87,6 +87,10 @@ pub struct Packet {
     pub withheld: Vec<Withheld>,
     /// The packet in sentences.
     pub summary: Summary,
+    /// A time-stamp over the entries, and its renewals; absent if they are not yet timestamped.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "openapi", oai(default, skip_serializing_if_is_empty))]
+    pub timestamps: Vec<PacketTimestamp>,
     /// C2SP signed note by the ledger's key: the SHA-256 of this document's RFC 8785 text without this member, and how far
     /// the booking's chain reached in the log.
     pub signature: String,
@@ -118,6 +122,22 @@ pub struct PacketEntry {
     pub disclosures: Vec<Disclosure>,
     /// C2SP tlog-proof of the leaf.
     pub proof: String,
+}
+
+/// A time-stamp (RFC 3161) of a checkpoint of the log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(deny_unknown_fields)]
+pub struct PacketTimestamp {
+    /// The checkpoint, signed. The SHA-256 of its text is what was stamped.
+    pub checkpoint: String,
+    /// The hashes, base64, which prove that the log of the entries' proofs continues the checkpoint.
+    pub consistency: Vec<String>,
+    /// What the time-stamp authority answered, base64.
+    pub response: String,
+    /// The entry that commits to the answer; null unless the next time-stamp is over it and so renews this one.
+    #[cfg_attr(feature = "openapi", oai(nullable))]
+    pub anchor: Option<PacketEntry>,
 }
 
 /// The delivery of one event to one endpoint, or an event without a delivery.

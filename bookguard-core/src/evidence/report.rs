@@ -41,6 +41,18 @@ pub struct CosignedBy {
     pub at: Timestamp,
 }
 
+/// When a packet's entries existed, as an authority says that the reader trusts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StampedTime {
+    /// They existed by then.
+    pub at: Timestamp,
+    /// The authority, by the name in its certificate.
+    pub authority: String,
+    /// How many of the entries, from the first on.
+    pub entries: usize,
+}
+
 /// The outcome of verifying a packet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -54,6 +66,9 @@ pub struct Report {
     /// The witnesses that have cosigned that state; absent if no trust policy was given, or its quorum is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub witnesses: Option<Vec<CosignedBy>>,
+    /// When its entries existed; absent unless roots of time-stamp authorities were given and one of them vouches for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<StampedTime>,
     /// Every check, in the order made. Checks that depend on a failed one are left out.
     pub checks: Vec<Check>,
 }

@@ -7,6 +7,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bookguard_time::Roots as TimestampRoots;
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -26,6 +27,7 @@ mod deliveries;
 mod entries;
 mod resolution;
 mod terms;
+mod timestamps;
 
 pub(crate) use terms::ZONE_CHANGE_MS;
 
@@ -42,51 +44,67 @@ pub fn verify(packet: &[u8], vkey: &str) -> Report {
 /// Does the same as [`verify`], and returns the timeline of a packet that verifies, to compare it with the log or with
 /// another packet.
 pub fn verify_timeline(packet: &[u8], vkey: &str) -> (Report, Option<Timeline>) {
-    verified(packet, vkey, None)
+    verify_with(packet, vkey, Trust::default())
 }
 
-/// Does the same as [`verify_timeline`], and checks that the state of the ledger which proves the packet was cosigned as a trust policy
-/// demands: by independent witnesses, each of which has seen that the ledger only grew. [`Report::witnesses`] says by whom and when.
-///
-/// With the key, the packet and the policy this needs no network. A log that the policy names must have the key; if it names none, any
-/// log with that key will do.
-pub fn verify_witnessed(
-    packet: &[u8],
-    vkey: &str,
-    policy: &TrustPolicy,
-) -> (Report, Option<Timeline>) {
-    verified(packet, vkey, Some(policy))
+/// Whom the reader trusts beside the ledger's key. With the key, the packet and this, nothing needs a network.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Trust<'a> {
+    /// Who may say when something existed.
+    pub timestamps: Option<TimestampTrust<'a>>,
+    /// The independent witnesses that must have cosigned the state of the ledger which proves the packet, each of which has seen that
+    /// the ledger only grew. A log that the policy names must have the key; if it names none, any log with that key will do.
+    pub witnesses: Option<&'a TrustPolicy>,
 }
 
-fn verified(packet: &[u8], vkey: &str, policy: Option<&TrustPolicy>) -> (Report, Option<Timeline>) {
+/// Whom the reader trusts to say when something existed.
+#[derive(Debug, Clone, Copy)]
+pub struct TimestampTrust<'a> {
+    /// The roots of time-stamp authorities.
+    pub roots: &'a TimestampRoots,
+    /// Now. An authority's certificate must still be valid, unless a later time-stamp renewed its own.
+    pub at: Timestamp,
+}
+
+/// Does the same as [`verify_timeline`], and checks what `trust` asks for: who made the packet's time-stamps
+/// ([`Report::timestamp`]), and who cosigned the ledger ([`Report::witnesses`]).
+pub fn verify_with(packet: &[u8], vkey: &str, trust: Trust<'_>) -> (Report, Option<Timeline>) {
     let mut verification = Verification {
         report: Report {
             booking_id: None,
             created_at: None,
             ledger: None,
             witnesses: None,
+            timestamp: None,
             checks: Vec::new(),
         },
         timeline: None,
         checkpoint: None,
+        trust: trust.timestamps,
     };
     verification.run(packet, vkey);
-    if let Some(policy) = policy {
+    if let Some(policy) = trust.witnesses {
         verification.witnessed(policy);
     }
     let Verification {
-        report, timeline, ..
+        mut report,
+        timeline,
+        ..
     } = verification;
+    if !report.verified() {
+        report.timestamp = None;
+    }
     let timeline = timeline.filter(|_| report.verified());
     (report, timeline)
 }
 
 /// A verification in progress.
-struct Verification {
+struct Verification<'a> {
     report: Report,
     timeline: Option<Timeline>,
     /// The note of the checkpoint under which all entries are proven.
     checkpoint: Option<String>,
+    trust: Option<TimestampTrust<'a>>,
 }
 
 /// Characters of the detail of a failed check: a few sentences.
@@ -95,7 +113,7 @@ const DETAIL_CHARS: usize = 1_000;
 /// What was confirmed, in a sentence, or what is wrong.
 pub(super) type Outcome = Result<String, String>;
 
-impl Verification {
+impl Verification<'_> {
     fn run(&mut self, bytes: &[u8], vkey: &str) {
         let key: VerifierKey = match vkey.trim().parse() {
             Ok(key) => key,
@@ -130,6 +148,7 @@ impl Verification {
         self.check("key", "/log", same_key(&packet, &key));
         if let Some(entries) = self.entries(&packet, &key) {
             self.content(&packet, &entries);
+            self.timestamps(&packet, &key);
         }
     }
 

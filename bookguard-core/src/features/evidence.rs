@@ -9,12 +9,15 @@ use sha2::{Digest as _, Sha256};
 
 use super::acceptances::{TermsHistory, facts};
 use super::cosignatures::{CosignedHead, cosigned_head};
+use super::timestamps;
 use crate::engine::batch::LoadedBooking;
+use crate::engine::change::StoredStamp;
 use crate::error::Error;
 use crate::evidence::StoredEntry;
 use crate::evidence::facts::Logged;
 use crate::evidence::packet::{
-    LogHint, PACKET_TYPE, PacketAttempt, PacketDelivery, PacketEntry, evaluate, shown_address,
+    LogHint, PACKET_TYPE, PacketAttempt, PacketDelivery, PacketEntry, PacketTimestamp, evaluate,
+    shown_address,
 };
 use crate::evidence::summary::{SummaryInput, summarize};
 use crate::evidence::withheld::withhold;
@@ -22,9 +25,9 @@ use crate::evidence::{
     DisputeExport, DisputeForm, DisputeReason, FrozenTerms, Notification, Packet, SealedPacket,
     Withheld, dispute,
 };
-use crate::ledger::TlogProof;
-use crate::ledger::proof::Prover;
+use crate::ledger::proof::{Prover, prove_consistency};
 use crate::ledger::tile::ReadError;
+use crate::ledger::{Hash, TlogProof};
 use crate::limits::{ENTRIES_AT_ONCE, PACKET_ATTEMPTS};
 use crate::model::{BookingId, DeliveryStatus, PartnerId, Scope, Timestamp};
 use crate::operation::{
@@ -183,6 +186,10 @@ pub(super) fn find(
     let found = Standing::read(&mut reader, booking_id).map_err(|e| service.fault(&e))?;
     let mut standing = found.ok_or_else(|| Error::not_found("booking"))?;
     standing.cosigned = cosigned(service, &mut reader, booking_id, &standing.head)?;
+    if let Some(cosigned) = &standing.cosigned {
+        // What is stamped later, that state of the log does not continue.
+        standing.stamps.retain(|stamp| stamp.size <= cosigned.size);
+    }
     let tag = standing.tag(&chain, withheld, now);
     if asked.is_some_and(|request| request.knows(&tag)) {
         return Ok(PacketLookup::Kept(tag));
@@ -241,6 +248,7 @@ struct Standing {
     /// The cosigned checkpoint that its entries are proven under, in place of the head's.
     cosigned: Option<CosignedHead>,
     deliveries: [u8; 32],
+    stamps: Vec<StoredStamp>,
 }
 
 impl Standing {
@@ -254,17 +262,19 @@ impl Standing {
                 "booking {booking_id} belongs to {owner}, which does not exist"
             ))
         })?;
+        let head = reader.head()?;
         Ok(Some(Self {
             state,
             partner_name: partner.name,
-            head: reader.head()?,
+            stamps: timestamps::of_booking(reader, &head.origin, booking_id)?,
+            head,
             cosigned: None,
             deliveries: reader.standing_of(booking_id)?,
         }))
     }
 
-    /// A digest of what a packet made now would say: the chain, the name of the log that proves it and who has cosigned it, how its
-    /// events were delivered, and what a cancellation would come to, which can change with the clock alone. Packets with the same tag
+    /// A digest of what a packet made now would say: the chain, the name of the log that proves it, who has cosigned it, its stamps,
+    /// how its events were delivered, and what a cancellation would come to, which can change with the clock alone. Packets with the same tag
     /// differ only in when they were made and what follows from that.
     fn tag(&self, chain: &StoredChain, withheld: &[Withheld], now: Timestamp) -> String {
         let evaluation = evaluate(&self.state, &self.state.terms, now);
@@ -278,6 +288,7 @@ impl Standing {
             },
             ..evaluation
         });
+        let stamps: Vec<u64> = self.stamps.iter().map(|stamp| stamp.leaf).collect();
         let mut digest = Sha256::new();
         for part in [
             self.head.origin.as_bytes(),
@@ -286,6 +297,7 @@ impl Standing {
             &self.deliveries,
             &to_json(&outcome),
             &to_json(&withheld),
+            &to_json(&stamps),
         ] {
             digest.update((part.len() as u64).to_be_bytes());
             digest.update(part);
@@ -304,6 +316,14 @@ struct Source {
     head: StoredHead,
     entries: Vec<(StoredEntry, TlogProof)>,
     events: Vec<StoredEvent>,
+    timestamps: Vec<ProvenStamp>,
+}
+
+/// A stamp, the proof that the log continues its checkpoint, and the entry that commits to it if another stamp renews it.
+struct ProvenStamp {
+    stamp: StoredStamp,
+    consistency: Vec<Hash>,
+    anchor: Option<(StoredEntry, TlogProof)>,
 }
 
 impl Source {
@@ -317,27 +337,45 @@ impl Source {
             partner_name,
             head,
             cosigned,
+            stamps,
             ..
         } = standing;
         let stored = reader.entries_of(booking_id)?;
+        let last = stamps.len().saturating_sub(1);
+        let mut anchors = Vec::new();
+        for stamp in stamps.iter().take(last) {
+            let anchor = reader.entry_at(stamp.leaf)?;
+            anchors.push(anchor.ok_or_else(|| {
+                StoreError::Corrupt(format!("entry {} of a stamp is missing", stamp.leaf))
+            })?);
+        }
         let (size, checkpoint) = match cosigned {
             Some(cosigned) => (cosigned.size, cosigned.note),
             None => (head.head.size, head.checkpoint.clone()),
         };
         let mut prover = Prover::new(size, |level, index| reader.tile(level, index));
-        let mut entries = Vec::new();
-        for entry in stored {
-            let path = prover.inclusion(entry.index).map_err(|error| match error {
-                ReadError::Read(error) => error,
-                other => StoreError::Corrupt(other.to_string()),
-            })?;
+        let mut proven = |entry: StoredEntry| {
+            let path = prover.inclusion(entry.index).map_err(unread)?;
             let proof = TlogProof {
                 extra: None,
                 index: entry.index,
                 path,
                 checkpoint: checkpoint.clone(),
             };
-            entries.push((entry, proof));
+            Ok::<_, StoreError>((entry, proof))
+        };
+        let entries = stored.into_iter().map(&mut proven);
+        let entries = entries.collect::<Result<_, _>>()?;
+        let anchors = anchors.into_iter().map(&mut proven);
+        let mut anchors = anchors.collect::<Result<Vec<_>, _>>()?.into_iter();
+        let mut timestamps = Vec::new();
+        for stamp in stamps {
+            let read = |level, index| reader.tile(level, index);
+            timestamps.push(ProvenStamp {
+                consistency: prove_consistency(stamp.size, size, read).map_err(unread)?,
+                anchor: anchors.next(),
+                stamp,
+            });
         }
         let events = reader.events_of(booking_id)?;
         Ok(Self {
@@ -346,6 +384,7 @@ impl Source {
             head,
             entries,
             events,
+            timestamps,
         })
     }
 
@@ -416,8 +455,30 @@ impl Source {
             deliveries,
             withheld: withheld.to_vec(),
             summary,
+            timestamps: (self.timestamps.iter())
+                .map(ProvenStamp::shown)
+                .collect::<Result<_, _>>()?,
             signature: String::new(),
         })
+    }
+}
+
+impl ProvenStamp {
+    fn shown(&self) -> Result<PacketTimestamp, Error> {
+        let anchor = self.anchor.as_ref();
+        Ok(PacketTimestamp {
+            checkpoint: self.stamp.checkpoint.clone(),
+            consistency: self.consistency.iter().map(Hash::to_base64).collect(),
+            response: STANDARD.encode(&self.stamp.response),
+            anchor: (anchor.map(|(stored, proof)| shown(stored, proof, &[]))).transpose()?,
+        })
+    }
+}
+
+fn unread(error: ReadError<StoreError>) -> StoreError {
+    match error {
+        ReadError::Read(error) => error,
+        other => StoreError::Corrupt(other.to_string()),
     }
 }
 

@@ -45,11 +45,13 @@ pub enum LeafKind {
     WebhookSettled,
     /// The log itself continues under a new name after a loss of entries. Belongs to no booking.
     LogContinued,
+    /// A time-stamp authority stamped a checkpoint of the log. Belongs to no booking.
+    LogAnchored,
 }
 
 impl LeafKind {
     /// Every kind.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::BookingCreated,
         Self::BookingProtected,
         Self::BookingRescheduled,
@@ -59,6 +61,7 @@ impl LeafKind {
         Self::EvidenceAdded,
         Self::WebhookSettled,
         Self::LogContinued,
+        Self::LogAnchored,
     ];
 
     /// The kind's name in the body.
@@ -74,6 +77,7 @@ impl LeafKind {
             Self::EvidenceAdded => "evidence.added",
             Self::WebhookSettled => "webhook.settled",
             Self::LogContinued => "log.continued",
+            Self::LogAnchored => "log.anchored",
         }
     }
 }

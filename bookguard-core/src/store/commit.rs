@@ -6,7 +6,7 @@ use super::conn::{Arg, Conn, Statement, StoreError, insert, select_in, update};
 use super::terms::hash_bytes;
 use super::{
     audit, console_sessions, cosignatures, endpoints, files, keys, operator_keys, policies,
-    projection, recoveries, retention, shares,
+    projection, recoveries, retention, shares, stamps,
 };
 use crate::engine::batch::PartnerState;
 use crate::engine::change::{Change, DeliveryState, Entry, EventRow, Pruned};
@@ -229,6 +229,8 @@ impl<'a> Writes<'a> {
                 "UPDATE answer SET body = $1 WHERE key = $2",
                 vec![answer.into(), key.into()],
             )),
+            Change::Stamped(stamp) => self.single.push(stamps::stamped(stamp)),
+            Change::StampingChanged(stamping) => self.single.push(stamps::stamping_changed(stamping)),
             Change::AnswersForgotten { before } => self.single.push(Statement::new(
                 "DELETE FROM answer WHERE key IN (SELECT key FROM answer WHERE at_ms < $1 LIMIT 1000)",
                 vec![before.ms().into()],

@@ -23,6 +23,7 @@ mod policy_set;
 mod recovery;
 mod settled;
 mod share;
+mod stamp;
 
 #[cfg(test)]
 pub(super) mod tests;

@@ -10,7 +10,7 @@ use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, select_in};
 use super::keys::{self, keys_where};
 use super::{
     StoredHead, audit, console_sessions, cosignatures, endpoints, files, head_statement,
-    operator_keys, policies, read_head, recoveries, retention, schema, shares, terms, tree,
+    operator_keys, policies, read_head, recoveries, retention, schema, shares, stamps, terms, tree,
 };
 use crate::engine::batch::{
     BatchState, ChainState, EventState, LoadedBooking, PartnerState, RememberedAnswer,
@@ -191,6 +191,16 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
         .sweep
         .then(|| Statement::new(retention::SWEEP, vec![]));
     ask(sweep, retention::read_sweep);
+    if needs.stamping {
+        ask(
+            Some(Statement::new(stamps::STAMPING, vec![])),
+            stamps::read_stamping,
+        );
+        ask(
+            Some(Statement::new(stamps::STAMPED, vec![])),
+            stamps::read_stamped,
+        );
+    }
     for (endpoint_id, room) in &needs.due {
         let args = vec![
             Arg::from(endpoint_id.as_bytes().to_vec()),

@@ -607,6 +607,22 @@ impl<'a> Reader<'a> {
         rows.iter().map(entry).collect()
     }
 
+    /// The places in the log of a booking's first and last entry.
+    pub fn ends_of(&mut self, booking_id: &BookingId) -> Read<Option<(u64, u64)>> {
+        let first = self.first(
+            "SELECT idx FROM entry WHERE booking_id = $1 ORDER BY seq LIMIT 1",
+            vec![booking_id.into()],
+        )?;
+        let last = self.first(
+            "SELECT idx FROM entry WHERE booking_id = $1 ORDER BY seq DESC LIMIT 1",
+            vec![booking_id.into()],
+        )?;
+        match (first, last) {
+            (Some(first), Some(last)) => Ok(Some((first.size(0)?, last.size(0)?))),
+            _ => Ok(None),
+        }
+    }
+
     /// At most `count` leaves from index `first` on.
     pub fn leaves(&mut self, first: u64, count: u32) -> Read<Vec<Vec<u8>>> {
         let Ok(first) = i64::try_from(first) else {
@@ -682,19 +698,18 @@ impl BookingFilter {
     }
 }
 
-/// The log's own entries, oldest first, which record how it continued after losses. At most [`CONTINUATIONS`].
+/// The entries, oldest first, which record how the log continued after losses. At most [`CONTINUATIONS`].
 pub(crate) fn continuations(conn: &mut dyn Conn) -> Read<Vec<StoredEntry>> {
     own_entries(conn)?.iter().map(entry).collect()
 }
 
 /// The rows of [`continuations`].
 pub(crate) fn own_entries(conn: &mut dyn Conn) -> Read<Vec<Row>> {
-    let mut rows = conn.one(Statement::new(
-        "SELECT idx, booking_id, seq, leaf, kind, seed, facts FROM entry WHERE booking_id IS NULL LIMIT $1",
+    let rows = conn.one(Statement::new(
+        "SELECT idx, booking_id, seq, leaf, kind, seed, facts FROM entry \
+         WHERE kind = 'log.continued' ORDER BY idx LIMIT $1",
         vec![CONTINUATIONS.into()],
     ))?;
-    // There are few, and no index has them in this order.
-    rows.rows.sort_by_key(|row| row.int(0).unwrap_or(i64::MAX));
     Ok(rows.rows)
 }
 
@@ -748,6 +763,7 @@ mod tests {
             .chain(select_texts(include_str!("recoveries.rs")))
             .chain(select_texts(include_str!("files.rs")))
             .chain(select_texts(include_str!("shares.rs")))
+            .chain(select_texts(include_str!("stamps.rs")))
             .chain(select_texts(include_str!("console_sessions.rs")))
             .chain(select_texts(include_str!("cosignatures.rs")))
             .chain(select_texts(include_str!("tree.rs")))
@@ -819,6 +835,7 @@ mod tests {
             .chain(select_texts(include_str!("recoveries.rs")))
             .chain(select_texts(include_str!("files.rs")))
             .chain(select_texts(include_str!("shares.rs")))
+            .chain(select_texts(include_str!("stamps.rs")))
             .chain(select_texts(include_str!("console_sessions.rs")))
             .chain(select_texts(include_str!("cosignatures.rs")))
             .chain(select_texts(include_str!("tree.rs")))

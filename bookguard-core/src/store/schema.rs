@@ -54,10 +54,10 @@ pub const STEPS: [Step; 6] = [
         sql: include_str!("schema/005.sql"),
         oldest_reader: 5,
     },
-    // Programs of version 5 do without cosignatures.
+    // Programs of version 5 would take entries that commit to stamps for damage.
     Step {
         sql: include_str!("schema/006.sql"),
-        oldest_reader: 5,
+        oldest_reader: 6,
     },
 ];
 

@@ -22,6 +22,7 @@ use serde::Deserialize;
 use super::bytes::Bytes;
 use super::{
     DATABASE_WAIT_MAX, DB, RATE_LIMIT_BURST, RATE_MAX, SHUTDOWN_DELAY_MAX, SLOW_REQUEST_MAX,
+    TIMESTAMP_INTERVAL_MAX, TIMESTAMP_INTERVAL_MIN,
 };
 use crate::courier::proxy::Proxy;
 
@@ -257,6 +258,12 @@ settings! {
         node; of several, the first that has a character shows it", flag = Some("pdf-font"), everywhere = true;
     witnesses: PathBuf, "FILE", "A trust policy (C2SP tlog-policy) that names the witnesses which are asked to cosign the log's checkpoints, \
         and the quorum that evidence shows if it is there, the same for every node", everywhere = true, unset = Some("no witnesses");
+    timestamp_authorities: Vec<String>, "URL", "A time-stamp authority (RFC 3161) that stamps the ledger, such as \
+        http://timestamp.example.com; of several, each question without a stamp is followed by one to the next",
+        flag = Some("timestamp-authority");
+    timestamp_roots: PathBuf, "FILE", "The certificates (PEM) to which the authorities' stamps must lead, the same for every node";
+    timestamp_interval_seconds: u32, "N", "Seconds between two stamps; only what was logged since is stamped",
+        default = Some(&600), least = Some(TIMESTAMP_INTERVAL_MIN), most = Some(TIMESTAMP_INTERVAL_MAX);
     quota_bookings: u64, "N", "Bookings a partner without a quota of its own may record",
         default = Some(&QUOTA_BOOKINGS), most = Some(QUOTA_MAX), zero = Some("0 means no limit");
     quota_bytes: Bytes, "SIZE", "Bytes of bookings it may have, such as 10GiB",

@@ -308,3 +308,71 @@ fn witnesses_are_named_by_a_trust_policy_and_can_be_asked() {
     let why = Settings::parse(&settings).unwrap().resolve().unwrap_err();
     assert!(why.contains("which cannot be read: "), "{why}");
 }
+
+#[test]
+fn authorities_are_addresses_and_have_roots() {
+    let settings = |authorities: &[&str], roots: Option<&str>, seconds: Option<u32>| {
+        let authorities = authorities.iter().map(|url| (*url).to_owned()).collect();
+        let settings = Settings {
+            timestamp_authorities: Some(authorities),
+            timestamp_roots: roots.map(Into::into),
+            timestamp_interval_seconds: seconds,
+            ..Settings::default()
+        };
+        settings.resolve()
+    };
+    let good = ["http://t.example.com/tsr?a=b", "https://t.example.org:8443"];
+    let timestamps = settings(&good, Some("roots.pem"), None).unwrap().timestamps;
+    let timestamps = timestamps.unwrap();
+    assert_eq!(timestamps.interval, Duration::from_secs(600));
+    assert_eq!(timestamps.authorities.len(), 2);
+    assert_eq!(
+        settings(&[], Some("roots.pem"), None).unwrap().timestamps,
+        None
+    );
+    for (authorities, roots, seconds, says) in [
+        (&good[..], None, None, "timestamp_roots is not"),
+        (
+            &["t.example.com"],
+            Some("r"),
+            None,
+            "not an http or https address",
+        ),
+        (
+            &["ftp://t.example.com"],
+            Some("r"),
+            None,
+            "not an http or https address",
+        ),
+        (
+            &["http://a:b@t.example.com"],
+            Some("r"),
+            None,
+            "without a password",
+        ),
+        (&["http://"], Some("r"), None, "not an address"),
+        (
+            &["http://t.example.com"; 9],
+            Some("r"),
+            None,
+            "at most 8 are possible",
+        ),
+        (&good, Some("r"), Some(14), "at least 15 is possible"),
+        (&good, Some("r"), Some(86_401), "at most 86400 is possible"),
+    ] {
+        let why = settings(authorities, roots, seconds).unwrap_err();
+        assert!(why.contains(says), "{authorities:?}: {why}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("roots.pem");
+    let config = settings(&good, file.to_str(), None).unwrap();
+    let why = config.stamper().unwrap_err();
+    assert!(
+        why.contains("roots.pem") && why.contains("timestamp_roots"),
+        "{why}"
+    );
+    std::fs::write(&file, "nothing").unwrap();
+    let why = config.stamper().unwrap_err();
+    assert!(why.contains("there is no certificate in it"), "{why}");
+    assert!(Config::of("a.db").stamper().unwrap().is_none());
+}

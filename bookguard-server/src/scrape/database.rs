@@ -47,6 +47,8 @@ pub(crate) struct Found {
     pub(super) backed_up: Option<i64>,
     /// Each witness that is set.
     pub(super) witnesses: Vec<WitnessFound>,
+    /// The time of the last time-stamp, in seconds since the epoch, 0 if there is none.
+    pub(super) stamped: i64,
 }
 
 /// What is known of a witness.
@@ -81,7 +83,9 @@ async fn look(service: &Arc<Service>, backups: Option<PathBuf>) -> Result<Found,
         let newest = backups.map(|folder| newest(&folder).ok().flatten());
         Ok(newest.map(|newest| newest.map_or(0, Timestamp::unix_seconds)))
     });
+    let stamped = page(service, |reader| reader.latest_stamp()).await?;
     let mut found = Found {
+        stamped: stamped.map_or(0, |stamp| stamp.time.unix_seconds()),
         size,
         is_sound,
         backed_up: backed_up.await?,

@@ -29,6 +29,7 @@
 //! | `verification` | endpoints that have not accepted a delivery yet, and duplicate addresses |
 //! | `retention` | old events lose their payload and attempts |
 //! | `forward_proxy` | deliveries through the operator's proxy |
+//! | `timestamps` | the ledger stamped by authorities, good ones and others |
 //! | `retries` | the results of a manual retry |
 //! | `recoveries` | missed events sent again |
 
@@ -59,5 +60,6 @@ mod retries;
 mod shares;
 mod story;
 mod suspension;
+mod timestamps;
 mod verification;
 mod webhooks;

@@ -58,6 +58,7 @@ pub(super) async fn all(
         found.push(clock(sound));
         found.push(disk(config, sound.map(|(store, _)| store)));
         found.push(backups(config));
+        found.push(timestamps(config, sound));
     });
     found.push(public_url(config).await);
     found.push(webhooks(egress).await);
@@ -402,6 +403,44 @@ fn backups(config: &Config) -> Diagnosis {
             Diagnosis::warning(check, warning, format!("Close it: `chmod 700 {shown}`."))
         }
         None => Diagnosis::ok(check, format!("the newest one in {shown} is of {newest}")),
+    }
+}
+
+/// Whether the ledger is stamped in time.
+fn timestamps(config: &Config, sound: Option<(&Store, &StoredHead)>) -> Diagnosis {
+    let check = "timestamps";
+    let Some(timestamps) = &config.timestamps else {
+        return Diagnosis::skipped(check, "no time-stamp authority is configured");
+    };
+    let Some((store, head)) = sound else {
+        return Diagnosis::skipped(check, "the database cannot be read, or has no ledger");
+    };
+    let (stamping, last) = match store.stamping() {
+        Ok(found) => found,
+        Err(why) => {
+            return Diagnosis::problem(check, why.to_string(), "Run `bookguard ledger verify`.");
+        }
+    };
+    let said = match last {
+        None => "the ledger was never stamped".to_owned(),
+        Some(last) => format!("the last stamp is of {last}"),
+    };
+    match stamping.trouble {
+        Some(why) => Diagnosis::warning(
+            check,
+            format!("{said}; {why}"),
+            "Look whether the authority can be reached from here, and whether timestamp_roots holds its root; packets say until when \
+             the ledger is stamped.",
+        ),
+        None if last.is_none() && head.head.size > 0 => Diagnosis::warning(
+            check,
+            said,
+            format!(
+                "Start the server; it asks an authority within {} s.",
+                timestamps.interval.as_secs()
+            ),
+        ),
+        None => Diagnosis::ok(check, said),
     }
 }
 

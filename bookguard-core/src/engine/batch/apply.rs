@@ -47,6 +47,8 @@ impl BatchState {
                     .insert(WitnessState::id(&state.url), (**state).clone());
             }
             Change::Swept(sweep) => self.sweep = Some(*sweep),
+            Change::Stamped(stamp) => self.stamped = Some(stamp.size),
+            Change::StampingChanged(stamping) => self.stamping = (**stamping).clone(),
             Change::Recorded(record) => {
                 self.recorded.insert(record.at, record.audit_id);
                 if let Some(partner_id) = record.partner_id {

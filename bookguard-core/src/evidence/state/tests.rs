@@ -96,7 +96,7 @@ fn fact(kind: LeafKind, n: u64, state: &BookingState) -> Fact {
             notification: notification(n),
         }
         .into(),
-        LeafKind::LogContinued => panic!("no booking has such a fact"),
+        LeafKind::LogContinued | LeafKind::LogAnchored => panic!("no booking has such a fact"),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::ledger::jcs::differences;
 use crate::model::Booking;
 use crate::policy::Terms;
 
-impl Verification {
+impl Verification<'_> {
     pub(super) fn content(&mut self, packet: &Packet, entries: &[(LeafKind, LeafPlace)]) {
         // The policy's summary and what the terms repeat of the booking come from what is shown. The check of the booking
         // itself compares them with what is recorded.

@@ -17,14 +17,14 @@ use crate::ledger::{
 use crate::model::Timestamp;
 
 /// An entry whose leaf was read and proven.
-struct Link {
+pub(super) struct Link {
     leaf: Leaf,
     hash: Hash,
-    index: u64,
+    pub(super) index: u64,
     head: String,
 }
 
-impl Verification {
+impl Verification<'_> {
     /// Checks all entries. Returns their kinds and places, unless a check failed.
     pub(super) fn entries(
         &mut self,
@@ -95,7 +95,7 @@ impl Verification {
 }
 
 /// Reads the leaf, beginning with its version, and proves it.
-fn prove(entry: &PacketEntry, key: &VerifierKey) -> Result<(Link, Checkpoint), String> {
+pub(super) fn prove(entry: &PacketEntry, key: &VerifierKey) -> Result<(Link, Checkpoint), String> {
     let bytes =
         decode(&entry.leaf).ok_or("The record's leaf is not valid base64; it was changed.")?;
     let leaf = Leaf::parse(&bytes)
@@ -118,7 +118,7 @@ fn prove(entry: &PacketEntry, key: &VerifierKey) -> Result<(Link, Checkpoint), S
 }
 
 /// Checks that the leaf commits to the body, and that the body is of a known kind.
-fn committed(entry: &PacketEntry, link: &Link) -> Result<LeafKind, String> {
+pub(super) fn committed(entry: &PacketEntry, link: &Link) -> Result<LeafKind, String> {
     let salt = bytes_of(&entry.salt).ok_or("The record's salt is not 32 bytes in base64url.")?;
     entry
         .body
@@ -133,7 +133,7 @@ fn committed(entry: &PacketEntry, link: &Link) -> Result<LeafKind, String> {
 }
 
 /// Checks that every value shown is the committed one, and that every committed value is shown, or named as withheld.
-fn disclosed(packet: &Packet, entry: &PacketEntry) -> Outcome {
+pub(super) fn disclosed(packet: &Packet, entry: &PacketEntry) -> Outcome {
     let withheld: Vec<&str> = packet.withheld.iter().map(|name| name.word()).collect();
     if !withheld.is_sorted_by(|a, b| a < b) {
         return Err(

@@ -15,9 +15,17 @@ use crate::policy::{Actor, ResolutionStatus};
 use crate::tests::{is_long, shared_out};
 
 pub(crate) mod fixture;
+mod stamps;
 mod vectors;
 
 use fixture::{Fixture, Lie};
+
+fn witnessed_by(policy: &TrustPolicy) -> Trust<'_> {
+    Trust {
+        witnesses: Some(policy),
+        ..Trust::default()
+    }
+}
 
 /// The packet as its service signs it, even if it is one that no honest service makes.
 fn text(packet: &Packet, signer: &Signer) -> String {
@@ -82,7 +90,7 @@ fn a_trust_policy_demands_witnesses_and_the_report_names_them() {
         let packet = packet(cosigners);
         assert!(verify(packet.as_bytes(), &vkey).verified());
         for (policy, reached) in [&none, &any, &all].into_iter().zip(reached) {
-            let (report, timeline) = verify_witnessed(packet.as_bytes(), &vkey, policy);
+            let (report, timeline) = verify_with(packet.as_bytes(), &vkey, witnessed_by(policy));
             assert_eq!(report.verified(), reached, "{report}");
             assert_eq!(timeline.is_some(), reached);
             let check = report.checks.last().unwrap();
@@ -116,7 +124,7 @@ fn a_trust_policy_demands_witnesses_and_the_report_names_them() {
         entry["proof"] = format!("{}{line}", entry["proof"].as_str().unwrap()).into();
     }
     let forged = signed_anew(&document, &fixture.signer);
-    let (report, _) = verify_witnessed(&forged, &vkey, &any);
+    let (report, _) = verify_with(&forged, &vkey, witnessed_by(&any));
     let said = report.failures().next().unwrap().detail.clone();
     assert!(said.contains("the witness one does not verify"), "{said}");
     // A policy that names logs names this one.
@@ -124,11 +132,11 @@ fn a_trust_policy_demands_witnesses_and_the_report_names_them() {
     for (log, named) in [(own, true), (other, false)] {
         let text = format!("log {log}\nwitness one {}\nquorum one\n", keys[0]);
         let policy = TrustPolicy::parse(&text).unwrap();
-        let (report, _) = verify_witnessed(genuine.as_bytes(), &vkey, &policy);
+        let (report, _) = verify_with(genuine.as_bytes(), &vkey, witnessed_by(&policy));
         assert_eq!(report.verified(), named, "{report}");
     }
     // What does not verify by itself is no packet that anybody has cosigned.
-    let (report, _) = verify_witnessed(&genuine.as_bytes()[1..], &vkey, &none);
+    let (report, _) = verify_with(&genuine.as_bytes()[1..], &vkey, witnessed_by(&none));
     assert_eq!((report.verified(), report.witnesses), (false, None));
 }
 

@@ -8,6 +8,7 @@ use crate::engine::needs::Needs;
 use crate::error::Error;
 use crate::evidence::{Continuation, FoundLog};
 use crate::features::ledger::ContinueLog;
+use crate::ledger::LeafKind;
 use crate::ledger::rollback::{PublishedHead, Rollback, RollbackCause};
 use crate::model::Timestamp;
 
@@ -58,7 +59,8 @@ impl Command for ContinueLog {
             seen: rollback.seen.clone(),
             at,
         };
-        let entry = chain::of_the_log(batch, self.stream, at, &self.seed, &continuation)?;
+        let fact = (LeafKind::LogContinued, &continuation);
+        let entry = chain::of_the_log(batch, self.stream, at, &self.seed, fact)?;
         let changes = vec![
             Change::Entry(Box::new(entry)),
             Change::LogRenamed {

@@ -321,7 +321,7 @@ impl Check<'_> {
                 }
             }
         }
-        Ok(())
+        self.stamps(names, &stored.origin)
     }
 }
 

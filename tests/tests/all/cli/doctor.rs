@@ -125,8 +125,10 @@ async fn a_sound_installation_has_no_faults_and_is_left_as_it_is() {
     assert_eq!(faults(&ran), []);
     let said = ran.json();
     let checks = said.list("checks").iter();
-    let skipped: Vec<_> = checks.filter(|one| one["state"] != "ok").collect();
-    assert!(skipped.is_empty(), "{skipped:?}");
+    let skipped = checks.filter(|one| one["state"] != "ok");
+    let skipped: Vec<_> = skipped.map(|one| one.text("check")).collect();
+    // Nobody has to have the ledger stamped.
+    assert_eq!(skipped, ["timestamps"]);
     let of = |name: &str| {
         let found = said.list("settings").iter().find(|one| one["name"] == name);
         let found = found.unwrap();

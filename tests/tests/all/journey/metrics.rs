@@ -1,8 +1,11 @@
 //! What an operator measures: the values move as the service works, on a listener that shows nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
+use bookguard_core::ledger::cosignature::Cosigner;
+use bookguard_core::ledger::trust::TrustPolicy;
 use bookguard_tests::caller::Caller;
 use bookguard_tests::engine::{Engine, on_every_engine};
 use bookguard_tests::json::Members as _;
@@ -31,12 +34,20 @@ struct Measured {
 /// The samples of one scrape, by name and labels.
 struct Scrape(BTreeMap<String, f64>);
 
+/// A policy with a witness at an address where nobody listens.
+fn witness_that_is_away() -> TrustPolicy {
+    let cosigner = Cosigner::from_seed("w.example.com", &[1; 32]).unwrap();
+    let key = cosigner.verifier();
+    TrustPolicy::parse(&format!("witness w {key} http://127.0.0.1:1\nquorum w\n")).unwrap()
+}
+
 impl Measured {
     async fn open(engine: Engine) -> Self {
         let backups = tempfile::tempdir().unwrap();
         let server = TestServer::with(engine, |mut config| {
             config.metrics_listen = Some("127.0.0.1:0".to_owned());
             config.backup_folder = Some(backups.path().to_owned());
+            config.witnesses = Some(Arc::new(witness_that_is_away()));
             config
         });
         let server = server.await;

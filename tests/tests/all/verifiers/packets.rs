@@ -4,10 +4,15 @@
 //! They do not recompute what a policy gives, nor sentences, so a fault that only shows there is none of theirs.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use bookguard_server::config::Timestamps;
+use bookguard_test_authority::Chain;
 use bookguard_tests::engine::Engine;
 use bookguard_tests::samples;
 use bookguard_tests::test_server::TestServer;
+use bookguard_tests::time_authority::TimeAuthority;
+use bookguard_tests::waiting::until;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -112,17 +117,36 @@ impl Verifier {
         let folder = TempDir::new().unwrap();
         let place = |name: &str| folder.path().join(name);
         let (packet, key) = (place("packet.json"), place("key"));
-        let server = TestServer::open(Engine::Sqlite).await;
+        let authority = TimeAuthority::start(&Chain::default()).await;
+        std::fs::write(place("roots"), authority.root_pem()).unwrap();
+        let server = TestServer::with(Engine::Sqlite, |mut config| {
+            authority.follow(config.clock.clone());
+            config.timestamps = Some(Timestamps {
+                authorities: vec![authority.url().parse().unwrap()],
+                roots: place("roots"),
+                interval: Duration::from_secs(600),
+            });
+            config
+        })
+        .await;
         let acme = server.partner("Acme").await;
         let id = acme.book().await;
         acme.protect(&id).await;
         acme.reschedule(&id, &samples::new_date()).await.ok(200);
         acme.cancel(&id, &samples::cancellation()).await;
-        let genuine = acme.packet(&id).await.text();
+        let genuine = until("a packet with a time-stamp", async || {
+            let packet = acme.packet(&id).await.text();
+            packet.contains("\"timestamps\":").then_some(packet)
+        })
+        .await;
         std::fs::write(&packet, &genuine).unwrap();
         std::fs::write(&key, server.vkey().await).unwrap();
         let (code, printed) = self.run(&[&packet, &key]).await;
         assert_eq!(code, Some(0), "{printed}");
+        assert!(
+            printed.contains("Not checked: the time-stamps"),
+            "{printed}"
+        );
         std::fs::write(
             &packet,
             genuine.replacen("\"protected\":true", "\"protected\":false", 1),

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use bookguard_test_authority::Authority;
 use sha2::{Digest as _, Sha256};
 
+use crate::evidence::anchor::Anchor;
 use crate::evidence::facts::{
     CreationFact, Fact, LeafPlace, Logged, NotificationFact, ProtectionFact, ResolutionFact,
 };
@@ -19,10 +21,10 @@ use crate::evidence::{
 };
 use crate::ledger::event::{field_digest, salts};
 use crate::ledger::hash::Hash;
-use crate::ledger::proof::prove_inclusion;
+use crate::ledger::proof::{prove_consistency, prove_inclusion};
 use crate::ledger::tile::{TILE_WIDTH, TileKind, encode_bundle};
 use crate::ledger::{
-    Checkpoint, Disclosure, EventBody, Leaf, Signer, TilePath, TlogProof, Tree, leaf_hash,
+    Checkpoint, Disclosure, EventBody, Leaf, LeafKind, Signer, TilePath, TlogProof, Tree, leaf_hash,
 };
 use crate::limits::{DELIVERIES_PER_EVENT, PACKET_ATTEMPTS};
 use crate::model::*;
@@ -71,6 +73,15 @@ struct Kept {
     /// The former terms in words.
     told: Vec<TermsDisclosure>,
     deliveries: Vec<PacketDelivery>,
+}
+
+/// A stamp, and the entry that commits to it.
+pub struct Stamped {
+    size: u64,
+    checkpoint: String,
+    response: Vec<u8>,
+    index: u64,
+    entry: PacketEntry,
 }
 
 struct Entry {
@@ -316,6 +327,84 @@ impl Fixture {
         self.told_to_all(which, RecordedEventType::BookingCreated);
         self.protect(which);
         packet
+    }
+
+    /// Has the log's latest checkpoint stamped, and logs the entry that commits to the stamp.
+    pub fn stamp(&mut self, by: &Authority, at: Timestamp) -> Stamped {
+        let (size, checkpoint) = (self.size(), self.checkpoint());
+        let text = self.signer.verifier().open(&checkpoint).unwrap();
+        let request = bookguard_time::Request::new(Sha256::digest(text).into(), [9; 8]);
+        let response = by.answer(&request.to_der(), at.ms());
+        let anchor = Anchor {
+            at,
+            response_hash: Anchor::hash(&response),
+            tree_size: size,
+        };
+        let members = serde_json::to_value(&anchor).unwrap();
+        let mut salts = salts(&[size as u8; 32]);
+        let values = members.as_object().unwrap().iter();
+        let disclosures: Vec<Disclosure> = values
+            .map(|(name, value)| Disclosure {
+                name: name.clone(),
+                salt: salts(),
+                value: value.clone(),
+            })
+            .collect();
+        let digest = |d: &Disclosure| field_digest(&d.name, &d.value, &d.salt).unwrap();
+        let body = EventBody {
+            kind: LeafKind::LogAnchored.to_string(),
+            sd: disclosures
+                .iter()
+                .map(|d| (d.name.clone(), digest(d)))
+                .collect(),
+        };
+        let salt = salts();
+        let leaf = Leaf {
+            commit: body.commit(&salt),
+            prev: Hash::ZERO,
+            seq: 0,
+            stream: [size as u8; 16],
+            t: at.ms(),
+        };
+        let leaf = leaf.encode().unwrap();
+        let index = self.log_bytes(&leaf);
+        let entry = PacketEntry {
+            leaf: STANDARD.encode(&leaf),
+            body,
+            salt: URL_SAFE_NO_PAD.encode(salt),
+            disclosures,
+            proof: String::new(),
+        };
+        Stamped {
+            size,
+            checkpoint,
+            response,
+            index,
+            entry,
+        }
+    }
+
+    /// Stamps as a packet made now shows them: each but the last is renewed by the next.
+    pub fn stamps(&self, stamps: &[&Stamped]) -> Vec<PacketTimestamp> {
+        let read = |level, index| Ok::<_, ()>(self.tiles.get(&(level, index)).cloned());
+        let shown = stamps.iter().enumerate().map(|(at, stamp)| {
+            let path = prove_consistency(stamp.size, self.size(), read).unwrap();
+            PacketTimestamp {
+                checkpoint: stamp.checkpoint.clone(),
+                consistency: path.iter().map(Hash::to_base64).collect(),
+                response: STANDARD.encode(&stamp.response),
+                anchor: (at + 1 < stamps.len()).then(|| PacketEntry {
+                    proof: self.proof(stamp.index, self.size()),
+                    ..stamp.entry.clone()
+                }),
+            }
+        });
+        shown.collect()
+    }
+
+    /// The booking that was recorded last.
+    pub fn latest(&self) -> Packet {
+        self.packet(self.kept.last().expect("there are bookings"))
     }
 
     /// Logs an entry of another booking.
@@ -779,6 +868,7 @@ impl Fixture {
             deliveries,
             withheld: withheld.to_vec(),
             summary,
+            timestamps: Vec::new(),
             signature: String::new(),
         }
     }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use bookguard_test_authority as test_authority;
 use sha2::{Digest as _, Sha256};
 
 use crate::clock::Clock;
@@ -112,6 +113,30 @@ impl Fixture {
         let command = Envelope::new(self.now(), command);
         let outcome = self.service.submit(command).unwrap().blocking_recv();
         assert!(outcome.unwrap().is_ok());
+    }
+
+    /// Has the latest checkpoint stamped.
+    fn stamp(&self) {
+        const INTERVAL_MS: i64 = 600_000;
+        let of = features::timestamps::due(&self.service, INTERVAL_MS).unwrap();
+        let of = of.expect("something was logged");
+        let turn = features::timestamps::take_turn(&self.service, INTERVAL_MS);
+        assert_eq!(self.answer(turn), Some(1));
+        let authority = test_authority::Authority::new(&test_authority::Chain::default());
+        let request = bookguard_time::Request::new(of.imprint, [1; 8]);
+        let response = authority.answer(&request.to_der(), self.now().ms());
+        let roots = bookguard_time::Roots::from_pem(authority.root_pem().as_bytes()).unwrap();
+        let stamp = request.verify(&response, &roots, self.now().ms()).unwrap();
+        let stamped = (&stamp, response);
+        let record = features::timestamps::record(&self.service, of, stamped, INTERVAL_MS);
+        assert!(self.answer(record));
+    }
+
+    fn answer<R: Send + 'static>(&self, command: Envelope<R>) -> R {
+        match self.service.submit(command).unwrap().blocking_recv() {
+            Ok(Ok(Written::Fresh(reply))) => reply,
+            _ => panic!("it was refused"),
+        }
     }
 
     fn partner(&self) -> Session {
@@ -770,6 +795,10 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     fixture.tell_of(key.api_key_id);
     fixture.change(&failing.0, &failing.1, r#"{"enabled":true}"#);
     fixture.witness(Some("two"));
+    fixture.stamp();
+    fixture.later(HOUR);
+    fixture.book(&other, "");
+    fixture.stamp();
     let clock = Arc::clone(&fixture.clock);
     drop((acme, other, failing, fixture));
     closing.wait();

@@ -1,0 +1,160 @@
+//! Time-stamps of checkpoints, and when the next one may be asked for.
+//!
+//! Stamps are found by the number of entries that they cover and by their time; both grow with the entries that commit to
+//! them. Invariant: no query reads more than a few rows, however many stamps there are.
+
+use super::Store;
+use super::conn::{Arg, Row, Statement, StoreError};
+use super::load::Loading;
+use super::read::{Read, Reader, entry};
+use crate::engine::batch::BatchState;
+use crate::engine::change::{Stamping, StoredStamp};
+use crate::evidence::StoredEntry;
+use crate::model::Timestamp;
+
+pub(super) const STAMPING: &str = "SELECT next_ms, asked, trouble FROM stamping WHERE id = 1";
+pub(super) const STAMPED: &str = "SELECT size FROM stamp WHERE size > 0 ORDER BY size DESC LIMIT 1";
+const LATEST: &str = "SELECT idx, size, time_ms, checkpoint, response FROM stamp WHERE size > 0 ORDER BY size DESC LIMIT 1";
+/// The first checkpoint of this log that covers so many entries. The log may have had other names.
+const COVERING: &str = "SELECT idx, size, time_ms, checkpoint, response FROM stamp WHERE size >= $1 \
+     AND SUBSTR(checkpoint, 1, $2) = $3 ORDER BY size LIMIT 1";
+/// The last stamp until an instant. Later ones cover more entries.
+const RENEWING: &str = "SELECT idx, size, time_ms, checkpoint, response FROM stamp WHERE time_ms <= $1 \
+     AND SUBSTR(checkpoint, 1, $2) = $3 ORDER BY time_ms DESC LIMIT 1";
+/// Every stamp, a page at a time.
+pub(super) const ALL: &str = "SELECT idx, size, time_ms, checkpoint, response FROM stamp \
+     WHERE idx > $1 ORDER BY idx LIMIT $2";
+
+impl Reader<'_> {
+    /// Where the stamps have got to.
+    pub fn stamping(&mut self) -> Read<Stamping> {
+        let row = self.first(STAMPING, vec![])?;
+        row.map_or(Ok(Stamping::default()), |row| stamping(&row))
+    }
+
+    /// The stamp over the most entries.
+    pub fn latest_stamp(&mut self) -> Read<Option<StoredStamp>> {
+        let row = self.first(LATEST, vec![])?;
+        row.as_ref().map(stamp).transpose()
+    }
+
+    /// The first stamp over a checkpoint of the log of this name with `size` entries or more.
+    pub fn stamp_covering(&mut self, origin: &str, size: u64) -> Read<Option<StoredStamp>> {
+        let (chars, line) = first_line(origin);
+        let row = self.first(COVERING, vec![number(size)?, chars, line.as_str().into()])?;
+        row.as_ref().map(stamp).transpose()
+    }
+
+    /// The last stamp, stamped until `by`, over a checkpoint of the log of this name that covers the entry `index`.
+    pub fn stamp_renewing(
+        &mut self,
+        origin: &str,
+        index: u64,
+        by: Timestamp,
+    ) -> Read<Option<StoredStamp>> {
+        let (chars, line) = first_line(origin);
+        let args = vec![by.ms().into(), chars, line.as_str().into()];
+        let row = self.first(RENEWING, args)?;
+        let last = row.as_ref().map(stamp).transpose()?;
+        Ok(last.filter(|stamp| stamp.size > index))
+    }
+
+    /// An entry by its place in the log.
+    pub fn entry_at(&mut self, index: u64) -> Read<Option<StoredEntry>> {
+        let row = self.first(
+            "SELECT idx, booking_id, seq, leaf, kind, seed, facts FROM entry WHERE idx = $1",
+            vec![number(index)?],
+        )?;
+        row.as_ref().map(entry).transpose()
+    }
+}
+
+impl Store {
+    /// Where the stamps have got to, and the time of the last one.
+    ///
+    /// # Errors
+    /// As listed by [`StoreError`].
+    pub fn stamping(&self) -> Result<(Stamping, Option<Timestamp>), StoreError> {
+        let mut conn = self.reader()?;
+        let conn = &mut *conn;
+        let row = conn.one(Statement::new(STAMPING, vec![]))?.rows;
+        let standing = row.first().map_or(Ok(Stamping::default()), stamping)?;
+        let row = conn.one(Statement::new(LATEST, vec![]))?.rows;
+        let last = row.first().map(stamp).transpose()?;
+        Ok((standing, last.map(|stamp| stamp.time)))
+    }
+}
+
+/// A checkpoint begins with the log's name and a line feed.
+fn first_line(origin: &str) -> (Arg<'static>, String) {
+    let line = format!("{origin}\n");
+    let chars = i64::try_from(line.chars().count()).unwrap_or(i64::MAX);
+    (chars.into(), line)
+}
+
+fn number(size: u64) -> Read<Arg<'static>> {
+    let size = i64::try_from(size);
+    size.map(Into::into)
+        .map_err(|_| StoreError::Corrupt("the log has too many entries".to_owned()))
+}
+
+pub(super) fn stamp(row: &Row) -> Read<StoredStamp> {
+    Ok(StoredStamp {
+        leaf: row.size(0)?,
+        size: row.size(1)?,
+        time: Timestamp::from_ms(row.int(2)?),
+        checkpoint: row.text(3)?.to_owned(),
+        response: row.blob(4)?.to_vec(),
+    })
+}
+
+fn stamping(row: &Row) -> Read<Stamping> {
+    Ok(Stamping {
+        next: Timestamp::from_ms(row.int(0)?),
+        asked: u32::try_from(row.size(1)?).unwrap_or(u32::MAX),
+        trouble: row.maybe_text(2)?.map(str::to_owned),
+    })
+}
+
+pub(super) fn read_stamping(
+    work: &mut BatchState,
+    _: &Loading<'_>,
+    row: &Row,
+) -> Result<(), StoreError> {
+    work.stamping = stamping(row)?;
+    Ok(())
+}
+
+pub(super) fn read_stamped(
+    work: &mut BatchState,
+    _: &Loading<'_>,
+    row: &Row,
+) -> Result<(), StoreError> {
+    work.stamped = Some(row.size(0)?);
+    Ok(())
+}
+
+pub(super) fn stamped(stamp: &StoredStamp) -> Statement<'_> {
+    Statement::new(
+        "INSERT INTO stamp (idx, size, time_ms, checkpoint, response) VALUES ($1, $2, $3, $4, $5)",
+        vec![
+            super::commit::int(stamp.leaf),
+            super::commit::int(stamp.size),
+            stamp.time.ms().into(),
+            stamp.checkpoint.as_str().into(),
+            stamp.response.as_slice().into(),
+        ],
+    )
+}
+
+pub(super) fn stamping_changed(stamping: &Stamping) -> Statement<'_> {
+    Statement::new(
+        "INSERT INTO stamping (id, next_ms, asked, trouble) VALUES (1, $1, $2, $3) \
+         ON CONFLICT (id) DO UPDATE SET next_ms = excluded.next_ms, asked = excluded.asked, trouble = excluded.trouble",
+        vec![
+            stamping.next.ms().into(),
+            i64::from(stamping.asked).into(),
+            stamping.trouble.as_deref().map_or(Arg::Null, Into::into),
+        ],
+    )
+}

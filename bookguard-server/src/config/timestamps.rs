@@ -1,0 +1,100 @@
+//! The time-stamp authorities that an operator names, and the roots that are trusted.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bookguard_time::Roots;
+use hyper::Uri;
+
+use super::Config;
+use crate::stamping::Stamper;
+
+/// The most bytes of the file of roots: a hundred of the longest certificates.
+const ROOTS_BYTES: u64 = 1024 * 1024;
+/// Of authorities. Each is asked in turn until one answers.
+const AUTHORITIES: usize = 8;
+
+/// Who stamps the ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Timestamps {
+    /// The authorities; not empty.
+    pub authorities: Vec<Uri>,
+    /// The file with the certificates that are trusted.
+    pub roots: PathBuf,
+    /// The time between two stamps.
+    pub interval: Duration,
+}
+
+/// Checks the settings.
+pub(super) fn checked(
+    authorities: &[String],
+    roots: Option<PathBuf>,
+    seconds: u32,
+) -> Result<Option<Timestamps>, String> {
+    if authorities.is_empty() {
+        return Ok(None);
+    }
+    let Some(roots) = roots else {
+        return Err("timestamp_authorities is set, and timestamp_roots is not; name the file with the certificates of their roots".to_owned());
+    };
+    if authorities.len() > AUTHORITIES {
+        return Err(format!(
+            "timestamp_authorities names {}; at most {AUTHORITIES} are possible",
+            authorities.len()
+        ));
+    }
+    let authorities = authorities.iter().map(|text| authority(text));
+    Ok(Some(Timestamps {
+        authorities: authorities.collect::<Result<_, String>>()?,
+        roots,
+        interval: Duration::from_secs(seconds.into()),
+    }))
+}
+
+fn authority(text: &str) -> Result<Uri, String> {
+    let wrong = |why: &str| {
+        format!(
+            "timestamp_authorities holds \"{text}\", {why}; write it like http://timestamp.example.com"
+        )
+    };
+    let uri: Uri = (text.parse()).map_err(|e| wrong(&format!("which is not an address ({e})")))?;
+    let known = matches!(uri.scheme_str(), Some("http" | "https"));
+    let place = uri.authority().map(|place| place.as_str());
+    if !known || place.is_none_or(|place| place.is_empty() || place.contains('@')) {
+        return Err(wrong(
+            "which is not an http or https address without a password",
+        ));
+    }
+    Ok(uri)
+}
+
+impl Config {
+    /// Who stamps the ledger, with the roots read from their file.
+    ///
+    /// # Errors
+    /// One sentence that names the file, the rule and what to do.
+    pub(crate) fn stamper(&self) -> Result<Option<Stamper>, String> {
+        let Some(timestamps) = &self.timestamps else {
+            return Ok(None);
+        };
+        let file = timestamps.roots.display();
+        let wrong = |why: String| {
+            format!(
+                "the file of roots {file} (timestamp_roots) cannot be used: {why}; it must hold the certificates of the authorities' roots in PEM"
+            )
+        };
+        let mut pem = Vec::new();
+        let read =
+            File::open(&timestamps.roots).and_then(|it| it.take(ROOTS_BYTES).read_to_end(&mut pem));
+        read.map_err(|e| wrong(e.to_string()))?;
+        let roots = Roots::from_pem(&pem).map_err(|e| wrong(e.to_string()))?;
+        Ok(Some(Stamper {
+            authorities: timestamps.authorities.clone(),
+            roots: Arc::new(roots),
+            interval: timestamps.interval,
+        }))
+    }
+}

@@ -1,0 +1,134 @@
+//! Has checkpoints of the log stamped by time-stamp authorities, from time to time, in a task of its own.
+//!
+//! `features::timestamps` decides what is stamped when, and which of many nodes asks; `authority` asks. Invariants: nothing
+//! else waits for an authority; a question has a deadline and its answer a maximum length; an answer is recorded only once it
+//! is verified against the operator's roots.
+
+mod authority;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bookguard_core::engine::command::Written;
+use bookguard_core::error::Error;
+use bookguard_core::features::timestamps::{self, Unstamped};
+use bookguard_core::service::Service;
+use bookguard_time::{Request, Roots};
+use hyper::Uri;
+use tokio::time::sleep;
+
+use crate::metrics::StampMetrics;
+use authority::Asker;
+
+/// How often to look whether there is something to stamp.
+const TURN: Duration = Duration::from_secs(2);
+
+/// The authorities that are asked, in turns, and the roots that their answers must lead to.
+#[derive(Debug, Clone)]
+pub(crate) struct Stamper {
+    /// Not empty.
+    pub(crate) authorities: Vec<Uri>,
+    pub(crate) roots: Arc<Roots>,
+    pub(crate) interval: Duration,
+}
+
+/// Has checkpoints stamped; never returns.
+pub(crate) async fn stamp(service: Arc<Service>, stamper: Stamper, metrics: Arc<StampMetrics>) {
+    let asker = match Asker::new() {
+        Ok(asker) => asker,
+        Err(why) => {
+            tracing::error!("time-stamps cannot be asked for: TLS cannot be set up: {why}");
+            return;
+        }
+    };
+    let mut is_told = false;
+    loop {
+        match turn(&service, &stamper, &asker).await {
+            Ok(Turn::Idle) => {}
+            Ok(Turn::Stamped) => {
+                metrics.asked(true);
+                if std::mem::take(&mut is_told) {
+                    tracing::info!("the log is stamped again");
+                }
+            }
+            Ok(Turn::Failed(why)) => {
+                metrics.asked(false);
+                // Each further failure is counted; one line tells that they began.
+                if !std::mem::replace(&mut is_told, true) {
+                    tracing::warn!("the log could not be stamped: {why}");
+                }
+            }
+            // A store that does not answer has reported itself.
+            Err(error) => tracing::debug!("no stamp was asked for or recorded: {error}"),
+        }
+        sleep(TURN).await;
+    }
+}
+
+/// What came of a turn.
+enum Turn {
+    /// There was nothing to stamp, or another node does it.
+    Idle,
+    Stamped,
+    Failed(String),
+}
+
+async fn turn(service: &Arc<Service>, stamper: &Stamper, asker: &Asker) -> Result<Turn, Error> {
+    let interval_ms = i64::try_from(stamper.interval.as_millis()).unwrap_or(i64::MAX);
+    let looking = Arc::clone(service);
+    let due = tokio::task::spawn_blocking(move || timestamps::due(&looking, interval_ms));
+    let due = due.await.map_err(|error| {
+        Error::internal(format!("the search for what to stamp failed: {error}"))
+    })??;
+    let Some(of) = due else {
+        return Ok(Turn::Idle);
+    };
+    let taken = timestamps::take_turn(service, interval_ms);
+    let Written::Fresh(Some(asked)) = service.submit_patiently(taken).await? else {
+        return Ok(Turn::Idle);
+    };
+    match ask(service, stamper, asker, asked, of).await? {
+        Ok(()) => Ok(Turn::Stamped),
+        Err(why) => {
+            let note = timestamps::note_trouble(service, why.clone());
+            service.submit_patiently(note).await?;
+            Ok(Turn::Failed(why))
+        }
+    }
+}
+
+/// Asks the authority whose turn it is, and records its answer; or says why there is none.
+async fn ask(
+    service: &Arc<Service>,
+    stamper: &Stamper,
+    asker: &Asker,
+    asked: u32,
+    of: Unstamped,
+) -> Result<Result<(), String>, Error> {
+    let place = asked.saturating_sub(1) as usize % stamper.authorities.len().max(1);
+    let Some(authority) = stamper.authorities.get(place) else {
+        return Ok(Err("no authority is configured".to_owned()));
+    };
+    let host = authority.host().unwrap_or_default();
+    let request = Request::new(of.imprint, timestamps::nonce());
+    let response = match asker.ask(authority, request.to_der()).await {
+        Ok(response) => response,
+        Err(why) => return Ok(Err(format!("{host}: {why}"))),
+    };
+    let now = service.clock().now().ms();
+    let roots = Arc::clone(&stamper.roots);
+    let verified = tokio::task::spawn_blocking(move || {
+        let stamp = request.verify(&response, &roots, now);
+        (stamp, response)
+    });
+    let (stamp, response) = (verified.await)
+        .map_err(|error| Error::internal(format!("a time-stamp was not verified: {error}")))?;
+    let stamp = match stamp {
+        Ok(stamp) => stamp,
+        Err(why) => return Ok(Err(format!("{host} sent no valid time-stamp: {why}"))),
+    };
+    let interval_ms = i64::try_from(stamper.interval.as_millis()).unwrap_or(i64::MAX);
+    let record = timestamps::record(service, of, (&stamp, response), interval_ms);
+    service.submit_patiently(record).await?;
+    Ok(Ok(()))
+}
