@@ -78,7 +78,6 @@ struct Kept {
 /// A stamp, and the entry that commits to it.
 pub struct Stamped {
     size: u64,
-    checkpoint: String,
     response: Vec<u8>,
     index: u64,
     entry: PacketEntry,
@@ -377,28 +376,41 @@ impl Fixture {
         };
         Stamped {
             size,
-            checkpoint,
             response,
             index,
             entry,
         }
     }
 
+    /// The log's checkpoint when it had this size.
+    pub fn checkpoint_of(&self, size: u64) -> String {
+        Checkpoint::sign(&self.signer, size, self.roots[size as usize - 1])
+    }
+
+    /// An answer to the request to stamp that checkpoint, as a packet made now shows it.
+    pub fn stamp_of(&self, size: u64, response: &[u8]) -> PacketTimestamp {
+        let read = |level, index| Ok::<_, ()>(self.tiles.get(&(level, index)).cloned());
+        let path = prove_consistency(size, self.size(), read).unwrap();
+        PacketTimestamp {
+            checkpoint: self.checkpoint_of(size),
+            consistency: path.iter().map(Hash::to_base64).collect(),
+            response: STANDARD.encode(response),
+            anchor: None,
+        }
+    }
+
     /// Stamps as a packet made now shows them: each but the last is renewed by the next.
     pub fn stamps(&self, stamps: &[&Stamped]) -> Vec<PacketTimestamp> {
-        let read = |level, index| Ok::<_, ()>(self.tiles.get(&(level, index)).cloned());
-        let shown = stamps.iter().enumerate().map(|(at, stamp)| {
-            let path = prove_consistency(stamp.size, self.size(), read).unwrap();
-            PacketTimestamp {
-                checkpoint: stamp.checkpoint.clone(),
-                consistency: path.iter().map(Hash::to_base64).collect(),
-                response: STANDARD.encode(&stamp.response),
+        let shown = stamps
+            .iter()
+            .enumerate()
+            .map(|(at, stamp)| PacketTimestamp {
                 anchor: (at + 1 < stamps.len()).then(|| PacketEntry {
                     proof: self.proof(stamp.index, self.size()),
                     ..stamp.entry.clone()
                 }),
-            }
-        });
+                ..self.stamp_of(stamp.size, &stamp.response)
+            });
         shown.collect()
     }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::fixture::Fixture;
 use super::{failures, text};
-use crate::evidence::Withheld;
+use crate::evidence::{Packet, TimestampRoots, TimestampTrust, Withheld, verify_with};
 use crate::ledger::jcs;
 use crate::model::{Amount, Currency, RecordedEventType, Timestamp};
 use crate::policy::{Actor, Reason};
@@ -22,6 +22,7 @@ mod items;
 mod logged;
 mod relog;
 mod spelled;
+mod stamped;
 
 /// What the good packet with withheld values withholds: everything that can be.
 const WITHHELD: &[Withheld] = &[
@@ -42,6 +43,8 @@ enum Noticed {
     Policy,
     /// Recomputing the sentences.
     Wording,
+    /// Following time-stamps into the log, and reading them.
+    Timestamp,
 }
 
 impl Noticed {
@@ -50,6 +53,7 @@ impl Noticed {
             Self::Structure => "structure",
             Self::Policy => "policy",
             Self::Wording => "wording",
+            Self::Timestamp => "timestamp",
         }
     }
 }
@@ -178,6 +182,13 @@ impl World {
             ("canceled-by-agreement", fixture.packet_at(22)),
             ("moved-case-by-case", fixture.packet_at(23)),
             ("events-of-one-moment", fixture.packet_at(24)),
+            (
+                "timestamped",
+                Packet {
+                    timestamps: vec![stamped::stamp(&fixture)],
+                    ..fixture.protected()
+                },
+            ),
         ];
         let parsed = |packet| jcs::parse(&text(packet, &fixture.signer)).unwrap();
         let good = packets.iter().map(|(name, packet)| (*name, parsed(packet)));
@@ -265,7 +276,8 @@ fn files(world: &World) -> BTreeMap<String, Vec<u8>> {
         .chain(deliveries::bad(world))
         .chain(items::bad(world))
         .chain(logged::bad(world))
-        .chain(spelled::bad(world));
+        .chain(spelled::bad(world))
+        .chain(stamped::bad(world));
     let mut wrong = Vec::new();
     for Bad {
         name,
@@ -292,6 +304,10 @@ fn files(world: &World) -> BTreeMap<String, Vec<u8>> {
         lines.join(",\n")
     );
     files.insert("index.json".to_owned(), index.into_bytes());
+    for name in [stamped::RESPONSE, stamped::ROOTS] {
+        let kept = std::fs::read(folder().join(name)).unwrap();
+        files.insert(name.to_owned(), kept);
+    }
     files
 }
 
@@ -325,4 +341,20 @@ fn packet_vectors_are_what_the_index_says_and_what_is_made_here() {
         }
     }
     assert!(made.values().map(Vec::len).sum::<usize>() < 5_000_000);
+}
+
+#[test]
+fn the_stamped_vector_says_when_to_whoever_trusts_its_authority() {
+    let read = |name: &str| std::fs::read(folder().join(name)).unwrap();
+    let roots = TimestampRoots::from_pem(&read(stamped::ROOTS)).unwrap();
+    let trust = TimestampTrust {
+        roots: &roots,
+        at: stamped::time(),
+    };
+    let vkey = String::from_utf8(read("ledger.vkey")).unwrap();
+    let packet = read("good/timestamped.json");
+    let (report, _) = verify_with(&packet, &vkey, Some(trust));
+    assert!(report.verified(), "{report}");
+    let stamp = report.timestamp.unwrap();
+    assert_eq!((stamp.at, stamp.entries), (stamped::time(), 2));
 }

@@ -1,0 +1,141 @@
+//! A packet with a time-stamp, and what must be refused of it.
+//!
+//! An authority's signature is random, so its answer is kept as a file beside the packets and made anew only if it is not there.
+//! It stays right: what it stamps is made here, the same every time.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bookguard_test_authority::{Authority, Chain};
+use bookguard_time::Request;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::super::fixture::Fixture;
+use super::forged::{Forgery, signed};
+use super::{Bad, Noticed, World, at, folder};
+use crate::evidence::packet::PacketTimestamp;
+use crate::model::Timestamp;
+
+/// The authority's answer, and the root that vouches for it.
+pub const RESPONSE: &str = "timestamp.tsr";
+pub const ROOTS: &str = "timestamp-roots.pem";
+
+/// When it answered.
+pub fn time() -> Timestamp {
+    Timestamp::parse("2026-06-01T12:00:00.000Z").unwrap()
+}
+
+/// The stamp of the log as it was two entries ago.
+pub fn stamp(fixture: &Fixture) -> PacketTimestamp {
+    let size = fixture.size() - 2;
+    let checkpoint = fixture.checkpoint_of(size);
+    let text = fixture.signer.verifier().open(&checkpoint).unwrap();
+    fixture.stamp_of(size, &response(Sha256::digest(text).into()))
+}
+
+fn response(imprint: [u8; 32]) -> Vec<u8> {
+    let file = folder().join(RESPONSE);
+    let kept = std::fs::read(&file).unwrap_or_default();
+    if bookguard_time::read(&kept).is_ok_and(|claim| claim.imprint == imprint) {
+        return kept;
+    }
+    assert!(
+        std::env::var_os("UPDATE").is_some(),
+        "tests/vectors/packets/{RESPONSE} stamps another checkpoint; run this test with UPDATE=1"
+    );
+    let authority = Authority::new(&Chain::default());
+    let request = Request::new(imprint, [5; 8]).to_der();
+    let made = authority.answer(&request, time().ms());
+    std::fs::write(&file, &made).unwrap();
+    std::fs::write(folder().join(ROOTS), authority.root_pem()).unwrap();
+    made
+}
+
+/// The response with another last byte, which is one of the signature.
+fn flipped(stamp: &mut Value) {
+    let text = stamp["response"].as_str().unwrap();
+    let mut bytes = STANDARD.decode(text).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    stamp["response"] = STANDARD.encode(bytes).into();
+}
+
+const FORGED: &[Forgery] = &[
+    (
+        "timestamp-other-signature",
+        "timestamped",
+        "the signature of the time-stamp is another",
+        Noticed::Timestamp,
+        "timestamps",
+        |_, packet| flipped(at(packet, "/timestamps/0")),
+    ),
+    (
+        "timestamp-of-another-checkpoint",
+        "timestamped",
+        "the time-stamp is of another checkpoint than the one beside it",
+        Noticed::Timestamp,
+        "timestamps",
+        |world, packet| {
+            let fixture = &world.fixture;
+            let other = fixture.stamp_of(fixture.size() - 1, &[]);
+            let stamp = at(packet, "/timestamps/0");
+            stamp["checkpoint"] = other.checkpoint.into();
+            stamp["consistency"] = json!(other.consistency);
+        },
+    ),
+    (
+        "timestamp-without-proof",
+        "timestamped",
+        "nothing shows that the log continues the stamped checkpoint",
+        Noticed::Timestamp,
+        "timestamps",
+        |_, packet| *at(packet, "/timestamps/0/consistency") = json!([]),
+    ),
+    (
+        "timestamp-with-another-anchor",
+        "timestamped",
+        "a record of the booking stands where an entry may commit to the time-stamp",
+        Noticed::Timestamp,
+        "timestamps",
+        |_, packet| {
+            let entry = packet["entries"][0].clone();
+            *at(packet, "/timestamps/0/anchor") = entry;
+        },
+    ),
+    (
+        "timestamp-renewed-by-itself",
+        "timestamped",
+        "the second time-stamp does not renew the first",
+        Noticed::Timestamp,
+        "timestamps",
+        |_, packet| {
+            let stamp = packet["timestamps"][0].clone();
+            at(packet, "/timestamps")
+                .as_array_mut()
+                .unwrap()
+                .push(stamp);
+        },
+    ),
+    (
+        "timestamp-without-response",
+        "timestamped",
+        "a time-stamp has no response",
+        Noticed::Structure,
+        "form",
+        |_, packet| {
+            let stamp = at(packet, "/timestamps/0").as_object_mut().unwrap();
+            stamp.remove("response");
+        },
+    ),
+    (
+        "timestamps-without-any",
+        "timestamped",
+        "the list of time-stamps is there and empty",
+        Noticed::Structure,
+        "form",
+        |_, packet| *at(packet, "/timestamps") = json!([]),
+    ),
+];
+
+pub fn bad(world: &World) -> Vec<Bad> {
+    signed(world, FORGED)
+}
