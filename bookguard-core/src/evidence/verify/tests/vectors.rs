@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::fixture::Fixture;
 use super::{failures, text};
-use crate::evidence::{Packet, TimestampRoots, TimestampTrust, Withheld, verify_with};
+use crate::evidence::{Packet, TimestampRoots, TimestampTrust, Trust, Withheld, verify_with};
 use crate::ledger::jcs;
 use crate::model::{Amount, Currency, RecordedEventType, Timestamp};
 use crate::policy::{Actor, Reason};
@@ -353,7 +353,14 @@ fn the_stamped_vector_says_when_to_whoever_trusts_its_authority() {
     };
     let vkey = String::from_utf8(read("ledger.vkey")).unwrap();
     let packet = read("good/timestamped.json");
-    let (report, _) = verify_with(&packet, &vkey, Some(trust));
+    let (report, _) = verify_with(
+        &packet,
+        &vkey,
+        Trust {
+            timestamps: Some(trust),
+            ..Trust::default()
+        },
+    );
     assert!(report.verified(), "{report}");
     let stamp = report.timestamp.unwrap();
     assert_eq!((stamp.at, stamp.entries), (stamped::time(), 2));
