@@ -1,0 +1,57 @@
+//! Request bodies. The first byte chooses the reader.
+
+use bookguard_core::features::acceptances::AcceptanceRequest;
+use bookguard_core::features::api_keys::KeyRequest;
+use bookguard_core::features::bookings::BookingRequest;
+use bookguard_core::features::cancellations::{CancelRequest, DecisionRequest};
+use bookguard_core::features::console::ConsoleLinkRequest;
+use bookguard_core::features::items::ItemRequest;
+use bookguard_core::features::partners::{NewPartner, PartnerUpdate};
+use bookguard_core::features::reschedules::RescheduleRequest;
+use bookguard_core::features::shares::ShareRequest;
+use bookguard_core::model::QuotaChanges;
+use bookguard_core::policy::PolicySet;
+use bookguard_core::{Error, Kind, limits};
+
+/// A refusal is the caller's fault, and says why; its faults take no more room than a few bodies.
+pub fn read(bytes: &[u8]) {
+    let Some((&choice, body)) = bytes.split_first() else {
+        return;
+    };
+    if body.len() > limits::BODY_BYTES {
+        return;
+    }
+    let refused = match choice {
+        b'0' => AcceptanceRequest::read(body).err(),
+        b'1' => KeyRequest::read(body).err(),
+        b'2' => BookingRequest::read(body, &PolicySet::default()).err(),
+        b'3' => CancelRequest::read(body).err(),
+        b'4' => DecisionRequest::read(body).err(),
+        b'5' => ConsoleLinkRequest::read(body).err(),
+        b'6' => ItemRequest::read(body).err(),
+        b'7' => NewPartner::read(body).err(),
+        b'8' => PartnerUpdate::read(body).err(),
+        b'9' => QuotaChanges::read(body).err(),
+        b'a' => RescheduleRequest::read(body).err(),
+        b'b' => ShareRequest::read(body).err(),
+        _ => None,
+    };
+    if let Some(Error {
+        kind,
+        message,
+        details,
+        ..
+    }) = refused
+    {
+        assert!(
+            !matches!(kind, Kind::Internal),
+            "a body is never our fault: {message}"
+        );
+        assert!(!message.is_empty());
+        let room: usize = details.iter().map(|fault| format!("{fault:?}").len()).sum();
+        assert!(
+            room <= 4 * limits::BODY_BYTES + 64 * 1024,
+            "{room} bytes of faults"
+        );
+    }
+}
