@@ -9,6 +9,7 @@ mod bodies;
 mod ledger;
 mod packets;
 mod policies;
+mod stamps;
 mod webhooks;
 mod words;
 
@@ -28,6 +29,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("policies", policies::evaluate),
     ("proofs", ledger::proofs),
     ("signatures", webhooks::signatures),
+    ("stamps", stamps::verify),
     ("tiles", ledger::tiles),
     ("trust", ledger::trust),
     ("witness", ledger::witness),

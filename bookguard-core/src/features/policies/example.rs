@@ -6,7 +6,7 @@ use crate::input::shorten;
 use crate::limits;
 use crate::model::{Amount, AmountError, Currency, Timestamp};
 use crate::operation::{QueryForm, QueryParam, Request, query_fault, query_text, query_value};
-use crate::policy::{Booked, EventDate, MissingZone, Policy, PolicySource, Segment, Terms};
+use crate::policy::{Booked, EventDate, MissingZone, Policy, PolicySource, Segment, Terms, Zone};
 
 /// The value of an example that has none, in whole units of its currency.
 const VALUE: &str = "1000";
@@ -80,6 +80,17 @@ impl ExampleBooking {
             Currency::parse(code).map_err(unknown).ok()
         });
         let time_zone = query_text(request, "timeZone", limits::TIME_ZONE_CHARS, &mut faults);
+        if let Some(name) = time_zone.filter(|name| Zone::iana(name).is_none()) {
+            let message = format!("\"{}\" is not an IANA time zone", shorten(name));
+            let fix = "Send an IANA name such as America/New_York.";
+            faults.push(query_fault("timeZone", "time_zone_unknown", &message, fix));
+        }
+        let value = given("bookingValue").unwrap_or(VALUE);
+        // How many decimals it may have, and how large it may be, can depend on the policy's currency.
+        let in_dollars = Amount::parse(value, Currency::USD);
+        if let Err(e @ (AmountError::NotANumber | AmountError::Negative)) = in_dollars {
+            faults.push(value_fault(value, e, currency.unwrap_or(Currency::USD)));
+        }
         if !faults.is_empty() {
             return Err(Error::faults(faults));
         }
@@ -88,7 +99,7 @@ impl ExampleBooking {
         };
         Ok(Some(Self {
             event_date,
-            value: given("bookingValue").unwrap_or(VALUE).to_owned(),
+            value: value.to_owned(),
             currency,
             time_zone: time_zone.map(str::to_owned),
         }))
@@ -116,20 +127,22 @@ impl ExampleBooking {
     }
 
     fn amount(&self, currency: Currency) -> Result<Amount, Error> {
-        Amount::parse(&self.value, currency).map_err(|e| {
-            let fix = format!(
-                "Send a number from 0 with at most {} decimals ({currency}).",
-                currency.decimals()
-            );
-            let message = format!("{} {e}", shorten(&self.value));
-            Error::faults(vec![FieldError::new(
-                "?bookingValue",
-                e.code(),
-                message,
-                fix,
-            )])
-        })
+        Amount::parse(&self.value, currency)
+            .map_err(|e| Error::faults(vec![value_fault(&self.value, e, currency)]))
     }
+}
+
+fn value_fault(text: &str, why: AmountError, currency: Currency) -> FieldError {
+    let fix = format!(
+        "Send a number from 0 with at most {} decimals ({currency}).",
+        currency.decimals()
+    );
+    query_fault(
+        "bookingValue",
+        why.code(),
+        &format!("{} {why}", shorten(text)),
+        &fix,
+    )
 }
 
 impl PolicyCheck {
@@ -153,9 +166,6 @@ impl PolicyCheck {
 /// Attaches the refusal of terms to the parameter that caused it.
 fn in_query(refusal: Error) -> Error {
     match &*refusal.code {
-        "time_zone_unknown" => {
-            refusal.at_field("?timeZone", "Send an IANA name such as America/New_York.")
-        }
         "policy_currency_mismatch" => {
             refusal.at_field("?currency", "Send the policy's currency, or leave it out.")
         }
@@ -235,6 +245,11 @@ mod tests {
                 "amount_precision",
             ),
             (
+                &[date, ("bookingValue", "-1e-323")],
+                "?bookingValue",
+                "amount_negative",
+            ),
+            (
                 &[date, ("currency", "eur")],
                 "?currency",
                 "currency_unknown",
@@ -258,6 +273,24 @@ mod tests {
                 (pointer, code),
                 "{query:?}"
             );
+        }
+    }
+
+    #[test]
+    fn what_is_no_example_is_refused_whatever_the_policy() {
+        let date = ("eventDate".to_owned(), "2026-11-01".to_owned());
+        for (name, text) in [
+            ("bookingValue", "-1e-323"),
+            ("bookingValue", "much"),
+            ("timeZone", "Berlin"),
+            ("currency", "eur"),
+        ] {
+            let request = Request {
+                query: vec![date.clone(), (name.to_owned(), text.to_owned())],
+                ..Request::default()
+            };
+            let refused = ExampleBooking::read(&request).unwrap_err();
+            assert_eq!(refused.details[0].pointer, format!("?{name}"));
         }
     }
 
