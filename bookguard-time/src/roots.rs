@@ -29,7 +29,7 @@ impl Roots {
     ///
     /// # Errors
     ///
-    /// If there is none, or one of them is no root: not a certificate, or not an authority's.
+    /// If there is none, or if one of them is not a certificate, or not an authority's.
     pub fn from_pem(pem: &[u8]) -> Result<Self, Error> {
         let mut roots = Self {
             anchors: Vec::new(),

@@ -187,7 +187,7 @@ pub(super) fn find(
     let mut standing = found.ok_or_else(|| Error::not_found("booking"))?;
     standing.cosigned = cosigned(service, &mut reader, booking_id, &standing.head)?;
     if let Some(cosigned) = &standing.cosigned {
-        // What is stamped later, that state of the log does not continue.
+        // Later stamps are of more than that state of the log, so it cannot prove them.
         standing.stamps.retain(|stamp| stamp.size <= cosigned.size);
     }
     let tag = standing.tag(&chain, withheld, now);
