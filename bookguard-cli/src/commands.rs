@@ -17,6 +17,7 @@ mod declare;
 mod demo;
 mod doctor;
 mod documents;
+mod drill;
 mod endpoints;
 mod evaluations;
 mod events;
@@ -78,6 +79,7 @@ pub fn declared() -> Vec<Declared> {
     vec![
         serve::command().into(),
         demo::command().into(),
+        drill::command().into(),
         health.into(),
         activity::command().into(),
         system::command().into(),

@@ -14,6 +14,8 @@ mod console_sessions;
 mod continuity;
 pub(crate) mod cosignatures;
 pub mod database;
+#[cfg(feature = "sqlite")]
+pub mod drill;
 mod endpoints;
 pub mod events;
 pub mod files;

@@ -62,7 +62,7 @@ pub(super) fn command() -> CliCommand {
 /// The failure of the first step that does not do what it says.
 async fn run(style: Style) -> Result<(), Failure> {
     let begun = Instant::now();
-    let scratch = scratch()?;
+    let scratch = scratch("bookguard-demo-")?;
     let mut signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
     let done = tokio::select! {
         done = steps(style, scratch.path()) => done,
@@ -78,9 +78,9 @@ async fn run(style: Style) -> Result<(), Failure> {
 }
 
 /// A temporary directory that only this user can read, removed when dropped.
-pub(super) fn scratch() -> Result<TempDir, Failure> {
+pub(super) fn scratch(prefix: &str) -> Result<TempDir, Failure> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix("bookguard-demo-");
+    builder.prefix(prefix);
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
     let made = builder.tempdir();
@@ -438,7 +438,7 @@ fn write_documents(packet: &[u8], key: &str, step: &mut Steps) -> Result<(), Fai
     let page = page::page(text, key).map_err(|e| fault(&e))?;
     let pdf = bookguard_render::pdf(text, key, PdfForm::Bank, &Fonts::default());
     let pdf = pdf.map_err(|e| fault(&e))?;
-    let folder = scratch()?.keep();
+    let folder = scratch("bookguard-demo-")?.keep();
     let mut written = String::new();
     for (name, bytes, what) in [
         (

@@ -22,7 +22,7 @@ use tokio::time::timeout;
 
 use super::backup::{duration, ended};
 use super::declare::{Call, CliCommand, alone};
-use super::public_log;
+use super::public_log::{self, Source};
 use super::verify::verifier_key;
 use crate::args::Format;
 use crate::failure::Failure;
@@ -62,6 +62,28 @@ pub(super) fn monitor() -> CliCommand {
     let about = "Check that a public log only grows, without keeping it; keeps the last checkpoint (exit code 6: it is forked)";
     let monitor = alone("monitor", about, |call| Box::pin(follow(call, false)));
     monitor.with::<FollowArgs>()
+}
+
+/// Looks at a log once, as a monitor that keeps this folder does.
+///
+/// # Errors
+/// As [`follow`].
+pub(super) async fn look_once(
+    folder: PathBuf,
+    key: VerifierKey,
+    log: (Source, String),
+) -> Result<(), Failure> {
+    let copy = FollowedLog::open(folder, Some(key), false)?;
+    copy.look_at("the copy", log).await.map(drop)
+}
+
+/// Makes the folder of a monitor that has seen this checkpoint last.
+///
+/// # Errors
+/// [`Failure::Unexpected`] for a folder that cannot be written.
+pub(super) fn seen(folder: PathBuf, key: VerifierKey, note: &str) -> Result<(), Failure> {
+    let copy = FollowedLog::open(folder, Some(key), false)?;
+    replace(&copy.folder, CHECKPOINT, note.as_bytes()).map_err(|e| copy.cannot_write(&e))
 }
 
 /// What one look at the log found.
@@ -190,7 +212,15 @@ impl FollowedLog {
 
     /// Reads what was added to the log, checks it, and keeps it.
     async fn look(&self, place: &str) -> Result<Looked, Failure> {
-        let (source, note) = public_log::open(place).await?;
+        self.look_at(place, public_log::open(place).await?).await
+    }
+
+    /// The same, once it was found.
+    async fn look_at(
+        &self,
+        place: &str,
+        (source, note): (Source, String),
+    ) -> Result<Looked, Failure> {
         let log = Checkpoint::open(&note, &self.key).map_err(|why| {
             Failure::NotVerified(format!("The log at {place} cannot be relied on: {why}."))
         })?;

@@ -1,4 +1,4 @@
-//! Reads a public log, from a server or from a mirror's folder.
+//! Reads a public log, from a server, from a mirror's folder, or as a database would publish it.
 //!
 //! Core decides what to read and whether to believe it; this file fetches. Invariants: no answer is read further than a tile
 //! can be long; nobody is waited for without a limit; redirects are not followed.
@@ -10,11 +10,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bookguard_core::features::ledger;
 use bookguard_core::ledger::TilePath;
 use bookguard_core::ledger::note::MAX_NOTE_BYTES;
 use bookguard_core::ledger::walk::most_bytes;
+use bookguard_core::service::Service;
 use reqwest::header::{LOCATION, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode};
+use tokio::task::block_in_place;
 use url::Url;
 
 use crate::failure::Failure;
@@ -43,6 +46,7 @@ type Fetched = Result<Result<Vec<u8>, Absent>, Failure>;
 pub(super) enum Source {
     Server { client: Client, prefix: Url },
     Folder(PathBuf),
+    Database(Arc<Service>),
 }
 
 /// Fetches these tiles and hands each to `take`, in order, while the next ones are on their way. The inner error says why the
@@ -99,8 +103,17 @@ pub(super) async fn open(place: &str) -> Result<(Source, String), Failure> {
     );
     Err(match source {
         Source::Server { .. } => Failure::BadAnswer(why),
-        Source::Folder(_) => Failure::Usage(why),
+        Source::Folder(_) | Source::Database(_) => Failure::Usage(why),
     })
+}
+
+/// The log of an open database, and its checkpoint.
+///
+/// # Errors
+/// Those of the store.
+pub(super) fn of_database(service: &Arc<Service>) -> Result<(Source, String), Failure> {
+    let note = block_in_place(|| ledger::checkpoint(service))?;
+    Ok((Source::Database(Arc::clone(service)), note))
 }
 
 impl Source {
@@ -134,6 +147,7 @@ impl Source {
                 Self::Server { client, prefix }
             }
             Self::Folder(folder) => Self::Folder(folder.join(path)),
+            Self::Database(service) => Self::Database(service),
         }
     }
 
@@ -142,6 +156,9 @@ impl Source {
     async fn get(&self, path: &str, most: usize) -> Fetched {
         match self {
             Self::Server { client, prefix } => download(client, prefix, path, most).await,
+            Self::Database(service) => {
+                Ok(block_in_place(|| ledger::tile(service, path))?.ok_or(Absent))
+            }
             Self::Folder(folder) => {
                 let file = folder.join(path);
                 let mut bytes = Vec::new();

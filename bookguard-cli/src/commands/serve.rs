@@ -116,7 +116,7 @@ impl Demo {
         let operators = operators.or_else(|| config.console.then(|| "127.0.0.1:0".to_owned()));
         let scratch = match is_named {
             true => None,
-            false => Some(demo::scratch()?),
+            false => Some(demo::scratch("bookguard-demo-")?),
         };
         Ok(Self {
             scratch,

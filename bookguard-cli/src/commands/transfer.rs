@@ -111,7 +111,7 @@ fn no_key(from: &Database, at: &LedgerKeySource) -> Failure {
     ))
 }
 
-fn failure(error: TransferError) -> Failure {
+pub(super) fn failure(error: TransferError) -> Failure {
     match error {
         TransferError::Refused(error) => error.into(),
         TransferError::NotVerified(why) => Failure::NotVerified(why),

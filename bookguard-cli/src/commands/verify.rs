@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::declare::{Call, CliCommand, Declared, alone, group};
+use super::public_log;
 use crate::failure::Failure;
 use crate::files::{self, DOCUMENT_BYTES, SECRET_BYTES};
 use crate::output::table::Style;
@@ -25,6 +26,7 @@ mod contradict;
 mod log;
 
 pub(super) use contradict::contradict_command;
+pub(super) use log::scan;
 
 /// One check, as both commands show it.
 #[derive(Serialize)]
@@ -100,7 +102,7 @@ async fn packet(call: Call<'_>) -> Result<(), Failure> {
     let witnessed = report.verified();
     let mut found = None;
     if let (Some(place), Some(timeline)) = (log, timeline) {
-        let scanned = log::scan(&place, timeline, &key).await?;
+        let scanned = log::scan(public_log::open(&place).await?, timeline, &key).await?;
         report.checks.push(log_check(&scanned));
         found = scanned.ok();
     }

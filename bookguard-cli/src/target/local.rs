@@ -65,7 +65,8 @@ impl Local {
             // Without an outbox, deliveries are inserted without a lease.
             ..config.service(&config.listen, config.operator_listen.as_deref(), None)
         };
-        let (service, closing) = block_in_place(|| Service::open(opening))?;
+        let local = Self::over(opening, config, partner_id)?;
+        let (service, config) = (&local.session.service, &local.config);
         if let Some(begun) = service.begun() {
             say(begun);
         }
@@ -78,12 +79,25 @@ impl Local {
                     ..config.courier()
                 };
                 let courier =
-                    Courier::start(Arc::clone(&service), Arc::new(outbox), leased, settings)
+                    Courier::start(Arc::clone(service), Arc::new(outbox), leased, settings)
                         .map_err(|e| Failure::Unexpected(e.to_string()))?;
                 Some(Arc::new(courier))
             }
             Purpose::Begin | Purpose::Work => None,
         };
+        Ok(Self { courier, ..local })
+    }
+
+    /// Opens the database of `opening`, without a courier.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn over(
+        opening: service::ServiceConfig,
+        config: Config,
+        partner_id: Option<PartnerId>,
+    ) -> Result<Self, Failure> {
+        let (service, closing) = block_in_place(|| Service::open(opening))?;
         let session = Session {
             service,
             authority: Authority::Administrator {
@@ -95,9 +109,17 @@ impl Local {
         Ok(Self {
             session,
             closing,
-            courier,
+            courier: None,
             config,
         })
+    }
+
+    /// Acts for this partner from now on.
+    pub fn act_for(&mut self, partner_id: PartnerId) {
+        self.session.authority = Authority::Administrator {
+            by: Operator::Here { user: user() },
+            partner_id: Some(partner_id),
+        };
     }
 
     /// Whether it acts for no specific partner.
@@ -157,7 +179,7 @@ impl Local {
     }
 
     /// The service.
-    pub fn service(&self) -> &Service {
+    pub fn service(&self) -> &Arc<Service> {
         &self.session.service
     }
 

@@ -166,6 +166,40 @@ pub fn transfer(
     })
 }
 
+/// Copies everything from `from`, which stays in use and as it is, to `to`, which must be empty. The log must not be served from
+/// the copy: both would continue it.
+///
+/// # Errors
+/// As [`TransferError`] lists.
+pub fn copy_into(
+    from: &Database,
+    to: &Database,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<(), TransferError> {
+    let source = open_known(from, false).map_err(|e| failed(from, &e))?;
+    let target = open_known(to, true).map_err(|e| failed(to, &e))?;
+    // One snapshot, which holds up nobody.
+    let mut source = source.checker().map_err(|e| failed(from, &e))?;
+    let mut target = target.mover().map_err(|e| failed(to, &e))?;
+    let (source, target) = (&mut *source, &mut *target);
+    let mut copied = || {
+        source.begin(&[]).map_err(Trouble::Source)?;
+        let stored = head(source).map_err(Trouble::Source)?;
+        let stored =
+            stored.ok_or_else(|| Trouble::Damaged("the log's head is missing".to_owned()))?;
+        target.begin(&[]).map_err(Trouble::Target)?;
+        require_empty(target)?;
+        copy::copy(source, target, stored.head, progress)?;
+        target.commit(&[]).map_err(Trouble::Target)
+    };
+    let copied = copied();
+    source.rollback();
+    copied.map(drop).map_err(|trouble| {
+        target.rollback();
+        explain(trouble, from, to)
+    })
+}
+
 /// The place that a database's log was moved to; `None` if the log is in use here.
 ///
 /// # Errors

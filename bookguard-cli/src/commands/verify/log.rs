@@ -4,18 +4,17 @@ use std::sync::Arc;
 
 use bookguard_core::evidence::{LogReport, Scan, Timeline};
 
-use crate::commands::public_log;
+use crate::commands::public_log::{self, Source};
 use crate::failure::Failure;
 use crate::output::bar::Bar;
 
-/// Scans the log at `place` for entries that a verified packet lacks. The outer error means that the log could not be
+/// Scans a log that was opened for entries that a verified packet lacks. The outer error means that the log could not be
 /// read; the inner one, that it cannot be relied on, and why.
-pub(super) async fn scan(
-    place: &str,
+pub(in crate::commands) async fn scan(
+    (source, checkpoint): (Source, String),
     timeline: Timeline,
     vkey: &str,
 ) -> Result<Result<LogReport, String>, Failure> {
-    let (source, checkpoint) = public_log::open(place).await?;
     let mut scan = match Scan::new(timeline, &checkpoint, vkey) {
         Ok(scan) => scan,
         Err(why) => return Ok(Err(why.to_string())),

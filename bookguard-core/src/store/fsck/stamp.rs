@@ -10,7 +10,7 @@ use crate::engine::change::StoredStamp;
 use crate::evidence::Anchor;
 use crate::ledger::{Checkpoint, LeafKind};
 use crate::store::conn::{Row, Statement, StoreError};
-use crate::store::stamps;
+use crate::store::{stamps, tree};
 
 impl Check<'_> {
     /// Visits every stamp, and the entry that commits to it.
@@ -57,6 +57,10 @@ impl Check<'_> {
             return Ok(Err("the entry that commits to it is missing".to_owned()));
         };
         let key = names.key_at(stamp.size, self.log, head)?;
+        let root = match tree::root_at(self.conn, stamp.size) {
+            Err(StoreError::Corrupt(why)) => return Ok(Err(why)),
+            root => root?,
+        };
         Ok(anchor(row).and_then(|anchor| {
             let said = Checkpoint::open(&stamp.checkpoint, &key).map_err(|e| e.to_string())?;
             let text = key.open(&stamp.checkpoint).map_err(|e| e.to_string())?;
@@ -65,6 +69,10 @@ impl Check<'_> {
             for (holds, why) in [
                 (said.size == stamp.size, "its checkpoint is of another size"),
                 (stamp.size <= stamp.leaf, "it is over entries after its own"),
+                (
+                    said.root == root,
+                    "the entries give another root than was stamped",
+                ),
                 (
                     claim.imprint == imprint,
                     "the response stamps another checkpoint",

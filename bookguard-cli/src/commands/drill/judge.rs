@@ -1,0 +1,300 @@
+//! Runs each mechanism after a way, and says what it noticed.
+
+use std::fs;
+use std::path::Path;
+
+use bookguard_core::clock::Clock;
+use bookguard_core::evidence::{
+    Account, TimelineVerdict, TimestampTrust, Trust, compare, verify_with,
+};
+use bookguard_core::features::evidence::GetEvidence;
+use bookguard_core::model::Scope;
+use bookguard_core::service::ServiceConfig;
+use bookguard_core::store::drill::{DrillCopy, Mechanism, Step, Use, Way};
+use bookguard_core::store::read::KeyFound;
+use serde_json::Value;
+use tokio::task::block_in_place;
+
+use super::super::verify::scan;
+use super::super::{mirror, public_log};
+use super::scene::{Kept, Outside, book, open, opening};
+use super::{Files, unwritable, year_ago};
+use crate::args::Format;
+use crate::failure::Failure;
+use crate::target::local::Local;
+use crate::target::request;
+
+/// What became of a way.
+pub(super) struct Judged {
+    pub way: &'static Way,
+    /// Why each mechanism objects; `None` if it notices nothing.
+    pub why: [Option<String>; Mechanism::ALL.len()],
+}
+
+impl Judged {
+    /// Each mechanism, whether it should notice, and why it objects.
+    pub fn cells(&self) -> impl Iterator<Item = (Mechanism, bool, Option<&str>)> {
+        let cells = Mechanism::ALL.into_iter().zip(&self.why);
+        cells.map(|(mechanism, why)| {
+            let expected = self.way.noticed_by.contains(&mechanism);
+            (mechanism, expected, why.as_deref())
+        })
+    }
+
+    pub fn as_expected(&self) -> bool {
+        self.cells()
+            .all(|(_, expected, why)| expected == why.is_some())
+    }
+}
+
+/// Tampers in this way, with the service's own files or with the attacker's copy of them, and asks everything that could notice.
+pub(super) async fn way(
+    way: &'static Way,
+    own: &DrillCopy,
+    theirs: Option<&DrillCopy>,
+    outside: &Outside,
+    folder: &Path,
+) -> Result<Judged, Failure> {
+    let attacked = theirs.unwrap_or(own);
+    for step in way.steps {
+        let failed =
+            |why| Failure::Unexpected(format!("the way {} cannot be done: {why}", way.name));
+        match step {
+            Step::Record => record(attacked, Clock::System).await?,
+            Step::RecordInThePast => record(attacked, year_ago()).await?,
+            step => block_in_place(|| attacked.take(*step)).map_err(failed)?,
+        }
+    }
+    let verify = verify(own).await?;
+    let [packet, mirror, witness, stamp] = published(way, attacked, outside, folder).await?;
+    let server = serve(way, own).await?;
+    Ok(Judged {
+        way,
+        why: [verify, server, packet, mirror, witness, stamp],
+    })
+}
+
+fn files(copy: &DrillCopy) -> Files {
+    Files {
+        db: copy.db.clone(),
+        key: copy.key.clone(),
+        guard: copy.guard.clone(),
+    }
+}
+
+/// Records a booking of the scene's partner.
+async fn record(copy: &DrillCopy, clock: Clock) -> Result<(), Failure> {
+    let opening = ServiceConfig {
+        clock,
+        ..opening(&files(copy), None)
+    };
+    let mut local = open(opening)?;
+    local.act_for(copy.scene.partner);
+    let booked = book(&local, "Drill Choir").await;
+    local.service().sync_guard();
+    local.close().await;
+    booked.map(drop)
+}
+
+/// What `ledger verify` finds, first of all.
+pub(super) async fn verify(copy: &DrillCopy) -> Result<Option<String>, Failure> {
+    let local = match open(opening(&files(copy), None)) {
+        Ok(local) => local,
+        Err(failure) => return Ok(Some(said(&failure))),
+    };
+    let report = block_in_place(|| local.service().verify_ledger(false, |_, _| {}));
+    local.close().await;
+    Ok(match report {
+        Ok(report) => report.findings.first().map(ToString::to_string),
+        Err(error) => Some(error.message),
+    })
+}
+
+/// Whether a server refuses to start, or to do what the attacker wants.
+async fn serve(way: &Way, copy: &DrillCopy) -> Result<Option<String>, Failure> {
+    let mut local = match open(opening(&files(copy), None)) {
+        Ok(local) => local,
+        Err(failure) => return Ok(Some(said(&failure))),
+    };
+    let refused = match way.then {
+        Use::Write => {
+            local.act_for(copy.scene.partner);
+            book(&local, "Drill Choir")
+                .await
+                .err()
+                .map(|failure| said(&failure))
+        }
+        key => uses(&local, copy, key)?,
+    };
+    local.close().await;
+    Ok(refused)
+}
+
+/// Why a key does not do what its row was made to say; `None` if it does.
+fn uses(local: &Local, copy: &DrillCopy, key: Use) -> Result<Option<String>, Failure> {
+    let id = match key {
+        Use::RevokedKey => copy.scene.revoked_key,
+        _ => copy.scene.reading_key,
+    };
+    let service = local.service();
+    let found = block_in_place(|| {
+        let mut reader = service.reader()?;
+        reader.key_by_id(&id).map_err(|e| service.fault(&e))
+    })?;
+    let works = match (&found, key) {
+        (KeyFound::Owned { partner_id, .. }, Use::MovedKey) => {
+            *partner_id == copy.scene.other_partner
+        }
+        (KeyFound::Owned { key, .. }, Use::RaisedKey) => key.scopes.allow(Scope::BookingsWrite),
+        (KeyFound::Owned { .. }, _) => true,
+        _ => false,
+    };
+    Ok((!works).then(|| "the key opens nothing: Bookguard did not write its row so".to_owned()))
+}
+
+/// What those outside see who only read what is published: packet, mirror, witness, time-stamp. The attacker serves without a guard.
+async fn published(
+    way: &Way,
+    copy: &DrillCopy,
+    outside: &Outside,
+    folder: &Path,
+) -> Result<[Option<String>; 4], Failure> {
+    let reader = Files {
+        guard: copy.guard.with_extension("none"),
+        ..files(copy)
+    };
+    let Ok(mut local) = open(opening(&reader, Some(outside.witness.policy.clone()))) else {
+        // Nothing is served, so there is nothing to see.
+        return Ok([None, None, None, None]);
+    };
+    let seen = async {
+        let (packet, stamped) = packets(way, &mut local, outside).await?;
+        let mirror = mirrored(&local, outside, folder).await?;
+        let witness = match block_in_place(|| outside.witness.refuses(&local)) {
+            Ok(refused) => refused,
+            Err(failure) => Some(said(&failure)),
+        };
+        let known = follows(&local, outside, &outside.stamped, folder).await?;
+        Ok([packet, mirror, witness, stamped.or(known)])
+    };
+    let seen = seen.await;
+    local.close().await;
+    seen
+}
+
+/// What is wrong with the packets made now, or what they say against those made before; and what is wrong with their time-stamps.
+async fn packets(
+    way: &Way,
+    local: &mut Local,
+    outside: &Outside,
+) -> Result<(Option<String>, Option<String>), Failure> {
+    let (mut wrong, mut unstamped) = (None, None);
+    for before in &outside.packets {
+        local.act_for(before.partner);
+        let asked = request(&[&before.booking.to_string()], &Value::Null);
+        let made = match local.call::<GetEvidence>(asked).await {
+            Ok(answer) => edited(way, answer.json),
+            Err(failure) => {
+                wrong = wrong.or_else(|| Some(said(&failure)));
+                continue;
+            }
+        };
+        let trust = Trust {
+            timestamps: Some(TimestampTrust {
+                roots: &outside.roots,
+                at: Clock::System.now(),
+            }),
+            witnesses: None,
+        };
+        let (report, timeline) = verify_with(made.as_bytes(), &outside.key.to_string(), trust);
+        for failed in report.failures() {
+            let place = match failed.name {
+                "timestamps" => &mut unstamped,
+                _ => &mut wrong,
+            };
+            place.get_or_insert_with(|| format!("{}: {}", failed.name, failed.detail));
+        }
+        if let Some(after) = timeline {
+            let accounts = [before.timeline.clone(), after].map(Account::Packet);
+            let found = compare(&accounts[0], &accounts[1]);
+            if found.verdict == TimelineVerdict::Contradiction {
+                wrong.get_or_insert(found.detail);
+            }
+        }
+        if let Some(why) = left_out(local, before, outside).await? {
+            wrong.get_or_insert(why);
+        }
+    }
+    Ok((wrong, unstamped))
+}
+
+fn edited(way: &Way, packet: String) -> String {
+    way.steps.iter().fold(packet, |packet, step| match step {
+        Step::Packet(edit) => edit(&packet),
+        _ => packet,
+    })
+}
+
+/// What the packet made before shows of the log, as `evidence verify --log` does.
+async fn left_out(
+    local: &Local,
+    before: &Kept,
+    outside: &Outside,
+) -> Result<Option<String>, Failure> {
+    let log = match public_log::of_database(local.service()) {
+        Ok(log) => log,
+        Err(failure) => return Ok(Some(said(&failure))),
+    };
+    let scanned = scan(log, before.timeline.clone(), &outside.key.to_string()).await;
+    Ok(match scanned {
+        Ok(Ok(report)) => (!report.honest()).then(|| report.to_string()),
+        Ok(Err(why)) => Some(why),
+        Err(failure) => Some(said(&failure)),
+    })
+}
+
+/// What a monitor notices that goes on from where it was, or one that reads the whole log.
+async fn mirrored(
+    local: &Local,
+    outside: &Outside,
+    folder: &Path,
+) -> Result<Option<String>, Failure> {
+    if let Some(why) = follows(local, outside, &outside.mirror, folder).await? {
+        return Ok(Some(why));
+    }
+    let fresh = folder.join("fresh");
+    let _ = fs::remove_dir_all(&fresh);
+    looked(local, outside, &fresh).await
+}
+
+/// Why the log does not continue what the monitor with this folder has seen.
+async fn follows(
+    local: &Local,
+    outside: &Outside,
+    seen: &Path,
+    folder: &Path,
+) -> Result<Option<String>, Failure> {
+    let copy = folder.join("monitor");
+    let _ = fs::remove_dir_all(&copy);
+    fs::create_dir(&copy)
+        .and_then(|()| fs::copy(seen.join("checkpoint"), copy.join("checkpoint")))
+        .map_err(|e| unwritable(&e))?;
+    looked(local, outside, &copy).await
+}
+
+async fn looked(
+    local: &Local,
+    outside: &Outside,
+    folder: &Path,
+) -> Result<Option<String>, Failure> {
+    let looked = match public_log::of_database(local.service()) {
+        Ok(log) => mirror::look_once(folder.to_owned(), outside.key.clone(), log).await,
+        Err(failure) => Err(failure),
+    };
+    Ok(looked.err().map(|failure| said(&failure)))
+}
+
+/// What a failure says.
+fn said(failure: &Failure) -> String {
+    failure.text(Format::Table).unwrap_or_default()
+}

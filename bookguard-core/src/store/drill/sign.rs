@@ -1,0 +1,121 @@
+//! Signs a whole log again over what its entries say now, as the holder of its key can.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::super::conn::{Conn, Statement, StoreError, insert};
+use super::super::head;
+use crate::key_file::LedgerKey;
+use crate::ledger::event::{salts, seal};
+use crate::ledger::{Checkpoint, Hash, Leaf, LeafKind, Signer, Tile, Tree, leaf_hash};
+
+/// The entries of one page.
+const PAGE: i64 = 1_000;
+
+/// Makes leaves of what is stored, and tiles, checkpoints and head of the leaves.
+pub(super) fn log(conn: &mut dyn Conn, key: &LedgerKey) -> Result<(), StoreError> {
+    let stored = head(conn)?.ok_or_else(|| fault("the log has no head"))?;
+    let signer = key.signer_as(&stored.origin).map_err(fault)?;
+    let mut kept = conn.one(Statement::new(
+        "SELECT size FROM checkpoint ORDER BY size DESC",
+        vec![],
+    ))?;
+    let mut tree = Tree::empty();
+    let mut tips: HashMap<Vec<u8>, Hash> = HashMap::new();
+    let (mut next, mut written) = (0_i64, 0_i64);
+    conn.run(&[Statement::new("DELETE FROM tile", vec![])])?;
+    loop {
+        let rows = conn.one(Statement::new(
+            "SELECT idx, booking_id, leaf, kind, seed, facts FROM entry WHERE idx >= $1 ORDER BY idx LIMIT $2",
+            vec![next.into(), PAGE.into()],
+        ))?;
+        let Some(last) = rows.rows.last() else { break };
+        next = last.int(0)? + 1;
+        let mut tiles = BTreeMap::new();
+        for row in &rows.rows {
+            let old = row.blob(2)?;
+            let mut leaf = Leaf::parse(old).map_err(fault)?;
+            let kind: LeafKind = row.text(3)?.parse().map_err(fault)?;
+            let members = row.json(5)?;
+            leaf.commit = seal(kind, &members, salts(&row.bytes(4)?))
+                .map_err(fault)?
+                .commit;
+            if !row.is_null(1) {
+                let tip = tips.entry(row.blob(1)?.to_vec()).or_insert(Hash::ZERO);
+                leaf.prev = *tip;
+                *tip = leaf.hash().map_err(fault)?;
+            }
+            let bytes = leaf.encode().map_err(fault)?;
+            if bytes != old {
+                let args = vec![row.int(0)?.into(), (&bytes).into()];
+                // Arguments must first be used in ascending order.
+                let sql = "UPDATE entry SET idx = $1, leaf = $2 WHERE idx = $1";
+                conn.run(&[Statement::new(sql, args)])?;
+            }
+            for tile in tree.append([leaf_hash(&bytes)]) {
+                tiles.insert((tile.level, tile.index), tile);
+            }
+            written = leaf.t;
+            while kept
+                .rows
+                .pop_if(|row| row.size(0) == Ok(tree.size()))
+                .is_some()
+            {
+                sign(conn, &signer, &tree)?;
+            }
+        }
+        write(conn, &tiles.into_values().collect::<Vec<_>>())?;
+    }
+    for (booking, tip) in &tips {
+        conn.run(&[Statement::new(
+            "UPDATE booking SET tip = $1 WHERE id = $2 AND tip <> $1",
+            vec![tip.as_bytes().into(), booking.into()],
+        )])?;
+    }
+    let note = Checkpoint::sign(&signer, tree.size(), tree.root());
+    let root = tree.root();
+    let vkey = signer.verifier().to_string();
+    let size = i64::try_from(tree.size()).map_err(fault)?;
+    conn.run(&[
+        Statement::new(
+            "DELETE FROM checkpoint WHERE size > $1",
+            vec![size.into()],
+        ),
+        Statement::new(
+            "UPDATE head SET size = $1, root = $2, checkpoint = $3, vkey = $4, written_ms = $5 WHERE id = 1",
+            vec![size.into(), root.as_bytes().into(), note.as_str().into(), vkey.as_str().into(), written.into()],
+        ),
+    ])
+    .map(drop)
+}
+
+fn sign(conn: &mut dyn Conn, signer: &Signer, tree: &Tree) -> Result<(), StoreError> {
+    let note = Checkpoint::sign(signer, tree.size(), tree.root());
+    let size = i64::try_from(tree.size()).map_err(fault)?;
+    conn.run(&[Statement::new(
+        "UPDATE checkpoint SET note = $1 WHERE size = $2",
+        vec![note.as_str().into(), size.into()],
+    )])
+    .map(drop)
+}
+
+fn write(conn: &mut dyn Conn, tiles: &[Tile]) -> Result<(), StoreError> {
+    let mut statements = Vec::new();
+    insert(
+        &mut statements,
+        "INSERT INTO tile (level, idx, hashes) VALUES {} ON CONFLICT (level, idx) DO UPDATE SET hashes = excluded.hashes",
+        tiles,
+        |tile, args| {
+            let index = i64::try_from(tile.index).unwrap_or(i64::MAX);
+            args.extend([
+                i64::from(tile.level).into(),
+                index.into(),
+                (&tile.bytes).into(),
+            ]);
+        },
+    );
+    conn.run(&statements).map(drop)
+}
+
+fn fault(why: impl std::fmt::Display) -> StoreError {
+    StoreError::Failed(format!("the log cannot be signed again: {why}"))
+}

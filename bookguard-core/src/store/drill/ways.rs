@@ -1,0 +1,581 @@
+//! The list of ways. To add one, add a value.
+
+use super::Attacker::{Disk, DiskAndKey, Key, Messenger};
+use super::Backup::{AfterStamp, BeforeStamp, Last};
+use super::Mechanism::{Mirror, Packet, Server, TimeStamp, Verify, Witness};
+use super::Step::{
+    Bytes, NoGuard, OtherKey, PutBack, Record, RecordInThePast, Rows as Change, Sign,
+};
+use super::{Attacker, Rows, Step, StoreError, Use, cut, flip};
+use crate::ledger::Leaf;
+use crate::ledger::event::{salts, seal};
+use crate::ledger::hash::leaf_hash;
+
+/// What can notice a way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mechanism {
+    /// `bookguard ledger verify` on the service's own database, with the guard.
+    Verify,
+    /// A server that starts on it, or is asked to do what the attacker wants.
+    Server,
+    /// The packet made afterwards, offline and compared with the one made before; and that one, compared with the log.
+    Packet,
+    /// A mirror that was made before and goes on, or a new one.
+    Mirror,
+    /// A witness that cosigned before.
+    Witness,
+    /// A time-stamp from before, compared with the log and shown in packets.
+    TimeStamp,
+}
+
+impl Mechanism {
+    /// Every mechanism, in the order of the table.
+    pub const ALL: [Self; 6] = [Verify, Server, Packet, Mirror, Witness, TimeStamp];
+
+    /// The head of its column.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Verify => "verify",
+            Server => "server",
+            Packet => "packet",
+            Mirror => "mirror",
+            Witness => "witness",
+            TimeStamp => "time-stamp",
+        }
+    }
+}
+
+/// A way to tamper.
+#[derive(Clone, Copy)]
+pub struct Way {
+    /// Its name, for programs and for choosing it.
+    pub name: &'static str,
+    /// Who could do it.
+    pub by: Attacker,
+    /// What is done, in a sentence.
+    pub what: &'static str,
+    /// How.
+    pub steps: &'static [Step],
+    /// What the attacker then does with the service.
+    pub then: Use,
+    /// What must notice it, in the order of [`Mechanism::ALL`].
+    pub noticed_by: &'static [Mechanism],
+}
+
+/// A way after which the attacker lets the service work on.
+const fn way(
+    name: &'static str,
+    by: Attacker,
+    what: &'static str,
+    steps: &'static [Step],
+    noticed_by: &'static [Mechanism],
+) -> Way {
+    Way {
+        name,
+        by,
+        what,
+        steps,
+        then: Use::Write,
+        noticed_by,
+    }
+}
+
+/// A way to make a key do what it may not.
+const fn use_of(then: Use, way: Way) -> Way {
+    Way { then, ..way }
+}
+
+/// Every way, those that most mechanisms notice first within each attacker.
+pub const WAYS: &[Way] = &[
+    way(
+        "booking-row",
+        Disk,
+        "Change the value of a booking in its row",
+        &[Change(|rows| {
+            let booking = rows.scene.booking;
+            let sql = "UPDATE booking SET body = REPLACE(body, '1200.5', '9200.5') \
+                       WHERE id = $1 AND body LIKE '%1200.5%' RETURNING 1";
+            rows.change(sql, vec![(&booking).into()])
+        })],
+        &[Verify],
+    ),
+    way(
+        "booking-owner",
+        Disk,
+        "Exchange the bookings of two partners",
+        &[Change(|rows| {
+            let (ours, theirs) = (rows.scene.partner, rows.scene.other_partner);
+            let sql = "UPDATE booking SET partner_id = CASE partner_id WHEN $1 THEN $2 ELSE $1 END \
+                       WHERE partner_id IN ($1, $2) RETURNING 1";
+            rows.change(sql, vec![(&ours).into(), (&theirs).into()])
+        })],
+        &[Verify],
+    ),
+    way(
+        "terms",
+        Disk,
+        "Change the frozen terms of a booking",
+        &[Change(|rows| {
+            let booking = rows.scene.booking;
+            let sql = "UPDATE booking SET terms = REPLACE(terms, '10000', '9000') \
+                       WHERE id = $1 AND terms LIKE '%10000%' RETURNING 1";
+            rows.change(sql, vec![(&booking).into()])
+        })],
+        &[Verify, Packet],
+    ),
+    way(
+        "policy",
+        Disk,
+        "Change the text of the policy that a booking is under",
+        &[Change(|rows| {
+            let booking = rows.scene.booking;
+            let sql = "UPDATE policy SET body = REPLACE(body, '10000', '9000') \
+                       WHERE hash = (SELECT policy_hash FROM booking WHERE id = $1) AND body LIKE '%10000%' RETURNING 1";
+            rows.change(sql, vec![(&booking).into()])
+        })],
+        &[Verify, Packet],
+    ),
+    way(
+        "entry-fact",
+        Disk,
+        "Change the fact that an entry keeps",
+        &[Change(rename)],
+        &[Verify, Packet],
+    ),
+    way(
+        "entry-seed",
+        Disk,
+        "Change a fact, and the leaf that commits to it",
+        &[Change(rename), Change(commit)],
+        &[Verify, Packet, Mirror],
+    ),
+    way(
+        "entry-tile",
+        Disk,
+        "Change a fact, its leaf, and the leaf's hash in its tile",
+        &[Change(rename), Change(commit), Change(hash_into_tile)],
+        &[Verify, Packet, Mirror],
+    ),
+    way(
+        "entry-gone",
+        Disk,
+        "Delete the last entry of a booking",
+        &[Change(drop_last)],
+        &[Verify, Packet, Mirror],
+    ),
+    way(
+        "entry-settled-gone",
+        Disk,
+        "Delete the entry that records that a webhook was accepted",
+        &[Change(|rows| {
+            let booking = rows.scene.other_booking;
+            let sql =
+                "DELETE FROM entry WHERE booking_id = $1 AND kind = 'webhook.settled' RETURNING 1";
+            rows.change(sql, vec![(&booking).into()])
+        })],
+        &[Verify, Packet, Mirror],
+    ),
+    way(
+        "entry-order",
+        Disk,
+        "Exchange two neighbouring entries of the log",
+        &[Change(|rows| {
+            let first = first(rows)?;
+            let swap = "UPDATE entry SET idx = CASE idx WHEN $1 THEN -9 ELSE -8 END WHERE idx IN ($1, $1 + 1) RETURNING 1";
+            rows.change(swap, vec![first.into()])?;
+            let back = "UPDATE entry SET idx = CASE idx WHEN -9 THEN $1 + 1 ELSE $1 END WHERE idx IN (-9, -8) RETURNING 1";
+            rows.change(back, vec![first.into()])
+        })],
+        &[Verify, Packet, Mirror],
+    ),
+    way(
+        "entry-inserted",
+        Disk,
+        "Insert an entry in the middle of the log",
+        &[Change(|rows| {
+            let first = first(rows)?;
+            let away = "UPDATE entry SET idx = -idx WHERE idx > $1 RETURNING 1";
+            rows.change(away, vec![first.into()])?;
+            let back = "UPDATE entry SET idx = 1 - idx WHERE idx < 0 RETURNING 1";
+            rows.change(back, vec![])?;
+            let sql = "INSERT INTO entry (idx, booking_id, seq, leaf, kind, seed, facts) \
+                       SELECT idx + 1, booking_id, 1000, leaf, kind, seed, facts FROM entry WHERE idx = $1 RETURNING 1";
+            rows.change(sql, vec![first.into()])
+        })],
+        &[Verify, Packet, Mirror],
+    ),
+    way(
+        "tile",
+        Disk,
+        "Change a hash in a tile of the log's tree",
+        &[Change(|rows| {
+            let sql = "UPDATE tile SET hashes = ZEROBLOB(LENGTH(hashes)) WHERE level = 0 AND idx = $1 / 256 RETURNING 1";
+            let first = first(rows)?;
+            rows.change(sql, vec![first.into()])
+        })],
+        &[Verify, Server, Packet, Mirror],
+    ),
+    way(
+        "head-size",
+        Disk,
+        "Make the log shorter in its head row alone",
+        &[Change(|rows| {
+            rows.change(
+                "UPDATE head SET size = size - 1 WHERE id = 1 RETURNING 1",
+                vec![],
+            )
+        })],
+        &[Verify, Server, Packet],
+    ),
+    way(
+        "head-signature",
+        Disk,
+        "Change a character of the signed checkpoint",
+        &[Change(|rows| {
+            let sql = "UPDATE head SET checkpoint = REPLACE(checkpoint, CHAR(10) || size || CHAR(10), \
+                       CHAR(10) || (size + 1) || CHAR(10)) WHERE id = 1 RETURNING 1";
+            rows.change(sql, vec![])
+        })],
+        &[Verify, Packet, Mirror, Witness],
+    ),
+    way(
+        "head-name",
+        Disk,
+        "Give the log another name in its head row",
+        &[Change(|rows| {
+            rows.change(
+                "UPDATE head SET origin = origin || 'x' WHERE id = 1 RETURNING 1",
+                vec![],
+            )
+        })],
+        &[Verify, Server],
+    ),
+    way(
+        "key-file",
+        Disk,
+        "Put another key in the place of the ledger's key",
+        &[OtherKey],
+        &[Verify, Server],
+    ),
+    use_of(
+        Use::MovedKey,
+        way(
+            "api-key-moved",
+            Disk,
+            "Give one partner's API key to another partner",
+            &[Change(|rows| {
+                let (key, other) = (rows.scene.reading_key, rows.scene.other_partner);
+                let sql = "UPDATE api_key SET partner_id = $1 WHERE id = $2 RETURNING 1";
+                rows.change(sql, vec![(&other).into(), (&key).into()])
+            })],
+            &[Verify, Server],
+        ),
+    ),
+    use_of(
+        Use::RaisedKey,
+        way(
+            "api-key-raised",
+            Disk,
+            "Give an API key more scopes",
+            &[Change(|rows| {
+                let key = rows.scene.reading_key;
+                let sql = "UPDATE api_key SET body = REPLACE(body, 'bookings:read', 'bookings:write') \
+                           WHERE id = $1 AND body LIKE '%bookings:read%' RETURNING 1";
+                rows.change(sql, vec![(&key).into()])
+            })],
+            &[Verify, Server],
+        ),
+    ),
+    use_of(
+        Use::RevokedKey,
+        way(
+            "api-key-unrevoked",
+            Disk,
+            "Make a revoked API key work again",
+            &[Change(|rows| {
+                let key = rows.scene.revoked_key;
+                let sql = "UPDATE api_key SET revoked_ms = NULL WHERE id = $1 RETURNING 1";
+                rows.change(sql, vec![(&key).into()])
+            })],
+            &[Verify, Server],
+        ),
+    ),
+    way(
+        "event-body",
+        Disk,
+        "Change what a webhook said",
+        &[Change(|rows| {
+            let booking = rows.scene.other_booking;
+            let sql = "UPDATE event SET body = CAST(REPLACE(CAST(body AS TEXT), '1200.5', '9200.5') AS BLOB) \
+                       WHERE booking_id = $1 AND CAST(body AS TEXT) LIKE '%1200.5%' RETURNING 1";
+            rows.change(sql, vec![(&booking).into()])
+        })],
+        &[Verify],
+    ),
+    way(
+        "delivery-undone",
+        Disk,
+        "Make an accepted delivery look as if it was never attempted",
+        &[Change(|rows| {
+            let endpoint = rows.scene.endpoint;
+            let sql = "UPDATE delivery SET phase = 0, attempts = 0, settled_leaf = NULL WHERE endpoint_id = $1 RETURNING 1";
+            rows.change(sql, vec![(&endpoint).into()])
+        })],
+        &[Verify],
+    ),
+    way(
+        "item-file",
+        Disk,
+        "Change the stored file of an evidence item",
+        &[Change(|rows| {
+            let partner = rows.scene.partner;
+            let sql = "UPDATE file_part SET bytes = CAST(REPLACE(CAST(bytes AS TEXT), 'two', 'ten') AS BLOB) \
+                       WHERE SUBSTR(file_id, 1, 16) = $1 RETURNING 1";
+            rows.change(sql, vec![(&partner).into()])
+        })],
+        &[Verify],
+    ),
+    way(
+        "cosignature",
+        Disk,
+        "Change the cosignature of a witness",
+        &[Change(|rows| {
+            let sql = "UPDATE cosignature SET note = SUBSTR(note, 1, LENGTH(note) - 8) || 'AAAAAA==' || CHAR(10) RETURNING 1";
+            rows.change(sql, vec![])
+        })],
+        &[Verify],
+    ),
+    way(
+        "stamp-changed",
+        Disk,
+        "Change the time that a time-stamp states",
+        &[Change(|rows| {
+            let sql = "UPDATE stamp SET time_ms = time_ms - 86400000 WHERE idx = (SELECT MAX(idx) FROM stamp) RETURNING 1";
+            rows.change(sql, vec![])
+        })],
+        &[Verify],
+    ),
+    way(
+        "stamp-gone",
+        Disk,
+        "Delete a time-stamp",
+        &[Change(|rows| {
+            let sql = "DELETE FROM stamp WHERE idx = (SELECT MAX(idx) FROM stamp) RETURNING 1";
+            rows.change(sql, vec![])
+        })],
+        &[Verify],
+    ),
+    way(
+        "bit",
+        Disk,
+        "Flip one bit of an entry in the database's file",
+        &[Bytes(flip)],
+        &[Verify, Packet, Mirror],
+    ),
+    way(
+        "pages",
+        Disk,
+        "Cut off the end of the database's file",
+        &[Bytes(cut)],
+        &[Verify, Server],
+    ),
+    way(
+        "old-backup",
+        Disk,
+        "Put back an old backup",
+        &[PutBack(BeforeStamp)],
+        &[Verify, Server, Packet, Mirror, Witness, TimeStamp],
+    ),
+    way(
+        "old-backup-and-guard",
+        Disk,
+        "Put back an old backup, and remove the guard",
+        &[PutBack(BeforeStamp), NoGuard],
+        &[Packet, Mirror, Witness, TimeStamp],
+    ),
+    way(
+        "new-backup-and-guard",
+        Disk,
+        "The same with a backup made after the last time-stamp",
+        &[PutBack(AfterStamp), NoGuard],
+        &[Packet, Mirror, Witness],
+    ),
+    way(
+        "backup-kept",
+        DiskAndKey,
+        "Put back an old backup, remove the guard, and record something else instead",
+        &[PutBack(BeforeStamp), NoGuard, Record, Record, Record],
+        &[Packet, Mirror, Witness, TimeStamp],
+    ),
+    way(
+        "tail-rewritten",
+        DiskAndKey,
+        "Write the log anew from the last time-stamp on, and sign it",
+        &[PutBack(AfterStamp), NoGuard, Record, Record, Record],
+        &[Packet, Mirror, Witness],
+    ),
+    way(
+        "entry-signed",
+        DiskAndKey,
+        "Change a stamped fact wherever it is kept, and sign the whole log again",
+        &[NoGuard, Change(rename), Change(rename_copies), Sign],
+        &[Verify, Packet, Mirror, Witness, TimeStamp],
+    ),
+    way(
+        "other-key",
+        DiskAndKey,
+        "Sign the whole log with another key, and put it in the place of the ledger's key",
+        &[NoGuard, OtherKey, Sign],
+        &[Verify, Packet, Mirror, Witness, TimeStamp],
+    ),
+    way(
+        "left-out",
+        Key,
+        "Sign a packet that lacks the last entry of its booking",
+        &[NoGuard, Change(drop_last), Sign],
+        &[Packet, Mirror, Witness],
+    ),
+    way(
+        "two-logs",
+        Key,
+        "Show some readers another log of the same length, signed with the same key",
+        &[PutBack(AfterStamp), NoGuard, Record, Record, Record],
+        &[Packet, Mirror, Witness],
+    ),
+    way(
+        "old-log",
+        Messenger,
+        "Show readers an old state of the log",
+        &[PutBack(AfterStamp), NoGuard],
+        &[Packet, Mirror, Witness],
+    ),
+    way(
+        "packet-word",
+        Messenger,
+        "Change one word of a packet",
+        &[Step::Packet(|packet| packet.replace(NAME, OTHER_NAME))],
+        &[Packet],
+    ),
+    way(
+        "unseen",
+        DiskAndKey,
+        "Take back what was recorded after anybody outside looked, and the guard with it",
+        &[Record, PutBack(Last)],
+        &[],
+    ),
+    way(
+        "past",
+        DiskAndKey,
+        "Record a booking with a clock that is a year behind",
+        &[RecordInThePast],
+        &[],
+    ),
+    way(
+        "endpoint-address",
+        Disk,
+        "Send a partner's webhooks to another address",
+        &[Change(|rows| {
+            let endpoint = rows.scene.endpoint;
+            let sql = "UPDATE endpoint SET body = REPLACE(body, 'receiver.example', 'attacker.example') \
+                       WHERE id = $1 AND body LIKE '%receiver.example%' RETURNING 1";
+            rows.change(sql, vec![(&endpoint).into()])
+        })],
+        &[],
+    ),
+    way(
+        "partner-contact",
+        Disk,
+        "Change a partner's name and contact",
+        &[Change(|rows| {
+            let partner = rows.scene.partner;
+            let sql = "UPDATE partner SET body = REPLACE(body, 'drill.example', 'attacker.example') \
+                       WHERE id = $1 AND body LIKE '%drill.example%' RETURNING 1";
+            rows.change(sql, vec![(&partner).into()])
+        })],
+        &[],
+    ),
+    way(
+        "audit-gone",
+        Disk,
+        "Delete a record of the audit",
+        &[Change(|rows| {
+            let partner = rows.scene.partner;
+            let sql = "DELETE FROM audit WHERE partner_id = $1 RETURNING 1";
+            rows.change(sql, vec![(&partner).into()])
+        })],
+        &[],
+    ),
+    way(
+        "cosignature-gone",
+        Disk,
+        "Delete the cosignatures of witnesses",
+        &[Change(|rows| {
+            rows.change("DELETE FROM cosignature RETURNING 1", vec![])
+        })],
+        &[],
+    ),
+];
+
+/// A name in the first fact of the booking, and one of the same length.
+pub const NAME: &str = "Drill Trio";
+const OTHER_NAME: &str = "Other Trio";
+
+/// Changes the name in the booking's first fact.
+fn rename(rows: &mut Rows<'_>) -> Result<(), StoreError> {
+    let booking = rows.scene.booking;
+    let sql = "UPDATE entry SET facts = REPLACE(facts, $1, $2) \
+               WHERE booking_id = $3 AND seq = 0 AND facts LIKE '%' || $1 || '%' RETURNING 1";
+    rows.change(sql, vec![NAME.into(), OTHER_NAME.into(), (&booking).into()])
+}
+
+/// Changes it everywhere else.
+fn rename_copies(rows: &mut Rows<'_>) -> Result<(), StoreError> {
+    let booking = rows.scene.booking;
+    let sql = "UPDATE booking SET body = REPLACE(body, $1, $2) WHERE id = $3 RETURNING 1";
+    rows.change(sql, vec![NAME.into(), OTHER_NAME.into(), (&booking).into()])?;
+    let sql = "UPDATE event SET body = CAST(REPLACE(CAST(body AS TEXT), $1, $2) AS BLOB) WHERE booking_id = $3 RETURNING 1";
+    rows.change(sql, vec![NAME.into(), OTHER_NAME.into(), (&booking).into()])
+}
+
+/// Makes the leaf of the booking's first entry commit to what is stored.
+fn commit(rows: &mut Rows<'_>) -> Result<(), StoreError> {
+    let booking = rows.scene.booking;
+    let sql = "SELECT leaf, kind, seed, facts FROM entry WHERE booking_id = $1 AND seq = 0";
+    let row = rows.row(sql, vec![(&booking).into()])?;
+    let fault = |why: String| StoreError::Failed(why);
+    let mut leaf = Leaf::parse(row.blob(0)?).map_err(|e| fault(e.to_string()))?;
+    let kind = row.text(1)?.parse().map_err(|e| fault(format!("{e}")))?;
+    let sealed = seal(kind, &row.json(3)?, salts(&row.bytes(2)?));
+    leaf.commit = sealed.map_err(|e| fault(e.to_string()))?.commit;
+    let bytes = leaf.encode().map_err(|e| fault(e.to_string()))?;
+    let sql =
+        "UPDATE entry SET leaf = $1 WHERE booking_id = $2 AND seq = 0 AND leaf <> $1 RETURNING 1";
+    rows.change(sql, vec![bytes.into(), (&booking).into()])
+}
+
+/// Puts the hash of the booking's first leaf into the lowest tile.
+fn hash_into_tile(rows: &mut Rows<'_>) -> Result<(), StoreError> {
+    let first = first(rows)?;
+    let hash = leaf_hash(&rows.first_leaf()?);
+    let sql = "UPDATE tile SET hashes = CAST(SUBSTR(hashes, 1, ($1 % 256) * 32) || $2 || SUBSTR(hashes, ($1 % 256) * 32 + 33) AS BLOB) \
+               WHERE level = 0 AND idx = $1 / 256 RETURNING 1";
+    rows.change(sql, vec![first.into(), hash.as_bytes().into()])
+}
+
+/// Where the booking's first entry is in the log.
+fn first(rows: &mut Rows<'_>) -> Result<i64, StoreError> {
+    let booking = rows.scene.booking;
+    let sql = "SELECT idx FROM entry WHERE booking_id = $1 AND seq = 0";
+    rows.row(sql, vec![(&booking).into()])?.int(0)
+}
+
+/// Deletes the booking's last entry, which is the log's last.
+fn drop_last(rows: &mut Rows<'_>) -> Result<(), StoreError> {
+    let booking = rows.scene.booking;
+    let sql = "DELETE FROM entry WHERE booking_id = $1 AND idx = (SELECT MAX(idx) FROM entry) RETURNING 1";
+    rows.change(sql, vec![(&booking).into()])?;
+    let sql = "UPDATE booking SET entries = entries - 1 WHERE id = $1 RETURNING 1";
+    rows.change(sql, vec![(&booking).into()])
+}
