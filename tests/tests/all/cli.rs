@@ -19,6 +19,7 @@
 //! | `lists` | the administrator's lists across partners |
 //! | `completeness` | packets compared with the public log, a mirror of it, and servers that are no log |
 //! | `disputes` | evidence in the fields of a card dispute |
+//! | `drill` | every known way to tamper with a database, and what notices it |
 //! | `log` | events shown as they happen |
 //! | `recoveries` | missed events sent again |
 //! | `disk` | a full disk |
@@ -41,6 +42,7 @@ mod cosigning;
 mod disk;
 mod disputes;
 mod doctor;
+mod drill;
 mod items;
 mod lists;
 mod log;

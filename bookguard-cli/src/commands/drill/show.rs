@@ -159,3 +159,59 @@ fn wrapped(sentence: &str) -> Vec<String> {
     }
     lines
 }
+
+#[cfg(test)]
+mod tests {
+    use bookguard_core::store::drill::WAYS;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_noticed_as_documented_stands_out() {
+        let way = WAYS.iter().find(|way| way.name == "bit").unwrap();
+        let mut why = [const { None }; Mechanism::ALL.len()];
+        for (cell, mechanism) in why.iter_mut().zip(Mechanism::ALL) {
+            let noticed = way.noticed_by.contains(&mechanism);
+            *cell = noticed.then(|| "it was changed".to_owned());
+        }
+        let right = Judged {
+            way,
+            why: why.clone(),
+        };
+        assert!(right.as_expected());
+        assert!(table(&[right], 1.0, Style::default()).ends_with("as documented."));
+        [why[0], why[4]] = [None, Some("a fork\u{1b}[2J".to_owned())];
+        let wrong = [Judged { way, why }];
+        let shown = table(&wrong, 1.0, Style::default());
+        for words in [
+            " NO ",
+            "Not as documented: Flip one bit of an entry in the database's file (bit)",
+            "verify should notice it, and does not.",
+            "witness is not known to notice it: a fork\u{fffd}[2J",
+        ] {
+            assert!(shown.contains(words), "{words:?} in {shown}");
+        }
+        assert!(
+            shown.lines().all(|line| line.chars().count() <= 100),
+            "{shown}"
+        );
+        assert_eq!(json(&wrong, 1.0)["asExpected"], false);
+    }
+
+    #[test]
+    fn every_way_has_a_name_of_its_own_and_fits() {
+        for (at, way) in WAYS.iter().enumerate() {
+            assert!(
+                WAYS[..at]
+                    .iter()
+                    .all(|other| other.name != way.name && other.what != way.what)
+            );
+            assert!(way.noticed_by.is_sorted(), "{}", way.name);
+            assert!(
+                !way.what.ends_with('.') && !way.what.contains('|'),
+                "{}",
+                way.what
+            );
+        }
+    }
+}

@@ -617,6 +617,21 @@ fn deliveries_begun_anew_by_a_recovery_that_is_not_there_are_noticed() {
 }
 
 #[test]
+fn a_stamp_over_another_state_of_the_log_is_noticed() {
+    use crate::ledger::{Checkpoint, Hash};
+    let mut bench = Bench::new();
+    let sql = "SELECT MAX(size) FROM main.stamp";
+    let size: i64 = bench.raw.query_row(sql, [], |row| row.get(0)).unwrap();
+    let service = Arc::clone(&bench.service.0);
+    let signer = service.signer(&service.head().unwrap().origin).unwrap();
+    let other = Checkpoint::sign(&signer, size.unsigned_abs(), Hash([7; 32]));
+    let sql = "UPDATE main.stamp SET checkpoint = ?1 WHERE size = ?2";
+    let findings = bench.changed("stamp", sql, &[&other, &size]).unwrap();
+    let details: Vec<_> = findings.iter().map(|it| it.detail.as_str()).collect();
+    assert_eq!(details, ["the entries give another root than was stamped"]);
+}
+
+#[test]
 fn a_database_damaged_all_over_gives_a_bounded_report() {
     let mut bench = Bench::new();
     let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000) \

@@ -1,0 +1,158 @@
+//! `bookguard drill`: each way is noticed by what docs/evidence.md says, and by nothing else; the database stays as it is.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
+use bookguard_tests::json::Members as _;
+use bookguard_tests::program::{Serving, bookguard};
+use serde_json::Value;
+
+const BEGIN: &str = "<!-- the table of the drill: UPDATE=1 writes it -->\n";
+const END: &str = "<!-- its end -->\n";
+const COLUMNS: [&str; 6] = [
+    "verify",
+    "server",
+    "packet",
+    "mirror",
+    "witness",
+    "time_stamp",
+];
+
+fn page() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/evidence.md")
+}
+
+/// The table as the page has it, of what really noticed each way.
+fn table(drilled: &Value) -> String {
+    let heads = COLUMNS.map(|column| column.replace('_', "-")).join(" | ");
+    let mut table = format!(
+        "| what is done | with | {heads} |\n|---|---|{}\n",
+        "---|".repeat(6)
+    );
+    for row in drilled["data"].as_array().unwrap() {
+        let noticed = row["noticedBy"].as_array().unwrap();
+        let cells = COLUMNS.map(|column| match noticed.iter().any(|it| it == column) {
+            true => "yes",
+            false => "–",
+        });
+        let with = match row["by"].as_str().unwrap() {
+            "disk" => "disk",
+            "key" => "key",
+            "disk_and_key" => "disk, key",
+            _ => "neither",
+        };
+        let what = row["what"].as_str().unwrap();
+        table += &format!("| {what} | {with} | {} |\n", cells.join(" | "));
+    }
+    table
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_way_is_noticed_by_what_the_documents_say() {
+    let ran = bookguard("drill --demo --output json")
+        .patiently()
+        .run()
+        .await;
+    let drilled: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+    let ways = drilled["data"].as_array().unwrap();
+    assert!(ways.len() >= 20, "{}", ways.len());
+    for way in ways {
+        assert_eq!(way["noticedBy"], way["expected"], "{way:#}");
+        // Whoever notices says why.
+        let why = way["why"].as_object().unwrap();
+        assert!(
+            why.values().all(|why| why.as_str().unwrap().len() > 9),
+            "{way:#}"
+        );
+        assert_eq!(
+            why.len(),
+            way["noticedBy"].as_array().unwrap().len(),
+            "{way:#}"
+        );
+    }
+    assert_eq!(
+        (ran.code, &drilled["asExpected"]),
+        (Some(0), &Value::Bool(true))
+    );
+    let (page, told) = (page(), fs::read_to_string(page()).unwrap());
+    let (before, rest) = told.split_once(BEGIN).expect("the page has the table");
+    let (shown, after) = rest.split_once(END).expect("the table ends");
+    let found = table(&drilled);
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(page, format!("{before}{BEGIN}{found}{END}{after}")).unwrap();
+    } else {
+        assert_eq!(shown, found, "UPDATE=1 writes the table");
+    }
+}
+
+/// Every file of a folder, with its bytes.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let files = fs::read_dir(folder)
+        .unwrap()
+        .map(|file| file.unwrap().path());
+    let files = files.filter(|file| file.is_file());
+    files
+        .map(|file| (file.clone(), fs::read(&file).unwrap()))
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_is_only_read_and_nothing_is_left_behind() {
+    on_every_engine(async |engine| {
+        let database = TestDatabase::new(engine);
+        let server = Serving::start(&database, &["--dev"]).await;
+        let acme = server.partner("Acme").await;
+        let booking = acme.book().await;
+        acme.protect(&booking).await;
+        server.stop().await;
+        let head = database.command("ledger checkpoint").run().await.stdout;
+        let before = files(database.folder());
+        let scratch = tempfile::tempdir().unwrap();
+        let drill = |rest: &str| {
+            let line = database.command(format!("drill --output json {rest}"));
+            line.env("TMPDIR", scratch.path()).patiently()
+        };
+        let drilled = drill("--way entry-signed --way left-out --way unseen")
+            .run()
+            .await;
+        assert_eq!(drilled.code, Some(0), "{drilled:?}");
+        let ways = drilled.json();
+        assert_eq!(ways["data"].as_array().unwrap().len(), 3, "{ways:#}");
+        if engine == Engine::Sqlite {
+            assert!(
+                files(database.folder()) == before,
+                "the database's folder changed"
+            );
+        }
+        assert_eq!(
+            database.command("ledger checkpoint").run().await.stdout,
+            head
+        );
+        database.verify(1).await;
+        assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
+
+        // What is damaged before proves nothing afterwards.
+        database.tamper("UPDATE booking SET event_ms = 7");
+        let damaged = drill("--way bit").run().await;
+        damaged.refused(6, &["does not verify before anything is done", "event_ms"]);
+        drill("--way bits")
+            .run()
+            .await
+            .refused(2, &["no way", "entry-signed"]);
+        assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_drill_needs_the_database_itself_and_its_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = |args: &str| bookguard(args).in_folder(folder.path());
+    let there = line("drill --url http://127.0.0.1:9").run().await;
+    there.refused(2, &["works only on the database itself"]);
+    let nothing = line("drill --db none.db").run().await;
+    nothing.refused(2, &["none.db.key is missing", "--demo"]);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
