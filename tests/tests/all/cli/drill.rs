@@ -5,7 +5,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
-use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{Serving, bookguard};
 use serde_json::Value;
 
