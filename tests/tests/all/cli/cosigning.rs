@@ -207,8 +207,8 @@ async fn two_owners_witness_each_other() {
             assert_eq!(report.get("witnessedEntries"), None);
         }
         for (policy, code) in [(a.place("policy"), 0), (b.place("policy"), 6)] {
-            let line = a.database.command(["ledger", "verify", "--witness-policy"]);
-            let ran = line.arg(policy.as_os_str()).run().await;
+            let line = a.database.command(["ledger", "verify"]);
+            let ran = line.arg("--witness-policy").arg(policy).run().await;
             assert_eq!(ran.code, Some(code), "{ran:?}");
             let report: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
             assert_eq!(report["witnessedEntries"].is_u64(), code == 0, "{report}");
