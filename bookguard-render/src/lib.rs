@@ -15,4 +15,4 @@ pub use maker::Maker;
 pub use pdf::{Fonts, PdfForm, RenderError, pdf};
 
 /// The verifier in JavaScript, as it is published: plain, and without dependencies.
-pub const VERIFIER: &str = include_str!("../../docs/verifiers/verify.js");
+pub const VERIFIER: &str = include_str!("verify.js");
