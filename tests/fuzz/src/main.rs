@@ -26,7 +26,7 @@ mod server {
     pub mod proxies;
 }
 #[path = "../../../bookguard-server/src/courier"]
-#[allow(dead_code, unreachable_pub)]
+#[allow(dead_code, unreachable_pub, unused_imports)]
 mod courier {
     pub mod address;
 }
