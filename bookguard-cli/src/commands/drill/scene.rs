@@ -187,8 +187,8 @@ async fn record(
     asked::<RevokeApiKey>(local, &[&revoked_key.to_string()], &Value::Null).await?;
     let booking = book(local, NAME).await?;
     let id = booking.to_string();
-    asked::<ProtectBooking>(local, &[&id], &Value::Null).await?;
     back_up(files, folder, Backup::BeforeStamp)?;
+    asked::<ProtectBooking>(local, &[&id], &Value::Null).await?;
 
     let roots = stamp(local, folder).await?;
     back_up(files, folder, Backup::AfterStamp)?;

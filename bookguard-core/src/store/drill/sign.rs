@@ -20,7 +20,8 @@ pub(super) fn log(conn: &mut dyn Conn, key: &LedgerKey) -> Result<(), StoreError
         vec![],
     ))?;
     let mut tree = Tree::empty();
-    let mut tips: HashMap<Vec<u8>, Hash> = HashMap::new();
+    // The last leaf of each stream, and the booking to which the stream belongs.
+    let mut tips: HashMap<[u8; 16], (Hash, Option<[u8; 16]>)> = HashMap::new();
     let (mut next, mut written) = (0_i64, 0_i64);
     conn.run(&[Statement::new("DELETE FROM tile", vec![])])?;
     loop {
@@ -39,11 +40,13 @@ pub(super) fn log(conn: &mut dyn Conn, key: &LedgerKey) -> Result<(), StoreError
             leaf.commit = seal(kind, &members, salts(&row.bytes(4)?))
                 .map_err(fault)?
                 .commit;
-            if !row.is_null(1) {
-                let tip = tips.entry(row.blob(1)?.to_vec()).or_insert(Hash::ZERO);
-                leaf.prev = *tip;
-                *tip = leaf.hash().map_err(fault)?;
-            }
+            let booking = match row.is_null(1) {
+                true => None,
+                false => Some(row.bytes(1)?),
+            };
+            let tip = tips.entry(leaf.stream).or_insert((Hash::ZERO, booking));
+            leaf.prev = tip.0;
+            tip.0 = leaf.hash().map_err(fault)?;
             let bytes = leaf.encode().map_err(fault)?;
             if bytes != old {
                 let args = vec![row.int(0)?.into(), (&bytes).into()];
@@ -65,10 +68,11 @@ pub(super) fn log(conn: &mut dyn Conn, key: &LedgerKey) -> Result<(), StoreError
         }
         write(conn, &tiles.into_values().collect::<Vec<_>>())?;
     }
-    for (booking, tip) in &tips {
+    for (tip, booking) in tips.values() {
+        let Some(booking) = booking else { continue };
         conn.run(&[Statement::new(
             "UPDATE booking SET tip = $1 WHERE id = $2 AND tip <> $1",
-            vec![tip.as_bytes().into(), booking.into()],
+            vec![tip.as_bytes().into(), booking.as_slice().into()],
         )])?;
     }
     let note = Checkpoint::sign(&signer, tree.size(), tree.root());

@@ -99,7 +99,7 @@ pub const WAYS: &[Way] = &[
                        WHERE id = $1 AND body LIKE '%1200.5%' RETURNING 1";
             rows.change(sql, vec![(&booking).into()])
         })],
-        &[Verify],
+        &[Verify, Packet],
     ),
     way(
         "booking-owner",
@@ -111,7 +111,7 @@ pub const WAYS: &[Way] = &[
                        WHERE partner_id IN ($1, $2) RETURNING 1";
             rows.change(sql, vec![(&ours).into(), (&theirs).into()])
         })],
-        &[Verify],
+        &[Verify, Packet],
     ),
     way(
         "terms",
@@ -119,8 +119,8 @@ pub const WAYS: &[Way] = &[
         "Change the frozen terms of a booking",
         &[Change(|rows| {
             let booking = rows.scene.booking;
-            let sql = "UPDATE booking SET terms = REPLACE(terms, '10000', '9000') \
-                       WHERE id = $1 AND terms LIKE '%10000%' RETURNING 1";
+            let sql = "UPDATE booking SET terms = REPLACE(terms, '120050', '20050') \
+                       WHERE id = $1 AND terms LIKE '%120050%' RETURNING 1";
             rows.change(sql, vec![(&booking).into()])
         })],
         &[Verify, Packet],
@@ -149,21 +149,21 @@ pub const WAYS: &[Way] = &[
         Disk,
         "Change a fact, and the leaf that commits to it",
         &[Change(rename), Change(commit)],
-        &[Verify, Packet, Mirror],
+        &[Verify, Packet, Mirror, TimeStamp],
     ),
     way(
         "entry-tile",
         Disk,
         "Change a fact, its leaf, and the leaf's hash in its tile",
         &[Change(rename), Change(commit), Change(hash_into_tile)],
-        &[Verify, Packet, Mirror],
+        &[Verify, Server, Packet, Mirror, TimeStamp],
     ),
     way(
         "entry-gone",
         Disk,
         "Delete the last entry of a booking",
         &[Change(drop_last)],
-        &[Verify, Packet, Mirror],
+        &[Verify, Packet, Mirror, TimeStamp],
     ),
     way(
         "entry-settled-gone",
@@ -175,7 +175,7 @@ pub const WAYS: &[Way] = &[
                 "DELETE FROM entry WHERE booking_id = $1 AND kind = 'webhook.settled' RETURNING 1";
             rows.change(sql, vec![(&booking).into()])
         })],
-        &[Verify, Packet, Mirror],
+        &[Verify, Packet, Mirror, TimeStamp],
     ),
     way(
         "entry-order",
@@ -188,7 +188,7 @@ pub const WAYS: &[Way] = &[
             let back = "UPDATE entry SET idx = CASE idx WHEN -9 THEN $1 + 1 ELSE $1 END WHERE idx IN (-9, -8) RETURNING 1";
             rows.change(back, vec![first.into()])
         })],
-        &[Verify, Packet, Mirror],
+        &[Verify, Packet, Mirror, TimeStamp],
     ),
     way(
         "entry-inserted",
@@ -204,7 +204,7 @@ pub const WAYS: &[Way] = &[
                        SELECT idx + 1, booking_id, 1000, leaf, kind, seed, facts FROM entry WHERE idx = $1 RETURNING 1";
             rows.change(sql, vec![first.into()])
         })],
-        &[Verify, Packet, Mirror],
+        &[Verify, Server, Packet, Mirror, TimeStamp],
     ),
     way(
         "tile",
@@ -215,7 +215,7 @@ pub const WAYS: &[Way] = &[
             let first = first(rows)?;
             rows.change(sql, vec![first.into()])
         })],
-        &[Verify, Server, Packet, Mirror],
+        &[Verify, Server, Packet, Mirror, TimeStamp],
     ),
     way(
         "head-size",
@@ -227,7 +227,7 @@ pub const WAYS: &[Way] = &[
                 vec![],
             )
         })],
-        &[Verify, Server, Packet],
+        &[Verify, Server, Packet, Mirror, Witness, TimeStamp],
     ),
     way(
         "head-signature",
@@ -238,7 +238,7 @@ pub const WAYS: &[Way] = &[
                        CHAR(10) || (size + 1) || CHAR(10)) WHERE id = 1 RETURNING 1";
             rows.change(sql, vec![])
         })],
-        &[Verify, Packet, Mirror, Witness],
+        &[Verify, Packet, Mirror, Witness, TimeStamp],
     ),
     way(
         "head-name",
@@ -323,7 +323,7 @@ pub const WAYS: &[Way] = &[
             let sql = "UPDATE delivery SET phase = 0, attempts = 0, settled_leaf = NULL WHERE endpoint_id = $1 RETURNING 1";
             rows.change(sql, vec![(&endpoint).into()])
         })],
-        &[Verify],
+        &[Verify, Packet],
     ),
     way(
         "item-file",
@@ -342,7 +342,7 @@ pub const WAYS: &[Way] = &[
         Disk,
         "Change the cosignature of a witness",
         &[Change(|rows| {
-            let sql = "UPDATE cosignature SET note = SUBSTR(note, 1, LENGTH(note) - 8) || 'AAAAAA==' || CHAR(10) RETURNING 1";
+            let sql = "UPDATE cosignature SET note = SUBSTR(note, 1, LENGTH(note) - 8) || 'AAAAA==' || CHAR(10) RETURNING 1";
             rows.change(sql, vec![])
         })],
         &[Verify],
@@ -372,7 +372,7 @@ pub const WAYS: &[Way] = &[
         Disk,
         "Flip one bit of an entry in the database's file",
         &[Bytes(flip)],
-        &[Verify, Packet, Mirror],
+        &[Verify, Packet, Mirror, TimeStamp],
     ),
     way(
         "pages",
