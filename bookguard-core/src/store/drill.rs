@@ -53,9 +53,9 @@ impl Attacker {
 
 /// One thing that an attacker does.
 #[derive(Clone, Copy)]
-pub enum Step {
+pub enum Tampering {
     /// Changes rows.
-    Rows(fn(&mut Rows<'_>) -> Result<(), StoreError>),
+    Change(fn(&mut TamperedRows<'_>) -> Result<(), StoreError>),
     /// Signs the log again over the entries as they are now: leaves, tiles, checkpoints and head.
     Sign,
     /// Changes the database's file, whose entry with this leaf may be anywhere in it.
@@ -151,17 +151,17 @@ impl DrillCopy {
     ///
     /// # Errors
     /// A sentence: the step cannot be done, or it changed nothing.
-    pub fn take(&self, step: Step) -> Result<(), String> {
+    pub fn take(&self, step: Tampering) -> Result<(), String> {
         let failed = |e: io::Error| format!("a file of the copy cannot be changed: {e}");
         let refused = |e: StoreError| e.to_string();
         match step {
-            Step::Rows(change) => self.rows(change).map_err(refused),
-            Step::Sign => {
+            Tampering::Change(change) => self.rows(change).map_err(refused),
+            Tampering::Sign => {
                 let key = self.key()?;
                 self.rows(|rows| sign::log(rows.conn, &key))
                     .map_err(refused)
             }
-            Step::Bytes(change) => {
+            Tampering::Bytes(change) => {
                 let mut leaf = Vec::new();
                 self.rows(|rows| {
                     leaf = rows.first_leaf()?;
@@ -173,7 +173,7 @@ impl DrillCopy {
                 file.and_then(|mut file| change(&mut file, &leaf))
                     .map_err(failed)
             }
-            Step::PutBack(backup) => {
+            Tampering::PutBack(backup) => {
                 for end in ["-wal", "-shm"] {
                     let mut beside = self.db.as_os_str().to_owned();
                     beside.push(end);
@@ -188,13 +188,13 @@ impl DrillCopy {
                 }
                 Ok(())
             }
-            Step::NoGuard => fs::remove_file(&self.guard).map_err(failed),
-            Step::OtherKey => {
+            Tampering::NoGuard => fs::remove_file(&self.guard).map_err(failed),
+            Tampering::OtherKey => {
                 let other = LedgerKey::named(&self.key()?.origin);
                 fs::remove_file(&self.key).map_err(failed)?;
                 other.save(&self.key).map(drop)
             }
-            Step::Record | Step::RecordInThePast | Step::Packet(_) => Ok(()),
+            Tampering::Record | Tampering::RecordInThePast | Tampering::Packet(_) => Ok(()),
         }
     }
 
@@ -204,12 +204,12 @@ impl DrillCopy {
 
     fn rows(
         &self,
-        change: impl FnOnce(&mut Rows<'_>) -> Result<(), StoreError>,
+        change: impl FnOnce(&mut TamperedRows<'_>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let store = Store::open(&Database::File(self.db.clone()), false)?;
         let mut conn = store.writer()?;
         conn.begin(&[])?;
-        let mut rows = Rows {
+        let mut rows = TamperedRows {
             conn: &mut *conn,
             scene: &self.scene,
         };
@@ -219,12 +219,12 @@ impl DrillCopy {
 }
 
 /// The rows of a copy, in one transaction.
-pub struct Rows<'a> {
+pub struct TamperedRows<'a> {
     conn: &'a mut dyn Conn,
     scene: &'a Scene,
 }
 
-impl Rows<'_> {
+impl TamperedRows<'_> {
     /// Runs a statement that must change a row: it ends with `RETURNING 1`.
     fn change(&mut self, sql: &'static str, args: Vec<Arg<'_>>) -> Result<(), StoreError> {
         match self.ask(sql, args)?.is_empty() {

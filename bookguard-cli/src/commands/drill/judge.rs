@@ -10,7 +10,7 @@ use bookguard_core::evidence::{
 use bookguard_core::features::evidence::GetEvidence;
 use bookguard_core::model::Scope;
 use bookguard_core::service::ServiceConfig;
-use bookguard_core::store::drill::{DrillCopy, Mechanism, Step, Use, Way};
+use bookguard_core::store::drill::{DrillCopy, Mechanism, Tampering, Use, Way};
 use bookguard_core::store::read::KeyFound;
 use serde_json::Value;
 use tokio::task::block_in_place;
@@ -60,8 +60,8 @@ pub(super) async fn way(
         let failed =
             |why| Failure::Unexpected(format!("the way {} cannot be done: {why}", way.name));
         match step {
-            Step::Record => record(attacked, Clock::System).await?,
-            Step::RecordInThePast => record(attacked, year_ago()).await?,
+            Tampering::Record => record(attacked, Clock::System).await?,
+            Tampering::RecordInThePast => record(attacked, year_ago()).await?,
             step => block_in_place(|| attacked.take(*step)).map_err(failed)?,
         }
     }
@@ -230,7 +230,7 @@ async fn packets(
 
 fn edited(way: &Way, packet: String) -> String {
     way.steps.iter().fold(packet, |packet, step| match step {
-        Step::Packet(edit) => edit(&packet),
+        Tampering::Packet(edit) => edit(&packet),
         _ => packet,
     })
 }

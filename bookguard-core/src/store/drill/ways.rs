@@ -3,10 +3,8 @@
 use super::Attacker::{Disk, DiskAndKey, Key, Messenger};
 use super::Backup::{AfterStamp, BeforeStamp, Last};
 use super::Mechanism::{Mirror, Packet, Server, TimeStamp, Verify, Witness};
-use super::Step::{
-    Bytes, NoGuard, OtherKey, PutBack, Record, RecordInThePast, Rows as Change, Sign,
-};
-use super::{Attacker, Rows, Step, StoreError, Use, cut, flip};
+use super::Tampering::{Bytes, Change, NoGuard, OtherKey, PutBack, Record, RecordInThePast, Sign};
+use super::{Attacker, StoreError, TamperedRows, Tampering, Use, cut, flip};
 use crate::ledger::Leaf;
 use crate::ledger::event::{salts, seal};
 use crate::ledger::hash::leaf_hash;
@@ -57,7 +55,7 @@ pub struct Way {
     /// What is done, in a sentence.
     pub what: &'static str,
     /// How.
-    pub steps: &'static [Step],
+    pub steps: &'static [Tampering],
     /// What the attacker then does with the service.
     pub then: Use,
     /// What must notice it, in the order of [`Mechanism::ALL`].
@@ -69,7 +67,7 @@ const fn way(
     name: &'static str,
     by: Attacker,
     what: &'static str,
-    steps: &'static [Step],
+    steps: &'static [Tampering],
     noticed_by: &'static [Mechanism],
 ) -> Way {
     Way {
@@ -455,7 +453,7 @@ pub const WAYS: &[Way] = &[
         "packet-word",
         Messenger,
         "Change one word of a packet",
-        &[Step::Packet(|packet| packet.replace(NAME, OTHER_NAME))],
+        &[Tampering::Packet(|packet| packet.replace(NAME, OTHER_NAME))],
         &[Packet],
     ),
     way(
@@ -523,7 +521,7 @@ pub const NAME: &str = "Drill Trio";
 const OTHER_NAME: &str = "Other Trio";
 
 /// Changes the name in the booking's first fact.
-fn rename(rows: &mut Rows<'_>) -> Result<(), StoreError> {
+fn rename(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
     let booking = rows.scene.booking;
     let sql = "UPDATE entry SET facts = REPLACE(facts, $1, $2) \
                WHERE booking_id = $3 AND seq = 0 AND facts LIKE '%' || $1 || '%' RETURNING 1";
@@ -531,7 +529,7 @@ fn rename(rows: &mut Rows<'_>) -> Result<(), StoreError> {
 }
 
 /// Changes it everywhere else.
-fn rename_copies(rows: &mut Rows<'_>) -> Result<(), StoreError> {
+fn rename_copies(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
     let booking = rows.scene.booking;
     let sql = "UPDATE booking SET body = REPLACE(body, $1, $2) WHERE id = $3 RETURNING 1";
     rows.change(sql, vec![NAME.into(), OTHER_NAME.into(), (&booking).into()])?;
@@ -540,7 +538,7 @@ fn rename_copies(rows: &mut Rows<'_>) -> Result<(), StoreError> {
 }
 
 /// Makes the leaf of the booking's first entry commit to what is stored.
-fn commit(rows: &mut Rows<'_>) -> Result<(), StoreError> {
+fn commit(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
     let booking = rows.scene.booking;
     let sql = "SELECT leaf, kind, seed, facts FROM entry WHERE booking_id = $1 AND seq = 0";
     let row = rows.row(sql, vec![(&booking).into()])?;
@@ -556,7 +554,7 @@ fn commit(rows: &mut Rows<'_>) -> Result<(), StoreError> {
 }
 
 /// Puts the hash of the booking's first leaf into the lowest tile.
-fn hash_into_tile(rows: &mut Rows<'_>) -> Result<(), StoreError> {
+fn hash_into_tile(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
     let first = first(rows)?;
     let hash = leaf_hash(&rows.first_leaf()?);
     let sql = "UPDATE tile SET hashes = CAST(SUBSTR(hashes, 1, ($1 % 256) * 32) || $2 || SUBSTR(hashes, ($1 % 256) * 32 + 33) AS BLOB) \
@@ -565,14 +563,14 @@ fn hash_into_tile(rows: &mut Rows<'_>) -> Result<(), StoreError> {
 }
 
 /// Where the booking's first entry is in the log.
-fn first(rows: &mut Rows<'_>) -> Result<i64, StoreError> {
+fn first(rows: &mut TamperedRows<'_>) -> Result<i64, StoreError> {
     let booking = rows.scene.booking;
     let sql = "SELECT idx FROM entry WHERE booking_id = $1 AND seq = 0";
     rows.row(sql, vec![(&booking).into()])?.int(0)
 }
 
 /// Deletes the booking's last entry, which is the log's last.
-fn drop_last(rows: &mut Rows<'_>) -> Result<(), StoreError> {
+fn drop_last(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
     let booking = rows.scene.booking;
     let sql = "DELETE FROM entry WHERE booking_id = $1 AND idx = (SELECT MAX(idx) FROM entry) RETURNING 1";
     rows.change(sql, vec![(&booking).into()])?;
