@@ -9,6 +9,7 @@
 //! statement  what is signed of a packet               timeline  two packets compared
 //! dispute  the packet in the fields of a card dispute  anchor  a time-stamp of a checkpoint
 //! scan     packet + log → entries that the packet lacks  withheld  values that a copy does not show
+//! epoch    a map of the log's first entries
 //! ```
 //!
 //! All of it is pure, and [`verify()`] needs nothing but this crate's default features, the packet's bytes and the
@@ -30,6 +31,7 @@ mod continuation;
 mod dispute;
 #[cfg(feature = "internals")]
 mod entry;
+pub(crate) mod epoch;
 pub(crate) mod facts;
 pub(crate) mod frozen;
 pub(crate) mod item;
@@ -60,6 +62,8 @@ pub use continuation::{Continuation, FoundLog};
 pub use dispute::{DisputeExport, DisputeForm, DisputeReason, dispute};
 #[cfg(feature = "internals")]
 pub use entry::StoredEntry;
+#[cfg(feature = "internals")]
+pub use epoch::{Epoch, LoggedEpoch};
 #[doc(hidden)]
 pub use frozen::FrozenTerms;
 #[doc(hidden)]

@@ -15,6 +15,7 @@ mod continuity;
 pub(crate) mod cosignatures;
 pub mod database;
 mod endpoints;
+mod epochs;
 pub mod events;
 pub mod files;
 pub mod fsck;
