@@ -72,7 +72,7 @@ pub use item::{EvidenceItem, ItemKind};
 pub use notification::{Notification, NotificationOutcome};
 #[doc(hidden)]
 pub use packet::{PACKET_TYPE, Packet, SealedPacket};
-pub use report::{Check, CosignedBy, Report, StampedTime};
+pub use report::{Check, CompleteAsOf, CosignedBy, Report, StampedTime};
 #[doc(hidden)]
 pub use reschedule::{RescheduleFact, TermsVersion};
 pub use scan::{LogEntry, LogReport, Scan, ScanError};
@@ -82,7 +82,7 @@ pub use share::{Share, ShareView, StoredShare, ViewForm};
 pub use state::BookingState;
 pub use statement::SignedStatement;
 #[doc(hidden)]
-pub use summary::{DOES_NOT_PROVE, Moment, PROVES, SUMMARY_VERSION, Summary};
+pub use summary::{Moment, SUMMARY_VERSION, Summary};
 pub use timeline::{Account, Comparison, Timeline, TimelineVerdict, compare};
 pub use verify::{TimestampTrust, Trust, verify, verify_timeline, verify_with};
 #[doc(hidden)]

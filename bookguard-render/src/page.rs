@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bookguard_core::evidence::{DOES_NOT_PROVE, PROVES, Packet, Withheld};
+use bookguard_core::evidence::{Packet, Withheld};
 use bookguard_core::ledger::VerifierKey;
 use bookguard_core::model::Party;
 use bookguard_core::policy::TermsDisclosure;
@@ -74,8 +74,8 @@ pub(crate) fn beside(
         "terms" => shown.terms_in_words(),
         "timeline" => shown.timeline(),
         "files" => files(&shown.0),
-        "proves" => items(PROVES),
-        "limits" => items(DOES_NOT_PROVE),
+        "proves" => items(&shown.0.proves()),
+        "limits" => items(&shown.0.does_not_prove()),
         _ => String::new(),
     }))
 }
@@ -224,7 +224,7 @@ impl Shown {
     }
 }
 
-fn items(texts: &[&str]) -> String {
+fn items(texts: &[String]) -> String {
     let items = texts
         .iter()
         .map(|text| format!("<li>{}</li>\n", escape(text)));

@@ -1,6 +1,6 @@
 //! What a PDF says, as headings, paragraphs and tables. The sentences are the packet's; only what stands around them is ours.
 
-use bookguard_core::evidence::{DOES_NOT_PROVE, Moment, PROVES, Packet, Withheld};
+use bookguard_core::evidence::{Moment, Packet, Withheld};
 use bookguard_core::ledger::VerifierKey;
 use bookguard_core::model::Party;
 
@@ -211,11 +211,8 @@ impl Told {
     }
 
     fn closing(&self, key: &VerifierKey, form: PdfForm) -> Vec<Block> {
-        let list = |sentences: &[&str]| Cell {
-            paragraphs: sentences
-                .iter()
-                .map(|&sentence| sentence.to_owned())
-                .collect(),
+        let list = |paragraphs| Cell {
+            paragraphs,
             aside: false,
         };
         let packet = match form {
@@ -243,7 +240,10 @@ impl Told {
                         .map(str::to_owned)
                         .to_vec(),
                 ),
-                rows: vec![vec![list(PROVES), list(DOES_NOT_PROVE)]],
+                rows: vec![vec![
+                    list(self.packet.proves()),
+                    list(self.packet.does_not_prove()),
+                ]],
             }),
             Block::Section("How to check it".to_owned()),
             Block::Paragraph(format!(

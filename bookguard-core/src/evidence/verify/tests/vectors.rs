@@ -20,6 +20,7 @@ mod deliveries;
 mod forged;
 mod items;
 mod logged;
+mod mapped;
 mod relog;
 mod spelled;
 mod stamped;
@@ -72,6 +73,7 @@ struct Bad {
 struct World {
     fixture: Fixture,
     good: BTreeMap<&'static str, Value>,
+    maps: mapped::Maps,
 }
 
 impl Fixture {
@@ -191,10 +193,21 @@ impl World {
             ),
         ];
         let parsed = |packet| jcs::parse(&text(packet, &fixture.signer)).unwrap();
-        let good = packets.iter().map(|(name, packet)| (*name, parsed(packet)));
+        let mut good: BTreeMap<_, _> = (packets.iter())
+            .map(|(name, packet)| (*name, parsed(packet)))
+            .collect();
+        let maps = mapped::maps(&mut fixture);
+        let complete = mapped::good(&fixture, &maps);
+        let parsed = |packet| jcs::parse(&text(packet, &fixture.signer)).unwrap();
+        good.extend(
+            complete
+                .iter()
+                .map(|(name, packet)| (*name, parsed(packet))),
+        );
         Self {
-            good: good.collect(),
+            good,
             fixture,
+            maps,
         }
     }
 
@@ -276,6 +289,7 @@ fn files(world: &World) -> BTreeMap<String, Vec<u8>> {
         .chain(deliveries::bad(world))
         .chain(items::bad(world))
         .chain(logged::bad(world))
+        .chain(mapped::bad(world))
         .chain(spelled::bad(world))
         .chain(stamped::bad(world));
     let mut wrong = Vec::new();
