@@ -39,9 +39,21 @@ pub struct RecordEpoch {
 /// # Errors
 /// `unavailable` when the store does not answer.
 pub fn due(service: &Service, interval_ms: i64) -> Result<Option<RecordEpoch>, Error> {
+    due_by(service, interval_ms, EPOCH_ENTRIES)
+}
+
+/// As [`due`], of at most so many entries, which are enough for an epoch at once.
+///
+/// # Errors
+/// As for [`due`].
+pub fn due_by(
+    service: &Service,
+    interval_ms: i64,
+    most: u64,
+) -> Result<Option<RecordEpoch>, Error> {
     let mut reader = service.reader()?;
     reader.snapshot();
-    let made = made(&mut reader, service.clock().now(), interval_ms);
+    let made = made(&mut reader, service.clock().now(), interval_ms, most);
     made.map_err(|e| service.fault(&e))
 }
 
@@ -49,6 +61,7 @@ fn made(
     reader: &mut Reader<'_>,
     now: Timestamp,
     interval_ms: i64,
+    most: u64,
 ) -> Result<Option<RecordEpoch>, StoreError> {
     let latest = reader.latest_epoch()?;
     let head = reader.head()?;
@@ -58,11 +71,11 @@ fn made(
     };
     let size = head.head.size;
     if head.moved_to.is_some()
-        || !rule::is_time(size.saturating_sub(from), waiting, now, interval_ms)
+        || !rule::is_time((size.saturating_sub(from), most), waiting, now, interval_ms)
     {
         return Ok(None);
     }
-    let to = size.min(from.saturating_add(EPOCH_ENTRIES));
+    let to = size.min(from.saturating_add(most));
     // A stream's later entries replace its earlier ones.
     let mut values: BTreeMap<Hash, MapValue> = BTreeMap::new();
     let mut written = 0;
@@ -100,6 +113,20 @@ fn made(
             .collect(),
         is_behind: to < size,
     }))
+}
+
+impl RecordEpoch {
+    /// The number of entries that it covers.
+    #[must_use]
+    pub fn covers(&self) -> u64 {
+        self.epoch.tree_size
+    }
+
+    /// The number of pages that it writes.
+    #[must_use]
+    pub fn pages(&self) -> usize {
+        self.pages.len()
+    }
 }
 
 /// The command that records an epoch.

@@ -7,15 +7,18 @@ use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
 use crate::evidence::LoggedEpoch;
 use crate::features::epochs::RecordEpoch;
-use crate::limits::EPOCH_ENTRIES;
 use crate::model::Timestamp;
 
-/// Whether so many entries, of which the first of a booking was written at `waiting`, are enough for an epoch. An entry from the
-/// future was written by a clock that was ahead.
-pub(crate) fn is_time(entries: u64, waiting: Timestamp, now: Timestamp, interval_ms: i64) -> bool {
-    entries >= EPOCH_ENTRIES
-        || waiting.plus_ms(interval_ms) <= now
-        || waiting > now.plus_ms(interval_ms)
+/// Whether so many entries of `most` that one epoch covers are enough for one; the first of a booking was written at `waiting`. An
+/// entry from the future was written by a clock that was ahead.
+pub(crate) fn is_time(
+    (entries, most): (u64, u64),
+    waiting: Timestamp,
+    now: Timestamp,
+    interval_ms: i64,
+) -> bool {
+    let is_old = waiting.plus_ms(interval_ms) <= now;
+    entries >= most || is_old || waiting > now.plus_ms(interval_ms)
 }
 
 impl Command for RecordEpoch {

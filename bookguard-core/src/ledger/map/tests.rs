@@ -363,3 +363,59 @@ fn the_vectors_are_those_of_this_map() {
         "run this test with UPDATE=1"
     );
 }
+
+/// In steps, as epochs are made. With `LONG=1`, a million streams.
+#[test]
+fn a_proof_is_short_and_a_step_touches_little() {
+    let count = if crate::tests::is_long() {
+        1_000_000
+    } else {
+        20_000
+    };
+    let key = |n: u128| key_of(&n.to_be_bytes());
+    let mut stored = Stored::new();
+    let mut touched = 0;
+    let mut root = empty_root();
+    for first in (0..count).step_by(4_096) {
+        let some = first..(first + 4_096).min(count);
+        let values: Values = some.map(|n| (key(n), value(1))).collect();
+        let mut pages = stored.load(values.keys());
+        root = pages.set(&values).unwrap();
+        touched = pages.changed().count();
+        let changed = pages.changed();
+        (stored.0).extend(changed.map(|(id, page)| (id.to_bytes(), page.to_bytes())));
+        assert!(touched <= values.len() * 6, "{touched}");
+    }
+    let mut keys: Vec<Hash> = (0..count).map(key).collect();
+    keys.sort_unstable();
+    let (mut most, mut sum) = (0, 0);
+    let mut parts = vec![(&keys[..], 0)];
+    while let Some((part, depth)) = parts.pop() {
+        let [first, .., last] = part else {
+            most = most.max(depth);
+            sum += depth;
+            continue;
+        };
+        let bit = (0..=255).find(|bit| bit_of(first, *bit) != bit_of(last, *bit));
+        let zeros = part.partition_point(|key| !bit_of(key, bit.unwrap()));
+        let (left, right) = part.split_at(zeros);
+        parts.extend([(left, depth + 1), (right, depth + 1)]);
+    }
+    for key in keys.iter().step_by(keys.len() / 100) {
+        let proof = stored.load([key]).prove(key).unwrap();
+        assert_eq!(proof.verify(&root, key), Ok(Some(value(1))));
+        assert!(proof.path.len() <= most);
+    }
+    let bytes: usize = stored
+        .0
+        .iter()
+        .map(|(id, page)| id.len() + page.len())
+        .sum();
+    println!(
+        "{count} streams: {:.2} hashes on average, {most} at most; {} pages, {:.0} bytes a stream; {touched} pages for the last step",
+        sum as f64 / count as f64,
+        stored.0.len(),
+        bytes as f64 / count as f64
+    );
+    assert!(most <= 40);
+}

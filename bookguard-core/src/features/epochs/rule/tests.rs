@@ -2,6 +2,7 @@ use super::*;
 use crate::evidence::Epoch;
 use crate::evidence::facts::LeafPlace;
 use crate::ledger::{Hash, Leaf, LeafKind};
+use crate::limits::EPOCH_ENTRIES;
 
 fn now() -> Timestamp {
     Timestamp::from_ms(1_790_000_000_000)
@@ -54,7 +55,12 @@ fn an_entry_waits_for_the_interval_unless_many_do() {
         (1, 60_000, false),
         (1, 60_001, true),
     ] {
-        let found = is_time(entries, now().plus_ms(written_ms), now(), 60_000);
+        let found = is_time(
+            (entries, EPOCH_ENTRIES),
+            now().plus_ms(written_ms),
+            now(),
+            60_000,
+        );
         assert_eq!(found, is_due, "{entries} {written_ms}");
     }
 }
