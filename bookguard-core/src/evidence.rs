@@ -10,6 +10,7 @@
 //! dispute  the packet in the fields of a card dispute  anchor  a time-stamp of a checkpoint
 //! scan     packet + log → entries that the packet lacks  withheld  values that a copy does not show
 //! epoch    a map of the log's first entries
+//! claims   what time-stamps and cosignatures say of themselves
 //! ```
 //!
 //! All of it is pure, and [`verify()`] needs nothing but this crate's default features, the packet's bytes and the
@@ -26,6 +27,7 @@
 
 pub(crate) mod acceptance;
 pub(crate) mod anchor;
+mod claims;
 #[cfg(feature = "internals")]
 mod continuation;
 mod dispute;
@@ -56,6 +58,8 @@ pub use acceptance::Acceptance;
 #[cfg(feature = "internals")]
 pub use anchor::Anchor;
 pub use bookguard_time::Roots as TimestampRoots;
+#[doc(hidden)]
+pub use claims::{CosignatureClaim, StampClaim};
 #[cfg(feature = "internals")]
 pub use continuation::{Continuation, FoundLog};
 #[doc(hidden)]
