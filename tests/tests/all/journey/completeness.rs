@@ -222,3 +222,40 @@ async fn a_map_that_is_wrong_is_found_and_no_packet_relies_on_it() {
         checked.findings
     );
 }
+
+#[tokio::test]
+async fn a_log_that_continues_after_a_loss_maps_what_it_has() {
+    let server = mapped(Engine::Sqlite).await;
+    let acme = server.partner("Acme").await;
+    let booking = acme.book().await;
+    server.advance(INTERVAL);
+    complete(&acme, &booking).await;
+    let database = server.close().await;
+    let kept = database.folder().join("kept.db");
+    std::fs::copy(database.file(), &kept).unwrap();
+
+    let server = TestServer::on(database, mapped_often).await;
+    let acme = acme.on(&server.running().url());
+    let lost = acme.book().await;
+    acme.protect(&booking).await;
+    server.advance(3 * INTERVAL);
+    complete(&acme, &lost).await;
+    assert_eq!(verifies(&server).await, 5);
+    let database = server.close().await;
+    std::fs::copy(&kept, database.file()).unwrap();
+    let accepted = database.command("ledger accept-rollback --yes").run().await;
+    accepted.ended(0, &[]);
+
+    // Two entries, and the one that says how the log continues. The map goes on from what the file held.
+    let server = TestServer::on(database, mapped_often).await;
+    let acme = acme.on(&server.running().url());
+    let new = acme.book().await;
+    server.advance(3 * INTERVAL);
+    complete(&acme, &new).await;
+    let packet = complete(&acme, &booking).await;
+    assert_eq!(
+        report(&server, &packet).await.complete.unwrap().tree_size,
+        4
+    );
+    assert_eq!(verifies(&server).await, 5);
+}
