@@ -45,6 +45,8 @@ async fn turn(service: &Arc<Service>, interval_ms: i64) -> Result<bool, Error> {
         return Ok(false);
     };
     let is_behind = epoch.is_behind;
-    let recorded = service.submit_patiently(epochs::record(service, epoch));
-    Ok(is_behind && matches!(recorded.await?, Written::Fresh(true)))
+    let recorded = service
+        .submit_patiently(epochs::record(service, epoch))
+        .await?;
+    Ok(is_behind && matches!(recorded, Written::Fresh(true)))
 }
