@@ -13,7 +13,7 @@ use super::read::{Read, Reader};
 use crate::engine::batch::BatchState;
 use crate::evidence::facts::LeafPlace;
 use crate::evidence::{Epoch, LoggedEpoch};
-use crate::ledger::map::pages::{Page, PageError, PageId, Pages};
+use crate::ledger::map::pages::{MapPage, PageError, PageId, Pages};
 use crate::ledger::{Hash, Leaf, leaf_hash};
 use crate::model::Timestamp;
 
@@ -73,10 +73,10 @@ fn load(pages: &mut Pages, asked: &BTreeSet<PageId>, found: &Rows) -> Read<()> {
 }
 
 /// A row of the pages, which has an id and a body.
-pub(super) fn page(row: &Row) -> Read<(PageId, Page)> {
+pub(super) fn page(row: &Row) -> Read<(PageId, MapPage)> {
     let read = |id: &[u8], body: &[u8]| {
         let id = PageId::read(id)?;
-        Ok::<_, PageError>((id, Page::read(id, body)?))
+        Ok::<_, PageError>((id, MapPage::read(id, body)?))
     };
     read(row.blob(0)?, row.blob(1)?).map_err(|e| StoreError::Corrupt(e.to_string()))
 }

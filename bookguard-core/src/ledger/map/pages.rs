@@ -33,7 +33,7 @@ pub struct PageId {
 
 /// A page of the map.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Page([Slot; WIDTH]);
+pub struct MapPage([Slot; WIDTH]);
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Slot {
@@ -47,7 +47,7 @@ enum Slot {
 /// Pages of one map that were loaded, and changes to it.
 #[derive(Debug, Clone, Default)]
 pub struct Pages {
-    pages: HashMap<PageId, Page>,
+    pages: HashMap<PageId, MapPage>,
     changed: BTreeSet<PageId>,
 }
 
@@ -130,7 +130,7 @@ impl PageId {
     }
 }
 
-impl Page {
+impl MapPage {
     /// Its bytes as stored: the slots that hold something, in order.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -269,18 +269,18 @@ impl Pages {
     #[must_use]
     pub fn empty() -> Self {
         let mut pages = Self::default();
-        pages.pages.insert(PageId::ROOT, Page::default());
+        pages.pages.insert(PageId::ROOT, MapPage::default());
         pages
     }
 
     /// Adds a page as it was stored.
-    pub fn load(&mut self, id: PageId, page: Page) {
+    pub fn load(&mut self, id: PageId, page: MapPage) {
         self.pages.insert(id, page);
     }
 
     /// A page that was loaded or made.
     #[must_use]
-    pub fn get(&self, id: PageId) -> Option<&Page> {
+    pub fn get(&self, id: PageId) -> Option<&MapPage> {
         self.pages.get(&id)
     }
 
@@ -343,7 +343,7 @@ impl Pages {
             match *slot {
                 Slot::Leaf(other, _) if other != key => {
                     // Two keys begin alike: both move into a page of their own.
-                    let mut page = Page::default();
+                    let mut page = MapPage::default();
                     let below = id.below(digit);
                     std::mem::swap(&mut page.0[below.digit(&other)], slot);
                     *slot = Slot::Below(Hash::ZERO);
@@ -360,7 +360,7 @@ impl Pages {
     }
 
     /// The pages that changed since they were loaded.
-    pub fn changed(&self) -> impl Iterator<Item = (PageId, &Page)> {
+    pub fn changed(&self) -> impl Iterator<Item = (PageId, &MapPage)> {
         let pages = self.changed.iter();
         pages.filter_map(|id| Some((*id, self.pages.get(id)?)))
     }
@@ -428,11 +428,11 @@ impl Pages {
         }
     }
 
-    fn page(&self, id: PageId) -> Result<&Page, PageError> {
+    fn page(&self, id: PageId) -> Result<&MapPage, PageError> {
         self.pages.get(&id).ok_or(PageError::Missing)
     }
 
-    fn page_mut(&mut self, id: PageId) -> Result<&mut Page, PageError> {
+    fn page_mut(&mut self, id: PageId) -> Result<&mut MapPage, PageError> {
         self.pages.get_mut(&id).ok_or(PageError::Missing)
     }
 }

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::pages::{Page, PageError, PageId, Pages};
+use super::pages::{MapPage, PageError, PageId, Pages};
 use super::*;
 
 type Values = BTreeMap<Hash, MapValue>;
@@ -28,7 +28,7 @@ impl Stored {
             for id in missing {
                 let bytes = &self.0[&id.to_bytes()];
                 assert_eq!(PageId::read(&id.to_bytes()), Ok(id));
-                let page = Page::read(id, bytes).unwrap();
+                let page = MapPage::read(id, bytes).unwrap();
                 assert_eq!(page.to_bytes(), *bytes);
                 pages.load(id, page);
             }
@@ -292,13 +292,13 @@ fn a_page_has_one_spelling() {
     for (id, page) in pages.changed() {
         let bytes = page.to_bytes();
         lengths.insert(bytes.len());
-        assert_eq!(Page::read(id, &bytes).as_ref(), Ok(page));
+        assert_eq!(MapPage::read(id, &bytes).as_ref(), Ok(page));
         for at in 0..bytes.len() {
-            assert!(Page::read(id, &bytes[..at]).as_ref() != Ok(page));
+            assert!(MapPage::read(id, &bytes[..at]).as_ref() != Ok(page));
             for bit in 0..8 {
                 let mut other = bytes.clone();
                 other[at] ^= 1 << bit;
-                assert!(Page::read(id, &other).as_ref() != Ok(page));
+                assert!(MapPage::read(id, &other).as_ref() != Ok(page));
             }
         }
     }
@@ -307,7 +307,7 @@ fn a_page_has_one_spelling() {
         assert_eq!(PageId::read(bad), Err(PageError::Form), "{bad:?}");
     }
     for bad in [&[0; 32][..], &[0x20; 33], &[0x80; 73]] {
-        assert_eq!(Page::read(PageId::ROOT, bad), Err(PageError::Form));
+        assert_eq!(MapPage::read(PageId::ROOT, bad), Err(PageError::Form));
     }
     let missing = Pages::default().set(&Values::new());
     assert_eq!(missing, Err(PageError::Missing));
