@@ -9,6 +9,7 @@
 //! statement  what is signed of a packet               timeline  two packets compared
 //! dispute  the packet in the fields of a card dispute  anchor  a time-stamp of a checkpoint
 //! scan     packet + log → entries that the packet lacks  withheld  values that a copy does not show
+//! epoch    a map of the log's first entries
 //! claims   what time-stamps and cosignatures say of themselves
 //! ```
 //!
@@ -32,6 +33,7 @@ mod continuation;
 mod dispute;
 #[cfg(feature = "internals")]
 mod entry;
+pub(crate) mod epoch;
 pub(crate) mod facts;
 pub(crate) mod frozen;
 pub(crate) mod item;
@@ -64,6 +66,8 @@ pub use continuation::{Continuation, FoundLog};
 pub use dispute::{DisputeExport, DisputeForm, DisputeReason, dispute};
 #[cfg(feature = "internals")]
 pub use entry::StoredEntry;
+#[cfg(feature = "internals")]
+pub use epoch::{Epoch, LoggedEpoch};
 #[doc(hidden)]
 pub use frozen::FrozenTerms;
 #[doc(hidden)]
@@ -72,7 +76,7 @@ pub use item::{EvidenceItem, ItemKind};
 pub use notification::{Notification, NotificationOutcome};
 #[doc(hidden)]
 pub use packet::{PACKET_TYPE, Packet, SealedPacket};
-pub use report::{Check, CosignedBy, Report, StampedTime};
+pub use report::{Check, CompleteAsOf, CosignedBy, Report, StampedTime};
 #[doc(hidden)]
 pub use reschedule::{RescheduleFact, TermsVersion};
 pub use scan::{LogEntry, LogReport, Scan, ScanError};
@@ -82,7 +86,7 @@ pub use share::{Share, ShareView, StoredShare, ViewForm};
 pub use state::BookingState;
 pub use statement::SignedStatement;
 #[doc(hidden)]
-pub use summary::{DOES_NOT_PROVE, Moment, PROVES, SUMMARY_VERSION, Summary};
+pub use summary::{Moment, SUMMARY_VERSION, Summary};
 pub use timeline::{Account, Comparison, Timeline, TimelineVerdict, compare};
 pub use verify::{TimestampTrust, Trust, verify, verify_timeline, verify_with};
 #[doc(hidden)]

@@ -14,6 +14,7 @@ pub mod console;
 pub mod cosignatures;
 pub mod deliveries;
 pub mod endpoints;
+pub mod epochs;
 pub mod evaluations;
 pub mod events;
 pub mod evidence;

@@ -18,6 +18,7 @@
 //! | [`tlog_proof`] | C2SP tlog-proof |
 //! | [`leaf`] | `bookguard.leaf/1`, the bytes of one entry |
 //! | [`event`] | `bookguard.event/1`, the committed and disclosable facts behind a leaf |
+//! | [`map`] | `bookguard.map/1`, the log-backed map: the length and head of every stream |
 //! | [`jcs`] | RFC 8785 canonical JSON and a strict JSON reader |
 //!
 //! Invariant: a parser accepts exactly the bytes its printer writes. A second accepted spelling could be shown to two
@@ -29,6 +30,7 @@ pub mod event;
 pub mod hash;
 pub mod jcs;
 pub mod leaf;
+pub mod map;
 pub mod note;
 #[cfg(feature = "openapi")]
 mod openapi;

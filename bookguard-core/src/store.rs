@@ -17,6 +17,7 @@ pub mod database;
 #[cfg(feature = "sqlite")]
 pub mod drill;
 mod endpoints;
+mod epochs;
 pub mod events;
 pub mod files;
 pub mod fsck;

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bookguard_core::evidence::{DOES_NOT_PROVE, PROVES, Packet, Withheld};
+use bookguard_core::evidence::{Packet, Withheld};
 use bookguard_core::ledger::VerifierKey;
 use bookguard_core::model::Party;
 use bookguard_core::policy::TermsDisclosure;
@@ -79,8 +79,8 @@ pub(crate) fn beside(
         "files" => files(&shown.0),
         "stamps" => paragraphs(&others.stamps),
         "witnesses" => witnesses(&others),
-        "proves" => items(PROVES) + &items(&others.proves),
-        "limits" => items(DOES_NOT_PROVE) + &items(&others.limits),
+        "proves" => items(&shown.0.proves()) + &items(&others.proves),
+        "limits" => items(&shown.0.does_not_prove()) + &items(&others.limits),
         _ => String::new(),
     }))
 }

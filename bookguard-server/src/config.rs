@@ -51,6 +51,8 @@ const SHUTDOWN_DELAY_MAX: u64 = 300;
 const SLOW_REQUEST_MAX: u64 = 60_000;
 /// Some authorities refuse whoever asks more often.
 const TIMESTAMP_INTERVAL_MIN: u64 = 15;
+/// A day: until then, a packet cannot show that it lacks nothing.
+const MAP_INTERVAL_MAX: u64 = 24 * 60 * 60;
 /// A day: a stamp says little of when something was logged before it.
 const TIMESTAMP_INTERVAL_MAX: u64 = 24 * 60 * 60;
 /// A higher rate limits nothing, and its arithmetic would need more bits.
@@ -139,6 +141,7 @@ impl Settings {
             backup_folder: it.backup_folder,
             pdf_fonts: it.pdf_fonts.unwrap_or_default(),
             witnesses: it.witnesses.as_deref().map(witnesses::read).transpose()?,
+            map_interval: Duration::from_secs(it.map_interval_seconds.unwrap_or_default().into()),
             timestamps: timestamps::checked(
                 &it.timestamp_authorities.unwrap_or_default(),
                 it.timestamp_roots,
@@ -337,6 +340,8 @@ pub struct Config {
     pub pdf_fonts: Vec<PathBuf>,
     /// The witnesses that are asked to cosign the log's checkpoints, and the quorum that evidence shows if it is there.
     pub witnesses: Option<Arc<TrustPolicy>>,
+    /// How long an entry waits until the ledger commits to the map of all entries.
+    pub map_interval: Duration,
     /// Who stamps the ledger; nobody if `None`.
     pub timestamps: Option<Timestamps>,
     /// The quota of partners that have none of their own.

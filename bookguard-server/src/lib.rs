@@ -51,6 +51,7 @@ mod housekeeping;
 mod incoming;
 mod key_uses;
 pub mod logging;
+mod mapping;
 pub mod mcp;
 mod meter;
 mod metrics;

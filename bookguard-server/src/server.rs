@@ -29,6 +29,7 @@ use crate::courier::{Courier, CourierConfig};
 use crate::documents;
 use crate::housekeeping::{self, Retention};
 use crate::logging;
+use crate::mapping;
 use crate::mcp;
 use crate::metrics::Metrics;
 use crate::observer::Observer;
@@ -248,6 +249,8 @@ impl Server {
         let mut housekeeping = housekeeping::start(&service, retention, &app.keys.uses);
         housekeeping.push(tokio::spawn(checking));
         housekeeping.extend(cosigning::start(&service)?);
+        let mapping = mapping::map(Arc::clone(&service), config.map_interval);
+        housekeeping.push(tokio::spawn(mapping));
         if let Some(stamper) = stamper {
             let stamps = Arc::clone(&metrics.stamps);
             let stamping = stamping::stamp(Arc::clone(&service), stamper, stamps);

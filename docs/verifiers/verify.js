@@ -125,8 +125,11 @@
   const SHAPES = {
     packet: "type:bookguard.evidence/1 createdAt partnerName booking:object stream log:log entries:*entry policy:~policy policyHash:~hash"
       + " terms:terms formerTerms:*terms termsDisclosures:*text acceptances:*object items:*object evaluation:~evaluation resolution:~object"
-      + " deliveries:*delivery withheld:*ip|metadata|note|organizer|talent|userAgent summary:summary timestamps?:*timestamp signature",
+      + " deliveries:*delivery withheld:*ip|metadata|note|organizer|talent|userAgent summary:summary completeness?:completeness timestamps?:*timestamp signature",
     timestamp: "checkpoint consistency:*string response anchor:~entry",
+    completeness: "entry:entry path:*step",
+    step: "bit:bit hash",
+    map: "mapRoot:hex treeSize:integer writtenAt",
     log: "origin vkey",
     entry: "leaf body:body salt disclosures:*disclosure proof",
     body: "kind sd:strings v:bookguard.event/1",
@@ -173,6 +176,7 @@
     string: isText,
     strings: (value) => isObject(value) && Object.values(value).every(isText),
     whole: isWhole,
+    bit: (value) => isWhole(value) && value >= 0 && value <= 255,
     integer: (value) => isWhole(value) && value >= 0,
     number: (value) => typeof value === "number" && /^[0-9]+(\.[0-9]{1,4})?$/.test(String(value)),
     object: isObject,
@@ -521,6 +525,45 @@
       `The ${links.length} records form an unbroken chain from the booking's first on. Nothing before the last is missing. ` +
       "Whether there is a later one, the log shows."
     );
+  }
+
+  // ---- The map: no record is missing of those that it covers
+
+  const NOT_YET = "Not yet shown: the packet was made before the ledger was mapped with all these records, so nothing in it says that there is no later one.";
+  /** The first 16 bytes of SHA-256("bookguard.map/1"). */
+  const MAP_STREAM = "c3hEd-Jl-3HeP3CERv8uYg";
+
+  /** Checks that the ledger's map has exactly these records of the booking. */
+  async function complete({ completeness, stream }, links, key, heads) {
+    if (!completeness) return NOT_YET;
+    const { entry, path } = completeness;
+    const own = await prove(entry, key, heads);
+    const last = links.at(-1);
+    const salt = fromBase64Url(entry.salt, 32) ?? fail("The salt of the map's entry is not 32 bytes in base64url.");
+    const commit = urlSafe(base64(await hmac(salt, canonical(entry.body))));
+    must(commit === own.leaf.commit && entry.body.kind === "log.mapped", "The entry beside the proof does not commit to a map.");
+    must(own.leaf.stream === MAP_STREAM, "The entry that commits to the map is not in the stream of all maps, where everybody looks for it.");
+    must(own.checkpoint === last.checkpoint, "The entry that commits to the map is proven under another state of the ledger than the records.");
+    await disclosed(entry, []);
+    const map = shaped("map", Object.fromEntries(entry.disclosures.map(({ name, value }) => [name, value])));
+    const covered = BigInt(map.treeSize);
+    must(last.index < covered && last.leaf.t <= map.writtenAt, "The map is older than the last record, so it cannot show that there is no other.");
+    must(covered <= own.index && map.writtenAt <= own.leaf.t, "The map claims to cover entries that were written after it.");
+    const place = await sha256(fromBase64Url(stream, 16));
+    const count = new Uint8Array(8);
+    new DataView(count.buffer).setBigUint64(0, BigInt(links.length));
+    let node = await sha256(joined([2], place, count, await leafHash(last.leaf.bytes)));
+    let below = 256;
+    for (const { bit, hash } of path) {
+      const sibling = fromBase64(hash, 32);
+      must(sibling && bit < below, "The path through the map is not in order, or one of its hashes is malformed.");
+      below = bit;
+      const prefix = place.map((byte, at) => byte & (0xff00 >> Math.min(8, Math.max(0, bit - 8 * at))));
+      const isRight = place[bit >> 3] & (0x80 >> (bit & 7));
+      node = await sha256(joined([3, bit], prefix, ...(isRight ? [sibling, node] : [node, sibling])));
+    }
+    must(hex(node) === map.mapRoot, `The ledger's map does not say that these ${links.length} records are all of this booking. Records may be left out.`);
+    return `Nothing recorded by ${map.writtenAt} is missing: the ledger commits to a map of its first ${covered} entries, in which this booking has exactly these records.`;
   }
 
   // ---- The facts: what the entries say, and the booking they add up to
@@ -876,6 +919,7 @@
     await check("items", "/items", () => sameItems(packet, state));
     await check("resolution", "/resolution", () => sameResolution(packet, state));
     await check("deliveries", "/deliveries", () => sameDeliveries(packet, state));
+    await check("complete", packet.completeness ? "/completeness" : "", () => complete(packet, links, key, heads));
     if (witnessPolicy !== undefined) {
       await check("witnesses", "/entries/0/proof", async () => cosigned(links[0].checkpoint, await readPolicy(witnessPolicy), key));
     }

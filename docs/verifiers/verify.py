@@ -30,11 +30,14 @@ DECIMALS = dict.fromkeys("BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VU
 MEMBERS = {  # The members of every object that is checked here, with their types. "?" marks those that may be absent.
     # "~" is "or null", "*" an array, "|" stands between words, and the rest is in TYPES. A member without a type has the
     # one that its name tells, see type_of.
-    "packet": "acceptances:*object booking:object createdAt deliveries:*delivery entries:*entry evaluation:~evaluation"
+    "packet": "acceptances:*object booking:object completeness?:completeness createdAt deliveries:*delivery entries:*entry evaluation:~evaluation"
               " formerTerms:*terms items:*object log:log partnerName policy:~policy policyHash:~hash resolution:~object"
               " signature stream summary:summary terms:terms termsDisclosures:*text timestamps?:*timestamp type:bookguard.evidence/1 withheld:*"
               + WITHHELD,
     "timestamp": "anchor:~entry checkpoint consistency:*string response",
+    "completeness": "entry:entry path:*step",
+    "step": "bit:bit hash",
+    "map": "mapRoot:hex treeSize:integer writtenAt",
     "log": "origin vkey",
     "entry": "body:body disclosures:*disclosure leaf proof salt",
     "body": "kind sd:strings v:bookguard.event/1",
@@ -173,6 +176,7 @@ TYPES = {
     "string": lambda value: isinstance(value, str),
     "strings": lambda value: isinstance(value, dict) and all(isinstance(one, str) for one in value.values()),
     "whole": lambda value: type(value) is int,
+    "bit": lambda value: type(value) is int and 0 <= value <= 255,
     "integer": lambda value: type(value) is int and value >= 0,
     "number": lambda value: type(value) in (int, float) and bool(re.fullmatch(r"[0-9]+(\.[0-9]{1,4})?", repr(value))),
     "object": lambda value: isinstance(value, dict),
@@ -762,6 +766,33 @@ def deliveries(packet, told):
     need(all((n["eventId"], n["endpointId"]) in places for n in told["settled"]), "a recorded end is not shown")
 
 
+MAP_STREAM = "c3hEd-Jl-3HeP3CERv8uYg"  # the first 16 bytes of SHA-256("bookguard.map/1")
+
+
+def complete(packet, proven, key):
+    """That no entry is missing of those that the ledger's map covers. Returns how many these are, and the time of the last."""
+    shown, (last, last_leaf, last_index, checkpoint) = packet["completeness"], proven[-1]
+    entry, path = shown["entry"], shown["path"]
+    _, leaf, index, its_checkpoint = prove_entry(entry, key)
+    need(hmac_of(entry["salt"], canonical(entry["body"])) == leaf[1], "the leaf does not commit to the body")
+    said = has("map", disclosures(entry, []))
+    size, written = said["treeSize"], said["writtenAt"]
+    need(entry["body"]["kind"] == "log.mapped" and leaf[4] == MAP_STREAM, "the entry does not commit to a map, or not where maps are")
+    need(its_checkpoint == checkpoint, "the entry is proven under another state of the ledger")
+    need(last_index < size <= index and last_leaf[5] <= written <= leaf[5], "the map is older than the last entry, or covers itself")
+    bits = [step["bit"] for step in path]
+    need(bits == sorted(set(bits), reverse=True), "the steps are not in order")
+    stream = sha256(base64.urlsafe_b64decode(packet["stream"] + "=="))
+    number = int.from_bytes(stream, "big")
+    node = sha256(b"\2" + stream + len(proven).to_bytes(8, "big") + sha256(b"\0" + last))
+    for bit, sibling in zip(bits, (base64_of(step["hash"], 32) for step in path)):
+        prefix = (number >> (256 - bit) << (256 - bit)).to_bytes(32, "big")
+        pair = sibling + node if number >> (255 - bit) & 1 else node + sibling
+        node = sha256(bytes([3, bit]) + prefix + pair)
+    need(node.hex() == said["mapRoot"], "the map does not have exactly these entries of the booking")
+    return size, written
+
+
 def timestamps(packet, proven, key, roots):
     """Where the time-stamps are in the log, and, given roots, who made them. Returns what they show, in a sentence."""
     stamps, checkpoint = packet.get("timestamps", []), proven[0][3]
@@ -829,6 +860,12 @@ def verify(data, key, roots=None, policy=None):
     with check("deliveries"):
         deliveries(packet, told)
     said = []
+    if "completeness" in packet:
+        with check("complete"):
+            said.append("Complete: nothing recorded by {1} is missing, by the ledger's map of its first {0} entries."
+                        .format(*complete(packet, proven, key)))
+    else:
+        said.append("Not shown: whether there is a later entry. The packet was made before the ledger was mapped with all of these.")
     with check("timestamps"):
         said.append(timestamps(packet, proven, key, roots))
     if policy:

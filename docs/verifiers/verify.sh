@@ -76,8 +76,9 @@ def events: "booking.created|booking.protected|resolution.created";
 def reasons: "changed_plans|schedule_conflict|illness|venue_unavailable|weather|force_majeure|no_show|non_payment|safety|other";
 def failures: "dns_error|blocked_address|connection_refused|connection_reset|timeout|tls_error|redirect_refused|http_4xx|http_5xx|gone|payload_too_large|throttled|protocol_error|headers_too_large|excessive_answer|our_fault";
 def shapes: {
-  packet: "acceptances:*object booking:object createdAt deliveries:*delivery entries:*entry evaluation:~evaluation formerTerms:*terms items:*object log:log partnerName policy:~policy policyHash:~hash resolution:~object signature stream summary:summary terms:terms termsDisclosures:*text timestamps?:*timestamp type:bookguard.evidence/1 withheld:*ip|metadata|note|organizer|talent|userAgent",
+  packet: "acceptances:*object booking:object completeness?:completeness createdAt deliveries:*delivery entries:*entry evaluation:~evaluation formerTerms:*terms items:*object log:log partnerName policy:~policy policyHash:~hash resolution:~object signature stream summary:summary terms:terms termsDisclosures:*text timestamps?:*timestamp type:bookguard.evidence/1 withheld:*ip|metadata|note|organizer|talent|userAgent",
   timestamp: "anchor:~entry checkpoint consistency:*string response",
+  completeness: "entry:entry path:*step", step: "bit:bit hash", map: "mapRoot:hex treeSize:integer writtenAt",
   log: "origin vkey", entry: "body:body disclosures:*disclosure leaf proof salt", body: "kind sd:strings v:bookguard.event/1",
   disclosure: "name salt value:any", text: "disclosureHash text version",
   terms: "adopted?:hash assumed:*string date offsets:*whole schedule:*span source:~string until:whole zone",
@@ -117,6 +118,7 @@ def has_shape($kind; $check):   # "$type" as a parameter would hide the function
     elif $of == "object" then type == "object"
     elif $of == "whole" then is_whole
     elif $of == "integer" then is_whole and . >= 0
+    elif $of == "bit" then is_whole and . >= 0 and . <= 255
     elif $of == "number" then type == "number" and . >= 0 and (. + 0 | tojson | test("^[0-9]+(\\.[0-9]{1,4})?$"))
     elif $of == "time" then (time | true)
     elif $of == "hash" then matches("sha256:[0-9a-f]{64}")
@@ -241,6 +243,20 @@ need([.. | numbers | select(fabs >= 9007199254740992)] == []; "form: a number is
     | ["leaf", $proof.root, $proof.index, $proof.size, ($proof.path | join(" ")), $leaf.text],
       ["hmac", "commitment", (.salt | hex_of_base64), ($leaf.commit | hex_of_base64), (.body | canonical)],
       (.body.sd as $sd | .disclosures[] | ["hmac", "disclosures", (.salt | hex_of_base64), ($sd[.name] | hex_of_base64), ([.name, .value] | canonical)])),
+  # The map covers all entries, not itself, and has the stream with as many entries.
+  (. as $packet | .completeness | values | .path as $path | .entry | leaf as $leaf | (.proof | proof) as $proof
+    | (.disclosures | map({key: .name, value}) | from_entries | has_shape("map"; "complete")) as $map
+    | need(.body.kind == "log.mapped" and $leaf.stream == "c3hEd-Jl-3HeP3CERv8uYg"; "complete: the entry does not commit to a map, or not where maps are")
+    | need($proof.checkpoint == $checkpoint; "complete: the entry is proven under another state of the ledger")
+    | need((.disclosures | map(.name)) == (.body.sd | keys) and (.disclosures | length) == 3 and (.salt | url_32) and all(.disclosures[].salt, .body.sd[]; url_32);
+        "complete: the values are not those of a map")
+    | need(($packet.entries[-1] | (.proof | proof | .index) < $map.treeSize and leaf.t <= $map.writtenAt) and $map.treeSize <= $proof.index and $map.writtenAt <= $leaf.t;
+        "complete: the map is older than the last entry, or covers itself")
+    | need(all($path[].hash; b64_32) and all(range(1; $path | length); $path[.].bit < $path[. - 1].bit); "complete: the path is not in order")
+    | ["mapped", $proof.root, $proof.index, $proof.size, ($proof.path | join(" ")), $leaf.text],
+      ["hmac", "complete", (.salt | hex_of_base64), ($leaf.commit | hex_of_base64), (.body | canonical)],
+      (.body.sd as $sd | .disclosures[] | ["hmac", "complete", (.salt | hex_of_base64), ($sd[.name] | hex_of_base64), ([.name, .value] | canonical)]),
+      ["map", $map.mapRoot, ($packet.stream | hex_of_base64), ($path | map("\(.bit):\(.hash | hex_of_base64)") | join(" "))]),
   ["stream", .stream], ["size", (.entries[-1].proof | proof | .size)],
   (.policy | values | ["hash", "policy", canonical]),
   (.formerTerms + [.terms] | .[] | ["hash", "shown", canonical]),
@@ -290,6 +306,19 @@ included() {
     done
     ((last == 0)) && [[ $node == "$root" ]]
 }
+# climbed STREAM COUNT HASH STEPS: the root of the map to which the steps (BIT:HASH, from the leaf) lead
+climbed() {
+    local key node step bit prefix digit sibling
+    key=$(raw "$1" | sha256)
+    node=$(raw "02$key$(printf %016x "$2")$3" | sha256)
+    for step in $4; do
+        bit=${step%%:*} sibling=${step#*:} digit=$((16#${key:${step%%:*}/4:1}))
+        prefix=${key:0:bit/4}$(printf %x $((digit & (240 >> bit % 4) & 15)))$(printf %064d 0)
+        if ((digit >> (3 - bit % 4) & 1)); then node=$sibling$node; else node=$node$sibling; fi
+        node=$(raw "03$(printf %02x "$bit")${prefix:0:64}$node" | sha256)
+    done
+    echo "$node"
+}
 # continues SIZE ROOT NEWSIZE NEWROOT PATH, by RFC 9162, 2.1.4.2
 continues() {
     local at=$(($1 - 1)) new=$(($3 - 1)) root=$2 new_root=$4 path=$5 before after
@@ -331,6 +360,12 @@ while IFS= read -r line; do
             last=$({ printf '\0'; printf %s "$text"; } | sha256)
             included "$root" "$index" "$log" "${path#-}" "$last" || refuse "proof: an entry is not in the ledger"
             count=$((count + 1)) leaves+=${leaves:+,}\"$last\" ;;
+        mapped)
+            IFS=$'\t' read -r root index log path text <<<"${rest//$'\t\t'/$'\t-\t'}"
+            included "$root" "$index" "$log" "${path#-}" "$({ printf '\0'; printf %s "$text"; } | sha256)" || refuse "complete: the entry is not in the ledger" ;;
+        map)
+            IFS=$'\t' read -r root key path <<<"$rest"
+            [[ $(climbed "$key" "$count" "$last" "$path") == "$root" ]] || refuse "complete: the map does not have exactly these entries of the booking" ;;
         anchor)
             IFS=$'\t' read -r root index log path text <<<"${rest//$'\t\t'/$'\t-\t'}"
             included "$root" "$index" "$log" "${path#-}" "$({ printf '\0'; printf %s "$text"; } | sha256)" || refuse "timestamps: an anchor is not in the ledger" ;;
@@ -509,4 +544,7 @@ if [[ $policy ]]; then
         refuse "witnesses: too few witnesses of the policy have cosigned the ledger: ${cosigned//$'\n'/, }"
     said+=$'\n'"Cosigned as the policy demands: ${cosigned//$'\n'/, }."
 fi
-printf '%s\n' "$verified" "$said" "Not recomputed: deadlines, amounts and evaluations from the policy; the texts of the terms; the summary."
+complete=$(jq -r 'if has("completeness") then .completeness.entry.disclosures | map(.value | tostring)
+        | "Complete: nothing recorded by \(.[2]) is missing, by the ledger\u0027s map of its first \(.[1]) entries."
+    else "Not shown: whether there is a later entry. The packet was made before the ledger was mapped with all of these." end' "$scratch/packet")
+printf '%s\n' "$verified" "$complete" "$said" "Not recomputed: deadlines, amounts and evaluations from the policy; the texts of the terms; the summary."

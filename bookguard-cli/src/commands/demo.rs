@@ -132,6 +132,7 @@ async fn start(folder: &Path) -> Result<Server, Failure> {
         listen: "127.0.0.1:0".to_owned(),
         webhooks: AddressRules::dev(),
         verifies_endpoints: false,
+        map_interval: Duration::from_secs(1),
         ..Config::of(folder.join("bookguard.db"))
     };
     Ok(Server::start(config).await?)
@@ -191,18 +192,37 @@ async fn walk(server: &Server, step: &mut Steps) -> Result<Walked, Failure> {
     .await?;
     delivered(&remote, booking_id, step).await?;
 
-    let packet = call::<GetEvidence>(&remote, &[&booking_id.to_string()], json!(null))
-        .await?
-        .json
-        .into_bytes();
+    let packet = complete(&remote, booking_id).await?;
     let key = remote.text("/v1/ledger/key").await?.trim().to_owned();
     step.done(
         "Evidence packet fetched",
-        &format!("{} bytes; the log's public key is {key}", packet.len()),
+        &format!(
+            "{} bytes, with the proof that no entry is left out; the log's public key is {key}",
+            packet.len()
+        ),
     )?;
     sharing::share(&remote, booking_id, &key, step).await?;
     receiver.stop().await;
     Ok(Walked { packet, key })
+}
+
+/// The packet, once it shows that it is complete.
+async fn complete(remote: &Remote, booking_id: BookingId) -> Result<Vec<u8>, Failure> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let packet = call::<GetEvidence>(remote, &[&booking_id.to_string()], json!(null)).await?;
+        let read = packet.output.read();
+        let read =
+            read.map_err(|e| Failure::BadAnswer(format!("the packet cannot be read: {e}")))?;
+        if read.completeness.is_some() {
+            return Ok(packet.json.into_bytes());
+        }
+        if Instant::now() > until {
+            let why = "The ledger was not mapped in time.".to_owned();
+            return Err(Failure::Unexpected(why));
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }
 
 async fn register(server: &Server, step: &mut Steps) -> Result<Registration, Failure> {

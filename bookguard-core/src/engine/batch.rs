@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::engine::change::{Content, DeliveryState, EventRow, Stamping, Sweep};
 use crate::engine::command::{NewOperatorKey, StoredConsoleSession, StoredOperatorSession};
-use crate::evidence::{BookingState, FrozenTerms, StoredShare};
+use crate::evidence::{BookingState, FrozenTerms, LoggedEpoch, StoredShare};
 use crate::ledger::Hash;
 use crate::ledger::rollback::Rollback;
 use crate::model::{
@@ -61,6 +61,8 @@ pub struct BatchState {
     pub stamping: Stamping,
     /// The size of the checkpoint that was stamped last, if requested and if there is one.
     pub stamped: Option<u64>,
+    /// The newest epoch, if requested and if there is one.
+    pub epoch: Option<LoggedEpoch>,
     /// The rate limits of the endpoints in `due`, if they have any.
     pub limits: HashMap<EndpointId, Option<u32>>,
     /// The health of the endpoints whose deliveries are claimed or settled. Deleted endpoints are left out.

@@ -12,6 +12,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use crate::engine::batch::{BatchState, LoadedBooking};
 use crate::engine::change::{Change, Entry};
 use crate::error::Error;
+use crate::evidence::Epoch;
 use crate::evidence::facts::{Fact, LeafPlace, Logged, SealedFact};
 use crate::ledger::{Hash, Leaf, LeafKind, leaf_hash};
 use crate::model::{BookingId, Timestamp};
@@ -157,6 +158,20 @@ pub(crate) fn of_the_log(
 ) -> Result<Entry, Error> {
     let fact = SealedFact::of(kind, fact, *seed)?;
     Slot::first(batch, None, stream).fill(at, Arc::new(fact))
+}
+
+/// The next entry of the chain whose entries commit to maps of the log.
+///
+/// # Errors
+/// `internal` for a value that nothing can commit to.
+pub(crate) fn of_the_map(batch: &BatchState, at: Timestamp, epoch: &Epoch) -> Result<Entry, Error> {
+    let first = Slot::first(batch, None, Epoch::stream());
+    let slot = batch.epoch.as_ref().map_or(first, |latest| Slot {
+        seq: latest.seq + 1,
+        prev: latest.place.hash,
+        ..first
+    });
+    slot.fill(at, Arc::new(epoch.seal()?))
 }
 
 /// The first entry of a new booking.

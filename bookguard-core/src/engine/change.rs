@@ -10,8 +10,8 @@ use crate::engine::batch::LoadedBooking;
 use crate::engine::command::{
     KeptPolicy, NewBooking, NewKey, NewOperatorKey, StoredConsoleSession, StoredOperatorSession,
 };
-use crate::evidence::StoredShare;
 use crate::evidence::facts::{LeafPlace, SealedFact};
+use crate::evidence::{LoggedEpoch, StoredShare};
 use crate::ledger::Hash;
 use crate::limits::FILE_PART_BYTES;
 use crate::model::{
@@ -275,6 +275,8 @@ pub enum Change {
     Stamped(Box<StoredStamp>),
     /// When a time-stamp may next be asked for.
     StampingChanged(Box<Stamping>),
+    /// The log was mapped. The entry that commits to the map is before this change.
+    Mapped(Box<MapWritten>),
     /// Something was written and deleted again.
     WriteTried,
 }
@@ -292,6 +294,15 @@ pub struct StoredStamp {
     pub checkpoint: String,
     /// What the authority answered.
     pub response: Vec<u8>,
+}
+
+/// The newest epoch, and the pages of the map that are new or other than before: names and contents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MapWritten {
+    /// The epoch.
+    pub epoch: LoggedEpoch,
+    /// The pages.
+    pub pages: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 /// Where the stamps of the log have got to, for all nodes together.

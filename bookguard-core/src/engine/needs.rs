@@ -69,6 +69,8 @@ pub struct Needs {
     pub sweep: bool,
     /// Whether it is needed where the stamps have got to.
     pub stamping: bool,
+    /// Whether the newest epoch is needed.
+    pub epoch: bool,
     /// Endpoints whose due deliveries are needed, and how many at most.
     pub due: Vec<(EndpointId, usize)>,
     /// The deliveries to take back.

@@ -139,7 +139,7 @@ macro_rules! facts {
             pub fn read(kind: LeafKind, members: Map<String, Value>) -> Result<Self, String> {
                 match kind {
                     $(LeafKind::$kind => exactly(kind, members).map(|fact| Self::$kind(Box::new(fact))),)*
-                    other @ (LeafKind::LogContinued | LeafKind::LogAnchored) => Err(format!("{other} is not a fact of a booking.")),
+                    other @ (LeafKind::LogContinued | LeafKind::LogAnchored | LeafKind::LogMapped) => Err(format!("{other} is not a fact of a booking.")),
                 }
             }
 

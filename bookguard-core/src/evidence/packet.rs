@@ -91,6 +91,10 @@ pub struct Packet {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "openapi", oai(default, skip_serializing_if_is_empty))]
     pub timestamps: Vec<PacketTimestamp>,
+    /// Shows that no entry was left out of those that the ledger has mapped; absent until its map covers all entries of the packet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub completeness: Option<Completeness>,
     /// C2SP signed note by the ledger's key: the SHA-256 of this document's RFC 8785 text without this member, and how far
     /// the booking's chain reached in the log.
     pub signature: String,
@@ -122,6 +126,28 @@ pub struct PacketEntry {
     pub disclosures: Vec<Disclosure>,
     /// C2SP tlog-proof of the leaf.
     pub proof: String,
+}
+
+/// The value of the booking's stream in the map that the log commits to: the number of its entries, and the last.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(deny_unknown_fields)]
+pub struct Completeness {
+    /// The entry that commits to the map.
+    pub entry: PacketEntry,
+    /// The path through the map, from the stream's leaf to the root.
+    pub path: Vec<CompletenessStep>,
+}
+
+/// A node of the map on the path of a stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(deny_unknown_fields)]
+pub struct CompletenessStep {
+    /// The bit of the keys at which it stands.
+    pub bit: u8,
+    /// The hash of its other child, base64.
+    pub hash: String,
 }
 
 /// A time-stamp (RFC 3161) of a checkpoint of the log.

@@ -53,6 +53,16 @@ pub struct StampedTime {
     pub entries: usize,
 }
 
+/// How far the packet is known to be complete: the ledger commits to a map of its first entries that has exactly the packet's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CompleteAsOf {
+    /// When the last of the mapped entries was written. Nothing recorded by then is missing.
+    pub at: Timestamp,
+    /// The number of entries that are mapped.
+    pub tree_size: u64,
+}
+
 /// The outcome of verifying a packet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -69,6 +79,9 @@ pub struct Report {
     /// When its entries existed; absent unless roots of time-stamp authorities were given and one of them vouches for that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<StampedTime>,
+    /// By when the packet lacks nothing; absent if it does not show that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub complete: Option<CompleteAsOf>,
     /// Every check, in the order made. Checks that depend on a failed one are left out.
     pub checks: Vec<Check>,
 }

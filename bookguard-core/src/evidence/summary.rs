@@ -26,8 +26,8 @@ use wall_clock::WallClock;
 /// The version of the wording.
 pub const SUMMARY_VERSION: &str = "bookguard-summary-1";
 
-/// What a packet that verifies proves.
-pub const PROVES: &[&str] = &[
+/// What every packet that verifies proves.
+const PROVES: &[&str] = &[
     "What was recorded about this booking, word for word, and in which order.",
     "That it was recorded no later than the signed state of the log, and not changed since.",
     "That nothing before the last entry shown is missing.",
@@ -35,10 +35,9 @@ pub const PROVES: &[&str] = &[
     "How each notification ended, and the digest of what was sent.",
 ];
 
-/// What it does not prove.
-pub const DOES_NOT_PROVE: &[&str] = &[
+/// What none proves.
+const DOES_NOT_PROVE: &[&str] = &[
     "That what the platform reported is true. Sentences that begin with its name are its own statements.",
-    "That there is no later entry. The public log shows that: bookguard evidence verify --log.",
     "Who the persons are, or that anybody read a notification that was accepted.",
     "That money was paid or returned. The service computes and records; it never moves money.",
     "The platform's registered name, hosts of receivers and attempts before the last: the service states them under its signature.",
@@ -127,6 +126,37 @@ impl Packet {
     #[must_use]
     pub fn event_in_words(&self) -> String {
         WallClock::new(self.terms.zone, &self.summary.offsets).time(self.booking.event_date)
+    }
+
+    /// What the packet proves, if it verifies.
+    #[must_use]
+    pub fn proves(&self) -> Vec<String> {
+        let mapped = self.mapped_until();
+        let complete = mapped.map(|until| {
+            format!("That nothing recorded by {until} is missing, as far as the map to which the log commits is true: whoever reads the log can check it.")
+        });
+        let always = PROVES.iter().map(|text| (*text).to_owned());
+        always.chain(complete).collect()
+    }
+
+    /// What it does not prove.
+    #[must_use]
+    pub fn does_not_prove(&self) -> Vec<String> {
+        let later = match self.mapped_until() {
+            Some(until) => format!("That there is no entry after {until}."),
+            None => "That there is no later entry: when this packet was made, the log was not yet mapped with all of these.".to_owned(),
+        };
+        let later = format!("{later} The public log shows that: bookguard evidence verify --log.");
+        let always = DOES_NOT_PROVE.iter().map(|text| (*text).to_owned());
+        let mut texts: Vec<String> = always.collect();
+        texts.insert(1, later);
+        texts
+    }
+
+    /// When the last entry was written that the map in the packet covers.
+    fn mapped_until(&self) -> Option<&str> {
+        let mut values = self.completeness.as_ref()?.entry.disclosures.iter();
+        values.find(|one| one.name == "writtenAt")?.value.as_str()
     }
 
     /// When the packet was made, in the words of the summary.

@@ -22,6 +22,7 @@ use crate::ledger::{Checkpoint, VerifierKey};
 use crate::limits::PACKET_BYTES;
 use crate::model::Timestamp;
 
+mod completeness;
 mod content;
 mod deliveries;
 mod entries;
@@ -76,10 +77,12 @@ pub fn verify_with(packet: &[u8], vkey: &str, trust: Trust<'_>) -> (Report, Opti
             ledger: None,
             witnesses: None,
             timestamp: None,
+            complete: None,
             checks: Vec::new(),
         },
         timeline: None,
         checkpoint: None,
+        written: Timestamp::EPOCH,
         trust: trust.timestamps,
     };
     verification.run(packet, vkey);
@@ -93,6 +96,7 @@ pub fn verify_with(packet: &[u8], vkey: &str, trust: Trust<'_>) -> (Report, Opti
     } = verification;
     if !report.verified() {
         report.timestamp = None;
+        report.complete = None;
     }
     let timeline = timeline.filter(|_| report.verified());
     (report, timeline)
@@ -104,6 +108,8 @@ struct Verification<'a> {
     timeline: Option<Timeline>,
     /// The note of the checkpoint under which all entries are proven.
     checkpoint: Option<String>,
+    /// When the last entry was written.
+    written: Timestamp,
     trust: Option<TimestampTrust<'a>>,
 }
 
@@ -148,6 +154,7 @@ impl Verification<'_> {
         self.check("key", "/log", same_key(&packet, &key));
         if let Some(entries) = self.entries(&packet, &key) {
             self.content(&packet, &entries);
+            self.completeness(&packet, &key);
             self.timestamps(&packet, &key);
         }
     }

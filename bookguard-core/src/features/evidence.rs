@@ -16,18 +16,19 @@ use crate::error::Error;
 use crate::evidence::StoredEntry;
 use crate::evidence::facts::Logged;
 use crate::evidence::packet::{
-    LogHint, PACKET_TYPE, PacketAttempt, PacketDelivery, PacketEntry, PacketTimestamp, evaluate,
-    shown_address,
+    Completeness, CompletenessStep, LogHint, PACKET_TYPE, PacketAttempt, PacketDelivery,
+    PacketEntry, PacketTimestamp, evaluate, shown_address,
 };
 use crate::evidence::summary::{SummaryInput, summarize};
 use crate::evidence::withheld::withhold;
 use crate::evidence::{
-    DisputeExport, DisputeForm, DisputeReason, FrozenTerms, Notification, Packet, SealedPacket,
-    Withheld, dispute,
+    DisputeExport, DisputeForm, DisputeReason, FrozenTerms, LoggedEpoch, Notification, Packet,
+    SealedPacket, Withheld, dispute,
 };
+use crate::ledger::map::{self, MapStep, MapValue};
 use crate::ledger::proof::{Prover, prove_consistency};
 use crate::ledger::tile::ReadError;
-use crate::ledger::{Hash, TlogProof};
+use crate::ledger::{Hash, TlogProof, leaf_hash};
 use crate::limits::{ENTRIES_AT_ONCE, PACKET_ATTEMPTS};
 use crate::model::{BookingId, DeliveryStatus, PartnerId, Scope, Timestamp};
 use crate::operation::{
@@ -189,6 +190,7 @@ pub(super) fn find(
     if let Some(cosigned) = &standing.cosigned {
         // Later stamps are of more than that state of the log, so it cannot prove them.
         standing.stamps.retain(|stamp| stamp.size <= cosigned.size);
+        standing.epoch = (standing.epoch).filter(|epoch| epoch.place.index < cosigned.size);
     }
     let tag = standing.tag(&chain, withheld, now);
     if asked.is_some_and(|request| request.knows(&tag)) {
@@ -249,6 +251,8 @@ struct Standing {
     cosigned: Option<CosignedHead>,
     deliveries: [u8; 32],
     stamps: Vec<StoredStamp>,
+    /// The newest epoch, if it covers all entries.
+    epoch: Option<LoggedEpoch>,
 }
 
 impl Standing {
@@ -263,17 +267,21 @@ impl Standing {
             ))
         })?;
         let head = reader.head()?;
+        let last = reader.last_entry(booking_id)?;
+        let epoch = reader.latest_epoch()?;
+        let covers = |epoch: &LoggedEpoch| last.is_some_and(|last| last < epoch.epoch.tree_size);
         Ok(Some(Self {
             state,
             partner_name: partner.name,
             stamps: timestamps::of_booking(reader, &head.origin, booking_id)?,
             head,
             cosigned: None,
+            epoch: epoch.filter(covers),
             deliveries: reader.standing_of(booking_id)?,
         }))
     }
 
-    /// A digest of what a packet made now would say: the chain, the name of the log that proves it, who has cosigned it, its stamps,
+    /// A digest of what a packet made now would say: the chain, the name of the log that proves it, who has cosigned it, its stamps, whether it is mapped,
     /// how its events were delivered, and what a cancellation would come to, which can change with the clock alone. Packets with the same tag
     /// differ only in when they were made and what follows from that.
     fn tag(&self, chain: &StoredChain, withheld: &[Withheld], now: Timestamp) -> String {
@@ -298,6 +306,8 @@ impl Standing {
             &to_json(&outcome),
             &to_json(&withheld),
             &to_json(&stamps),
+            // Which epoch it is changes all the time, like the time at which the packet is made.
+            &to_json(&self.epoch.is_some()),
         ] {
             digest.update((part.len() as u64).to_be_bytes());
             digest.update(part);
@@ -317,6 +327,13 @@ struct Source {
     entries: Vec<(StoredEntry, TlogProof)>,
     events: Vec<StoredEvent>,
     timestamps: Vec<ProvenStamp>,
+    completeness: Option<ProvenMap>,
+}
+
+/// The entry that commits to the map of the log, and the booking's path through the map.
+struct ProvenMap {
+    entry: (StoredEntry, TlogProof),
+    path: Vec<MapStep>,
 }
 
 /// A stamp, the proof that the log continues its checkpoint, and the entry that commits to it if another stamp renews it.
@@ -338,6 +355,7 @@ impl Source {
             head,
             cosigned,
             stamps,
+            epoch,
             ..
         } = standing;
         let stored = reader.entries_of(booking_id)?;
@@ -349,6 +367,10 @@ impl Source {
                 StoreError::Corrupt(format!("entry {} of a stamp is missing", stamp.leaf))
             })?);
         }
+        let mapped = match epoch {
+            Some(epoch) => mapped(reader, &epoch, &state.stream, &stored)?,
+            None => None,
+        };
         let (size, checkpoint) = match cosigned {
             Some(cosigned) => (cosigned.size, cosigned.note),
             None => (head.head.size, head.checkpoint.clone()),
@@ -366,6 +388,11 @@ impl Source {
         };
         let entries = stored.into_iter().map(&mut proven);
         let entries = entries.collect::<Result<_, _>>()?;
+        let completeness = mapped.map(|(entry, path)| {
+            let entry = proven(entry)?;
+            Ok::<_, StoreError>(ProvenMap { entry, path })
+        });
+        let completeness = completeness.transpose()?;
         let anchors = anchors.into_iter().map(&mut proven);
         let mut anchors = anchors.collect::<Result<Vec<_>, _>>()?.into_iter();
         let mut timestamps = Vec::new();
@@ -385,6 +412,7 @@ impl Source {
             entries,
             events,
             timestamps,
+            completeness,
         })
     }
 
@@ -404,6 +432,7 @@ impl Source {
             created_at = created_at.max(fact.place.at);
             entries.push(shown(stored, proof, withheld)?);
         }
+        let completeness = self.completeness.as_ref().map(ProvenMap::shown);
         let resolution = told.state.resolution();
         let evaluation = evaluate(&told.state, terms, created_at);
         let settled = &told.state.settled;
@@ -458,7 +487,49 @@ impl Source {
             timestamps: (self.timestamps.iter())
                 .map(ProvenStamp::shown)
                 .collect::<Result<_, _>>()?,
+            completeness: completeness.transpose()?,
             signature: String::new(),
+        })
+    }
+}
+
+/// The entry that commits to an epoch, and a stream's path through its map; `None` if the map does not have exactly these entries.
+fn mapped(
+    reader: &mut Reader<'_>,
+    epoch: &LoggedEpoch,
+    stream: &[u8; 16],
+    entries: &[StoredEntry],
+) -> Result<Option<(StoredEntry, Vec<MapStep>)>, StoreError> {
+    let key = map::key_of(stream);
+    let pages = reader.map_pages([&key])?;
+    let proof = pages.prove(&key);
+    let proof = proof.map_err(|e| StoreError::Corrupt(e.to_string()))?;
+    let last = entries.last().map(|last| leaf_hash(&last.leaf));
+    let value = MapValue {
+        count: entries.len() as u64,
+        head: last.unwrap_or(Hash::ZERO),
+    };
+    if proof.verify(&epoch.epoch.map_root, &key) != Ok(Some(value)) {
+        let index = epoch.place.index;
+        tracing::error!(
+            "the map in entry {index} is not that of the log; packets do not show that they are complete: run `bookguard ledger verify`"
+        );
+        return Ok(None);
+    }
+    let entry = reader.entry_at(epoch.place.index)?;
+    Ok(entry.map(|entry| (entry, proof.path)))
+}
+
+impl ProvenMap {
+    fn shown(&self) -> Result<Completeness, Error> {
+        let (stored, proof) = &self.entry;
+        let step = |step: &MapStep| CompletenessStep {
+            bit: step.bit,
+            hash: step.hash.to_base64(),
+        };
+        Ok(Completeness {
+            entry: shown(stored, proof, &[])?,
+            path: self.path.iter().map(step).collect(),
         })
     }
 }

@@ -47,11 +47,13 @@ pub enum LeafKind {
     LogContinued,
     /// A time-stamp authority stamped a checkpoint of the log. Belongs to no booking.
     LogAnchored,
+    /// The map of the log's first entries. Belongs to no booking.
+    LogMapped,
 }
 
 impl LeafKind {
     /// Every kind.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::BookingCreated,
         Self::BookingProtected,
         Self::BookingRescheduled,
@@ -62,6 +64,7 @@ impl LeafKind {
         Self::WebhookSettled,
         Self::LogContinued,
         Self::LogAnchored,
+        Self::LogMapped,
     ];
 
     /// The kind's name in the body.
@@ -78,6 +81,7 @@ impl LeafKind {
             Self::WebhookSettled => "webhook.settled",
             Self::LogContinued => "log.continued",
             Self::LogAnchored => "log.anchored",
+            Self::LogMapped => "log.mapped",
         }
     }
 }

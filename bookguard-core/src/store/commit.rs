@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::conn::{Arg, Conn, Statement, StoreError, insert, select_in, update};
 use super::terms::hash_bytes;
 use super::{
-    audit, console_sessions, cosignatures, endpoints, files, keys, operator_keys, policies,
+    audit, console_sessions, cosignatures, endpoints, epochs, files, keys, operator_keys, policies,
     projection, recoveries, retention, shares, stamps,
 };
 use crate::engine::batch::PartnerState;
@@ -79,6 +79,8 @@ pub(crate) struct Writes<'a> {
     pruned: Vec<(EventId, Pruned)>,
     /// Pruned events, whose attempts are deleted.
     unattempted: Vec<EventId>,
+    /// Pages of the log's map.
+    pages: Vec<&'a (Vec<u8>, Vec<u8>)>,
     /// Statements that are not grouped.
     single: Vec<Statement<'a>>,
 }
@@ -229,6 +231,7 @@ impl<'a> Writes<'a> {
                 "UPDATE answer SET body = $1 WHERE key = $2",
                 vec![answer.into(), key.into()],
             )),
+            Change::Mapped(written) => self.pages.extend(&written.pages),
             Change::Stamped(stamp) => self.single.push(stamps::stamped(stamp)),
             Change::StampingChanged(stamping) => self.single.push(stamps::stamping_changed(stamping)),
             Change::AnswersForgotten { before } => self.single.push(Statement::new(
@@ -529,6 +532,7 @@ fn push_events<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) 
         &writes.updated,
         push_delivery,
     );
+    epochs::push_pages(statements, &writes.pages);
     insert(
         statements,
         "INSERT INTO attempt (event_id, endpoint_id, number, body) VALUES {}",

@@ -13,6 +13,7 @@ mod cosignature;
 mod delivery;
 mod endpoint;
 mod entry;
+mod epoch;
 mod event;
 mod file;
 mod log;

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, select_in};
 use super::keys::{self, keys_where};
 use super::{
-    StoredHead, audit, console_sessions, cosignatures, endpoints, files, head_statement,
+    StoredHead, audit, console_sessions, cosignatures, endpoints, epochs, files, head_statement,
     operator_keys, policies, read_head, recoveries, retention, schema, shares, stamps, terms, tree,
 };
 use crate::engine::batch::{
@@ -201,6 +201,8 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
             stamps::read_stamped,
         );
     }
+    let epoch = needs.epoch.then(|| Statement::new(epochs::LATEST, vec![]));
+    ask(epoch, epochs::read_latest);
     for (endpoint_id, room) in &needs.due {
         let args = vec![
             Arg::from(endpoint_id.as_bytes().to_vec()),

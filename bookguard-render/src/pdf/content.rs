@@ -1,6 +1,6 @@
 //! What a PDF says, as headings, paragraphs and tables. The sentences are the packet's; only what stands around them is ours.
 
-use bookguard_core::evidence::{DOES_NOT_PROVE, Moment, PROVES, Packet, Withheld};
+use bookguard_core::evidence::{Moment, Packet, Withheld};
 use bookguard_core::ledger::VerifierKey;
 use bookguard_core::model::Party;
 
@@ -234,13 +234,14 @@ impl Told {
     }
 
     fn closing(&self, key: &VerifierKey, form: PdfForm) -> Vec<Block> {
-        let list = |paragraphs: Vec<&str>| Cell {
-            paragraphs: paragraphs.into_iter().map(str::to_owned).collect(),
+        let list = |paragraphs| Cell {
+            paragraphs,
             aside: false,
         };
-        let proves = PROVES.iter().copied();
-        let proves = proves.chain(self.others.proves.iter().map(String::as_str));
-        let limits = DOES_NOT_PROVE.iter().chain(&self.others.limits).copied();
+        let mut proves = self.packet.proves();
+        proves.extend(self.others.proves.iter().cloned());
+        let mut limits = self.packet.does_not_prove();
+        limits.extend(self.others.limits.iter().map(|text| (*text).to_owned()));
         let packet = match form {
             PdfForm::Bank => "the platform hands it out as packet.json",
             PdfForm::Archive => "it is attached to this document as packet.json",
@@ -266,7 +267,7 @@ impl Told {
                         .map(str::to_owned)
                         .to_vec(),
                 ),
-                rows: vec![vec![list(proves.collect()), list(limits.collect())]],
+                rows: vec![vec![list(proves), list(limits)]],
             }),
             Block::Section("How to check it".to_owned()),
             Block::Paragraph(format!(

@@ -21,8 +21,8 @@ use serde::Deserialize;
 
 use super::bytes::Bytes;
 use super::{
-    DATABASE_WAIT_MAX, DB, RATE_LIMIT_BURST, RATE_MAX, SHUTDOWN_DELAY_MAX, SLOW_REQUEST_MAX,
-    TIMESTAMP_INTERVAL_MAX, TIMESTAMP_INTERVAL_MIN,
+    DATABASE_WAIT_MAX, DB, MAP_INTERVAL_MAX, RATE_LIMIT_BURST, RATE_MAX, SHUTDOWN_DELAY_MAX,
+    SLOW_REQUEST_MAX, TIMESTAMP_INTERVAL_MAX, TIMESTAMP_INTERVAL_MIN,
 };
 use crate::courier::proxy::Proxy;
 
@@ -258,6 +258,9 @@ settings! {
         node; of several, the first that has a character shows it", flag = Some("pdf-font"), everywhere = true;
     witnesses: PathBuf, "FILE", "A trust policy (C2SP tlog-policy) that names the witnesses which are asked to cosign the log's checkpoints, \
         and the quorum that evidence shows if it is there, the same for every node", everywhere = true, unset = Some("no witnesses");
+    map_interval_seconds: u32, "N", "Seconds for which an entry waits until the ledger commits to a map of all entries, by which a packet \
+        shows that it lacks none",
+        default = Some(&60), least = Some(1), most = Some(MAP_INTERVAL_MAX);
     timestamp_authorities: Vec<String>, "URL", "A time-stamp authority (RFC 3161) that stamps the ledger, such as \
         http://timestamp.example.com; of several, each question without a stamp is followed by one to the next",
         flag = Some("timestamp-authority");

@@ -37,6 +37,7 @@ mod acceptances;
 mod activity;
 mod audit;
 mod cancellation;
+mod completeness;
 mod console_sessions;
 mod endpoints;
 mod event_log;

@@ -4,6 +4,7 @@
 //! If a language is not installed, its test is skipped with one line of output; with `BOOKGUARD_TEST_LANGUAGES=required` it
 //! fails. The libraries are in the folder that `BOOKGUARD_TEST_LIBRARIES` names.
 
+mod maps;
 mod packets;
 
 use std::collections::BTreeMap;

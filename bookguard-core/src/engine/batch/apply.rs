@@ -48,6 +48,7 @@ impl BatchState {
             }
             Change::Swept(sweep) => self.sweep = Some(*sweep),
             Change::Stamped(stamp) => self.stamped = Some(stamp.size),
+            Change::Mapped(written) => self.epoch = Some(written.epoch.clone()),
             Change::StampingChanged(stamping) => self.stamping = (**stamping).clone(),
             Change::Recorded(record) => {
                 self.recorded.insert(record.at, record.audit_id);

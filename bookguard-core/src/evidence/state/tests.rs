@@ -96,7 +96,9 @@ fn fact(kind: LeafKind, n: u64, state: &BookingState) -> Fact {
             notification: notification(n),
         }
         .into(),
-        LeafKind::LogContinued | LeafKind::LogAnchored => panic!("no booking has such a fact"),
+        LeafKind::LogContinued | LeafKind::LogAnchored | LeafKind::LogMapped => {
+            panic!("no booking has such a fact")
+        }
     }
 }
 

@@ -18,10 +18,10 @@ use crate::model::Timestamp;
 
 /// An entry whose leaf was read and proven.
 pub(super) struct Link {
-    leaf: Leaf,
+    pub(super) leaf: Leaf,
     hash: Hash,
     pub(super) index: u64,
-    head: String,
+    pub(super) head: String,
 }
 
 impl Verification<'_> {
@@ -84,6 +84,7 @@ impl Verification<'_> {
             .map(|(link, _)| (link.index, link.hash))
             .collect();
         let (last, head) = links.pop()?;
+        self.written = Timestamp::from_ms(last.leaf.t);
         self.checkpoint = chained.then_some(last.head);
         self.timeline = Some(Timeline {
             stream: last.leaf.stream,

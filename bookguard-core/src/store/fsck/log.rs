@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::continued::Names;
+use super::epoch::MapWalk;
 use super::{CLOCK_SLACK_MS, Check, PAGE};
+use crate::evidence::LoggedEpoch;
 use crate::ledger::rollback::RollbackCause;
 use crate::ledger::tile::TILE_BYTES;
 use crate::ledger::{Checkpoint, Hash, Leaf, Tile, Tree, leaf_hash};
@@ -32,6 +34,8 @@ struct LogWalk {
     foreign: Vec<u64>,
     /// Leaf hashes that are not in the tree yet.
     pending: Vec<Hash>,
+    /// The newest epoch, and what the entries make of its map.
+    map: (Option<LoggedEpoch>, MapWalk),
     /// The first leaf, with its time, that was written a second or more after the last checkpoint. Cleared by the next
     /// checkpoint.
     late: Option<(u64, i64)>,
@@ -60,6 +64,7 @@ impl Check<'_> {
             kept_at: None,
             foreign: Vec::new(),
             pending: Vec::new(),
+            map: self.epochs()?,
             late: None,
         };
         let mut next = i64::MIN;
@@ -114,6 +119,7 @@ impl Check<'_> {
             pace(walk, index, t);
         }
         walk.pending.push(leaf_hash(bytes));
+        walk.map.1.leaf(index, bytes);
         self.fetch(walk)?;
         let size = index + 1;
         if walk.ahead.last().is_some_and(|kept| kept.size <= size) {
@@ -232,6 +238,7 @@ impl Check<'_> {
         for tile in std::mem::take(&mut walk.partial).into_values() {
             self.tile(walk, &tile)?;
         }
+        self.map(walk.map.0.as_ref(), &walk.map.1)?;
         let stored = self.count("SELECT COUNT(*) FROM tile")?;
         if stored > walk.tiles {
             self.findings.add(

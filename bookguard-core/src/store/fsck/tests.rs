@@ -358,10 +358,10 @@ fn a_database_that_only_the_service_wrote_is_clean() {
     assert!(report.clean() && report.more == 0);
     assert_eq!(
         (report.entries, report.bookings, report.events),
-        (42, 10, 23)
+        (44, 10, 23)
     );
-    assert_eq!(steps.first(), Some(&(0, 84)));
-    assert_eq!(steps.last(), Some(&(84, 84)));
+    assert_eq!(steps.first(), Some(&(0, 88)));
+    assert_eq!(steps.last(), Some(&(88, 88)));
     assert!(steps.is_sorted() && report.entries_per_second() > 0.0);
 }
 

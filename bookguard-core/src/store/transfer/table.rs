@@ -68,7 +68,7 @@ macro_rules! table {
 }
 
 /// Every table. The head comes first, so that anyone else who begins a log in the new place meanwhile finds one begun.
-pub(super) const TABLES: [Table; 28] = [
+pub(super) const TABLES: [Table; 29] = [
     table!(head (id) origin vkey size root checkpoint written_ms),
     table!(partner (id) status events policies put_ms bookings bytes day day_events file_bytes quota settings body),
     table!(secret (owner made_ms) from_ms sealed),
@@ -95,6 +95,7 @@ pub(super) const TABLES: [Table; 28] = [
     table!(cosignature (size witness) vkey note),
     table!(stamp (idx) size time_ms checkpoint response),
     table!(stamping (id) next_ms asked trouble),
+    table!(map_page (id) body),
     table!(endpoint (id) partner_id status since_ms failures failing_ms probe_ms unverified_ms deleted_ms body),
     table!(event (id) partner_id seq booking_id type retries body pruned_ms digest),
     table!(sweep (id) next waiting),

@@ -8,6 +8,7 @@ use bookguard_test_authority::Authority;
 use sha2::{Digest as _, Sha256};
 
 use crate::evidence::anchor::Anchor;
+use crate::evidence::epoch::Epoch;
 use crate::evidence::facts::{
     CreationFact, Fact, LeafPlace, Logged, NotificationFact, ProtectionFact, ResolutionFact,
 };
@@ -21,6 +22,8 @@ use crate::evidence::{
 };
 use crate::ledger::event::{field_digest, salts};
 use crate::ledger::hash::Hash;
+use crate::ledger::map::pages::Pages;
+use crate::ledger::map::{MapStep, MapValue, key_of};
 use crate::ledger::proof::{prove_consistency, prove_inclusion};
 use crate::ledger::tile::{TILE_WIDTH, TileKind, encode_bundle};
 use crate::ledger::{
@@ -42,6 +45,26 @@ pub struct Fixture {
     leaves: Vec<Vec<u8>>,
     kept: Vec<Kept>,
     lie: Option<Lie>,
+    /// The number and hash of the last entry that commits to a map.
+    mapped: Option<(u64, Hash)>,
+    /// The last entry of the latest booking, which its packets hide, and the state with it.
+    hides: Option<(Entry, BookingState)>,
+}
+
+/// A map that was logged.
+pub struct MappedLog {
+    index: u64,
+    entry: PacketEntry,
+    pages: Pages,
+}
+
+/// What an entry says of the map of a log.
+pub struct MapLie {
+    pub values: BTreeMap<Hash, MapValue>,
+    pub stream: [u8; 16],
+    pub kind: LeafKind,
+    pub size: u64,
+    pub written: i64,
 }
 
 /// What a dishonest service writes to its own ledger.
@@ -119,6 +142,8 @@ impl Fixture {
             roots: Vec::new(),
             leaves: Vec::new(),
             kept: Vec::new(),
+            mapped: None,
+            hides: None,
         };
         let zone = Some("America/New_York");
         fixture.create(1, Some("flexible"), "2026-09-01", zone);
@@ -390,6 +415,160 @@ impl Fixture {
             response,
             index,
             entry,
+        }
+    }
+
+    /// Maps the log's first entries, as many as `size`, and logs the entry that commits to the map. `lie` changes what it says.
+    pub fn map(&mut self, size: usize, lie: impl FnOnce(&mut MapLie)) -> MappedLog {
+        let mut said = MapLie {
+            values: BTreeMap::new(),
+            stream: Epoch::stream(),
+            kind: LeafKind::LogMapped,
+            size: size as u64,
+            written: self.written(size),
+        };
+        for bytes in &self.leaves[..size] {
+            let Ok(leaf) = Leaf::parse(bytes) else {
+                continue;
+            };
+            let (count, head) = (leaf.seq + 1, leaf_hash(bytes));
+            said.values
+                .insert(key_of(&leaf.stream), MapValue { count, head });
+        }
+        lie(&mut said);
+        let mut pages = Pages::empty();
+        let root = pages.set(&said.values).unwrap();
+        self.log_map(&said, root, pages)
+    }
+
+    /// The latest time of the log's first leaves. Times in this log do not grow: its bookings are made one after the other.
+    fn written(&self, size: usize) -> i64 {
+        let times = self.leaves[..size]
+            .iter()
+            .filter_map(|leaf| Leaf::written_at(leaf));
+        times.max().unwrap()
+    }
+
+    /// Logs an entry that commits to a map with this root, whatever it is.
+    pub fn map_with_root(&mut self, size: usize, root: Hash) -> MappedLog {
+        let said = MapLie {
+            values: BTreeMap::new(),
+            stream: Epoch::stream(),
+            kind: LeafKind::LogMapped,
+            size: size as u64,
+            written: self.written(size),
+        };
+        self.log_map(&said, root, Pages::empty())
+    }
+
+    fn log_map(&mut self, said: &MapLie, map_root: Hash, pages: Pages) -> MappedLog {
+        let epoch = Epoch {
+            map_root,
+            tree_size: said.size,
+            written_at: Timestamp::from_ms(said.written),
+        };
+        let members = serde_json::to_value(&epoch).unwrap();
+        let mut salts = salts(&Epoch::seed());
+        let values = members.as_object().unwrap().iter();
+        let disclosures: Vec<Disclosure> = values
+            .map(|(name, value)| Disclosure {
+                name: name.clone(),
+                salt: salts(),
+                value: value.clone(),
+            })
+            .collect();
+        let digest = |d: &Disclosure| field_digest(&d.name, &d.value, &d.salt).unwrap();
+        let body = EventBody {
+            kind: said.kind.to_string(),
+            sd: disclosures
+                .iter()
+                .map(|d| (d.name.clone(), digest(d)))
+                .collect(),
+        };
+        let salt = salts();
+        let before = self.mapped;
+        let leaf = Leaf {
+            commit: body.commit(&salt),
+            prev: before.map_or(Hash::ZERO, |(_, hash)| hash),
+            seq: before.map_or(0, |(seq, _)| seq + 1),
+            stream: said.stream,
+            t: self.written(self.leaves.len()),
+        };
+        self.mapped = Some((leaf.seq, leaf_hash(&leaf.encode().unwrap())));
+        let leaf = leaf.encode().unwrap();
+        MappedLog {
+            index: self.log_bytes(&leaf),
+            entry: PacketEntry {
+                leaf: STANDARD.encode(&leaf),
+                body,
+                salt: URL_SAFE_NO_PAD.encode(salt),
+                disclosures,
+                proof: String::new(),
+            },
+            pages,
+        }
+    }
+
+    /// The proof of the entry that commits to a map, under an earlier state.
+    pub fn proof_of(&self, map: &MappedLog, size: u64) -> String {
+        self.proof(map.index, size)
+    }
+
+    /// Records a booking whose protection [`Self::protect_hidden`] will hide. Returns its place.
+    pub fn hidden(&mut self) -> usize {
+        self.create(29, Some("firm"), "2026-06-20T19:00:00-04:00", None);
+        self.kept.len() - 1
+    }
+
+    /// Protects a booking, and hides it: [`Self::latest`] is its packet as it was before, [`Self::unhidden`] the honest one.
+    pub fn protect_hidden(&mut self, which: usize) {
+        let before = self.kept[which].state.clone();
+        self.protect(which);
+        let kept = &mut self.kept[which];
+        let hidden = kept.entries.pop().unwrap();
+        let state = std::mem::replace(&mut kept.state, before);
+        self.hides = Some((hidden, state));
+    }
+
+    /// The packet of the booking that hides an entry, with that entry.
+    pub fn unhidden(&mut self) -> Packet {
+        let (entry, state) = self.hides.take().unwrap();
+        let kept = self.kept.last_mut().unwrap();
+        kept.entries.push(entry);
+        let before = std::mem::replace(&mut kept.state, state);
+        let packet = self.packet(self.kept.last().unwrap());
+        let kept = self.kept.last_mut().unwrap();
+        let state = std::mem::replace(&mut kept.state, before);
+        self.hides = Some((kept.entries.pop().unwrap(), state));
+        packet
+    }
+
+    /// The stream of that booking, and the hashes of all its leaves.
+    pub fn hidden_chain(&self) -> ([u8; 16], Vec<Hash>) {
+        let kept = self.kept.last().unwrap();
+        let hidden = self.hides.iter().map(|(entry, _)| entry);
+        let all = kept.entries.iter().chain(hidden);
+        (
+            kept.stream,
+            all.map(|entry| leaf_hash(&entry.leaf)).collect(),
+        )
+    }
+
+    /// What a packet made now shows of a map.
+    pub fn completeness(&self, map: &MappedLog, packet: &Packet) -> Completeness {
+        let stream = URL_SAFE_NO_PAD.decode(&packet.stream).unwrap();
+        let key = key_of(&stream.try_into().unwrap());
+        let path = map.pages.prove(&key).unwrap().path;
+        let step = |step: &MapStep| CompletenessStep {
+            bit: step.bit,
+            hash: step.hash.to_base64(),
+        };
+        Completeness {
+            entry: PacketEntry {
+                proof: self.proof(map.index, self.size()),
+                ..map.entry.clone()
+            },
+            path: path.iter().map(step).collect(),
         }
     }
 
@@ -892,6 +1071,7 @@ impl Fixture {
             withheld: withheld.to_vec(),
             summary,
             timestamps: Vec::new(),
+            completeness: None,
             signature: String::new(),
         }
     }

@@ -132,6 +132,13 @@ impl Fixture {
         assert!(self.answer(record));
     }
 
+    /// Has the log mapped.
+    fn map(&self) {
+        let epoch = features::epochs::due(&self.service, 0).unwrap();
+        let record = features::epochs::record(&self.service, epoch.expect("something was logged"));
+        assert!(self.answer(record));
+    }
+
     fn answer<R: Send + 'static>(&self, command: Envelope<R>) -> R {
         match self.service.submit(command).unwrap().blocking_recv() {
             Ok(Ok(Written::Fresh(reply))) => reply,
@@ -796,9 +803,11 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     fixture.change(&failing.0, &failing.1, r#"{"enabled":true}"#);
     fixture.witness(Some("two"));
     fixture.stamp();
+    fixture.map();
     fixture.later(HOUR);
     fixture.book(&other, "");
     fixture.stamp();
+    fixture.map();
     let clock = Arc::clone(&fixture.clock);
     drop((acme, other, failing, fixture));
     closing.wait();

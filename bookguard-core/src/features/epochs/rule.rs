@@ -1,0 +1,55 @@
+//! When an epoch is due, and whether one that was made may still be recorded.
+
+use crate::engine::batch::BatchState;
+use crate::engine::chain;
+use crate::engine::change::{Change, MapWritten};
+use crate::engine::command::{Command, Decided};
+use crate::engine::needs::Needs;
+use crate::evidence::LoggedEpoch;
+use crate::features::epochs::RecordEpoch;
+use crate::model::Timestamp;
+
+/// Whether so many entries of `most` that one epoch covers are enough for one; the first of a booking was written at `waiting`. An
+/// entry from the future was written by a clock that was ahead.
+pub(crate) fn is_time(
+    (entries, most): (u64, u64),
+    waiting: Timestamp,
+    now: Timestamp,
+    interval_ms: i64,
+) -> bool {
+    let is_old = waiting.plus_ms(interval_ms) <= now;
+    entries >= most || is_old || waiting > now.plus_ms(interval_ms)
+}
+
+impl Command for RecordEpoch {
+    type Reply = bool;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.epoch = true;
+    }
+
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<bool> {
+        let latest = batch.epoch.as_ref().map(|latest| latest.place.index);
+        if latest != self.after || batch.origin != self.origin || batch.size < self.epoch.tree_size
+        {
+            return Ok((Vec::new(), false));
+        }
+        let entry = chain::of_the_map(batch, at, &self.epoch)?;
+        let written = MapWritten {
+            epoch: LoggedEpoch {
+                place: entry.place(),
+                seq: entry.seq,
+                epoch: self.epoch.clone(),
+            },
+            pages: self.pages.clone(),
+        };
+        let changes = vec![
+            Change::Entry(Box::new(entry)),
+            Change::Mapped(Box::new(written)),
+        ];
+        Ok((changes, true))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! The map of the log: its newest epoch, the entries that none covers yet, and the map's pages.
+//!
+//! The entry that commits to an epoch and the pages that it changes are written in one commit, so that the pages are always
+//! those of the newest epoch. Invariant: no query reads more than the entries of one epoch, or the pages on their paths.
+
+use std::collections::BTreeSet;
+
+use super::StoreError;
+use super::commit::int;
+use super::conn::{Row, Rows, Statement, insert, select_in};
+use super::load::Loading;
+use super::read::{Read, Reader};
+use crate::engine::batch::BatchState;
+use crate::evidence::facts::LeafPlace;
+use crate::evidence::{Epoch, LoggedEpoch};
+use crate::ledger::map::pages::{MapPage, PageError, PageId, Pages};
+use crate::ledger::{Hash, Leaf, leaf_hash};
+use crate::model::Timestamp;
+
+pub(super) const LATEST: &str =
+    "SELECT idx, seq, leaf, facts FROM entry WHERE kind = 'log.mapped' ORDER BY idx DESC LIMIT 1";
+/// All of them, a page at a time.
+pub(super) const ALL: &str = "SELECT idx, booking_id, seq, leaf, kind, seed, facts FROM entry \
+     WHERE kind = 'log.mapped' AND idx > $1 ORDER BY idx LIMIT $2";
+const PAGES: &str = "SELECT id, body FROM map_page WHERE id IN ({})";
+
+impl Reader<'_> {
+    /// The newest epoch.
+    pub fn latest_epoch(&mut self) -> Read<Option<LoggedEpoch>> {
+        let row = self.first(LATEST, vec![])?;
+        row.as_ref().map(epoch).transpose()
+    }
+
+    /// When the first entry of a booking was written, of those from `index` on.
+    pub fn first_written(&mut self, index: u64) -> Read<Option<Timestamp>> {
+        let row = self.first(
+            "SELECT leaf FROM entry WHERE idx >= $1 AND booking_id IS NOT NULL ORDER BY idx LIMIT 1",
+            vec![int(index)],
+        )?;
+        let Some(row) = row else { return Ok(None) };
+        Ok(Leaf::written_at(row.blob(0)?).map(Timestamp::from_ms))
+    }
+
+    /// The pages of the map on the paths of these keys, level by level.
+    pub fn map_pages<'k>(
+        &mut self,
+        keys: impl IntoIterator<Item = &'k Hash> + Clone,
+    ) -> Read<Pages> {
+        let mut pages = Pages::default();
+        loop {
+            let missing = pages.missing(keys.clone());
+            let ids: Vec<Vec<u8>> = missing.iter().map(|id| id.to_bytes()).collect();
+            let Some(statement) = select_in(PAGES, &ids) else {
+                return Ok(pages);
+            };
+            load(&mut pages, &missing, &self.ask(statement)?)?;
+        }
+    }
+}
+
+/// Adds the pages that were asked for.
+fn load(pages: &mut Pages, asked: &BTreeSet<PageId>, found: &Rows) -> Read<()> {
+    for row in &found.rows {
+        let (id, page) = page(row)?;
+        pages.load(id, page);
+    }
+    match found.rows.len() == asked.len() {
+        true => Ok(()),
+        false => Err(StoreError::Corrupt(
+            "a page of the log's map is missing".to_owned(),
+        )),
+    }
+}
+
+/// A row of the pages, which has an id and a body.
+pub(super) fn page(row: &Row) -> Read<(PageId, MapPage)> {
+    let read = |id: &[u8], body: &[u8]| {
+        let id = PageId::read(id)?;
+        Ok::<_, PageError>((id, MapPage::read(id, body)?))
+    };
+    read(row.blob(0)?, row.blob(1)?).map_err(|e| StoreError::Corrupt(e.to_string()))
+}
+
+/// Asks for pages.
+pub(super) fn pages(ids: &[Vec<u8>]) -> Option<Statement<'_>> {
+    select_in(PAGES, ids)
+}
+
+fn epoch(row: &Row) -> Read<LoggedEpoch> {
+    let leaf = row.blob(2)?;
+    let epoch: Epoch = row.json(3)?;
+    Ok(LoggedEpoch {
+        place: LeafPlace {
+            index: row.size(0)?,
+            hash: leaf_hash(leaf),
+            at: Timestamp::from_ms(Leaf::written_at(leaf).unwrap_or_default()),
+        },
+        seq: row.size(1)?,
+        epoch,
+    })
+}
+
+pub(super) fn read_latest(
+    work: &mut BatchState,
+    _: &Loading<'_>,
+    row: &Row,
+) -> Result<(), StoreError> {
+    work.epoch = Some(epoch(row)?);
+    Ok(())
+}
+
+pub(super) fn push_pages<'a>(
+    statements: &mut Vec<Statement<'a>>,
+    pages: &'a [&'a (Vec<u8>, Vec<u8>)],
+) {
+    insert(
+        statements,
+        "INSERT INTO map_page (id, body) VALUES {} ON CONFLICT (id) DO UPDATE SET body = excluded.body",
+        pages,
+        |(id, body), args| args.extend([id.into(), body.into()]),
+    );
+}

@@ -1,0 +1,52 @@
+//! Has the log commit to the map of its entries, from time to time, in a task of its own.
+//!
+//! `features::epochs` decides when, and makes the map. Invariants: a write waits for an epoch only while its rows are written;
+//! entries without end leave room for other writes between two epochs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bookguard_core::engine::command::Written;
+use bookguard_core::error::Error;
+use bookguard_core::features::epochs;
+use bookguard_core::service::Service;
+use tokio::time::sleep;
+
+/// How often to look whether an epoch is due.
+const TURN: Duration = Duration::from_secs(1);
+/// The pause before the next epoch if many entries wait for it.
+const BEHIND: Duration = Duration::from_millis(50);
+
+/// Records epochs; never returns.
+pub(crate) async fn map(service: Arc<Service>, interval: Duration) {
+    let interval_ms = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX);
+    loop {
+        let pause = match turn(&service, interval_ms).await {
+            Ok(true) => BEHIND,
+            Ok(false) => TURN,
+            // A store that does not answer has reported itself.
+            Err(error) => {
+                tracing::debug!("the log was not mapped: {error}");
+                TURN
+            }
+        };
+        sleep(pause).await;
+    }
+}
+
+/// Records an epoch, if one is due. Returns whether the next one is due already.
+async fn turn(service: &Arc<Service>, interval_ms: i64) -> Result<bool, Error> {
+    let looking = Arc::clone(service);
+    let due = tokio::task::spawn_blocking(move || epochs::due(&looking, interval_ms));
+    let due = due
+        .await
+        .map_err(|error| Error::internal(format!("the map was not made: {error}")))??;
+    let Some(epoch) = due else {
+        return Ok(false);
+    };
+    let is_behind = epoch.is_behind;
+    let recorded = service
+        .submit_patiently(epochs::record(service, epoch))
+        .await?;
+    Ok(is_behind && matches!(recorded, Written::Fresh(true)))
+}
