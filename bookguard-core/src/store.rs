@@ -18,6 +18,7 @@ mod endpoints;
 pub mod events;
 pub mod files;
 pub mod fsck;
+mod holds;
 pub(crate) mod keys;
 pub(crate) mod load;
 pub mod operator_keys;

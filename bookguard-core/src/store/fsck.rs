@@ -15,6 +15,7 @@ mod endpoint;
 mod entry;
 mod event;
 mod file;
+mod hold;
 mod log;
 mod operator;
 mod others;

@@ -29,7 +29,7 @@ pub struct Step {
 }
 
 /// The steps, oldest first. Their count is the version that this program knows.
-pub const STEPS: [Step; 6] = [
+pub const STEPS: [Step; 7] = [
     Step {
         sql: include_str!("schema/001.sql"),
         oldest_reader: 1,
@@ -58,6 +58,11 @@ pub const STEPS: [Step; 6] = [
     Step {
         sql: include_str!("schema/006.sql"),
         oldest_reader: 6,
+    },
+    // Programs of version 6 would take erased values for damage, prune what a legal hold keeps, and answer again with erased values.
+    Step {
+        sql: include_str!("schema/007.sql"),
+        oldest_reader: 7,
     },
 ];
 

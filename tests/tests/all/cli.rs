@@ -18,6 +18,7 @@
 //! | `items` | evidence items and their files, and a backup that holds them |
 //! | `lists` | the administrator's lists across partners |
 //! | `completeness` | packets compared with the public log, a mirror of it, and servers that are no log |
+//! | `erasing` | a database put back from before an erasure |
 //! | `disputes` | evidence in the fields of a card dispute |
 //! | `log` | events shown as they happen |
 //! | `recoveries` | missed events sent again |
@@ -41,6 +42,7 @@ mod cosigning;
 mod disk;
 mod disputes;
 mod doctor;
+mod erasing;
 mod items;
 mod lists;
 mod log;

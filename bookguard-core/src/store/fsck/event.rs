@@ -118,7 +118,14 @@ pub(super) fn check_all(
                 return;
             }
         };
-        compare(row, &event, &told_of(&event, state, cause), findings);
+        let is_erased = !state.erasures.is_empty();
+        compare(
+            row,
+            &event,
+            &told_of(&event, state, cause),
+            is_erased,
+            findings,
+        );
         let settled = (state.settled.iter()).filter(|n| n.fact.event_id == event.event_id);
         let settled: Vec<_> = settled.collect();
         delivery::check_all(&event, &settled, belongings, findings);
@@ -202,7 +209,13 @@ pub(super) fn check_without_booking(
         String::new()
     });
     if !head.is_empty() {
-        compare(row, &event, &stored_as(&event, None, &head), findings);
+        compare(
+            row,
+            &event,
+            &stored_as(&event, None, &head),
+            false,
+            findings,
+        );
     }
     delivery::check_all(&event, &[], belongings, findings);
 }
@@ -276,8 +289,15 @@ fn read(row: &Row, at: Timestamp) -> Result<CheckedEvent, StoreError> {
     })
 }
 
-/// Compares an event's row with what it must be.
-fn compare(row: &Row, event: &CheckedEvent, told: &EventRow, findings: &mut Findings) {
+/// Compares an event's row with what it must be. The body went early, and nobody can make it again, if values of its booking were
+/// erased.
+fn compare(
+    row: &Row,
+    event: &CheckedEvent,
+    told: &EventRow,
+    is_erased: bool,
+    findings: &mut Findings,
+) {
     let thing = format!("event {}", event.event_id);
     let made_at = event.event_id.made_at();
     if made_at != event.at {
@@ -291,13 +311,16 @@ fn compare(row: &Row, event: &CheckedEvent, told: &EventRow, findings: &mut Find
             findings.compare("event", &thing, row, &projection::EVENT, &said);
         }
         Content::Pruned(pruned) => {
-            let left = left(pruned, told);
+            let left = match is_erased {
+                true => *pruned,
+                false => left(pruned, told),
+            };
             if let Some(body) = said.last_mut() {
                 *body = Arg::Null;
             }
             said.extend(projection::pruned(&left));
             findings.compare("event", &thing, row, &projection::EVENT, &said);
-            if pruned.at.ms() - event.at.ms() < RETENTION_MS - CLOCK_SLACK_MS {
+            if !is_erased && pruned.at.ms() - event.at.ms() < RETENTION_MS - CLOCK_SLACK_MS {
                 let detail = format!("{} is too soon after the event, {}", pruned.at, event.at);
                 findings.doubt("event", format!("{thing} field pruned_ms"), detail);
             }

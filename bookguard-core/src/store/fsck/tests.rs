@@ -46,6 +46,12 @@ const UNATTESTED: &[(&str, &str, &str, &str)] = &[
         "when its expiry is told of decides nothing",
     ),
     (
+        "answer",
+        "booking_id",
+        "",
+        "which booking an answer is about decides only which erasure takes it",
+    ),
+    (
         "file",
         "at_ms",
         "",
@@ -333,6 +339,10 @@ const UNMISSED: &[(&str, &str)] = &[
     (
         "share",
         "who may look is the partner's to decide; nothing else tells of it",
+    ),
+    (
+        "hold",
+        "that it was placed and released is in the audit; nothing else tells of it",
     ),
     ("sweep", "without it looks begin with the first event"),
     ("witness", "without it the witness is asked at once"),

@@ -17,6 +17,7 @@ use crate::model::{Amount, Currency, RecordedEventType, Timestamp};
 use crate::policy::{Actor, Reason};
 
 mod deliveries;
+mod erased;
 mod forged;
 mod items;
 mod logged;
@@ -190,8 +191,9 @@ impl World {
                 },
             ),
         ];
-        let parsed = |packet| jcs::parse(&text(packet, &fixture.signer)).unwrap();
-        let good = packets.iter().map(|(name, packet)| (*name, parsed(packet)));
+        let packets = packets.into_iter().chain(erased::packets());
+        let parsed = |packet: &Packet| jcs::parse(&text(packet, &fixture.signer)).unwrap();
+        let good = packets.map(|(name, packet)| (name, parsed(&packet)));
         Self {
             good: good.collect(),
             fixture,
@@ -275,6 +277,7 @@ fn files(world: &World) -> BTreeMap<String, Vec<u8>> {
         .into_iter()
         .chain(deliveries::bad(world))
         .chain(items::bad(world))
+        .chain(erased::bad(world))
         .chain(logged::bad(world))
         .chain(spelled::bad(world))
         .chain(stamped::bad(world));
