@@ -12,6 +12,9 @@ use serde_json::{Map, Value};
 use super::wire::{Digests, salt};
 use super::{EventError, SALT_BYTES, field_digest, salts};
 
+/// Salts or digests by the names of members.
+pub type ByName = BTreeMap<String, [u8; 32]>;
+
 /// What opens an entry, as its row holds it.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Opening {
@@ -68,14 +71,7 @@ impl Opening {
 
     /// The salt of the commitment, the salts of the stored members, and the digests of the erased ones. A stored member without
     /// a salt stands in for an erased value.
-    pub fn of(
-        &self,
-        members: &Map<String, Value>,
-    ) -> (
-        [u8; SALT_BYTES],
-        BTreeMap<String, [u8; SALT_BYTES]>,
-        BTreeMap<String, [u8; 32]>,
-    ) {
+    pub fn of(&self, members: &Map<String, Value>) -> ([u8; SALT_BYTES], ByName, ByName) {
         match self {
             Self::Seed(seed) => {
                 let mut next = salts(seed);

@@ -268,8 +268,8 @@ async fn one_partys_data_is_erased_and_the_others_stays() {
         for (body, pointer, code) in [
             (json!({"legalBasis": "objection"}), "/fields", "fields_or_party"),
             (json!({"legalBasis": "objection", "fields": ["note"], "party": "talent"}), "/fields", "fields_or_party"),
-            (json!({"fields": ["bookingValue"], "legalBasis": "objection"}), "/fields/0", "unknown_value"),
-            (json!({"party": "talent"}), "/legalBasis", "required"),
+            (json!({"fields": ["bookingValue"], "legalBasis": "objection"}), "/fields/0", "not_allowed"),
+            (json!({"party": "talent"}), "/legalBasis", "missing_field"),
         ] {
             acme.post(&path("erasures"), &body).await.faulty(&[(pointer, code)]);
         }
@@ -347,4 +347,95 @@ async fn what_the_operator_holds_only_the_operator_releases() {
         .await
         .json();
     assert_eq!(erasures["erasures"][0]["legalBasis"], "objection");
+}
+
+#[tokio::test]
+async fn a_contract_ends_page_by_page_and_what_is_held_stays() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let rival = server.partner("Rival").await;
+        let other = rival.book().await;
+        let mut bookings = Vec::new();
+        for _ in 0..3 {
+            bookings.push(named_canary(&acme).await);
+        }
+        acme.endpoint("http://127.0.0.1:9/").await;
+        let held = &bookings[1];
+        let hold = acme
+            .post(
+                &format!("/v1/bookings/{held}/holds"),
+                &json!({"reason": "Court"}),
+            )
+            .await
+            .ok(201);
+        let archive = server.folder().join("acme.tar");
+        let exported = acme
+            .command("partners export --out")
+            .arg(&archive)
+            .run()
+            .await
+            .json();
+        assert_eq!(exported["bookings"], 3, "{exported}");
+        let bytes = std::fs::read(&archive).unwrap();
+        assert_eq!(bytes.len() as u64, exported["bytes"]);
+        let names: Vec<String> = bytes
+            .chunks(512)
+            .filter(|block| &block[257..262] == b"ustar")
+            .map(|block| {
+                String::from_utf8_lossy(&block[..100])
+                    .trim_end_matches('\0')
+                    .to_owned()
+            })
+            .collect();
+        assert!(
+            names.contains(&format!("bookings/{held}/packet.json")),
+            "{names:?}"
+        );
+        std::fs::remove_file(&archive).unwrap();
+
+        let end = || {
+            server
+                .database()
+                .command(["partners", "end", &acme.id, "--yes"])
+        };
+        let first = end().run().await.json();
+        first.holds(json!({"erased": 2, "done": false}));
+        assert_eq!(first["held"][0]["holdId"], hold["holdId"]);
+        assert_eq!(acme.get("/v1/bookings").await.status, 401);
+        let shown = server
+            .database()
+            .command(["bookings", "get", held])
+            .run()
+            .await
+            .json();
+        assert!(shown.to_string().contains(CANARY));
+        let released = server
+            .database()
+            .command(["bookings", "holds", "release", held]);
+        released.arg(hold.text("holdId")).run().await.ended(0, &[]);
+        end()
+            .run()
+            .await
+            .json()
+            .holds(json!({"erased": 1, "held": [], "done": true}));
+        end()
+            .run()
+            .await
+            .json()
+            .holds(json!({"erased": 0, "held": [], "done": true}));
+        assert_eq!(
+            rival.booking(&other).await["organizer"]["name"],
+            "Acme Events"
+        );
+        assert_eq!(places(server.database(), engine), Vec::<String>::new());
+        let database = server.close().await;
+        database.verify(4).await;
+    })
+    .await;
+}
+
+/// A booking with the canary in it.
+async fn named_canary(acme: &Partner) -> String {
+    let organizer = json!({"organizer": {"id": "o", "name": CANARY}});
+    acme.book_with(organizer).await
 }

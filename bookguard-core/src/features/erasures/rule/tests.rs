@@ -263,7 +263,7 @@ fn a_hold_a_newer_entry_and_another_owner_refuse_it() {
         (None, stale, Some("booking_changed")),
     ] {
         let mut work = work_with(state(Some("firm"), BookingStatus::Created));
-        for released in held {
+        if let Some(released) = held {
             let hold = hold(HeldBy::Operator, released);
             work.holds.insert(hold.hold.hold_id, hold);
         }
