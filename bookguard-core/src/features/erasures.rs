@@ -144,6 +144,7 @@ impl Operation for EraseValues {
             let report = plan.report(booking_id, true);
             return Ok(read::<Self>(move |_| Ok(report)));
         }
+        session.service.packets().forget(&booking_id);
         let erase = Self {
             partner_id,
             booking_id,
