@@ -9,6 +9,7 @@
 //! statement  what is signed of a packet               timeline  two packets compared
 //! dispute  the packet in the fields of a card dispute  anchor  a time-stamp of a checkpoint
 //! scan     packet + log → entries that the packet lacks  withheld  values that a copy does not show
+//! claims   what time-stamps and cosignatures say of themselves
 //! ```
 //!
 //! All of it is pure, and [`verify()`] needs nothing but this crate's default features, the packet's bytes and the
@@ -25,6 +26,7 @@
 
 pub(crate) mod acceptance;
 pub(crate) mod anchor;
+mod claims;
 #[cfg(feature = "internals")]
 mod continuation;
 mod dispute;
@@ -57,6 +59,8 @@ pub use acceptance::Acceptance;
 #[cfg(feature = "internals")]
 pub use anchor::Anchor;
 pub use bookguard_time::Roots as TimestampRoots;
+#[doc(hidden)]
+pub use claims::{CosignatureClaim, StampClaim};
 #[cfg(feature = "internals")]
 pub use continuation::{Continuation, FoundLog};
 #[doc(hidden)]

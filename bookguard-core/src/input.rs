@@ -120,21 +120,22 @@ impl fmt::Display for Path<'_> {
     }
 }
 /// The word closest to the one typed, if any is close enough.
+///
+/// A client may ask for this as often as it likes, and there are 600 time zones: a word whose length alone makes it too far away is
+/// not compared.
 pub fn nearest<'w>(typed: &str, words: &[&'w str]) -> Option<&'w str> {
     if typed.len() > 64 {
         return None;
     }
     let lower = typed.to_lowercase();
+    let length = lower.chars().count();
+    let near = |distance: usize, word: &str| distance <= 1 + word.len() / 4;
     words
         .iter()
-        .map(|word| {
-            (
-                strsim::damerau_levenshtein(&lower, &word.to_lowercase()),
-                *word,
-            )
-        })
+        .filter(|word| near(word.chars().count().abs_diff(length), word))
+        .map(|word| (strsim::osa_distance(&lower, &word.to_lowercase()), *word))
+        .filter(|(distance, word)| near(*distance, word))
         .min()
-        .filter(|(distance, word)| *distance <= 1 + word.len() / 4)
         .map(|(_, word)| word)
 }
 

@@ -1,7 +1,7 @@
 //! A packet with everything that belongs to it as one `.zip`: the packet, the page, the PDF, the key, and the stored files.
 //!
 //! Nothing is compressed, so that the bytes do not depend on a compressor, and files need not be in memory: their sizes and
-//! CRC-32s are known before, so the archive is made of pieces around them. Invariant: the same packet, key, files and fonts
+//! CRC-32s are known before, so the archive is made of pieces around them. Invariant: the same packet, key, files and maker
 //! give the same bytes. The format is that of PKWARE's APPNOTE, without any extension.
 
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use bookguard_core::evidence::{EvidenceItem, Packet};
 use bookguard_core::model::{FileState, ItemId};
 
 use crate::page::escape;
-use crate::{Fonts, PdfForm, page, pdf};
+use crate::{Maker, PdfForm, page, pdf};
 
 /// What the archive is made of, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,12 +29,12 @@ pub fn archive(
     packet: &str,
     vkey: &str,
     files: &[(ItemId, FileState)],
-    fonts: &Fonts,
+    maker: &Maker,
 ) -> Result<Vec<Segment>, String> {
     let read: Packet =
         serde_json::from_str(packet).map_err(|e| format!("The packet cannot be read: {e}."))?;
-    let page = page::beside(packet, vkey, |packet| section(packet, files))?;
-    let pdf = pdf(packet, vkey, PdfForm::Archive, fonts).map_err(|e| e.to_string())?;
+    let page = page::beside(packet, vkey, maker, |packet| section(packet, files))?;
+    let pdf = pdf(packet, vkey, PdfForm::Archive, maker).map_err(|e| e.to_string())?;
     let mut zip = Zip::default();
     zip.bytes("README.txt", readme(&read, files).into_bytes());
     zip.bytes("evidence.html", page.into_bytes());

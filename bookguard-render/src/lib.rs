@@ -4,12 +4,15 @@
 
 mod archive;
 mod fingerprint;
+mod maker;
+mod others;
 pub mod page;
 mod pdf;
 
 pub use archive::{Segment, archive, length};
 pub use fingerprint::fingerprint;
+pub use maker::Maker;
 pub use pdf::{Fonts, PdfForm, RenderError, pdf};
 
 /// The verifier in JavaScript, as it is published: plain, and without dependencies.
-pub const VERIFIER: &str = include_str!("../../docs/verifiers/verify.js");
+pub const VERIFIER: &str = include_str!("verify.js");

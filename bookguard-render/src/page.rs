@@ -15,7 +15,8 @@ use bookguard_core::model::Party;
 use bookguard_core::policy::TermsDisclosure;
 use sha2::{Digest as _, Sha256};
 
-use crate::{VERIFIER, fingerprint};
+use crate::others::Others;
+use crate::{Maker, VERIFIER, fingerprint};
 
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/style.css");
@@ -36,8 +37,8 @@ pub static POLICY: LazyLock<String> = LazyLock::new(|| {
 ///
 /// # Errors
 /// A sentence, if this is not a packet or not a key. Whether the packet is genuine is not checked here.
-pub fn page(packet: &str, vkey: &str) -> Result<String, String> {
-    beside(packet, vkey, |_| String::new())
+pub fn page(packet: &str, vkey: &str, maker: &Maker) -> Result<String, String> {
+    beside(packet, vkey, maker, |_| String::new())
 }
 
 /// As [`page`], with what `files` makes of the packet: a section about the files that lie beside the page.
@@ -47,6 +48,7 @@ pub fn page(packet: &str, vkey: &str) -> Result<String, String> {
 pub(crate) fn beside(
     packet: &str,
     vkey: &str,
+    maker: &Maker,
     files: impl Fn(&Packet) -> String,
 ) -> Result<String, String> {
     let read: Packet =
@@ -56,6 +58,7 @@ pub(crate) fn beside(
         .trim()
         .parse()
         .map_err(|e| format!("The ledger's key cannot be read: {e}."))?;
+    let others = Others::of(&shown.0, packet, &key, maker);
     Ok(fill(TEMPLATE, |name| match name {
         "policy" => POLICY.clone(),
         "style" => STYLE.to_owned(),
@@ -74,8 +77,10 @@ pub(crate) fn beside(
         "terms" => shown.terms_in_words(),
         "timeline" => shown.timeline(),
         "files" => files(&shown.0),
-        "proves" => items(PROVES),
-        "limits" => items(DOES_NOT_PROVE),
+        "stamps" => paragraphs(&others.stamps),
+        "witnesses" => witnesses(&others),
+        "proves" => items(PROVES) + &items(&others.proves),
+        "limits" => items(DOES_NOT_PROVE) + &items(&others.limits),
         _ => String::new(),
     }))
 }
@@ -224,11 +229,27 @@ impl Shown {
     }
 }
 
-fn items(texts: &[&str]) -> String {
+fn items(texts: &[impl AsRef<str>]) -> String {
     let items = texts
         .iter()
-        .map(|text| format!("<li>{}</li>\n", escape(text)));
+        .map(|text| format!("<li>{}</li>\n", escape(text.as_ref())));
     items.collect()
+}
+
+fn paragraphs(texts: &[impl AsRef<str>]) -> String {
+    let paragraphs = texts
+        .iter()
+        .map(|text| format!("<p>{}</p>\n", escape(text.as_ref())));
+    paragraphs.collect()
+}
+
+fn witnesses(others: &Others) -> String {
+    let mut html = paragraphs(&[&others.witnesses]);
+    if !others.listed.is_empty() {
+        let _ = write!(html, "<ul>\n{}</ul>\n", items(&others.listed));
+        html += &paragraphs(&[others.unchecked]);
+    }
+    html
 }
 
 /// Escapes a text for an element or a quoted attribute.

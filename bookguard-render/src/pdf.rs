@@ -6,7 +6,7 @@
 //! paint     the file            shaping          which glyphs, in which order
 //! ```
 //!
-//! Invariants: the same packet, key and fonts give the same bytes; no text in a packet, however hostile, leads to a file that
+//! Invariants: the same packet, key and maker give the same bytes; no text in a packet, however hostile, leads to a file that
 //! breaks the standards it claims; nothing is decided here that the packet does not say.
 
 use std::fmt;
@@ -24,6 +24,9 @@ mod paint;
 mod shaping;
 
 use content::{Limits, Told};
+
+use crate::Maker;
+use crate::others::Others;
 pub use fonts::Fonts;
 use layout::Layout;
 
@@ -78,12 +81,14 @@ impl std::error::Error for RenderError {
 ///
 /// # Errors
 /// The text is not a packet, or the key not a verifier key.
-pub fn pdf(packet: &str, vkey: &str, form: PdfForm, fonts: &Fonts) -> Result<Vec<u8>, RenderError> {
-    let told = Told {
-        packet: read(packet).map_err(RenderError::Packet)?,
-    };
-    let faces = fonts.faces()?;
+pub fn pdf(packet: &str, vkey: &str, form: PdfForm, maker: &Maker) -> Result<Vec<u8>, RenderError> {
+    let read = read(packet).map_err(RenderError::Packet)?;
+    let faces = maker.fonts.faces()?;
     let key: VerifierKey = vkey.trim().parse().map_err(|_| RenderError::Key)?;
+    let told = Told {
+        others: Others::of(&read, packet, &key, maker),
+        packet: read,
+    };
     let lay =
         |limits, most_pages| Layout::new(&told.blocks(&key, form, limits), &faces, most_pages);
     let layout = match form {

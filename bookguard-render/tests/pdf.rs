@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use bookguard_render::{Fonts, PdfForm, RenderError, pdf};
+use bookguard_render::{Fonts, Maker, PdfForm, RenderError, pdf};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -64,7 +64,14 @@ fn long(moments: usize, paragraphs: usize) -> String {
 }
 
 fn printed(packet: &str, form: PdfForm) -> Vec<u8> {
-    pdf(packet, KEY, form, &Fonts::default()).unwrap()
+    pdf(packet, KEY, form, &Maker::default()).unwrap()
+}
+
+fn with(fonts: Fonts) -> Maker {
+    Maker {
+        fonts,
+        ..Maker::default()
+    }
 }
 
 fn font(name: &str) -> Vec<u8> {
@@ -273,7 +280,7 @@ fn an_archive_keeps_its_standards_whatever_the_names() {
     // Outlines of TrueType; and of PostScript, in a collection.
     let added = ["ideographs.ttf", "ideographs.ttc"].map(|file| {
         let fonts = Fonts::default().with(font(file)).unwrap();
-        fonts.with(font("arabic.ttf")).unwrap()
+        with(fonts.with(font("arabic.ttf")).unwrap())
     });
     let mut archives = Vec::new();
     for name in NAMES {
@@ -282,8 +289,8 @@ fn an_archive_keeps_its_standards_whatever_the_names() {
         qpdf_finds_no_fault(&plain);
         qpdf_finds_no_fault(&printed(&packet, PdfForm::Bank));
         archives.push((packet.clone(), plain));
-        for fonts in &added {
-            let added = pdf(&packet, KEY, PdfForm::Archive, fonts).unwrap();
+        for maker in &added {
+            let added = pdf(&packet, KEY, PdfForm::Archive, maker).unwrap();
             qpdf_finds_no_fault(&added);
             archives.push((packet.clone(), added));
         }
@@ -308,7 +315,7 @@ fn a_character_without_a_font_is_printed_as_its_code_point() {
     );
     for file in ["ideographs.ttf", "ideographs.ttc"] {
         let fonts = Fonts::default().with(font(file)).unwrap();
-        let added = text(&pdf(&packet, KEY, PdfForm::Bank, &fonts).unwrap()).unwrap();
+        let added = text(&pdf(&packet, KEY, PdfForm::Bank, &with(fonts)).unwrap()).unwrap();
         assert!(added.contains("張偉 & [U+1F44D] Co[U+202E]"), "{added}");
     }
 }
@@ -320,7 +327,7 @@ fn a_name_written_from_right_to_left_leaves_its_sentence_in_order() {
         packet["summary"]["story"] =
             json!(["StageHub paid عبد الرحمن 4500 times, then USD 12.50."]);
     });
-    let pdf = pdf(&packet, KEY, PdfForm::Archive, &fonts).unwrap();
+    let pdf = pdf(&packet, KEY, PdfForm::Archive, &with(fonts)).unwrap();
     if let Some(text) = text(&pdf) {
         // pdftotext adds marks of direction, and counts spaces on the side where it sees them.
         let seen: String = text
@@ -401,12 +408,12 @@ fn the_attached_packet_is_the_packet_byte_for_byte() {
 
 #[test]
 fn what_is_not_a_packet_a_key_or_a_font_is_refused() {
-    let fonts = Fonts::default();
+    let maker = Maker::default();
     for packet in ["", "{}", "[1]", "\u{0}", &PACKET[..1_000]] {
-        let refused = pdf(packet, KEY, PdfForm::Bank, &fonts);
+        let refused = pdf(packet, KEY, PdfForm::Bank, &maker);
         assert!(matches!(refused, Err(RenderError::Packet(_))), "{packet}");
     }
-    let refused = pdf(PACKET, "not a key", PdfForm::Bank, &fonts);
+    let refused = pdf(PACKET, "not a key", PdfForm::Bank, &maker);
     assert!(matches!(refused, Err(RenderError::Key)));
     for file in [Vec::new(), vec![0; 10_000], b"OTTO\0\x0f\0\x80".to_vec()] {
         let refused = Fonts::default().with(file).unwrap_err();

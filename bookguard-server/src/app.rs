@@ -12,7 +12,7 @@ use bookguard_core::model::PartnerId;
 use bookguard_core::operation::{Method, Route};
 use bookguard_core::service::Service;
 use bookguard_core::session::{Access, Authority, Session, operator_unauthorized};
-use bookguard_render::Fonts;
+use bookguard_render::Maker;
 use poem::http::header::HeaderMap;
 use tokio::runtime::Handle;
 
@@ -46,8 +46,8 @@ pub(crate) struct App {
     pub(crate) keys: Arc<Keys>,
     pub(crate) courier: Arc<Courier>,
     pub(crate) uploads: Arc<Uploads>,
-    /// What PDFs are set in.
-    pub(crate) fonts: Fonts,
+    /// What it brings to the documents that it makes.
+    pub(crate) maker: Maker,
     readers: Arc<Readers>,
     callers: Callership,
     budgets: Arc<Budgets>,
@@ -152,7 +152,7 @@ impl App {
     /// A sentence for the operator if the system gives no threads.
     pub(crate) fn new(
         config: &Config,
-        fonts: Fonts,
+        maker: Maker,
         service: Arc<Service>,
         courier: Arc<Courier>,
     ) -> Result<Self, String> {
@@ -162,7 +162,7 @@ impl App {
             false => 0,
         };
         let readers = Readers::start(in_place)?;
-        let app = Self::unlimited(service, courier, fonts, readers, Callership::Partners);
+        let app = Self::unlimited(service, courier, maker, readers, Callership::Partners);
         app.visitors.set(VISITS, 60, VISITS);
         app.limit(config);
         Ok(app)
@@ -186,7 +186,7 @@ impl App {
         Ok(Self::unlimited(
             session.service,
             courier,
-            Fonts::default(),
+            Maker::default(),
             Readers::start(0)?,
             Callership::Whoever(session.authority),
         ))
@@ -202,7 +202,7 @@ impl App {
             keys: Arc::clone(&self.keys),
             courier: Arc::clone(&self.courier),
             uploads: Arc::clone(&self.uploads),
-            fonts: self.fonts.clone(),
+            maker: self.maker.clone(),
             readers: Arc::clone(&self.readers),
             callers: Callership::Operator(failures),
             budgets: Arc::clone(&self.budgets),
@@ -214,7 +214,7 @@ impl App {
     fn unlimited(
         service: Arc<Service>,
         courier: Arc<Courier>,
-        fonts: Fonts,
+        maker: Maker,
         readers: Readers,
         callers: Callership,
     ) -> Self {
@@ -227,7 +227,7 @@ impl App {
             keys: Arc::default(),
             courier,
             uploads: Arc::default(),
-            fonts,
+            maker,
             readers: Arc::new(readers),
             callers,
             registrations: Arc::new(Limiter::new("registration")),

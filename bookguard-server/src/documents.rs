@@ -217,6 +217,7 @@ mod tests {
             "getReadiness",
             "registerPartner",
             "getLedgerCheckpoint",
+            "getCosignedCheckpoint",
             "getLedgerKey",
             "getLedgerTile",
             "getSharedEvidence",

@@ -212,6 +212,13 @@ impl Found {
             )?;
             show_each(
                 encoder,
+                "bookguard_witness_size",
+                "Whole database: entries of the ledger that a witness has cosigned, as far as is known.",
+                "witness",
+                witnesses.iter().map(|one| (one.name.as_str(), one.size)),
+            )?;
+            show_each(
+                encoder,
                 "bookguard_witness_contradicts",
                 "Whole database: 1 if what a witness has cosigned is not in the ledger, 0 otherwise.",
                 "witness",

@@ -177,7 +177,7 @@ impl Server {
     /// An error is one sentence for the operator: a font cannot be used, the address is taken, the database is in use by another
     /// server or cannot be opened, or its ledger key is missing.
     pub async fn start(config: Config) -> Result<Self, OpenError> {
-        let fonts = config.fonts()?;
+        let maker = config.maker()?;
         let stamper = config.stamper()?;
         let lock = config.db.file().map(lock).transpose()?;
         let Listeners {
@@ -219,7 +219,7 @@ impl Server {
         let courier = Arc::new(courier);
         let app = Arc::new(App::new(
             &config,
-            fonts,
+            maker,
             Arc::clone(&service),
             Arc::clone(&courier),
         )?);

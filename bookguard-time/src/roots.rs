@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ring::digest;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, TrustAnchor, UnixTime};
 use webpki::{EndEntityCert, KeyUsage, VerifiedPath};
@@ -14,6 +15,7 @@ use crate::{Error, algorithm, oid};
 pub struct Roots {
     anchors: Vec<TrustAnchor<'static>>,
     limits: Vec<Limits>,
+    digest: [u8; 32],
 }
 
 /// What a root says about itself, which an anchor leaves out.
@@ -34,7 +36,9 @@ impl Roots {
         let mut roots = Self {
             anchors: Vec::new(),
             limits: Vec::new(),
+            digest: [0; 32],
         };
+        let mut hash = digest::Context::new(&digest::SHA256);
         for (index, certificate) in CertificateDer::pem_slice_iter(pem).enumerate() {
             let number = index + 1;
             let certificate = certificate
@@ -49,6 +53,7 @@ impl Roots {
                     "certificate {number} is not an authority's: it may not vouch for others"
                 )));
             }
+            hash.update(&certificate);
             let anchor = webpki::anchor_from_trusted_cert(&certificate)
                 .map_err(|why| Error::Roots(format!("certificate {number}: {why}")))?;
             roots.anchors.push(anchor.to_owned());
@@ -61,12 +66,18 @@ impl Roots {
         if roots.anchors.is_empty() {
             return Err(Error::Roots("there is no certificate in it".to_owned()));
         }
+        roots.digest.copy_from_slice(hash.finish().as_ref());
         Ok(roots)
     }
 
     /// How many there are.
     pub fn count(&self) -> usize {
         self.anchors.len()
+    }
+
+    /// The SHA-256 of the certificates, one after the other: what tells these roots from others.
+    pub fn digest(&self) -> [u8; 32] {
+        self.digest
     }
 
     /// Finds a path from the signer to a root that is valid at `at`, in milliseconds, and says until when it is.

@@ -36,6 +36,8 @@ pub struct Claim {
     pub time: i64,
     /// Until when its signer's certificate is valid, in milliseconds since 1970.
     pub valid_until: i64,
+    /// The name in that certificate; empty if it has none.
+    pub authority: String,
 }
 
 /// Reads a response, and checks that it is signed with the certificate that it holds. Anybody can make such a response:
@@ -49,6 +51,7 @@ pub fn read(response: &[u8]) -> Result<Claim, Error> {
         imprint: info.imprint.try_into().map_err(|_| Error::OtherImprint)?,
         time: info.time,
         valid_until: signed.signer.not_after,
+        authority: signed.signer.name().unwrap_or_default(),
     })
 }
 

@@ -1,9 +1,11 @@
 // Verifies an evidence packet of Bookguard (bookguard.evidence/1), without network and without dependencies.
 //
-//   node verify.js PACKET KEYFILE     exit 0: verified, 1: not verified, 2: wrong usage
-//   verifyPacket(text, vkey)          in a browser, or after require("./verify.js"): a promise of
+//   node verify.js PACKET KEYFILE [--witness-policy FILE]
+//                                     exit 0: verified, 1: not verified, 2: wrong usage
+//   verifyPacket(text, vkey, policy)  in a browser, or after require("./verify.js"): a promise of
 //                                     {verified, checks: [{name, place, passed, detail}], fingerprint, notChecked}
 //
+// With a trust policy (C2SP tlog-policy, a text), it also checks that the witnesses which the policy demands have cosigned the ledger.
 // Needs Ed25519 in WebCrypto: Node.js 18, Chrome 137, Firefox 129, Safari 17. The ledger's key must come from somewhere other
 // than the packet. The format is described in docs/evidence-format.md. Not checked, because it takes the policy engine: that the
 // terms follow from the policy, the sums from the terms, and the sentences from the facts. `bookguard evidence verify` does that.
@@ -277,21 +279,31 @@
   const isSmall = (point) => SMALL.includes(hex([...point.slice(0, 31), point[31] & 0x7f]));
 
   /** Reads a verifier key, `name+id+base64` (C2SP signed-note). */
-  async function readKey(vkey) {
+  async function readKey(vkey, kind = 1) {
     const parts = /^([^+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/]{44})$/.exec(vkey);
-    const wrong = (why) => fail(`The ledger key given to verify with cannot be read: ${why}. Take it from the service's /v1/ledger/key.`);
+    const whose = kind === 1 ? "ledger key given to verify with" : "key of a witness in the trust policy";
+    const wrong = (why) => fail(`The ${whose} cannot be read: ${why}.${kind === 1 ? " Take it from the service's /v1/ledger/key." : ""}`);
     parts || wrong("it is written as a name, an id of 8 hex digits and base64, joined by plus signs");
     const [, name, id, encoded] = parts;
     const typed = fromBase64(encoded, 33);
     if (!typed || /[\p{White_Space}\p{Cc}]/u.test(name) || utf8(name).length > 255) wrong("its name or its base64 is malformed");
-    if (typed[0] !== 1 || isSmall(typed.slice(1))) wrong("it is not an Ed25519 key");
+    if (typed[0] !== kind || isSmall(typed.slice(1))) wrong("it is not an Ed25519 key");
     const digest = await sha256(joined(utf8(`${name}\n`), typed));
     if (hex(digest.slice(0, 4)) !== id) wrong("its id is not that of its name and key; part of it was changed or cut");
     return { vkey, name, id, bytes: typed.slice(1) };
   }
 
-  /** Checks a signed note (C2SP signed-note). Returns its text and the number of its signature lines. */
-  async function openNote(note, key) {
+  /** A key that can check signatures. Reading one takes less of a browser. */
+  async function usableKey(vkey, kind) {
+    const key = await readKey(vkey, kind);
+    return { ...key, usable: await subtle().importKey("raw", key.bytes, { name: "Ed25519" }, false, ["verify"]) };
+  }
+
+  const signed = async (key, signature, text) =>
+    signature.length === 64 && !isSmall(signature.slice(0, 32)) && (await subtle().verify({ name: "Ed25519" }, key.usable, signature, utf8(text)));
+
+  /** Reads a signed note (C2SP signed-note): its text, with what the key is said to have signed it, and how many have. */
+  function readNote(note, key) {
     must(typeof note === "string" && note.length <= 256 * 1024, "it is not a note, or too long");
     const end = note.lastIndexOf("\n\n");
     must(end >= 0 && note.endsWith("\n") && end + 2 < note.length, "it has no empty line, or its last line is cut");
@@ -305,13 +317,75 @@
       must(bytes && bytes.length > 4 && !/[+\p{White_Space}\p{Cc}]/u.test(name), "one of its signature lines is malformed");
       if (name === key.name && hex(bytes.slice(0, 4)) === key.id) own.push(bytes.slice(4));
     }
+    return { text, own, signatures: lines.length };
+  }
+
+  /** Checks a signed note. Returns its text and the number of its signature lines. */
+  async function openNote(note, key) {
+    const { text, own, signatures } = readNote(note, key);
     must(own.length === 1, own.length ? "the key has signed it twice" : `it has no signature by ${key.name}`);
-    const good =
-      own[0].length === 64 &&
-      !isSmall(own[0].slice(0, 32)) &&
-      (await subtle().verify({ name: "Ed25519" }, key.usable, own[0], utf8(text)));
-    must(good, `its signature by ${key.name} does not fit its text`);
-    return { text, signatures: lines.length };
+    must(await signed(key, own[0], text), `its signature by ${key.name} does not fit its text`);
+    return { text, signatures };
+  }
+
+  // ---- Witnesses: who has cosigned the ledger (C2SP tlog-cosignature), and who must have (C2SP tlog-policy)
+
+  /** Reads a trust policy: the keys of its logs, its witnesses and groups by name, and its quorum. */
+  async function readPolicy(text) {
+    const [logs, members, free, quorum] = [[], new Map(), new Set(), []];
+    const wrong = (why) => fail(`The trust policy cannot be read: ${why}.`);
+    if (text.length > 64 * 1024 || /[\u0000-\u0008\u000b-\u001f\u007f]/.test(text)) wrong("it is too long, or has control characters");
+    for (const line of text.split("\n")) {
+      const words = line.split(/[ \t]+/).filter(Boolean);
+      const [keyword, name, least, ...of] = words;
+      if (!keyword || keyword[0] === "#") continue;
+      if (keyword === "log" && (words.length === 2 || words.length === 3)) {
+        logs.push(name);
+        continue;
+      }
+      if (keyword === "quorum" && words.length === 2) {
+        if (name !== "none" && !members.has(name)) wrong(`the quorum ${short(name)} is not defined`);
+        quorum.push(name);
+        continue;
+      }
+      if (words.length < 3 || name === "none" || members.has(name)) wrong(`this line: ${short(line)}`);
+      if (keyword === "witness" && words.length <= 4) {
+        members.set(name, { key: await usableKey(least, 4) });
+      } else if (keyword === "group" && of.length && of.every((member) => free.delete(member))) {
+        const count = { any: 1, all: of.length }[least] ?? (/^[0-9]+$/.test(least) ? Number(least) : 0);
+        if (count < 1 || count > of.length) wrong(`the number of the group ${short(name)} cannot be`);
+        members.set(name, { of, count });
+      } else {
+        wrong(`this line: ${short(line)}`);
+      }
+      // Each name is a member of one group at most, so that no witness counts twice.
+      free.add(name);
+    }
+    const keys = [...members.values()].filter(({ key }) => key).map(({ key }) => hex(key.bytes));
+    if (quorum.length !== 1 || new Set(keys).size !== keys.length) wrong("it has one quorum, and each key once");
+    return { logs, members, quorum: quorum[0] };
+  }
+
+  /** Checks that the witnesses which a policy demands have cosigned a checkpoint. */
+  async function cosigned(checkpoint, { logs, members, quorum }, ledger) {
+    must(!logs.length || logs.includes(ledger.vkey), "The trust policy trusts other logs.");
+    const have = new Map();
+    for (const [name, { key }] of members) {
+      const { text, own } = key ? readNote(checkpoint, key) : { own: [] };
+      if (!own.length) continue;
+      const time = own[0].length === 72 && new DataView(own[0].buffer, own[0].byteOffset).getBigUint64(0);
+      const good = own.length === 1 && time !== false && time < 1n << 63n
+        && (await signed(key, own[0].slice(8), `cosignature/v1\ntime ${time}\n${text}`));
+      must(good, `The cosignature of the witness ${short(name)} does not verify.`);
+      have.set(name, new Date(Number(time) * 1000).toISOString());
+    }
+    const reached = (name) => {
+      const { key, of, count } = members.get(name);
+      return key ? have.has(name) : of.filter(reached).length >= count;
+    };
+    const names = [...have.keys()].join(", ") || "none";
+    must(quorum === "none" || reached(quorum), `Too few witnesses of the trust policy have cosigned this state of the ledger: ${names}.`);
+    return `Witnesses have cosigned this state of the ledger, as many as the trust policy demands: ${[...have].map(([name, at]) => `${name} on ${at}`).join(", ") || "none"}.`;
   }
 
   const DECIMAL = /^(0|[1-9][0-9]{0,19})$/;
@@ -789,7 +863,7 @@
   }
 
   /** Verifies a packet, a text or its bytes, against the ledger's key. Never throws for what a packet holds. */
-  async function verifyPacket(input, vkey) {
+  async function verifyPacket(input, vkey, witnessPolicy) {
     const checks = [];
     const report = { verified: false, bookingId: null, createdAt: null, entries: 0, ledger: null, fingerprint: null, checks, notChecked: NOT_CHECKED };
     const check = async (name, place, work) => {
@@ -808,11 +882,7 @@
       report.verified = checks.length > 0 && checks.every(({ passed }) => passed);
       return report;
     };
-    const key = await check("key", "", async () => {
-      const value = await readKey(String(vkey).trim());
-      value.usable = await subtle().importKey("raw", value.bytes, { name: "Ed25519" }, false, ["verify"]);
-      return { said: "", value };
-    });
+    const key = await check("key", "", async () => ({ said: "", value: await usableKey(String(vkey).trim()) }));
     if (!key) return done();
     checks.pop();
     report.fingerprint = await fingerprintOf(vkey);
@@ -853,6 +923,9 @@
     await check("items", "/items", () => sameItems(packet, state));
     await check("resolution", "/resolution", () => sameResolution(packet, state));
     await check("deliveries", "/deliveries", () => sameDeliveries(packet, state));
+    if (witnessPolicy !== undefined) {
+      await check("witnesses", "/entries/0/proof", async () => cosigned(links[0].checkpoint, await readPolicy(witnessPolicy), key));
+    }
     return done();
   }
 
@@ -893,9 +966,12 @@
   module.exports = { verifyPacket, canVerify, fingerprintOf };
   if (require.main !== module) return;
 
-  const [packetFile, keyFile, ...more] = process.argv.slice(2);
+  const given = process.argv.slice(2);
+  const flag = given.indexOf("--witness-policy");
+  const policyFile = flag < 0 ? undefined : (given.splice(flag, 2)[1] ?? "");
+  const [packetFile, keyFile, ...more] = given;
   const usage = (why) => {
-    console.error(`${why}\nusage: node verify.js PACKET KEYFILE`);
+    console.error(`${why}\nusage: node verify.js PACKET KEYFILE [--witness-policy FILE]`);
     process.exit(2);
   };
   if (!packetFile || !keyFile || more.length) usage("Two files are needed: the packet, and the ledger's key from the service's /v1/ledger/key.");
@@ -907,9 +983,11 @@
     }
   };
   const [packet, vkey] = [read(packetFile), read(keyFile).toString("utf8")];
+  const policy = policyFile === undefined ? undefined : read(policyFile).toString("utf8");
   canVerify()
     .then((able) => able || usage("This Node.js has no Ed25519 in WebCrypto; version 18 or later has."))
-    .then(() => verifyPacket(packet, vkey))
+    .then(() => (policy === undefined ? null : readPolicy(policy).catch((fault) => usage(fault.message))))
+    .then(() => verifyPacket(packet, vkey, policy))
     .then((report) => {
       for (const { passed, name, place, detail } of report.checks) {
         console.log(`${passed ? "ok    " : "FAILED"}  ${name.padEnd(11)}  ${detail.replace(/\p{Cc}/gu, "\ufffd")}${place && `  (${place})`}`);

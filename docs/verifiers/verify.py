@@ -1,15 +1,20 @@
 #!/usr/bin/env python3
-"""Checks an evidence packet offline:  python3 verify.py PACKET KEYFILE
+"""Checks an evidence packet offline:  python3 verify.py PACKET KEYFILE [--timestamp-roots FILE] [--witness-policy FILE]
 
 KEYFILE holds the ledger's key as GET /v1/ledger/key returns it. Get it from the service, never from the packet.
+With the roots of time-stamp authorities that you trust (PEM), it also checks who made the packet's time-stamps; with a trust
+policy (C2SP tlog-policy), that the witnesses which it demands have cosigned the ledger.
 Exit code: 0 verified, 1 not verified, 2 wrong usage or a file that cannot be read.
-Needs Python 3.9 or newer and the package `cryptography`. The format is described in docs/evidence-format.md.
+Needs Python 3.9 or newer and the package `cryptography`, version 42 or newer. The format is described in docs/evidence-format.md.
 
 It checks everything that was recorded. It does not recompute what the policy gives, nor the sentences: see the last line.
 """
-import base64, hashlib, hmac, json, re, sys
+import argparse, base64, hashlib, hmac, json, re, sys
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, padding
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 WITHHELD = "ip|metadata|note|organizer|talent|userAgent"
@@ -217,17 +222,19 @@ def hmac_of(salt, text):
 # --- Notes, checkpoints and proofs (C2SP signed-note, tlog-checkpoint, tlog-proof)
 
 class Key:
-    def __init__(self, text):
+    """The key of a log (kind 1) or of a witness (kind 4)."""
+
+    def __init__(self, text, kind=1):
         self.text = text
         self.name, key_id, key = text.split("+", 2)
         key = base64_of(key, 33)
         self.id = sha256(self.name.encode() + b"\n" + key)[:4]
-        if key[0] != 1 or self.id.hex() != key_id:
-            raise ValueError("the key is not an Ed25519 verifier key, or its id is not its own")
+        if key[0] != kind or self.id.hex() != key_id:
+            raise ValueError("the key is not an Ed25519 key of the right kind, or its id is not its own")
         self.public = Ed25519PublicKey.from_public_bytes(key[1:])
 
-    def open(self, note):
-        """The text of a note that this key has signed, and how many have signed it."""
+    def find(self, note):
+        """The text of a note, what this key is said to have signed it with, each time, and how many have signed it."""
         text, end, lines = note.rpartition("\n\n")
         lines = lines.removesuffix("\n").split("\n")
         if not end or note[-1] != "\n" or re.search(r"[\0-\x09\x0b-\x1f]", text):
@@ -236,9 +243,73 @@ class Key:
         signatures = [(name, base64_of(line)) for name, line in signatures]
         if len(note.encode()) > 256 << 10 or len(lines) > 100 or any(len(line) <= 4 for _, line in signatures):
             raise ValueError("not a signed note, or too long")
-        [own] = [line[4:] for name, line in signatures if (name, line[:4]) == (self.name, self.id)]
-        self.public.verify(own, (text + "\n").encode())
-        return text + "\n", len(lines)
+        return text + "\n", [line[4:] for name, line in signatures if (name, line[:4]) == (self.name, self.id)], len(lines)
+
+    def open(self, note):
+        """The text of a note that this key has signed, and how many have signed it."""
+        text, [own], count = self.find(note)
+        self.public.verify(own, text.encode())
+        return text, count
+
+    def cosigned(self, note):
+        """When this witness cosigned the checkpoint, in seconds since 1970; None if it did not (C2SP tlog-cosignature)."""
+        text, own, _ = self.find(note)
+        if not own:
+            return None
+        [own] = own
+        time = int.from_bytes(own[:8], "big")
+        need(time < 2**63, "the time of a cosignature is too large")
+        self.public.verify(own[8:], f"cosignature/v1\ntime {time}\n{text}".encode())
+        return time
+
+
+class Policy:
+    """Which witnesses must have cosigned (C2SP tlog-policy)."""
+
+    def __init__(self, text):
+        self.logs, self.witnesses, members, quorum = [], {}, {}, []
+        need(len(text) <= 64 << 10 and not re.search(r"[\0-\x08\x0b-\x1f\x7f]", text), "the policy is too long, or no text")
+        free = set()  # Each name is a member of one group at most, so that no witness counts twice.
+        for line in text.split("\n"):
+            keyword, *words = [word for word in re.split("[ \t]+", line) if word] or ["#"]
+            if keyword[0] == "#":
+                continue
+            if keyword == "log" and 1 <= len(words) <= 2:
+                self.logs.append(Key(words[0]))
+                continue
+            if keyword == "quorum" and len(words) == 1:
+                quorum += words
+                need(words[0] == "none" or words[0] in members, f"the quorum {words[0]} is not defined")
+                continue
+            need(words and words[0] != "none" and words[0] not in members, f"a line of the policy cannot be read: {line}")
+            name = words[0]
+            if keyword == "witness" and 2 <= len(words) <= 3:
+                self.witnesses[name] = Key(words[1], 4)
+                members[name] = (1, [])
+            else:
+                need(keyword == "group" and len(words) > 2 and set(words[2:]) <= free, f"a line of the policy cannot be read: {line}")
+                least = {"any": 1, "all": len(words) - 2}.get(words[1]) or int(re.fullmatch("[0-9]+", words[1])[0])
+                need(1 <= least <= len(words) - 2 == len(set(words[2:])), f"the number of the group {name} cannot be")
+                members[name] = (least, words[2:])
+                free -= set(words[2:])
+            free.add(name)
+        public = [key.public.public_bytes_raw() for key in self.witnesses.values()]
+        need(len(quorum) == 1 and len(set(public)) == len(public), "a policy has one quorum, and each key once")
+        self.members, self.quorum = members, quorum[0]
+
+    def check(self, checkpoint, key):
+        """The witnesses that have cosigned the checkpoint, each with its time, if they are enough."""
+        need(not self.logs or any(log.text == key.text for log in self.logs), "the policy trusts other logs")
+        cosigned = {name: witness.cosigned(checkpoint) for name, witness in self.witnesses.items()}
+        cosigned = {name: time for name, time in cosigned.items() if time is not None}
+
+        def reached(name):
+            least, members = self.members[name]
+            return name in cosigned if name in self.witnesses else sum(map(reached, members)) >= least
+
+        need(self.quorum == "none" or reached(self.quorum),
+             "too few witnesses of the policy have cosigned the ledger: " + (", ".join(cosigned) or "none"))
+        return cosigned
 
 
 def head_of(checkpoint, key):
@@ -309,6 +380,151 @@ def milliseconds(time):
 def made_at(event_id):
     """The milliseconds in a UUIDv7."""
     return int(re.fullmatch("evt_([0-9a-f]{12})[0-9a-f]{20}", event_id)[1], 16)
+
+
+# --- Time-stamps (RFC 3161)
+
+DIGESTS = {"608648016503040201": hashes.SHA256, "608648016503040202": hashes.SHA384, "608648016503040203": hashes.SHA512}
+PKCS, SIGNED_DATA, TST_INFO = "2a864886f70d01", "2a864886f70d010702", "2a864886f70d0109100104"
+
+
+def der(data):
+    """The elements of DER in a row: of each the tag, the content, and all of its bytes."""
+    elements = []
+    while data:
+        need(len(data) > 1 and data[0] & 31 < 31, "the time-stamp is not DER")
+        size, start = data[1], 2
+        if size > 127:
+            start, size = 2 + (size & 127), int.from_bytes(data[2:2 + (size & 127)], "big")
+            need(size > 127 and data[2], "the time-stamp is not DER")
+        need(len(data) >= start + size, "the time-stamp is cut")
+        elements.append((data[0], data[start:start + size], data[:start + size]))
+        data = data[start + size:]
+    return elements
+
+
+def inside(element, tag=0x30):
+    need(element[0] == tag, "the time-stamp is not one of RFC 3161")
+    return der(element[1])
+
+
+def digest_of(algorithm):
+    return DIGESTS[inside(algorithm)[0][1].hex()]()
+
+
+def hash_of(algorithm, data):
+    digest = hashes.Hash(algorithm)
+    digest.update(data)
+    return digest.finalize()
+
+
+class Stamp:
+    """A response whose signature is that of the certificate in it. Whose certificate that is, only a path to a root shows."""
+
+    def __init__(self, response, imprint):
+        need(len(response) <= 32 << 10, "the time-stamp is too long")
+        [outer] = der(response)
+        status, token = inside(outer)
+        need(inside(status)[0][2] in (b"\2\1\0", b"\2\1\1"), "the authority refused a time-stamp")
+        kind, explicit = inside(token)
+        [signed] = inside(explicit, 0xa0)
+        version, _, content, *rest = inside(signed)
+        [list_of] = [der(one[1]) for one in rest if one[0] == 0xa0] or [[]]
+        [signer] = inside(rest[-1], 0x31)
+        kind_of_content, explicit = inside(content)
+        need((kind[1].hex(), version[1], kind_of_content[1].hex()) == (SIGNED_DATA, b"\3", TST_INFO), "this is not a time-stamp")
+        [[tag, info, _]] = inside(explicit, 0xa0)
+        need(tag == 4 and len(list_of) <= 16, "this is not a time-stamp")
+        certificates = [one[2] for one in list_of if one[0] == 0x30]
+
+        # RFC 5652: what is signed is the attributes, as a SET, and they name the content's digest and the certificate.
+        version, name, algorithm, attributes, signing, signature, *_ = inside(signer)
+        need(attributes[0] == 0xa0 and signature[0] == 4, "the signature covers no attributes")
+        signed = {}
+        for attribute in der(attributes[1]):
+            oid, values = inside(attribute)
+            [signed_value] = inside(values, 0x31)
+            need(signed.setdefault(oid[1].hex(), signed_value) is signed_value, "an attribute is there twice")
+        digest = digest_of(algorithm)
+        need(signed[PKCS + "0903"][1].hex() == TST_INFO and signed[PKCS + "0904"][1] == hash_of(digest, info),
+             "the time-stamp's signature is of another content")
+        [own] = {one for one in certificates if self.names(version[1], name, one)}
+        ids = [(signed[oid], kind) for oid, kind in ((PKCS + "0910020c", hashes.SHA1), (PKCS + "0910022f", hashes.SHA256))
+               if oid in signed]
+        need(ids, "the certificate is not signed")
+        for value, kind in ids:  # RFC 2634 and RFC 5035
+            first = inside(inside(inside(value)[0])[0])
+            kind = digest_of(first.pop(0)) if first[0][0] == 0x30 else kind()
+            need(first[0][0] == 4 and first[0][1] == hash_of(kind, own), "the signed certificate is another")
+        self.certificate = x509.load_der_x509_certificate(own)
+        self.others = [x509.load_der_x509_certificate(one) for one in certificates if one != own]
+        key, message = self.certificate.public_key(), b"\x31" + attributes[2][1:]
+        if isinstance(key, ec.EllipticCurvePublicKey):
+            key.verify(signature[1], message, ec.ECDSA(digest))
+        elif inside(signing)[0][1].hex() == PKCS + "010a":
+            key.verify(signature[1], message, padding.PSS(padding.MGF1(digest), padding.PSS.AUTO), digest)
+        else:
+            key.verify(signature[1], message, padding.PKCS1v15(), digest)
+
+        [info] = der(info)
+        _, _, what, _, time, *more = inside(info)
+        need(all(field[0] != 1 or field[1] == b"\0" for one in more if one[0] == 0xa1 for extension in der(one[1]) for field in inside(extension)),
+             "it has an extension that must be understood and is not")
+        algorithm, stamped = inside(what)
+        need(isinstance(digest_of(algorithm), hashes.SHA256) and stamped[1] == imprint, "it is of another checkpoint")
+        time = re.fullmatch(r"([0-9]{14})(\.[0-9]+)?Z", time[1].decode()).groups()
+        self.time = datetime.strptime(time[0], "%Y%m%d%H%M%S").replace(tzinfo=timezone.utc)
+        self.time += timedelta(seconds=float(time[1] or 0))
+
+    @staticmethod
+    def names(version, name, certificate):
+        """Whether a signer's name is that of the certificate: its issuer and number, or the id of its key."""
+        fields = inside(inside(der(certificate)[0])[0])
+        number, _, issuer, *_ = fields[1:] if fields[0][0] == 0xa0 else fields
+        if version == b"\1":
+            return [one[2] for one in inside(name)] == [issuer[2], number[2]]
+        try:
+            id_of = x509.load_der_x509_certificate(certificate).extensions.get_extension_for_class(x509.SubjectKeyIdentifier)
+        except x509.ExtensionNotFound:
+            return False
+        return name[0] == 0x80 and id_of.value.digest == name[1]
+
+    def trust(self, roots, until):
+        """Checks that one of the roots vouches for the signer, at the stamped time and at `until`."""
+        purpose = self.certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage)
+        need(purpose.critical and list(purpose.value) == [x509.ExtendedKeyUsageOID.TIME_STAMPING],
+             "its certificate is not for time-stamps alone")
+        uses = [one.value for one in self.certificate.extensions if isinstance(one.value, x509.KeyUsage)]
+        need(not any(use.key_encipherment or use.data_encipherment or use.key_agreement or use.key_cert_sign or use.crl_sign for use in uses),
+             "its certificate is not for signatures alone")
+        need(self.time <= until + timedelta(minutes=5), "it is of a later time than it can be")
+        for at in (self.time, max(self.time, until)):
+            need(path(self.certificate, self.others, roots, at),
+                 f"no root that you trust vouches for its certificate at {at:%Y-%m-%dT%H:%M:%SZ}")
+
+
+def path(certificate, others, roots, at, below=0):
+    """Whether certificates that are all valid lead from this one to a root."""
+    def issued(issuer):
+        constraints = issuer.extensions.get_extension_for_class(x509.BasicConstraints).value
+        if not constraints.ca or constraints.path_length is not None and constraints.path_length < below:
+            return False
+        try:
+            certificate.verify_directly_issued_by(issuer)
+        except Exception:
+            return False
+        return issuer.not_valid_before_utc <= at <= issuer.not_valid_after_utc
+
+    def has(issuer):
+        try:
+            return issuer.subject == certificate.issuer and issued(issuer)
+        except x509.ExtensionNotFound:
+            return False
+
+    if below > 5 or not certificate.not_valid_before_utc <= at <= certificate.not_valid_after_utc:
+        return False
+    return any(map(has, roots)) or any(
+        has(one) and path(one, [other for other in others if other is not one], roots, at, below + 1) for one in others)
 
 
 # --- The checks, in the order of the page
@@ -498,7 +714,7 @@ def contradiction(before, new, causes):
         return "no earlier entry is what the event reports"
 
 
-def policy(packet):
+def frozen_policy(packet):
     need(packet["policyHash"] == packet["terms"].get("adopted"), "the policy is not the one that the terms name")
     own = None if packet["policy"] is None else named(canonical(packet["policy"]))
     need(own == packet["policyHash"], "the policy has another hash")
@@ -574,28 +790,42 @@ def deliveries(packet, told):
     need(all((n["eventId"], n["endpointId"]) in places for n in told["settled"]), "a recorded end is not shown")
 
 
-def timestamps(packet, proven, key):
-    """Where the time-stamps are in the log. Who made them is not checked."""
+def timestamps(packet, proven, key, roots):
+    """Where the time-stamps are in the log, and, given roots, who made them. Returns what they show, in a sentence."""
     stamps, checkpoint = packet.get("timestamps", []), proven[0][3]
     need(len(stamps) <= 8 and all((stamp["anchor"] is None) == (stamp is stamps[-1]) for stamp in stamps),
          "there are too many, or one of them is not renewed by the next")
-    anchor_index = -1
+    anchor_index, read, size = -1, [], 0
     for place, stamp in enumerate(stamps):
-        head = head_of(stamp["checkpoint"], key)
+        head, text = head_of(stamp["checkpoint"], key), key.open(stamp["checkpoint"])[0]
         path = [base64_of(one, 32) for one in stamp["consistency"]]
         need(continues(head, head_of(checkpoint, key), path), "the log does not continue the stamped checkpoint")
         need(head[0] > (anchor_index if place else proven[0][2]), "it covers none of the entries, or not the stamp before it")
+        size = size or head[0]
+        response = base64_of(stamp["response"])
+        read.append(Stamp(response, sha256(text.encode())))
         if stamp["anchor"]:
-            entry, response = stamp["anchor"], base64_of(stamp["response"])
+            entry = stamp["anchor"]
             _, leaf, anchor_index, its_checkpoint = prove_entry(entry, key)
             need(hmac_of(entry["salt"], canonical(entry["body"])) == leaf[1], "the leaf does not commit to the body")
             said = disclosures(entry, [])
             need(entry["body"]["kind"] == "log.anchored" and its_checkpoint == checkpoint
                  and set(said) == {"anchoredAt", "responseHash", "treeSize"} and said["treeSize"] == head[0]
                  and said["responseHash"] == named(response), "its anchor commits to something else")
+    if not read:
+        return "Not yet timestamped: the packet holds no time-stamp, so only the service says when its entries were recorded."
+    if roots is None:
+        return ("Not checked: the time-stamps' authorities. To whoever trusts those, the time-stamps show when the entries existed"
+                " (--timestamp-roots).")
+    # Each time-stamp is judged at the time of the one that renewed it, the last one now.
+    for stamp, until in zip(read, [stamp.time for stamp in read[1:]] + [datetime.now(timezone.utc)]):
+        stamp.trust(roots, until)
+    covered = sum(index < size for _, _, index, _ in proven)
+    return (f"By {read[0].time:%Y-%m-%dT%H:%M:%SZ}, the first {covered} of {len(proven)} entries existed: a root that you trust vouches for"
+            f" the authority that stamped them{f', renewed {len(read) - 1} times' if read[1:] else ''}.")
 
 
-def verify(data, key):
+def verify(data, key, roots=None, policy=None):
     with check("form"):
         packet = form(data)
     with check("signature"):
@@ -616,7 +846,7 @@ def verify(data, key):
     with check("booking"):
         told = booking(packet, facts)
     with check("policy"):
-        policy(packet)
+        frozen_policy(packet)
     with check("terms"):
         terms(packet, told)
     with check("acceptances"):
@@ -627,24 +857,33 @@ def verify(data, key):
         latest_resolution(packet, told)
     with check("deliveries"):
         deliveries(packet, told)
+    said = []
     with check("timestamps"):
-        timestamps(packet, proven, key)
-    return packet
+        said.append(timestamps(packet, proven, key, roots))
+    if policy:
+        with check("witnesses"):
+            cosigned = policy.check(proven[0][3], key)
+            said.append("Cosigned as the policy demands: " + (", ".join(cosigned) or "it demands nobody") + ".")
+    return packet, said
 
 
 if __name__ == "__main__":
+    asked = argparse.ArgumentParser(usage="verify.py PACKET KEYFILE [--timestamp-roots FILE] [--witness-policy FILE]")
+    for name in ("packet", "keyfile", "--timestamp-roots", "--witness-policy"):
+        asked.add_argument(name)
+    asked = asked.parse_args()
     try:
-        packet_file, key_file = sys.argv[1:]
-        data, key = open(packet_file, "rb").read(), Key(open(key_file, encoding="utf-8").read().strip())
+        data, key = open(asked.packet, "rb").read(), Key(open(asked.keyfile, encoding="utf-8").read().strip())
+        roots = x509.load_pem_x509_certificates(open(asked.timestamp_roots, "rb").read()) if asked.timestamp_roots else None
+        policy = Policy(open(asked.witness_policy, encoding="utf-8", newline="\n").read()) if asked.witness_policy else None
     except Exception as why:
-        print(f"usage: verify.py PACKET KEYFILE ({why})", file=sys.stderr)
+        print(f"usage: verify.py PACKET KEYFILE [--timestamp-roots FILE] [--witness-policy FILE] ({why})", file=sys.stderr)
         sys.exit(2)
     try:
-        packet = verify(data, key)
+        packet, said = verify(data, key, roots, policy)
     except Refused as why:
         print("NOT VERIFIED.", ": ".join(why.args))
         sys.exit(1)
     print(f"Verified: {len(packet['entries'])} entries of {packet['booking']['bookingId']} in the ledger {key.name}.")
-    if "timestamps" in packet:
-        print("Not checked: the time-stamps themselves, which show to whoever trusts their authority when the entries existed.")
+    print("\n".join(said))
     print("Not recomputed: deadlines, amounts and evaluations from the policy; the texts of the terms; the summary.")

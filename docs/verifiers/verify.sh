@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Checks an evidence packet offline:  bash verify.sh PACKET KEYFILE
+# Checks an evidence packet offline:  bash verify.sh PACKET KEYFILE [--timestamp-roots FILE] [--witness-policy FILE]
 #
 # KEYFILE holds the ledger's key as GET /v1/ledger/key returns it. Get it from the service, never from the packet.
+# With the roots of time-stamp authorities that you trust (PEM), it also checks who made the packet's time-stamps; with a trust
+# policy (C2SP tlog-policy), that the witnesses which it demands have cosigned the ledger.
 # Exit code: 0 verified, 1 not verified, 2 wrong usage or a file that cannot be read.
 # Needs bash, jq 1.6 or newer and openssl 3. The format is described in docs/evidence-format.md.
 #
@@ -9,9 +11,22 @@
 set -euo pipefail
 export LC_ALL=C
 refuse() { echo "NOT VERIFIED. $*"; exit 1; }
-usage() { echo "usage: verify.sh PACKET KEYFILE ($*)" >&2; exit 2; }
-[[ $# == 2 ]] || usage "two files"
-[[ -r $1 && -f $1 && -r $2 && -f $2 ]] || usage "a file cannot be read"
+usage() { echo "usage: verify.sh PACKET KEYFILE [--timestamp-roots FILE] [--witness-policy FILE] ($*)" >&2; exit 2; }
+files=() roots='' policy=''
+while (($#)); do
+    case $1 in
+        --timestamp-roots) roots=${2-} && shift ;;
+        --witness-policy) policy=${2-} && shift ;;
+        *) files+=("$1") ;;
+    esac
+    shift || usage "a flag names a file"
+done
+[[ ${#files[@]} == 2 ]] || usage "two files"
+set -- "${files[@]}"
+for file in "$@" ${roots:+"$roots"} ${policy:+"$policy"}; do
+    [[ -r $file && -f $file ]] || usage "a file cannot be read"
+done
+[[ ! $roots ]] || grep -q -- '-----BEGIN CERTIFICATE-----' "$roots" || usage "$roots holds no certificate"
 packet=$1 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
@@ -28,10 +43,10 @@ id=${id%%+*} key=$(openssl base64 -d -A <<<"$key" | hex)
 [[ $({ printf '%s\n' "$name"; raw "$key"; } | sha256) == "$id"* && ${#id} == 8 ]] || usage "the key's id is not its own"
 { raw 302a300506032b6570032100; raw "${key:2}"; } >"$scratch/key"
 
-# verify TEXTFILE HEX: whether the key made this signature of the text.
+# verify TEXTFILE HEX [KEY]: whether the key made this signature of the text.
 verify() {
     raw "$2" >"$scratch/signature"
-    openssl pkeyutl -verify -pubin -keyform DER -inkey "$scratch/key" -rawin -in "$1" -sigfile "$scratch/signature" >/dev/null 2>&1
+    openssl pkeyutl -verify -pubin -keyform DER -inkey "${3:-$scratch/key}" -rawin -in "$1" -sigfile "$scratch/signature" >/dev/null 2>&1
 }
 
 # --- The file. jq takes much that is not JSON, and of two equal names in an object it keeps the last without a word. So the
@@ -148,15 +163,16 @@ def hex_of_base64: rtrimstr("=") | rtrimstr("=")
       | [.[0] * 4 + (.[1] / 16 | floor), .[1] % 16 * 16 + (.[2] / 4 | floor), .[2] % 4 * 64 + .[3]][:$n][]]
   | map("0123456789abcdef" as $digits | (. / 16 | floor) as $high | (. % 16) as $low | $digits[$high:$high + 1] + $digits[$low:$low + 1]) | add;
 
-# A note: its text, the hex of the signature by the key with this name and id, and the number of signatures.
-def note($name; $id; $check): need(type == "string"; "\($check): not a note") | split("\n\n") as $parts | ($parts[-1] | split("\n")) as $lines
+# A note: its text, the hex of each signature by the key with this name and id, and the number of signatures.
+def lines_by($name; $id; $check): need(type == "string"; "\($check): not a note") | split("\n\n") as $parts | ($parts[-1] | split("\n")) as $lines
   | need(($parts | length) > 1 and ($lines | length) > 1 and ($lines | length) <= 101 and utf8bytelength <= 262144 and $lines[-1] == "" and ($parts[:-1] | join("") | test("[\\x00-\\x09\\x0b-\\x1f]") | not);
       "\($check): not a signed note")
   | [$lines[:-1][] | need(matches("— [^\\s+]+ ([A-Za-z0-9+/]{4})+([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=|[A-Za-z0-9+/][AQgw]==)")
       and (.[-9:] | test("^ ......==$") | not); "\($check): not a signature line") | split(" ")
       | select(.[1] == $name and (.[2] | hex_of_base64)[:8] == $id)] as $own
-  | need(($own | length) == 1 and ($own[0][2] | matches("[A-Za-z0-9+/]{90}[AEIMQUYcgkosw048]=")); "\($check): not signed by the key")
-  | {text: (($parts[:-1] | join("\n\n")) + "\n"), signature: ($own[0][2] | hex_of_base64)[8:], count: ($lines | length - 1)};
+  | {text: (($parts[:-1] | join("\n\n")) + "\n"), own: ($own | map(.[2] | hex_of_base64 | .[8:])), count: ($lines | length - 1)};
+def note($name; $id; $check): lines_by($name; $id; $check)
+  | need((.own | map(length)) == [128]; "\($check): not signed by the key") | {text, signature: .own[0], count};
 
 # The values that can be erased of an entry, by its kind, and what stands in for those that an entry cannot be without.
 def erasable: {"booking.created": ["eventType", "metadata", "organizer", "talent"], "terms.accepted": ["ip", "method", "userAgent"],
@@ -184,7 +200,39 @@ def proof: need(type == "string" and contains("\n\n"); "proof: not a proof") | s
       and ($head | length) <= 66 and ($log | length) >= 3 and ($log[1] | matches("0|[1-9][0-9]{0,15}")) and ($log[2] | b64_32); "proof: not a proof")
   | {index: ($head[1][6:] | tonumber), path: ($head[2:] | map(hex_of_base64)), origin: $log[0], size: ($log[1] | tonumber),
      root: ($log[2] | hex_of_base64), checkpoint: ($parts[1:] | join("\n\n"))};
+
+# A trust policy: the keys of its logs; by name, the key of each witness and the members of each group; and its quorum.
+def policy: need(length <= 65536 and (test("[\\x00-\\x08\\x0b-\\x1f\\x7f]") | not); "the policy is too long, or no text")
+  | reduce (split("\n")[] | [splits("[ \t]+")] | map(select(. != "")) | select(length > 0 and (.[0][:1] != "#"))) as $line
+      ({logs: [], members: {}, free: [], quorum: []}; .members as $members
+      | $line[1] as $name | $line[3:] as $of | ($line | length) as $words
+      | if $line[0] == "log" and ($words | IN(2, 3)) then .logs += [$name]
+        elif $line[0] == "quorum" and $words == 2 then need($name == "none" or ($members | has($name)); "the quorum is not defined") | .quorum += [$name]
+        else need($words > 2 and $name != "none" and ($members | has($name) | not); "a line of the policy cannot be read")
+          | if $line[0] == "witness" and $words <= 4 then .members[$name] = {key: ($line[2] | split("+") | {name: .[0], id: .[1], key: (.[2:] | join("+"))})}
+            elif $line[0] == "group" and $words > 3 and $of - .free == [] and ($of | unique | length) == ($of | length)
+              and ($line[2] | matches("any|all|[0-9]{1,4}")) then
+              .members[$name] = {of: $of, least: ($line[2] | if . == "any" then 1 elif . == "all" then $of | length else tonumber end)} | .free -= $of
+              | need(.members[$name].least | . >= 1 and . <= ($of | length); "the number of a group cannot be")
+            else error("a line of the policy cannot be read") end
+          | .free += [$name] end)
+  | need((.quorum | length) == 1 and ([.members[].key.key // empty] | length == (unique | length)); "a policy has one quorum, and each key once")
+  | need(all(.members[].key // empty; .key | b64_32 or matches("[A-Za-z0-9+/]{44}")); "a key of the policy cannot be read");
+def reached($have; $members): $members[.] as $member
+  | if $member.key then IN($have[]) else ([$member.of[] | select(reached($have; $members))] | length) >= $member.least end;
 JQ
+
+# --- The policy: a witness's key is checked as the ledger's was
+echo null >"$scratch/policy.json"
+if [[ $policy ]]; then
+    jq -L "$scratch" -Rs 'include "format"; policy' "$policy" >"$scratch/policy.json" 2>"$scratch/why" || usage "$(head -1 "$scratch/why")"
+    jq -r '.members | to_entries[] | select(.value.key) | [.value.key | .name, .id, .key] | join("\t")' "$scratch/policy.json" >"$scratch/witnesses"
+    while IFS=$'\t' read -r witness own text; do
+        text=$(openssl base64 -d -A <<<"$text" | hex)
+        [[ ${#text} == 66 && $text == 04* && $({ printf '%s\n' "$witness"; raw "$text"; } | sha256) == "$own"* && ${#own} == 8 ]] ||
+            usage "a witness's key in the policy is not one"
+    done <"$scratch/witnesses"
+fi
 
 # --- The plan: jq takes the packet apart and lists what must be hashed, one task in a line.
 cat >"$scratch/plan.jq" <<'JQ'
@@ -195,7 +243,8 @@ need([.. | numbers | select(fabs >= 9007199254740992)] == []; "form: a number is
 | .withheld as $withheld | erased as $erased
 | need(.log == {origin: $name, vkey: $vkey}; "key: the packet names another ledger or key")
 | need(.entries != []; "signature: there are no entries")
-| (.entries[0].proof | proof | .checkpoint) as $checkpoint
+| (.entries[0].proof | proof | .checkpoint) as $checkpoint | (.entries[0].proof | proof | .index) as $first
+| need($policy[0] == null or $policy[0].logs == [] or any($policy[0].logs[]; . == $vkey); "witnesses: the policy trusts other logs")
 | need(all(.entries[]; .proof | proof | .checkpoint == $checkpoint and .origin == $name and .index < .size); "chain: the proofs have different checkpoints")
 | ["content", (del(.signature) | canonical)],
   ["note", (.signature | note($name; $id; "signature") | need(.count == 1; "signature: more than one") | .signature, (.text | @base64))],
@@ -211,10 +260,33 @@ need([.. | numbers | select(fabs >= 9007199254740992)] == []; "form: a number is
   (.policy | values | ["hash", "policy", canonical]),
   (.formerTerms + [.terms] | .[] | ["hash", "shown", canonical]),
   (.entries[] | select(.body.kind == "booking.rescheduled") | .disclosures[] | select(.name == "terms") | ["hash", "moved", (.value | canonical)]),
-  (.termsDisclosures[].text | ["text", "texts", @base64])
+  (.termsDisclosures[].text | ["text", "texts", @base64]),
+  ((.timestamps // []) as $stamps | range($stamps | length) as $i | $stamps[$i]
+    | need(($stamps | length) <= 8 and (.anchor == null) == ($i == ($stamps | length) - 1); "timestamps: there are too many, or one is not renewed by the next")
+    | (.checkpoint | note($name; $id; "timestamps")) as $note | ($note.text | split("\n")) as $head
+    | ($checkpoint | split("\n")) as $now
+    | need($head[0] == $name and ($head[1] | matches("[1-9][0-9]{0,15}")) and ($head[2] | b64_32) and all($head[:-1][]; . != "")
+        and all(.consistency[]; b64_32) and (.response | matches("[A-Za-z0-9+/]+={0,2}")); "timestamps: one is not of its form")
+    | need(($head[1] | tonumber) > (if $i == 0 then $first else ($stamps[$i - 1].anchor.proof | proof | .index) end);
+        "timestamps: one covers none of the entries, or not the one before it")
+    | ["note", $note.signature, ($note.text | @base64)],
+      ["stamp", $head[1], ($head[2] | hex_of_base64), $now[1], ($now[2] | hex_of_base64), (.consistency | map(hex_of_base64) | join(" ")),
+        ($note.text | @base64), .response, (.anchor.disclosures // [] | map(select(.name == "responseHash") | .value)[0] // "-")],
+      (.anchor | values | leaf as $leaf | (.proof | proof) as $proof
+        | need(.body.kind == "log.anchored" and $proof.checkpoint == $checkpoint and (.disclosures | map(.name)) == ["anchoredAt", "responseHash", "treeSize"]
+            and (.body.sd | keys) == ["anchoredAt", "responseHash", "treeSize"] and .disclosures[2].value == ($head[1] | tonumber);
+            "timestamps: an anchor commits to something else")
+        | need((.salt | url_32) and all(.disclosures[].salt, .body.sd[]; url_32); "timestamps: a salt or digest is not 32 bytes")
+        | ["anchor", $proof.root, $proof.index, $proof.size, ($proof.path | join(" ")), $leaf.text],
+          ["hmac", "timestamps", (.salt | hex_of_base64), ($leaf.commit | hex_of_base64), (.body | canonical)],
+          (.body.sd as $sd | .disclosures[] | ["hmac", "timestamps", (.salt | hex_of_base64), ($sd[.name] | hex_of_base64), ([.name, .value] | canonical)]))),
+  ($policy[0] // {members: {}} | .members | to_entries[] | select(.value.key) | .key as $member | .value.key as $key
+    | ($checkpoint | lines_by($key.name; $key.id; "witnesses")) | select(.own != [])
+    | need((.own | map(length)) == [144]; "witnesses: a cosignature of \($member) is not one")
+    | ["cosigned", $member, $key.key, .own[0], (.text | @base64)])
 | map(tostring | need(test("[\\x00-\\x1f]") | not; "form: a control character where none can be")) | join("\t")
 JQ
-jq -r -L "$scratch" --arg name "$name" --arg id "$id" --arg vkey "$vkey" -f "$scratch/plan.jq" "$scratch/packet" >"$scratch/plan" 2>"$scratch/why" ||
+jq -r -L "$scratch" --arg name "$name" --arg id "$id" --arg vkey "$vkey" --slurpfile policy "$scratch/policy.json" -f "$scratch/plan.jq" "$scratch/packet" >"$scratch/plan" 2>"$scratch/why" ||
     refuse "$(sed 's/^jq: error ([^)]*): //' "$scratch/why" | head -1)"
 
 # --- The hashes: signatures, proofs, commitments, digests
@@ -233,7 +305,33 @@ included() {
     done
     ((last == 0)) && [[ $node == "$root" ]]
 }
-digest='' stream='' size='' count=0 last='' leaves='' hashes=''
+# continues SIZE ROOT NEWSIZE NEWROOT PATH, by RFC 9162, 2.1.4.2
+continues() {
+    local at=$(($1 - 1)) new=$(($3 - 1)) root=$2 new_root=$4 path=$5 before after
+    if (($1 == $3)); then
+        [[ $root == "$new_root" && -z $path ]]
+        return
+    fi
+    (($1 < $3)) || return 1
+    (($1 & ($1 - 1))) || path="$root $path"     # A power of two is a subtree of its own.
+    while ((at % 2)); do at=$((at >> 1)) new=$((new >> 1)); done
+    # shellcheck disable=SC2086
+    set -- $path
+    before=${1-} after=${1-}
+    while (($# > 1)); do
+        shift
+        ((new > 0)) || return 1
+        if ((at % 2 || at == new)); then
+            before=$(raw "01$1$before" | sha256) after=$(raw "01$1$after" | sha256)
+            while ((at % 2 == 0 && at > 0)); do at=$((at >> 1)) new=$((new >> 1)); done
+        else
+            after=$(raw "01$after$1" | sha256)
+        fi
+        at=$((at >> 1)) new=$((new >> 1))
+    done
+    ((new == 0)) && [[ $before == "$root" && $after == "$new_root" ]]
+}
+digest='' stream='' size='' count=0 last='' leaves='' hashes='' stamps=0 cosigned=''
 while IFS= read -r line; do
     task=${line%%$'\t'*} rest=${line#*$'\t'}
     first=${rest%%$'\t'*} more=${rest#*$'\t'}
@@ -248,6 +346,24 @@ while IFS= read -r line; do
             last=$({ printf '\0'; printf %s "$text"; } | sha256)
             included "$root" "$index" "$log" "${path#-}" "$last" || refuse "proof: an entry is not in the ledger"
             count=$((count + 1)) leaves+=${leaves:+,}\"$last\" ;;
+        anchor)
+            IFS=$'\t' read -r root index log path text <<<"${rest//$'\t\t'/$'\t-\t'}"
+            included "$root" "$index" "$log" "${path#-}" "$({ printf '\0'; printf %s "$text"; } | sha256)" || refuse "timestamps: an anchor is not in the ledger" ;;
+        stamp)
+            IFS=$'\t' read -r old root log now path text response anchored <<<"${rest//$'\t\t'/$'\t-\t'}"
+            continues "$old" "$root" "$log" "$now" "${path#-}" || refuse "timestamps: the log does not continue the stamped checkpoint"
+            stamps=$((stamps + 1))
+            openssl base64 -d -A <<<"$text" >"$scratch/stamped$stamps"
+            openssl base64 -d -A <<<"$response" >"$scratch/stamp$stamps"
+            [[ $anchored == - || $anchored == "sha256:$(sha256 <"$scratch/stamp$stamps")" ]] || refuse "timestamps: an anchor commits to something else" ;;
+        cosigned)
+            IFS=$'\t' read -r witness text own message <<<"$rest"
+            { raw 302a300506032b6570032100; openssl base64 -d -A <<<"$text" | tail -c 32; } >"$scratch/witness"
+            moment=$((16#${own:0:16}))
+            ((moment >= 0)) || refuse "witnesses: the time of a cosignature is too large"
+            { printf 'cosignature/v1\ntime %d\n' "$moment"; openssl base64 -d -A <<<"$message"; } >"$scratch/text"
+            verify "$scratch/text" "${own:16}" "$scratch/witness" || refuse "witnesses: the cosignature of $witness is not its own"
+            cosigned+=${cosigned:+$'\n'}$witness ;;
         hmac)
             salt=${more%%$'\t'*} more=${more#*$'\t'}
             expected=${more%%$'\t'*} message=${more#*$'\t'}
@@ -369,9 +485,45 @@ def delivery($told; $events): . as $d | (.status == "no_endpoints") as $nowhere 
 | need(all($told.settled[]; [.eventId, .endpointId] as $own | $packet.deliveries | any(.[]; [.eventId, .endpointId] == $own)); "deliveries: a recorded end is not shown")
 | map(delivery($told; $events)) | "Verified: \($entries | length) entries of \($packet.booking.bookingId) in the ledger \($packet.log.origin)."
 JQ
-jq -r -L "$scratch" --argjson hashes "[$hashes]" --argjson leaves "[$leaves]" -f "$scratch/rules.jq" "$scratch/packet" 2>"$scratch/why" ||
+verified=$(jq -r -L "$scratch" --argjson hashes "[$hashes]" --argjson leaves "[$leaves]" -f "$scratch/rules.jq" "$scratch/packet" 2>"$scratch/why") ||
     refuse "$(sed 's/^jq: error ([^)]*): //' "$scratch/why" | head -1)"
-if jq -e 'has("timestamps")' "$scratch/packet" >/dev/null; then
-    echo "Not checked: the time-stamps, which show to whoever trusts their authority when the entries existed."
+
+# --- Whom the reader trusts: the roots of authorities, and the witnesses
+# An authority's certificate must be valid at the stamped time, and when the next time-stamp renewed it, or now: openssl takes
+# the moment from -attime, and without it refuses what was renewed long ago.
+stamped_at() {
+    openssl ts -reply -in "$scratch/stamp$1" -text 2>/dev/null | sed -n 's/^Time stamp: //p' | sed 's/\.[0-9]*//' |
+        jq -Re 'strptime("%b %d %H:%M:%S %Y GMT") | mktime'
+}
+# trusted STAMP MOMENT: whether one of the roots vouches for it then. One after the other: of two with one name, openssl tries the first.
+trusted() {
+    local root
+    for root in "$scratch"/root.*; do
+        openssl ts -verify -data "$scratch/stamped$1" -in "$scratch/stamp$1" -CAfile "$root" -partial_chain -attime "$2" >/dev/null 2>"$scratch/why" &&
+            return
+    done
+    return 1
+}
+if ((stamps == 0)); then
+    said="Not yet timestamped: the packet holds no time-stamp, so only the service says when its entries were recorded."
+elif [[ ! $roots ]]; then
+    said="Not checked: the time-stamps, which show to whoever trusts their authority when the entries existed (--timestamp-roots)."
+else
+    awk -v to="$scratch/root." '/-----BEGIN/ { n++ } n { print >(to n) }' "$roots"
+    for ((i = 1; i <= stamps; i++)); do
+        at=$(stamped_at "$i") || refuse "timestamps: one cannot be read"
+        until=$(if ((i < stamps)); then stamped_at $((i + 1)); else date +%s; fi) || refuse "timestamps: one cannot be read"
+        ((at <= until + 300)) || refuse "timestamps: one is of a later time than it can be"
+        for moment in "$at" $((until > at ? until : at)); do
+            trusted "$i" "$moment" || refuse "timestamps: no root that you trust vouches for it: $(grep -o 'error:.*' "$scratch/why" | tail -1)"
+        done
+    done
+    said="By $(jq -rn --argjson at "$(stamped_at 1)" '$at | todate'), entries of the packet existed: a root that you trust vouches for the authority."
 fi
-echo "Not recomputed: deadlines, amounts and evaluations from the policy; the texts of the terms; the summary."
+if [[ $policy ]]; then
+    jq -en -L "$scratch" --arg have "$cosigned" --slurpfile policy "$scratch/policy.json" 'include "format";
+        $policy[0] as $policy | $policy.quorum[0] | . == "none" or reached($have | split("\n"); $policy.members)' >/dev/null ||
+        refuse "witnesses: too few witnesses of the policy have cosigned the ledger: ${cosigned//$'\n'/, }"
+    said+=$'\n'"Cosigned as the policy demands: ${cosigned//$'\n'/, }."
+fi
+printf '%s\n' "$verified" "$said" "Not recomputed: deadlines, amounts and evaluations from the policy; the texts of the terms; the summary."

@@ -28,7 +28,7 @@ use bookguard_core::model::{Amount, BookingId, DeliveryStatus, EventType};
 use bookguard_core::operation::{Operation, Request};
 use bookguard_core::policy::{Evaluation, Reason};
 use bookguard_core::webhook::Secret;
-use bookguard_render::{Fonts, PdfForm, page};
+use bookguard_render::{Maker, PdfForm, page};
 use bookguard_server::Server;
 use bookguard_server::config::Config;
 use bookguard_server::courier::address::AddressRules;
@@ -437,8 +437,8 @@ fn write_documents(packet: &[u8], key: &str, step: &mut Steps) -> Result<(), Fai
         Failure::Unexpected(format!("the evidence cannot be written: {e}"))
     };
     let text = std::str::from_utf8(packet).map_err(|e| fault(&e))?;
-    let page = page::page(text, key).map_err(|e| fault(&e))?;
-    let pdf = bookguard_render::pdf(text, key, PdfForm::Bank, &Fonts::default());
+    let page = page::page(text, key, &Maker::default()).map_err(|e| fault(&e))?;
+    let pdf = bookguard_render::pdf(text, key, PdfForm::Bank, &Maker::default());
     let pdf = pdf.map_err(|e| fault(&e))?;
     let folder = scratch()?.keep();
     let mut written = String::new();

@@ -4,11 +4,12 @@
 
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bookguard_core::evidence;
 use bookguard_core::features::evidence::GetEvidence;
 use bookguard_core::model::BookingId;
-use bookguard_render::{PdfForm, page};
+use bookguard_render::{Maker, PdfForm, page};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
@@ -28,6 +29,9 @@ struct DocumentArgs {
     /// The log's verifier key, or @ and a file that holds it; without it, the one that the packet names
     #[arg(long, value_name = "VKEY|@FILE")]
     key: Option<String>,
+    /// Say whether these roots of time-stamp authorities (PEM) vouch for the packet's time-stamps; without them, those of the settings
+    #[arg(long, value_name = "FILE")]
+    timestamp_roots: Option<PathBuf>,
     /// The file to write, replacing what is there [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -60,10 +64,9 @@ pub(super) fn pdf_command() -> CliCommand {
                 PdfFormArg::Archive => PdfForm::Archive,
             };
             let usage = |e: bookguard_render::RenderError| Failure::Usage(e.to_string());
-            let config = settings::config(call.place, None, &environment)?;
-            let fonts = config.fonts().map_err(Failure::Usage)?;
+            let maker = maker(call, &document)?;
             let (packet, key) = source(call, &document).await?;
-            let pdf = bookguard_render::pdf(&packet, &key, form, &fonts).map_err(usage)?;
+            let pdf = bookguard_render::pdf(&packet, &key, form, &maker).map_err(usage)?;
             deliver(call, document.out.as_deref(), &pdf)
         })
     })
@@ -75,12 +78,23 @@ pub(super) fn page_command() -> CliCommand {
     alone("page", about, |call| {
         Box::pin(async move {
             let args = call.args::<DocumentArgs>()?;
+            let maker = maker(call, &args)?;
             let (packet, key) = source(call, &args).await?;
-            let page = page::page(&packet, &key).map_err(Failure::Usage)?;
+            let page = page::page(&packet, &key, &maker).map_err(Failure::Usage)?;
             deliver(call, args.out.as_deref(), page.as_bytes())
         })
     })
     .with::<DocumentArgs>()
+}
+
+/// What the document is made with, beside the packet.
+fn maker(call: Call<'_>, args: &DocumentArgs) -> Result<Maker, Failure> {
+    let config = settings::config(call.place, None, &environment)?;
+    let mut maker = config.maker().map_err(Failure::Usage)?;
+    if let Some(file) = &args.timestamp_roots {
+        maker.roots = Some(Arc::new(verify::roots(file)?));
+    }
+    Ok(maker)
 }
 
 /// The packet and the key that it verifies under.

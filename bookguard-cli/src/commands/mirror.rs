@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use bookguard_core::ledger::hash::EMPTY_ROOT;
 use bookguard_core::ledger::tile::{TILE_WIDTH, TileKind};
+use bookguard_core::ledger::trust::TrustPolicy;
 use bookguard_core::ledger::walk::{Walk, WalkError};
 use bookguard_core::ledger::{Checkpoint, TilePath, VerifierKey, leaf_hash};
 use bookguard_core::private;
@@ -23,7 +24,7 @@ use tokio::time::timeout;
 use super::backup::{duration, ended};
 use super::declare::{Call, CliCommand, alone};
 use super::public_log;
-use super::verify::verifier_key;
+use super::verify::{trust_policy, verifier_key};
 use crate::args::Format;
 use crate::failure::Failure;
 use crate::output::bar::Bar;
@@ -47,6 +48,9 @@ struct FollowArgs {
     /// The log's verifier key, or @ and a file that holds it; needed the first time. Get it from the operator of the log
     #[arg(long, value_name = "VKEY|@FILE")]
     key: Option<String>,
+    /// A file with a trust policy (C2SP tlog-policy): follow only what its witnesses have cosigned (exit code 6 if there is nothing)
+    #[arg(long, value_name = "FILE")]
+    witness_policy: Option<PathBuf>,
     /// Follow the log until stopped, and look this often, such as 10m
     #[arg(long, value_name = "TIME")]
     every: Option<String>,
@@ -78,12 +82,17 @@ async fn follow(call: Call<'_>, keeps: bool) -> Result<(), Failure> {
         log,
         folder,
         key,
+        witness_policy,
         every,
     } = call.args()?;
+    let policy = witness_policy.as_deref().map(trust_policy).transpose()?;
     let every = every.as_deref().map(duration).transpose()?;
     let mut signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
     let key = key.as_deref().map(verifier_key).transpose()?;
-    let copy = FollowedLog::open(folder, key, keeps)?;
+    let copy = FollowedLog {
+        policy,
+        ..FollowedLog::open(folder, key, keeps)?
+    };
     let mut wait = Duration::ZERO;
     while timeout(wait, ended(&mut signals)).await.is_err() {
         let looked = tokio::select! {
@@ -134,6 +143,8 @@ struct FollowedLog {
     key: VerifierKey,
     /// Whether tiles are kept.
     keeps: bool,
+    /// The witnesses that must have cosigned a checkpoint.
+    policy: Option<TrustPolicy>,
     _lock: File,
 }
 
@@ -184,13 +195,17 @@ impl FollowedLog {
             folder,
             key,
             keeps,
+            policy: None,
             _lock: lock,
         })
     }
 
     /// Reads what was added to the log, checks it, and keeps it.
     async fn look(&self, place: &str) -> Result<Looked, Failure> {
-        let (source, note) = public_log::open(place).await?;
+        let (source, note) = match &self.policy {
+            Some(policy) => public_log::open_witnessed(place, policy).await?,
+            None => public_log::open(place).await?,
+        };
         let log = Checkpoint::open(&note, &self.key).map_err(|why| {
             Failure::NotVerified(format!("The log at {place} cannot be relied on: {why}."))
         })?;

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use bookguard_core::ledger::TilePath;
 use bookguard_core::ledger::note::MAX_NOTE_BYTES;
+use bookguard_core::ledger::trust::TrustPolicy;
 use bookguard_core::ledger::walk::most_bytes;
 use reqwest::header::{LOCATION, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode};
@@ -79,6 +80,33 @@ fn absent(path: &TilePath) -> String {
     format!(
         "The log cannot be relied on: it does not hold {path}, which its checkpoint covers. A copy may be incomplete."
     )
+}
+
+/// Where our server shows the newest checkpoint that its witnesses have cosigned; the newest of all often is not yet.
+const COSIGNED: &str = "cosigned-checkpoint";
+
+/// Finds the log as [`open`] does, and reads the checkpoint that the policy's witnesses have cosigned.
+///
+/// # Errors
+/// [`Failure::NotVerified`] if there is none.
+pub(super) async fn open_witnessed(
+    place: &str,
+    policy: &TrustPolicy,
+) -> Result<(Source, String), Failure> {
+    let (source, latest) = open(place).await?;
+    let Err(why) = policy.check_known(&latest) else {
+        return Ok((source, latest));
+    };
+    let other = source.get(COSIGNED, MAX_NOTE_BYTES).await;
+    let other = other.ok().and_then(Result::ok);
+    let other = other.and_then(|bytes| String::from_utf8(bytes).ok());
+    match other.filter(|note| policy.check_known(note).is_ok()) {
+        Some(note) => Ok((source, note)),
+        None => Err(Failure::NotVerified(format!(
+            "The log at {place} is not cosigned as the trust policy demands: {why}. If its witnesses were only away for a while, look again \
+             later."
+        ))),
+    }
 }
 
 /// Finds the log at an address or in a folder, and reads its checkpoint.

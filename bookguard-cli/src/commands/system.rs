@@ -1,14 +1,13 @@
 //! `system`: shows the service itself to the operator.
 
-use bookguard_core::features::system::{GetSystem, NodeState, System};
+use bookguard_core::features::system::{GetSystem, LogWitness, NodeState, System};
 use bookguard_core::model::Timestamp;
 
 use super::declare::{CliCommand, operation};
 use crate::output::table::{Style, fields, list, record};
 
 pub(super) fn command() -> CliCommand {
-    let about =
-        "Show the service itself: nodes, log, disk, backups and settings (for the operator)";
+    let about = "Show the service itself: nodes, log, witnesses, disk, backups and settings (for the operator)";
     operation::<GetSystem>("system", about, system)
 }
 
@@ -34,6 +33,10 @@ fn system(system: &System, style: Style) -> String {
         "root" => system.log.root_hash,
         "last entry" => system.log.written_at,
         "ledger" => sound,
+        "last time-stamp" => system.timestamps.stamped_at,
+        "its authority" => system.timestamps.authority.clone(),
+        "entries stamped" => system.timestamps.stamped_at.map(|_| system.timestamps.size),
+        "no time-stamp, because" => system.timestamps.trouble.clone(),
         "bytes free" => system.disk.as_ref().map(|disk| disk.free_bytes),
         "bytes that must be free" => system.disk.as_ref().map(|disk| disk.min_free_bytes),
         "backups in" => system.backups.as_ref().map(|backups| backups.folder.clone()),
@@ -63,7 +66,29 @@ fn system(system: &System, style: Style) -> String {
         Some(_) => format!("{nodes}\n\n"),
         None => String::new(),
     };
-    format!("{}\n\n{nodes}{settings}", record(style, &fields))
+    let witnesses = match system.witnesses.is_empty() {
+        true => String::new(),
+        false => {
+            let rows = system.witnesses.iter().map(witness).collect();
+            let columns = ["WITNESS", "ADDRESS", "ENTRIES", "COSIGNED", "TROUBLE"];
+            format!("{}\n\n", list(style, "witnesses", columns, rows))
+        }
+    };
+    format!("{}\n\n{nodes}{witnesses}{settings}", record(style, &fields))
+}
+
+fn witness(witness: &LogWitness) -> [String; 5] {
+    let alarm = if witness.is_alarm { "ALARM: " } else { "" };
+    let trouble = witness.trouble.as_deref().unwrap_or_default();
+    [
+        witness.name.clone(),
+        witness.url.clone(),
+        witness.size.to_string(),
+        witness
+            .cosigned_at
+            .map_or_else(String::new, |at| at.to_string()),
+        format!("{alarm}{trouble}"),
+    ]
 }
 
 fn node(node: &NodeState) -> [String; 5] {

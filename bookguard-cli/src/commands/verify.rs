@@ -130,7 +130,7 @@ async fn packet(call: Call<'_>) -> Result<(), Failure> {
 }
 
 /// The roots of time-stamp authorities in a file.
-fn roots(file: &Path) -> Result<TimestampRoots, Failure> {
+pub(super) fn roots(file: &Path) -> Result<TimestampRoots, Failure> {
     let pem = files::bytes(file, DOCUMENT_BYTES)?;
     TimestampRoots::from_pem(&pem).map_err(|why| {
         Failure::Usage(format!(
@@ -157,7 +157,7 @@ fn log_check(scanned: &Result<LogReport, String>) -> Check {
 ///
 /// # Errors
 /// [`Failure::Usage`] for a file that cannot be read or holds none.
-fn trust_policy(file: &Path) -> Result<TrustPolicy, Failure> {
+pub(super) fn trust_policy(file: &Path) -> Result<TrustPolicy, Failure> {
     let text = files::text(file, MAX_POLICY_BYTES as u64)?;
     TrustPolicy::parse(&text)
         .map_err(|why| Failure::Usage(format!("{} is no trust policy: {why}", file.display())))

@@ -2,13 +2,16 @@
 //!
 //! The store does the checking; this file shows the result.
 
+use std::path::PathBuf;
+
+use bookguard_core::features::cosignatures;
 use bookguard_core::store::fsck::LedgerReport;
 use clap::Args;
 use serde_json::json;
 use tokio::task::block_in_place;
 
 use super::declare::{Call, CliCommand, special};
-use super::verify::conclude;
+use super::verify::{conclude, trust_policy};
 use crate::failure::Failure;
 use crate::output::bar::Bar;
 use crate::output::table::{Style, grouped};
@@ -19,6 +22,9 @@ struct VerifyArgs {
     /// The database is a backup: it may lack what was published after it was made
     #[arg(long)]
     backup: bool,
+    /// A file with a trust policy (C2SP tlog-policy): also check that its witnesses have cosigned the ledger
+    #[arg(long, value_name = "FILE")]
+    witness_policy: Option<PathBuf>,
 }
 
 pub(super) fn command() -> CliCommand {
@@ -31,24 +37,51 @@ pub(super) fn command() -> CliCommand {
 /// # Errors
 /// [`Failure::NotVerified`] after all findings were shown, and the errors of reading the database.
 fn run(call: Call<'_>) -> Result<(), Failure> {
-    let backup = call.args::<VerifyArgs>()?.backup;
+    let VerifyArgs {
+        backup,
+        witness_policy,
+    } = call.args()?;
+    let policy = witness_policy.as_deref().map(trust_policy).transpose()?;
     let service = call.target().database("ledger verify")?.service();
     let mut bar = Bar::new();
     let report =
         block_in_place(|| service.verify_ledger(backup, |done, total| bar.draw(done, total)));
     bar.clear();
     let report = report?;
+    let witnessed = policy.as_ref().map(|policy| {
+        let head = block_in_place(|| cosignatures::witnessed(service, policy))?;
+        let head = head.filter(|head| policy.check_known(&head.note).is_ok());
+        Ok::<_, Failure>(head.map(|head| head.size))
+    });
+    let witnessed = witnessed.transpose()?;
     let rate = report.entries_per_second().round() as u64;
     let found = report.findings.len() as u64 + report.more;
     let mut value = json!(report);
     value["verified"] = report.clean().into();
     value["entriesPerSecond"] = rate.into();
-    call.screen
-        .said(&value, |style| told(&report, rate, style))?;
+    if let Some(size) = witnessed {
+        value["witnessedEntries"] = json!(size);
+    }
+    call.screen.said(&value, |style| {
+        let mut told = told(&report, rate, style);
+        if let Some(Some(size)) = witnessed {
+            told += &format!(
+                "\nThe witnesses of the policy have cosigned the first {} entries.",
+                grouped(size)
+            );
+        }
+        told
+    })?;
     if let Some(rollback) = &report.guard.rollback {
         return conclude(
             false,
             &format!("The ledger is rolled back (ledger_rolled_back): {rollback}."),
+        );
+    }
+    if report.clean() && witnessed == Some(None) {
+        return conclude(
+            false,
+            "The ledger agrees with every row, but no checkpoint of it is cosigned as the trust policy demands.",
         );
     }
     let things = if found == 1 { "thing is" } else { "things are" };

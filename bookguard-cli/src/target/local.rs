@@ -237,12 +237,12 @@ impl Local {
     pub async fn archive(&self, request: Request, write: Sink<'_>) -> Result<(), Failure> {
         let booking_id = request.path.first().and_then(|id| BookingId::parse(id));
         let booking_id = booking_id.ok_or_else(|| Error::not_found("booking"))?;
-        let fonts = self.config.fonts().map_err(Failure::Usage)?;
+        let maker = self.config.maker().map_err(Failure::Usage)?;
         let packet = self.call::<GetEvidence>(request).await?.json;
         block_in_place(|| {
             let vkey = self.service().head()?.vkey;
             let files = files_of_booking(&self.session, &booking_id)?;
-            let segments = bookguard_render::archive(&packet, &vkey, &files, &fonts);
+            let segments = bookguard_render::archive(&packet, &vkey, &files, &maker);
             for segment in segments.map_err(Failure::Unexpected)? {
                 match segment {
                     Segment::Bytes(bytes) => write(&bytes)?,

@@ -171,10 +171,7 @@ impl Verification<'_> {
         let Some(note) = &self.checkpoint else {
             return;
         };
-        let found = match policy.logs() {
-            [] => policy.check_cosignatures(note),
-            _ => policy.check(note).map(|trusted| trusted.cosigned),
-        };
+        let found = policy.check_known(note);
         let found = found.map(|cosigned| -> Vec<CosignedBy> {
             let by = |(witness, time): (String, u64)| CosignedBy {
                 witness,
@@ -303,7 +300,7 @@ fn same_key(packet: &Packet, key: &VerifierKey) -> Outcome {
 }
 
 /// Decodes padded base64.
-fn decode(text: &str) -> Option<Vec<u8>> {
+pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text).ok()
 }
 

@@ -272,6 +272,21 @@ pub fn cosigned_head(
     })
 }
 
+/// The checkpoint of the log that the witnesses of a policy have cosigned best: the newest with its quorum, if there is one. `None` if
+/// none of them has cosigned any. Blocks.
+///
+/// # Errors
+/// `unavailable` if the store does not answer.
+pub fn witnessed(service: &Service, policy: &TrustPolicy) -> Result<Option<CosignedHead>, Error> {
+    let mut reader = service.reader()?;
+    reader.snapshot();
+    let head = reader.head().map_err(|e| service.fault(&e))?;
+    let stored = reader.cosignatures(0).map_err(|e| service.fault(&e))?;
+    let signer = service.signer(&head.origin)?;
+    let sizes = 0..=head.head.size;
+    Ok(cosigned_head(&stored, policy, signer.verifier(), sizes))
+}
+
 /// A cosigned checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CosignedHead {

@@ -1,10 +1,12 @@
-//! What the operator must know of the service itself: this node, its database, the log, the backups and the settings.
+//! What the operator must know of the service itself: this node, its database, the log and who vouches for it, the backups and the
+//! settings.
 
 use serde::{Deserialize, Serialize};
 
+use super::cosignatures::places;
 use super::health::can_work;
 use crate::error::Error;
-use crate::model::Timestamp;
+use crate::model::{Timestamp, WitnessState};
 use crate::operation::{Action, Operation, Request, Route, query, read_long};
 use crate::service::{Service, SettingInForce};
 use crate::session::{Access, Session};
@@ -36,6 +38,12 @@ pub struct System {
     pub writes: WriteState,
     /// The head of the log.
     pub log: LogState,
+    /// The log's witnesses that this node asks, by the setting `witnesses`.
+    #[serde(default)]
+    pub witnesses: Vec<LogWitness>,
+    /// How the log is stamped by time-stamp authorities.
+    #[serde(default)]
+    pub timestamps: TimestampState,
     /// The disk of a database file. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
@@ -115,6 +123,54 @@ pub struct LogState {
     pub is_sound: bool,
 }
 
+/// A witness of the log, and how it last went with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct LogWitness {
+    /// Its name in the policy.
+    pub name: String,
+    /// The address at which it is asked.
+    pub url: String,
+    /// How many entries of the log it has cosigned, as far as is known.
+    pub size: u64,
+    /// When it last cosigned. Absent if it never has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub cosigned_at: Option<Timestamp>,
+    /// Whether what it has cosigned is not in the log: entries were lost, or the log is forked.
+    pub is_alarm: bool,
+    /// Why it did not cosign when it was last asked, in words. Absent if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub trouble: Option<String>,
+}
+
+/// How the log is stamped.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct TimestampState {
+    /// The time of the last time-stamp. Absent, like its authority, if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub stamped_at: Option<Timestamp>,
+    /// Who made it: the name in the certificate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub authority: Option<String>,
+    /// How many entries of the log it covers.
+    pub size: u64,
+    /// How often an authority was asked since.
+    pub asked: u32,
+    /// Why the last question got no time-stamp, in words. Absent if it got one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub trouble: Option<String>,
+}
+
 /// How full a disk is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
@@ -148,8 +204,8 @@ impl Operation for GetSystem {
         access: Access::Administrator,
         tag: "Service",
         summary: "The service itself",
-        description: "For the operator. What the node that answers knows of itself, of the database, of the log and of the backups, \
-                      and its settings with their sources (`flag`, `environment`, `file`, `default`), without secrets.",
+        description: "For the operator. What the node that answers knows of itself, of the database, of the log, its witnesses and time-stamps, and of \
+                      the backups, and its settings with their sources (`flag`, `environment`, `file`, `default`), without secrets.",
         ..Route::GET
     };
     type Output = System;
@@ -166,6 +222,8 @@ impl Operation for GetSystem {
                 nodes: nodes(service)?,
                 writes: writes(service),
                 log: log(service)?,
+                witnesses: witnesses(service)?,
+                timestamps: timestamps(service)?,
                 disk: service.store().free_bytes().map(|free_bytes| DiskState {
                     free_bytes,
                     min_free_bytes: service.storage().min_free(),
@@ -226,5 +284,44 @@ fn log(service: &Service) -> Result<LogState, Error> {
         written_at: (head.head.size > 0).then_some(head.written),
         origin: head.origin,
         is_sound: lost.is_none(),
+    })
+}
+
+fn witnesses(service: &Service) -> Result<Vec<LogWitness>, Error> {
+    let Some(policy) = service.witnesses() else {
+        return Ok(Vec::new());
+    };
+    let known = service.reader()?.witnesses();
+    let known = known.map_err(|e| service.fault(&e))?;
+    let mut witnesses = Vec::new();
+    for place in places(policy) {
+        let state = known.iter().find(|state| state.url == place.url);
+        let trouble = state.and_then(|state| state.trouble.as_ref());
+        witnesses.extend(place.names.into_iter().map(|name| LogWitness {
+            name,
+            url: place.url.clone(),
+            size: state.map_or(0, |state| state.size),
+            cosigned_at: state.and_then(|state| state.cosigned_at),
+            is_alarm: state.is_some_and(WitnessState::is_alarm),
+            trouble: trouble.map(|trouble| trouble.what.clone()),
+        }));
+    }
+    Ok(witnesses)
+}
+
+fn timestamps(service: &Service) -> Result<TimestampState, Error> {
+    let mut reader = service.reader()?;
+    let stamping = reader.stamping().map_err(|e| service.fault(&e))?;
+    let latest = reader.latest_stamp().map_err(|e| service.fault(&e))?;
+    let claim = latest.as_ref();
+    let claim = claim.and_then(|stamp| bookguard_time::read(&stamp.response).ok());
+    Ok(TimestampState {
+        stamped_at: latest.as_ref().map(|stamp| stamp.time),
+        authority: claim
+            .map(|claim| claim.authority)
+            .filter(|name| !name.is_empty()),
+        size: latest.map_or(0, |stamp| stamp.size),
+        asked: stamping.asked,
+        trouble: stamping.trouble,
     })
 }

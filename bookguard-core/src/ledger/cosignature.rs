@@ -7,10 +7,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::note::{COSIGNATURE, KeyError, NoteError, Signer, VerifierKey};
+use super::note::{self, COSIGNATURE, KeyError, NoteError, Signer, VerifierKey};
 
 /// Bytes of the time before the signature.
 const TIME_BYTES: usize = 8;
+/// Bytes of an Ed25519 signature.
+const SIGNATURE_BYTES: usize = 64;
 
 /// A witness's public key. Displayed and parsed as `name+id+key` with signature type 0x04.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,6 +102,16 @@ impl Cosigner {
     }
 }
 
+/// What a note has in the form of cosignatures: the witness's name, its key's id, and the time in seconds. Nothing is checked.
+pub(crate) fn lines(note: &str) -> Vec<(String, [u8; 4], u64)> {
+    let signed = note::signatures(note).into_iter();
+    let read = signed.filter_map(|(name, id, signed)| {
+        let (time, signature) = signed.split_first_chunk::<TIME_BYTES>()?;
+        (signature.len() == SIGNATURE_BYTES).then(|| (name, id, u64::from_be_bytes(*time)))
+    });
+    read.collect()
+}
+
 /// The message that is signed: a header, the time, and the checkpoint's text.
 fn message(text: &str, time: u64) -> String {
     format!("cosignature/v1\ntime {time}\n{text}")
@@ -179,6 +191,20 @@ mod tests {
         assert!(malformed(key.verify(&format!("{note}{line}{line}"))));
         let (note, late) = cosigned(1 << 63);
         assert!(malformed(key.verify(&(note + &late))));
+    }
+
+    #[test]
+    fn the_cosignatures_of_a_note_are_listed_without_the_logs_own_line() {
+        let (note, line) = cosigned(1_700_000_000);
+        assert_eq!(lines(&note), []);
+        let listed = lines(&(note + &line));
+        let [(name, id, time)] = listed.as_slice() else {
+            panic!("{listed:?}");
+        };
+        let key = witness().verifier().to_string();
+        assert!(key.starts_with(&format!("{name}+{}+", hex::encode(id))));
+        assert_eq!(*time, 1_700_000_000);
+        assert_eq!(lines("no note"), []);
     }
 
     #[test]

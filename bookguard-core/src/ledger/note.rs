@@ -262,6 +262,18 @@ impl<'a> SignatureLine<'a> {
     }
 }
 
+/// The signature lines of a note: the name, the key's id, and what stands after that. Nothing is checked.
+pub(super) fn signatures(note: &str) -> Vec<(String, [u8; ID_BYTES], Vec<u8>)> {
+    let lines = split(note).map_or("", |(_, lines)| lines);
+    let lines = lines.split_terminator('\n').take(MAX_SIGNATURES);
+    let read = lines.filter_map(|line| {
+        let line = SignatureLine::parse(line).ok()?;
+        let (id, rest) = line.bytes.split_first_chunk()?;
+        Some((line.name.to_owned(), *id, rest.to_vec()))
+    });
+    read.collect()
+}
+
 /// Splits a note at its last empty line into the text and the signature lines.
 fn split(note: &str) -> Result<(&str, &str), NoteError> {
     if note.len() > MAX_NOTE_BYTES {

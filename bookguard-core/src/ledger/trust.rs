@@ -116,6 +116,17 @@ impl TrustPolicy {
         }
     }
 
+    /// The same for whoever knows the log's key otherwise: it must be one of the policy's logs, or the policy names none.
+    ///
+    /// # Errors
+    /// As [`TrustPolicy::check`], if the policy names logs.
+    pub fn check_known(&self, note: &str) -> Result<Vec<(String, u64)>, TrustError> {
+        match self.logs.as_slice() {
+            [] => self.check_cosignatures(note),
+            _ => self.check(note).map(|trusted| trusted.cosigned),
+        }
+    }
+
     /// Whether the witnesses that `has` finds suffice for the quorum.
     pub fn is_reached_by(&self, has: impl Fn(&Known<CosignerKey>) -> bool) -> bool {
         let have: Vec<bool> = self.witnesses.iter().map(has).collect();

@@ -24,7 +24,7 @@ fn stored(media_type: MediaType) -> (ItemId, FileState) {
 
 /// The readable part of an archive.
 fn text(packet: &str, files: &[(ItemId, FileState)]) -> String {
-    let segments = archive(packet, KEY, files, &Fonts::default()).unwrap();
+    let segments = archive(packet, KEY, files, &Maker::default()).unwrap();
     let bytes = segments.iter().filter_map(|segment| match segment {
         Segment::Bytes(bytes) => Some(String::from_utf8_lossy(bytes)),
         Segment::File(_) => None,
@@ -42,7 +42,7 @@ fn its_page_links_to_the_files_beside_it_and_says_which_are_absent() {
         assert_eq!(made.matches(&link).count(), 1);
         assert_eq!(made.matches(" href=").count(), 1);
         assert!(made.contains(&format!("{}  {name}\n", "5c".repeat(32))));
-        let make = || archive(PACKET, KEY, &[file], &Fonts::default());
+        let make = || archive(PACKET, KEY, &[file], &Maker::default());
         assert_eq!(make(), make());
     }
     let made = text(PACKET, &[]);
@@ -57,9 +57,13 @@ fn its_page_links_to_the_files_beside_it_and_says_which_are_absent() {
 #[test]
 fn a_page_without_files_beside_it_is_the_same_as_ever() {
     let created = include_str!("../../../tests/vectors/packets/good/created.json");
-    let page = page::page(created, KEY).unwrap();
+    let page = page::page(created, KEY, &Maker::default()).unwrap();
     assert!(text(created, &[]).contains(&page));
-    assert!(!page::page(PACKET, KEY).unwrap().contains("id=\"files\""));
+    assert!(
+        !page::page(PACKET, KEY, &Maker::default())
+            .unwrap()
+            .contains("id=\"files\"")
+    );
 }
 
 #[test]

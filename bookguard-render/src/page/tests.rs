@@ -26,7 +26,7 @@ fn a_value_never_becomes_markup_or_a_place_to_fill() {
 fn a_page_does_not_name_what_its_packet_withholds() {
     let key = include_str!("../../../tests/vectors/packets/ledger.vkey");
     let packet = include_str!("../../../tests/vectors/packets/good/withheld.json");
-    let page = page(packet, key).unwrap();
+    let page = page(packet, key, &Maker::default()).unwrap();
     assert!(page.contains("<h1>Evidence of a booking</h1>"));
     assert_eq!(page.matches("<dd>Not shown in this copy</dd>").count(), 2);
     for name in ["Ana María", "Band", "203.0.113.9", "Ortiz", "Browser"] {

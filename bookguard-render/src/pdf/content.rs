@@ -6,6 +6,7 @@ use bookguard_core::model::Party;
 
 use super::PdfForm;
 use crate::fingerprint::fingerprint;
+use crate::others::Others;
 
 /// A part of the document, from top to bottom.
 #[derive(Debug, Clone)]
@@ -58,9 +59,9 @@ impl Cell {
 }
 
 /// A packet, as it is told.
-#[derive(Debug)]
 pub(super) struct Told {
     pub(super) packet: Packet,
+    pub(super) others: Others,
 }
 
 /// How much of each part that can be long is printed: so many of its items.
@@ -117,6 +118,7 @@ impl Told {
         }
         blocks.push(Block::Section("Timeline".to_owned()));
         blocks.push(Block::Table(self.timeline(limits.timeline)));
+        blocks.extend(self.by_others());
         blocks.extend(self.closing(key, form));
         blocks
     }
@@ -210,14 +212,35 @@ impl Told {
         }
     }
 
+    fn by_others(&self) -> Vec<Block> {
+        let Others {
+            stamps,
+            witnesses,
+            listed,
+            unchecked,
+            ..
+        } = &self.others;
+        let mut blocks = vec![Block::Section(
+            "What others say: time-stamps and witnesses".to_owned(),
+        )];
+        blocks.extend(stamps.iter().cloned().map(Block::Paragraph));
+        blocks.push(Block::Paragraph(witnesses.clone()));
+        if !listed.is_empty() {
+            let item = |line: &String| ("–".to_owned(), line.clone());
+            blocks.push(Block::List(listed.iter().map(item).collect()));
+            blocks.push(Block::Paragraph((*unchecked).to_owned()));
+        }
+        blocks
+    }
+
     fn closing(&self, key: &VerifierKey, form: PdfForm) -> Vec<Block> {
-        let list = |sentences: &[&str]| Cell {
-            paragraphs: sentences
-                .iter()
-                .map(|&sentence| sentence.to_owned())
-                .collect(),
+        let list = |paragraphs: Vec<&str>| Cell {
+            paragraphs: paragraphs.into_iter().map(str::to_owned).collect(),
             aside: false,
         };
+        let proves = PROVES.iter().copied();
+        let proves = proves.chain(self.others.proves.iter().map(String::as_str));
+        let limits = DOES_NOT_PROVE.iter().chain(&self.others.limits).copied();
         let packet = match form {
             PdfForm::Bank => "the platform hands it out as packet.json",
             PdfForm::Archive => "it is attached to this document as packet.json",
@@ -243,7 +266,7 @@ impl Told {
                         .map(str::to_owned)
                         .to_vec(),
                 ),
-                rows: vec![vec![list(PROVES), list(DOES_NOT_PROVE)]],
+                rows: vec![vec![list(proves.collect()), list(limits.collect())]],
             }),
             Block::Section("How to check it".to_owned()),
             Block::Paragraph(format!(

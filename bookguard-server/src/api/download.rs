@@ -53,7 +53,7 @@ impl Download {
         let app = Arc::clone(&self.app);
         let make = move || {
             let files = files_of_booking(&session, &booking_id)?;
-            make_archive(&json, &files, &app.fonts)
+            make_archive(&json, &files, &app.maker)
         };
         let made = self.app.read(&self.cost, ReadClass::Long, make).await;
         let (pieces, length) = made?;

@@ -80,7 +80,7 @@ impl OperationEndpoint {
         };
         let mut finished = (self.call)(caller, input).await?;
         if let (Some(form), Some(tag)) = (form, &mut finished.tag) {
-            tag.push_str(&form.mark(&self.app.fonts));
+            tag.push_str(&form.mark(&self.app.maker));
         }
         let is_archive = form.is_some_and(|form| matches!(form.make, Make::Archive));
         let tagged = (self.tagged && !is_archive).then_some(headers);
@@ -127,7 +127,7 @@ impl OperationEndpoint {
             }
         };
         let app = Arc::clone(&self.app);
-        let make = move || make(&json, &app.fonts);
+        let make = move || make(&json, &app.maker);
         let made = self.app.read(cost, ReadClass::Long, make).await?;
         let media_type = HeaderValue::from_static(form.media_type);
         response.headers_mut().insert(CONTENT_TYPE, media_type);
@@ -137,7 +137,7 @@ impl OperationEndpoint {
 
     /// Of the tags a client knows, those of this form, as the operation knows them.
     fn tags_of(&self, form: Option<&AnswerForm>, tags: Vec<String>) -> Vec<String> {
-        let Some(mark) = form.map(|form| form.mark(&self.app.fonts)) else {
+        let Some(mark) = form.map(|form| form.mark(&self.app.maker)) else {
             return tags;
         };
         let own = |tag: String| match tag.as_str() {

@@ -7,7 +7,7 @@ use bookguard_core::error::Error;
 use bookguard_core::evidence::Packet;
 use bookguard_core::input::not_allowed;
 use bookguard_core::model::{FileState, ItemId};
-use bookguard_render::{Fonts, PdfForm, Segment, page};
+use bookguard_render::{Maker, PdfForm, Segment, page};
 use poem::http::header::{
     CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HeaderMap, HeaderName, HeaderValue,
     REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
@@ -38,20 +38,17 @@ pub(crate) struct AnswerForm {
 }
 
 impl AnswerForm {
-    /// What its entity tag ends with. No two forms have the same, nor do PDFs in different fonts.
-    pub(super) fn mark(&self, fonts: &Fonts) -> String {
-        match self.media_type {
-            PDF => format!("{}{}", self.mark, fonts.mark()),
-            _ => self.mark.to_owned(),
-        }
+    /// What its entity tag ends with. No two forms have the same, nor do those of different makers.
+    pub(super) fn mark(&self, maker: &Maker) -> String {
+        format!("{}{}", self.mark, maker.mark(self.media_type == PDF))
     }
 }
 
 /// How a form is made.
 #[derive(Clone, Copy)]
 pub(crate) enum Make {
-    /// Of the answer's JSON and the fonts of PDFs alone.
-    Json(fn(&[u8], &Fonts) -> Result<Vec<u8>, Error>),
+    /// Of the answer's JSON and its maker alone.
+    Json(fn(&[u8], &Maker) -> Result<Vec<u8>, Error>),
     /// Of a packet and the stored files of its booking. No two are the same once another file is stored, so it has no ETag.
     Archive,
 }
@@ -62,21 +59,21 @@ pub(crate) static PACKET_FORMS: [AnswerForm; 4] = [
         media_type: "text/html",
         word: None,
         mark: "-html",
-        make: Make::Json(|packet, _| make_page(packet)),
+        make: Make::Json(make_page),
         headers: page_headers,
     },
     AnswerForm {
         media_type: PDF,
         word: Some(WORDS[0]),
         mark: "-bank",
-        make: Make::Json(|packet, fonts| make_pdf(packet, PdfForm::Bank, fonts)),
+        make: Make::Json(|packet, maker| make_pdf(packet, PdfForm::Bank, maker)),
         headers: pdf_headers,
     },
     AnswerForm {
         media_type: PDF,
         word: Some(WORDS[1]),
         mark: "-archive",
-        make: Make::Json(|packet, fonts| make_pdf(packet, PdfForm::Archive, fonts)),
+        make: Make::Json(|packet, maker| make_pdf(packet, PdfForm::Archive, maker)),
         headers: pdf_headers,
     },
     AnswerForm {
@@ -136,23 +133,23 @@ fn fault(why: &dyn std::fmt::Display) -> Error {
 pub(super) fn make_archive(
     json: &[u8],
     files: &[(ItemId, FileState)],
-    fonts: &Fonts,
+    maker: &Maker,
 ) -> Result<(Vec<Segment>, u64), Error> {
     let (text, vkey) = packet(json)?;
-    let segments = bookguard_render::archive(text, &vkey, files, fonts).map_err(|e| fault(&e))?;
+    let segments = bookguard_render::archive(text, &vkey, files, maker).map_err(|e| fault(&e))?;
     let length = bookguard_render::length(&segments);
     Ok((segments, length))
 }
 
-fn make_page(json: &[u8]) -> Result<Vec<u8>, Error> {
+fn make_page(json: &[u8], maker: &Maker) -> Result<Vec<u8>, Error> {
     let (text, vkey) = packet(json)?;
-    let page = page::page(text, &vkey).map_err(|e| fault(&e))?;
+    let page = page::page(text, &vkey, maker).map_err(|e| fault(&e))?;
     Ok(page.into_bytes())
 }
 
-fn make_pdf(json: &[u8], form: PdfForm, fonts: &Fonts) -> Result<Vec<u8>, Error> {
+fn make_pdf(json: &[u8], form: PdfForm, maker: &Maker) -> Result<Vec<u8>, Error> {
     let (text, vkey) = packet(json)?;
-    bookguard_render::pdf(text, &vkey, form, fonts).map_err(|e| fault(&e))
+    bookguard_render::pdf(text, &vkey, form, maker).map_err(|e| fault(&e))
 }
 
 /// The name of the file holds the end of the booking's id. Some banks take only names of at most 16 letters and digits.

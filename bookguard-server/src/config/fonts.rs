@@ -1,20 +1,27 @@
-//! The fonts that an operator adds to PDFs, read from their files and checked.
+//! What an operator adds to documents, read from its files and checked: the fonts of PDFs, and the authorities that are trusted.
 
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
 use bookguard_core::limits::FONT_BYTES;
-use bookguard_render::Fonts;
+use bookguard_render::{Fonts, Maker};
 
 use super::Config;
 
 impl Config {
-    /// Reads the fonts of PDFs.
+    /// Reads what documents are made with.
     ///
     /// # Errors
     /// One sentence that names the file, the rule and what to do.
-    pub fn fonts(&self) -> Result<Fonts, String> {
+    pub fn maker(&self) -> Result<Maker, String> {
+        Ok(Maker {
+            fonts: self.fonts()?,
+            roots: self.timestamp_roots()?,
+        })
+    }
+
+    fn fonts(&self) -> Result<Fonts, String> {
         let mut fonts = Fonts::default();
         let mut left = FONT_BYTES;
         for path in &self.pdf_fonts {

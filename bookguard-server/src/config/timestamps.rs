@@ -77,6 +77,17 @@ impl Config {
     /// # Errors
     /// One sentence that names the file, the rule and what to do.
     pub(crate) fn stamper(&self) -> Result<Option<Stamper>, String> {
+        let roots = self.timestamp_roots()?;
+        let stamper = roots.zip(self.timestamps.as_ref());
+        Ok(stamper.map(|(roots, timestamps)| Stamper {
+            authorities: timestamps.authorities.clone(),
+            roots,
+            interval: timestamps.interval,
+        }))
+    }
+
+    /// The roots that are trusted; `None` if nobody stamps the ledger.
+    pub(super) fn timestamp_roots(&self) -> Result<Option<Arc<Roots>>, String> {
         let Some(timestamps) = &self.timestamps else {
             return Ok(None);
         };
@@ -91,10 +102,6 @@ impl Config {
             File::open(&timestamps.roots).and_then(|it| it.take(ROOTS_BYTES).read_to_end(&mut pem));
         read.map_err(|e| wrong(e.to_string()))?;
         let roots = Roots::from_pem(&pem).map_err(|e| wrong(e.to_string()))?;
-        Ok(Some(Stamper {
-            authorities: timestamps.authorities.clone(),
-            roots: Arc::new(roots),
-            interval: timestamps.interval,
-        }))
+        Ok(Some(Arc::new(roots)))
     }
 }

@@ -335,7 +335,7 @@ pub(super) async fn evidence(user: &User, asked: &Asked) -> Result<Answer, Error
     let made = match form.map(|form| form.make) {
         Some(Make::Json(make)) => {
             let app = std::sync::Arc::clone(&user.console.app);
-            let make = move || make(&packet, &app.fonts);
+            let make = move || make(&packet, &app.maker);
             user.console
                 .app
                 .read(&user.cost, ReadClass::Long, make)

@@ -86,7 +86,9 @@ pub(super) fn words(word: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|first| first.to_uppercase().to_string());
     let text = first.unwrap_or_default() + chars.as_str();
-    text.replace("Api ", "API ").replace(" api ", " API ")
+    text.replace("Api ", "API ")
+        .replace(" api ", " API ")
+        .replace("Http ", "HTTP ")
 }
 
 /// A number of things.
@@ -249,6 +251,7 @@ mod tests {
             ("organizer.noShow", "Organizer no show"),
             ("createApiKey", "Create API key"),
             ("apiKeyId", "API key id"),
+            ("http_5xx", "HTTP 5xx"),
             ("", ""),
         ] {
             assert_eq!(words(word), expected);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bookguard_core::error::Error;
-use bookguard_core::features::ledger;
+use bookguard_core::features::{cosignatures, ledger};
 use bookguard_core::ledger::TilePath;
 use bookguard_core::service::Service;
 use poem::endpoint::{BoxEndpoint, make};
@@ -30,6 +30,16 @@ pub(super) fn add_routes(app: &Arc<App>, get: Get<'_>) {
         "/v1/ledger/checkpoint",
         endpoint(app, "text/plain", |service, _| {
             Ok(Some(answer(TEXT, "no-cache", ledger::checkpoint(service)?)))
+        }),
+    );
+    get(
+        "/v1/ledger/cosigned-checkpoint",
+        endpoint(app, "text/plain", |service, _| {
+            let policy = service.witnesses();
+            let head = policy.map(|policy| cosignatures::witnessed(service, policy));
+            let head = head.transpose()?.flatten();
+            let head = head.ok_or_else(|| Error::not_found("cosigned checkpoint"))?;
+            Ok(Some(answer(TEXT, "no-cache", head.note)))
         }),
     );
     get(

@@ -161,7 +161,7 @@ impl Visit {
                 .to_vec();
             match form.map(|form| form.make) {
                 None => Ok(packet),
-                Some(Make::Json(make)) => make(&packet, &app.fonts),
+                Some(Make::Json(make)) => make(&packet, &app.maker),
                 Some(Make::Archive) => Err(Error::internal("a link shows no files")),
             }
         };

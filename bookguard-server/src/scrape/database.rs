@@ -58,6 +58,8 @@ pub(super) struct WitnessFound {
     pub(super) name: String,
     /// When it last cosigned, in seconds since the epoch; 0 if it never has.
     pub(super) cosigned: i64,
+    /// How many entries it has cosigned.
+    pub(super) size: u64,
     /// Whether it contradicts the log.
     pub(super) is_alarm: bool,
 }
@@ -127,10 +129,12 @@ async fn witnesses(service: &Arc<Service>) -> Result<Vec<WitnessFound>, Error> {
     let of = |place: WitnessPlace| {
         let state = known.iter().find(|state| state.url == place.url);
         let cosigned = state.and_then(|state| state.cosigned_at);
+        let size = state.map_or(0, |state| state.size);
         let is_alarm = state.is_some_and(WitnessState::is_alarm);
         let found = move |name| WitnessFound {
             name,
             cosigned: cosigned.map_or(0, Timestamp::unix_seconds),
+            size,
             is_alarm,
         };
         place.names.into_iter().map(found)

@@ -189,9 +189,14 @@ fn certificates(authority: &Authority, shape: &Shape) -> Vec<u8> {
     if shape.intermediate {
         list.push(&authority.intermediate);
     }
+    // As DER wants a set; not every authority does it.
+    list.sort();
     if shape.signer_last {
-        list.push(&authority.root);
-        list.reverse();
+        list = vec![
+            &authority.root[..],
+            &authority.intermediate,
+            &authority.signer,
+        ];
     }
     if shape.many_certificates {
         list.extend([&authority.intermediate[..]; 20]);

@@ -90,7 +90,7 @@ pub(in crate::console) async fn confirm(user: &User, asked: &Asked) -> Result<An
         p.back { a href=(user.link(&format!("/bookings/{id}"))) { "← Back to the booking" } }
         div.title { h1 { "Revoke the link " (share) } }
         form.card.narrow method="post" {
-            p { "It shows nothing from then on: " (title(&booking)) ". What was downloaded before cannot be called back." }
+            p { "From then on it no longer shows the evidence of " (title(&booking)) ". What was downloaded before cannot be called back." }
             button.danger { "Revoke the link" }
         }
     };

@@ -66,7 +66,7 @@ async fn page(
         div.title { h1 { "Send many events again" } }
         (draft.alert(&NAMES))
         form.card.narrow method="post" action=(user.link(PATH)) {
-            p { "Events that no endpoint received are sent again, oldest first. Count them before." }
+            p { "Events that no endpoint received are sent again, oldest first. First count them." }
             (draft.field(&since)) (draft.field(&until)) (draft.field(&which))
             input type="hidden" name="/dryRun" value="true";
             button.first { "Count them" }

@@ -1,7 +1,7 @@
-//! The service itself: this node, its database, the log, the backups and the settings.
+//! The service itself: this node, its database, the log and who vouches for it, the backups and the settings.
 
 use bookguard_core::error::Error;
-use bookguard_core::features::system::{GetSystem, NodeState, System};
+use bookguard_core::features::system::{GetSystem, LogWitness, NodeState, System};
 use bookguard_core::model::Timestamp;
 use maud::{Markup, html};
 
@@ -11,6 +11,8 @@ use crate::console::{Answer, Asked, Page, Part};
 
 /// The age in milliseconds from which a backup is old: a day, and two hours for making it.
 const OLD_MS: i64 = 26 * 60 * 60 * 1000;
+/// The age from which a cosignature is old: a witness is asked for a fresh one every hour at least.
+const UNWITNESSED_MS: i64 = 2 * 60 * 60 * 1000;
 const MIB: u64 = 1024 * 1024;
 const TEN_GIB: u64 = 10 * 1024 * MIB;
 
@@ -38,6 +40,14 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
                 (fact("Against what was published", soundness(&system)))
             }
             p.soft { "The service does not know who mirrors its log: anybody may copy it from " code { "/v1/ledger" } ", with any program for C2SP tiles." }
+        }
+        section.card aria-labelledby="witnesses" {
+            h2 #witnesses { "Witnesses" }
+            (witnesses(&system, asked.now))
+        }
+        section.card aria-labelledby="timestamps" {
+            h2 #timestamps { "Time-stamps" }
+            (timestamps(&system, asked.now))
         }
         section.card aria-labelledby="backups" {
             h2 #backups { "Backups" }
@@ -69,6 +79,24 @@ pub(super) fn troubles(system: &System, now: Timestamp) -> Vec<String> {
             size(disk.free_bytes),
             size(disk.min_free_bytes)
         ));
+    }
+    for witness in &system.witnesses {
+        let LogWitness { name, trouble, .. } = witness;
+        let is_old = (witness.cosigned_at).is_none_or(|at| now.ms() - at.ms() > UNWITNESSED_MS);
+        match trouble {
+            Some(what) if witness.is_alarm => {
+                found.push(format!("The witness {name} contradicts the log: {what}."));
+            }
+            Some(what) if is_old => {
+                found.push(format!(
+                    "The witness {name} does not cosign the log: {what}."
+                ));
+            }
+            _ => {}
+        }
+    }
+    if let Some(why) = &system.timestamps.trouble {
+        found.push(format!("The log could not be stamped: {why}."));
     }
     match &system.backups {
         None => found.push(
@@ -141,6 +169,53 @@ fn soundness(system: &System) -> Markup {
     }
 }
 
+fn witnesses(system: &System, now: Timestamp) -> Markup {
+    if system.witnesses.is_empty() {
+        return html! { p { "This node asks no witness. Set " code { "witnesses" } " to a file that names some: they vouch that the log only grew." } };
+    }
+    let line = |witness: &LogWitness| {
+        html! {
+            td { (witness.name) small { (witness.url) } }
+            td {
+                @if witness.is_alarm { (badge(Tone::Bad, "Contradicts the log")) }
+                @else if witness.trouble.is_some() { (badge(Tone::Warn, "Did not answer well")) }
+                @else if witness.cosigned_at.is_some() { (badge(Tone::Good, "Cosigns")) }
+                @else { (badge(Tone::Warn, "Not asked yet")) }
+            }
+            td { (grouped(&witness.size.to_string())) }
+            td { @match witness.cosigned_at { Some(at) => (ago(at, now)), None => span.soft { "never" } } }
+        }
+    };
+    let rows: Vec<Markup> = system.witnesses.iter().map(line).collect();
+    records(
+        "Witnesses of the log",
+        &["Witness", "State", "Entries cosigned", "Last cosigned"],
+        &rows,
+    )
+}
+
+fn timestamps(system: &System, now: Timestamp) -> Markup {
+    let state = &system.timestamps;
+    html! {
+        dl {
+            @match state.stamped_at {
+                Some(at) => {
+                    (fact("Last time-stamp", time(at)))
+                    (fact("Its age", ago(at, now)))
+                    (fact("Its authority", state.authority.as_deref().unwrap_or("without a name")))
+                    (fact("Entries stamped", grouped(&state.size.to_string())))
+                }
+                None => (fact("Last time-stamp", "none")),
+            }
+            @if let Some(why) = &state.trouble { (fact("Last question", html! { (badge(Tone::Warn, "Failed")) " " (why) })) }
+        }
+        @if state.stamped_at.is_none() && state.asked == 0 {
+            p.soft { "No authority was asked yet. The settings " code { "timestamp_authorities" } " and " code { "timestamp_roots" }
+            " name those that show by when entries existed." }
+        }
+    }
+}
+
 fn backups(system: &System, now: Timestamp) -> Markup {
     let Some(backups) = &system.backups else {
         return html! { p { "This node knows of no folder of backups. Set " code { "backup_folder" } " to where " code { "bookguard backup" }
@@ -168,7 +243,9 @@ fn size(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use bookguard_core::features::system::{BackupState, DiskState, LogState, WriteState};
+    use bookguard_core::features::system::{
+        BackupState, DiskState, LogState, TimestampState, WriteState,
+    };
 
     use super::*;
 
@@ -191,6 +268,15 @@ mod tests {
                 written_at: None,
                 is_sound: true,
             },
+            witnesses: vec![LogWitness {
+                name: "one".to_owned(),
+                url: "https://one.example".to_owned(),
+                size: 7,
+                cosigned_at: Some(now.plus_ms(-UNWITNESSED_MS)),
+                is_alarm: false,
+                trouble: Some("it was away".to_owned()),
+            }],
+            timestamps: TimestampState::default(),
             disk: Some(DiskState {
                 free_bytes: 20,
                 min_free_bytes: 20,
@@ -213,7 +299,7 @@ mod tests {
             system.writes.message = Some("rolled back".to_owned());
             system.log.is_sound = false;
         };
-        let cases: [(Change, Option<&str>); 7] = [
+        let cases: [(Change, Option<&str>); 10] = [
             (|_| {}, None),
             (refuse, Some("rolled back")),
             (|system| system.log.is_sound = false, Some("lacks entries")),
@@ -222,6 +308,18 @@ mod tests {
                 Some("almost full"),
             ),
             (|system| system.backups = None, Some("No folder")),
+            (
+                |system| system.witnesses[0].is_alarm = true,
+                Some("The witness one contradicts the log: it was away."),
+            ),
+            (
+                |system| system.witnesses[0].cosigned_at = None,
+                Some("The witness one does not cosign the log: it was away."),
+            ),
+            (
+                |system| system.timestamps.trouble = Some("a.example: no answer".to_owned()),
+                Some("could not be stamped: a.example: no answer."),
+            ),
             (
                 |system| system.backups.as_mut().unwrap().newest_at = None,
                 Some("no verified"),

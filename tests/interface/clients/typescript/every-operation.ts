@@ -218,6 +218,7 @@ answered("deleteWebhookEndpoint", 200, await sdk.deleteWebhookEndpoint(endpointP
 
 answered("getLedgerKey", 200, await sdk.getLedgerKey());
 const checkpoint = answered("getLedgerCheckpoint", 200, await sdk.getLedgerCheckpoint());
+refused("getCosignedCheckpoint without witnesses", 404, await sdk.getCosignedCheckpoint());
 const size = Number(checkpoint.split("\n")[1]);
 assert.ok(size > 0 && size < 256, `the log of this program has ${size} entries, which is one tile`);
 answered("getLedgerTile", 200, await sdk.getLedgerTile({ path: { path: `0/000.p/${size}` } }));

@@ -20,10 +20,12 @@ use bookguard_server::config::Config;
 use bookguard_server::witness::{WitnessFolder, WitnessServer};
 use bookguard_tests::caller::Caller;
 use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
+use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{Serving, bookguard};
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::{until, until_within};
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::task::block_in_place;
 use tokio::time::Instant;
@@ -76,6 +78,12 @@ impl Owner {
         fs::write(&policy, format!("witness w {key} {url}\nquorum w\n")).unwrap();
         let policy = policy.to_str().unwrap();
         Serving::start(&self.database, &["--dev", "--witnesses", policy]).await
+    }
+
+    /// This command in the owner's folder, by the witnesses of a policy.
+    async fn trusting(&self, line: &str, policy: &Path) -> bookguard_tests::program::Ran {
+        let line = bookguard(line).in_folder(self.database.folder());
+        line.arg("--witness-policy").arg(policy).run().await
     }
 
     /// `evidence verify` of this packet, by the witnesses of a policy.
@@ -139,6 +147,21 @@ async fn two_owners_witness_each_other() {
                 6,
                 &["the witnesses that the policy demands have not cosigned"],
             );
+            let copies = [("mirror", "copy"), ("monitor", "head")];
+            for (command, folder) in copies {
+                let line = format!(
+                    "ledger {command} {} {folder} --key {}",
+                    server.url(),
+                    owner.log
+                );
+                let ran = owner.trusting(&line, &owner.place("policy")).await;
+                let followed = ran.ended(0, &[]).json();
+                assert_ne!(followed["size"], 0, "{followed}");
+                let ran = owner.trusting(&line, &other.place("policy")).await;
+                ran.ended(6, &["is not cosigned as the trust policy demands"]);
+            }
+            let kept = fs::read_to_string(owner.place("copy/checkpoint")).unwrap();
+            assert!(other.witness.verify(&kept).is_ok(), "{kept}");
             packets.push((acme, id));
         }
         let folder = a.database.folder();
@@ -155,6 +178,13 @@ async fn two_owners_witness_each_other() {
         let (acme, old) = &packets[0];
         let new = acme.book().await;
         acme.protect(&new).await;
+        // What was cosigned is followed, although the log is longer.
+        let line = format!("ledger mirror {} late --key {}", servers[0].url(), a.log);
+        let ran = a.trusting(&line, &a.place("policy")).await;
+        let late = ran.ended(0, &[]).json()["size"].as_u64().unwrap();
+        let line = format!("ledger mirror {} all --key {}", servers[0].url(), a.log);
+        let all = bookguard(line.as_str()).in_folder(a.database.folder());
+        assert!(all.run().await.json()["size"].as_u64().unwrap() > late);
         let packet = acme.packet(&new).await.text();
         assert!(evidence::verify(packet.as_bytes(), &a.log).verified());
         assert!(b.witness.verify(&checkpoint_of(&packet)).is_err());
@@ -174,6 +204,14 @@ async fn two_owners_witness_each_other() {
                 .await
                 .json();
             assert_eq!(report["verified"], true, "{report}");
+            assert_eq!(report.get("witnessedEntries"), None);
+        }
+        for (policy, code) in [(a.place("policy"), 0), (b.place("policy"), 6)] {
+            let line = a.database.command(["ledger", "verify"]);
+            let ran = line.arg("--witness-policy").arg(policy).run().await;
+            assert_eq!(ran.code, Some(code), "{ran:?}");
+            let report: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+            assert_eq!(report["witnessedEntries"].is_u64(), code == 0, "{report}");
         }
         assert_eq!(b.database.count("SELECT COUNT(*) FROM cosignature"), 1);
     })
@@ -244,6 +282,7 @@ async fn witnessed_by(engine: Engine, policy: &str) -> TestServer {
     TestServer::with(engine, |config| Config {
         witnesses: Some(policy),
         metrics_listen: Some("127.0.0.1:0".to_owned()),
+        operator_listen: Some("127.0.0.1:0".to_owned()),
         ..config
     })
     .await
@@ -334,6 +373,20 @@ async fn witnesses_that_misbehave_are_bounded_and_noted() {
                     .ends_with("/hook/add-checkpoint")
             );
         }
+        // The operator is told of each, and which one is an alarm.
+        let key = server
+            .database()
+            .command("operator-keys create --name desk");
+        let key = key.run().await.string("operatorKey");
+        let url = server.running().operator_url().unwrap();
+        let system = Caller::of_operator(&url).with_key(&key);
+        let system = system.get("/v1/system").await.ok(200);
+        for witness in system.list("witnesses") {
+            let is_alarm = witness.text("name") == "w4";
+            witness.holds(json!({"size": 0, "isAlarm": is_alarm}));
+            assert!(witness["trouble"].is_string() && witness.get("cosignedAt").is_none());
+        }
+        assert_eq!(system.list("witnesses").len(), receivers.len());
         let metrics = server.running().metrics_url().unwrap();
         let metrics = Caller::new(metrics.trim_end_matches("/metrics"));
         until("metrics of every witness", async || {

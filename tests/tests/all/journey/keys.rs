@@ -106,6 +106,7 @@ async fn each_scope_opens_its_own_operations_and_no_others() {
             .map(|(id, _)| id.as_str())
             .collect();
         let open = [
+            "getCosignedCheckpoint",
             "getHealth",
             "getLedgerCheckpoint",
             "getLedgerKey",

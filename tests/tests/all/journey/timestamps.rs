@@ -15,7 +15,7 @@ use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::test_server::{Partner, START_MS, TestServer};
 use bookguard_tests::time_authority::TimeAuthority;
 use bookguard_tests::waiting::until;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 const SECOND: i64 = 1_000;
@@ -104,6 +104,19 @@ async fn what_is_logged_is_stamped_and_packets_show_it() {
         let stamp = report.timestamp.unwrap();
         assert_eq!((stamp.at.ms(), &*stamp.authority), (START_MS, "Test Time"));
         assert_eq!(stamp.entries, 1);
+        // The server's page says who stamped it, and that the server trusts them; the operator is told too.
+        let page = acme.request("GET", &format!("/v1/bookings/{booking}/evidence"));
+        let page = acme.send(page.header("accept", "text/html")).await;
+        let html = page.text();
+        for said in [
+            "The authority “Test Time” stamped",
+            "has checked that an authority whom they trust",
+        ] {
+            assert!(html.contains(said), "{said}: {html}");
+        }
+        let system = server.database().command("system").run().await.json();
+        system["timestamps"].holds(json!({"authority": "Test Time", "asked": 0}));
+        assert_eq!(system["timestamps"]["stampedAt"], json!(stamp.at));
         // Without roots it is the same packet, and nobody vouches for the time.
         let report = verify(&packet, &vkey);
         assert!(report.verified() && report.timestamp.is_none(), "{report}");

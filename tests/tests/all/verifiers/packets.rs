@@ -54,6 +54,8 @@ struct Verifier {
     script: PathBuf,
     /// It judges one bad packet in this many, and every good one.
     step: usize,
+    /// Whether it checks who made time-stamps.
+    reads_stamps: bool,
 }
 
 impl Verifier {
@@ -63,6 +65,73 @@ impl Verifier {
             program,
             script,
             step,
+            reads_stamps: program != "node",
+        }
+    }
+
+    /// Judges the vectors with the reader's trust: in authorities, and in witnesses.
+    async fn judges_whom_to_trust(&self) {
+        let file = |name: &str| vectors().join(name);
+        let key = file("ledger.vkey");
+        let run = async |packet: &str, flag: &str, trusted: &Path| {
+            let packet = file(packet);
+            let (code, printed) = self.run(&[&packet, &key, flag.as_ref(), trusted]).await;
+            assert!(
+                code == Some(0) || printed.contains("NOT VERIFIED"),
+                "{printed}"
+            );
+            (code, printed)
+        };
+        let policy = file("witness-policy.txt");
+        let strict = std::fs::read_to_string(&policy)
+            .unwrap()
+            .replace(" 2 one", " all one");
+        let folder = TempDir::new().unwrap();
+        let stricter = folder.path().join("policy");
+        std::fs::write(&stricter, strict).unwrap();
+        for (packet, policy, code) in [
+            ("good/cosigned.json", &policy, 0),
+            ("good/cosigned.json", &stricter, 1),
+            ("good/created.json", &policy, 1),
+        ] {
+            let (judged, printed) = run(packet, "--witness-policy", policy).await;
+            assert_eq!(judged, Some(code), "{packet}: {printed}");
+        }
+        let wrong = [
+            &*file("good/cosigned.json"),
+            &key,
+            Path::new("--witness-policy"),
+            &key,
+        ];
+        assert_eq!(self.run(&wrong).await.0, Some(2));
+        if !self.reads_stamps {
+            return;
+        }
+        let (own, others) = (
+            file("timestamp-roots.pem"),
+            folder.path().join("others.pem"),
+        );
+        let other = bookguard_test_authority::Authority::new(&Chain::default());
+        std::fs::write(&others, other.root_pem()).unwrap();
+        let bad = cases().into_iter().filter_map(|case| {
+            let name = case.packet.file_name()?.to_str()?;
+            (name.starts_with("timestamp") && case.code != Some(0)).then(|| format!("bad/{name}"))
+        });
+        let mut judged: Vec<_> = bad.map(|packet| (packet, &own, 1)).collect();
+        assert!(judged.len() >= 8);
+        // The certificate of the renewed one has expired.
+        for (name, roots, code) in [
+            ("timestamped", &own, 0),
+            ("renewed", &own, 0),
+            ("created", &own, 0),
+            ("timestamped", &others, 1),
+            ("renewed", &others, 1),
+        ] {
+            judged.push((format!("good/{name}.json"), roots, code));
+        }
+        for (packet, roots, code) in judged {
+            let (judged, printed) = run(&packet, "--timestamp-roots", roots).await;
+            assert_eq!(judged, Some(code), "{packet}: {printed}");
         }
     }
 
@@ -106,6 +175,7 @@ impl Verifier {
         wrong.extend(one.into_iter().chain(other));
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
         self.judges_a_real_packet().await;
+        self.judges_whom_to_trust().await;
         let nowhere = key.with_file_name("nowhere");
         for arguments in [&[][..], &[&*key], &[&*nowhere, &*key], &[&*key, &*nowhere]] {
             let (code, printed) = self.run(arguments).await;
@@ -147,6 +217,13 @@ impl Verifier {
             printed.contains("Not checked: the time-stamps"),
             "{printed}"
         );
+        if self.reads_stamps {
+            let roots = place("roots");
+            let flag = Path::new("--timestamp-roots");
+            let (code, printed) = self.run(&[&packet, &key, flag, &roots]).await;
+            assert_eq!(code, Some(0), "{printed}");
+            assert!(printed.contains("a root that you trust"), "{printed}");
+        }
         std::fs::write(
             &packet,
             genuine.replacen("\"protected\":true", "\"protected\":false", 1),

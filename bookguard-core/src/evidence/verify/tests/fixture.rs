@@ -332,10 +332,21 @@ impl Fixture {
 
     /// Has the log's latest checkpoint stamped, and logs the entry that commits to the stamp.
     pub fn stamp(&mut self, by: &Authority, at: Timestamp) -> Stamped {
+        self.stamp_with(at, |imprint| {
+            let request = bookguard_time::Request::new(imprint, [9; 8]);
+            by.answer(&request.to_der(), at.ms())
+        })
+    }
+
+    /// The same, with what somebody answers for that SHA-256.
+    pub fn stamp_with(
+        &mut self,
+        at: Timestamp,
+        answer: impl FnOnce([u8; 32]) -> Vec<u8>,
+    ) -> Stamped {
         let (size, checkpoint) = (self.size(), self.checkpoint());
         let text = self.signer.verifier().open(&checkpoint).unwrap();
-        let request = bookguard_time::Request::new(Sha256::digest(text).into(), [9; 8]);
-        let response = by.answer(&request.to_der(), at.ms());
+        let response = answer(Sha256::digest(text).into());
         let anchor = Anchor {
             at,
             response_hash: Anchor::hash(&response),

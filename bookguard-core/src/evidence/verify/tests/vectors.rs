@@ -190,6 +190,7 @@ impl World {
                     ..fixture.protected()
                 },
             ),
+            ("renewed", stamped::renewed()),
         ];
         let packets = packets.into_iter().chain(erased::packets());
         let parsed = |packet: &Packet| jcs::parse(&text(packet, &fixture.signer)).unwrap();
@@ -307,7 +308,11 @@ fn files(world: &World) -> BTreeMap<String, Vec<u8>> {
         lines.join(",\n")
     );
     files.insert("index.json".to_owned(), index.into_bytes());
-    for name in [stamped::RESPONSE, stamped::ROOTS] {
+    files.insert(
+        "witness-policy.txt".to_owned(),
+        forged::policy().into_bytes(),
+    );
+    for name in stamped::RESPONSES.into_iter().chain([stamped::ROOTS]) {
         let kept = std::fs::read(folder().join(name)).unwrap();
         files.insert(name.to_owned(), kept);
     }
@@ -347,24 +352,24 @@ fn packet_vectors_are_what_the_index_says_and_what_is_made_here() {
 }
 
 #[test]
-fn the_stamped_vector_says_when_to_whoever_trusts_its_authority() {
+fn the_stamped_vectors_say_when_to_whoever_trusts_their_authorities() {
     let read = |name: &str| std::fs::read(folder().join(name)).unwrap();
     let roots = TimestampRoots::from_pem(&read(stamped::ROOTS)).unwrap();
-    let trust = TimestampTrust {
-        roots: &roots,
-        at: stamped::time(),
-    };
     let vkey = String::from_utf8(read("ledger.vkey")).unwrap();
-    let packet = read("good/timestamped.json");
-    let (report, _) = verify_with(
-        &packet,
-        &vkey,
-        Trust {
+    // The certificate of the renewed one has expired by then.
+    for (name, days) in [("timestamped", 0), ("renewed", 30), ("renewed", 3000)] {
+        let trust = TimestampTrust {
+            roots: &roots,
+            at: stamped::time().plus_ms(days * 24 * 3600 * 1000),
+        };
+        let trust = Trust {
             timestamps: Some(trust),
             ..Trust::default()
-        },
-    );
-    assert!(report.verified(), "{report}");
-    let stamp = report.timestamp.unwrap();
-    assert_eq!((stamp.at, stamp.entries), (stamped::time(), 2));
+        };
+        let packet = read(&format!("good/{name}.json"));
+        let (report, _) = verify_with(&packet, &vkey, trust);
+        assert!(report.verified(), "{report}");
+        let stamp = report.timestamp.unwrap();
+        assert_eq!((stamp.at, stamp.entries), (stamped::time(), 2));
+    }
 }

@@ -291,19 +291,23 @@ pub fn good(world: &World) -> Vec<(&'static str, &'static str, String)> {
     ]
 }
 
+fn witness(name: &str, seed: u8) -> Cosigner {
+    Cosigner::from_seed(&format!("witness.example.com/{name}"), &[seed; 32]).unwrap()
+}
+
 /// The note with the cosignatures of two witnesses.
 pub fn cosign(note: &str) -> String {
     let text = &note[..=note.find("\n\n").unwrap()];
-    let line = |(name, seed): (&str, u8)| {
-        let cosigner = Cosigner::from_seed(name, &[seed; 32]).unwrap();
-        cosigner.cosign(text, 1_790_000_000 + u64::from(seed))
-    };
-    let lines = [
-        ("witness.example.com/one", 1),
-        ("witness.example.com/two", 2),
-    ]
-    .map(line);
+    let lines = [("one", 1), ("two", 2)]
+        .map(|(name, seed)| witness(name, seed).cosign(text, 1_790_000_000 + u64::from(seed)));
     format!("{note}{}", lines.concat())
+}
+
+/// A trust policy that demands two of three witnesses.
+pub fn policy() -> String {
+    let line = |(name, seed)| format!("witness {name} {}\n", witness(name, seed).verifier());
+    let lines = [("one", 1), ("two", 2), ("three", 3)].map(line).concat();
+    format!("{lines}group witnesses 2 one two three\nquorum witnesses\n")
 }
 
 /// A packet of several entries whose checkpoint two witnesses have cosigned. It is not signed anew.

@@ -13,14 +13,17 @@ use sha2::{Digest as _, Sha256};
 use super::super::fixture::Fixture;
 use super::forged::{Forgery, signed};
 use super::{Bad, Noticed, World, at, folder};
-use crate::evidence::packet::PacketTimestamp;
+use crate::evidence::packet::{Packet, PacketTimestamp};
 use crate::model::Timestamp;
 
-/// The authority's answer, and the root that vouches for it.
-pub const RESPONSE: &str = "timestamp.tsr";
+/// What authorities answered.
+pub const RESPONSES: [&str; 3] = ["timestamp.tsr", "renewed.tsr", "renewal.tsr"];
+/// The roots that vouch for these answers.
 pub const ROOTS: &str = "timestamp-roots.pem";
 
-/// When it answered.
+const DAY: i64 = 24 * 3600 * 1000;
+
+/// When the first of them answered.
 pub fn time() -> Timestamp {
     Timestamp::parse("2026-06-01T12:00:00.000Z").unwrap()
 }
@@ -30,24 +33,48 @@ pub fn stamp(fixture: &Fixture) -> PacketTimestamp {
     let size = fixture.size() - 2;
     let checkpoint = fixture.checkpoint_of(size);
     let text = fixture.signer.verifier().open(&checkpoint).unwrap();
-    fixture.stamp_of(size, &response(Sha256::digest(text).into()))
+    let imprint = Sha256::digest(text).into();
+    let response = response(RESPONSES[0], imprint, time(), &Chain::default());
+    fixture.stamp_of(size, &response)
 }
 
-fn response(imprint: [u8; 32]) -> Vec<u8> {
-    let file = folder().join(RESPONSE);
+/// A packet with a time-stamp whose certificate was valid for two months, and one that renewed it in time.
+pub fn renewed() -> Packet {
+    let mut fixture = Fixture::new();
+    let short = Chain {
+        valid: (time().ms() - DAY, time().ms() + 60 * DAY),
+        ..Chain::default()
+    };
+    let later = time().plus_ms(30 * DAY);
+    let first = fixture.stamp_with(time(), |imprint| {
+        response(RESPONSES[1], imprint, time(), &short)
+    });
+    let second = fixture.stamp_with(later, |imprint| {
+        response(RESPONSES[2], imprint, later, &Chain::default())
+    });
+    Packet {
+        timestamps: fixture.stamps(&[&first, &second]),
+        ..fixture.protected()
+    }
+}
+
+/// An authority's answer, as it is kept.
+fn response(name: &str, imprint: [u8; 32], at: Timestamp, chain: &Chain) -> Vec<u8> {
+    let file = folder().join(name);
     let kept = std::fs::read(&file).unwrap_or_default();
     if bookguard_time::read(&kept).is_ok_and(|claim| claim.imprint == imprint) {
         return kept;
     }
     assert!(
         std::env::var_os("UPDATE").is_some(),
-        "tests/vectors/packets/{RESPONSE} stamps another checkpoint; run this test with UPDATE=1"
+        "tests/vectors/packets/{name} stamps another checkpoint; run this test with UPDATE=1"
     );
-    let authority = Authority::new(&Chain::default());
+    let authority = Authority::new(chain);
     let request = Request::new(imprint, [5; 8]).to_der();
-    let made = authority.answer(&request, time().ms());
+    let made = authority.answer(&request, at.ms());
     std::fs::write(&file, &made).unwrap();
-    std::fs::write(folder().join(ROOTS), authority.root_pem()).unwrap();
+    let roots = std::fs::read_to_string(folder().join(ROOTS)).unwrap_or_default();
+    std::fs::write(folder().join(ROOTS), roots + &authority.root_pem()).unwrap();
     made
 }
 
@@ -124,6 +151,18 @@ const FORGED: &[Forgery] = &[
         |_, packet| {
             let stamp = at(packet, "/timestamps/0").as_object_mut().unwrap();
             stamp.remove("response");
+        },
+    ),
+    (
+        "timestamp-not-the-anchored",
+        "renewed",
+        "the entry that commits to the first time-stamp commits to another",
+        Noticed::Timestamp,
+        "timestamps",
+        |_, packet| {
+            let (first, second) = ("/timestamps/0/response", "/timestamps/1/response");
+            let other = at(packet, second).clone();
+            *at(packet, first) = other;
         },
     ),
     (

@@ -1,0 +1,1 @@
+../../docs/verifiers/verify.js
