@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::evidence::Hold;
 use crate::input::{self, Declaration, Form};
 use crate::limits;
-use crate::model::{BookingId, PartnerId};
+use crate::model::{BookingId, Noun as _, PartnerId, id_pattern, noun};
 use crate::operation::{Action, Body, Operation, Request, Route, Writing, path_id, query};
 use crate::session::{Access, Session};
 
@@ -153,6 +153,7 @@ impl EndRequest {
                 "The last booking of the page before: its `next`. The first page when not given.",
             )
             .optional("after", |v| {
+                v.describe(|draft| draft.set("pattern", id_pattern(noun::Booking::PREFIX)));
                 let text = v.text(limits::NAME_CHARS)?;
                 let id = BookingId::parse(&text);
                 id.or_else(|| {

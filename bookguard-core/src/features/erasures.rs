@@ -10,6 +10,7 @@ pub(crate) mod rule;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::bookings::owner_of;
 use crate::engine::command::Receipt;
@@ -271,6 +272,10 @@ impl ErasureRequest {
                 "Send fields or party.",
             );
         }
+        form.describe(|draft| {
+            let either = ["fields", "party"].map(|name| json!({"required": [name]}));
+            draft.set("oneOf", json!(either));
+        });
         let what = match (fields, party) {
             (Some(fields), None) => Erased::Fields(fields),
             (None, Some(party)) => Erased::Of(party),

@@ -319,7 +319,7 @@ async fn what_the_operator_holds_only_the_operator_releases() {
         "--legal-basis",
         "objection",
     ]);
-    refused.run().await.refused(1, &["legal_hold"]);
+    refused.run().await.refused(5, &["legal_hold"]);
     let listed = acme
         .command(["bookings", "holds", "list", &booking])
         .run()
