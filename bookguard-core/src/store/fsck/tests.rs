@@ -368,10 +368,10 @@ fn a_database_that_only_the_service_wrote_is_clean() {
     assert!(report.clean() && report.more == 0);
     assert_eq!(
         (report.entries, report.bookings, report.events),
-        (42, 10, 23)
+        (43, 10, 23)
     );
-    assert_eq!(steps.first(), Some(&(0, 84)));
-    assert_eq!(steps.last(), Some(&(84, 84)));
+    assert_eq!(steps.first(), Some(&(0, 87)));
+    assert_eq!(steps.last(), Some(&(87, 87)));
     assert!(steps.is_sorted() && report.entries_per_second() > 0.0);
 }
 
@@ -562,11 +562,16 @@ fn take_away_and_double(bench: &mut Bench, table: &str, row: usize, doubled: &mu
         };
         doubled.insert(table.to_owned());
         assert!(
-            // A newer program adds a row with each step.
-            !findings.is_empty() || table == "schema_version",
+            // A newer program adds a row with each step. An erased answer answers nothing, under whatever key.
+            !findings.is_empty() || table == "schema_version" || is_erased_answer(table, &copy),
             "{table} has one row too many: {copy:?}"
         );
     }
+}
+
+/// Whether this is an answer that was erased with its booking's values.
+fn is_erased_answer(table: &str, row: &[Value]) -> bool {
+    table == "answer" && row[3] == Value::Blob(Vec::new())
 }
 
 /// Another value of the same form.
@@ -630,7 +635,7 @@ fn deliveries_begun_anew_by_a_recovery_that_is_not_there_are_noticed() {
 fn a_database_damaged_all_over_gives_a_bounded_report() {
     let mut bench = Bench::new();
     let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000) \
-               INSERT INTO main.answer SELECT CAST(printf('%032d', i) AS BLOB), 0, zeroblob(32), x'00' FROM n";
+               INSERT INTO main.answer SELECT CAST(printf('%032d', i) AS BLOB), 0, zeroblob(32), x'00', NULL FROM n";
     bench.raw.execute(sql, []).unwrap();
     let report = bench.verify();
     assert_eq!((report.findings.len(), report.more), (KEPT_FINDINGS, 2_000));
