@@ -43,7 +43,7 @@ pub(super) fn commands() -> Declared {
             cancellations::command().into(),
             erasures::erase().into(),
             erasures::erasures().into(),
-            erasures::holds().into(),
+            erasures::holds(),
         ],
     )
 }

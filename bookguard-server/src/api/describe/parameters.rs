@@ -41,6 +41,7 @@ const IN_PATH: [(&str, &str, Option<&str>); 11] = [
         Some(noun::Resolution::PREFIX),
     ),
     ("shareId", "The share.", Some(noun::Share::PREFIX)),
+    ("holdId", "The hold.", Some(noun::Hold::PREFIX)),
     ("policyId", "The policy.", None),
 ];
 const ONCE: &str = "Makes repeating safe: for 24 hours the same key with the same request gets the same answer and happens once.";
