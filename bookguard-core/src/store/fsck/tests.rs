@@ -370,8 +370,8 @@ fn a_database_that_only_the_service_wrote_is_clean() {
         (report.entries, report.bookings, report.events),
         (43, 10, 23)
     );
-    assert_eq!(steps.first(), Some(&(0, 87)));
-    assert_eq!(steps.last(), Some(&(87, 87)));
+    assert_eq!(steps.first(), Some(&(0, 86)));
+    assert_eq!(steps.last(), Some(&(86, 86)));
     assert!(steps.is_sorted() && report.entries_per_second() > 0.0);
 }
 
