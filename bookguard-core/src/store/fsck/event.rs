@@ -30,6 +30,8 @@ pub(super) struct CheckedEvent {
     pub content: Content,
     /// When it happened.
     pub at: Timestamp,
+    /// Whether its body may have gone early, because values of its booking were erased.
+    pub is_erased: bool,
 }
 
 /// What caused an event of a booking, and when.
@@ -111,21 +113,17 @@ pub(super) fn check_all(
     let mut told = Vec::new();
     let mut check = |row: &Row, cause: &Cause<'_>, findings: &mut Findings| {
         let event = match read(row, cause.at) {
-            Ok(event) => event,
+            Ok(event) => CheckedEvent {
+                is_erased: !state.erasures.is_empty(),
+                ..event
+            },
             Err(why) => {
                 let place = format!("an event of booking {booking_id}");
                 findings.add("event", place, format!("its row cannot be read: {why}"));
                 return;
             }
         };
-        let is_erased = !state.erasures.is_empty();
-        compare(
-            row,
-            &event,
-            &told_of(&event, state, cause),
-            is_erased,
-            findings,
-        );
+        compare(row, &event, &told_of(&event, state, cause), findings);
         let settled = (state.settled.iter()).filter(|n| n.fact.event_id == event.event_id);
         let settled: Vec<_> = settled.collect();
         delivery::check_all(&event, &settled, belongings, findings);
@@ -209,13 +207,7 @@ pub(super) fn check_without_booking(
         String::new()
     });
     if !head.is_empty() {
-        compare(
-            row,
-            &event,
-            &stored_as(&event, None, &head),
-            false,
-            findings,
-        );
+        compare(row, &event, &stored_as(&event, None, &head), findings);
     }
     delivery::check_all(&event, &[], belongings, findings);
 }
@@ -286,18 +278,13 @@ fn read(row: &Row, at: Timestamp) -> Result<CheckedEvent, StoreError> {
         content: content(row, 5)?,
         retries: row.size(8)?,
         at,
+        is_erased: false,
     })
 }
 
 /// Compares an event's row with what it must be. The body went early, and nobody can make it again, if values of its booking were
 /// erased.
-fn compare(
-    row: &Row,
-    event: &CheckedEvent,
-    told: &EventRow,
-    is_erased: bool,
-    findings: &mut Findings,
-) {
+fn compare(row: &Row, event: &CheckedEvent, told: &EventRow, findings: &mut Findings) {
     let thing = format!("event {}", event.event_id);
     let made_at = event.event_id.made_at();
     if made_at != event.at {
@@ -311,7 +298,7 @@ fn compare(
             findings.compare("event", &thing, row, &projection::EVENT, &said);
         }
         Content::Pruned(pruned) => {
-            let left = match is_erased {
+            let left = match event.is_erased {
                 true => *pruned,
                 false => left(pruned, told),
             };
@@ -320,7 +307,7 @@ fn compare(
             }
             said.extend(projection::pruned(&left));
             findings.compare("event", &thing, row, &projection::EVENT, &said);
-            if !is_erased && pruned.at.ms() - event.at.ms() < RETENTION_MS - CLOCK_SLACK_MS {
+            if !event.is_erased && pruned.at.ms() - event.at.ms() < RETENTION_MS - CLOCK_SLACK_MS {
                 let detail = format!("{} is too soon after the event, {}", pruned.at, event.at);
                 findings.doubt("event", format!("{thing} field pruned_ms"), detail);
             }

@@ -125,11 +125,7 @@ async fn without_the_guard_the_list_alone_makes_a_restored_database_erase_again_
         "{list}"
     );
     let server = Serving::start(&back.database, &[]).await;
-    assert!(
-        server.stderr().contains("they were done again"),
-        "{}",
-        server.stderr()
-    );
+    server.until_said("they were done again").await;
     back.is_erased(server).await;
     // A list that was lost is made again from the ledger.
     std::fs::remove_file(back.beside("erased")).unwrap();
