@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::evidence::Hold;
 use crate::input::{self, Declaration, Form};
 use crate::limits;
-use crate::model::{BookingId, Noun as _, PartnerId, id_pattern, noun};
+use crate::model::{BookingId, PartnerId};
 use crate::operation::{Action, Body, Operation, Request, Route, Writing, path_id, query};
 use crate::session::{Access, Session};
 
@@ -38,7 +38,7 @@ pub(crate) struct DisarmPartner {
 /// Body of [`EndContract`], read and checked field by field.
 #[derive(Debug, Clone, Default)]
 pub struct EndRequest {
-    after: Option<BookingId>,
+    after: Option<String>,
     request_ref: Option<String>,
 }
 
@@ -83,14 +83,18 @@ impl Operation for EndContract {
         let asked = EndRequest::read(&request.body)?;
         let service = &session.service;
         let rows = limits::BOOKINGS_ENDED;
+        let unknown = || Error::not_found("booking");
+        let after = asked.after.as_deref();
+        let after = after.map(|text| BookingId::parse(text).ok_or_else(unknown));
+        let after = after.transpose()?;
         let (known, page, holds) = query(session, |reader| {
-            let page = reader.bookings_after(&partner_id, asked.after, rows + 1)?;
+            let page = reader.bookings_after(&partner_id, after, rows + 1)?;
             let holds = reader.active_holds(&partner_id, None, limits::HOLDS_PER_PARTNER)?;
             Ok((reader.partner(&partner_id)?, page, holds))
         })?;
         known.ok_or_else(|| Error::not_found("partner"))?;
         let mut before = Vec::new();
-        if asked.after.is_none() {
+        if after.is_none() {
             before.push(service.envelope(DisarmPartner { partner_id }));
         }
         let more = page.len() > rows as usize;
@@ -152,18 +156,7 @@ impl EndRequest {
             .about(
                 "The last booking of the page before: its `next`. The first page when not given.",
             )
-            .optional("after", |v| {
-                v.describe(|draft| draft.set("pattern", id_pattern(noun::Booking::PREFIX)));
-                let text = v.text(limits::NAME_CHARS)?;
-                let id = BookingId::parse(&text);
-                id.or_else(|| {
-                    v.fault(
-                        "bad_id",
-                        "is not the id of a booking",
-                        "Send the `next` of the page before.",
-                    )
-                })
-            });
+            .optional("after", |v| v.text(limits::NAME_CHARS));
         let request_ref = form
             .about("What you know the end of the contract by. It stays in the ledger for good, so it must not be personal data itself.")
             .optional("requestRef", |v| v.text(limits::REFERENCE_CHARS));

@@ -264,7 +264,11 @@ impl ErasureRequest {
         let dry_run = form
             .about("Say only what would be erased.")
             .optional("dryRun", |v| v.boolean());
-        if form.has("fields") == form.has("party") {
+        let (both, none) = (
+            fields.is_some() && party.is_some(),
+            !form.has("fields") && !form.has("party"),
+        );
+        if both || none {
             form.fault_at(
                 "fields",
                 "fields_or_party",

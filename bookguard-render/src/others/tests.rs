@@ -64,7 +64,7 @@ fn a_time_stamp_names_its_authority_and_who_has_checked_it() {
 fn witnesses_are_listed_by_name_and_key() {
     let said = others(COSIGNED, None);
     assert!(said.witnesses.starts_with("2 witnesses state"));
-    has(&said.listed, "witness.example.com/one, key 5747767, on ");
+    has(&said.listed, "witness.example.com/one, key 5747767c, on ");
     assert!(
         said.unchecked
             .starts_with("Their signatures were not checked here.")
@@ -79,5 +79,5 @@ fn a_hostile_name_stays_one_line_of_plain_text() {
     *proof = proof.replace("witness.example.com/one", "<b>\u{200b}witness\u{200b}</b>");
     let text = serde_json::to_string(&packet).unwrap();
     let page = page(&text, KEY, &Maker::default()).unwrap();
-    assert!(page.contains("<li>&lt;b&gt;\u{fffd}witness\u{fffd}&lt;/b&gt;, key 5747767, on "));
+    assert!(page.contains("<li>&lt;b&gt;\u{fffd}witness\u{fffd}&lt;/b&gt;, key 5747767c, on "));
 }

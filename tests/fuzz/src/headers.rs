@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use poem::http::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
+use http::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 
 use crate::courier::address::AddressRules;
 use crate::server::negotiation::{names, prefers_page, wish};

@@ -14,7 +14,11 @@ mod stamps;
 mod webhooks;
 mod words;
 
-/// Files of the server that parse on their own. The server as a whole would be half an hour's work for a compiler that counts.
+/// What the files below take of poem is the crate `http`, which it passes on.
+extern crate self as poem;
+pub(crate) use ::http;
+
+/// Files of the server that parse on their own: its frameworks would be long work for a compiler that counts.
 #[path = "../../../bookguard-server/src"]
 #[allow(dead_code, unreachable_pub)]
 mod server {
@@ -22,7 +26,7 @@ mod server {
     pub mod proxies;
 }
 #[path = "../../../bookguard-server/src/courier"]
-#[allow(dead_code, unreachable_pub)]
+#[allow(dead_code, unreachable_pub, unused_imports)]
 mod courier {
     pub mod address;
 }

@@ -69,7 +69,8 @@ const BEYOND_SCHEMAS: [&str; 13] = [
 
 /// Members that a reader does not judge. They depend on the policies' own reader, the caller, the booking's currency, the
 /// operator's address rules, the cancellation's rules, or the longest share.
-const JUDGED_LATER: [&str; 12] = [
+const JUDGED_LATER: [&str; 13] = [
+    "/after",
     "/amount",
     "/policy",
     "/partnerId",

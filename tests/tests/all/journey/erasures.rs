@@ -403,6 +403,7 @@ async fn a_contract_ends_page_by_page_and_what_is_held_stays() {
         first.holds(json!({"erased": 2, "done": false}));
         assert_eq!(first["held"][0]["holdId"], hold["holdId"]);
         // A running server knows for some seconds that a key was good.
+        server.advance(60_000);
         until("the key to be refused", async || {
             (acme.get("/v1/bookings").await.status == 401).then_some(())
         })
