@@ -32,6 +32,7 @@ mod mcp;
 mod migrate;
 mod mirror;
 mod operator_keys;
+mod partner_export;
 mod partners;
 mod policies;
 mod prune;
@@ -415,6 +416,14 @@ mod tests {
             "evidence page bkg_1",
             "evidence page packet.json --key @log.vkey --out page.html",
             "evidence pdf packet.json --key @log.vkey --form archive --pdf-font f.ttf --out packet.pdf",
+            "bookings erase bkg_1 --fields note,ip --legal-basis objection --request-ref R --dry-run --idempotency-key k",
+            "bookings erase bkg_1 --party organizer --legal-basis objection",
+            "bookings erasures bkg_1",
+            "bookings holds place bkg_1 --reason R --reference N --idempotency-key k",
+            "bookings holds list bkg_1 --limit 5 --cursor hld_1",
+            "bookings holds release bkg_1 hld_1",
+            "partners export --out a.tar",
+            "partners end ptn_1 --request-ref R --yes --idempotency-key k",
             "ledger verify",
             "ledger verify --backup",
             "ledger accept-rollback --yes --guard-file f.seen",

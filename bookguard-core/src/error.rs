@@ -219,6 +219,19 @@ impl Error {
         }
     }
 
+    /// The database is from before erasures that were done.
+    pub fn erasures_pending() -> Self {
+        Self {
+            retry_after_s: Some(30),
+            ..Self::new(
+                Kind::Unavailable,
+                "erasures_pending",
+                "The service's database was put back from a time before values were erased. It serves nothing until they are erased \
+                 again: its operator accepts the loss with `bookguard ledger accept-rollback`, or brings back the newer database.",
+            )
+        }
+    }
+
     /// Too little disk space is left for new data.
     pub fn storage_low() -> Self {
         Self {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! facts    one struct per kind of fact                 state    the booking: its facts, folded by one `apply`
-//! reschedule, acceptance, item, notification           summary  the packet in sentences
+//! reschedule, acceptance, item, erasure, notification  summary  the packet in sentences
 //!          the facts with more members                 verify   packet + key → report
 //! frozen   the canonical text of a booking's terms     packet   the signed document
 //! entry    a leaf as stored                            continuation  how a log continues after a loss
@@ -34,8 +34,11 @@ mod dispute;
 #[cfg(feature = "internals")]
 mod entry;
 pub(crate) mod epoch;
+pub(crate) mod erasure;
 pub(crate) mod facts;
 pub(crate) mod frozen;
+#[cfg(feature = "internals")]
+mod hold;
 pub(crate) mod item;
 pub(crate) mod notification;
 #[cfg(feature = "openapi")]
@@ -69,7 +72,11 @@ pub use entry::StoredEntry;
 #[cfg(feature = "internals")]
 pub use epoch::{Epoch, LoggedEpoch};
 #[doc(hidden)]
+pub use erasure::{Erasable, ErasedNames, ErasedValues, Erasure, LegalBasis};
+#[doc(hidden)]
 pub use frozen::FrozenTerms;
+#[cfg(feature = "internals")]
+pub use hold::{HeldBy, Hold, StoredHold};
 #[doc(hidden)]
 pub use item::{EvidenceItem, ItemKind};
 #[doc(hidden)]

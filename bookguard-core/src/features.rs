@@ -13,14 +13,17 @@ pub mod cancellations;
 pub mod console;
 pub mod cosignatures;
 pub mod deliveries;
+pub mod endings;
 pub mod endpoints;
 pub mod epochs;
+pub mod erasures;
 pub mod evaluations;
 pub mod events;
 pub mod evidence;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub mod health;
+pub mod holds;
 pub mod items;
 pub mod key_notices;
 pub mod ledger;

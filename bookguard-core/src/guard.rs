@@ -146,6 +146,11 @@ impl Guard {
         self.state().dirty
     }
 
+    /// Whether the database was found to be rolled back.
+    pub fn is_rolled_back(&self) -> bool {
+        self.state().rolled_back
+    }
+
     /// Reports when the database becomes rolled back, and when it is whole again.
     pub fn say(&self, rollback: Option<&Rollback>) {
         let mut state = self.state();

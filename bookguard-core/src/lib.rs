@@ -43,6 +43,8 @@ pub mod clock;
 pub mod engine;
 #[cfg(feature = "store")]
 pub mod entropy;
+#[cfg(feature = "store")]
+pub mod erasure_list;
 pub mod error;
 pub mod evidence;
 #[cfg(feature = "store")]

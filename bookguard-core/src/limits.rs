@@ -92,6 +92,12 @@ pub const CONSOLE_SESSIONS_FORGOTTEN: u64 = 256;
 pub const CONSOLE_TOKEN_BYTES: usize = 32;
 /// Shares of one booking that show its evidence: the other side, a bank, some lawyers and courts, each with a link or two.
 pub const SHARES_PER_BOOKING: usize = 20;
+/// Bookings erased by one request when a contract ends. Each is a commit of its own, with several kilobytes.
+pub const BOOKINGS_ENDED: u32 = 50;
+/// Legal holds of one booking, released ones included: each is a matter of its own.
+pub const HOLDS_PER_BOOKING: usize = 50;
+/// Active legal holds of one partner. Before a file is deleted, the items of every held booking are read.
+pub const HOLDS_PER_PARTNER: u32 = 1_000;
 /// Shares of one booking that are kept, revoked and expired ones included: making and revoking them in turn must end.
 pub const SHARES_KEPT_PER_BOOKING: usize = 200;
 /// Days for which a share shows the evidence if the caller gives no duration.

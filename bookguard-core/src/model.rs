@@ -47,8 +47,8 @@ pub use event::{DeliveryStatus, EventType, RecordedEventType};
 #[cfg(feature = "internals")]
 pub use file::{FileId, FileState, MediaType, StoredFile};
 pub use id::{
-    ApiKeyId, AuditId, BookingId, ConsoleSessionId, EndpointId, EventId, Id, ItemId, OperatorKeyId,
-    PartnerId, RecoveryId, RequestId, ResolutionId, ShareId,
+    ApiKeyId, AuditId, BookingId, ConsoleSessionId, EndpointId, EventId, HoldId, Id, ItemId,
+    OperatorKeyId, PartnerId, RecoveryId, RequestId, ResolutionId, ShareId,
 };
 #[doc(hidden)]
 pub use id::{Noun, id_pattern, noun};

@@ -73,6 +73,14 @@ impl Packets {
         *kept.bytes.entry(owner).or_default() += bytes;
     }
 
+    /// Drops all packets of a booking, because values of it are erased.
+    pub fn forget(&self, booking_id: &BookingId) {
+        let mut kept = self.kept();
+        let own = kept.packets.keys().filter(|(of, _)| of == booking_id);
+        let own: Vec<PacketKey> = own.cloned().collect();
+        own.iter().for_each(|key| kept.forget(key));
+    }
+
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -143,6 +151,9 @@ mod tests {
         packets.keep(booking(1), partner(1), &packet(12, "b"), at(5));
         assert_eq!(packets.get(&booking(1), "a", at(5)), None);
         assert_eq!(packets.kept().bytes[&partner(1)], 12);
+        packets.forget(&booking(1).0);
+        assert_eq!(packets.get(&booking(1), "b", at(5)), None);
+        assert!(packets.kept().bytes.is_empty());
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod config;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use tokio::sync::oneshot;
@@ -15,13 +16,14 @@ use crate::engine::lease::{self, Node};
 use crate::engine::presence::Presence;
 use crate::engine::waiting::Waiting;
 use crate::engine::writer::{self, Inbox, WriterDeps};
+use crate::erasure_list::ErasureList;
 use crate::error::Error;
 use crate::guard::{self, Guard};
 use crate::key_file::{self, LedgerKey, LedgerKeySource};
 use crate::ledger::hash::EMPTY_ROOT;
 use crate::ledger::rollback::{Rollback, RollbackCause};
 use crate::ledger::trust::TrustPolicy;
-use crate::ledger::{Checkpoint, Signer};
+use crate::ledger::{Checkpoint, Signer, leaf_hash};
 use crate::log::Log;
 use crate::model::{ApiKeyId, PartnerId, Quota, Timestamp};
 use crate::packets::Packets;
@@ -46,6 +48,11 @@ pub struct Service {
     clock: Clock,
     seal: Seal,
     log: Arc<Log>,
+    erasures: Arc<ErasureList>,
+    /// Whether the database holds values that the list says were erased.
+    owes_erasures: AtomicBool,
+    /// Whether the database was rolled back when that was looked up.
+    rolled_back: AtomicBool,
     storage: Arc<Storage>,
     begun: Option<String>,
     public_url: String,
@@ -99,6 +106,7 @@ impl Service {
             let warnings = private::warnings(&kept_files(&config.db, &source, &guard_file));
             warnings.iter().for_each(|line| tracing::warn!("{line}"));
         }
+        let erasures = Arc::new(ErasureList::beside(&guard_file));
         let log = Arc::new(Log::new(key, Guard::open(guard_file)?));
         let seal = log.seal();
         let news = Arc::<Waiting<PartnerId>>::default();
@@ -113,6 +121,7 @@ impl Service {
             seal: seal.clone(),
             outbox: config.outbox,
             news: Arc::clone(&news),
+            erasures: Arc::clone(&erasures),
             storage: Arc::clone(&storage),
             quota: config.quota,
             observer: config.batches,
@@ -128,6 +137,9 @@ impl Service {
             clock: config.clock,
             seal,
             log,
+            erasures,
+            owes_erasures: AtomicBool::new(false),
+            rolled_back: AtomicBool::new(false),
             storage,
             begun: made_key.map(|key| begun(&config.db, &key)),
             public_url: config.public_url,
@@ -149,6 +161,7 @@ impl Service {
         if config.create {
             service.look_back();
         }
+        service.look_at_erasures()?;
         Ok((Arc::new(service), Closing(thread)))
     }
 
@@ -232,7 +245,55 @@ impl Service {
     }
 
     /// A reader of the store. Blocks while all readers are taken.
+    ///
+    /// # Errors
+    /// `erasures_pending`, `unavailable`.
     pub fn reader(&self) -> Result<Reader<'_>, Error> {
+        let rolled_back = self.log.guard().is_rolled_back();
+        if self.rolled_back.swap(rolled_back, Ordering::Relaxed) != rolled_back {
+            self.look_at_erasures().map_err(|why| {
+                tracing::error!("{why}");
+                Error::erasures_pending()
+            })?;
+        }
+        match self.owes_erasures.load(Ordering::Relaxed) {
+            true => Err(Error::erasures_pending()),
+            false => self.reader_anyway(),
+        }
+    }
+
+    /// Finds out whether the database has the last erasure of the list. If it has, it has those before it.
+    fn look_at_erasures(&self) -> Result<(), String> {
+        let Some(last) = self.erasures.last()? else {
+            return Ok(());
+        };
+        let conn = self.store.reader().map_err(|e| e.to_string())?;
+        let leaves = Reader::new(conn, &self.seal, None).leaves(last.index, 1);
+        let leaves = leaves.map_err(|e| e.to_string())?;
+        let is_there = leaves
+            .iter()
+            .any(|leaf| leaf_hash(leaf).to_string() == last.leaf);
+        self.owes_erasures.store(!is_there, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Whether the database may hold values that the list says were erased.
+    pub fn owes_erasures(&self) -> bool {
+        self.owes_erasures.load(Ordering::Relaxed)
+    }
+
+    /// Says that everything on the list was erased.
+    pub(crate) fn erasures_settled(&self) {
+        self.owes_erasures.store(false, Ordering::Relaxed);
+    }
+
+    /// The list of erasures.
+    pub fn erasures(&self) -> &ErasureList {
+        &self.erasures
+    }
+
+    /// As [`Self::reader`], also while the database holds what was erased: for those who show none of it.
+    pub(crate) fn reader_anyway(&self) -> Result<Reader<'_>, Error> {
         let conn = self.store.reader().map_err(|e| self.fault(&e))?;
         Ok(Reader::new(conn, &self.seal, self.log.guard().seen()))
     }
@@ -248,14 +309,14 @@ impl Service {
 
     /// What the database lacks of the published log, if anything.
     pub fn rollback(&self) -> Result<Option<Rollback>, Error> {
-        let mut reader = self.reader()?;
+        let mut reader = self.reader_anyway()?;
         let head = reader.head().map_err(|e| self.fault(&e))?;
         self.publish(&mut reader, &head)
     }
 
     /// The loss that nobody can measure: the guard was lost together with the database, and this is what was put back.
     pub fn unknown_loss(&self) -> Result<Rollback, Error> {
-        let mut reader = self.reader()?;
+        let mut reader = self.reader_anyway()?;
         let found = reader.head().map_err(|e| self.fault(&e))?.seen();
         Ok(Rollback {
             seen: found.clone(),
@@ -391,7 +452,8 @@ impl Service {
 
     /// The head of the log, with its name, which changes when a loss is accepted.
     pub fn head(&self) -> Result<StoredHead, Error> {
-        self.reader()?.head().map_err(|e| self.fault(&e))
+        let mut reader = self.reader_anyway()?;
+        reader.head().map_err(|e| self.fault(&e))
     }
 
     /// The address at which partners reach the service.

@@ -21,6 +21,7 @@ mod epochs;
 pub mod events;
 pub mod files;
 pub mod fsck;
+mod holds;
 pub(crate) mod keys;
 pub(crate) mod load;
 pub mod operator_keys;

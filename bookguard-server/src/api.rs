@@ -23,17 +23,20 @@ use bookguard_core::features::cancellations::{
 use bookguard_core::features::console::{
     CreateConsoleLink, EndConsoleSession, ListConsoleSessions,
 };
+use bookguard_core::features::endings::EndContract;
 use bookguard_core::features::endpoints::secrets::{RotateEndpointSecret, RotatePartnerSecret};
 use bookguard_core::features::endpoints::testing::TestEndpoint;
 use bookguard_core::features::endpoints::update::UpdateEndpoint;
 use bookguard_core::features::endpoints::{
     CreateEndpoint, DeleteEndpoint, GetEndpoint, ListEndpoints,
 };
+use bookguard_core::features::erasures::{EraseValues, ListErasures};
 use bookguard_core::features::evaluations::EvaluatePolicy;
 use bookguard_core::features::events::log::{ListAllEvents, ListEvents};
 use bookguard_core::features::events::{GetEvent, ListBookingEvents, RetryEvent};
 use bookguard_core::features::evidence::{ExportDispute, GetEvidence};
 use bookguard_core::features::health::GetHealth;
+use bookguard_core::features::holds::{ListHolds, PlaceHold, ReleaseHold};
 use bookguard_core::features::items::files::{DeleteItemFile, GetItemFile, PutItemFile};
 use bookguard_core::features::items::{AddEvidenceItem, ListEvidenceItems};
 use bookguard_core::features::operator_sessions::{
@@ -106,6 +109,11 @@ pub(crate) fn table() -> Vec<OperationEntry> {
         offered::<CreateShare>(),
         offered::<ListShares>(),
         offered::<RevokeShare>(),
+        offered::<EraseValues>(),
+        offered::<ListErasures>(),
+        offered::<PlaceHold>(),
+        offered::<ListHolds>(),
+        offered::<ReleaseHold>(),
         offered::<PutPolicy>(),
         offered::<GetPolicy>(),
         offered::<ListPolicies>(),
@@ -140,6 +148,7 @@ pub(crate) fn operator_table() -> Vec<OperationEntry> {
         offered::<ApprovePartner>(),
         offered::<SuspendPartner>(),
         offered::<ReinstatePartner>(),
+        offered::<EndContract>(),
         offered::<SetQuota>(),
         offered::<ListAllEvents>(),
         offered::<GetSystem>().changing(),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bookguard_core::clock::Clock;
 use bookguard_core::features::console;
+use bookguard_core::features::erasures;
 use bookguard_core::features::items::files::forget_unfinished_files;
 use bookguard_core::features::shares;
 use bookguard_core::service::Service;
@@ -50,7 +51,7 @@ pub(crate) fn start(
     ]
 }
 
-/// Removes remembered answers, shares and sessions that expired and files that were never completed, checks the clock, and syncs the
+/// Removes remembered answers, shares and sessions that expired and files that were never completed, checks the clock, settles erasures, and syncs the
 /// guard to disk. A store that does not answer has reported itself, so errors are ignored until the next turn.
 async fn keep_house(service: Arc<Service>, skew: Skew) {
     let skew = Arc::new(skew);
@@ -69,6 +70,7 @@ async fn keep_house(service: Arc<Service>, skew: Skew) {
                     drop(forget_unfinished_files(&service));
                     drop(shares::forget_old(&service));
                     drop(console::forget_old(&service));
+                    drop(erasures::settle(&service));
                 })
             }
             _ = sync.tick() => {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bookguard_core::clock::Clock;
 use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::features::deliveries::reclaim_all;
+use bookguard_core::features::erasures;
 use bookguard_core::private;
 use bookguard_core::service::{self, Closing, OpenError, Service};
 use tokio::net::TcpListener;
@@ -549,9 +550,25 @@ async fn open(
                     tracing::warn!("{why} (waiting for it, {} s at most)", wait.as_secs());
                 }
             }
-            opened => return opened,
+            Ok((service, closing)) => {
+                settle(Arc::clone(&service)).await;
+                return Ok((service, closing));
+            }
+            opened @ Err(_) => return opened,
         }
         tokio::time::sleep(OPEN_AGAIN).await;
+    }
+}
+
+/// Erases again what a database that was put back holds since. Until that is done, the service serves nothing, and says so.
+async fn settle(service: Arc<Service>) {
+    let settled = tokio::task::spawn_blocking(move || erasures::settle(&service)).await;
+    match settled {
+        Ok(Ok(0)) | Err(_) => {}
+        Ok(Ok(repeated)) => tracing::warn!(
+            "the database was put back from a time before {repeated} erasures; they were done again"
+        ),
+        Ok(Err(error)) => tracing::error!("{}", error.message),
     }
 }
 

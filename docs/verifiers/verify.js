@@ -161,6 +161,9 @@
     "evidence.added": `itemId bookingId addedAt kind:contract|message|photo|check_in|payment|refund|other title at? party?:${PARTIES}`
       + " amount?:amount reference? note? sha256?",
     "webhook.settled": "notification:notification",
+    "evidence.erased": "bookingId erasedAt legalBasis:no_longer_needed|consent_withdrawn|objection|unlawful|legal_obligation|contract_ended|other"
+      + " requestRef? values:*values",
+    values: "entry:integer names:*eventType|ip|metadata|method|note|organizer|reference|sha256|talent|title|userAgent",
     leaf: "commit prev:hex seq:integer stream t:time v:bookguard.leaf/1",
   };
   const IDS = { bookingId: "bkg", partnerId: "ptn", resolutionId: "res", supersedes: "res", itemId: "itm", eventId: "evt", endpointId: "end" };
@@ -478,8 +481,43 @@
     return `The record is of the kind ${entry.body.kind}, and it is the one the ledger committed to.`;
   }
 
-  /** Checks that every value shown is the committed one, and that every committed value is shown, or named as withheld. */
-  async function disclosed(entry, withheld) {
+  // The values that can be erased of an entry, by its kind, and what stands in for those that an entry cannot be without.
+  const ERASABLE = {
+    "booking.created": ["eventType", "metadata", "organizer", "talent"],
+    "terms.accepted": ["ip", "method", "userAgent"],
+    "booking.canceled": ["note"],
+    "evidence.added": ["note", "reference", "sha256", "title"],
+  };
+  const ERASED = {
+    organizer: { id: "erased", name: "erased" }, talent: { id: "erased", name: "erased" }, eventType: "erased", method: "erased", title: "erased",
+  };
+
+  /** The names of the values of each entry that later ones say were erased. */
+  function erasures(entries) {
+    const erased = entries.map(() => []);
+    for (const [own, entry] of entries.entries()) {
+      if (entry.body.kind !== "evidence.erased") continue;
+      const said = Object.create(null);
+      for (const { name, value } of entry.disclosures) said[name] = value;
+      shaped("evidence.erased", said);
+      must(said.values.length, `The erasure in record ${own} names nothing.`);
+      said.values.forEach(({ entry: place, names }, at) => {
+        must((at === 0 || said.values[at - 1].entry < place) && place < own, `The erasure in record ${own} is not of records before it, in order.`);
+        must(names.length && names.every((name, i) => i === 0 || names[i - 1] < name), `The erasure in record ${own} names nothing, or not in order.`);
+        const { kind, sd } = entries[place].body;
+        for (const name of names) {
+          must(!erased[place].includes(name), `The value ${name} of record ${place} was erased twice.`);
+          const could = Object.hasOwn(ERASABLE, kind) && ERASABLE[kind].includes(name) && Object.hasOwn(sd, name);
+          must(could, `The value ${name} of record ${place} cannot have been erased.`);
+          erased[place].push(name);
+        }
+      });
+    }
+    return erased;
+  }
+
+  /** Checks that every value shown is the committed one, and that every committed value is shown, named as withheld, or erased. */
+  async function disclosed(entry, withheld, erased) {
     const inOrder = withheld.every((name, at) => at === 0 || utf8Before(withheld[at - 1], name));
     must(inOrder, "The names of the withheld values are not in order, or one is given twice.");
     const names = entry.disclosures.map((disclosure) => disclosure.name);
@@ -491,11 +529,13 @@
     }
     const shown = names.find((name) => withheld.includes(name));
     must(shown === undefined, `The value ${short(shown)} is shown, although the packet says that it is withheld.`);
+    const again = names.find((name) => erased.includes(name));
+    must(again === undefined, `The value ${short(again)} is shown, although a later record says that it was erased.`);
     const hidden = Object.keys(entry.body.sd).filter((name) => !names.includes(name));
-    const missing = hidden.find((name) => !withheld.includes(name));
+    const missing = hidden.find((name) => !withheld.includes(name) && !erased.includes(name));
     must(missing === undefined, `The value ${short(missing)} was recorded but is not shown.`);
     return hidden.length
-      ? `The ${names.length} values shown are the ones recorded. This copy does not show: ${hidden.join(", ")}.`
+      ? `The ${names.length} values shown are the ones recorded. Withheld or erased are: ${hidden.join(", ")}.`
       : `All ${names.length} values of the record are the ones recorded.`;
   }
 
@@ -576,6 +616,7 @@
     "terms.accepted": (fact) => fact.acceptedAt,
     "booking.canceled": (fact) => fact.canceledAt,
     "evidence.added": (fact) => fact.addedAt,
+    "evidence.erased": (fact) => fact.erasedAt,
     "resolution.created": ({ resolution }) => madeAt(resolution),
     "webhook.settled": ({ notification }) => notification.settledAt,
   };
@@ -585,10 +626,11 @@
   const later = (...times) => times.reduce((latest, one) => (one > latest ? one : latest));
   const wholeSecond = (text) => text.replace(/\.[0-9]{3}Z$/, ".000Z");
 
-  /** Reads what an entry says. A party that is withheld has a fixed text instead. */
-  function readFact(entry, withheld, leaf) {
+  /** Reads what an entry says. What is withheld or erased has a fixed text instead, if the entry cannot be without it. */
+  function readFact(entry, withheld, erased, leaf) {
     const kind = entry.body.kind;
     const fact = Object.create(null);
+    for (const name of erased) if (Object.hasOwn(ERASED, name)) fact[name] = ERASED[name];
     for (const { name, value } of entry.disclosures) fact[name] = value;
     for (const name of ["organizer", "talent"]) {
       if (withheld.includes(name) && Object.hasOwn(entry.body.sd, name)) fact[name] = { id: "withheld", name: "withheld" };
@@ -638,6 +680,8 @@
       own(fact.bookingId);
       must(state.items.every(({ itemId }) => itemId !== fact.itemId), `Evidence item ${short(fact.itemId)} was added twice.`);
       state.items.push(fact);
+    } else if (kind === "evidence.erased" && (open || state.resolutions.length)) {
+      own(fact.bookingId);
     } else if (kind === "resolution.created" && !open) {
       resolve(state, fact.resolution);
     } else if (kind === "webhook.settled" && (open || state.resolutions.length)) {
@@ -893,14 +937,17 @@
     await check("key", "/log", () => sameKey(packet, key));
     const heads = new Map();
     const links = [];
-    let whole = true;
+    let [whole, erased] = [true, null];
     for (const [at, entry] of packet.entries.entries()) {
       const link = await check("proof", `/entries/${at}/proof`, async () => {
         const value = await prove(entry, key, heads);
         return { said: `This record, written ${value.leaf.t}, is entry ${value.index} of the ledger, which then had ${value.head.size} entries.`, value };
       });
       const opened = link && (await check("commitment", `/entries/${at}/body`, () => committed(entry, link.leaf)));
-      const shown = opened && (await check("disclosures", `/entries/${at}/disclosures`, () => disclosed(entry, packet.withheld)));
+      const shown = opened && (await check("disclosures", `/entries/${at}/disclosures`, () => {
+        erased ??= erasures(packet.entries);
+        return disclosed(entry, packet.withheld, erased[at]);
+      }));
       whole &&= Boolean(shown);
       links.push(link);
     }
@@ -908,7 +955,7 @@
     const { origin, size, root: rootHash } = links[0].head;
     report.ledger = { origin, treeSize: Number(size), rootHash: hex(rootHash) };
     const state = await check("records", "/entries", async () => {
-      const facts = packet.entries.map((entry, at) => readFact(entry, packet.withheld, links[at].leaf));
+      const facts = packet.entries.map((entry, at) => readFact(entry, packet.withheld, erased[at], links[at].leaf));
       return { said: "The records follow one another as those of a booking do.", value: await fold(facts) };
     });
     if (!state) return done();

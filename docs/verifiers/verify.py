@@ -18,6 +18,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 WITHHELD = "ip|metadata|note|organizer|talent|userAgent"
+# The values that can be erased of an entry, by its kind, and what stands in for those that an entry cannot be without.
+ERASABLE = {"booking.created": {"eventType", "metadata", "organizer", "talent"}, "terms.accepted": {"ip", "method", "userAgent"},
+            "booking.canceled": {"note"}, "evidence.added": {"note", "reference", "sha256", "title"}}
+ERASED = dict.fromkeys(("organizer", "talent"), {"id": "erased", "name": "erased"}) | dict.fromkeys(("eventType", "method", "title"), "erased")
 PARTIES = "organizer|talent|partner|mutual"
 EVENTS = "booking.created|booking.protected|resolution.created"
 REASONS = ("changed_plans|schedule_conflict|illness|venue_unavailable|weather|force_majeure|no_show|non_payment|safety|other")
@@ -72,6 +76,9 @@ MEMBERS = {  # The members of every object that is checked here, with their type
                       " kind:contract|message|photo|check_in|payment|refund|other note? party?:" + PARTIES +
                       " reference? sha256? title",
     "webhook.settled": "notification:notification",
+    "evidence.erased": "bookingId erasedAt legalBasis:no_longer_needed|consent_withdrawn|objection|unlawful|legal_obligation|contract_ended|other"
+                       " requestRef? values:*values",
+    "values": "entry:integer names:*eventType|ip|metadata|method|note|organizer|reference|sha256|talent|title|userAgent",
 }
 # Digits are spelled out: \d would match those of every script.
 TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
@@ -558,17 +565,34 @@ def commitment(entry, leaf):
     need(body["kind"] in MEMBERS and "." in body["kind"], f"{body['kind']} is not a kind of a booking's entry")
 
 
-def disclosures(entry, withheld):
-    """The values of an entry by name. A party that is withheld has a fixed text instead."""
+def erasures(entries):
+    """The names of the values of each entry that later ones say were erased."""
+    erased = [set() for _ in entries]
+    for own, entry in enumerate(entries):
+        if entry["body"]["kind"] == "evidence.erased":
+            values = has("evidence.erased", {one["name"]: one["value"] for one in entry["disclosures"]})["values"]
+            places = [one["entry"] for one in values]
+            need(values and places == sorted(set(places)) and places[-1] < own, "an erasure names nothing before it, or not in order")
+            for place, names in ((one["entry"], one["names"]) for one in values):
+                body = entries[place]["body"]
+                need(names and names == sorted(set(names)) and not set(names) & erased[place], "a value is erased twice")
+                need(set(names) <= ERASABLE.get(body["kind"], set()) & set(body["sd"]), "what is erased was never there, or cannot be erased")
+                erased[place].update(names)
+    return erased
+
+
+def disclosures(entry, withheld, erased=()):
+    """The values of an entry by name. What is withheld or erased has a fixed text instead, if the entry cannot be without it."""
     names, digests = [one["name"] for one in entry["disclosures"]], entry["body"]["sd"]
     need(names == sorted(set(names), key=str.encode), "the values are not in order, or one is given twice")
     need(withheld == sorted(set(withheld)) and not set(withheld) & set(names), "a value is withheld twice, or shown all the same")
-    need(set(names) == set(digests) - set(withheld), "a value is missing, or was not recorded")
+    need(set(names) == set(digests) - set(withheld) - set(erased), "a value is missing, erased but shown, or was not recorded")
     for one in entry["disclosures"]:
         digest = hmac_of(one["salt"], canonical([one["name"], one["value"]]))
         need(digest == digests[one["name"]], f"{one['name']} is not as recorded")
     hidden = {"organizer", "talent"} & set(withheld) & set(digests)
-    return {name: {"id": "withheld", "name": "withheld"} for name in hidden} | {one["name"]: one["value"] for one in entry["disclosures"]}
+    return ({name: ERASED[name] for name in erased if name in ERASED} | {name: {"id": "withheld", "name": "withheld"} for name in hidden}
+            | {one["name"]: one["value"] for one in entry["disclosures"]})
 
 
 def chain(packet, proven):
@@ -627,6 +651,10 @@ def booking(packet, facts):
             need(all(fact["itemId"] != item["itemId"] for item in told["items"]), "an item was added twice")
             happened = fact["addedAt"]
             told["items"].append(fact)
+        elif kind == "evidence.erased":
+            need(open_ or told["resolutions"], "an erasure cannot stand here")
+            need(fact["bookingId"] == state["bookingId"], "an erasure is another booking's")
+            happened = fact["erasedAt"]
         elif kind == "resolution.created":
             need(not open_, "a resolution cannot stand here")
             happened = resolution(state, canceled, told["resolutions"], fact["resolution"])
@@ -835,14 +863,15 @@ def verify(data, key, roots=None, policy=None):
         signature(packet, key)
     with check("key"):
         need(packet["log"] == {"origin": key.name, "vkey": key.text}, "the packet names another ledger or key")
-    proven, facts = [], []
-    for entry in packet["entries"]:
+    proven, facts, erased = [], [], None
+    for place, entry in enumerate(packet["entries"]):
         with check("proof"):
             proven.append(prove_entry(entry, key))
         with check("commitment"):
             commitment(entry, proven[-1][1])
         with check("disclosures"):
-            facts.append((entry["body"]["kind"], disclosures(entry, packet["withheld"]), proven[-1][1][5]))
+            erased = erasures(packet["entries"]) if erased is None else erased
+            facts.append((entry["body"]["kind"], disclosures(entry, packet["withheld"], erased[place]), proven[-1][1][5]))
     with check("chain"):
         chain(packet, proven)
     with check("booking"):

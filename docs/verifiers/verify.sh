@@ -96,6 +96,8 @@ def shapes: {
   "booking.canceled": "agreedRefund?:amount bookingId canceledAt canceledBy:\(parties) effectiveAt? evidence?:*document note? reason?:\(reasons)",
   "evidence.added": "addedAt amount?:amount at? bookingId itemId kind:contract|message|photo|check_in|payment|refund|other note? party?:\(parties) reference? sha256? title",
   "resolution.created": "resolution:resolution", "webhook.settled": "notification:notification",
+  "evidence.erased": "bookingId erasedAt legalBasis:no_longer_needed|consent_withdrawn|objection|unlawful|legal_obligation|contract_ended|other requestRef? values:*values",
+  values: "entry:integer names:*eventType|ip|metadata|method|note|organizer|reference|sha256|talent|title|userAgent",
   leaf: "commit prev:hex seq:integer stream t:time v:bookguard.leaf/1"};
 # Decimals of a currency (ISO 4217).
 def decimals: if IN("BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "UYI", "VND", "VUV", "XAF", "XOF", "XPF") then 0
@@ -174,6 +176,19 @@ def lines_by($name; $id; $check): need(type == "string"; "\($check): not a note"
 def note($name; $id; $check): lines_by($name; $id; $check)
   | need((.own | map(length)) == [128]; "\($check): not signed by the key") | {text, signature: .own[0], count};
 
+# The values that can be erased of an entry, by its kind, and what stands in for those that an entry cannot be without.
+def erasable: {"booking.created": ["eventType", "metadata", "organizer", "talent"], "terms.accepted": ["ip", "method", "userAgent"],
+  "booking.canceled": ["note"], "evidence.added": ["note", "reference", "sha256", "title"]};
+def stands_in: {organizer: {id: "erased", name: "erased"}, talent: {id: "erased", name: "erased"}, eventType: "erased", method: "erased", title: "erased"};
+# What later entries of a packet say was erased of each: [entry, name].
+def erased: .entries as $entries | reduce ($entries | to_entries[] | select(.value.body.kind == "evidence.erased")) as $erasure ([];
+  ($erasure.value.disclosures | map({key: .name, value}) | from_entries | has_shape("evidence.erased"; "disclosures")) as $said
+  | need(($said.values | map(.entry)) == ($said.values | map(.entry) | unique) and $said.values != [] and $said.values[-1].entry < $erasure.key;
+      "disclosures: an erasure names nothing before it, or not in order")
+  | reduce $said.values[] as $one (.; [$one.names[] | [$one.entry, .]] as $more
+    | need($one.names != [] and $one.names == ($one.names | unique) and . - $more == . and $one.names - (erasable[$entries[$one.entry].body.kind] // []) == []
+        and $one.names - ($entries[$one.entry].body.sd | keys) == []; "disclosures: what is erased was erased before, was never there, or cannot be erased")
+    | . + $more));
 def made_at: need(matches("evt_[0-9a-f]{32}"); "form: not an event's id")
   | reduce (.[4:16] | explode[]) as $digit (0; . * 16 + (if $digit > 57 then $digit - 87 else $digit - 48 end));
 def leaf: (.leaf | @base64d) as $text | ($text | fromjson) as $leaf
@@ -227,7 +242,7 @@ include "format";
 need([.. | numbers | select(fabs >= 9007199254740992)] == []; "form: a number is too large") | has_shape("packet"; "form")
 | need(.timestamps != []; "form: it names no time-stamps, and says that it has some")
 | need(.withheld == (.withheld | unique); "disclosures: the names of withheld values are out of order, or one is given twice")
-| .withheld as $withheld
+| .withheld as $withheld | erased as $erased
 | need(.log == {origin: $name, vkey: $vkey}; "key: the packet names another ledger or key")
 | need(.entries != []; "signature: there are no entries")
 | (.entries[0].proof | proof | .checkpoint) as $checkpoint | (.entries[0].proof | proof | .index) as $first
@@ -236,8 +251,8 @@ need([.. | numbers | select(fabs >= 9007199254740992)] == []; "form: a number is
 | ["content", (del(.signature) | canonical)],
   ["note", (.signature | note($name; $id; "signature") | need(.count == 1; "signature: more than one") | .signature, (.text | @base64))],
   ["note", ($checkpoint | note($name; $id; "proof") | .signature, (.text | @base64))],
-  (.entries[] | leaf as $leaf | (.proof | proof) as $proof
-    | need((.disclosures | map(.name)) == (.disclosures | map(.name) | unique) and (.disclosures | map(.name)) == (.body.sd | keys) - $withheld;
+  (range(.entries | length) as $at | .entries[$at] | leaf as $leaf | (.proof | proof) as $proof
+    | need((.disclosures | map(.name)) == (.disclosures | map(.name) | unique) and (.disclosures | map(.name)) == (.body.sd | keys) - $withheld - [$erased[] | select(.[0] == $at) | .[1]];
         "disclosures: a value is missing, not recorded, given twice or out of order")
     | need((.salt | url_32) and all(.disclosures[].salt, .body.sd[]; url_32); "commitment: a salt or digest is not 32 bytes")
     | ["leaf", $proof.root, $proof.index, $proof.size, ($proof.path | join(" ")), $leaf.text],
@@ -445,6 +460,8 @@ def step($kind; $fact; $written): . as $state | ($state.canceled == null) as $op
     elif $kind == "evidence.added" then need(($open or .resolutions != []) and $fact.bookingId == .booking.bookingId
         and all(.items[]; .itemId != $fact.itemId); "booking: an item cannot stand here")
       | .items += [$fact] | .happened = $fact.addedAt
+    elif $kind == "evidence.erased" then need(($open or .resolutions != []) and $fact.bookingId == .booking.bookingId; "booking: an erasure cannot stand here")
+      | .happened = $fact.erasedAt
     elif $kind == "resolution.created" then need($open | not; "booking: a resolution cannot stand here")
       | ($fact.resolution | resolution($state)) as $resolution | .resolutions += [$fact.resolution]
       | .booking.resolutionId = $fact.resolution.resolutionId | .happened = ($fact.resolution | .decision.decidedAt // .canceledAt)
@@ -467,8 +484,8 @@ def delivery($told; $events): . as $d | (.status == "no_endpoints") as $nowhere 
       and all($own[] | select(.attempts > $before); . as $n | $d.history[.attempts - $before - 1] | .statusCode == $n.statusCode and .error == $n.error)
       and (.history | map(.error == null)) == ([range(.history | length - 1) | false] + [.status == "delivered"])); "deliveries: the attempts of one are not as recorded");
 
-. as $packet | [.entries[] | leaf + {kind: .body.kind, index: (.proof | proof | .index),
-    fact: ((.body.sd | keys) as $names | [$packet.withheld[] | select(IN("organizer", "talent") and IN($names[]))
+. as $packet | erased as $erased | [range(.entries | length) as $at | .entries[$at] | leaf + {kind: .body.kind, index: (.proof | proof | .index),
+    fact: ((.body.sd | keys) as $names | [$erased[] | select(.[0] == $at) | .[1] | select(in(stands_in)) | {key: ., value: stands_in[.]}] + [$packet.withheld[] | select(IN("organizer", "talent") and IN($names[]))
       | {key: ., value: {id: "withheld", name: "withheld"}}] + (.disclosures | map({key: .name, value})) | from_entries)}] as $entries
 | need(all(range($entries | length); . as $i | $entries[$i] | .stream == $packet.stream and .seq == $i
       and .prev == (if $i == 0 then "0" * 64 else $leaves[$i - 1] end) and ($i == 0 or (.index > $entries[$i - 1].index and .t >= $entries[$i - 1].t))

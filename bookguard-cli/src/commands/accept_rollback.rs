@@ -65,7 +65,14 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     consent::ask(&loss, yes)?;
     let command = features::ledger::accept_rollback(service, rollback)?;
     let command = local.audited("acceptRollback", BTreeMap::new(), command);
-    show(&local.carry_out(command).await?, call.screen)
+    let continuation = local.carry_out(command).await?;
+    let repeated = block_in_place(|| features::erasures::settle(service))?;
+    if repeated > 0 {
+        say(&format!(
+            "{repeated} erasures that the database had lost were done again."
+        ));
+    }
+    show(&continuation, call.screen)
 }
 
 /// Both heads, and the entries between them.

@@ -1,7 +1,8 @@
-//! `bookings`: records, reads and protects bookings. Cancellations, acceptances, evaluations and reschedules have their own
-//! files.
+//! `bookings`: records, reads and protects bookings. Cancellations, acceptances, evaluations, reschedules and erasures
+//! have their own files.
 
 mod acceptances;
+mod erasures;
 mod reschedules;
 
 use bookguard_core::features::bookings::{
@@ -29,7 +30,7 @@ pub(super) fn commands() -> Declared {
         operation::<ProtectBooking>("protect", "Lock a booking into the ledger", protected);
     group(
         "bookings",
-        "Bookings: record, protect, read, move, evaluate, cancel",
+        "Bookings: record, protect, read, move, evaluate, cancel, erase",
         [
             create.into(),
             operation::<GetBooking>("get", "Show a booking", booking).into(),
@@ -40,6 +41,9 @@ pub(super) fn commands() -> Declared {
             acceptances::accept().into(),
             evaluations::command().into(),
             cancellations::command().into(),
+            erasures::erase().into(),
+            erasures::erasures().into(),
+            erasures::holds(),
         ],
     )
 }

@@ -4,6 +4,7 @@
 //! after the server has stopped. Invariant: every printed claim was checked. A claim that fails ends the demo with its exit
 //! code. The temporary database is removed in any case; the evidence stays, for a person to open.
 
+mod erasing;
 mod receiver;
 mod sharing;
 
@@ -202,6 +203,7 @@ async fn walk(server: &Server, step: &mut Steps) -> Result<Walked, Failure> {
         ),
     )?;
     sharing::share(&remote, booking_id, &key, step).await?;
+    erasing::erase(&remote, booking_id, &key, step).await?;
     receiver.stop().await;
     Ok(Walked { packet, key })
 }

@@ -14,6 +14,7 @@ use bookguard_server::config::bytes::Bytes;
 use super::api_keys::overlap;
 use super::declare::{Declared, group, operation};
 use super::endpoints::rotated_secret;
+use super::partner_export;
 use crate::output::table::{Style, fields, joined, page, record};
 use crate::target::Purpose;
 
@@ -66,6 +67,8 @@ pub(super) fn commands() -> Declared {
             approve.into(),
             suspend.into(),
             reinstate.into(),
+            partner_export::export_command().into(),
+            partner_export::end_command().into(),
             me.into(),
             rotate.into(),
             quota.into(),

@@ -13,6 +13,7 @@ use bookguard_core::engine::command::{Envelope, Written};
 use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::error::Error;
 use bookguard_core::features;
+use bookguard_core::features::erasures;
 use bookguard_core::features::evidence::GetEvidence;
 use bookguard_core::features::items::files::{files_of_booking, part_of};
 use bookguard_core::limits::RETRY_WAIT_MS;
@@ -67,6 +68,8 @@ impl Local {
         };
         let local = Self::over(opening, config, partner_id)?;
         let (service, config) = (&local.session.service, &local.config);
+        // Whoever asks for what may not be shown yet is told so.
+        let _ = block_in_place(|| erasures::settle(service));
         if let Some(begun) = service.begun() {
             say(begun);
         }

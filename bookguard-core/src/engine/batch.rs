@@ -11,13 +11,14 @@ use std::sync::Arc;
 
 use crate::engine::change::{Content, DeliveryState, EventRow, Stamping, Sweep};
 use crate::engine::command::{NewOperatorKey, StoredConsoleSession, StoredOperatorSession};
-use crate::evidence::{BookingState, FrozenTerms, LoggedEpoch, StoredShare};
+use crate::evidence::{BookingState, FrozenTerms, LoggedEpoch, StoredHold, StoredShare};
 use crate::ledger::Hash;
 use crate::ledger::rollback::Rollback;
 use crate::model::{
     ApiKey, ApiKeyId, AuditId, BookingId, ConsoleSessionId, Endpoint, EndpointHealth, EndpointId,
-    EventId, EventType, FileId, FileState, OperatorKeyId, Partner, PartnerId, PartnerStatus, Quota,
-    QuotaReport, Recovery, RecoveryId, ShareId, Timestamp, Usage, WitnessState,
+    EventId, EventType, FileId, FileState, HoldId, OperatorKeyId, Partner, PartnerId,
+    PartnerStatus, Quota, QuotaReport, Recovery, RecoveryId, ShareId, Timestamp, Usage,
+    WitnessState,
 };
 use crate::policy::{PolicySetVersion, Terms};
 use crate::webhook::SecretTerm;
@@ -45,6 +46,10 @@ pub struct BatchState {
     pub files: HashMap<FileId, FileState>,
     /// The shares that commands name, and all shares of bookings for which a command makes one.
     pub shares: HashMap<ShareId, StoredShare>,
+    /// All legal holds of bookings of which a command erases something, or on which it places or releases a hold.
+    pub holds: HashMap<HoldId, StoredHold>,
+    /// The events to prune whose bookings are under a hold.
+    pub held_events: HashSet<EventId>,
     /// The events that commands name.
     pub events: HashMap<EventId, EventState>,
     /// The deliveries that commands name, and those that are due.
@@ -239,6 +244,11 @@ pub enum RememberedAnswer {
         request: [u8; 32],
         /// The body that was sent.
         answer: Arc<[u8]>,
+    },
+    /// From an earlier batch, but gone because values of its booking were erased.
+    Erased {
+        /// The request's digest.
+        request: [u8; 32],
     },
     /// From an earlier command of this batch.
     Pending {

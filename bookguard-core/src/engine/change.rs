@@ -11,8 +11,9 @@ use crate::engine::command::{
     KeptPolicy, NewBooking, NewKey, NewOperatorKey, StoredConsoleSession, StoredOperatorSession,
 };
 use crate::evidence::facts::{LeafPlace, SealedFact};
-use crate::evidence::{LoggedEpoch, StoredShare};
+use crate::evidence::{LoggedEpoch, StoredHold, StoredShare};
 use crate::ledger::Hash;
+use crate::ledger::event::Opening;
 use crate::limits::FILE_PART_BYTES;
 use crate::model::{
     ApiKeyId, AuditId, AuditRecord, BookingId, Endpoint, EndpointHealth, EndpointId, EventId,
@@ -248,6 +249,12 @@ pub enum Change {
         /// The instant.
         before: Timestamp,
     },
+    /// A legal hold was placed or released.
+    HoldWritten(Box<StoredHold>),
+    /// Values of an entry were erased. The entry that records it is before this change.
+    EntryErased(Box<ErasedEntry>),
+    /// The remembered answers about a booking were erased.
+    AnswersErased(BookingId),
     /// A witness of the log is being asked, or was asked.
     WitnessNoted(Box<WitnessState>),
     /// A witness has cosigned a checkpoint.
@@ -352,6 +359,32 @@ impl Entry {
             hash: self.hash,
             at: self.at,
         }
+    }
+}
+
+/// What an entry's row holds once values were erased.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ErasedEntry {
+    /// Position in the log.
+    pub index: u64,
+    /// The leaf's hash.
+    pub leaf: Hash,
+    /// The owner of its booking.
+    pub partner_id: PartnerId,
+    /// What opens its commitment now.
+    pub opening: Opening,
+    /// The fact, with what stands in for erased values.
+    pub facts: String,
+    /// By how many bytes the partner uses more now, if the entry counts towards its usage.
+    pub grows: i64,
+}
+
+/// Omits what the row holds.
+impl fmt::Debug for ErasedEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ErasedEntry")
+            .field("index", &self.index)
+            .finish_non_exhaustive()
     }
 }
 

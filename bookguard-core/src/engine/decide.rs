@@ -31,7 +31,7 @@ pub enum Decision<R> {
 /// Decides a command on the state of its batch.
 ///
 /// # Errors
-/// The stable code of every refusal of the command, and `idempotency_key_reused`, `storage_low`, `quota_exceeded` and
+/// The stable code of every refusal of the command, and `idempotency_key_reused`, `answer_erased`, `storage_low`, `quota_exceeded` and
 /// `ledger_rolled_back`.
 pub fn decide<R: 'static>(batch: &BatchState, asked: &Envelope<R>) -> Result<Decision<R>, Error> {
     let command = &*asked.command;
@@ -44,12 +44,15 @@ pub fn decide<R: 'static>(batch: &BatchState, asked: &Envelope<R>) -> Result<Dec
     {
         let (request, decision) = match prior {
             RememberedAnswer::Stored { request, answer } => {
-                (request, Decision::Replay(answer.clone()))
+                (request, Ok(Decision::Replay(answer.clone())))
             }
-            RememberedAnswer::Pending { request, command } => (request, Decision::Same(*command)),
+            RememberedAnswer::Pending { request, command } => {
+                (request, Ok(Decision::Same(*command)))
+            }
+            RememberedAnswer::Erased { request } => (request, Err(answer_erased())),
         };
         return if *request == remember.request {
-            Ok(decision)
+            decision
         } else {
             Err(key_reused())
         };
@@ -76,6 +79,14 @@ fn too_many_changes(at: Timestamp) -> Error {
              service's operator to make the change.",
             day_begins(day(at) + 1)
         ),
+    )
+}
+
+fn answer_erased() -> Error {
+    Error::conflict(
+        "answer_erased",
+        "This request was carried out under this Idempotency-Key, and was not carried out again. Its answer is gone, because values of \
+         the booking were erased since. Read the booking to see what it is now.",
     )
 }
 

@@ -51,13 +51,15 @@ pub struct Needs {
     pub shares: Vec<ShareId>,
     /// Bookings of which every share is needed.
     pub shared: Vec<BookingId>,
+    /// Bookings of which every legal hold is needed.
+    pub held: Vec<BookingId>,
     /// Events.
     pub events: Vec<EventId>,
     /// Events whose deliveries are needed.
     pub deliveries: Vec<EventId>,
     /// Endpoints whose health is needed.
     pub health: Vec<EndpointId>,
-    /// Events for which to find out whether their waiting deliveries are for a deleted endpoint.
+    /// Events for which to find out whether their waiting deliveries are for a deleted endpoint, and whether a hold keeps them.
     pub deleted: Vec<EventId>,
     /// Recoveries that are continued.
     pub recoveries: Vec<RecoveryId>,
@@ -109,6 +111,7 @@ impl Needs {
         distinct(&mut self.chains);
         distinct(&mut self.shares);
         distinct(&mut self.shared);
+        distinct(&mut self.held);
         distinct(&mut self.events);
         distinct(&mut self.deliveries);
         distinct(&mut self.health);

@@ -21,9 +21,10 @@ use crate::engine::command::{CommandOutcome, Envelope, Head, LeasedDelivery};
 use crate::engine::needs::Needs;
 use crate::engine::outbox::Outbox;
 use crate::engine::waiting::Waiting;
+use crate::erasure_list::{ErasureList, ListedErasure};
 use crate::error::Error;
 use crate::ledger::rollback::PublishedHead;
-use crate::ledger::{Checkpoint, Hash, Signer, Tree};
+use crate::ledger::{Checkpoint, Hash, LeafKind, Signer, Tree};
 use crate::limits;
 use crate::log::Log;
 use crate::model::{AuditId, EventId, PartnerId, Quota, Timestamp};
@@ -114,6 +115,8 @@ pub struct WriterDeps {
     pub outbox: Option<Arc<Outbox>>,
     /// Tells waiters about partners' new events.
     pub news: Arc<Waiting<PartnerId>>,
+    /// Names what was erased, for a database that is restored from a backup.
+    pub erasures: Arc<ErasureList>,
     /// Is told how every batch ended.
     pub storage: Arc<Storage>,
     /// The quota of partners without one of their own.
@@ -132,6 +135,7 @@ pub fn start(deps: WriterDeps) -> Result<(Inbox, JoinHandle<()>), StoreError> {
         tree: Tree::empty(),
         origin: String::new(),
         alone: 0,
+        to_scrub: true,
         kept_at: 0,
         recorded: None,
     };
@@ -152,6 +156,8 @@ struct Writer {
     origin: String,
     /// The number of turns since another process moved the head.
     alone: u32,
+    /// Whether what was overwritten may still be beside the tables. At the start, a process that died may have left some.
+    to_scrub: bool,
     /// When a checkpoint was last kept for good, in milliseconds.
     kept_at: i64,
     /// The last record of the audit, by its time: one of the next batch may be of the same millisecond.
@@ -184,6 +190,21 @@ impl Writer {
             self.keep_up(!jobs.is_empty());
         }
         self.deps.log.guard().sync();
+    }
+
+    /// Removes what the engine keeps of overwritten values beside its tables, once values were erased. Erased is erased, whatever
+    /// becomes of this: it is tried again after the next batch.
+    fn scrub(&mut self, conn: &mut dyn Conn, changes: &[Change]) {
+        let erases = |change: &Change| {
+            matches!(
+                change,
+                Change::EntryErased(_) | Change::AnswersErased(_) | Change::FileDeleted(_)
+            )
+        };
+        self.to_scrub |= changes.iter().any(erases);
+        if self.to_scrub {
+            self.to_scrub = !conn.scrub().unwrap_or(false);
+        }
     }
 
     /// Lets the engine do its deferred work after a commit, when no caller waits for it.
@@ -282,6 +303,10 @@ impl Writer {
         });
         commit(conn, &writes, &answers, append.as_ref())?;
         self.deps.storage.wrote();
+        self.scrub(conn, &changes);
+        if let Err(why) = self.deps.erasures.add(&listed(&changes)) {
+            tracing::error!("{why}");
+        }
         // Before anyone is told: what an answer says counts as published and is remembered, whatever becomes of the
         // database.
         self.deps.log.note(seen.as_deref(), now_seen);
@@ -366,6 +391,37 @@ impl Writer {
         }
         answers
     }
+}
+
+/// The erasures among the changes, as the list names them: each entry that records one is followed by what was erased.
+fn listed(changes: &[Change]) -> Vec<ListedErasure> {
+    let mut listed: Vec<ListedErasure> = Vec::new();
+    let mut recording: Option<&Entry> = None;
+    for change in changes {
+        match change {
+            Change::Entry(entry) => {
+                recording = (entry.fact.kind == LeafKind::EvidenceErased).then_some(&**entry);
+            }
+            Change::EntryErased(erased) => {
+                let Some(entry) = recording else { continue };
+                if listed.last().is_none_or(|last| last.index != entry.index) {
+                    let erasure = serde_json::from_str(&entry.fact.members);
+                    listed.push(ListedErasure {
+                        partner_id: erased.partner_id,
+                        index: entry.index,
+                        leaf: entry.hash.to_string(),
+                        erasure: erasure.expect("the fact was written from an erasure"),
+                        leaves: Vec::new(),
+                    });
+                }
+                if let Some(last) = listed.last_mut() {
+                    last.leaves.push(erased.leaf.to_string());
+                }
+            }
+            _ => {}
+        }
+    }
+    listed
 }
 
 fn entries(changes: &[Change]) -> impl Iterator<Item = &Entry> {

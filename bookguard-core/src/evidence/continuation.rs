@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::entry::{StoredEntry, members};
-use super::facts::exactly;
+use super::entry::StoredEntry;
+use super::facts::{exactly, members};
 use crate::ledger::rollback::PublishedHead;
 use crate::ledger::{Leaf, LeafKind};
 use crate::model::Timestamp;

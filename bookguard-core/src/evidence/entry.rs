@@ -1,9 +1,12 @@
 //! An entry of the log as stored: the leaf, and the values that open its commitment.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
-use super::facts::{Fact, LeafPlace, Logged};
-use crate::ledger::event::{EventError, field_digest};
+use super::erasure::stand_in;
+use super::facts::{Fact, LeafPlace, Logged, members};
+use crate::ledger::event::{EventError, Opening, field_digest};
 use crate::ledger::{Disclosure, EventBody, Leaf, LeafKind, leaf_hash};
 use crate::model::{BookingId, Timestamp};
 
@@ -24,9 +27,26 @@ pub struct StoredEntry {
     pub salt: [u8; 32],
     /// The fact's members, sorted by name.
     pub disclosures: Vec<Disclosure>,
+    /// The digests of members that were erased.
+    pub erased: BTreeMap<String, [u8; 32]>,
+    /// What opens it, as its row holds it.
+    pub opening: Opening,
 }
 
 impl StoredEntry {
+    /// What is stored once these values are erased too: what opens the entry then, and its fact. What is erased already stays so.
+    ///
+    /// # Errors
+    /// A value that canonical JSON cannot represent.
+    pub fn without(&self, names: &[&str]) -> Result<(Opening, String), EventError> {
+        let mut members = members(&self.disclosures);
+        let left = self.opening.without(names, &members)?;
+        let gone = self.erased.keys().map(String::as_str);
+        stand_in(gone.chain(names.iter().copied()), &mut members);
+        let facts = Value::Object(members).to_string();
+        Ok((left, facts))
+    }
+
     /// The event body that the leaf commits to, computed from the fact's members.
     ///
     /// # Errors
@@ -34,7 +54,8 @@ impl StoredEntry {
     pub fn event_body(&self) -> Result<EventBody, EventError> {
         let digests = (self.disclosures.iter())
             .map(|d| Ok((d.name.clone(), field_digest(&d.name, &d.value, &d.salt)?)));
-        let sd = digests.collect::<Result<_, EventError>>()?;
+        let mut sd = digests.collect::<Result<BTreeMap<_, _>, EventError>>()?;
+        sd.extend(self.erased.clone());
         Ok(EventBody {
             kind: self.kind.clone(),
             sd,
@@ -55,13 +76,14 @@ impl StoredEntry {
         let kind: LeafKind = self.kind.parse().map_err(|e: EventError| e.to_string())?;
         Ok(Logged {
             place,
-            fact: Fact::read(kind, members(&self.disclosures))?,
+            fact: Fact::read(kind, self.shown())?,
         })
     }
-}
 
-/// The members of a fact by name.
-pub fn members(disclosures: &[Disclosure]) -> Map<String, Value> {
-    let members = disclosures.iter();
-    members.map(|d| (d.name.clone(), d.value.clone())).collect()
+    /// The members of the fact, with what stands in for erased ones.
+    pub fn shown(&self) -> Map<String, Value> {
+        let mut members = members(&self.disclosures);
+        stand_in(self.erased.keys().map(String::as_str), &mut members);
+        members
+    }
 }

@@ -13,12 +13,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::acceptance::Acceptance;
+use super::erasure::Erasure;
 use super::item::EvidenceItem;
 use super::notification::Notification;
 use super::reschedule::RescheduleFact;
 use crate::error::Error;
 use crate::ledger::event::{salts, seal};
-use crate::ledger::{Hash, LeafKind};
+use crate::ledger::{Disclosure, Hash, LeafKind};
 use crate::model::{
     Booking, BookingId, BookingStatus, Currency, Decimal, PartnerId, Party, PolicySummary,
     Timestamp,
@@ -91,6 +92,12 @@ pub fn exactly<T: DeserializeOwned + Serialize>(
         ));
     }
     Ok(read)
+}
+
+/// The members of a fact by name.
+pub fn members(disclosures: &[Disclosure]) -> Map<String, Value> {
+    let members = disclosures.iter();
+    members.map(|d| (d.name.clone(), d.value.clone())).collect()
 }
 
 /// The place of a fact's entry.
@@ -173,6 +180,7 @@ facts! {
     BookingCanceled(Cancellation),
     ResolutionCreated(ResolutionFact),
     EvidenceAdded(EvidenceItem),
+    EvidenceErased(Erasure),
     WebhookSettled(NotificationFact),
 }
 

@@ -6,12 +6,13 @@
 //!            at most once
 //! ```
 //!
-//! Evidence items and the records of deliveries' ends may come anywhere after the first fact, except between a cancellation and its resolution.
+//! Evidence items, erasures and the records of deliveries' ends may come anywhere after the first fact, except between a cancellation and its resolution.
 //! The writer applies the facts it records, a verifier those a packet discloses, the check of a database those its entries
 //! hold. The caller has checked that the values are the committed ones and that the entries form one chain. Invariant: a
 //! fact that is out of place is refused, never skipped.
 
 use super::acceptance::Acceptance;
+use super::erasure::Erasure;
 use super::facts::{CreationFact, Fact, LeafPlace, Logged, ProtectionFact};
 use super::frozen::FrozenTerms;
 use super::item::EvidenceItem;
@@ -45,6 +46,8 @@ pub struct BookingState {
     pub acceptances: Vec<Logged<Acceptance>>,
     /// The evidence items that the partner added, oldest first.
     pub items: Vec<Logged<EvidenceItem>>,
+    /// The erasures of its values, oldest first.
+    pub erasures: Vec<Logged<Erasure>>,
     /// How the deliveries of its events ended, in the order of the ledger.
     pub settled: Vec<Logged<Notification>>,
     /// Its cancellation.
@@ -101,6 +104,7 @@ impl BookingState {
             reschedules: Vec::new(),
             acceptances: Vec::new(),
             items: Vec::new(),
+            erasures: Vec::new(),
             settled: Vec::new(),
             cancellation: None,
             resolutions: Vec::new(),
@@ -143,6 +147,12 @@ impl BookingState {
                     return Err(format!("Evidence item {} was added twice.", fact.item_id));
                 }
                 self.items.push(Logged { place, fact: *fact });
+                Ok(())
+            }
+            Fact::EvidenceErased(fact) if !self.is_unresolved() => {
+                self.own(fact.booking_id == self.booking.booking_id, "erasure")?;
+                fact.apply_to(&mut self.booking);
+                self.erasures.push(Logged { place, fact: *fact });
                 Ok(())
             }
             Fact::WebhookSettled(fact) if !self.is_unresolved() => {

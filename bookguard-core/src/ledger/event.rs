@@ -17,7 +17,10 @@ use sha2::{Digest as _, Sha256};
 use super::jcs::{compare_names, write_string, write_value};
 use super::leaf::Leaf;
 
+mod opening;
 mod wire;
+
+pub use opening::Opening;
 
 /// The version in the `v` of every event body this module reads and writes.
 pub const EVENT_VERSION: &str = "bookguard.event/1";
@@ -41,6 +44,8 @@ pub enum LeafKind {
     ResolutionCreated,
     /// The partner added an item of evidence to a booking.
     EvidenceAdded,
+    /// Values of a booking's earlier entries were erased.
+    EvidenceErased,
     /// A webhook delivery reached its end.
     WebhookSettled,
     /// The log itself continues under a new name after a loss of entries. Belongs to no booking.
@@ -53,7 +58,7 @@ pub enum LeafKind {
 
 impl LeafKind {
     /// Every kind.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::BookingCreated,
         Self::BookingProtected,
         Self::BookingRescheduled,
@@ -61,6 +66,7 @@ impl LeafKind {
         Self::BookingCanceled,
         Self::ResolutionCreated,
         Self::EvidenceAdded,
+        Self::EvidenceErased,
         Self::WebhookSettled,
         Self::LogContinued,
         Self::LogAnchored,
@@ -78,6 +84,7 @@ impl LeafKind {
             Self::BookingCanceled => "booking.canceled",
             Self::ResolutionCreated => "resolution.created",
             Self::EvidenceAdded => "evidence.added",
+            Self::EvidenceErased => "evidence.erased",
             Self::WebhookSettled => "webhook.settled",
             Self::LogContinued => "log.continued",
             Self::LogAnchored => "log.anchored",

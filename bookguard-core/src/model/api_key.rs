@@ -32,6 +32,8 @@ pub enum Scope {
     EvidenceRead,
     /// Make links that show a booking's evidence to anybody, and revoke them.
     EvidenceShare,
+    /// Erase values of a booking's evidence, and place and release legal holds.
+    EvidenceErase,
     /// List keys.
     ApiKeysRead,
     /// Create, rotate and revoke keys.
@@ -42,7 +44,7 @@ pub enum Scope {
 
 impl Scope {
     /// All scopes with their names.
-    pub const ALL: [(Self, &'static str); 11] = [
+    pub const ALL: [(Self, &'static str); 12] = [
         (Self::BookingsRead, "bookings:read"),
         (Self::BookingsWrite, "bookings:write"),
         (Self::WebhooksRead, "webhooks:read"),
@@ -51,6 +53,7 @@ impl Scope {
         (Self::PoliciesWrite, "policies:write"),
         (Self::EvidenceRead, "evidence:read"),
         (Self::EvidenceShare, "evidence:share"),
+        (Self::EvidenceErase, "evidence:erase"),
         (Self::ApiKeysRead, "api-keys:read"),
         (Self::ApiKeysWrite, "api-keys:write"),
         (Self::AuditRead, "audit:read"),

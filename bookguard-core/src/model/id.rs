@@ -221,6 +221,14 @@ pub mod noun {
         const NAME: &'static str = "share";
     }
 
+    /// A legal hold on a booking.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub struct Hold;
+    impl Noun for Hold {
+        const PREFIX: &'static str = "hld";
+        const NAME: &'static str = "hold";
+    }
+
     /// A request.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub struct Request;
@@ -254,6 +262,8 @@ pub type ItemId = Id<noun::EvidenceItem>;
 pub type RecoveryId = Id<noun::Recovery>;
 /// `shr_…`
 pub type ShareId = Id<noun::Share>;
+/// `hld_…`
+pub type HoldId = Id<noun::Hold>;
 /// `req_…`
 pub type RequestId = Id<noun::Request>;
 

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use super::conn::{Arg, Conn, Statement, StoreError, insert, select_in, update};
 use super::terms::hash_bytes;
 use super::{
-    audit, console_sessions, cosignatures, endpoints, epochs, files, keys, operator_keys, policies,
-    projection, recoveries, retention, shares, stamps,
+    audit, console_sessions, cosignatures, endpoints, epochs, files, holds, keys, operator_keys,
+    policies, projection, recoveries, retention, shares, stamps,
 };
 use crate::engine::batch::PartnerState;
 use crate::engine::change::{Change, DeliveryState, Entry, EventRow, Pruned};
@@ -50,6 +50,8 @@ pub(crate) struct Answered {
     pub request: [u8; 32],
     pub at: i64,
     pub sealed: Vec<u8>,
+    /// The booking that it is about, if any.
+    pub booking_id: Option<BookingId>,
 }
 
 /// Everything one batch writes.
@@ -67,7 +69,7 @@ pub(crate) struct Writes<'a> {
     /// Resolutions made by this batch.
     resolutions: Vec<&'a Logged<Resolution>>,
     events: Vec<&'a EventRow>,
-    /// The new counters of each partner with an event or a whole file in this batch.
+    /// The new counters of each partner with an event, a whole file or an erasure in this batch.
     counts: Vec<(PartnerId, u64, Usage)>,
     deliveries: Vec<(EventId, EndpointId, DeliveryState)>,
     /// The new states of existing deliveries, each delivery once.
@@ -130,12 +132,15 @@ impl<'a> Writes<'a> {
             Change::FilePartAdded { file, .. } | Change::FileDeleted(file) if file.is_whole() => {
                 Some(file.file_id.partner_id())
             }
+            Change::EntryErased(entry) => Some(entry.partner_id),
             _ => None,
         }));
         keep_last(&mut told, |partner_id| *partner_id);
         for partner_id in told {
             let state = partners.get(&partner_id).ok_or_else(|| {
-                StoreError::Failed("an event or a file was decided without its partner".to_owned())
+                StoreError::Failed(
+                    "an event, a file or an erasure was decided without its partner".to_owned(),
+                )
             })?;
             writes.counts.push((partner_id, state.events, state.usage));
         }
@@ -223,6 +228,15 @@ impl<'a> Writes<'a> {
             Change::RecoveryUpdated { recovery, .. } => self.single.push(recoveries::updated(recovery)),
             Change::ShareAdded(share) => self.single.push(shares::added(seal, share)),
             Change::ShareChanged(share) => self.single.push(shares::changed(seal, share)),
+            Change::HoldWritten(stored) => self.single.push(holds::written(seal, stored)),
+            Change::EntryErased(entry) => self.single.push(Statement::new(
+                "UPDATE entry SET seed = $1, facts = $2 WHERE idx = $3",
+                vec![entry.opening.to_bytes().into(), entry.facts.as_str().into(), int(entry.index)],
+            )),
+            Change::AnswersErased(booking_id) => self.single.push(Statement::new(
+                "UPDATE answer SET body = $1 WHERE booking_id = $2",
+                vec![Vec::new().into(), booking_id.into()],
+            )),
             Change::SharesForgotten { before } => self.single.push(shares::forgotten(*before)),
             Change::WitnessNoted(state) => self.single.push(cosignatures::noted(seal, state)),
             Change::CosignatureAdded(one) => self.single.push(cosignatures::cosigned(one)),
@@ -282,8 +296,8 @@ pub(crate) fn commit(
     insert(
         &mut statements,
         // Replaces an answer whose 24 hours are over and which housekeeping has not deleted yet.
-        "INSERT INTO answer (key, at_ms, request, body) VALUES {} \
-         ON CONFLICT (key) DO UPDATE SET at_ms = excluded.at_ms, request = excluded.request, body = excluded.body",
+        "INSERT INTO answer (key, at_ms, request, body, booking_id) VALUES {} ON CONFLICT (key) DO UPDATE SET \
+         at_ms = excluded.at_ms, request = excluded.request, body = excluded.body, booking_id = excluded.booking_id",
         answers,
         |answer, args| {
             args.extend([
@@ -291,6 +305,7 @@ pub(crate) fn commit(
                 answer.at.into(),
                 (&answer.request).into(),
                 (&answer.sealed).into(),
+                answer.booking_id.as_ref().map_or(Arg::Null, Arg::from),
             ]);
         },
     );

@@ -31,6 +31,12 @@ pub(crate) trait Conn: Send {
         Ok(false)
     }
 
+    /// Removes what the engine keeps of overwritten and deleted values beside its tables, if it can do so at once. Returns whether
+    /// nothing is left to do. PostgreSQL removes such values by its own VACUUM.
+    fn scrub(&mut self) -> Result<bool, StoreError> {
+        Ok(true)
+    }
+
     /// Runs one statement.
     fn one(&mut self, statement: Statement<'_>) -> Result<Rows, StoreError> {
         let mut results = self.run(std::slice::from_ref(&statement))?;

@@ -11,9 +11,11 @@ use super::load::Loading;
 use super::read::{Read, Reader};
 use crate::engine::batch::BatchState;
 use crate::engine::change::FilePart;
-use crate::evidence::EvidenceItem;
+use crate::erasure_list::ListedErasure;
+use crate::evidence::{ErasedValues, Erasure, EvidenceItem};
+use crate::ledger::leaf_hash;
 use crate::limits::FILES_FORGOTTEN;
-use crate::model::{BookingId, FileId, FileState, MediaType, Timestamp};
+use crate::model::{BookingId, EventId, FileId, FileState, MediaType, Timestamp};
 
 /// Files by their ids.
 pub(super) const SOME: &str =
@@ -103,6 +105,53 @@ impl Reader<'_> {
             vec![booking_id.into()],
         )?;
         rows.iter().map(|row| row.json(0)).collect()
+    }
+
+    /// The erasures of a booking, oldest first.
+    pub fn erasures_of(&mut self, booking_id: &BookingId) -> Read<Vec<Erasure>> {
+        let rows = self.all(
+            "SELECT facts FROM entry WHERE booking_id = $1 AND kind = 'evidence.erased' ORDER BY seq",
+            vec![booking_id.into()],
+        )?;
+        rows.iter().map(|row| row.json(0)).collect()
+    }
+
+    /// Erasures that the ledger records after this place in it, oldest first, a page of them.
+    pub fn recorded_erasures(&mut self, after: Option<u64>) -> Read<Vec<ListedErasure>> {
+        let rows = self.all(
+            "SELECT e.idx, e.booking_id, e.leaf, e.facts, b.partner_id FROM entry e JOIN booking b ON b.id = e.booking_id \
+             WHERE e.kind = 'evidence.erased' AND e.idx > $1 ORDER BY e.idx LIMIT 100",
+            vec![after.map_or(Arg::Int(-1), int)],
+        )?;
+        let mut listed = Vec::new();
+        for row in &rows {
+            let erasure: Erasure = row.json(3)?;
+            let booking_id: BookingId = row.id(1)?;
+            let entries = self.entries_of(&booking_id)?;
+            let hash = |values: &ErasedValues| {
+                let entry = entries.iter().find(|entry| entry.seq == values.entry);
+                entry
+                    .map(|entry| leaf_hash(&entry.leaf).to_string())
+                    .unwrap_or_default()
+            };
+            listed.push(ListedErasure {
+                partner_id: row.id(4)?,
+                index: row.size(0)?,
+                leaf: leaf_hash(row.blob(2)?).to_string(),
+                leaves: erasure.values.iter().map(hash).collect(),
+                erasure,
+            });
+        }
+        Ok(listed)
+    }
+
+    /// The events of a booking whose bodies are still there.
+    pub fn whole_events_of(&mut self, booking_id: &BookingId) -> Read<Vec<EventId>> {
+        let rows = self.all(
+            "SELECT id FROM event WHERE booking_id = $1 AND pruned_ms IS NULL ORDER BY seq",
+            vec![booking_id.into()],
+        )?;
+        rows.iter().map(|row| row.id(0)).collect()
     }
 
     /// Those of these files that are known, whole or not.

@@ -16,6 +16,7 @@ mod entry;
 mod epoch;
 mod event;
 mod file;
+mod hold;
 mod log;
 mod operator;
 mod others;

@@ -10,7 +10,8 @@ use super::conn::{Arg, Conn, Row, Rows, Statement, StoreError, select_in};
 use super::keys::{self, keys_where};
 use super::{
     StoredHead, audit, console_sessions, cosignatures, endpoints, epochs, files, head_statement,
-    operator_keys, policies, read_head, recoveries, retention, schema, shares, stamps, terms, tree,
+    holds, operator_keys, policies, read_head, recoveries, retention, schema, shares, stamps,
+    terms, tree,
 };
 use crate::engine::batch::{
     BatchState, ChainState, EventState, LoadedBooking, PartnerState, RememberedAnswer,
@@ -134,6 +135,11 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
     ask(
         keys_in(shares::OF_BOOKINGS, &needs.shared),
         shares::read_share,
+    );
+    ask(keys_in(holds::OF_BOOKINGS, &needs.held), holds::read_hold);
+    ask(
+        keys_in(holds::OF_EVENTS, &needs.deleted),
+        holds::read_held_event,
     );
     ask(keys_in(BOOKINGS, &needs.bookings), read_booking);
     ask(
@@ -610,15 +616,17 @@ fn read_answer(work: &mut BatchState, loading: &Loading<'_>, row: &Row) -> Resul
         return Ok(());
     }
     let key: [u8; 32] = row.bytes(0)?;
-    let answer = loading.seal.open(&key, row.blob(2)?).ok_or_else(|| {
+    let request = row.bytes(1)?;
+    let sealed = row.blob(2)?;
+    if sealed.is_empty() {
+        work.prior.insert(key, RememberedAnswer::Erased { request });
+        return Ok(());
+    }
+    let answer = loading.seal.open(&key, sealed).ok_or_else(|| {
         StoreError::Corrupt("a remembered answer does not open under the ledger key".to_owned())
     })?;
-    work.prior.insert(
-        key,
-        RememberedAnswer::Stored {
-            request: row.bytes(1)?,
-            answer: Arc::from(answer),
-        },
-    );
+    let answer = Arc::from(answer);
+    work.prior
+        .insert(key, RememberedAnswer::Stored { request, answer });
     Ok(())
 }

@@ -16,7 +16,7 @@ use crate::engine::lease::Node;
 use crate::evidence::StoredEntry;
 use crate::evidence::facts::ResolutionFact;
 use crate::ledger::Disclosure;
-use crate::ledger::event::salts;
+use crate::ledger::event::Opening;
 use crate::ledger::rollback::{PublishedHead, Rollback};
 use crate::limits::{
     BOOKINGS_EXAMINED, CONTINUATIONS, ENDPOINTS_EXAMINED, EXAMINED_BYTES, PARTNERS_EXAMINED,
@@ -715,12 +715,13 @@ pub(crate) fn own_entries(conn: &mut dyn Conn) -> Read<Vec<Row>> {
 
 pub(crate) fn entry(row: &Row) -> Read<StoredEntry> {
     let members: Map<String, Value> = row.json(6)?;
-    let mut salts = salts(&row.bytes(5)?);
+    let opening = Opening::read(row.blob(5)?).map_err(StoreError::Corrupt)?;
+    let (salt, mut salts, erased) = opening.of(&members);
+    // A member without a salt stands in for an erased one.
     let disclosures = (members.into_iter())
-        .map(|(name, value)| Disclosure {
-            name,
-            salt: salts(),
-            value,
+        .filter_map(|(name, value)| {
+            let salt = salts.remove(&name)?;
+            Some(Disclosure { name, salt, value })
         })
         .collect();
     Ok(StoredEntry {
@@ -732,8 +733,10 @@ pub(crate) fn entry(row: &Row) -> Read<StoredEntry> {
         seq: row.size(2)?,
         leaf: row.blob(3)?.to_vec(),
         kind: row.text(4)?.to_owned(),
-        salt: salts(),
+        salt,
         disclosures,
+        erased,
+        opening,
     })
 }
 

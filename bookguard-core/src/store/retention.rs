@@ -15,7 +15,8 @@ pub(super) const SWEEP: &str = "SELECT next, waiting FROM sweep WHERE id = 1";
 
 const LOOK: &str = "SELECT e.id, e.pruned_ms, LENGTH(e.body), \
      CASE WHEN e.pruned_ms IS NULL THEN (SELECT COUNT(*) FROM delivery d JOIN endpoint n ON n.id = d.endpoint_id \
-     WHERE d.event_id = e.id AND d.due_ms IS NOT NULL AND n.deleted_ms IS NULL) ELSE 0 END, \
+     WHERE d.event_id = e.id AND d.due_ms IS NOT NULL AND n.deleted_ms IS NULL) \
+     + (SELECT COUNT(*) FROM hold h WHERE h.booking_id = e.booking_id AND h.released_ms IS NULL) ELSE 0 END, \
      CASE WHEN e.pruned_ms IS NULL THEN (SELECT COUNT(*) FROM attempt a WHERE a.event_id = e.id) ELSE 0 END \
      FROM event e WHERE e.id >= $1 AND e.id < $2 ORDER BY e.id LIMIT $3";
 
@@ -26,7 +27,7 @@ pub struct OldEvent {
     pub event_id: EventId,
     /// Bytes of the body; `None` if it is pruned.
     pub bytes: Option<u64>,
-    /// The number of its deliveries that may still be sent.
+    /// The number of its deliveries that may still be sent, and of the holds that keep it.
     pub waiting: u64,
     /// The number of its stored attempts.
     pub attempts: u64,

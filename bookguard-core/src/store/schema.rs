@@ -59,7 +59,8 @@ pub const STEPS: [Step; 7] = [
         sql: include_str!("schema/006.sql"),
         oldest_reader: 6,
     },
-    // Programs of version 6 would take entries that commit to maps for damage.
+    // Programs of version 6 would take erased values and entries that commit to maps for damage, prune what a legal hold keeps, and
+    // answer again with erased values.
     Step {
         sql: include_str!("schema/007.sql"),
         oldest_reader: 7,

@@ -90,7 +90,8 @@ pub(super) fn changed(seal: &Seal, stored: &StoredShare) -> Statement<'static> {
 /// Deletes shares that expired before an instant.
 pub(super) fn forgotten(before: Timestamp) -> Statement<'static> {
     Statement::new(
-        "DELETE FROM share WHERE id IN (SELECT id FROM share WHERE expires_ms < $1 ORDER BY expires_ms LIMIT $2)",
+        "DELETE FROM share WHERE id IN (SELECT id FROM share WHERE expires_ms < $1 \
+         AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.booking_id = share.booking_id AND h.released_ms IS NULL) ORDER BY expires_ms LIMIT $2)",
         vec![before.ms().into(), super::commit::int(SHARES_FORGOTTEN)],
     )
 }
@@ -162,7 +163,9 @@ impl Reader<'_> {
     /// Whether a share expired before this instant.
     pub fn has_old_shares(&mut self, before: Timestamp) -> Read<bool> {
         let row = self.first(
-            "SELECT id FROM share WHERE expires_ms < $1 ORDER BY expires_ms LIMIT 1",
+            "SELECT id FROM share WHERE expires_ms < $1 \
+             AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.booking_id = share.booking_id AND h.released_ms IS NULL) \
+             ORDER BY expires_ms LIMIT 1",
             vec![before.ms().into()],
         )?;
         Ok(row.is_some())

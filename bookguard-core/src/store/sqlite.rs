@@ -285,7 +285,7 @@ fn open_writer(path: &Path, create: bool) -> Result<Writer, StoreError> {
     }
     // The writer checkpoints by itself (`keep_up`). Commits do it only for a writer that has no time for that.
     connection.execute_batch(&format!(
-        "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -16000; \
+        "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON; PRAGMA cache_size = -16000; \
          PRAGMA wal_autocheckpoint = {}; PRAGMA journal_size_limit = {LOG_BYTES}",
         4 * CHECKPOINT
     ))?;
@@ -396,6 +396,11 @@ impl<C: Deref<Target = Connection> + Send> Conn for Sqlite<C> {
         }
     }
 
+    /// Cuts the write-ahead log. It does not wait for readers of it.
+    fn scrub(&mut self) -> Result<bool, StoreError> {
+        self.truncate()
+    }
+
     /// Copies the write-ahead log into the database file. A commit would do that by itself, but would not report a
     /// failure.
     fn keep_up(&mut self, more: bool) -> Result<bool, StoreError> {
@@ -434,13 +439,19 @@ impl<C: Deref<Target = Connection>> Sqlite<C> {
         };
         let log = beside(Path::new(file), "-wal").metadata();
         if log.is_ok_and(|log| log.len() > LOG_BYTES) {
-            self.connection.busy_timeout(Duration::ZERO)?;
-            let cut = self.behind("PRAGMA wal_checkpoint(TRUNCATE)");
-            self.connection
-                .busy_timeout(Duration::from_millis(TURN_MS))?;
-            cut?;
+            self.truncate()?;
         }
         Ok(())
+    }
+
+    /// Copies the whole write-ahead log and cuts it. Returns whether no reader kept it from that.
+    fn truncate(&self) -> Result<bool, StoreError> {
+        self.connection.busy_timeout(Duration::ZERO)?;
+        let mut prepared = (self.connection).prepare_cached("PRAGMA wal_checkpoint(TRUNCATE)")?;
+        let cut = prepared.query_row([], |row| Ok(row.get::<_, i64>(0)? == 0));
+        self.connection
+            .busy_timeout(Duration::from_millis(TURN_MS))?;
+        Ok(cut?)
     }
 
     fn execute(&self, sql: &str) -> Result<(), StoreError> {

@@ -170,6 +170,7 @@ fn about(scope: Scope) -> &'static str {
         Scope::PoliciesWrite => "change policies",
         Scope::EvidenceRead => "see evidence",
         Scope::EvidenceShare => "share evidence by links",
+        Scope::EvidenceErase => "erase personal data for good, and place legal holds",
         Scope::ApiKeysRead => "see keys and who is signed in",
         Scope::ApiKeysWrite => "make and revoke keys, and invite people",
         Scope::AuditRead => "see who changed what",

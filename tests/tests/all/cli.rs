@@ -18,6 +18,7 @@
 //! | `items` | evidence items and their files, and a backup that holds them |
 //! | `lists` | the administrator's lists across partners |
 //! | `completeness` | packets compared with the public log, a mirror of it, and servers that are no log |
+//! | `erasing` | a database put back from before an erasure |
 //! | `disputes` | evidence in the fields of a card dispute |
 //! | `drill` | every known way to tamper with a database, and what notices it |
 //! | `log` | events shown as they happen |
@@ -43,6 +44,7 @@ mod disk;
 mod disputes;
 mod doctor;
 mod drill;
+mod erasing;
 mod items;
 mod lists;
 mod log;

@@ -467,12 +467,15 @@ async fn belongings(owner: &Partner, receiver: &Receiver) -> Belongings {
     owner.send(file.body("a file")).await.ok(200);
     let shares = format!("/v1/bookings/{booking}/shares");
     let share = owner.post(&shares, &json!({"note": "secret-share"})).await;
+    let holds = format!("/v1/bookings/{booking}/holds");
+    let hold = owner.post(&holds, &json!({"reason": "secret-hold"})).await;
     let link = json!({"person": "secret-person"});
     let link = owner.post("/v1/console-links", &link).await;
     let ids = BTreeMap::from([
         ("bookingId", booking),
         ("consoleSessionId", link.string("consoleSessionId")),
         ("shareId", share.string("shareId")),
+        ("holdId", hold.string("holdId")),
         ("eventId", event),
         ("endpointId", endpoint),
         ("apiKeyId", key.string("apiKeyId")),
@@ -633,6 +636,8 @@ async fn send(partner: &Partner, method: &str, path: &str, operation: &Value) ->
             "addEvidenceItem" => samples::item(),
             "createConsoleLink" => json!({"person": "Ada"}),
             "createShare" => json!({}),
+            "eraseValues" => json!({"party": "everybody", "legalBasis": "objection"}),
+            "placeHold" => json!({"reason": "n"}),
             "cancelBooking" => samples::cancellation(),
             "decideResolution" => samples::decision(),
             id => panic!("what is a body of {id}?"),

@@ -20,9 +20,12 @@ use bookguard_core::features::api_keys::rotation::RotateApiKey;
 use bookguard_core::features::bookings::CreateBooking;
 use bookguard_core::features::cancellations::{CancelBooking, DecideResolution};
 use bookguard_core::features::console::CreateConsoleLink;
+use bookguard_core::features::endings::EndContract;
 use bookguard_core::features::endpoints::CreateEndpoint;
 use bookguard_core::features::endpoints::secrets::RotateEndpointSecret;
 use bookguard_core::features::endpoints::update::UpdateEndpoint;
+use bookguard_core::features::erasures::EraseValues;
+use bookguard_core::features::holds::PlaceHold;
 use bookguard_core::features::items::AddEvidenceItem;
 use bookguard_core::features::operator_keys::CreateOperatorKey;
 use bookguard_core::features::operator_sessions::CreateOperatorLink;
@@ -39,7 +42,8 @@ use serde_json::Value;
 /// Policies have a schema of their own, tested in `policy_schema`.
 const POLICIES: [&str; 2] = ["NewPolicy", "PolicyDraft"];
 /// Sent only by the operator, so they are not in the interface document of partners.
-const OF_OPERATOR: [&str; 4] = [
+const OF_OPERATOR: [&str; 5] = [
+    "EndOfContract",
     "QuotaChanges",
     "PartnerEdit",
     "OperatorKeyRequest",
@@ -65,7 +69,8 @@ const BEYOND_SCHEMAS: [&str; 13] = [
 
 /// Members that a reader does not judge. They depend on the policies' own reader, the caller, the booking's currency, the
 /// operator's address rules, the cancellation's rules, or the longest share.
-const JUDGED_LATER: [&str; 12] = [
+const JUDGED_LATER: [&str; 13] = [
+    "/after",
     "/amount",
     "/policy",
     "/partnerId",
@@ -86,7 +91,7 @@ fn of<O: Operation>() -> &'static Declaration {
 }
 
 /// Every body that an operation reads field by field.
-fn bodies() -> [&'static Declaration; 20] {
+fn bodies() -> [&'static Declaration; 23] {
     [
         of::<RegisterPartner>(),
         of::<UpdatePartner>(),
@@ -98,6 +103,9 @@ fn bodies() -> [&'static Declaration; 20] {
         of::<CreateConsoleLink>(),
         of::<CreateOperatorLink>(),
         of::<CreateShare>(),
+        of::<EraseValues>(),
+        of::<PlaceHold>(),
+        of::<EndContract>(),
         of::<CreateBooking>(),
         of::<RescheduleBooking>(),
         of::<AcceptTerms>(),

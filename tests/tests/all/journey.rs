@@ -8,6 +8,7 @@
 //! | `reschedules` | events moved to another date |
 //! | `acceptances` | terms shown in words and accepted |
 //! | `items` | what a partner adds to the evidence, and its files |
+//! | `erasures` | personal data that is erased, and legal holds that prevent it |
 //! | `shares` | links to a booking's evidence for people without an account |
 //! | `metrics` | what an operator measures |
 //! | `activity` | a partner's last day in numbers, and what is open |
@@ -40,6 +41,7 @@ mod cancellation;
 mod completeness;
 mod console_sessions;
 mod endpoints;
+mod erasures;
 mod event_log;
 mod faults;
 mod finding;

@@ -46,6 +46,13 @@ impl BatchState {
                 self.witnesses
                     .insert(WitnessState::id(&state.url), (**state).clone());
             }
+            Change::HoldWritten(hold) => {
+                self.holds.insert(hold.hold.hold_id, (**hold).clone());
+            }
+            Change::EntryErased(entry) => self.with_partner(entry.partner_id, |state| {
+                let used = &mut state.usage.bytes;
+                *used = used.saturating_add_signed(entry.grows);
+            }),
             Change::Swept(sweep) => self.sweep = Some(*sweep),
             Change::Stamped(stamp) => self.stamped = Some(stamp.size),
             Change::Mapped(written) => self.epoch = Some(written.epoch.clone()),
@@ -101,6 +108,7 @@ impl BatchState {
             | Change::AuditPruned { .. }
             | Change::AnswerReplaced { .. }
             | Change::AnswersForgotten { .. }
+            | Change::AnswersErased(_)
             | Change::SharesForgotten { .. }
             | Change::ConsoleSessionsForgotten { .. }
             | Change::CosignatureAdded(_)

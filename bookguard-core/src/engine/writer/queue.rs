@@ -12,7 +12,7 @@ use crate::engine::command::{CommandOutcome, Envelope, Head, Written};
 use crate::engine::decide::{Decision, decide};
 use crate::engine::needs::Needs;
 use crate::error::Error;
-use crate::model::{AuditActorKind, AuditRecord, day};
+use crate::model::{AuditActorKind, AuditRecord, BookingId, day};
 use crate::seal::Seal;
 use crate::store::commit::Answered;
 
@@ -53,6 +53,8 @@ struct Job<R> {
     decided: Option<Result<Decided<R>, Error>>,
     /// The body of the fresh answer, if it is to be remembered.
     body: Option<Vec<u8>>,
+    /// The booking that its answer is about, if any.
+    about: Option<BookingId>,
     /// What the audit records of it, and the status of its answer.
     recorded: Option<(AuditRecord, Option<u16>)>,
 }
@@ -73,9 +75,20 @@ pub(super) fn queued<R: Send + 'static>(
         waiter,
         decided: None,
         body: None,
+        about: None,
         recorded: None,
     };
     (Box::new(job), receiver)
+}
+
+/// The booking whose values the answer of a command with this change may hold.
+fn about(batch: &BatchState, change: &Change) -> Option<BookingId> {
+    match change {
+        Change::Entry(entry) => entry.booking_id,
+        Change::ShareAdded(share) => Some(share.share.booking_id),
+        Change::EventRetried { event_id, .. } => batch.events.get(event_id)?.booking_id,
+        _ => None,
+    }
 }
 
 impl<R: Send + 'static> Queued for Job<R> {
@@ -106,6 +119,7 @@ impl<R: Send + 'static> Queued for Job<R> {
                     self.recorded = Some((record.clone(), audit.status));
                     caused.push(Change::Recorded(Box::new(record)));
                 }
+                self.about = caused.iter().find_map(|change| about(batch, change));
                 caused.iter().for_each(|change| batch.apply(change));
                 changes.extend(caused);
                 if let Some(remember) = &self.asked.remember {
@@ -135,6 +149,7 @@ impl<R: Send + 'static> Queued for Job<R> {
             request: remember.request,
             at: self.asked.at.ms(),
             sealed: seal.seal(&remember.key, body),
+            booking_id: self.about,
         })
     }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::evidence::facts::{LeafPlace, NotificationFact, ResolutionFact};
 use crate::evidence::verify::tests::fixture::booking;
-use crate::evidence::{ItemKind, NotificationOutcome};
+use crate::evidence::{Erasable, ErasedValues, ItemKind, LegalBasis, NotificationOutcome};
 use crate::ledger::{Hash, LeafKind};
 use crate::model::{Amount, Currency, EndpointId, EventId, ItemId, RecordedEventType};
 use crate::policy::{
@@ -12,7 +12,8 @@ use crate::policy::{
 };
 use LeafKind::{
     BookingCanceled as X, BookingCreated as C, BookingProtected as P, BookingRescheduled as M,
-    EvidenceAdded as E, ResolutionCreated as R, TermsAccepted as A, WebhookSettled as W,
+    EvidenceAdded as E, EvidenceErased as D, ResolutionCreated as R, TermsAccepted as A,
+    WebhookSettled as W,
 };
 
 fn at(n: u64) -> Timestamp {
@@ -94,6 +95,17 @@ fn fact(kind: LeafKind, n: u64, state: &BookingState) -> Fact {
         .into(),
         W => NotificationFact {
             notification: notification(n),
+        }
+        .into(),
+        D => Erasure {
+            booking_id,
+            erased_at: now,
+            legal_basis: LegalBasis::Objection,
+            request_ref: None,
+            values: vec![ErasedValues {
+                entry: 0,
+                names: vec![Erasable::Organizer],
+            }],
         }
         .into(),
         LeafKind::LogContinued | LeafKind::LogAnchored | LeafKind::LogMapped => {
@@ -209,6 +221,7 @@ fn the_orders_that_the_rules_allow_make_a_booking() {
             2,
         ),
         (&[C, E, P, E, E, X, R, E, R, E], Canceled, Some(2), 0, 2),
+        (&[C, D, P, D, X, R, D, R, D], Canceled, Some(2), 0, 2),
     ] {
         let state = fold(kinds).unwrap_or_else(|why| panic!("{kinds:?}: {why}"));
         let booking = &state.booking;
@@ -223,11 +236,12 @@ fn the_orders_that_the_rules_allow_make_a_booking() {
         assert_eq!(state.acceptances.len(), count(A), "{kinds:?}");
         assert_eq!(state.items.len(), count(E), "{kinds:?}");
         assert_eq!(state.settled.len(), count(W), "{kinds:?}");
-        assert_eq!(
-            state.as_recorded(),
-            fold(&[C]).unwrap().booking,
-            "{kinds:?}"
-        );
+        let mut recorded = fold(&[C]).unwrap().booking;
+        if kinds.contains(&D) {
+            recorded.organizer = state.booking.organizer.clone();
+            assert_eq!(recorded.organizer.name, "erased");
+        }
+        assert_eq!(state.as_recorded(), recorded, "{kinds:?}");
     }
 }
 
@@ -282,6 +296,9 @@ fn every_other_order_is_refused() {
         &[C, X, W, R],
         &[E],
         &[C, X, E],
+        &[D],
+        &[C, X, D],
+        &[C, X, D, R],
         &[C, X, E, R],
         &[C, P, W, P],
         &[C, W, C],

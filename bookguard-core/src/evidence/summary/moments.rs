@@ -3,6 +3,7 @@
 use super::story::date;
 use super::wall_clock::money;
 use super::{Moment, Writer};
+use crate::evidence::erasure::{Erasure, names_in_words};
 use crate::evidence::facts::{Fact, Logged};
 use crate::evidence::packet::PacketDelivery;
 use crate::evidence::{EvidenceItem, ItemKind, Notification};
@@ -81,6 +82,7 @@ impl Writer<'_> {
             }
             Fact::ResolutionCreated(fact) => self.resolution(&fact.resolution),
             Fact::EvidenceAdded(item) => self.added(item),
+            Fact::EvidenceErased(fact) => self.erasure(fact),
             Fact::WebhookSettled(fact) => settled(&fact.notification, &partner),
         }
     }
@@ -124,6 +126,19 @@ impl Writer<'_> {
             text += &format!(" The SHA-256 of its file is {hex}.");
         }
         text
+    }
+
+    fn erasure(&self, erasure: &Erasure) -> String {
+        let asked = match &erasure.request_ref {
+            Some(request) => format!(" Its request has the reference \u{201c}{request}\u{201d}."),
+            None => String::new(),
+        };
+        format!(
+            "{} had personal data of the entries before erased, {}: {}. Their digests stay in the ledger.{asked}",
+            self.partner(),
+            erasure.legal_basis.in_words(),
+            names_in_words([erasure])
+        )
     }
 
     /// The state of a delivery that is still open, or goes on after it was given up.

@@ -3,6 +3,7 @@
 use super::Writer;
 use super::moments::item_in_words;
 use super::wall_clock::{clock, day, money};
+use crate::evidence::erasure::{Erasure, names_in_words};
 use crate::evidence::facts::{Fact, Logged};
 use crate::evidence::{Acceptance, RescheduleFact, Withheld};
 use crate::model::{Amount, DeliveryStatus, Timestamp};
@@ -75,6 +76,7 @@ impl Writer<'_> {
         story.extend(self.items());
         story.extend(self.notifications());
         story.extend(self.left_out());
+        story.extend(self.erased());
         story
     }
 
@@ -84,10 +86,36 @@ impl Writer<'_> {
             Actor::Talent => (Withheld::Talent, &self.m.booking.talent),
             _ => (Withheld::Organizer, &self.m.booking.organizer),
         };
-        match self.m.withheld.contains(&withheld) {
-            true => format!("the {side} (name withheld)"),
+        if self.m.withheld.contains(&withheld) {
+            return format!("the {side} (name withheld)");
+        }
+        let first = self.erasures().flat_map(|erasure| &erasure.values);
+        let mut first = first.filter(|values| values.entry == 0);
+        match first.any(|values| {
+            values
+                .names
+                .iter()
+                .any(|name| name.word() == withheld.word())
+        }) {
+            true => format!("the {side} (name erased)"),
             false => format!("\u{201c}{}\u{201d}", party.name),
         }
+    }
+
+    fn erasures(&self) -> impl Iterator<Item = &Erasure> {
+        self.m.facts.iter().filter_map(|logged| match &logged.fact {
+            Fact::EvidenceErased(fact) => Some(&**fact),
+            _ => None,
+        })
+    }
+
+    /// The values that were erased.
+    fn erased(&self) -> Option<String> {
+        let values = names_in_words(self.erasures());
+        let text = format!(
+            "Some values were erased: {values}. The entries still commit to them, but nobody can show them again."
+        );
+        (!values.is_empty()).then_some(text)
     }
 
     /// The sides by name and role.

@@ -55,7 +55,7 @@ impl Verification<'_> {
         if link.leaf.stream != Epoch::stream() {
             return Err("The entry that commits to the map is not in the stream of all maps, where everybody looks for it.".to_owned());
         }
-        disclosed(packet, &shown.entry)?;
+        disclosed(packet, &shown.entry, &[])?;
         if shown.entry.disclosures.len() != shown.entry.body.sd.len() {
             return Err("The entry that commits to the map hides a value.".to_owned());
         }

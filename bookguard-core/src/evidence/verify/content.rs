@@ -3,12 +3,14 @@
 use serde_json::{Map, Value};
 
 use super::super::acceptance;
-use super::super::facts::{Fact, LeafPlace, Logged};
+use super::super::erasure::stand_in;
+use super::super::facts::{Fact, LeafPlace, Logged, members};
 use super::super::frozen;
 use super::super::packet::{Packet, PacketEntry, evaluate};
 use super::super::state::BookingState;
 use super::super::summary::{SummaryInput, summarize};
 use super::super::withheld::stand_ins;
+use super::entries::erased;
 use super::{Outcome, Verification, deliveries, resolution, terms};
 use crate::ledger::LeafKind;
 use crate::ledger::jcs::differences;
@@ -76,16 +78,18 @@ impl Verification<'_> {
 
 /// Reads the facts that the entries disclose, exactly.
 fn facts(packet: &Packet, entries: &[(LeafKind, LeafPlace)]) -> Result<Vec<Logged<Fact>>, String> {
-    let read = |(entry, (kind, place)): (&PacketEntry, &(LeafKind, LeafPlace))| {
-        let members = entry.disclosures.iter();
-        let mut members = members.map(|d| (d.name.clone(), d.value.clone())).collect();
+    let erased = erased(packet)?;
+    let read = |(seq, (entry, (kind, place))): (u64, (&PacketEntry, &(LeafKind, LeafPlace)))| {
+        let mut members = members(&entry.disclosures);
+        stand_in(erased.of_entry(seq), &mut members);
         stand_ins(&entry.body, &packet.withheld, &mut members);
         Ok(Logged {
             place: *place,
             fact: Fact::read(*kind, members)?,
         })
     };
-    packet.entries.iter().zip(entries).map(read).collect()
+    let entries = packet.entries.iter().zip(entries);
+    (0..).zip(entries).map(read).collect()
 }
 
 fn same_booking(packet: &Packet, recorded: &Booking) -> Outcome {

@@ -4,7 +4,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::super::facts::LeafPlace;
+use super::super::erasure::{Erasable, ErasedNames, Erasure};
+use super::super::facts::{LeafPlace, exactly, members};
 use super::super::packet::{Packet, PacketEntry};
 use super::super::timeline::Timeline;
 use super::{Outcome, Verification, decode, place};
@@ -34,6 +35,7 @@ impl Verification<'_> {
         let mut links = Vec::new();
         let mut proven = Vec::new();
         let mut whole = true;
+        let erased = erased(packet);
         for (at, entry) in packet.entries.iter().enumerate() {
             let (link, head) = match prove(entry, key) {
                 Ok(found) => found,
@@ -72,7 +74,8 @@ impl Verification<'_> {
             whole &= self.check(
                 "disclosures",
                 &place(at, "disclosures"),
-                disclosed(packet, entry),
+                (erased.as_ref().map_err(Clone::clone))
+                    .and_then(|erased| disclosed(packet, entry, &names_erased(erased, at, entry)?)),
             );
             links.push((link, head));
         }
@@ -133,8 +136,41 @@ pub(super) fn committed(entry: &PacketEntry, link: &Link) -> Result<LeafKind, St
     })
 }
 
-/// Checks that every value shown is the committed one, and that every committed value is shown, or named as withheld.
-pub(super) fn disclosed(packet: &Packet, entry: &PacketEntry) -> Outcome {
+/// The values that later entries of the packet say were erased.
+pub(super) fn erased(packet: &Packet) -> Result<ErasedNames, String> {
+    let is_erasure = |entry: &&PacketEntry| entry.body.kind == LeafKind::EvidenceErased.as_str();
+    let mut erasures = Vec::new();
+    for (seq, entry) in (0_u64..).zip(&packet.entries) {
+        if is_erasure(&entry) {
+            let erasure: Erasure = exactly(LeafKind::EvidenceErased, members(&entry.disclosures))?;
+            erasures.push((seq, erasure));
+        }
+    }
+    ErasedNames::of(erasures.iter().map(|(seq, erasure)| (*seq, erasure)))
+}
+
+/// The names of the erased values of an entry, each of which its kind must allow to be erased, and it must have had.
+fn names_erased<'a>(
+    erased: &'a ErasedNames,
+    at: usize,
+    entry: &PacketEntry,
+) -> Result<Vec<&'a str>, String> {
+    let kind = entry.body.kind.parse();
+    let can_be: &[Erasable] = kind.map_or(&[], Erasable::of);
+    let names: Vec<&str> = erased.of_entry(at as u64).collect();
+    let is_wrong = |name: &&&str| {
+        !can_be.iter().any(|one| one.word() == **name) || !entry.body.sd.contains_key(**name)
+    };
+    match names.iter().find(is_wrong) {
+        Some(name) => Err(format!(
+            "The value {name} cannot have been erased: the record never had it, or cannot be without it."
+        )),
+        None => Ok(names),
+    }
+}
+
+/// Checks that every value shown is the committed one, and that every committed value is shown, named as withheld, or erased.
+pub(super) fn disclosed(packet: &Packet, entry: &PacketEntry, erased: &[&str]) -> Outcome {
     let withheld: Vec<&str> = packet.withheld.iter().map(|name| name.word()).collect();
     if !withheld.is_sorted_by(|a, b| a < b) {
         return Err(
@@ -163,8 +199,13 @@ pub(super) fn disclosed(packet: &Packet, entry: &PacketEntry) -> Outcome {
             "The value {name} is shown, although the packet says that it is withheld."
         ));
     }
-    let (hidden, shown): (Vec<&String>, Vec<&String>) =
-        (entry.body.sd.keys()).partition(|name| is_in(&withheld, name));
+    if let Some(name) = names.iter().find(|name| erased.contains(name)) {
+        return Err(format!(
+            "The value {name} is shown, although a later record says that it was erased."
+        ));
+    }
+    let (hidden, shown): (Vec<&String>, Vec<&String>) = (entry.body.sd.keys())
+        .partition(|name| is_in(&withheld, name) || erased.contains(&name.as_str()));
     if let Some(name) = shown.iter().find(|name| !is_in(&names, name)) {
         return Err(format!(
             "The value {} was recorded but is not shown.",
@@ -174,7 +215,7 @@ pub(super) fn disclosed(packet: &Packet, entry: &PacketEntry) -> Outcome {
     let shown = names.len();
     if !hidden.is_empty() {
         return Ok(format!(
-            "The {shown} values shown are the ones recorded. This copy does not show: {}.",
+            "The {shown} values shown are the ones recorded. Withheld or erased are: {}.",
             hidden
                 .iter()
                 .map(|name| name.as_str())

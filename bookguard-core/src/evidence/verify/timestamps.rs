@@ -2,10 +2,10 @@
 //! the next, and, given roots, an authority that they vouch for made them.
 
 use bookguard_time::Stamp;
-use serde_json::Map;
 use sha2::{Digest as _, Sha256};
 
 use super::super::anchor::Anchor;
+use super::super::facts::members;
 use super::super::packet::{Packet, PacketTimestamp};
 use super::super::report::StampedTime;
 use super::entries::{Link, committed, disclosed, prove};
@@ -177,10 +177,8 @@ fn place_of(
         if committed(entry, &link)? != LeafKind::LogAnchored {
             return Err("The entry beside the time-stamp does not commit to one.".to_owned());
         }
-        disclosed(packet, entry)?;
-        let values = entry.disclosures.iter();
-        let members: Map<_, _> = values.map(|one| (one.name.clone(), one.value.clone())).collect();
-        let anchor = Anchor::read(members)?;
+        disclosed(packet, entry, &[])?;
+        let anchor = Anchor::read(members(&entry.disclosures))?;
         if anchor.response_hash != Anchor::hash(&response) || anchor.tree_size != head.size {
             return Err("The ledger commits to another time-stamp.".to_owned());
         }

@@ -16,11 +16,12 @@ use crate::engine::change::{FilePart, SentFile};
 use crate::engine::command::Envelope;
 use crate::error::{Error, Kind};
 use crate::evidence::EvidenceItem;
+use crate::features::erasures::held_elsewhere;
 use crate::limits::FILE_UNFINISHED_MS;
 use crate::model::{BookingId, FileId, FileState, ItemId, MediaType, PartnerId, Scope};
 use crate::operation::{
-    Action, Body, FileAnswer, Finished, Operation, Request, Route, Writing, path_id, query_one,
-    read, read_stored, write,
+    Action, Body, FileAnswer, Finished, Operation, Request, Route, Writing, path_id, query,
+    query_one, read, read_stored, write,
 };
 use crate::service::Service;
 use crate::session::{Access, Session};
@@ -167,6 +168,7 @@ impl Operation for GetItemFile {
 /// `DELETE /v1/bookings/{bookingId}/evidence/items/{itemId}/file`
 #[derive(Debug)]
 pub struct DeleteItemFile {
+    pub(crate) booking_id: BookingId,
     pub(crate) file_id: FileId,
     pub(crate) reply: ItemWithoutFile,
 }
@@ -196,7 +198,7 @@ impl Operation for DeleteItemFile {
         summary: "Delete the stored file of an evidence item",
         description: "Deletes the bytes, which no longer count towards the quota. The item stays, with the file's digest: the ledger and \
                       every packet keep them. A file is stored once, so it is gone for each of the partner's items that name this \
-                      digest, in any booking. Deleting it again changes nothing and answers the same. The file can be sent again.",
+                      digest, in any booking. A legal hold on one of them refuses it. Deleting it again changes nothing and answers the same. The file can be sent again.",
         ..Route::DELETE
     };
     type Output = ItemWithoutFile;
@@ -212,8 +214,16 @@ impl Operation for DeleteItemFile {
         let of_others = items
             .iter()
             .filter(|other| other.item_id != item_id && other.sha256.as_ref() == Some(sha256));
+        let file_id = file_of(&owner, &item).ok_or_else(unreadable)?;
+        let held = query(session, |reader| {
+            held_elsewhere(reader, &owner, &booking_id, &[file_id])
+        })?;
+        if let Some(refusal) = held {
+            return Err(refusal);
+        }
         let delete = Self {
-            file_id: file_of(&owner, &item).ok_or_else(unreadable)?,
+            booking_id,
+            file_id,
             reply: ItemWithoutFile {
                 same_file: of_others.map(|other| other.item_id).collect(),
                 item,

@@ -36,8 +36,10 @@ impl Command for PruneEvents {
                 continue;
             };
             let given_up = given_up(batch, event_id, event);
-            let Some(given_up) = given_up.filter(|_| event_id.made_at() < before) else {
-                // Retried by hand or recovered since the look.
+            let is_held = batch.held_events.contains(event_id);
+            let Some(given_up) = given_up.filter(|_| event_id.made_at() < before && !is_held)
+            else {
+                // Retried by hand, recovered or put under a hold since the look.
                 to.waiting = Some(to.waiting.map_or(*event_id, |other| other.min(*event_id)));
                 continue;
             };

@@ -45,7 +45,9 @@ impl<'de> Deserialize<'de> for EventBody {
     }
 }
 
-struct Digests<'a>(Cow<'a, BTreeMap<String, [u8; 32]>>);
+/// 32 bytes by name, each as unpadded base64url.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Digests<'a>(pub(super) Cow<'a, BTreeMap<String, [u8; 32]>>);
 
 impl Serialize for Digests<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

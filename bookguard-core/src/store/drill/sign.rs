@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::super::conn::{Conn, Statement, StoreError, insert};
 use super::super::head;
 use crate::key_file::LedgerKey;
-use crate::ledger::event::{salts, seal};
+use crate::ledger::event::{Opening, salts, seal};
 use crate::ledger::{Checkpoint, Hash, Leaf, LeafKind, Signer, Tile, Tree, leaf_hash};
 
 /// The entries of one page.
@@ -36,10 +36,11 @@ pub(super) fn log(conn: &mut dyn Conn, key: &LedgerKey) -> Result<(), StoreError
             let old = row.blob(2)?;
             let mut leaf = Leaf::parse(old).map_err(fault)?;
             let kind: LeafKind = row.text(3)?.parse().map_err(fault)?;
-            let members = row.json(5)?;
-            leaf.commit = seal(kind, &members, salts(&row.bytes(4)?))
-                .map_err(fault)?
-                .commit;
+            // Whose values were erased, nobody can commit to anew: its commitment stays.
+            if let Opening::Seed(seed) = Opening::read(row.blob(4)?).map_err(fault)? {
+                let sealed = seal(kind, &row.json(5)?, salts(&seed));
+                leaf.commit = sealed.map_err(fault)?.commit;
+            }
             let booking = match row.is_null(1) {
                 true => None,
                 false => Some(row.bytes(1)?),

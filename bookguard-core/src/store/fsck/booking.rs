@@ -3,8 +3,9 @@
 use super::entry::{self, OpenedEntry};
 use super::page::BookingRows;
 use super::{Findings, event};
-use crate::evidence::BookingState;
+use crate::evidence::facts::Fact;
 use crate::evidence::frozen::policy_summary;
+use crate::evidence::{BookingState, Erasable, ErasedNames};
 use crate::ledger::Hash;
 use crate::model::{PartnerId, PolicySummary};
 use crate::policy::Adopted;
@@ -38,6 +39,7 @@ pub(super) fn check(row: &Row, belongings: &BookingRows<'_>, findings: &mut Find
     }
     let (stream, entries) = (opened.first().map(|e| e.leaf.stream), opened.len() as u64);
     let tip = opened.last().map(|last| last.logged.place.hash);
+    erased_as_recorded(&thing, &opened, findings);
     let facts = opened.into_iter().map(|entry| entry.logged);
     let state = match BookingState::fold(facts, policy(row, belongings)) {
         Ok(state) => state,
@@ -75,6 +77,31 @@ pub(super) fn check(row: &Row, belongings: &BookingRows<'_>, findings: &mut Find
         );
     }
     event::check_all(&state, belongings, findings);
+}
+
+/// Checks that exactly those values are erased which the booking's erasures name.
+fn erased_as_recorded(thing: &str, opened: &[OpenedEntry], findings: &mut Findings) {
+    let erasures = opened.iter().filter_map(|entry| match &entry.logged.fact {
+        Fact::EvidenceErased(fact) => Some((entry.seq, &**fact)),
+        _ => None,
+    });
+    let named = match ErasedNames::of(erasures) {
+        Ok(named) => named,
+        Err(why) => return findings.add("entry", format!("entries of {thing}"), why),
+    };
+    for entry in opened {
+        let kind = entry.logged.fact.kind();
+        let can_be = |name: &&str| Erasable::of(kind).iter().any(|one| one.word() == *name);
+        if !named
+            .of_entry(entry.seq)
+            .eq(entry.erased.iter().map(String::as_str))
+            || !named.of_entry(entry.seq).all(|name| can_be(&name))
+        {
+            let place = format!("entry {} of {thing}", entry.logged.place.index);
+            let detail = "its erased values are not those that a later entry says were erased";
+            findings.add("entry", place, detail);
+        }
+    }
 }
 
 /// The policy summary that the booking shows, from the policy that its terms name. The ledger holds the policy's hash.

@@ -110,13 +110,14 @@ impl CheckedDelivery<'_> {
         self.begins_anew(receiver, &attempts, belongings, &mut notes);
         match &event.content {
             Content::Whole(_) => judge(event, state, &attempts, belongings.now, &mut notes),
-            Content::Pruned(_) => judge_pruned(state, &attempts, &mut notes),
+            Content::Pruned(_) => judge_pruned(event, state, &attempts, &mut notes),
         }
         settled::compare(event, &attempts, &self.settled, &mut notes);
         let recorded = event.event_type.recorded().is_some();
         let over = state.phase != DeliveryPhase::Pending && state.due.is_none();
-        // If its endpoint was deleted, a waiting delivery ends when its event is pruned, and has no outcome.
-        let ended = event.content.body().is_none() && receiver.deleted_at.is_some();
+        // If its endpoint was deleted, or its event erased, a waiting delivery ends when its event is pruned, and has no outcome.
+        let may_end = receiver.deleted_at.is_some() || event.is_erased;
+        let ended = event.content.body().is_none() && may_end;
         if recorded && over && self.settled.is_empty() && !ended {
             notes.fault("it is over, and the ledger does not say how it ended");
         }
@@ -426,7 +427,12 @@ fn is_counted_early(event: &CheckedEvent, attempt: &Attempt) -> bool {
 
 /// Checks a delivery of a pruned event, of which only the row is left: nothing is due, and its counters agree with each
 /// other.
-fn judge_pruned(state: &DeliveryState, attempts: &[Attempt], notes: &mut Notes<'_>) {
+fn judge_pruned(
+    event: &CheckedEvent,
+    state: &DeliveryState,
+    attempts: &[Attempt],
+    notes: &mut Notes<'_>,
+) {
     if !attempts.is_empty() {
         let stored = attempts.len();
         notes.fault(format!(
@@ -438,6 +444,7 @@ fn judge_pruned(state: &DeliveryState, attempts: &[Attempt], notes: &mut Notes<'
     }
     let least = match state.phase {
         DeliveryPhase::Pending => 0..=0,
+        DeliveryPhase::Failed if event.is_erased => 0..=u32::MAX,
         DeliveryPhase::Delivered | DeliveryPhase::Failed => 1..=u32::MAX,
     };
     let counted = state.phase != DeliveryPhase::Delivered || state.counted_attempts > 0;

@@ -3,16 +3,18 @@
 use serde_json::{Map, Value};
 
 use crate::evidence::facts::{Fact, LeafPlace, Logged};
-use crate::ledger::event::{salts, seal};
 use crate::ledger::{Leaf, LeafKind, leaf_hash};
 use crate::model::Timestamp;
 use crate::store::conn::{Row, StoreError};
+use crate::store::read;
 
 /// An entry whose leaf commits to this fact.
 pub(super) struct OpenedEntry {
     pub seq: u64,
     pub leaf: Leaf,
     pub logged: Logged<Fact>,
+    /// The names of its erased values.
+    pub erased: Vec<String>,
 }
 
 /// Opens a row with the columns idx, booking_id, seq, leaf, kind, seed, facts.
@@ -28,6 +30,7 @@ pub(super) fn open(row: &Row) -> Result<OpenedEntry, String> {
     };
     Ok(OpenedEntry {
         seq: row.size(2).map_err(unreadable)?,
+        erased: (read::entry(row).map_err(unreadable)?.erased.into_keys()).collect(),
         leaf,
         logged: Logged {
             place,
@@ -44,18 +47,18 @@ pub(super) fn open(row: &Row) -> Result<OpenedEntry, String> {
 pub(super) fn committed(row: &Row) -> Result<(Leaf, LeafKind, Map<String, Value>), String> {
     let leaf = Leaf::parse(row.blob(3).map_err(unreadable)?).map_err(|e| e.to_string())?;
     let kind = row.text(4).map_err(unreadable)?;
-    let seed = row.bytes(5).map_err(unreadable)?;
     let members: Map<String, Value> = row.json(6).map_err(unreadable)?;
+    let stored = read::entry(row).map_err(unreadable)?;
     let kind = kind
         .parse()
         .map_err(|_| format!("\"{kind}\" is not a kind of entry"))?;
     if serde_json::to_string(&members).ok().as_deref() != row.text(6).ok() {
         return Err("Bookguard does not spell its values this way".to_owned());
     }
-    let anew = seal(kind, &members, salts(&seed)).map_err(|e| e.to_string())?;
-    if anew.commit != leaf.commit {
+    let body = stored.event_body().map_err(|e| e.to_string())?;
+    if body.commit(&stored.salt) != leaf.commit || stored.shown() != members {
         return Err(
-            "the ledger does not commit to what is stored for it; kind, seed or facts were changed"
+            "the ledger does not commit to what is stored for it; kind, salts or facts were changed"
                 .to_owned(),
         );
     }

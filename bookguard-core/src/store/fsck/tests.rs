@@ -46,6 +46,12 @@ const UNATTESTED: &[(&str, &str, &str, &str)] = &[
         "when its expiry is told of decides nothing",
     ),
     (
+        "answer",
+        "booking_id",
+        "",
+        "which booking an answer is about decides only which erasure takes it",
+    ),
+    (
         "file",
         "at_ms",
         "",
@@ -334,6 +340,10 @@ const UNMISSED: &[(&str, &str)] = &[
         "share",
         "who may look is the partner's to decide; nothing else tells of it",
     ),
+    (
+        "hold",
+        "that it was placed and released is in the audit; nothing else tells of it",
+    ),
     ("sweep", "without it looks begin with the first event"),
     ("witness", "without it the witness is asked at once"),
     ("cosignature", "the witness is asked for another"),
@@ -358,10 +368,10 @@ fn a_database_that_only_the_service_wrote_is_clean() {
     assert!(report.clean() && report.more == 0);
     assert_eq!(
         (report.entries, report.bookings, report.events),
-        (44, 10, 23)
+        (45, 10, 23)
     );
-    assert_eq!(steps.first(), Some(&(0, 88)));
-    assert_eq!(steps.last(), Some(&(88, 88)));
+    assert_eq!(steps.first(), Some(&(0, 90)));
+    assert_eq!(steps.last(), Some(&(90, 90)));
     assert!(steps.is_sorted() && report.entries_per_second() > 0.0);
 }
 
@@ -552,11 +562,16 @@ fn take_away_and_double(bench: &mut Bench, table: &str, row: usize, doubled: &mu
         };
         doubled.insert(table.to_owned());
         assert!(
-            // A newer program adds a row with each step.
-            !findings.is_empty() || table == "schema_version",
+            // A newer program adds a row with each step. An erased answer answers nothing, under whatever key.
+            !findings.is_empty() || table == "schema_version" || is_erased_answer(table, &copy),
             "{table} has one row too many: {copy:?}"
         );
     }
+}
+
+/// Whether this is an answer that was erased with its booking's values.
+fn is_erased_answer(table: &str, row: &[Value]) -> bool {
+    table == "answer" && row[3] == Value::Blob(Vec::new())
 }
 
 /// Another value of the same form.
@@ -635,7 +650,7 @@ fn a_stamp_over_another_state_of_the_log_is_noticed() {
 fn a_database_damaged_all_over_gives_a_bounded_report() {
     let mut bench = Bench::new();
     let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000) \
-               INSERT INTO main.answer SELECT CAST(printf('%032d', i) AS BLOB), 0, zeroblob(32), x'00' FROM n";
+               INSERT INTO main.answer SELECT CAST(printf('%032d', i) AS BLOB), 0, zeroblob(32), x'00', NULL FROM n";
     bench.raw.execute(sql, []).unwrap();
     let report = bench.verify();
     assert_eq!((report.findings.len(), report.more), (KEPT_FINDINGS, 2_000));

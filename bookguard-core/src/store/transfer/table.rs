@@ -68,7 +68,7 @@ macro_rules! table {
 }
 
 /// Every table. The head comes first, so that anyone else who begins a log in the new place meanwhile finds one begun.
-pub(super) const TABLES: [Table; 29] = [
+pub(super) const TABLES: [Table; 30] = [
     table!(head (id) origin vkey size root checkpoint written_ms),
     table!(partner (id) status events policies put_ms bookings bytes day day_events file_bytes quota settings body),
     table!(secret (owner made_ms) from_ms sealed),
@@ -89,6 +89,7 @@ pub(super) const TABLES: [Table; 29] = [
     },
     table!(resolution (id) booking_id leaf_idx),
     table!(share (id) booking_id hash expires_ms revoked_ms body mac),
+    table!(hold (id) booking_id partner_id released_ms body mac),
     table!(tile (level idx) hashes),
     table!(checkpoint (size) at_ms note),
     table!(witness (id) body mac),
@@ -107,7 +108,7 @@ pub(super) const TABLES: [Table; 29] = [
         page: 32,
         ..table!(file_part (file_id number) bytes)
     },
-    table!(answer (key) at_ms request body),
+    table!(answer (key) at_ms request body booking_id),
 ];
 
 impl Table {

@@ -14,7 +14,7 @@ use crate::api::forms::{PARAMETER, WORDS};
 use bookguard_core::input::Json;
 
 /// The parameters of paths: name, description, and the prefix of its ids.
-const IN_PATH: [(&str, &str, Option<&str>); 11] = [
+const IN_PATH: [(&str, &str, Option<&str>); 12] = [
     ("partnerId", "The partner.", Some(noun::Partner::PREFIX)),
     ("bookingId", "The booking.", Some(noun::Booking::PREFIX)),
     ("apiKeyId", "The API key.", Some(noun::ApiKey::PREFIX)),
@@ -41,6 +41,7 @@ const IN_PATH: [(&str, &str, Option<&str>); 11] = [
         Some(noun::Resolution::PREFIX),
     ),
     ("shareId", "The share.", Some(noun::Share::PREFIX)),
+    ("holdId", "The hold.", Some(noun::Hold::PREFIX)),
     ("policyId", "The policy.", None),
 ];
 const ONCE: &str = "Makes repeating safe: for 24 hours the same key with the same request gets the same answer and happens once.";

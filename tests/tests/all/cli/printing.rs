@@ -146,6 +146,7 @@ async fn the_demo_tells_the_whole_story_and_leaves_only_the_evidence() {
         "Evidence shared by a link",
         "A visitor opens the link",
         "Link revoked",
+        "The organizer's data erased",
         "Packet verified offline",
         "One byte of the packet changed",
         "NOT VERIFIED.",

@@ -28,6 +28,7 @@ const CORE: Layers = Layers {
         &[
             "engine/lease",
             "engine/waiting",
+            "erasure_list",
             "guard",
             "key_file",
             "seal",
@@ -66,7 +67,9 @@ const CORE: Layers = Layers {
         &["features/deliveries"],
         &["features/bookings", "features/events"],
         &["features/cancellations", "features/evaluations"],
+        &["features/erasures", "features/holds"],
         &[
+            "features/endings",
             "features/items",
             "features/key_notices",
             "features/recoveries",

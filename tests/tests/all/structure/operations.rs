@@ -6,7 +6,7 @@ use std::fs;
 use super::{files, repository, sources};
 
 /// Operations without a tool, and why.
-const NO_TOOL: [(&str, &[&str]); 6] = [
+const NO_TOOL: [(&str, &[&str]); 7] = [
     (
         "credentials and whom they let in are a person's to decide",
         &[
@@ -63,6 +63,16 @@ const NO_TOOL: [(&str, &[&str]); 6] = [
             "decideResolution",
             "getResolution",
             "listResolutions",
+        ],
+    ),
+    (
+        "what cannot be undone, and what forbids it, is a person's to decide",
+        &[
+            "eraseValues",
+            "listErasures",
+            "placeHold",
+            "listHolds",
+            "releaseHold",
         ],
     ),
     (

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bookguard_core::limits::{CONSOLE_SESSIONS, FILE_BYTES, ITEMS};
+use bookguard_core::limits::{CONSOLE_SESSIONS, FILE_BYTES, HOLDS_PER_BOOKING, ITEMS};
 use bookguard_core::model::ApiKeySecret;
 use bookguard_core::service::RegistrationMode;
 use bookguard_server::config::Config;
@@ -291,6 +291,35 @@ async fn states(world: &World, seen: &mut Seen<'_>, path: &str) {
             let reply = ask(&filler.caller, operation, &path, &[]).await;
             seen.see(&reply, 409);
             assert_eq!(reply.code(), "too_many_shares");
+        }
+        "eraseValues" => {
+            let booking = filler.book().await;
+            let holds = format!("/v1/bookings/{booking}/holds");
+            filler.post(&holds, &json!({"reason": "n"})).await.ok(201);
+            let path = operation.path.replace("{bookingId}", &booking);
+            let reply = ask(&filler.caller, operation, &path, &[]).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "legal_hold");
+        }
+        "placeHold" => {
+            let booking = filler.book().await;
+            let path = operation.path.replace("{bookingId}", &booking);
+            for _ in 0..HOLDS_PER_BOOKING {
+                ask(&filler.caller, operation, &path, &[]).await.ok(201);
+            }
+            let reply = ask(&filler.caller, operation, &path, &[]).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "too_many_holds");
+        }
+        "releaseHold" => {
+            let booking = filler.book().await;
+            let place = ["bookings", "holds", "place", &booking, "--reason", "n"];
+            let placed = world.server.database().command(place).run().await;
+            let path = operation.path.replace("{bookingId}", &booking);
+            let path = path.replace("{holdId}", &placed.string("holdId"));
+            let reply = ask(&filler.caller, operation, &path, &[]).await;
+            seen.see(&reply, 409);
+            assert_eq!(reply.code(), "operator_hold");
         }
         "createBooking" => {
             let quota = format!("partners quota {} --bookings 1", filler.id);

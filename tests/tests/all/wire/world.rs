@@ -144,6 +144,10 @@ impl World {
             true => after.replace("{shareId}", &share(partner, &value).await),
             false => after.to_owned(),
         };
+        let after = match after.contains("{holdId}") {
+            true => after.replace("{holdId}", &hold(partner, &value).await),
+            false => after,
+        };
         format!("{before}{value}{after}")
     }
 
@@ -198,6 +202,13 @@ async fn share(partner: &Partner, booking_id: &str) -> String {
     made.string("shareId")
 }
 
+/// Places a hold on a booking and returns its id.
+async fn hold(partner: &Partner, booking_id: &str) -> String {
+    let path = format!("/v1/bookings/{booking_id}/holds");
+    let made = partner.post(&path, &json!({"reason": "n"})).await;
+    made.string("holdId")
+}
+
 /// Returns the body of a link to the console.
 fn link() -> Value {
     json!({"person": "Ada"})
@@ -213,6 +224,8 @@ fn body(operation: &Documented) -> Option<Value> {
             "createApiKey" => json!({"name": "n"}),
             "createConsoleLink" => link(),
             "createShare" => json!({"note": "n"}),
+            "eraseValues" => json!({"party": "organizer", "legalBasis": "objection"}),
+            "placeHold" => json!({"reason": "n"}),
             "createBooking" => samples::booking(),
             "updatePartner" => json!({"defaultPolicies": {"x": "firm"}}),
             "putPolicy" => samples::policy(0),

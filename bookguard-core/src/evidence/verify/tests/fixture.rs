@@ -9,16 +9,18 @@ use sha2::{Digest as _, Sha256};
 
 use crate::evidence::anchor::Anchor;
 use crate::evidence::epoch::Epoch;
+use crate::evidence::erasure::stand_in;
 use crate::evidence::facts::{
     CreationFact, Fact, LeafPlace, Logged, NotificationFact, ProtectionFact, ResolutionFact,
+    members,
 };
 use crate::evidence::frozen::policy_summary;
 use crate::evidence::packet::*;
 use crate::evidence::summary::{SummaryInput, summarize};
 use crate::evidence::withheld::withhold;
 use crate::evidence::{
-    Acceptance, BookingState, EvidenceItem, FrozenTerms, ItemKind, Notification,
-    NotificationOutcome, Packet, RescheduleFact, Withheld,
+    Acceptance, BookingState, ErasedValues, Erasure, EvidenceItem, FrozenTerms, ItemKind,
+    LegalBasis, Notification, NotificationOutcome, Packet, RescheduleFact, Withheld,
 };
 use crate::ledger::event::{field_digest, salts};
 use crate::ledger::hash::Hash;
@@ -822,6 +824,35 @@ impl Fixture {
         };
         change(&mut item);
         self.append(&mut kept, now, item);
+        self.kept.insert(which, kept);
+    }
+
+    /// Erases values.
+    pub fn erase(
+        &mut self,
+        which: usize,
+        now: &str,
+        legal_basis: LegalBasis,
+        values: Vec<ErasedValues>,
+    ) {
+        let mut kept = self.kept.remove(which);
+        let now = at(now);
+        let erasure = Erasure {
+            booking_id: kept.state.booking.booking_id,
+            erased_at: now,
+            legal_basis,
+            request_ref: None,
+            values,
+        };
+        for one in &erasure.values {
+            let entry = &mut kept.entries[one.entry as usize];
+            let is_left = |d: &Disclosure| one.names.iter().all(|name| name.word() != d.name);
+            entry.disclosures.retain(is_left);
+            let mut shown = members(&entry.disclosures);
+            stand_in(one.names.iter().map(|name| name.word()), &mut shown);
+            entry.logged.fact = Fact::read(entry.logged.fact.kind(), shown).unwrap();
+        }
+        self.append(&mut kept, now, erasure);
         self.kept.insert(which, kept);
     }
 

@@ -17,6 +17,7 @@ use crate::model::{Amount, Currency, RecordedEventType, Timestamp};
 use crate::policy::{Actor, Reason};
 
 mod deliveries;
+mod erased;
 mod forged;
 mod items;
 mod logged;
@@ -193,8 +194,9 @@ impl World {
             ),
             ("renewed", stamped::renewed()),
         ];
+        let erased = erased::packets();
         let parsed = |packet| jcs::parse(&text(packet, &fixture.signer)).unwrap();
-        let mut good: BTreeMap<_, _> = (packets.iter())
+        let mut good: BTreeMap<_, _> = (packets.iter().chain(&erased))
             .map(|(name, packet)| (*name, parsed(packet)))
             .collect();
         let maps = mapped::maps(&mut fixture);
@@ -289,6 +291,7 @@ fn files(world: &World) -> BTreeMap<String, Vec<u8>> {
         .into_iter()
         .chain(deliveries::bad(world))
         .chain(items::bad(world))
+        .chain(erased::bad(world))
         .chain(logged::bad(world))
         .chain(mapped::bad(world))
         .chain(spelled::bad(world))

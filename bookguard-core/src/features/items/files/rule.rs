@@ -9,6 +9,7 @@ use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
 use crate::error::Error;
+use crate::features::erasures::rule::refuse_if_held;
 use crate::features::items::ItemWithFile;
 use crate::features::items::files::{
     DeleteItemFile, FinishFile, ForgetFiles, ItemWithoutFile, StoreFilePart,
@@ -104,10 +105,15 @@ impl Command for DeleteItemFile {
     fn needs(&self, needs: &mut Needs) {
         needs.partners.push(self.file_id.partner_id());
         needs.files.push(self.file_id);
+        needs.held.push(self.booking_id);
     }
 
     /// Deletes the file, whole or not, if there is one. What it leaves of an upload under way starts from the first part.
+    ///
+    /// # Errors
+    /// `legal_hold`.
     fn decide(&self, batch: &BatchState, _: Timestamp) -> Decided<ItemWithoutFile> {
+        refuse_if_held(batch, &self.booking_id)?;
         let known = batch.files.get(&self.file_id);
         let deleted = known.map(|file| Change::FileDeleted(*file));
         Ok((deleted.into_iter().collect(), self.reply.clone()))

@@ -31,6 +31,7 @@ pub(super) fn others(value: &Value) -> Vec<(String, Value)> {
                 .into_iter()
                 .map(|(at, text)| (at, Value::Blob(text.into_bytes())))
                 .collect(),
+            None if bytes.is_empty() => vec![("to something".to_owned(), Value::Blob(vec![1]))],
             None => {
                 // The first byte twice, so that an id becomes both earlier and later whatever its random part is.
                 let (middle, last) = (bytes.len() / 2, bytes.len() - 1);

@@ -312,6 +312,19 @@ impl Fixture {
         });
     }
 
+    /// Places two holds on a booking, and releases one.
+    fn hold(&self, session: &Session, id: &BookingId) {
+        use features::holds::{PlaceHold, ReleaseHold};
+        let body = r#"{"reason":"Chargeback","reference":"CB-1"}"#;
+        self.call::<PlaceHold>(session, &id.to_string(), body, None);
+        let over = self.call::<PlaceHold>(session, &id.to_string(), body, None);
+        let request = Request {
+            path: vec![id.to_string(), over.hold_id.to_string()],
+            ..Request::default()
+        };
+        self.run::<ReleaseHold>(session, &request);
+    }
+
     /// Takes turns with two witnesses, of which one may be away.
     fn witness(&self, away: Option<&str>) {
         use features::cosignatures::{WitnessTurn, claim, look, places};
@@ -753,6 +766,7 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     drop(operator);
     fixture.console(&acme);
     fixture.share(&acme, &full);
+    fixture.hold(&acme, &full);
     fixture.witness(None);
     fixture.add(&acme, &full);
     let waiting = fixture.call::<features::events::ListBookingEvents>(
@@ -801,6 +815,8 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     fixture.suspend(&failing.0, &failing.1);
     fixture.tell_of(key.api_key_id);
     fixture.change(&failing.0, &failing.1, r#"{"enabled":true}"#);
+    let asked = r#"{"party":"everybody","legalBasis":"objection","requestRef":"R-1"}"#;
+    fixture.call::<features::erasures::EraseValues>(&other, &late, asked, None);
     fixture.witness(Some("two"));
     fixture.stamp();
     fixture.map();

@@ -648,6 +648,7 @@ pub fn bad(world: &World) -> Vec<Bad> {
     let facts = FACTS
         .iter()
         .chain(super::items::LOGGED)
+        .chain(super::erased::LOGGED)
         .map(|&(name, base, why, check, change)| made(name, why, check, base, change));
     let terms = TERMS.iter().map(|&(name, why, change)| {
         let mut document = world.doc("created-without-policy");

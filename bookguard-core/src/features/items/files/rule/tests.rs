@@ -136,7 +136,11 @@ fn delete(work: &mut BatchState) -> usize {
     };
     let same_file = Vec::new();
     let reply = ItemWithoutFile { item, same_file };
-    let envelope = command(DeleteItemFile { file_id, reply });
+    let envelope = command(DeleteItemFile {
+        booking_id: id(4),
+        file_id,
+        reply,
+    });
     match decide(work, &envelope).unwrap() {
         Decision::Do { changes, .. } => {
             apply_all(work, &changes);

@@ -1,0 +1,285 @@
+//! `partners export` and `end`: everything of a partner as one archive, and then the end of its contract.
+//!
+//! The archive is a tar (POSIX ustar): it is written while it is read, whatever its size, and every system opens it. The same answers give
+//! the same bytes: names are in order and there are no times. Packets say when they were made, so two exports differ in them.
+
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use bookguard_core::features::api_keys::ListApiKeys;
+use bookguard_core::features::audit::ListAudit;
+use bookguard_core::features::bookings::ListBookings;
+use bookguard_core::features::endings::{ContractEnd, EndContract};
+use bookguard_core::features::endpoints::ListEndpoints;
+use bookguard_core::features::erasures::ListErasures;
+use bookguard_core::features::events::ListBookingEvents;
+use bookguard_core::features::evidence::GetEvidence;
+use bookguard_core::features::holds::ListHolds;
+use bookguard_core::features::items::ListEvidenceItems;
+use bookguard_core::features::items::files::GetItemFile;
+use bookguard_core::features::partners::GetPartner;
+use bookguard_core::features::policies::ListPolicies;
+use bookguard_core::features::shares::ListShares;
+use bookguard_core::operation::{Operation, Request};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::declare::{Call, CliCommand, carried, special};
+use crate::consent;
+use crate::failure::Failure;
+use crate::output::say;
+use crate::output::table::{Style, fields, record};
+
+const BLOCK: usize = 512;
+
+#[derive(Debug, Args)]
+struct ExportArgs {
+    /// The archive to write, a tar; it must not exist yet
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+}
+
+#[derive(Debug, Args)]
+struct EndArgs {
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+pub(super) fn export_command() -> CliCommand {
+    let about = "Write everything of a partner into one archive: the one the key belongs to, or --partner names";
+    special("export", about, |call| Box::pin(export(call))).with::<ExportArgs>()
+}
+
+pub(super) fn end_command() -> CliCommand {
+    let about = "End a partner's contract: revoke its keys, delete its endpoints and erase its personal data, for good (for the operator)";
+    carried::<EndContract>("end", about, |call| Box::pin(end(call))).with::<EndArgs>()
+}
+
+async fn end(call: Call<'_>) -> Result<(), Failure> {
+    let EndArgs { yes } = call.args()?;
+    let first = call.request()?;
+    let partner_id = first.path.first().cloned().unwrap_or_default();
+    let question = format!(
+        "Its keys are revoked, its endpoints deleted, and the personal data of all bookings of {partner_id} erased. Nothing of this can \
+         be undone. Export it first: bookguard partners export."
+    );
+    consent::ask(&question, yes)?;
+    let mut asked: Value = serde_json::from_slice(&first.body).unwrap_or_else(|_| json!({}));
+    let (mut erased, mut held) = (0, Vec::new());
+    loop {
+        let request = Request {
+            path: first.path.clone(),
+            body: asked.to_string().into_bytes(),
+            ..Request::default()
+        };
+        let page: ContractEnd = call.target().call::<EndContract>(request).await?.output;
+        erased += page.erased;
+        held.extend(page.held);
+        let Some(next) = page.next else {
+            let done = page.done && held.is_empty();
+            let value =
+                json!({"partnerId": page.partner_id, "erased": erased, "held": held, "done": done});
+            let fields = fields! {
+                "partner" => page.partner_id,
+                "bookings erased" => erased,
+                "bookings under a hold" => (!held.is_empty()).then_some(held.len()),
+            };
+            let said = match done {
+                true => "The contract has ended: nothing personal of this partner is left.",
+                false => {
+                    "Bookings under a legal hold stay as they are. Release the holds and repeat this."
+                }
+            };
+            let shown = |style: Style| format!("{}\n\n{said}", record(style, &fields));
+            return call.screen.said(&value, shown);
+        };
+        asked["after"] = json!(next);
+        say(&format!("{erased} bookings erased, up to {next} …"));
+    }
+}
+
+async fn export(call: Call<'_>) -> Result<(), Failure> {
+    let ExportArgs { out } = call.args()?;
+    let partner = answer::<GetPartner>(call, &[]).await?;
+    let begun = out.with_extension("part");
+    let mut tar = Tar::create(&begun, &out)?;
+    tar.json("partner.json", &partner)?;
+    tar.json("api-keys.json", &pages::<ListApiKeys>(call, &[]).await?)?;
+    tar.json("endpoints.json", &pages::<ListEndpoints>(call, &[]).await?)?;
+    tar.json("policies.json", &pages::<ListPolicies>(call, &[]).await?)?;
+    tar.json("audit.json", &pages::<ListAudit>(call, &[]).await?)?;
+    let mut cursor = None;
+    let mut bookings = 0_u64;
+    loop {
+        let page = page::<ListBookings>(call, &[], cursor).await?;
+        for booking in page["data"].as_array().into_iter().flatten() {
+            let id = booking["bookingId"].as_str().unwrap_or_default();
+            of_booking(call, &mut tar, id).await?;
+            bookings += 1;
+        }
+        match page["nextCursor"].as_str() {
+            Some(next) => cursor = Some(next.to_owned()),
+            None => break,
+        }
+        say(&format!("{bookings} bookings exported …"));
+    }
+    let bytes = tar.finish()?;
+    std::fs::rename(&begun, &out).map_err(|e| unwritten(&out, &e))?;
+    let value = json!({"file": out, "partnerId": partner["partnerId"], "bookings": bookings, "bytes": bytes});
+    call.screen.said(&value, |_| {
+        format!("{}: {bookings} bookings, {bytes} bytes.", out.display())
+    })
+}
+
+/// Adds everything of a booking.
+async fn of_booking(call: Call<'_>, tar: &mut Tar, id: &str) -> Result<(), Failure> {
+    let path = |end: &str| format!("bookings/{id}/{end}");
+    tar.json(
+        &path("packet.json"),
+        &answer::<GetEvidence>(call, &[id]).await?,
+    )?;
+    tar.json(
+        &path("events.json"),
+        &answer::<ListBookingEvents>(call, &[id]).await?,
+    )?;
+    tar.json(
+        &path("erasures.json"),
+        &answer::<ListErasures>(call, &[id]).await?,
+    )?;
+    tar.json(&path("holds.json"), &pages::<ListHolds>(call, &[id]).await?)?;
+    tar.json(
+        &path("shares.json"),
+        &pages::<ListShares>(call, &[id]).await?,
+    )?;
+    let items = answer::<ListEvidenceItems>(call, &[id]).await?;
+    for item in items["items"].as_array().into_iter().flatten() {
+        let (Some(item_id), true) = (item["itemId"].as_str(), item["file"].is_object()) else {
+            continue;
+        };
+        let request = Request {
+            path: vec![id.to_owned(), item_id.to_owned()],
+            ..Request::default()
+        };
+        let file = call.target().file::<GetItemFile>(request).await?;
+        tar.file(&path(&format!("files/{item_id}")), &file)?;
+    }
+    tar.json(&path("items.json"), &items)
+}
+
+async fn answer<O: Operation>(call: Call<'_>, path: &[&str]) -> Result<Value, Failure> {
+    let request = Request {
+        path: path.iter().map(|part| (*part).to_owned()).collect(),
+        ..Request::default()
+    };
+    let answer = call.target().call::<O>(request).await?;
+    Ok(json!(answer.output))
+}
+
+async fn page<O: Operation>(
+    call: Call<'_>,
+    path: &[&str],
+    cursor: Option<String>,
+) -> Result<Value, Failure> {
+    let cursor = cursor.map(|cursor| ("cursor".to_owned(), cursor));
+    let request = Request {
+        path: path.iter().map(|part| (*part).to_owned()).collect(),
+        query: cursor.into_iter().collect(),
+        ..Request::default()
+    };
+    let answer = call.target().call::<O>(request).await?;
+    Ok(json!(answer.output))
+}
+
+/// All rows of a list that is short enough to be held.
+async fn pages<O: Operation>(call: Call<'_>, path: &[&str]) -> Result<Value, Failure> {
+    let (mut rows, mut cursor) = (Vec::new(), None);
+    loop {
+        let mut page = page::<O>(call, path, cursor).await?;
+        if let Value::Array(data) = page["data"].take() {
+            rows.extend(data);
+        }
+        match page["nextCursor"].as_str() {
+            Some(next) => cursor = Some(next.to_owned()),
+            None => return Ok(json!(rows)),
+        }
+    }
+}
+
+/// An archive that is being written.
+struct Tar {
+    file: BufWriter<File>,
+    path: PathBuf,
+    bytes: u64,
+}
+
+impl Tar {
+    fn create(begun: &Path, out: &Path) -> Result<Self, Failure> {
+        if out.exists() {
+            return Err(Failure::Usage(format!(
+                "{} exists already; name another file, or remove it",
+                out.display()
+            )));
+        }
+        let mut options = bookguard_core::private::options();
+        let file = options.write(true).create(true).truncate(true).open(begun);
+        Ok(Self {
+            file: BufWriter::new(file.map_err(|e| unwritten(begun, &e))?),
+            path: begun.to_owned(),
+            bytes: 0,
+        })
+    }
+
+    fn json(&mut self, name: &str, value: &Value) -> Result<(), Failure> {
+        self.file(name, format!("{value}\n").as_bytes())
+    }
+
+    fn file(&mut self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
+        let head = header(name, bytes.len());
+        let padding = bytes.len().next_multiple_of(BLOCK) - bytes.len();
+        self.write(&head)?;
+        self.write(bytes)?;
+        self.write(&[0; BLOCK][..padding])
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.bytes += bytes.len() as u64;
+        let written = self.file.write_all(bytes);
+        written.map_err(|e| unwritten(&self.path, &e))
+    }
+
+    /// Ends the archive and flushes it. Returns its size.
+    fn finish(mut self) -> Result<u64, Failure> {
+        self.write(&[0; 2 * BLOCK])?;
+        let flushed = self
+            .file
+            .flush()
+            .and_then(|()| self.file.get_ref().sync_all());
+        flushed.map_err(|e| unwritten(&self.path, &e))?;
+        Ok(self.bytes)
+    }
+}
+
+/// The header of a file in a tar. Names are made here, and are shorter than the 100 bytes that fit.
+fn header(name: &str, size: usize) -> [u8; BLOCK] {
+    let mut head = [0; BLOCK];
+    let mut put =
+        |at: usize, text: &str| head[at..at + text.len()].copy_from_slice(text.as_bytes());
+    put(0, name);
+    put(100, "0000600\0");
+    put(108, "0000000\0");
+    put(116, "0000000\0");
+    put(124, &format!("{size:011o}\0"));
+    put(136, "00000000000\0");
+    put(148, "        ");
+    put(156, "0");
+    put(257, "ustar\x0000");
+    let sum: u32 = head.iter().map(|byte| u32::from(*byte)).sum();
+    head[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    head
+}
+
+fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Unexpected(format!("{} cannot be written: {error}", path.display()))
+}

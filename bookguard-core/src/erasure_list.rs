@@ -1,0 +1,254 @@
+//! The list of erasures, kept in a second place beside the ledger's key.
+//!
+//! A database that was put back from a backup holds again what was erased since. The list names it: bookings, entries by their hashes and
+//! names of values, never a value. `features::erasures::settle` erases it again before anything is served. The writer adds a line after
+//! the commit and before the answer leaves; a line that a killed process did not write is added at the next start, from the ledger.
+//! Invariant: a line is whole and flushed, or it is not there.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::evidence::Erasure;
+use crate::model::PartnerId;
+use crate::private;
+
+/// The bytes at the list's end in which its last line is looked for. The longest line has some hundred kilobytes.
+const LAST_LINE: u64 = 4 * 1024 * 1024;
+
+/// An erasure as the list names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ListedErasure {
+    /// The booking's owner.
+    pub partner_id: PartnerId,
+    /// The place in the log of the entry that records it.
+    pub index: u64,
+    /// That entry's leaf hash, hex.
+    pub leaf: String,
+    /// What was erased, and why.
+    pub erasure: Erasure,
+    /// The leaf hashes of the entries of which something was erased, hex, in the order of the erasure's values.
+    pub leaves: Vec<String>,
+}
+
+/// The list's file.
+pub struct ErasureList {
+    path: PathBuf,
+    /// Open once something was added.
+    file: Mutex<Option<File>>,
+}
+
+impl ErasureList {
+    /// The list beside the guard's file: what ends in `.seen` there ends in `.erased` here. It is made with its first line.
+    pub fn beside(guard: &Path) -> Self {
+        let name = guard.file_name().unwrap_or_default().to_string_lossy();
+        let name = name.strip_suffix(".seen").unwrap_or(&name);
+        Self {
+            path: guard.with_file_name(format!("{name}.erased")),
+            file: Mutex::new(None),
+        }
+    }
+
+    /// The list's file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The last line.
+    ///
+    /// # Errors
+    /// A sentence for the operator: the file cannot be read.
+    pub fn last(&self) -> Result<Option<ListedErasure>, String> {
+        let Some(mut file) = self.open()? else {
+            return Ok(None);
+        };
+        let mut read = || -> io::Result<Vec<u8>> {
+            let size = file.metadata()?.len();
+            file.seek(SeekFrom::Start(size.saturating_sub(LAST_LINE)))?;
+            let mut end = Vec::new();
+            file.read_to_end(&mut end)?;
+            Ok(end)
+        };
+        let end = read().map_err(|e| self.unreadable(&e))?;
+        let whole = end.iter().rposition(|byte| *byte == b'\n');
+        let Some(whole) = whole.map(|at| &end[..at]) else {
+            return Ok(None);
+        };
+        let begin = whole
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
+        self.line(&whole[begin..]).map(Some)
+    }
+
+    /// Every line, oldest first, until `take` refuses one.
+    ///
+    /// # Errors
+    /// A sentence for the operator if the file cannot be read, and what `take` returns.
+    pub fn each<E: From<String>>(
+        &self,
+        mut take: impl FnMut(ListedErasure) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Some(file) = self.open()? else {
+            return Ok(());
+        };
+        let mut lines = BufReader::new(file);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let read = lines.read_until(b'\n', &mut line);
+            read.map_err(|e| self.unreadable(&e))?;
+            // What has no end was not written to its end.
+            let Some(whole) = line.strip_suffix(b"\n") else {
+                return Ok(());
+            };
+            take(self.line(whole)?)?;
+        }
+    }
+
+    /// Adds lines, and flushes them.
+    ///
+    /// # Errors
+    /// A sentence for the operator: the file cannot be written.
+    pub fn add(&self, erasures: &[ListedErasure]) -> Result<(), String> {
+        if erasures.is_empty() {
+            return Ok(());
+        }
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut write = || -> io::Result<()> {
+            let file = match &mut *file {
+                Some(file) => file,
+                none => none.insert(self.cut()?),
+            };
+            let mut text = Vec::new();
+            for erasure in erasures {
+                serde_json::to_writer(&mut text, erasure)?;
+                text.push(b'\n');
+            }
+            file.write_all(&text)?;
+            file.sync_data()
+        };
+        let outcome = write();
+        if outcome.is_err() {
+            // The next one cuts what was begun.
+            *file = None;
+        }
+        outcome.map_err(|e| {
+            format!(
+                "the list of erasures {} cannot be written: {e}. The values are erased, but a backup that is restored would hold them \
+                 again; let this user write the file",
+                self.path.display()
+            )
+        })
+    }
+
+    /// Opens the file to add to it, without what a killed process began to add.
+    fn cut(&self) -> io::Result<File> {
+        let mut options = private::options();
+        let mut file = options
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(&self.path)?;
+        private::sync(private::folder(&self.path))?;
+        let mut text = Vec::new();
+        file.read_to_end(&mut text)?;
+        let whole = text
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
+        if whole < text.len() {
+            file.set_len(whole as u64)?;
+        }
+        Ok(file)
+    }
+
+    fn open(&self) -> Result<Option<File>, String> {
+        match File::open(&self.path) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.unreadable(&error)),
+        }
+    }
+
+    fn line(&self, line: &[u8]) -> Result<ListedErasure, String> {
+        serde_json::from_slice(line).map_err(|e| {
+            format!(
+                "the list of erasures {} is damaged: {e}. Put a copy of it in its place",
+                self.path.display()
+            )
+        })
+    }
+
+    fn unreadable(&self, error: &io::Error) -> String {
+        format!(
+            "the list of erasures {} cannot be read: {error}; let this user read and write it",
+            self.path.display()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::{Erasable, ErasedValues, LegalBasis};
+    use crate::model::{BookingId, Timestamp};
+
+    fn listed(index: u64) -> ListedErasure {
+        ListedErasure {
+            partner_id: PartnerId::from_bytes([1; 16]),
+            index,
+            leaf: "00".repeat(32),
+            erasure: Erasure {
+                booking_id: BookingId::from_bytes([2; 16]),
+                erased_at: Timestamp::EPOCH,
+                legal_basis: LegalBasis::Objection,
+                request_ref: Some("a\nb".to_owned()),
+                values: vec![ErasedValues {
+                    entry: 0,
+                    names: vec![Erasable::Organizer],
+                }],
+            },
+            leaves: vec!["11".repeat(32)],
+        }
+    }
+
+    fn all(list: &ErasureList) -> Result<Vec<u64>, String> {
+        let mut found = Vec::new();
+        list.each::<String>(|one| {
+            found.push(one.index);
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    #[test]
+    fn what_was_added_is_found_again_whatever_a_killed_process_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let guard = folder.path().join("b.key.seen");
+        let list = ErasureList::beside(&guard);
+        assert_eq!(list.path(), folder.path().join("b.key.erased"));
+        assert_eq!((list.last(), all(&list)), (Ok(None), Ok(vec![])));
+        list.add(&[listed(3), listed(5)]).unwrap();
+        list.add(&[listed(8)]).unwrap();
+        let whole = std::fs::read(list.path()).unwrap();
+        // Killed in the middle of a line.
+        for cut in [1, 40, whole.len() / 3 - 1] {
+            let mut torn = whole.clone();
+            torn.extend(&whole[..cut]);
+            std::fs::write(list.path(), torn).unwrap();
+            let list = ErasureList::beside(&guard);
+            assert_eq!(list.last(), Ok(Some(listed(8))), "{cut}");
+            assert_eq!(all(&list), Ok(vec![3, 5, 8]), "{cut}");
+            list.add(&[listed(9)]).unwrap();
+            assert_eq!(all(&list), Ok(vec![3, 5, 8, 9]), "{cut}");
+        }
+        std::fs::write(list.path(), "no erasure\n").unwrap();
+        assert!(list.last().unwrap_err().contains("is damaged"));
+        assert!(all(&list).unwrap_err().contains("is damaged"));
+    }
+}

@@ -1,0 +1,254 @@
+//! Erased values: a packet made before and one made after, and what must be refused of the latter.
+
+use serde_json::{Value, json};
+
+use super::super::fixture::Fixture;
+use super::forged::{Forgery, signed};
+use super::logged::Change;
+use super::relog::Draft;
+use super::{Bad, Noticed, World};
+use crate::evidence::{Erasable, ErasedValues, LegalBasis, Packet};
+use crate::ledger::Disclosure;
+
+/// The packet of a booking before and after values of it were erased.
+pub fn packets() -> [(&'static str, Packet); 2] {
+    let mut fixture = Fixture::new();
+    fixture.with_items(13, 45);
+    let before = fixture.packet_at(13);
+    let names = |entry, names: &[Erasable]| ErasedValues {
+        entry,
+        names: names.to_vec(),
+    };
+    let first = [
+        Erasable::EventType,
+        Erasable::Metadata,
+        Erasable::Organizer,
+        Erasable::Talent,
+    ];
+    let values = vec![
+        names(0, &first),
+        names(1, &[Erasable::Ip, Erasable::Method]),
+        names(2, &[Erasable::Note, Erasable::Sha256, Erasable::Title]),
+    ];
+    fixture.erase(13, "2026-07-01T09:00:00Z", LegalBasis::Objection, values);
+    let second = vec![names(6, &[Erasable::Reference])];
+    fixture.erase(13, "2026-07-02T09:00:00Z", LegalBasis::Other, second);
+    [
+        ("before-erasures", before),
+        ("erased", fixture.packet_at(13)),
+    ]
+}
+
+/// Faults in what the packet shows, signed again by the ledger's holder.
+const SHOWN: &[Forgery] = &[
+    (
+        "erased-but-shown",
+        "erased",
+        "a value is shown again although it was erased",
+        STRUCTURE,
+        "disclosures",
+        |world, doc| {
+            let before = list(&world.good["before-erasures"]["entries"][0], "disclosures");
+            let organizer = before
+                .iter()
+                .find(|one| one["name"] == "organizer")
+                .unwrap();
+            let shown = doc["entries"][0]["disclosures"].as_array_mut().unwrap();
+            let at = shown
+                .iter()
+                .position(|one| one["name"] == "partnerId")
+                .unwrap();
+            shown.insert(at, organizer.clone());
+            doc["booking"]["organizer"] = organizer["value"].clone();
+        },
+    ),
+    (
+        "erased-party-named",
+        "erased",
+        "the organizer was erased, but the packet names one",
+        STRUCTURE,
+        "booking",
+        |_, doc| doc["booking"]["organizer"]["name"] = json!("Somebody"),
+    ),
+    (
+        "erased-title-shown",
+        "erased",
+        "an item's title was erased, but the packet shows one",
+        STRUCTURE,
+        "items",
+        |_, doc| doc["items"][0]["title"] = json!("Signed contract"),
+    ),
+    (
+        "erased-file-named",
+        "erased",
+        "an item's file was erased, but the packet names one",
+        STRUCTURE,
+        "items",
+        |_, doc| doc["items"][0]["sha256"] = json!(format!("sha256:{}", "5c".repeat(32))),
+    ),
+    (
+        "erasure-dropped",
+        "erased",
+        "values are not shown, and the erasure that explains it is left out",
+        STRUCTURE,
+        "disclosures",
+        |_, doc| drop(doc["entries"].as_array_mut().unwrap().drain(7..)),
+    ),
+    (
+        "erased-sentence",
+        "erased",
+        "a sentence names the organizer that was erased",
+        Noticed::Wording,
+        "summary",
+        |world, doc| {
+            doc["summary"]["headline"] =
+                world.good["before-erasures"]["summary"]["headline"].clone();
+        },
+    ),
+];
+
+/// Adds an erasure after all entries, of these values, each of which goes.
+fn erase(drafts: &mut Vec<Draft>, values: &Value) {
+    for one in values.as_array().unwrap() {
+        let entry = one["entry"].as_u64().unwrap() as usize;
+        for name in one["names"].as_array().unwrap() {
+            let Some(draft) = drafts.get_mut(entry) else {
+                continue;
+            };
+            let at = draft.members.iter().position(|one| one.name == *name);
+            if let Some(at) = at {
+                let gone = draft.members.remove(at);
+                draft.undisclosed.push(gone);
+            }
+        }
+    }
+    let booking_id = drafts[0].member("bookingId").clone();
+    let mut added = drafts.last().unwrap().clone();
+    let members = [
+        ("bookingId", booking_id),
+        ("erasedAt", json!("2026-05-29T09:00:00.000Z")),
+        ("legalBasis", json!("objection")),
+        ("values", values.clone()),
+    ];
+    added.kind = "evidence.erased".to_owned();
+    added.at = "2026-05-29T09:00:00.000Z".to_owned();
+    added.seq = drafts.len() as u64;
+    added.salt[0] ^= 0xff;
+    let salted = members.into_iter().zip(1_u8..);
+    added.members = salted
+        .map(|((name, value), salt)| Disclosure {
+            name: name.to_owned(),
+            salt: [salt; 32],
+            value,
+        })
+        .collect();
+    drafts.push(added);
+}
+
+/// Erasures that no honest service writes.
+pub const LOGGED: &[(&str, &str, &str, &str, Change)] = &[
+    (
+        "erasure-of-an-amount",
+        "items",
+        "an erasure names the booking's value",
+        "disclosures",
+        |drafts| erase(drafts, &json!([{"entry": 0, "names": ["bookingValue"]}])),
+    ),
+    (
+        "erasure-of-another-kind",
+        "items",
+        "an erasure names a value that no entry of this kind can lose",
+        "disclosures",
+        |drafts| erase(drafts, &json!([{"entry": 3, "names": ["note"]}])),
+    ),
+    (
+        "erasure-of-what-never-was",
+        "items",
+        "an erasure names a value that the entry never had",
+        "disclosures",
+        |drafts| erase(drafts, &json!([{"entry": 6, "names": ["note"]}])),
+    ),
+    (
+        "erasure-of-itself",
+        "items",
+        "an erasure names an entry that is not before it",
+        "disclosures",
+        |drafts| erase(drafts, &json!([{"entry": 7, "names": ["note"]}])),
+    ),
+    (
+        "erasure-of-nothing",
+        "items",
+        "an erasure names no entry",
+        "disclosures",
+        |drafts| erase(drafts, &json!([])),
+    ),
+    (
+        "erasure-without-names",
+        "items",
+        "an erasure names no value of an entry",
+        "disclosures",
+        |drafts| erase(drafts, &json!([{"entry": 2, "names": []}])),
+    ),
+    (
+        "erasure-unsorted",
+        "items",
+        "the entries of an erasure are not in order",
+        "disclosures",
+        |drafts| {
+            let values = json!([{"entry": 2, "names": ["note"]}, {"entry": 1, "names": ["ip"]}]);
+            erase(drafts, &values);
+        },
+    ),
+    (
+        "erased-twice",
+        "items",
+        "a value was erased twice",
+        "disclosures",
+        |drafts| {
+            erase(drafts, &json!([{"entry": 2, "names": ["note"]}]));
+            erase(drafts, &json!([{"entry": 2, "names": ["note"]}]));
+        },
+    ),
+    (
+        "erasure-for-no-reason",
+        "items",
+        "the legal basis of an erasure is a word that is not known",
+        "disclosures",
+        |drafts| {
+            erase(drafts, &json!([{"entry": 2, "names": ["note"]}]));
+            *drafts.last_mut().unwrap().member("legalBasis") = json!("whim");
+        },
+    ),
+    (
+        "erasure-of-another-booking",
+        "items",
+        "an erasure names another booking",
+        "booking",
+        |drafts| {
+            erase(drafts, &json!([{"entry": 2, "names": ["note"]}]));
+            let other = json!(format!("bkg_{}", "0".repeat(32)));
+            *drafts.last_mut().unwrap().member("bookingId") = other;
+        },
+    ),
+    (
+        "erasure-before-it-happened",
+        "items",
+        "an erasure happened after its entry was written",
+        "booking",
+        |drafts| {
+            erase(drafts, &json!([{"entry": 2, "names": ["note"]}]));
+            let later = json!("2026-05-30T00:00:00.000Z");
+            *drafts.last_mut().unwrap().member("erasedAt") = later;
+        },
+    ),
+];
+
+const STRUCTURE: Noticed = Noticed::Structure;
+
+fn list<'a>(document: &'a Value, name: &str) -> &'a Vec<Value> {
+    document[name].as_array().unwrap()
+}
+
+pub fn bad(world: &World) -> Vec<Bad> {
+    signed(world, SHOWN)
+}

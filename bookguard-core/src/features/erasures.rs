@@ -1,0 +1,455 @@
+//! Erasures: personal data of a booking is erased from everything that the service stores, and the ledger stays provable.
+//!
+//! An entry keeps the digest of an erased value and forgets its salt (`ledger/event/opening.rs`); `evidence.erased` says what was erased
+//! and why. What else repeats the values goes too: the bodies of the booking's events with every attempt to deliver them, remembered
+//! answers, files, notes on shares. What is erased is planned from entries that were read before the write turn, and the command is
+//! refused if the booking has more entries by then. Invariant: nothing is erased while a legal hold is active.
+
+pub(crate) mod rule;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::bookings::owner_of;
+use crate::engine::command::Receipt;
+use crate::entropy;
+use crate::erasure_list::ListedErasure;
+use crate::error::Error;
+use crate::evidence::{Erasable, ErasedValues, Erasure, LegalBasis, StoredEntry};
+use crate::input::{self, Declaration, Form};
+use crate::limits;
+use crate::model::{BookingId, EventId, FileId, ItemId, PartnerId, Scope, Timestamp};
+use crate::operation::{Action, Body, Operation, Request, Route, path_id, query, read, write};
+use crate::policy::vocabulary;
+use crate::service::Service;
+use crate::session::{Access, Session};
+use crate::store::StoreError;
+use crate::store::read::Reader;
+use rule::Plan;
+
+vocabulary! {
+    /// Whose data is erased.
+    ErasedParty {
+        /// The organizer's: name and id, where acceptances came from, notes on a cancellation by it, and the words and files of the
+        /// items that come from it.
+        Organizer = "organizer",
+        /// The same of the talent.
+        Talent = "talent",
+        /// All values that can be erased.
+        Everybody = "everybody",
+    }
+}
+
+/// What of a booking is to be erased.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Erased {
+    /// The values with these names, in all its entries.
+    Fields(Vec<Erasable>),
+    /// What is about one party, or everything.
+    Of(ErasedParty),
+    /// Exactly these values: an erasure that the database lost is done again.
+    Again(Vec<(ErasedValues, String)>),
+}
+
+/// `POST /v1/bookings/{bookingId}/erasures`
+#[derive(Debug)]
+pub struct EraseValues {
+    pub(crate) partner_id: PartnerId,
+    pub(crate) booking_id: BookingId,
+    /// What is erased, of the entries that were read.
+    pub(crate) plan: Plan,
+    /// The fact, without its values.
+    pub(crate) legal_basis: LegalBasis,
+    pub(crate) request_ref: Option<String>,
+    /// When it was erased first, if this repeats it. Holds do not matter then.
+    pub(crate) repeats: Option<Timestamp>,
+    /// Seed of the fact's salts.
+    pub(crate) seed: [u8; 32],
+}
+
+/// Body of [`EraseValues`], read and checked field by field.
+#[derive(Debug, Clone)]
+pub struct ErasureRequest {
+    /// What is to be erased.
+    pub what: Erased,
+    /// Why.
+    pub legal_basis: LegalBasis,
+    /// What the partner knows the request by.
+    pub request_ref: Option<String>,
+    /// Whether to say only what would be erased.
+    pub dry_run: bool,
+}
+
+/// What was erased, or would be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct ErasureReport {
+    /// The booking.
+    pub booking_id: BookingId,
+    /// Whether nothing was erased, because this was only asked.
+    pub dry_run: bool,
+    /// The values, by entry of the booking's chain; empty if there was nothing left to erase.
+    pub values: Vec<ErasedValues>,
+    /// The events whose bodies and attempts are erased. Deliveries of them that still waited are given up.
+    pub events: Vec<EventId>,
+    /// The items whose files are deleted.
+    pub files: Vec<ItemId>,
+    /// The place of `evidence.erased` in the ledger; absent if nothing was erased.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub receipt: Option<Receipt>,
+}
+
+/// The erasures of a booking.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+pub struct BookingErasures {
+    /// The booking.
+    pub booking_id: BookingId,
+    /// Its erasures as the ledger records them, oldest first.
+    pub erasures: Vec<Erasure>,
+}
+
+impl Operation for EraseValues {
+    const ROUTE: Route = Route {
+        id: "eraseValues",
+        path: "/v1/bookings/{bookingId}/erasures",
+        access: Access::Scope(Scope::EvidenceErase),
+        body: Body::Required(&ErasureRequest::BODY),
+        refusals: &[404, 409],
+        tag: "Evidence",
+        summary: "Erase personal data of a booking, for good",
+        description: "Erases values from everything that the service stores: the booking, its ledger entries and their salts, its events and \
+                      every attempt to deliver them, remembered answers, files, notes on shares. Deliveries that still wait are given up. The \
+                      ledger keeps digests that nobody can open again, and `evidence.erased` says which values were erased and why. \
+                      Packets made before and after verify. With `dryRun`, the answer says what would be erased. A legal hold refuses it: \
+                      409 `legal_hold`. Repeating it changes nothing.",
+        ..Route::POST
+    };
+    type Output = ErasureReport;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<ErasureReport>, Error> {
+        let booking_id: BookingId = path_id(request, 0)?;
+        let asked = ErasureRequest::read(&request.body)?;
+        let partner_id = owner_of(session, &booking_id)?;
+        let plan = query(session, |reader| {
+            planned(reader, &partner_id, &booking_id, &asked.what)
+        })??;
+        if asked.dry_run {
+            let report = plan.report(booking_id, true);
+            return Ok(read::<Self>(move |_| Ok(report)));
+        }
+        session.service.packets().forget(&booking_id);
+        let erase = Self {
+            partner_id,
+            booking_id,
+            plan,
+            legal_basis: asked.legal_basis,
+            request_ref: asked.request_ref,
+            repeats: None,
+            seed: entropy::bytes(),
+        };
+        Ok(write(session.service.clock().now(), erase))
+    }
+}
+
+/// Plans an erasure of what is stored of a booking now.
+fn planned(
+    reader: &mut Reader<'_>,
+    partner_id: &PartnerId,
+    booking_id: &BookingId,
+    what: &Erased,
+) -> Result<Result<Plan, Error>, StoreError> {
+    if reader.booking_owner(booking_id)?.as_ref() != Some(partner_id) {
+        return Ok(Err(Error::not_found("booking")));
+    }
+    let entries: Vec<StoredEntry> = reader.entries_of(booking_id)?;
+    let events = reader.whole_events_of(booking_id)?;
+    let mut plan = match rule::plan(partner_id, &entries, what) {
+        Ok(plan) => plan,
+        Err(error) => return Ok(Err(error)),
+    };
+    if !plan.values.is_empty() {
+        plan.events = events;
+    }
+    let files: Vec<FileId> = plan.files.iter().map(|(_, file_id)| *file_id).collect();
+    if matches!(what, Erased::Again(_)) {
+        return Ok(Ok(plan));
+    }
+    let held = held_elsewhere(reader, partner_id, booking_id, &files)?;
+    Ok(match held {
+        None => Ok(plan),
+        Some(refusal) => Err(refusal),
+    })
+}
+
+/// The refusal to delete files that a booking under a hold names too: a file is stored once for all items of a partner.
+pub(crate) fn held_elsewhere(
+    reader: &mut Reader<'_>,
+    partner_id: &PartnerId,
+    booking_id: &BookingId,
+    files: &[FileId],
+) -> Result<Option<Error>, StoreError> {
+    if files.is_empty() {
+        return Ok(None);
+    }
+    for hold in reader.active_holds(partner_id, None, limits::HOLDS_PER_PARTNER)? {
+        if hold.booking_id == *booking_id {
+            continue;
+        }
+        for item in reader.items_of(&hold.booking_id)? {
+            let file_id = item
+                .sha256
+                .as_deref()
+                .and_then(|sha| FileId::named(partner_id, sha));
+            if file_id.is_some_and(|file_id| files.contains(&file_id)) {
+                return Ok(Some(rule::held(&hold)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+impl ErasureRequest {
+    /// The body's declaration.
+    pub const BODY: Declaration = Declaration {
+        name: "NewErasure",
+        about: "What to erase of a booking, and why: `fields` or `party`.",
+        example: r#"{
+            "party": "organizer",
+            "legalBasis": "consent_withdrawn",
+            "requestRef": "DSR-2026-0117",
+            "dryRun": true
+        }"#,
+        reader: |v| {
+            v.object(Self::form);
+        },
+    };
+
+    /// Reads the body of an erasure, reporting every fault.
+    ///
+    /// # Errors
+    /// Those of [`input`], and `fields_or_party`.
+    pub fn read(body: &[u8]) -> Result<Self, Error> {
+        input::read(body, Self::form)
+    }
+
+    fn form(form: &mut Form<'_, '_>) -> Option<Self> {
+        let fields = form
+            .about("The names of the values, in all entries of the booking.")
+            .optional("fields", |v| {
+                v.array(Erasable::WORDS.len(), |item| {
+                    item.named("Erasable").choice(Erasable::WORDS)
+                })
+            });
+        let party = form
+            .about("Whose data to erase, instead of `fields`.")
+            .optional("party", |v| {
+                v.named("ErasedParty").choice(ErasedParty::WORDS)
+            });
+        let legal_basis = form
+            .about("Why they are erased.")
+            .required("legalBasis", |v| {
+                v.named("LegalBasis").choice(LegalBasis::WORDS)
+            });
+        let request_ref = form
+            .about("What you know the request by. It stays in the ledger for good, so it must not be personal data itself.")
+            .optional("requestRef", |v| v.text(limits::REFERENCE_CHARS));
+        let dry_run = form
+            .about("Say only what would be erased.")
+            .optional("dryRun", |v| v.boolean());
+        let (both, none) = (
+            fields.is_some() && party.is_some(),
+            !form.has("fields") && !form.has("party"),
+        );
+        if both || none {
+            form.fault_at(
+                "fields",
+                "fields_or_party",
+                "either the values or the party must be named, and not both",
+                "Send fields or party.",
+            );
+        }
+        form.describe(|draft| {
+            let either = ["fields", "party"].map(|name| json!({"required": [name]}));
+            draft.set("oneOf", json!(either));
+        });
+        let what = match (fields, party) {
+            (Some(fields), None) => Erased::Fields(fields),
+            (None, Some(party)) => Erased::Of(party),
+            _ => return None,
+        };
+        Some(Self {
+            what,
+            legal_basis: legal_basis?,
+            request_ref,
+            dry_run: dry_run.unwrap_or(false),
+        })
+    }
+}
+
+/// `GET /v1/bookings/{bookingId}/erasures`
+pub struct ListErasures;
+
+impl Operation for ListErasures {
+    const ROUTE: Route = Route {
+        id: "listErasures",
+        path: "/v1/bookings/{bookingId}/erasures",
+        access: Access::Scope(Scope::EvidenceRead),
+        refusals: &[404],
+        tag: "Evidence",
+        summary: "What was erased of a booking, and why",
+        description: "Oldest first, as the ledger records it: names of values, never values.",
+        ..Route::GET
+    };
+    type Output = BookingErasures;
+
+    fn prepare(session: &Session, request: &Request) -> Result<Action<BookingErasures>, Error> {
+        let booking_id: BookingId = path_id(request, 0)?;
+        let owner = owner_of(session, &booking_id)?;
+        Ok(read::<Self>(move |session| {
+            let (stored, erasures) = query(session, |reader| {
+                Ok((
+                    reader.booking_owner(&booking_id)?,
+                    reader.erasures_of(&booking_id)?,
+                ))
+            })?;
+            if stored != Some(owner) {
+                return Err(Error::not_found("booking"));
+            }
+            Ok(BookingErasures {
+                booking_id,
+                erasures,
+            })
+        }))
+    }
+}
+
+/// Erases again what the list says was erased and the database still holds, because it was put back from a backup; then adds to the list
+/// what the ledger records and it lacks. Until this is done, the service serves nothing. Returns how many erasures were repeated. Call
+/// this after opening the service, after a loss was accepted, and now and then. Blocks.
+///
+/// # Errors
+/// `erasures_pending` while the ledger is rolled back, `unavailable`.
+pub fn settle(service: &Service) -> Result<u64, Error> {
+    let mut repeated = 0;
+    if service.owes_erasures() {
+        let listed = service.erasures().each::<SettleError>(|listed| {
+            repeated += u64::from(repeat(service, listed)?);
+            Ok(())
+        });
+        listed.map_err(|error| error.0)?;
+        service.erasures_settled();
+    }
+    list_missing(service)?;
+    Ok(repeated)
+}
+
+/// Why erasures are not settled.
+struct SettleError(Error);
+
+impl From<String> for SettleError {
+    fn from(why: String) -> Self {
+        tracing::error!("{why}");
+        Self(Error::erasures_pending())
+    }
+}
+
+impl From<Error> for SettleError {
+    fn from(error: Error) -> Self {
+        match &*error.code {
+            "ledger_rolled_back" => Self(Error::erasures_pending()),
+            _ => Self(error),
+        }
+    }
+}
+
+/// Does one erasure again, if the database holds what it erased. Returns whether it did.
+fn repeat(service: &Service, listed: ListedErasure) -> Result<bool, SettleError> {
+    let Erasure {
+        booking_id,
+        erased_at,
+        legal_basis,
+        request_ref,
+        values,
+    } = listed.erasure;
+    let values = values.into_iter().zip(listed.leaves).collect();
+    let mut reader = service.reader_anyway()?;
+    let owner = reader.booking_owner(&booking_id);
+    if owner.map_err(|e| service.fault(&e))? != Some(listed.partner_id) {
+        return Ok(false);
+    }
+    let plan = planned(
+        &mut reader,
+        &listed.partner_id,
+        &booking_id,
+        &Erased::Again(values),
+    );
+    let plan = plan.map_err(|e| service.fault(&e))??;
+    drop(reader);
+    if plan.values.is_empty() {
+        return Ok(false);
+    }
+    let erase = EraseValues {
+        partner_id: listed.partner_id,
+        booking_id,
+        plan,
+        legal_basis,
+        request_ref,
+        repeats: Some(erased_at),
+        seed: entropy::bytes(),
+    };
+    service.submit_and_wait(service.envelope(erase))?;
+    Ok(true)
+}
+
+/// Adds to the list the erasures after its last that the ledger records: those of other nodes, and one whose node died before it
+/// could add it.
+fn list_missing(service: &Service) -> Result<(), Error> {
+    let unlisted = |why: String| {
+        tracing::error!("{why}");
+        Error::unavailable("The list of erasures cannot be read or written at present.")
+    };
+    loop {
+        let last = service.erasures().last().map_err(unlisted)?;
+        let after = last.map(|last| last.index);
+        let missing = service.reader()?.recorded_erasures(after);
+        let missing = missing.map_err(|e| service.fault(&e))?;
+        if missing.is_empty() {
+            return Ok(());
+        }
+        service.erasures().add(&missing).map_err(unlisted)?;
+    }
+}
+
+/// The command that erases everything that can be erased of a booking; `None` if nothing is left. Blocks.
+///
+/// # Errors
+/// `not_found`, `legal_hold` for a file that another booking needs, `unavailable`.
+pub(crate) fn erase_all(
+    service: &Service,
+    partner_id: PartnerId,
+    booking_id: BookingId,
+    request_ref: Option<String>,
+) -> Result<Option<EraseValues>, Error> {
+    let everything = Erased::Of(ErasedParty::Everybody);
+    let mut reader = service.reader()?;
+    let plan = planned(&mut reader, &partner_id, &booking_id, &everything);
+    let plan = plan.map_err(|e| service.fault(&e))??;
+    let erase = EraseValues {
+        partner_id,
+        booking_id,
+        plan,
+        legal_basis: LegalBasis::ContractEnded,
+        request_ref,
+        repeats: None,
+        seed: entropy::bytes(),
+    };
+    Ok((!erase.plan.values.is_empty()).then_some(erase))
+}

@@ -1,0 +1,306 @@
+//! What an erasure takes, what it leaves, and what refuses it.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::*;
+use crate::evidence::facts::CreationFact;
+use crate::evidence::{Acceptance, EvidenceItem, HeldBy, ItemKind, LegalBasis, StoredHold};
+use crate::features::fixture::*;
+use crate::ledger::event::Opening;
+use crate::ledger::{Disclosure, Leaf, LeafKind};
+
+const NOW: &str = "2026-06-01T00:00:00.500Z";
+
+/// An entry as it is stored.
+fn stored(seq: u64, fact: impl Into<Fact>) -> StoredEntry {
+    let fact = fact.into();
+    let sealed = fact.seal([u8::try_from(seq).unwrap(); 32]).unwrap();
+    let leaf = Leaf {
+        commit: sealed.commit,
+        prev: match seq {
+            0 => Hash::ZERO,
+            _ => crate::ledger::leaf_hash(b"before"),
+        },
+        seq,
+        stream: [7; 16],
+        t: at(NOW).ms(),
+    };
+    let entry = StoredEntry {
+        index: 10 + seq,
+        booking_id: Some(booking_id()),
+        seq,
+        leaf: leaf.encode().unwrap(),
+        kind: fact.kind().to_string(),
+        salt: [0; 32],
+        disclosures: Vec::new(),
+        erased: BTreeMap::new(),
+        opening: Opening::Seed(sealed.seed),
+    };
+    read(entry, &sealed.seed, &sealed.members)
+}
+
+/// The entry with what its row holds.
+fn read(entry: StoredEntry, opening: &[u8], facts: &str) -> StoredEntry {
+    let opening = Opening::read(opening).unwrap();
+    let members: Map<String, Value> = serde_json::from_str(facts).unwrap();
+    let (salt, mut salts, erased) = opening.of(&members);
+    let shown = members.into_iter().filter_map(|(name, value)| {
+        let salt = salts.remove(&name)?;
+        Some(Disclosure { name, salt, value })
+    });
+    StoredEntry {
+        salt,
+        disclosures: shown.collect(),
+        erased,
+        opening,
+        ..entry
+    }
+}
+
+fn item(n: u8, party: Option<Actor>) -> EvidenceItem {
+    EvidenceItem {
+        item_id: id(n),
+        booking_id: booking_id(),
+        added_at: at(NOW),
+        kind: ItemKind::Contract,
+        title: "Contract of Jane".to_owned(),
+        at: None,
+        party,
+        amount: None,
+        reference: None,
+        note: Some("Jane".to_owned()),
+        sha256: Some(format!("sha256:{}", "5c".repeat(32))),
+    }
+}
+
+/// The entries of a booking.
+fn entries_of_booking() -> Vec<StoredEntry> {
+    let mut booking = state(Some("firm"), BookingStatus::Created).state.booking;
+    booking.metadata = [("email".to_owned(), "jane@example.com".to_owned())].into();
+    let acceptance = Acceptance {
+        booking_id: booking_id(),
+        accepted_at: at(NOW),
+        party: Actor::Organizer,
+        method: "checkbox".to_owned(),
+        at: at(NOW),
+        ip: Some("203.0.113.9".to_owned()),
+        user_agent: None,
+        disclosure_hash: format!("sha256:{}", "ab".repeat(32)),
+        disclosure_version: "bookguard-disclosure-1".to_owned(),
+    };
+    vec![
+        stored(
+            0,
+            CreationFact::of(&booking, format!("sha256:{}", "cd".repeat(32))),
+        ),
+        stored(1, acceptance),
+        stored(2, item(2, Some(Actor::Talent))),
+        stored(3, item(3, None)),
+    ]
+}
+
+fn shown(plan: &Plan) -> Value {
+    json!(plan.values)
+}
+
+#[test]
+fn only_what_is_asked_for_goes() {
+    use Erasable::{Ip, Note, Organizer, Title};
+    let entries = entries_of_booking();
+    for (what, expected) in [
+        (Erased::Fields(vec![]), json!([])),
+        (
+            Erased::Fields(vec![Note, Ip, Organizer]),
+            json!([
+                {"entry": 0, "names": ["organizer"]}, {"entry": 1, "names": ["ip"]},
+                {"entry": 2, "names": ["note"]}, {"entry": 3, "names": ["note"]},
+            ]),
+        ),
+        (
+            Erased::Of(ErasedParty::Organizer),
+            json!([{"entry": 0, "names": ["organizer"]}, {"entry": 1, "names": ["ip", "method"]}]),
+        ),
+        (
+            Erased::Of(ErasedParty::Talent),
+            json!([{"entry": 0, "names": ["talent"]}, {"entry": 2, "names": ["note", "sha256", "title"]}]),
+        ),
+        (
+            Erased::Of(ErasedParty::Everybody),
+            json!([
+                {"entry": 0, "names": ["eventType", "metadata", "organizer", "talent"]},
+                {"entry": 1, "names": ["ip", "method"]},
+                {"entry": 2, "names": ["note", "sha256", "title"]},
+                {"entry": 3, "names": ["note", "sha256", "title"]},
+            ]),
+        ),
+        (
+            // Again, but of an entry that is another one now.
+            Erased::Again(vec![
+                (
+                    ErasedValues {
+                        entry: 2,
+                        names: vec![Note, Title],
+                    },
+                    entries[2].fact().unwrap().place.hash.to_string(),
+                ),
+                (
+                    ErasedValues {
+                        entry: 3,
+                        names: vec![Note],
+                    },
+                    "00".repeat(32),
+                ),
+            ]),
+            json!([{"entry": 2, "names": ["note", "title"]}]),
+        ),
+    ] {
+        let plan = plan(&partner_id(), &entries, &what).unwrap();
+        assert_eq!(shown(&plan), expected, "{what:?}");
+        assert_eq!(plan.rows.len(), plan.values.len());
+    }
+}
+
+#[test]
+fn what_is_left_of_an_entry_opens_its_leaf_and_tells_nothing_more() {
+    let everything = Erased::Of(ErasedParty::Everybody);
+    for entry in entries_of_booking() {
+        let (leaf, body) = (
+            Leaf::parse(&entry.leaf).unwrap(),
+            entry.event_body().unwrap(),
+        );
+        let salts: Vec<[u8; 32]> = entry.disclosures.iter().map(|one| one.salt).collect();
+        // First one value, then the rest.
+        let one = Erased::Fields(vec![Erasable::Organizer, Erasable::Ip, Erasable::Note]);
+        let mut left = entry.clone();
+        for what in [one, everything.clone()] {
+            let plan = plan(&partner_id(), std::slice::from_ref(&left), &what).unwrap();
+            let row = &plan.rows[0];
+            left = read(left.clone(), &row.opening.to_bytes(), &row.facts);
+            assert_eq!(left.event_body().unwrap(), body);
+            body.verify(&leaf, &left.salt).unwrap();
+            left.fact().unwrap();
+        }
+        let row = format!(
+            "{:?}{}",
+            left.shown(),
+            String::from_utf8(left.opening.to_bytes()).unwrap()
+        );
+        for gone in ["Jane", "jane@", "203.0.113.9", "5c5c"] {
+            assert!(!row.contains(gone), "{row}");
+        }
+        let kept: Vec<[u8; 32]> = left.disclosures.iter().map(|one| one.salt).collect();
+        let gone = salts.iter().filter(|salt| !kept.contains(salt));
+        for salt in gone {
+            let text =
+                base64::Engine::encode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, salt);
+            assert!(
+                !row.contains(&text),
+                "the salt of an erased value is still there"
+            );
+        }
+        // Nothing is left to erase.
+        let again = plan(&partner_id(), std::slice::from_ref(&left), &everything).unwrap();
+        assert_eq!(again.values, []);
+    }
+}
+
+fn erasing(plan: Plan) -> EraseValues {
+    EraseValues {
+        partner_id: partner_id(),
+        booking_id: booking_id(),
+        plan,
+        legal_basis: LegalBasis::Objection,
+        request_ref: None,
+        repeats: None,
+        seed: [3; 32],
+    }
+}
+
+/// A plan for the only entry of the booking in [`work_with`].
+fn planned() -> Plan {
+    let entries = &entries_of_booking()[..1];
+    plan(&partner_id(), entries, &Erased::Of(ErasedParty::Everybody)).unwrap()
+}
+
+fn hold(by: HeldBy, released: bool) -> StoredHold {
+    StoredHold {
+        partner_id: partner_id(),
+        hold: Hold {
+            hold_id: id(9),
+            booking_id: booking_id(),
+            placed_at: at("2026-05-01T00:00:00Z"),
+            placed_by: by,
+            reason: "Court".to_owned(),
+            reference: None,
+            released_at: released.then(|| at("2026-05-02T00:00:00Z")),
+        },
+    }
+}
+
+#[test]
+fn a_hold_a_newer_entry_and_another_owner_refuse_it() {
+    let rival = |erase| EraseValues {
+        partner_id: id(99),
+        ..erase
+    };
+    let stale = |mut erase: EraseValues| {
+        erase.plan.entries += 1;
+        erase
+    };
+    let repeated = |erase| EraseValues {
+        repeats: Some(at("2026-05-01T00:00:00Z")),
+        ..erase
+    };
+    let as_it_is = |erase| erase;
+    for (held, change, expected) in [
+        (None, as_it_is as fn(EraseValues) -> EraseValues, None),
+        (Some(true), as_it_is, None),
+        (Some(false), as_it_is, Some("legal_hold")),
+        (Some(false), repeated, None),
+        (None, rival, Some("not_found")),
+        (None, stale, Some("booking_changed")),
+    ] {
+        let mut work = work_with(state(Some("firm"), BookingStatus::Created));
+        if let Some(released) = held {
+            let hold = hold(HeldBy::Operator, released);
+            work.holds.insert(hold.hold.hold_id, hold);
+        }
+        let erase = change(erasing(Plan {
+            entries: work.chains[&booking_id()].entries,
+            ..planned()
+        }));
+        let decided = decide(&work, &Envelope::new(at(NOW), erase));
+        match expected {
+            Some(code) => assert_eq!(decided.unwrap_err().code, code),
+            None => {
+                let changes = changes(decided);
+                let [entry] = entries(&changes)[..] else {
+                    panic!("{changes:?}")
+                };
+                assert_eq!(entry.fact.kind, LeafKind::EvidenceErased);
+                let is_row = |change: &&Change| matches!(change, Change::EntryErased(_));
+                assert_eq!(changes.iter().filter(is_row).count(), 1);
+                let Some(Change::BookingChanged(booking)) = changes
+                    .iter()
+                    .find(|change| matches!(change, Change::BookingChanged(_)))
+                else {
+                    panic!("{changes:?}")
+                };
+                assert_eq!(booking.state.booking.organizer.name, "erased");
+                assert!(matches!(changes.last(), Some(Change::AnswersErased(_))));
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_left_to_erase_changes_nothing() {
+    let work = work_with(state(Some("firm"), BookingStatus::Created));
+    let empty = Plan {
+        entries: work.chains[&booking_id()].entries,
+        ..Plan::default()
+    };
+    assert!(changes(decide(&work, &Envelope::new(at(NOW), erasing(empty)))).is_empty());
+}

@@ -1,0 +1,96 @@
+//! Places and releases legal holds.
+
+use super::{PlaceHold, ReleaseHold};
+use crate::engine::batch::BatchState;
+use crate::engine::change::Change;
+use crate::engine::command::{Command, Decided};
+use crate::engine::needs::Needs;
+use crate::error::Error;
+use crate::evidence::{HeldBy, Hold, StoredHold};
+use crate::features::cancellations::rule::owned;
+use crate::limits;
+use crate::model::Timestamp;
+
+impl Command for PlaceHold {
+    type Reply = Hold;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.booking_of(self.stored.partner_id, self.stored.hold.booking_id);
+        needs.held.push(self.stored.hold.booking_id);
+    }
+
+    /// Places the hold.
+    ///
+    /// # Errors
+    /// `not_found`, `too_many_holds`.
+    fn decide(&self, batch: &BatchState, _: Timestamp) -> Decided<Hold> {
+        let hold = &self.stored.hold;
+        owned(batch, self.stored.partner_id, hold.booking_id)?;
+        let of_booking = batch.holds.values();
+        let of_booking = of_booking.filter(|other| other.hold.booking_id == hold.booking_id);
+        if of_booking.count() >= limits::HOLDS_PER_BOOKING
+            || self.others >= limits::HOLDS_PER_PARTNER as usize
+        {
+            return Err(Error::conflict(
+                "too_many_holds",
+                format!(
+                    "A booking has at most {} holds, released ones included, and a partner at most {} that are active. Release those whose \
+                     matter is over.",
+                    limits::HOLDS_PER_BOOKING,
+                    limits::HOLDS_PER_PARTNER
+                ),
+            ));
+        }
+        let placed = Change::HoldWritten(Box::new(self.stored.clone()));
+        Ok((vec![placed], hold.clone()))
+    }
+
+    fn brings_new(&self) -> bool {
+        true
+    }
+}
+
+impl Command for ReleaseHold {
+    type Reply = Hold;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.booking_of(self.partner_id, self.booking_id);
+        needs.held.push(self.booking_id);
+    }
+
+    /// Releases the hold.
+    ///
+    /// # Errors
+    /// `not_found`, `operator_hold`.
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Hold> {
+        owned(batch, self.partner_id, self.booking_id)?;
+        let stored = batch.holds.get(&self.hold_id);
+        let stored = stored
+            .filter(|stored| stored.hold.booking_id == self.booking_id)
+            .ok_or_else(|| Error::not_found("hold"))?;
+        if !stored.hold.is_active() {
+            return Ok((Vec::new(), stored.hold.clone()));
+        }
+        if stored.hold.placed_by == HeldBy::Operator && self.by == HeldBy::Partner {
+            return Err(Error::conflict(
+                "operator_hold",
+                format!(
+                    "Hold {} was placed by the service's operator, who alone can release it. Ask the operator.",
+                    self.hold_id
+                ),
+            ));
+        }
+        let hold = Hold {
+            released_at: Some(at.max(stored.hold.placed_at)),
+            ..stored.hold.clone()
+        };
+        let released = StoredHold {
+            hold: hold.clone(),
+            ..stored.clone()
+        };
+        Ok((vec![Change::HoldWritten(Box::new(released))], hold))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+//! What opens the commitment of a stored entry: the seed of its salts, or, once values were erased, what is kept instead.
+//!
+//! Invariant: nothing that is kept leads to the salt of an erased value, so its digest proves nothing and cannot be guessed.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::wire::{Digests, salt};
+use super::{EventError, SALT_BYTES, field_digest, salts};
+
+/// Salts or digests by the names of members.
+pub type ByName = BTreeMap<String, [u8; 32]>;
+
+/// What opens an entry, as its row holds it.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Opening {
+    /// The seed of all its [`salts`].
+    Seed([u8; SALT_BYTES]),
+    /// Values were erased: the other salts one by one.
+    Kept(Kept),
+}
+
+/// What is kept of an entry's salts once values were erased.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kept {
+    /// The salt of the commitment.
+    #[serde(with = "salt")]
+    salt: [u8; SALT_BYTES],
+    /// The salts of the values that are still there, by name.
+    salts: Digests<'static>,
+    /// The digests of the erased values, by name.
+    erased: Digests<'static>,
+}
+
+/// Omits the salts.
+impl fmt::Debug for Opening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Seed(_) => "Seed",
+            Self::Kept(_) => "Kept",
+        })
+    }
+}
+
+impl Opening {
+    /// Reads what a row holds.
+    ///
+    /// # Errors
+    /// Why it is nothing that opens an entry, in a sentence.
+    pub fn read(bytes: &[u8]) -> Result<Self, String> {
+        if let Ok(seed) = <[u8; SALT_BYTES]>::try_from(bytes) {
+            return Ok(Self::Seed(seed));
+        }
+        let kept = serde_json::from_slice(bytes);
+        kept.map(Self::Kept)
+            .map_err(|_| "neither a seed nor the salts kept of an entry".to_owned())
+    }
+
+    /// The bytes for the row.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Seed(seed) => seed.to_vec(),
+            Self::Kept(kept) => serde_json::to_vec(kept).expect("texts by name always serialize"),
+        }
+    }
+
+    /// The salt of the commitment, the salts of the stored members, and the digests of the erased ones. A stored member without
+    /// a salt stands in for an erased value.
+    pub fn of(&self, members: &Map<String, Value>) -> ([u8; SALT_BYTES], ByName, ByName) {
+        match self {
+            Self::Seed(seed) => {
+                let mut next = salts(seed);
+                let by_name = members.keys().map(|name| (name.clone(), next())).collect();
+                (next(), by_name, BTreeMap::new())
+            }
+            Self::Kept(kept) => (
+                kept.salt,
+                kept.salts.0.clone().into_owned(),
+                kept.erased.0.clone().into_owned(),
+            ),
+        }
+    }
+
+    /// What opens the entry once the members with these names are erased. `members` are those stored now.
+    ///
+    /// # Errors
+    /// A value that cannot be committed to.
+    pub fn without(
+        &self,
+        names: &[&str],
+        members: &Map<String, Value>,
+    ) -> Result<Self, EventError> {
+        let (salt, mut salts, mut erased) = self.of(members);
+        for name in names {
+            if let (Some(salt), Some(value)) = (salts.remove(*name), members.get(*name)) {
+                erased.insert((*name).to_owned(), field_digest(name, value, &salt)?);
+            }
+        }
+        Ok(Self::Kept(Kept {
+            salt,
+            salts: Digests(Cow::Owned(salts)),
+            erased: Digests(Cow::Owned(erased)),
+        }))
+    }
+}

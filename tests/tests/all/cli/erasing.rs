@@ -1,0 +1,136 @@
+//! A database that was put back from before an erasure serves nothing until the values are erased again.
+
+use std::path::{Path, PathBuf};
+
+use bookguard_tests::engine::{Engine, TestDatabase};
+use bookguard_tests::program::Serving;
+use bookguard_tests::samples;
+use bookguard_tests::test_server::Partner;
+use serde_json::json;
+
+const CANARY: &str = "Wombatquartz";
+
+/// A database put back from a backup that was made before the canary was erased from its booking.
+struct PutBack {
+    database: TestDatabase,
+    acme: Partner,
+    booking: String,
+}
+
+fn is_in(file: &Path) -> bool {
+    let bytes = std::fs::read(file).unwrap_or_default();
+    bytes
+        .windows(CANARY.len())
+        .any(|part| part == CANARY.as_bytes())
+}
+
+impl PutBack {
+    async fn new() -> Self {
+        let database = TestDatabase::new(Engine::Sqlite);
+        let server = Serving::start(&database, &[]).await;
+        let acme = server.partner("Acme").await;
+        let organizer = json!({"organizer": {"id": "o", "name": CANARY}});
+        let booking = acme
+            .post("/v1/bookings", &samples::booking_with(organizer))
+            .await;
+        let booking = booking.string("bookingId");
+        let backup = database.folder().join("before.db");
+        database
+            .command("backup")
+            .arg(&backup)
+            .run()
+            .await
+            .ended(0, &[]);
+        let asked = json!({"party": "organizer", "legalBasis": "objection"});
+        acme.post(&format!("/v1/bookings/{booking}/erasures"), &asked)
+            .await
+            .ok(200);
+        server.stop().await;
+        assert!(!is_in(database.file()) && is_in(&backup));
+        database
+            .command("restore")
+            .arg(&backup)
+            .run()
+            .await
+            .ended(0, &[]);
+        assert!(is_in(database.file()));
+        Self {
+            database,
+            acme,
+            booking,
+        }
+    }
+
+    fn beside(&self, end: &str) -> PathBuf {
+        self.database.file().with_extension(format!("db.key.{end}"))
+    }
+
+    /// Requires that the canary is gone, and everything else there.
+    async fn is_erased(&self, server: Serving) {
+        let acme = self.acme.on(server.url());
+        let shown = acme.booking(&self.booking).await;
+        assert_eq!(shown["organizer"]["name"], "erased");
+        acme.verified_packet(&self.booking).await;
+        server.stop().await;
+        assert!(!is_in(self.database.file()));
+        self.database.verify(1).await;
+    }
+}
+
+#[tokio::test]
+async fn a_restored_database_serves_nothing_until_the_loss_is_accepted_and_the_values_are_erased_again()
+ {
+    let back = PutBack::new().await;
+    let server = Serving::start(&back.database, &[]).await;
+    let acme = back.acme.on(server.url());
+    let path = format!("/v1/bookings/{}", back.booking);
+    for path in [
+        path.clone(),
+        format!("{path}/evidence"),
+        "/v1/bookings".to_owned(),
+    ] {
+        let refused = acme.get(&path).await;
+        refused
+            .refused(503, "erasures_pending")
+            .says(&["accept-rollback"]);
+        assert!(!refused.text().contains(CANARY));
+    }
+    assert!(!server.stop().await.contains(CANARY));
+    let local = back
+        .database
+        .command(["bookings", "get", &back.booking])
+        .run()
+        .await;
+    assert!(
+        local.stderr.contains("erasures_pending") && !local.stdout.contains(CANARY),
+        "{local:?}"
+    );
+    let accepted = back
+        .database
+        .command("ledger accept-rollback --yes")
+        .run()
+        .await;
+    accepted.ended(0, &["1 erasures"]);
+    back.is_erased(Serving::start(&back.database, &[]).await)
+        .await;
+}
+
+#[tokio::test]
+async fn without_the_guard_the_list_alone_makes_a_restored_database_erase_again_before_it_serves() {
+    let back = PutBack::new().await;
+    std::fs::remove_file(back.beside("seen")).unwrap();
+    let list = std::fs::read_to_string(back.beside("erased")).unwrap();
+    assert!(
+        list.contains("organizer") && !list.contains(CANARY),
+        "{list}"
+    );
+    let server = Serving::start(&back.database, &[]).await;
+    server.until_said("they were done again").await;
+    back.is_erased(server).await;
+    // A list that was lost is made again from the ledger.
+    std::fs::remove_file(back.beside("erased")).unwrap();
+    let server = Serving::start(&back.database, &[]).await;
+    server.stop().await;
+    let list = std::fs::read_to_string(back.beside("erased")).unwrap();
+    assert_eq!(list.lines().count(), 1, "{list}");
+}

@@ -1,0 +1,447 @@
+//! Personal data that is erased: it is nowhere afterwards, everything else is proven as before, and a legal hold prevents it.
+
+use std::path::Path;
+
+use bookguard_core::evidence;
+use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
+use bookguard_tests::json::Members as _;
+use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::samples;
+use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::waiting::until;
+use serde_json::{Value, json};
+
+/// In every value that can be erased, and nowhere else.
+const CANARY: &str = "Quokkazephyr";
+
+/// A booking with the canary wherever a person can be named, and what was answered under the key `once`.
+async fn known_everywhere(acme: &Partner) -> String {
+    let body = samples::booking_with(json!({
+        "talent": {"id": format!("t-{CANARY}"), "name": format!("{CANARY} Band")},
+        "organizer": {"id": format!("o-{CANARY}"), "name": format!("{CANARY} Smith")},
+        "eventType": format!("{CANARY}'s birthday"),
+        "metadata": {"email": format!("{CANARY}@example.com")},
+    }));
+    let booking = acme.post_once("/v1/bookings", "once", &body).await.ok(201);
+    let booking = booking.text("bookingId").to_owned();
+    let path = |end: &str| format!("/v1/bookings/{booking}/{end}");
+    let terms = acme.get(&path("disclosure")).await.ok(200);
+    let mut acceptance = samples::acceptance(terms.text("disclosureHash"));
+    acceptance["method"] = json!(format!("said {CANARY}"));
+    acceptance["ip"] = json!("203.0.113.77");
+    acceptance["userAgent"] = json!(format!("{CANARY}/1.0"));
+    acme.post(&path("acceptances"), &acceptance).await.ok(201);
+    let file = format!("signed, {CANARY}\n").repeat(50_000);
+    let mut item = samples::item_with_file(&file);
+    item["title"] = json!(format!("Contract of {CANARY}"));
+    item["note"] = json!(format!("{CANARY} signed late"));
+    item["reference"] = json!(format!("case {CANARY}"));
+    let item = acme.post(&path("evidence/items"), &item).await.ok(201);
+    let file_path = path(&format!("evidence/items/{}/file", item.text("itemId")));
+    acme.send(acme.request("PUT", &file_path).body(file))
+        .await
+        .ok(200);
+    let share = json!({"note": format!("for {CANARY}")});
+    acme.post_once(&path("shares"), "share", &share)
+        .await
+        .ok(201);
+    acme.protect(&booking).await;
+    let mut cancellation = samples::cancellation();
+    cancellation["note"] = json!(format!("{CANARY} is ill"));
+    acme.cancel(&booking, &cancellation).await;
+    booking
+}
+
+/// How often the canary is in the files of a folder.
+fn in_files(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(in_files(&path));
+            continue;
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        let times = bytes
+            .windows(CANARY.len())
+            .filter(|part| *part == CANARY.as_bytes());
+        let times = times.count();
+        if times > 0 {
+            found.push(format!("{} ×{times}", path.display()));
+        }
+    }
+    found
+}
+
+/// In which tables of a PostgreSQL database the canary is, in any column.
+fn in_tables(database: &TestDatabase) -> Vec<String> {
+    let hex: String = CANARY.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let mut found = database.tables();
+    found.retain(|table| {
+        let rows = format!(
+            "SELECT COUNT(*) FROM {table} t WHERE t::text LIKE '%{CANARY}%' OR t::text LIKE '%{hex}%'"
+        );
+        database.count(&rows) > 0
+    });
+    found
+}
+
+/// Where the canary is.
+fn places(database: &TestDatabase, engine: Engine) -> Vec<String> {
+    match engine {
+        Engine::Sqlite => in_files(database.folder()),
+        Engine::Postgres => in_tables(database),
+    }
+}
+
+fn verifies(packet: &str, key: &str) -> bool {
+    let report = evidence::verify(packet.as_bytes(), key);
+    assert!(report.verified(), "{report}");
+    report.verified()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_erased_is_nowhere_and_everything_else_is_proven_as_before() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let receiver = Receiver::start().await;
+        acme.endpoint(&receiver.url()).await;
+        let failing = Receiver::answering(Answer::Status(500)).await;
+        acme.endpoint(&failing.url()).await;
+        let booking = known_everywhere(&acme).await;
+        let other = acme.book().await;
+        let path = |end: &str| format!("/v1/bookings/{booking}/{end}");
+        assert!(!places(server.database(), engine).is_empty());
+        let before = acme.packet(&booking).await.text();
+        let key = server.vkey().await;
+        assert!(before.contains(CANARY) && verifies(&before, &key));
+
+        let asked =
+            json!({"party": "everybody", "legalBasis": "consent_withdrawn", "requestRef": "DSR-7"});
+        let mut dry = asked.clone();
+        dry["dryRun"] = json!(true);
+        let would = acme.post(&path("erasures"), &dry).await;
+        assert!(!would.text().contains(CANARY));
+        let would = would.ok(200);
+        would.holds(json!({"dryRun": true}));
+        assert_eq!(
+            would["values"][0],
+            json!({"entry": 0, "names": ["eventType", "metadata", "organizer", "talent"]})
+        );
+        assert_eq!(
+            (would.list("values").len(), would.list("files").len()),
+            (4, 1),
+            "{would}"
+        );
+        assert!(acme.booking(&booking).await.to_string().contains(CANARY));
+
+        // A hold keeps it, and the file too, whichever booking names it.
+        let hold = acme
+            .post(&path("holds"), &json!({"reason": "Chargeback"}))
+            .await
+            .ok(201);
+        let refused = acme.post(&path("erasures"), &asked).await;
+        refused
+            .refused(409, "legal_hold")
+            .says(&[hold.text("holdId"), "Release the hold"]);
+        let items = acme.get(&path("evidence/items")).await.ok(200);
+        let file = path(&format!(
+            "evidence/items/{}/file",
+            items["items"][0].text("itemId")
+        ));
+        acme.delete(&file).await.refused(409, "legal_hold");
+        let same =
+            json!({"kind": "other", "title": "Same file", "sha256": items["items"][0]["sha256"]});
+        acme.post(&format!("/v1/bookings/{other}/evidence/items"), &same)
+            .await
+            .ok(201);
+        let everything = json!({"fields": ["sha256"], "legalBasis": "other"});
+        let elsewhere = acme
+            .post(&format!("/v1/bookings/{other}/erasures"), &everything)
+            .await;
+        elsewhere.refused(409, "legal_hold").says(&[&booking]);
+        let hold_path = path(&format!("holds/{}", hold.text("holdId")));
+        let released = acme.delete(&hold_path).await.ok(200);
+        assert!(released["releasedAt"].is_string());
+        assert_eq!(acme.delete(&hold_path).await.ok(200), released);
+        assert_eq!(acme.get(&path("holds")).await.ok(200).list("data").len(), 1);
+
+        // A key that may write bookings may not erase.
+        let writer = acme.scoped(&["bookings:write", "evidence:read"]).await;
+        writer
+            .post(&path("erasures"), &asked)
+            .await
+            .refused(403, "insufficient_scope");
+        let rival = server.partner("Rival").await;
+        rival
+            .post(&path("erasures"), &asked)
+            .await
+            .refused(404, "not_found");
+        rival.get(&path("erasures")).await.refused(404, "not_found");
+        rival.get(&path("holds")).await.refused(404, "not_found");
+
+        let done = acme.post(&path("erasures"), &asked).await.ok(200);
+        assert_eq!(done["values"], would["values"]);
+        assert!(done["receipt"]["leafIndex"].is_u64(), "{done}");
+        let again = acme.post(&path("erasures"), &asked).await.ok(200);
+        assert_eq!(
+            (again.list("values").len(), again.get("receipt")),
+            (0, None)
+        );
+
+        let shown = acme.booking(&booking).await;
+        let nobody = json!({"id": "erased", "name": "erased"});
+        assert_eq!(
+            (&shown["organizer"], &shown["talent"], shown.get("metadata")),
+            (&nobody, &nobody, None)
+        );
+        assert_eq!(shown["status"], "canceled");
+        let listed = acme.get(&path("erasures")).await.ok(200);
+        listed["erasures"][0]
+            .holds(json!({"legalBasis": "consent_withdrawn", "requestRef": "DSR-7"}));
+        let after = acme.packet(&booking).await.text();
+        assert!(!after.contains(CANARY) && !after.contains("203.0.113.77"));
+        assert!(verifies(&after, &key) && verifies(&before, &key));
+        assert!(after.contains("name erased"), "{after}");
+
+        // Nobody answers again with what was erased, and nothing is done twice.
+        let body = samples::booking_with(json!({
+            "talent": {"id": format!("t-{CANARY}"), "name": format!("{CANARY} Band")},
+            "organizer": {"id": format!("o-{CANARY}"), "name": format!("{CANARY} Smith")},
+            "eventType": format!("{CANARY}'s birthday"),
+            "metadata": {"email": format!("{CANARY}@example.com")},
+        }));
+        acme.post_once("/v1/bookings", "once", &body)
+            .await
+            .refused(409, "answer_erased");
+        acme.get(&file).await.refused(404, "not_found");
+        let sent = acme.send(acme.request("PUT", &file).body("x")).await;
+        sent.refused(409, "item_without_file");
+        for event in acme.events(&booking).await {
+            assert!(
+                event["prunedAt"].is_string() && event["payload"].is_null(),
+                "{event}"
+            );
+            assert_ne!(event["status"], "pending");
+        }
+        let shares = acme.get(&path("shares")).await.ok(200);
+        assert!(shares["data"][0].get("note").is_none(), "{shares}");
+        acme.get("/v1/bookings?search=Quokkazephyr")
+            .await
+            .ok(200)
+            .holds(json!({"data": []}));
+
+        // The booking goes on: what is recorded later is shown, and can be erased in its turn.
+        let later = json!({"kind": "message", "title": "Later words", "note": "after it"});
+        acme.post(&path("evidence/items"), &later).await.ok(201);
+        let packet = acme.packet(&booking).await.text();
+        assert!(packet.contains("Later words") && verifies(&packet, &key));
+        let notes = json!({"fields": ["note"], "legalBasis": "unlawful"});
+        let second = acme.post(&path("erasures"), &notes).await.ok(200);
+        assert_eq!(second.list("values").len(), 1, "{second}");
+        assert!(verifies(&acme.packet(&booking).await.text(), &key));
+
+        if engine == Engine::Sqlite {
+            let folder = server.folder().join("later");
+            std::fs::create_dir(&folder).unwrap();
+            let backup = server.database().command("backup").arg(folder.join("b.db"));
+            backup.run().await.ended(0, &[]);
+        }
+        assert_eq!(places(server.database(), engine), Vec::<String>::new());
+        let database = server.close().await;
+        assert_eq!(places(&database, engine), Vec::<String>::new());
+        database.verify(2).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_partys_data_is_erased_and_the_others_stays() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let booking = acme.book_with(json!({"metadata": {"room": "blue"}})).await;
+        let path = |end: &str| format!("/v1/bookings/{booking}/{end}");
+        for party in ["organizer", "talent"] {
+            let item = json!({"kind": "message", "title": format!("From the {party}"), "party": party, "note": "private"});
+            acme.post(&path("evidence/items"), &item).await.ok(201);
+        }
+        let before = acme.booking(&booking).await;
+        for (body, pointer, code) in [
+            (json!({"legalBasis": "objection"}), "/fields", "fields_or_party"),
+            (json!({"legalBasis": "objection", "fields": ["note"], "party": "talent"}), "/fields", "fields_or_party"),
+            (json!({"fields": ["bookingValue"], "legalBasis": "objection"}), "/fields/0", "not_allowed"),
+            (json!({"party": "talent"}), "/legalBasis", "missing_field"),
+        ] {
+            acme.post(&path("erasures"), &body).await.faulty(&[(pointer, code)]);
+        }
+        let asked = json!({"party": "organizer", "legalBasis": "objection"});
+        let done = acme.post(&path("erasures"), &asked).await.ok(200);
+        assert_eq!(done["values"], json!([
+            {"entry": 0, "names": ["organizer"]},
+            {"entry": 1, "names": ["note", "title"]},
+        ]));
+        let shown = acme.booking(&booking).await;
+        assert_eq!((&shown["talent"], &shown["metadata"]), (&before["talent"], &before["metadata"]));
+        assert_eq!(shown["organizer"]["name"], "erased");
+        let items = acme.get(&path("evidence/items")).await.ok(200);
+        let titles: Vec<&Value> = items.list("items").iter().map(|item| &item["title"]).collect();
+        assert_eq!(titles, ["erased", "From the talent"]);
+        acme.verified_packet(&booking).await;
+        let database = server.close().await;
+        database.verify(1).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_the_operator_holds_only_the_operator_releases() {
+    let (server, acme) = TestServer::with_partner(Engine::Sqlite).await;
+    let booking = acme.book().await;
+    let placed = server.database().command([
+        "bookings",
+        "holds",
+        "place",
+        &booking,
+        "--reason",
+        "Court order",
+    ]);
+    let hold = placed.run().await.string("holdId");
+    let path = format!("/v1/bookings/{booking}/holds/{hold}");
+    acme.delete(&path)
+        .await
+        .refused(409, "operator_hold")
+        .says(&["Ask the operator"]);
+    let refused = acme.command([
+        "bookings",
+        "erase",
+        &booking,
+        "--party",
+        "everybody",
+        "--legal-basis",
+        "objection",
+    ]);
+    refused.run().await.refused(5, &["legal_hold"]);
+    let listed = acme
+        .command(["bookings", "holds", "list", &booking])
+        .run()
+        .await;
+    assert_eq!(listed.json()["data"][0]["placedBy"], "operator");
+    let released = server
+        .database()
+        .command(["bookings", "holds", "release", &booking, &hold]);
+    assert!(released.run().await.json()["releasedAt"].is_string());
+    let asked = [
+        "bookings",
+        "erase",
+        &booking,
+        "--party",
+        "everybody",
+        "--legal-basis",
+        "objection",
+    ];
+    let dry = acme.command(asked).arg("--dry-run").run().await.json();
+    let done = acme.command(asked).run().await.json();
+    assert_eq!(done["values"], dry["values"]);
+    let erasures = acme
+        .command(["bookings", "erasures", &booking])
+        .run()
+        .await
+        .json();
+    assert_eq!(erasures["erasures"][0]["legalBasis"], "objection");
+}
+
+#[tokio::test]
+async fn a_contract_ends_page_by_page_and_what_is_held_stays() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let rival = server.partner("Rival").await;
+        let other = rival.book().await;
+        let mut bookings = Vec::new();
+        for _ in 0..3 {
+            bookings.push(named_canary(&acme).await);
+        }
+        acme.endpoint("http://127.0.0.1:9/").await;
+        let held = &bookings[1];
+        let hold = acme
+            .post(
+                &format!("/v1/bookings/{held}/holds"),
+                &json!({"reason": "Court"}),
+            )
+            .await
+            .ok(201);
+        let archive = server.folder().join("acme.tar");
+        let exported = acme
+            .command("partners export --out")
+            .arg(&archive)
+            .run()
+            .await
+            .json();
+        assert_eq!(exported["bookings"], 3, "{exported}");
+        let bytes = std::fs::read(&archive).unwrap();
+        assert_eq!(bytes.len() as u64, exported["bytes"]);
+        let names: Vec<String> = bytes
+            .chunks(512)
+            .filter(|block| &block[257..262] == b"ustar")
+            .map(|block| {
+                String::from_utf8_lossy(&block[..100])
+                    .trim_end_matches('\0')
+                    .to_owned()
+            })
+            .collect();
+        assert!(
+            names.contains(&format!("bookings/{held}/packet.json")),
+            "{names:?}"
+        );
+        std::fs::remove_file(&archive).unwrap();
+
+        let end = || {
+            server
+                .database()
+                .command(["partners", "end", &acme.id, "--yes"])
+        };
+        let first = end().run().await.json();
+        first.holds(json!({"erased": 2, "done": false}));
+        assert_eq!(first["held"][0]["holdId"], hold["holdId"]);
+        // A running server knows for some seconds that a key was good.
+        server.advance(60_000);
+        until("the key to be refused", async || {
+            (acme.get("/v1/bookings").await.status == 401).then_some(())
+        })
+        .await;
+        let shown = server
+            .database()
+            .command(["bookings", "get", held])
+            .run()
+            .await
+            .json();
+        assert!(shown.to_string().contains(CANARY));
+        let released = server
+            .database()
+            .command(["bookings", "holds", "release", held]);
+        released.arg(hold.text("holdId")).run().await.ended(0, &[]);
+        end()
+            .run()
+            .await
+            .json()
+            .holds(json!({"erased": 1, "held": [], "done": true}));
+        end()
+            .run()
+            .await
+            .json()
+            .holds(json!({"erased": 0, "held": [], "done": true}));
+        assert_eq!(
+            rival.booking(&other).await["organizer"]["name"],
+            "Acme Events"
+        );
+        assert_eq!(places(server.database(), engine), Vec::<String>::new());
+        let database = server.close().await;
+        database.verify(4).await;
+    })
+    .await;
+}
+
+/// A booking with the canary in it.
+async fn named_canary(acme: &Partner) -> String {
+    let organizer = json!({"organizer": {"id": "o", "name": CANARY}});
+    acme.book_with(organizer).await
+}
