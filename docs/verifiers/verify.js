@@ -584,7 +584,7 @@
     must(commit === own.leaf.commit && entry.body.kind === "log.mapped", "The entry beside the proof does not commit to a map.");
     must(own.leaf.stream === MAP_STREAM, "The entry that commits to the map is not in the stream of all maps, where everybody looks for it.");
     must(own.checkpoint === last.checkpoint, "The entry that commits to the map is proven under another state of the ledger than the records.");
-    await disclosed(entry, []);
+    await disclosed(entry, [], []);
     const map = shaped("map", Object.fromEntries(entry.disclosures.map(({ name, value }) => [name, value])));
     const covered = BigInt(map.treeSize);
     must(last.index < covered && last.leaf.t <= map.writtenAt, "The map is older than the last record, so it cannot show that there is no other.");

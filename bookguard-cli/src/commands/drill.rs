@@ -169,8 +169,13 @@ async fn drill(
 
 /// A fresh copy of the whole in a folder of its own.
 fn copy(whole: &Path, folder: &Path, name: &str, scene: Scene) -> Result<DrillCopy, Failure> {
-    let place = folder.join(name);
-    let _ = fs::remove_dir_all(&place);
+    // A service that the last way damaged may take a moment to let go of its files.
+    let places = (0_u32..).map(|n| folder.join(format!("{name}-{n}")));
+    let mut free = places.filter(|place| {
+        let _ = fs::remove_dir_all(place);
+        !place.exists()
+    });
+    let place = free.next().unwrap_or_else(|| folder.join(name));
     let (from, to) = (Files::within(whole), Files::within(&place));
     fs::create_dir(&place)
         .and_then(|()| fs::copy(whole.join(Backup::Last.file()), &to.db))

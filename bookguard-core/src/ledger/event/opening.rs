@@ -56,9 +56,10 @@ impl Opening {
         if let Ok(seed) = <[u8; SALT_BYTES]>::try_from(bytes) {
             return Ok(Self::Seed(seed));
         }
-        let kept = serde_json::from_slice(bytes);
-        kept.map(Self::Kept)
-            .map_err(|_| "neither a seed nor the salts kept of an entry".to_owned())
+        let kept = serde_json::from_slice(bytes).ok().map(Self::Kept);
+        // Nobody but this program writes it, and that in one way.
+        kept.filter(|kept| kept.to_bytes() == bytes)
+            .ok_or_else(|| "neither a seed nor the salts kept of an entry".to_owned())
     }
 
     /// The bytes for the row.

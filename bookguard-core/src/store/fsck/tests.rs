@@ -47,6 +47,12 @@ const UNATTESTED: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "answer",
+        "key",
+        "erased, ",
+        "an erased answer holds nothing that is sealed under its key",
+    ),
+    (
+        "answer",
         "booking_id",
         "",
         "which booking an answer is about decides only which erasure takes it",
@@ -162,6 +168,13 @@ const UNATTESTED: &[(&str, &str, &str, &str)] = &[
         "without a booking, pruned, by",
         "the same",
     ),
+    ("event", "pruned_ms", "pruned, of another row", "the same"),
+    (
+        "event",
+        "pruned_ms",
+        "without a booking, pruned, of another row",
+        "the same",
+    ),
     (
         "event",
         "digest",
@@ -246,6 +259,7 @@ const UNATTESTED: &[(&str, &str, &str, &str)] = &[
         "an endpoint made within minutes of the event may have had it from the first",
     ),
     ("delivery", "begun_ms", "of another row", "the same"),
+    ("delivery", "begun_ms", "pruned, of another row", "the same"),
     (
         "recovery",
         "recovered",
@@ -410,8 +424,9 @@ fn every_column_of_every_row_changed_in_turn_is_noticed() {
         .filter(|line| !all.iter().any(|f| f.needed.contains(line)))
         .map(|line| UNATTESTED[line])
         .collect();
+    // A part of the changes cannot show that a line is needed by none.
     assert!(
-        idle.is_empty(),
+        idle.is_empty() || !is_long(),
         "noticed, and yet listed as unattested: {idle:#?}"
     );
 }
@@ -479,6 +494,9 @@ fn flip_row(bench: &mut Bench, table: &str, place: usize, flipped: &mut Flipped)
                     format!("without a booking, pruned, {part}")
                 }
                 Some(event) if event[6] == Value::Null => format!("pruned, {part}"),
+                None if table == "answer" && changes::is_empty(cell("body")) => {
+                    format!("erased, {part}")
+                }
                 _ => part,
             };
             let mut args: Vec<&dyn ToSql> = vec![&other];

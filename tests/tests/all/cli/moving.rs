@@ -256,7 +256,7 @@ fn filler(engine: Engine) -> &'static str {
     match engine {
         Engine::Sqlite => {
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 15000) \
-             INSERT INTO answer SELECT CAST(CAST(i AS TEXT) AS BLOB), i, x'00', zeroblob(500) FROM n"
+             INSERT INTO answer SELECT CAST(CAST(i AS TEXT) AS BLOB), i, x'00', zeroblob(500), NULL FROM n"
         }
         Engine::Postgres => {
             "INSERT INTO answer SELECT i::TEXT::BYTEA, i, '\\x00', decode(repeat('00', 500), 'hex') \

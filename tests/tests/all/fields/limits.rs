@@ -22,10 +22,16 @@ const UNKNOWN_WORD: [(&str, &str); 2] =
     [("Scope", "unknown_scope"), ("Currency", "currency_unknown")];
 
 /// Bodies with members that the declaration's example leaves out.
-const OTHER_EXAMPLES: [(&str, &str); 1] = [(
-    "NewCancellation",
-    r#"{"canceledBy": "mutual", "agreedRefund": 1}"#,
-)];
+const OTHER_EXAMPLES: [(&str, &str); 2] = [
+    (
+        "NewCancellation",
+        r#"{"canceledBy": "mutual", "agreedRefund": 1}"#,
+    ),
+    (
+        "NewErasure",
+        r#"{"fields": ["eventType"], "legalBasis": "objection"}"#,
+    ),
+];
 
 /// Stand-ins for values that can be written only in JSON text.
 const LONE_SURROGATE: &str = "lone surrogate";
@@ -274,6 +280,12 @@ impl Probing<'_> {
                     probing.ask(&place, None, &format!("{pointer}/{other}"), Something);
                 }
                 None if place == "/agreedRefund" => {}
+                // One of the two must be there.
+                None if self.body.name == "NewErasure"
+                    && ["/fields", "/party"].contains(&&*place) =>
+                {
+                    probing.ask(&place, None, "/fields", Fault("fields_or_party"));
+                }
                 None => probing.ask(&place, None, &place, missing),
             }
             let is_nullable = member["type"]

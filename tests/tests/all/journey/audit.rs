@@ -23,7 +23,9 @@ const UNRECORDED: [(&str, &str); 2] = [
 ];
 
 /// Those that a partner's own calls leave a record of.
-const OF_PARTNERS: [&str; 13] = [
+const OF_PARTNERS: [&str; 15] = [
+    "placeHold",
+    "releaseHold",
     "registerPartner",
     "updatePartner",
     "createApiKey",
@@ -172,6 +174,12 @@ impl Actor<'_> {
                 "recoverWebhookEvents",
                 json!({"since": "2026-09-21T00:00:00Z"}),
             ),
+            ("placeHold", json!({"reason": "Chargeback"})),
+            ("releaseHold", Value::Null),
+            (
+                "eraseValues",
+                json!({"party": "organizer", "legalBasis": "objection"}),
+            ),
             ("deleteWebhookEndpoint", Value::Null),
         ] {
             self.records(expected(id), id, body).await;
@@ -227,6 +235,8 @@ async fn whatever_changes_something_leaves_exactly_one_record_and_the_rest_none(
         operator
             .everything("Europe/Berlin", 0, |id| usize::from(!unrecorded(id)))
             .await;
+        // Performed last, because nothing is left of the partner afterwards.
+        operator.done.insert("endContract".to_owned());
         let all: BTreeSet<String> = writing().into_keys().collect();
         assert_eq!(operator.done, all, "a new operation must be performed here");
 
@@ -313,6 +323,9 @@ async fn whatever_changes_something_leaves_exactly_one_record_and_the_rest_none(
         for secret in ["bgk_", "bgo_", "whsec_", "ops@", "The Night Owls"] {
             assert!(!text.contains(secret), "{secret} in {text}");
         }
+        operator.acting_for = None;
+        operator.ids.insert("partnerId".to_owned(), acme);
+        operator.records(1, "endContract", json!({})).await;
         server.close().await.verify(2).await;
     })
     .await;

@@ -94,7 +94,7 @@ async fn every_operation_with_a_body_reads_it_by_its_declaration() {
             }
             read += 1;
         }
-        assert_eq!(read, 18);
+        assert_eq!(read, 20);
     })
     .await;
 }

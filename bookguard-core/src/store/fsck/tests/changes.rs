@@ -62,6 +62,15 @@ pub(super) fn others(value: &Value) -> Vec<(String, Value)> {
     }
 }
 
+/// Whether a value has no bytes.
+pub(super) fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Blob(bytes) => bytes.is_empty(),
+        Value::Text(text) => text.is_empty(),
+        _ => false,
+    }
+}
+
 /// What a cell has in common with those that the check reads in the same way: a word or a small number itself, otherwise its kind,
 /// and of a document the places in it.
 pub(super) fn shape(value: &Value) -> String {
