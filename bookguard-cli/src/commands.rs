@@ -243,6 +243,7 @@ mod tests {
              rate-limit-burst rate-limit-per-second registrations-per-minute retention-days shutdown-delay-seconds slow-request-milliseconds timestamp-interval-seconds version versions:cursor wait",
         ),
         ("NAME", "profile"),
+        ("FIELDS", "erase:fields"),
         ("NAMES", "fields"),
         ("PACKET|-", "packet"),
         ("PARTNER_ID", "partner"),
