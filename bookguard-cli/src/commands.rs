@@ -201,7 +201,7 @@ mod tests {
     }
 
     /// What help calls the values of these flags, of one command or of all; every other value is called as its flag is.
-    const VALUES: [(&str, &str); 41] = [
+    const VALUES: [(&str, &str); 42] = [
         (
             "ADDRESS",
             "forward-to operator-url otlp-endpoint public-url security-contact security-encryption security-policy url",
