@@ -158,6 +158,16 @@ answered(
   await sdk.rescheduleBooking({ ...kept, body: { eventDate: "2031-07-20T19:00:00", agreedBy: ["organizer", "talent"] } }),
 );
 await read(kept);
+// Another one: a hold, and after it an erasure.
+const other = await record("house");
+const hold = answered("placeHold", 201, await sdk.placeHold({ ...other, body: { reason: "Chargeback" } }));
+const erasure = { ...other, body: { party: "organizer", legalBasis: "objection" } as const };
+refused("an erasure under a hold", 409, await sdk.eraseValues(erasure));
+answered("listHolds", 200, await sdk.listHolds(other));
+answered("releaseHold", 200, await sdk.releaseHold({ path: { ...other.path, holdId: hold.holdId } }));
+answered("eraseValues", 200, await sdk.eraseValues(erasure));
+answered("listErasures", 200, await sdk.listErasures(other));
+await read(other);
 const stale = refused(
   "a cancellation at another price than shown",
   409,
