@@ -162,11 +162,14 @@ pub fn prepare<O: Operation>(
     check_query(&O::ROUTE, &request.query)?;
     check_body(O::ROUTE.body, request)?;
     let mut action = O::prepare(session, request)?;
+    // A key is judged even where nothing is written, such as by a dry run.
+    let key = request.idempotency_key.as_deref();
+    let key = key.filter(|_| O::ROUTE.method == Method::Post);
+    let remembered = key.map(|key| remember::<O>(session, request, key));
+    let remembered = remembered.transpose()?;
     if let Action::Write(writing) = &mut action {
-        if let Some(key) = &request.idempotency_key
-            && O::ROUTE.method == Method::Post
-        {
-            writing.command.remember = Some(remember::<O>(session, request, key)?);
+        if remembered.is_some() {
+            writing.command.remember = remembered;
         }
         let recorded = O::ROUTE.audited
             || session.signed_in().is_some()
