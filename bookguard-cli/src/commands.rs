@@ -201,7 +201,7 @@ mod tests {
     }
 
     /// What help calls the values of these flags, of one command or of all; every other value is called as its flag is.
-    const VALUES: [(&str, &str); 42] = [
+    const VALUES: [(&str, &str); 41] = [
         (
             "ADDRESS",
             "forward-to operator-url otlp-endpoint public-url security-contact security-encryption security-policy url",
@@ -243,7 +243,6 @@ mod tests {
              rate-limit-burst rate-limit-per-second registrations-per-minute retention-days shutdown-delay-seconds slow-request-milliseconds timestamp-interval-seconds version versions:cursor wait",
         ),
         ("NAME", "profile"),
-        ("FIELDS", "erase:fields"),
         ("NAMES", "fields"),
         ("PACKET|-", "packet"),
         ("PARTNER_ID", "partner"),
@@ -314,6 +313,28 @@ mod tests {
             }
         }
         assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+
+    #[test]
+    fn no_command_takes_the_name_of_a_flag_that_all_have() {
+        fn taken(command: &clap::Command, of_all: &[String], found: &mut Vec<String>) {
+            for inner in command.get_subcommands() {
+                let own = inner.get_arguments().filter(|arg| !arg.is_global_set());
+                let longs = own.filter_map(|arg| arg.get_long());
+                let hidden = longs.filter(|long| of_all.iter().any(|known| known == long));
+                found.extend(hidden.map(|long| format!("{} --{long}", inner.get_name())));
+                taken(inner, of_all, found);
+            }
+        }
+        let all = shape(&declared());
+        let of_all = all.get_arguments().filter(|arg| arg.is_global_set());
+        let of_all: Vec<String> = of_all
+            .filter_map(|arg| arg.get_long().map(str::to_owned))
+            .collect();
+        assert!(of_all.iter().any(|long| long == "fields"));
+        let mut found = Vec::new();
+        taken(&all, &of_all, &mut found);
+        assert_eq!(found, [""; 0]);
     }
 
     #[test]
@@ -417,8 +438,8 @@ mod tests {
             "evidence page bkg_1",
             "evidence page packet.json --key @log.vkey --out page.html",
             "evidence pdf packet.json --key @log.vkey --form archive --pdf-font f.ttf --out packet.pdf",
-            "bookings erase bkg_1 --fields note,ip --legal-basis objection --request-ref R --dry-run --idempotency-key k",
-            "bookings erase bkg_1 --party organizer --legal-basis objection",
+            "bookings erase bkg_1 --values note,ip --legal-basis objection --request-ref R --dry-run --idempotency-key k",
+            "bookings erase bkg_1 --party organizer --legal-basis objection --yes",
             "bookings erasures bkg_1",
             "bookings holds place bkg_1 --reason R --reference N --idempotency-key k",
             "bookings holds list bkg_1 --limit 5 --cursor hld_1",

@@ -7,7 +7,7 @@
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -116,6 +116,9 @@ fn one_line(text: &str) -> String {
 static QUEUE: OnceLock<(LogFormat, Queue)> = OnceLock::new();
 static THRESHOLD: OnceLock<Threshold> = OnceLock::new();
 
+/// Whether lines are dropped.
+static IS_HUSHED: AtomicBool = AtomicBool::new(false);
+
 /// Lines on their way to a writer that may block.
 struct Queue {
     sender: SyncSender<Job>,
@@ -136,7 +139,15 @@ pub fn listen() {
     let _ = tracing::subscriber::set_global_default(subscriber);
 }
 
+/// Drops every line from now on, for a command that breaks what it runs on purpose and says itself what came of it.
+pub fn hush() {
+    IS_HUSHED.store(true, Ordering::Relaxed);
+}
+
 fn write(mut line: Line) {
+    if IS_HUSHED.load(Ordering::Relaxed) {
+        return;
+    }
     let Some((format, queue)) = QUEUE.get() else {
         // A failure is ignored: nobody is listening.
         let _ = writeln!(io::stderr(), "bookguard: {}", line.message);

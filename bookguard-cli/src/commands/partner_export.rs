@@ -1,7 +1,7 @@
 //! `partners export` and `end`: everything of a partner as one archive, and then the end of its contract.
 //!
-//! The archive is a tar (POSIX ustar): it is written while it is read, whatever its size, and every system opens it. The same answers give
-//! the same bytes: names are in order and there are no times. Packets say when they were made, so two exports differ in them.
+//! The archive is a tar (POSIX ustar): it is written while it is read, whatever its size, and every system opens it. Names
+//! are in order and files have no times, so two exports differ only where the service's answers do: packets say when they were made.
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};

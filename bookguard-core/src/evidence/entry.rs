@@ -34,7 +34,7 @@ pub struct StoredEntry {
 }
 
 impl StoredEntry {
-    /// What is stored once these values are erased too: what opens the entry then, and its fact. What is erased already stays so.
+    /// What the entry stores once these values are erased: what opens it, and its fact. Values erased earlier stay erased.
     ///
     /// # Errors
     /// A value that canonical JSON cannot represent.

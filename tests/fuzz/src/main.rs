@@ -18,7 +18,7 @@ mod words;
 extern crate self as poem;
 pub(crate) use ::http;
 
-/// Files of the server that parse on their own: its frameworks would be long work for a compiler that counts.
+/// Files of the server that parse on their own, of which the targets use a part: building its frameworks with coverage takes long.
 #[path = "../../../bookguard-server/src"]
 #[allow(dead_code, unreachable_pub)]
 mod server {

@@ -6,14 +6,53 @@ use bookguard_core::features::erasures::{
 };
 use bookguard_core::features::holds::{ListHolds, PlaceHold, ReleaseHold};
 use bookguard_core::model::Page;
+use bookguard_core::operation::Request;
+use clap::Args;
+use serde_json::{Value, json};
 
-use crate::commands::declare::{CliCommand, Declared, group, operation};
+use crate::commands::declare::{Call, CliCommand, Declared, carried, group, operation};
+use crate::consent;
+use crate::failure::Failure;
 use crate::output::table::{Style, fields, joined, leaf, or_dash, page, record, rows};
 
+#[derive(Debug, Args)]
+struct EraseArgs {
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
 pub(super) fn erase() -> CliCommand {
-    let about =
-        "Erase personal data of a booking for good, or show what would be erased (--dry-run)";
-    operation::<EraseValues>("erase", about, report)
+    let about = "Erase personal data of a booking for good: shows what would be erased, and asks";
+    let command = carried::<EraseValues>("erase", about, |call| Box::pin(ask_and_erase(call)));
+    // `--fields` chooses the members of every answer.
+    command.with::<EraseArgs>().flags(|flags| {
+        flags.name("fields", "values");
+    })
+}
+
+/// # Errors
+/// [`Failure::Usage`] if nobody can be asked; those of the call.
+async fn ask_and_erase(call: Call<'_>) -> Result<(), Failure> {
+    let EraseArgs { yes } = call.args()?;
+    let request = call.request()?;
+    let asked: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+    if !yes && asked["dryRun"] != true {
+        let mut trial = asked;
+        trial["dryRun"] = json!(true);
+        let trial = Request {
+            path: request.path.clone(),
+            body: trial.to_string().into_bytes(),
+            ..Request::default()
+        };
+        let would = call.target().call::<EraseValues>(trial).await?.output;
+        if !would.values.is_empty() {
+            let style = call.screen.style;
+            consent::ask(&report(&would, style), yes)?;
+        }
+    }
+    let answer = call.target().call::<EraseValues>(request).await?;
+    call.screen.show(&answer, report)
 }
 
 pub(super) fn erasures() -> CliCommand {

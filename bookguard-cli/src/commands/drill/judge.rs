@@ -182,7 +182,7 @@ async fn published(
     seen
 }
 
-/// What is wrong with the packets made now, or what they say against those made before; and what is wrong with their time-stamps.
+/// Returns two faults, if there are any: of the packets made now, in themselves or against those made before; and of their time-stamps.
 async fn packets(
     way: &Way,
     local: &mut Local,

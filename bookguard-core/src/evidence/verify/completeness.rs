@@ -67,7 +67,7 @@ impl Verification<'_> {
         let (last, head) = *timeline.entries.last().ok_or("There are no records.")?;
         if epoch.tree_size <= last {
             return Err(
-                "The map is older than the last record, so it cannot show that there is no other."
+                "The map is older than the last record, so it does not show that no later one exists."
                     .to_owned(),
             );
         }

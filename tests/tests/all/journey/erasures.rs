@@ -320,7 +320,7 @@ async fn what_the_operator_holds_only_the_operator_releases() {
         "--legal-basis",
         "objection",
     ]);
-    refused.run().await.refused(5, &["legal_hold"]);
+    refused.arg("--yes").run().await.refused(5, &["legal_hold"]);
     let listed = acme
         .command(["bookings", "holds", "list", &booking])
         .run()
@@ -340,7 +340,9 @@ async fn what_the_operator_holds_only_the_operator_releases() {
         "objection",
     ];
     let dry = acme.command(asked).arg("--dry-run").run().await.json();
-    let done = acme.command(asked).run().await.json();
+    let unasked = acme.command(asked).run().await;
+    unasked.refused(2, &["--yes"]);
+    let done = acme.command(asked).arg("--yes").run().await.json();
     assert_eq!(done["values"], dry["values"]);
     let erasures = acme
         .command(["bookings", "erasures", &booking])
