@@ -405,10 +405,10 @@ fn every_column_of_every_row_changed_in_turn_is_noticed() {
     let copy = first.copier();
     let begin = || (copy(), Flipped::default());
     let all = shared_out(
-        &rows_to_change(&first),
+        &cells_to_change(&first),
         begin,
-        |(bench, flipped), (table, row)| {
-            flip_row(bench, table, *row, flipped);
+        |(bench, flipped), (table, row, columns)| {
+            flip_row(bench, table, *row, columns, flipped);
         },
     );
     let all: Vec<Flipped> = all
@@ -444,18 +444,23 @@ fn at_most(few: usize) -> usize {
     if is_long() { usize::MAX } else { few }
 }
 
-/// The rows whose columns are changed: of those of one shape the first. The check reads rows of one shape in one way.
-fn rows_to_change(bench: &Bench) -> Vec<(String, usize)> {
-    let mut shapes: HashMap<(String, Vec<String>), usize> = HashMap::new();
-    let mut rows = all_rows(bench);
-    rows.retain(|(table, place)| {
-        let row = &bench.rows(table)[*place];
-        let shape = row.iter().map(changes::shape).collect();
-        let seen = shapes.entry((table.clone(), shape)).or_default();
-        *seen += 1;
-        *seen <= at_most(1)
-    });
-    rows
+/// The cells to change, as a table, a row and its columns: of those of one shape in one column the first. The check reads cells
+/// of one shape in one way.
+fn cells_to_change(bench: &Bench) -> Vec<(String, usize, Vec<usize>)> {
+    let mut shapes: HashMap<(String, usize, String), usize> = HashMap::new();
+    let mut cells = Vec::new();
+    for (table, place) in all_rows(bench) {
+        let row = &bench.rows(&table)[place];
+        let mut columns: Vec<usize> = (0..row.len()).collect();
+        columns.retain(|column| {
+            let shape = changes::shape(&row[*column]);
+            let seen = shapes.entry((table.clone(), *column, shape)).or_default();
+            *seen += 1;
+            *seen <= at_most(1)
+        });
+        cells.push((table, place, columns));
+    }
+    cells
 }
 
 /// What other rows have in a column, each value once: of the rows that follow, the first two values.
@@ -471,7 +476,7 @@ fn elsewhere(rows: &[Vec<Value>], place: usize, column: usize) -> Vec<Value> {
     values
 }
 
-fn flip_row(bench: &mut Bench, table: &str, place: usize, flipped: &mut Flipped) {
+fn flip_row(bench: &mut Bench, table: &str, place: usize, only: &[usize], flipped: &mut Flipped) {
     let events = bench.rows("event");
     let of_event = |id: &Value| events.iter().find(|event| event[0] == *id);
     let (columns, keys) = (bench.columns(table), bench.keys(table));
@@ -479,7 +484,8 @@ fn flip_row(bench: &mut Bench, table: &str, place: usize, flipped: &mut Flipped)
     let row = &rows[place];
     let cell = |column: &str| &row[columns.iter().position(|c| c == column).unwrap()];
     let key = matching(&keys, 2);
-    for (at, column) in columns.iter().enumerate() {
+    for &at in only {
+        let column = &columns[at];
         let sql = format!("UPDATE main.{table} SET {column} = ?1 WHERE {key}");
         let elsewhere = elsewhere(&rows, place, at)
             .into_iter()
