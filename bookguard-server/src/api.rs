@@ -55,7 +55,7 @@ use bookguard_core::features::recoveries::{GetRecovery, ListRecoveries, RecoverE
 use bookguard_core::features::reschedules::RescheduleBooking;
 use bookguard_core::features::shares::{CreateShare, ListShares, RevokeShare};
 use bookguard_core::features::system::GetSystem;
-use bookguard_core::operation::{Method, Operation, Route};
+use bookguard_core::operation::{Method, Operation, Route, StepFn, step};
 use poem::EndpointExt as _;
 use poem::endpoint::BoxEndpoint;
 use poem::http;
@@ -65,7 +65,6 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::router::Routes;
-use call::CallFn;
 pub(crate) use describe::INTERFACE_VERSION;
 use describe::{Interface, document};
 use endpoint::OperationEndpoint;
@@ -244,8 +243,7 @@ pub(crate) struct OperationEntry {
     /// Whether its answer is a file instead of JSON.
     sends_file: bool,
     output: Schema,
-    /// Calls the operation.
-    pub(crate) call: CallFn,
+    pub(crate) step: StepFn,
     /// Parses an answer as its type and writes it again.
     #[cfg(test)]
     rewrite: fn(&[u8]) -> serde_json::Result<Vec<u8>>,
@@ -277,7 +275,7 @@ fn offered<O: Operation<Output: Type>>() -> OperationEntry {
         forms: &[],
         sends_file: false,
         output: Schema::of::<O::Output>(),
-        call: call::call::<O>,
+        step: step::<O>,
         #[cfg(test)]
         rewrite: |answer| {
             let output = serde_json::from_slice::<O::Output>(answer)?;
@@ -357,7 +355,7 @@ impl OperationEntry {
             forms: self.forms,
             sends_file: self.sends_file,
             from_memory: self.is_from_memory(app),
-            call: self.call,
+            step: self.step,
         };
         served.boxed()
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bookguard_core::engine::waiting::Waiting;
 use bookguard_core::error::Error;
 use bookguard_core::model::PartnerId;
-use bookguard_core::operation::Watch;
+use bookguard_core::operation::{Finished, Look, WatchStep};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// The least pause between two looks, and the longest, which is reached when several looks found nothing.
@@ -19,11 +19,11 @@ const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::
 ///
 /// # Errors
 /// The errors of `look`.
-pub async fn watch<T, F: Future<Output = Result<T, Error>>>(
+pub async fn watch<F: Future<Output = Result<Look, Error>>>(
     news: &Waiting<PartnerId>,
-    watch: &Watch<T>,
+    watch: &WatchStep,
     look: impl Fn() -> F,
-) -> Result<T, Error> {
+) -> Result<Finished, Error> {
     let until = Instant::now() + watch.patience;
     let waiter = news.on(watch.partner_id);
     let mut wait = LOOK_AGAIN.0;
@@ -31,8 +31,8 @@ pub async fn watch<T, F: Future<Output = Result<T, Error>>>(
         let soonest = Instant::now() + LOOK_AGAIN.0;
         let found = look().await?;
         let now = Instant::now();
-        if (watch.is_enough)(&found) || now >= until || news.is_closed() {
-            return Ok(found);
+        if found.is_enough || now >= until || news.is_closed() {
+            return Ok(found.finished);
         }
         // Woken by a commit here, or by the timer to look for commits of other processes; both mean look again.
         let _ = timeout_at(until.min(now + wait), waiter.told()).await;
@@ -54,12 +54,11 @@ mod tests {
     /// Waits for up to 20 s until a look finds `enough`, in milliseconds. Returns the times of all looks.
     async fn looks(news: &Waiting<PartnerId>, enough: u64) -> Vec<u64> {
         let partner_id = PartnerId::from_bytes([1; 16]);
-        let waiting = Watch {
+        let waiting = WatchStep {
             partner_id,
             patience: Duration::from_secs(20),
             look: Arc::new(|_| Err(Error::internal("looked past the test"))),
             is_long: false,
-            is_enough: |&(at, enough)| at >= enough,
         };
         let (began, looks) = (Instant::now(), Cell::new(Vec::new()));
         let look = || async {
@@ -67,7 +66,10 @@ mod tests {
             let mut seen = looks.take();
             seen.push(at);
             looks.set(seen);
-            Ok((at, enough))
+            Ok(Look {
+                finished: Finished::stored(Vec::new(), None),
+                is_enough: at >= enough,
+            })
         };
         watch(news, &waiting, look).await.unwrap();
         looks.take()

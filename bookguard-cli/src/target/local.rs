@@ -18,7 +18,7 @@ use bookguard_core::features::evidence::GetEvidence;
 use bookguard_core::features::items::files::{files_of_booking, part_of};
 use bookguard_core::limits::RETRY_WAIT_MS;
 use bookguard_core::model::{BookingId, PartnerId};
-use bookguard_core::operation::{self, Action, Awaits, Operation, Request, Writing};
+use bookguard_core::operation::{self, Awaits, Operation, Request, Step, StepFn, WriteStep};
 use bookguard_core::service::{self, Closing, Service};
 use bookguard_core::session::{Authority, Operator, Session};
 use bookguard_core::webhook::Secret;
@@ -226,15 +226,7 @@ impl Local {
 
     /// Calls an operation.
     pub async fn call<O: Operation>(&self, request: Request) -> Result<Answer<O::Output>, Failure> {
-        // The store blocks, and may have its own runtime.
-        let json = match block_in_place(|| operation::prepare::<O>(&self.session, &request))? {
-            Action::Read { read, .. } => block_in_place(|| read(&self.session))?.body,
-            Action::Watch(reading) => {
-                let look = async || block_in_place(|| (reading.look)(&self.session));
-                operation::to_json(&watch(self.session.service.news(), &reading, look).await?)
-            }
-            Action::Write(writing) => self.write::<O>(writing).await?,
-        };
+        let json = self.answer(operation::step::<O>, &request).await?;
         super::read::<O>(json)
             .map_err(|why| Failure::Unexpected(format!("our own answer cannot be read: {why}")))
     }
@@ -242,7 +234,7 @@ impl Local {
     /// Calls an operation whose answer is a file.
     pub fn file<O: Operation>(&self, request: &Request) -> Result<Vec<u8>, Failure> {
         block_in_place(|| {
-            let Action::Read { read, .. } = operation::prepare::<O>(&self.session, request)? else {
+            let Step::Read { read, .. } = operation::step::<O>(&self.session, request)? else {
                 return Err(Failure::Unexpected("a file is only read".to_owned()));
             };
             let answer = read(&self.session)?.file;
@@ -279,17 +271,25 @@ impl Local {
         })
     }
 
-    async fn write<O: Operation>(&self, writing: Writing<O::Output>) -> Result<Vec<u8>, Failure> {
-        let Writing {
-            before,
-            command,
-            awaits,
-        } = writing;
-        for command in before {
-            self.session.service.submit_patiently(command).await?;
+    async fn answer(&self, step: StepFn, request: &Request) -> Result<Vec<u8>, Failure> {
+        // The store blocks, and may have its own runtime.
+        match block_in_place(|| step(&self.session, request))? {
+            Step::Read { read, .. } => Ok(block_in_place(|| read(&self.session))?.body),
+            Step::Watch(reading) => {
+                let look = async || block_in_place(|| (reading.look)(&self.session));
+                let finished = watch(self.service().news(), &reading, look).await?;
+                Ok(finished.body)
+            }
+            Step::Write(write) => self.write(write).await,
         }
-        let key = command.remember.as_ref().map(|remember| remember.key);
-        let awaited = match (&self.courier, awaits) {
+    }
+
+    async fn write(&self, write: WriteStep) -> Result<Vec<u8>, Failure> {
+        let service = &self.session.service;
+        for command in write.before {
+            service.submit_patiently(command).await?;
+        }
+        let awaited = match (&self.courier, write.awaits) {
             (Some(courier), Some(awaits)) => {
                 let served = self.has_server()?;
                 may_send(&awaits, served)?;
@@ -297,21 +297,22 @@ impl Local {
             }
             _ => None,
         };
-        let written = self.session.service.submit_patiently(command).await?;
-        let fresh = matches!(written, Written::Fresh(_));
-        let body = operation::finish_write::<O>(written).body;
-        match awaited {
-            Some((_, Awaited::Outcome(_), false)) if fresh => {
+        let finished = (write.submit)(Arc::clone(service), true).await?;
+        match awaited.filter(|_| !finished.replayed) {
+            Some((_, Awaited::Outcome(_), false)) => {
                 say(UNSERVED);
-                Ok(body)
+                Ok(finished.body)
             }
-            Some((courier, awaited, _)) if fresh => self.answer(courier, awaited, key, body).await,
-            _ => Ok(body),
+            Some((courier, awaited, _)) => {
+                let (key, pending) = (write.remembered, finished.body);
+                self.outcome(courier, awaited, key, pending).await
+            }
+            None => Ok(finished.body),
         }
     }
 
     /// Waits for the outcome of a manual retry or a test; if it stays unknown, returns `pending`.
-    async fn answer(
+    async fn outcome(
         &self,
         courier: &Courier,
         awaited: Awaited,

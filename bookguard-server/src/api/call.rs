@@ -16,7 +16,7 @@ use bookguard_core::features::partners::account::{ReinstatePartner, SuspendPartn
 use bookguard_core::limits;
 use bookguard_core::model::{ApiKeyId, ConsoleSessionId, PartnerId};
 use bookguard_core::operation::{
-    self, Action, Finished, Operation, ReadFn, Request, Watch, Writing,
+    Finished, Operation as _, ReadFn, Request, Step, StepFn, WatchStep, WriteStep,
 };
 use bookguard_core::service::Service;
 use bookguard_core::session::Session;
@@ -30,11 +30,6 @@ use crate::watch;
 /// How long the answer to a manual retry waits for the outcome.
 const RETRY_WAIT: Duration = Duration::from_millis(limits::RETRY_WAIT_MS);
 
-/// [`call`] for one operation.
-pub(crate) type CallFn = for<'a> fn(Caller<'a>, Request) -> Calling<'a>;
-/// The future of an answer.
-type Calling<'a> = Pin<Box<dyn Future<Output = Result<Finished, Error>> + Send + 'a>>;
-
 /// The caller of an operation.
 pub(crate) struct Caller<'a> {
     pub(crate) app: &'a App,
@@ -46,32 +41,40 @@ pub(crate) struct Caller<'a> {
     pub(crate) headers: Option<&'a HeaderMap>,
 }
 
-/// What is left to do once a request is prepared.
-enum Step<T> {
-    Done(Finished),
-    Long(Session, ReadFn),
-    Watch(Session, Watch<T>),
-    Write(Session, Writing<T>),
+/// What is left to do once a request is prepared and its short read done.
+enum Left {
+    Nothing(Finished),
+    Read(Session, ReadFn),
+    Watch(Session, WatchStep),
+    Write(Session, WriteStep),
 }
 
-/// Calls the operation.
-pub(crate) fn call<O: Operation>(caller: Caller<'_>, input: Request) -> Calling<'_> {
-    Box::pin(async move { caller.call::<O>(input).await })
+/// The future of an answer.
+type Calling<'a> = Pin<Box<dyn Future<Output = Result<Finished, Error>> + Send + 'a>>;
+
+/// Calls the operation with this id.
+pub(crate) fn call<'a>(
+    caller: Caller<'a>,
+    id: &'static str,
+    step: StepFn,
+    input: Request,
+) -> Calling<'a> {
+    Box::pin(async move { caller.call(id, step, input).await })
 }
 
 impl Caller<'_> {
-    async fn call<O: Operation>(&self, input: Request) -> Result<Finished, Error> {
+    async fn call(&self, id: &str, step: StepFn, input: Request) -> Result<Finished, Error> {
         let stands = [SuspendPartner::ROUTE.id, ReinstatePartner::ROUTE.id];
-        let changed = match stands.contains(&O::ROUTE.id) {
+        let changed = match stands.contains(&id) {
             true => input.path.first().and_then(|text| PartnerId::parse(text)),
             false => None,
         };
         let ends = [RevokeApiKey::ROUTE.id, RotateApiKey::ROUTE.id];
-        let ended = match ends.contains(&O::ROUTE.id) {
+        let ended = match ends.contains(&id) {
             true => input.path.first().and_then(|text| ApiKeyId::parse(text)),
             false => None,
         };
-        let session_ended = match O::ROUTE.id {
+        let session_ended = match id {
             id if id == EndConsoleSession::ROUTE.id => {
                 let named = input.path.first();
                 named.and_then(|text| ConsoleSessionId::parse(text))
@@ -83,11 +86,11 @@ impl Caller<'_> {
             _ => None,
         };
         let input = Arc::new(input);
-        let finished = match self.attempt::<O>(Arc::clone(&input)).await {
+        let finished = match self.attempt(step, Arc::clone(&input)).await {
             Err(error) if error.is_outdated() && input.from_memory => {
                 let mut anew = Request::clone(&input);
                 anew.from_memory = false;
-                self.attempt::<O>(Arc::new(anew)).await?
+                self.attempt(step, Arc::new(anew)).await?
             }
             attempted => attempted?,
         };
@@ -104,42 +107,38 @@ impl Caller<'_> {
     }
 
     /// Performs the request. From memory, it stays on this task until the writer is needed.
-    async fn attempt<O: Operation>(&self, input: Arc<Request>) -> Result<Finished, Error> {
+    async fn attempt(&self, step: StepFn, input: Arc<Request>) -> Result<Finished, Error> {
         // A request larger than an ordinary body is long work, parsing and hashing included.
         let class = match input.body.len() {
             0..=limits::BODY_BYTES => ReadClass::Short,
             _ => ReadClass::Long,
         };
         let session = self.session.clone();
-        let step = if input.from_memory {
-            self.cost.at_once(|| step::<O>(session, &input))?
+        let left = if input.from_memory {
+            self.cost.at_once(|| begin(step, session, &input))?
         } else {
-            let read = move || step::<O>(session, &input);
+            let read = move || begin(step, session, &input);
             self.app.read(self.cost, class, read).await?
         };
-        match step {
-            Step::Done(finished) => Ok(finished),
-            Step::Long(session, read) => {
+        match left {
+            Left::Nothing(finished) => Ok(finished),
+            Left::Read(session, read) => {
                 let read = move || read(&session);
                 self.app.read(self.cost, ReadClass::Long, read).await
             }
-            Step::Watch(session, watch) => {
-                let found = self.watch::<O>(session, watch).await?;
+            Left::Watch(session, watch) => {
+                let found = self.watch(session, watch).await?;
                 // The key may have been revoked during the wait.
                 if let Some(headers) = self.headers {
                     self.app.identify(headers).await?;
                 }
                 Ok(found)
             }
-            Step::Write(session, writing) => self.write::<O>(&session, writing).await,
+            Left::Write(session, write) => self.write(&session, write).await,
         }
     }
 
-    async fn watch<O: Operation>(
-        &self,
-        session: Session,
-        watch: Watch<O::Output>,
-    ) -> Result<Finished, Error> {
+    async fn watch(&self, session: Session, watch: WatchStep) -> Result<Finished, Error> {
         let class = match watch.is_long {
             true => ReadClass::Long,
             false => ReadClass::Short,
@@ -148,37 +147,24 @@ impl Caller<'_> {
             let (session, look) = (session.clone(), Arc::clone(&watch.look));
             self.app.read(self.cost, class, move || look(&session))
         };
-        let found = observer::waiting(watch::watch(session.service.news(), &watch, look)).await?;
-        Ok(operation::finish::<O>(&found))
+        observer::waiting(watch::watch(session.service.news(), &watch, look)).await
     }
 
-    async fn write<O: Operation>(
-        &self,
-        session: &Session,
-        writing: Writing<O::Output>,
-    ) -> Result<Finished, Error> {
-        let Writing {
-            before,
-            command,
-            awaits,
-        } = writing;
-        for command in before {
+    async fn write(&self, session: &Session, write: WriteStep) -> Result<Finished, Error> {
+        for command in write.before {
             Service::outcome(session.service.submit(command)?).await?;
         }
-        let remembered = command
-            .remember
-            .as_ref()
-            .filter(|_| awaits.is_some())
-            .map(|remember| remember.key);
         let courier = &self.app.courier;
-        let awaited = awaits.map(|awaits| courier.ready(awaits)).transpose()?;
-        let outcome = Service::outcome(session.service.submit(command)?).await?;
-        let mut finished = operation::finish_write::<O>(outcome);
+        let awaited = write
+            .awaits
+            .map(|awaits| courier.ready(awaits))
+            .transpose()?;
+        let mut finished = (write.submit)(Arc::clone(&session.service), false).await?;
         if let Some(awaited) = awaited.filter(|_| !finished.replayed)
             && let Some(body) = observer::waiting(courier.answer(awaited, RETRY_WAIT)).await?
         {
             finished.body = body;
-            if let Some(key) = remembered {
+            if let Some(key) = write.remembered {
                 // Store the answer before it is sent: a repeated request must find the same answer.
                 let replacement = events::replace_answer(session, key, &finished.body);
                 session.service.submit_patiently(replacement).await?;
@@ -189,13 +175,13 @@ impl Caller<'_> {
 }
 
 /// Prepares the request; a short read is done right here.
-fn step<O: Operation>(session: Session, input: &Request) -> Result<Step<O::Output>, Error> {
-    match operation::prepare::<O>(&session, input)? {
-        Action::Read { is_long, read } => match is_long {
-            true => Ok(Step::Long(session, read)),
-            false => Ok(Step::Done(read(&session)?)),
+fn begin(step: StepFn, session: Session, input: &Request) -> Result<Left, Error> {
+    match step(&session, input)? {
+        Step::Read { is_long, read } => match is_long {
+            true => Ok(Left::Read(session, read)),
+            false => Ok(Left::Nothing(read(&session)?)),
         },
-        Action::Watch(watch) => Ok(Step::Watch(session, watch)),
-        Action::Write(writing) => Ok(Step::Write(session, writing)),
+        Step::Watch(watch) => Ok(Left::Watch(session, watch)),
+        Step::Write(write) => Ok(Left::Write(session, write)),
     }
 }

@@ -8,7 +8,7 @@ use bookguard_core::engine::change::SentFile;
 use bookguard_core::error::Error;
 use bookguard_core::limits;
 use bookguard_core::model::BookingId;
-use bookguard_core::operation::{self, Body, Finished, Route};
+use bookguard_core::operation::{self, Body, Finished, Route, StepFn};
 use bookguard_core::session::Session;
 use poem::http::StatusCode;
 use poem::http::header::{
@@ -18,7 +18,7 @@ use poem::http::header::{
 use poem::{Endpoint, Request, Response};
 use sha2::{Digest as _, Sha256};
 
-use super::call::{CallFn, Caller};
+use super::call::{Caller, call};
 use super::download::Download;
 use super::forms::{AnswerForm, Make, chosen};
 use crate::app::{Admitted, App, NotAdmitted, RequestCost};
@@ -42,7 +42,7 @@ pub(crate) struct OperationEndpoint {
     pub(super) sends_file: bool,
     /// Whether to try the operation without the store first.
     pub(super) from_memory: bool,
-    pub(super) call: CallFn,
+    pub(super) step: StepFn,
 }
 
 impl OperationEndpoint {
@@ -78,7 +78,7 @@ impl OperationEndpoint {
             cost: &cost,
             headers: Some(headers),
         };
-        let mut finished = (self.call)(caller, input).await?;
+        let mut finished = call(caller, self.route.id, self.step, input).await?;
         if let (Some(form), Some(tag)) = (form, &mut finished.tag) {
             tag.push_str(&form.mark(&self.app.maker));
         }

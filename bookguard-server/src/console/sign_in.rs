@@ -293,7 +293,7 @@ impl Console {
             body,
             ..operation::Request::default()
         };
-        let finished = call::<O>(caller, request).await?;
+        let finished = call(caller, O::ROUTE.id, operation::step::<O>, request).await?;
         let output = serde_json::from_slice(&finished.body);
         output.map_err(|e| {
             Error::internal(format!("an answer of {} cannot be read: {e}", O::ROUTE.id))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bookguard_core::error::Error;
 use bookguard_core::features::partners::account::GetPartnerAccount;
 use bookguard_core::model::{PartnerAccount, PartnerId, Scope};
-use bookguard_core::operation::{Operation, Request};
+use bookguard_core::operation::{Operation, Request, step};
 use bookguard_core::session::{Access, Authority, Session};
 
 use super::cookie::Cookie;
@@ -158,7 +158,7 @@ impl User {
             cost: &self.cost,
             headers: None,
         };
-        let finished = call::<O>(caller, request).await?;
+        let finished = call(caller, O::ROUTE.id, step::<O>, request).await?;
         let output = serde_json::from_slice(&finished.body);
         output.map_err(|e| {
             Error::internal(format!("an answer of {} cannot be read: {e}", O::ROUTE.id))

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use bookguard_core::error::Error;
 use bookguard_core::limits::BODY_BYTES;
-use bookguard_core::operation::{Operation, Request, Route};
+use bookguard_core::operation::{Operation, Request, Route, StepFn, step};
 use poem::http::StatusCode;
 use poem::http::header::HeaderMap;
 use rmcp::model::Tool as Definition;
@@ -19,7 +19,7 @@ use super::endpoint::Written;
 use super::tools::{IDEMPOTENCY_KEY, TABLE, Tool};
 use super::verification::VerifyEvidence;
 use crate::api;
-use crate::api::call::{CallFn, Caller, call};
+use crate::api::call::{Caller, call};
 use crate::app::{Admitted, App, RequestCost};
 use crate::incoming;
 use crate::readers::ReadClass;
@@ -37,7 +37,7 @@ pub(super) struct Tools {
 struct Bound {
     name: &'static str,
     route: Route,
-    call: CallFn,
+    step: StepFn,
     /// Whether to try the operation without the store first.
     from_memory: bool,
     /// Whether it takes an idempotency key.
@@ -63,7 +63,7 @@ impl Tools {
             Some(entry) => Bound {
                 name: tool.name,
                 route: entry.route,
-                call: entry.call,
+                step: entry.step,
                 from_memory: entry.is_from_memory(app),
                 remembered: entry.is_remembered(),
                 most: BODY_BYTES,
@@ -71,7 +71,7 @@ impl Tools {
             None => Bound {
                 name: tool.name,
                 route: VERIFICATION,
-                call: call::<VerifyEvidence>,
+                step: step::<VerifyEvidence>,
                 from_memory: false,
                 remembered: false,
                 most: MESSAGE_BYTES,
@@ -118,7 +118,8 @@ impl Tools {
                 cost,
                 headers: Some(headers),
             };
-            let finished = (bound.call)(caller, input).await.map_err(in_arguments)?;
+            let finished = call(caller, bound.route.id, bound.step, input).await;
+            let finished = finished.map_err(in_arguments)?;
             let body = String::from_utf8(finished.body)
                 .map_err(|_| Error::internal("an answer of ours is not UTF-8"))?;
             Ok(Some(body))
