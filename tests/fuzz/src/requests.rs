@@ -4,6 +4,7 @@
 
 use std::sync::{Arc, LazyLock};
 
+use bookguard_core::engine::command::Written;
 use bookguard_core::error::{Error, Kind};
 use bookguard_core::features::acceptances::{AcceptTerms, GetDisclosure};
 use bookguard_core::features::activity::GetActivity;
@@ -141,11 +142,29 @@ const OPERATIONS: &[Entry] = operations![
     ValidatePolicy,
 ];
 
-/// A service without bookings.
-static SERVICE: LazyLock<Arc<Service>> = LazyLock::new(|| {
+/// A service, and a partner who has recorded nothing, with a key.
+static SERVICE: LazyLock<(Arc<Service>, PartnerId, ApiKeyId)> = LazyLock::new(|| {
     let database = kept::FOLDER.join("b.db");
     let (service, _) = Service::open(ServiceConfig::of(database.as_path().into())).unwrap();
-    service
+    let stranger = Session {
+        service: Arc::clone(&service),
+        authority: anybody(),
+        address: None,
+    };
+    let body = br#"{"name":"Acme","businessType":"venue","contactEmail":"a@example.com"}"#;
+    let request = Request {
+        body: body.to_vec(),
+        ..Request::default()
+    };
+    let prepared = operation::prepare::<RegisterPartner>(&stranger, &request).unwrap();
+    let Action::Write(writing) = prepared else {
+        panic!("registering writes")
+    };
+    let Written::Fresh(registered) = service.submit_and_wait(writing.command).unwrap() else {
+        panic!("it has no idempotency key")
+    };
+    let key = registered.api_key_id.expect("registration is open");
+    (service, registered.partner_id, key)
 });
 
 /// A refusal is the caller's fault, names what is wrong, and is no longer than a few requests. The pairs of a query are the same when
@@ -188,7 +207,7 @@ pub fn prepare(bytes: &[u8]) {
         ..Request::default()
     };
     let session = Session {
-        service: Arc::clone(&SERVICE),
+        service: Arc::clone(&SERVICE.0),
         authority: caller(route.access),
         address: None,
     };
@@ -227,16 +246,20 @@ fn caller(access: Access) -> Authority {
             by: Operator::Here { user: None },
             partner_id: None,
         },
-        Access::Open => Authority::Anonymous {
-            address: "203.0.113.9".to_owned(),
-        },
+        Access::Open => anybody(),
         Access::AnyKey | Access::Scope(_) => Authority::Partner {
-            partner_id: PartnerId::from_bytes([1; 16]),
-            api_key_id: ApiKeyId::from_bytes([2; 16]),
+            partner_id: SERVICE.1,
+            api_key_id: SERVICE.2,
             scopes: Scopes::all(),
             suspended: false,
             signed_in: None,
         },
+    }
+}
+
+fn anybody() -> Authority {
+    Authority::Anonymous {
+        address: "203.0.113.9".to_owned(),
     }
 }
 
