@@ -29,6 +29,7 @@ use url::Url;
 
 use self::security::SecurityTxt;
 pub use self::settings::Settings;
+use self::settings::{DB, RATE_LIMIT_BURST};
 pub use self::timestamps::Timestamps;
 use crate::courier::address::{AddressRules, Subnet};
 use crate::courier::proxy::Proxy;
@@ -37,26 +38,8 @@ use crate::logging::{self, LogFormat};
 pub use crate::observer::RequestLines;
 pub use crate::proxies::TrustedProxies;
 
-/// The default database.
-const DB: &str = "bookguard.db";
-/// Requests one partner may make at once after a pause.
-const RATE_LIMIT_BURST: u32 = 2_000;
 /// The most bytes of a file that holds the database's address.
 const DB_FILE_BYTES: u64 = 64 * 1024;
-/// A longer wait would only hide a fault.
-const DATABASE_WAIT_MAX: u64 = 3_600;
-/// Longer than any balancer takes to notice, and short enough for an operator to wait.
-const SHUTDOWN_DELAY_MAX: u64 = 300;
-/// No request takes longer.
-const SLOW_REQUEST_MAX: u64 = 60_000;
-/// Some authorities refuse whoever asks more often.
-const TIMESTAMP_INTERVAL_MIN: u64 = 15;
-/// A day: until then, a packet cannot show that it lacks nothing.
-const MAP_INTERVAL_MAX: u64 = 24 * 60 * 60;
-/// A day: a stamp says little of when something was logged before it.
-const TIMESTAMP_INTERVAL_MAX: u64 = 24 * 60 * 60;
-/// A higher rate limits nothing, and its arithmetic would need more bits.
-const RATE_MAX: u64 = 1_000_000;
 
 impl Settings {
     /// Fills in the defaults and checks every value.

@@ -1,24 +1,27 @@
 //! Reads the HTTP message around an operation's request: path, query, body, and the headers that matter.
 //!
-//! The core checks the fields. poem's extractors would word their refusals differently, and its `Accept` ignores weights.
+//! The core checks the fields; `values` reads single ones. poem's extractors would word their refusals differently, and its `Accept`
+//! ignores weights.
 //! Invariant: no more than the body limit is held for one request, however the client sends it.
 
-use std::borrow::Cow;
+mod values;
+
 use std::time::Duration;
 
 use bookguard_core::engine::change::SentFile;
 use bookguard_core::error::Error;
 use bookguard_core::operation::Route;
-use percent_encoding::percent_decode_str;
 use poem::http::StatusCode;
 use poem::http::Version;
 use poem::http::header::{
-    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, HeaderMap, TRANSFER_ENCODING,
+    CONTENT_ENCODING, CONTENT_TYPE, EXPECT, HOST, HeaderMap, TRANSFER_ENCODING,
 };
 use poem::{Body, Request};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::{Instant, timeout, timeout_at};
 
+pub(crate) use self::values::{check_query_bytes, declared_length, decode, idempotency_key, query};
+use self::values::{in_host, names_json, pairs};
 use crate::negotiation::{names, wish};
 use crate::observer;
 use crate::refusal::{PROBLEM, Refusal};
@@ -36,8 +39,6 @@ const FILE_PAUSE: Duration = Duration::from_millis(100);
 const DISCARD: Duration = Duration::from_secs(5);
 /// The media type of a form.
 const FORM: &str = "application/x-www-form-urlencoded";
-/// The most bytes of a query string; all known parameters at their longest take less than 1 KiB.
-const QUERY_BYTES: usize = 4 * 1024;
 
 /// Refuses a message that another server on its way could read differently: one without exactly one valid Host (RFC 9112
 /// section 3.2), with two Content-Types, or with a Transfer-Encoding other than `chunked`.
@@ -70,11 +71,6 @@ pub(crate) fn check(request: &Request) -> Result<(), Refusal> {
         ));
     }
     transfer_encoding(headers)
-}
-
-/// Whether a byte may appear in a host and port (RFC 3986 section 3.2). A user name before them is not allowed.
-fn in_host(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(&byte)
 }
 
 /// Checks the transfer codings. The connection has already checked that the last one is `chunked`.
@@ -112,71 +108,6 @@ fn transfer_encoding(headers: &HeaderMap) -> Result<(), Refusal> {
 pub(crate) fn parameters(route: &Route, request: &Request) -> Vec<String> {
     let value = |name| request.raw_path_param(name).unwrap_or_default().to_owned();
     route.parameters().map(value).collect()
-}
-
-/// Decodes the name-value pairs of a query string.
-///
-/// # Errors
-/// `query_too_long`, `invalid_query` for a broken percent-encoding.
-pub(crate) fn query(text: Option<&str>) -> Result<Vec<(String, String)>, Error> {
-    let Some(text) = text.filter(|text| !text.is_empty()) else {
-        return Ok(Vec::new());
-    };
-    check_query_bytes(text.len())?;
-    pairs(text).ok_or_else(|| {
-        Error::invalid(
-            "invalid_query",
-            "The query is not percent-encoded UTF-8. Write each special character as %XX.",
-        )
-    })
-}
-
-/// The pairs of a query or a form; `None` if the percent-encoding is broken.
-fn pairs(text: &str) -> Option<Vec<(String, String)>> {
-    let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        Some((decode(name, true)?, decode(value, true)?))
-    });
-    pairs.collect()
-}
-
-/// # Errors
-/// `query_too_long`.
-pub(crate) fn check_query_bytes(bytes: usize) -> Result<(), Error> {
-    if bytes <= QUERY_BYTES {
-        return Ok(());
-    }
-    let message = format!("The query has {bytes} bytes; at most {QUERY_BYTES} are read.");
-    Err(Error::invalid("query_too_long", message))
-}
-
-/// Undoes percent-encoding. Returns `None` if the encoding is broken, which the crate would let pass, or if the result is not
-/// UTF-8.
-pub(crate) fn decode(text: &str, plus_is_space: bool) -> Option<String> {
-    let is_byte = |rest: &str| {
-        let digits = rest.as_bytes().get(..2);
-        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
-    };
-    if !text.split('%').skip(1).all(is_byte) {
-        return None;
-    }
-    let spaced = match plus_is_space {
-        true => Cow::Owned(text.replace('+', " ")),
-        false => Cow::Borrowed(text),
-    };
-    let decoded = percent_decode_str(&spaced).decode_utf8().ok()?;
-    Some(decoded.into_owned())
-}
-
-/// The Idempotency-Key header. One that is not text or was sent twice becomes a value that the core refuses.
-pub(crate) fn idempotency_key(headers: &HeaderMap) -> Option<String> {
-    let mut values = headers.get_all("idempotency-key").iter();
-    let mut key = String::from_utf8_lossy(values.next()?.as_bytes()).into_owned();
-    for further in values {
-        key.push_str(", ");
-        key.push_str(&String::from_utf8_lossy(further.as_bytes()));
-    }
-    Some(key)
 }
 
 /// Refuses with 406 if the client does not accept this media type (RFC 9110 section 12.5.1).
@@ -357,18 +288,6 @@ async fn rest_of_file(
     Err(too_large(whole))
 }
 
-/// The declared length of the body; `None` if it is not declared.
-pub(crate) fn declared_length(headers: &HeaderMap) -> Option<u64> {
-    // If both headers are sent, the chunks count (RFC 9112 section 6.3), so Content-Length would bound nothing.
-    if headers.contains_key(TRANSFER_ENCODING) {
-        return None;
-    }
-    match headers.get(CONTENT_LENGTH) {
-        Some(length) => length.to_str().ok()?.parse().ok(),
-        None => Some(0),
-    }
-}
-
 /// Reads and drops the body of a request that was refused before its body was read.
 pub(crate) async fn discard(headers: &HeaderMap, body: Body) {
     // A client that waits for "100 Continue" has sent no body and will not.
@@ -448,19 +367,6 @@ fn is_plain(headers: &HeaderMap) -> Result<(), Refusal> {
             "The body is compressed. Send it as it is, without Content-Encoding.",
         )),
     }
-}
-
-fn names_json(content_type: &str) -> bool {
-    let mut parts = content_type.split(';').map(str::trim);
-    parts
-        .next()
-        .is_some_and(|name| name.eq_ignore_ascii_case("application/json"))
-        && parts.all(|parameter| match parameter.split_once('=') {
-            Some((name, value)) if name.trim().eq_ignore_ascii_case("charset") => {
-                value.trim().trim_matches('"').eq_ignore_ascii_case("utf-8")
-            }
-            _ => true,
-        })
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
-//! Reads how much a client wants a media type from its Accept header (RFC 9110 section 12.5.1).
+//! Reads how much a client wants a media type from its Accept header (RFC 9110 section 12.5.1), and which answers it has already
+//! from If-None-Match (section 13.1.2).
 
-use poem::http::header::{ACCEPT, HeaderMap};
+use poem::http::header::{ACCEPT, HeaderMap, HeaderValue, IF_NONE_MATCH};
+use sha2::{Digest as _, Sha256};
 
 /// The weight of a type without a `q` parameter.
 const WHOLE: u16 = 1000;
@@ -65,10 +67,44 @@ fn thousandths(weight: &str) -> u16 {
     }
 }
 
+/// A strong entity tag: 128 bits of the body's SHA-256.
+pub(crate) fn entity_tag(body: &[u8]) -> HeaderValue {
+    let digest = hex::encode(&Sha256::digest(body)[..16]);
+    HeaderValue::try_from(format!("\"{digest}\"")).expect("quoted hex digits are visible ASCII")
+}
+
+/// A weak entity tag of an answer's content. Such an answer has other bytes each time it is made, like a packet that is signed
+/// at another time.
+pub(crate) fn weak_tag(tag: &str) -> HeaderValue {
+    HeaderValue::try_from(format!("W/\"{tag}\"")).expect("the core's tags are hex digits")
+}
+
+/// The tags in If-None-Match, without quotation marks and `W/`; `*` stands for any.
+pub(crate) fn known_tags(headers: &HeaderMap) -> Vec<String> {
+    let values = headers.get_all(IF_NONE_MATCH).iter();
+    let texts = values.filter_map(|value| value.to_str().ok());
+    let tags = texts.flat_map(|text| text.split(',').map(str::trim));
+    let opaque = |tag: &str| match tag {
+        "*" => Some(tag.to_owned()),
+        tag => {
+            let quoted = tag.strip_prefix("W/").unwrap_or(tag);
+            let tag = quoted.strip_prefix('"')?.strip_suffix('"')?;
+            Some(tag.to_owned())
+        }
+    };
+    tags.filter_map(opaque).collect()
+}
+
+/// Whether If-None-Match names the current tag (RFC 9110 section 13.1.2: weak comparison).
+pub(crate) fn is_current(etag: &HeaderValue, headers: &HeaderMap) -> bool {
+    let current = etag.to_str().unwrap_or_default();
+    let current = current.strip_prefix("W/").unwrap_or(current);
+    let mut known = known_tags(headers).into_iter();
+    known.any(|tag| tag == "*" || tag == current.trim_matches('"'))
+}
+
 #[cfg(test)]
 mod tests {
-    use poem::http::header::HeaderValue;
-
     use super::*;
 
     #[test]

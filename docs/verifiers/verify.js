@@ -1,11 +1,13 @@
 // Verifies an evidence packet of Bookguard (bookguard.evidence/1), without network and without dependencies.
 //
-//   node verify.js PACKET KEYFILE [--witness-policy FILE]
-//                                     exit 0: verified, 1: not verified, 2: wrong usage
-//   verifyPacket(text, vkey, policy)  in a browser, or after require("./verify.js"): a promise of
-//                                     {verified, checks: [{name, place, passed, detail}], fingerprint, notChecked}
+//   node verify.js PACKET KEYFILE [--timestamp-roots FILE] [--witness-policy FILE]
+//                                            exit 0: verified, 1: not verified, 2: wrong usage
+//   verifyPacket(text, vkey, policy, roots)  in a browser, or after require("./verify.js"): a promise of
+//                                            {verified, checks: [{name, place, passed, detail}], fingerprint, notChecked}
 //
-// With a trust policy (C2SP tlog-policy, a text), it also checks that the witnesses which the policy demands have cosigned the ledger.
+// With a trust policy (C2SP tlog-policy, a text), it also checks that the witnesses which the policy demands have cosigned the ledger. With
+// the roots of time-stamp authorities that you trust (PEM, a text), it also checks who made the packet's time-stamps, in Node.js alone:
+// browsers verify no certificates for a script, so there nothing is said about an authority.
 // Needs Ed25519 in WebCrypto: Node.js 18, Chrome 137, Firefox 129, Safari 17. The ledger's key must come from somewhere other
 // than the packet. The format is described in docs/evidence-format.md. Not checked, because it takes the policy engine: that the
 // terms follow from the policy, the sums from the terms, and the sentences from the facts. `bookguard evidence verify` does that.
@@ -13,7 +15,8 @@
   "use strict";
 
   const STAMPS_NOT_CHECKED =
-    "Not checked: the time-stamps, which show to whoever trusts their authority when the records existed.";
+    "Not checked: the time-stamps’ authorities. To whoever trusts those, the time-stamps show when the records existed. "
+    + "The command “bookguard evidence verify --timestamp-roots FILE” checks them, and so does verify.js in Node.js.";
   const NOT_CHECKED =
     "Not recomputed here: the schedule of the terms, the sums, and the sentences. The command “bookguard evidence verify” does that.";
   const PACKET_BYTES = 4 * 1024 * 1024;
@@ -127,6 +130,7 @@
       + " terms:terms formerTerms:*terms termsDisclosures:*text acceptances:*object items:*object evaluation:~evaluation resolution:~object"
       + " deliveries:*delivery withheld:*ip|metadata|note|organizer|talent|userAgent summary:summary completeness?:completeness timestamps?:*timestamp signature",
     timestamp: "checkpoint consistency:*string response anchor:~entry",
+    anchor: "anchoredAt responseHash treeSize:integer",
     completeness: "entry:entry path:*step",
     step: "bit:bit hash",
     map: "mapRoot:hex treeSize:integer writtenAt",
@@ -567,6 +571,17 @@
     );
   }
 
+  /** Proves an entry that the ledger wrote for itself, under the same state of it as the records, and reads what it says. */
+  async function ofTheLedger(entry, kind, what, { checkpoint }, key, heads) {
+    const link = await prove(entry, key, heads);
+    const salt = fromBase64Url(entry.salt, 32) ?? fail(`The salt of the ${what}'s entry is not 32 bytes in base64url.`);
+    const commit = urlSafe(base64(await hmac(salt, canonical(entry.body))));
+    must(commit === link.leaf.commit && entry.body.kind === kind, `The entry of the ${what} does not commit to one.`);
+    must(link.checkpoint === checkpoint, `The entry that commits to the ${what} is proven under another state of the ledger than the records.`);
+    await disclosed(entry, [], []);
+    return { link, fact: shaped(what, Object.fromEntries(entry.disclosures.map(({ name, value }) => [name, value]))) };
+  }
+
   // ---- The map: no record is missing of those that it covers
 
   const NOT_YET = "Not yet shown: the packet was made before the ledger was mapped with all these records, so nothing in it says that there is no later one.";
@@ -577,15 +592,9 @@
   async function complete({ completeness, stream }, links, key, heads) {
     if (!completeness) return NOT_YET;
     const { entry, path } = completeness;
-    const own = await prove(entry, key, heads);
     const last = links.at(-1);
-    const salt = fromBase64Url(entry.salt, 32) ?? fail("The salt of the map's entry is not 32 bytes in base64url.");
-    const commit = urlSafe(base64(await hmac(salt, canonical(entry.body))));
-    must(commit === own.leaf.commit && entry.body.kind === "log.mapped", "The entry beside the proof does not commit to a map.");
+    const { link: own, fact: map } = await ofTheLedger(entry, "log.mapped", "map", last, key, heads);
     must(own.leaf.stream === MAP_STREAM, "The entry that commits to the map is not in the stream of all maps, where everybody looks for it.");
-    must(own.checkpoint === last.checkpoint, "The entry that commits to the map is proven under another state of the ledger than the records.");
-    await disclosed(entry, [], []);
-    const map = shaped("map", Object.fromEntries(entry.disclosures.map(({ name, value }) => [name, value])));
     const covered = BigInt(map.treeSize);
     must(last.index < covered && last.leaf.t <= map.writtenAt, "The map is older than the last record, so it cannot show that there is no other.");
     must(covered <= own.index && map.writtenAt <= own.leaf.t, "The map claims to cover entries that were written after it.");
@@ -604,6 +613,203 @@
     }
     must(hex(node) === map.mapRoot, `The ledger's map does not say that these ${links.length} records are all of this booking. Records may be left out.`);
     return `Nothing recorded by ${map.writtenAt} is missing: the ledger commits to a map of its first ${covered} entries, in which this booking has exactly these records.`;
+  }
+
+  // ---- Time-stamps (RFC 3161): their places in the log, and who made them
+
+  /** Whether a log is the beginning of another one (RFC 9162 section 2.1.4.2). */
+  async function continues(old, now, path) {
+    if (old.size === now.size) return hex(old.root) === hex(now.root) && !path.length;
+    if (old.size < 1n || old.size > now.size) return false;
+    // A power of two is a subtree of its own.
+    const [first, ...rest] = old.size & (old.size - 1n) ? path : [old.root, ...path];
+    let [node, last, before, after] = [old.size - 1n, now.size - 1n, first ?? [], first ?? []];
+    while (node & 1n) [node, last] = [node >> 1n, last >> 1n];
+    for (const sibling of rest) {
+      if (last === 0n) return false;
+      if (node & 1n || node === last) {
+        before = await sha256(joined([1], sibling, before));
+        after = await sha256(joined([1], sibling, after));
+        while (!(node & 1n) && node) [node, last] = [node >> 1n, last >> 1n];
+      } else {
+        after = await sha256(joined([1], after, sibling));
+      }
+      [node, last] = [node >> 1n, last >> 1n];
+    }
+    return last === 0n && hex(before) === hex(old.root) && hex(after) === hex(now.root);
+  }
+
+  /** Checks where the time-stamps are in the log, and, given roots, who made them. */
+  async function timestamps({ timestamps: stamps }, links, key, heads, roots) {
+    if (!stamps) return "Not yet timestamped: the packet holds no time-stamp, so only the service says when its records were written.";
+    must(stamps.length <= 8 && stamps.every(({ anchor }, at) => (anchor === null) === (at === stamps.length - 1)),
+      "There are too many time-stamps, or one of them is not renewed by the next.");
+    const read = [];
+    let [covers, beyond] = [null, links[0].index];
+    for (const { checkpoint, consistency, response, anchor } of stamps) {
+      const head = await openCheckpoint(checkpoint, key);
+      const path = consistency.map((hash) => fromBase64(hash, 32) ?? fail("A hash beside a time-stamp is not one."));
+      must(await continues(head, links[0].head, path), "The ledger of the records does not continue the one that was stamped.");
+      must(beyond < head.size, "A time-stamp covers none of the records, or not the time-stamp before it.");
+      covers ??= head.size;
+      const bytes = fromBase64(response) ?? fail("A time-stamp is not valid base64.");
+      if (roots !== undefined) read.push(readStamp(bytes, await sha256(utf8((await openNote(checkpoint, key)).text))));
+      if (!anchor) continue;
+      const { link, fact } = await ofTheLedger(anchor, "log.anchored", "anchor", links[0], key, heads);
+      must(BigInt(fact.treeSize) === head.size && fact.responseHash === `sha256:${hex(await sha256(bytes))}`,
+        "The entry that should commit to a time-stamp commits to another.");
+      beyond = link.index;
+    }
+    if (roots === undefined) return "The time-stamps are over states of the ledger that the records' one continues. Who made them was not checked.";
+    // Each is judged at the time of the one that renewed it, the last one now.
+    read.forEach((stamp, at) => trust(stamp, roots, read[at + 1]?.time ?? Date.now()));
+    const covered = links.filter(({ index }) => index < covers).length;
+    return `By ${new Date(read[0].time).toISOString()}, the first ${covered} of ${links.length} records existed: a root that you trust vouches for `
+      + `the authority that stamped them${read.length > 1 ? `, renewed ${read.length - 1} times` : ""}.`;
+  }
+
+  // What follows runs in Node.js, whose library reads certificates and verifies their signatures.
+  const node = () => (typeof require === "undefined" ? fail("A browser cannot check who made a time-stamp.") : require("crypto"));
+  const DIGESTS = { "608648016503040201": "sha256", "608648016503040202": "sha384", "608648016503040203": "sha512" };
+  const [PKCS, SIGNED_DATA, TST_INFO] = ["2a864886f70d01", "2a864886f70d010702", "2a864886f70d0109100104"];
+
+  /** The elements of DER in a row: of each the tag, the content, and all of its bytes. */
+  function der(bytes) {
+    const elements = [];
+    for (let at = 0; at < bytes.length; ) {
+      let [start, size] = [at + 2, bytes[at + 1]];
+      must(start <= bytes.length && (bytes[at] & 31) < 31 && size !== 128 && size <= 132, "The time-stamp is not DER.");
+      if (size > 128) {
+        const digits = bytes.subarray(start, start + size - 128);
+        must(digits.length === size - 128 && digits[0], "The time-stamp is not DER.");
+        [start, size] = [start + digits.length, digits.reduce((sum, digit) => sum * 256 + digit, 0)];
+      }
+      must(start + size <= bytes.length, "The time-stamp is cut.");
+      const element = { tag: bytes[at], content: bytes.subarray(start, start + size), all: bytes.subarray(at, start + size) };
+      elements.push({ ...element, hex: hex(element.content) });
+      at = start + size;
+    }
+    return elements;
+  }
+  const inside = ({ tag, content }, expected = 0x30) => (must(tag === expected, "The time-stamp is not one of RFC 3161."), der(content));
+  const digestOf = (algorithm) => DIGESTS[inside(algorithm)[0].hex] ?? fail("The time-stamp names a hash function that is not taken.");
+
+  /** The fields of a certificate, after its version. */
+  const fieldsOf = (certificate) => inside(inside(der(certificate)[0])[0]).filter(({ tag }) => tag !== 0xa0);
+
+  /** An extension of a certificate: its value, and whether it is critical. */
+  function extension(certificate, id) {
+    const all = fieldsOf(certificate).find(({ tag }) => tag === 0xa3);
+    const found = all && inside(inside(all, 0xa3)[0]).map((one) => inside(one)).find(([oid]) => oid.hex === id);
+    return found && { critical: found.length > 2, value: der(found.at(-1).content)[0] };
+  }
+
+  /** Whether a signer's name is that of the certificate: its issuer and number, or the id of its key. */
+  function names(version, name, certificate) {
+    const [number, , issuer] = fieldsOf(certificate);
+    if (version.hex !== "01") return name.tag === 0x80 && extension(certificate, "551d0e")?.value.hex === name.hex;
+    const [itsIssuer, itsNumber] = inside(name);
+    return hex(itsIssuer.all) === hex(issuer.all) && hex(itsNumber.all) === hex(number.all);
+  }
+
+  /** Reads a response whose signature is that of the certificate in it. Whose certificate that is, only a path to a root shows. */
+  function readStamp(response, imprint) {
+    const { constants, createHash, verify } = node();
+    const hashed = (kind, bytes) => createHash(kind).update(bytes).digest("hex");
+    must(response.length <= 32 * 1024, "The time-stamp is too long.");
+    const [outer, trailing] = der(response);
+    const [status, token] = inside(outer);
+    must(!trailing && ["00", "01"].includes(inside(status)[0].hex), "The authority refused a time-stamp.");
+    const [kind, explicit] = inside(token);
+    const [version, , content, ...rest] = inside(inside(explicit, 0xa0)[0]);
+    const [kindOfContent, holder] = inside(content);
+    const [info, ...others] = inside(holder, 0xa0);
+    must(kind.hex === SIGNED_DATA && version.hex === "03" && kindOfContent.hex === TST_INFO && info.tag === 4 && !others.length, "This is not a time-stamp.");
+    const listOf = rest.filter(({ tag }) => tag === 0xa0).flatMap((list) => der(list.content));
+    const [signer, another] = inside(rest.at(-1), 0x31);
+    must(listOf.length <= 16 && !another, "The time-stamp has too many certificates, or two signers.");
+    const certificates = listOf.filter(({ tag }) => tag === 0x30).map(({ all }) => all);
+
+    // RFC 5652: what is signed is the attributes, as a SET, and they name the content's digest and the certificate.
+    const [signerVersion, name, algorithm, attributes, signing, signature] = inside(signer);
+    must(attributes.tag === 0xa0 && signature.tag === 4, "The time-stamp's signature covers no attributes.");
+    const said = new Map();
+    for (const attribute of der(attributes.content)) {
+      const [oid, values] = inside(attribute);
+      const [value, more] = inside(values, 0x31);
+      must(value && !more && !said.has(oid.hex), "A signed attribute of the time-stamp is there twice.");
+      said.set(oid.hex, value);
+    }
+    const digest = digestOf(algorithm);
+    must(said.get(`${PKCS}0903`)?.hex === TST_INFO && said.get(`${PKCS}0904`)?.hex === hashed(digest, info.content),
+      "The time-stamp's signature is of another content.");
+    const own = certificates.filter((one, at) => names(signerVersion, name, one) && certificates.findIndex((same) => hex(same) === hex(one)) === at);
+    must(own.length === 1, "The time-stamp does not hold one certificate of its signer.");
+    const ids = [["0910020c", "sha1"], ["0910022f", "sha256"]].filter(([oid]) => said.has(PKCS + oid)); // RFC 2634 and RFC 5035
+    must(ids.length, "The time-stamp's signature does not name its certificate.");
+    for (const [oid, usual] of ids) {
+      const fields = inside(inside(inside(said.get(PKCS + oid))[0])[0]);
+      const its = fields[0].tag === 0x30 ? digestOf(fields.shift()) : usual;
+      must(fields[0].tag === 4 && fields[0].hex === hashed(its, own[0]), "The time-stamp's signature names another certificate.");
+    }
+    const certificate = readCertificate(own[0]);
+    const padding = inside(signing)[0].hex === `${PKCS}010a` ? constants.RSA_PKCS1_PSS_PADDING : constants.RSA_PKCS1_PADDING;
+    const key = certificate.publicKey.asymmetricKeyType === "ec" ? certificate.publicKey : { key: certificate.publicKey, padding };
+    must(verify(digest, joined([0x31], attributes.all.subarray(1)), key, signature.content), "The signature of a time-stamp does not verify.");
+
+    const [, , what, , at, ...more] = inside(der(info.content)[0]);
+    const critical = more.filter(({ tag }) => tag === 0xa1).flatMap((one) => der(one.content)).flatMap((one) => inside(one));
+    must(critical.every(({ tag, hex: value }) => tag !== 1 || value === "00"), "The time-stamp has an extension that must be understood and is not.");
+    const [function_, stamped] = inside(what);
+    must(digestOf(function_) === "sha256" && stamped.hex === hex(imprint), "The time-stamp is of another state of the ledger.");
+    const time = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(\.\d+)?Z$/.exec(String.fromCharCode(...at.content)) ?? fail("The time-stamp has no time.");
+    const [year, month, day, hour, minute, second] = time.slice(1, 7).map(Number);
+    return {
+      certificate,
+      others: certificates.filter((one) => one !== own[0]).map(readCertificate),
+      time: Date.UTC(year, month - 1, day, hour, minute, second) + Math.floor(Number(time[7] ?? 0) * 1000),
+    };
+  }
+
+  /** Checks that one of the roots vouches for the signer of a time-stamp, at its time and at `until`. */
+  function trust({ certificate, others, time }, roots, until) {
+    const purpose = extension(certificate.raw, "551d25");
+    must(purpose?.critical && inside(purpose.value).map((one) => one.hex).join() === "2b06010505070308",
+      "The certificate of a time-stamp's signer is not for time-stamps alone.");
+    // After the number of unused bits: the first two are for signatures, the others for something else.
+    const uses = extension(certificate.raw, "551d0f")?.value.content;
+    must(!uses || !(uses[1] & 0x3e), "The certificate of a time-stamp's signer is not for signatures alone.");
+    must(time <= until + 5 * 60 * 1000, "A time-stamp is of a later time than it can be.");
+    for (const at of [time, Math.max(time, until)]) {
+      must(leads(certificate, others, roots, at, 0), `No root that you trust vouches for the certificate of a time-stamp at ${new Date(at).toISOString()}.`);
+    }
+  }
+
+  /** Whether certificates that are all valid lead from this one to a root. */
+  function leads(certificate, others, roots, at, below) {
+    const valid = ({ validFrom, validTo }) => Date.parse(validFrom) <= at && at <= Date.parse(validTo);
+    const issued = (issuer) => {
+      if (!issuer.ca || !valid(issuer) || !certificate.checkIssued(issuer)) return false;
+      const limit = inside(extension(issuer.raw, "551d13").value).find(({ tag }) => tag === 2);
+      return (!limit || parseInt(limit.hex, 16) >= below) && certificate.verify(issuer.publicKey);
+    };
+    if (below > 5 || !valid(certificate)) return false;
+    return roots.some(issued) || others.some((one) => issued(one) && leads(one, others.filter((other) => other !== one), roots, at, below + 1));
+  }
+
+  /** Reads the certificates of authorities (PEM). */
+  function readRoots(text) {
+    const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? fail("There is no certificate among the roots of time-stamp authorities.");
+    return blocks.map(readCertificate);
+  }
+
+  function readCertificate(bytes) {
+    const { X509Certificate } = node();
+    try {
+      return new X509Certificate(bytes);
+    } catch (error) {
+      return fail(`A certificate of a time-stamp authority cannot be read: ${error.message}.`);
+    }
   }
 
   // ---- The facts: what the entries say, and the booking they add up to
@@ -906,7 +1112,7 @@
   }
 
   /** Verifies a packet, a text or its bytes, against the ledger's key. Never throws for what a packet holds. */
-  async function verifyPacket(input, vkey, witnessPolicy) {
+  async function verifyPacket(input, vkey, witnessPolicy, timestampRoots) {
     const checks = [];
     const report = { verified: false, bookingId: null, createdAt: null, entries: 0, ledger: null, fingerprint: null, checks, notChecked: NOT_CHECKED };
     const check = async (name, place, work) => {
@@ -931,7 +1137,7 @@
     report.fingerprint = await fingerprintOf(vkey);
     const packet = await check("form", "", () => form(input));
     if (!packet) return done();
-    if (packet.timestamps) report.notChecked = `${STAMPS_NOT_CHECKED} ${NOT_CHECKED}`;
+    if (packet.timestamps && timestampRoots === undefined) report.notChecked = `${STAMPS_NOT_CHECKED} ${NOT_CHECKED}`;
     Object.assign(report, { bookingId: packet.booking.bookingId ?? null, createdAt: packet.createdAt, entries: packet.entries.length });
     await check("signature", "/signature", () => signature(packet, key));
     await check("key", "/log", () => sameKey(packet, key));
@@ -966,6 +1172,8 @@
     await check("items", "/items", () => sameItems(packet, state));
     await check("resolution", "/resolution", () => sameResolution(packet, state));
     await check("deliveries", "/deliveries", () => sameDeliveries(packet, state));
+    await check("timestamps", packet.timestamps ? "/timestamps" : "", () =>
+      timestamps(packet, links, key, heads, timestampRoots === undefined ? undefined : readRoots(timestampRoots)));
     await check("complete", packet.completeness ? "/completeness" : "", () => complete(packet, links, key, heads));
     if (witnessPolicy !== undefined) {
       await check("witnesses", "/entries/0/proof", async () => cosigned(links[0].checkpoint, await readPolicy(witnessPolicy), key));
@@ -1011,11 +1219,14 @@
   if (require.main !== module) return;
 
   const given = process.argv.slice(2);
-  const flag = given.indexOf("--witness-policy");
-  const policyFile = flag < 0 ? undefined : (given.splice(flag, 2)[1] ?? "");
+  const fileOf = (name) => {
+    const at = given.indexOf(name);
+    return at < 0 ? undefined : (given.splice(at, 2)[1] ?? "");
+  };
+  const [policyFile, rootsFile] = [fileOf("--witness-policy"), fileOf("--timestamp-roots")];
   const [packetFile, keyFile, ...more] = given;
   const usage = (why) => {
-    console.error(`${why}\nusage: node verify.js PACKET KEYFILE [--witness-policy FILE]`);
+    console.error(`${why}\nusage: node verify.js PACKET KEYFILE [--timestamp-roots FILE] [--witness-policy FILE]`);
     process.exit(2);
   };
   if (!packetFile || !keyFile || more.length) usage("Two files are needed: the packet, and the ledger's key from the service's /v1/ledger/key.");
@@ -1027,11 +1238,15 @@
     }
   };
   const [packet, vkey] = [read(packetFile), read(keyFile).toString("utf8")];
-  const policy = policyFile === undefined ? undefined : read(policyFile).toString("utf8");
+  const [policy, roots] = [policyFile, rootsFile].map((file) => (file === undefined ? undefined : read(file).toString("utf8")));
   canVerify()
     .then((able) => able || usage("This Node.js has no Ed25519 in WebCrypto; version 18 or later has."))
-    .then(() => (policy === undefined ? null : readPolicy(policy).catch((fault) => usage(fault.message))))
-    .then(() => verifyPacket(packet, vkey, policy))
+    .then(async () => {
+      if (policy !== undefined) await readPolicy(policy);
+      if (roots !== undefined) readRoots(roots);
+    })
+    .catch((fault) => usage(fault.message))
+    .then(() => verifyPacket(packet, vkey, policy, roots))
     .then((report) => {
       for (const { passed, name, place, detail } of report.checks) {
         console.log(`${passed ? "ok    " : "FAILED"}  ${name.padEnd(11)}  ${detail.replace(/\p{Cc}/gu, "\ufffd")}${place && `  (${place})`}`);

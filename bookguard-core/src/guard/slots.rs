@@ -69,7 +69,8 @@ impl Slot {
         let (turn, size, root, origin) =
             (words.next()?, words.next()?, words.next()?, words.next()?);
         Some(Self {
-            turn: turn.parse().ok()?,
+            // One more write must be possible.
+            turn: turn.parse().ok().filter(|turn| *turn < u64::MAX)?,
             seen: PublishedHead {
                 origin: origin.to_owned(),
                 size: size.parse().ok()?,
@@ -260,6 +261,11 @@ mod tests {
             assert_eq!(Slot::parse(&cut), None, "cut at {at}");
         }
         assert_eq!(Slot::parse(&[]), None);
+        let last = Slot {
+            turn: u64::MAX,
+            ..slot
+        };
+        assert_eq!(Slot::parse(&last.bytes()), None, "no turn follows it");
     }
 
     #[test]

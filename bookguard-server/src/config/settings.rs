@@ -20,11 +20,26 @@ use bookguard_core::store::Database;
 use serde::Deserialize;
 
 use super::bytes::Bytes;
-use super::{
-    DATABASE_WAIT_MAX, DB, MAP_INTERVAL_MAX, RATE_LIMIT_BURST, RATE_MAX, SHUTDOWN_DELAY_MAX,
-    SLOW_REQUEST_MAX, TIMESTAMP_INTERVAL_MAX, TIMESTAMP_INTERVAL_MIN,
-};
 use crate::courier::proxy::Proxy;
+
+/// The default database.
+pub(super) const DB: &str = "bookguard.db";
+/// Requests one partner may make at once after a pause.
+pub(super) const RATE_LIMIT_BURST: u32 = 2_000;
+/// A longer wait would only hide a fault.
+const DATABASE_WAIT_MAX: u64 = 3_600;
+/// Longer than any balancer takes to notice, and short enough for an operator to wait.
+const SHUTDOWN_DELAY_MAX: u64 = 300;
+/// No request takes longer.
+const SLOW_REQUEST_MAX: u64 = 60_000;
+/// Some authorities refuse whoever asks more often.
+const TIMESTAMP_INTERVAL_MIN: u64 = 15;
+/// A day: until then, a packet cannot show that it lacks nothing.
+const MAP_INTERVAL_MAX: u64 = 24 * 60 * 60;
+/// A day: a stamp says little of when something was logged before it.
+const TIMESTAMP_INTERVAL_MAX: u64 = 24 * 60 * 60;
+/// A higher rate limits nothing, and its arithmetic would need more bits.
+const RATE_MAX: u64 = 1_000_000;
 
 /// The declaration of a setting.
 #[derive(Clone, Copy)]
@@ -379,7 +394,10 @@ impl Settings {
                 .nth(line)
                 .and_then(|line| line.split_once('='))
                 .map(|(key, _)| key.trim());
-            let place = key.filter(|key| !error.message().contains(&format!("`{key}`")));
+            // What stands before an equals sign may be part of an address with a password.
+            let known = |key: &str| Self::ALL.iter().any(|setting| setting.name == key);
+            let place =
+                key.filter(|key| known(key) && !error.message().contains(&format!("`{key}`")));
             let place = place.map_or_else(String::new, |key| format!(" ({key})"));
             format!(", line {}{place}: {}", line + 1, error.message())
         })

@@ -148,6 +148,12 @@ fn a_proxy_s_password_is_never_shown() {
         shown.contains("http://…@proxy.example:3128") && !shown.contains("hunter2"),
         "{shown}"
     );
+    let why =
+        Settings::parse("postgres://user:hunter2@db.example/b?sslmode=require\n").unwrap_err();
+    assert!(
+        why.starts_with(", line 1: ") && !why.contains("hunter2"),
+        "{why}"
+    );
     for value in [
         "socks5://user:hunter2@proxy.example",
         "http://user:hunter2@",

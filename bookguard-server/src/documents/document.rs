@@ -14,7 +14,7 @@ use poem::http::header::{
 };
 use poem::{EndpointExt as _, Request, Response};
 
-use crate::api::endpoint::{entity_tag, is_current};
+use crate::negotiation::{entity_tag, is_current};
 
 /// The Content-Security-Policy of documents: a browser may load from this server only.
 const POLICY: &str = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'";

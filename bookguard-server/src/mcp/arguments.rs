@@ -12,8 +12,10 @@ use bookguard_core::operation::{Request, Route};
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::tools::IDEMPOTENCY_KEY;
 use crate::incoming;
+
+/// The argument that holds the Idempotency-Key.
+pub(super) const IDEMPOTENCY_KEY: &str = "idempotencyKey";
 
 /// Reads the arguments. Those not declared for the path, the query or the key go into the body, or into the query if the
 /// operation has no body: the operation itself refuses what it does not know.

@@ -14,9 +14,9 @@ use poem::http::header::HeaderMap;
 use rmcp::model::Tool as Definition;
 
 use super::MESSAGE_BYTES;
-use super::arguments;
+use super::arguments::{self, IDEMPOTENCY_KEY};
 use super::endpoint::Written;
-use super::tools::{IDEMPOTENCY_KEY, TABLE, Tool};
+use super::tools::{TABLE, Tool};
 use super::verification::VerifyEvidence;
 use crate::api;
 use crate::api::call::{Caller, call};

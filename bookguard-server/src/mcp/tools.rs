@@ -10,11 +10,9 @@ use rmcp::model::{JsonObject, Tool as Definition, ToolAnnotations};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::arguments::IDEMPOTENCY_KEY;
 use super::verification;
 use crate::api::{followed, operations};
-
-/// The argument that holds the Idempotency-Key.
-pub(super) const IDEMPOTENCY_KEY: &str = "idempotencyKey";
 
 /// A tool.
 #[derive(Deserialize)]

@@ -1,13 +1,16 @@
-//! What the server reads before anybody is known: the formats that a client accepts, who forwarded its request, and where it wants
-//! its webhooks sent.
+//! What the server reads before anybody is known: the formats that a client accepts, the answers it has, its key, its trace, who
+//! forwarded its request, and where it wants its webhooks sent.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use http::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
+use bookguard_core::model::{ApiKeySecret, FileId, PartnerId};
+use http::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH};
 
 use crate::courier::address::AddressRules;
-use crate::server::negotiation::{names, prefers_page, wish};
+use crate::incoming::idempotency_key;
+use crate::server::negotiation::{entity_tag, is_current, known_tags, names, prefers_page, wish};
 use crate::server::proxies::TrustedProxies;
+use crate::traces::parent::trace_parent;
 
 const PAGE: &str = "text/html";
 
@@ -32,6 +35,75 @@ pub fn accepts(bytes: &[u8]) {
     headers.append(ACCEPT, HeaderValue::from_static(PAGE));
     if is_text {
         assert_eq!(names(&headers, PAGE), Some(1000));
+    }
+}
+
+/// An answer that is named is known, weakly or strongly, whatever else is named; one that is neither named nor meant by a star is not.
+pub fn tags(bytes: &[u8]) {
+    let Some(headers) = lines(bytes, &IF_NONE_MATCH) else {
+        return;
+    };
+    let tag = entity_tag(b"{}");
+    let digest = tag.to_str().unwrap().trim_matches('"').to_owned();
+    if is_current(&tag, &headers) {
+        let known = known_tags(&headers);
+        assert!(known.iter().any(|known| *known == digest || known == "*"));
+    }
+    for named in [
+        format!("\"{digest}\""),
+        format!("W/\"{digest}\""),
+        "*".to_owned(),
+    ] {
+        let mut headers = headers.clone();
+        headers.append(IF_NONE_MATCH, HeaderValue::try_from(named).unwrap());
+        assert!(is_current(&tag, &headers));
+    }
+}
+
+/// A key, an id of a file and a trace are read in one spelling, which is written again. Two idempotency keys are never taken for one.
+pub fn keys(bytes: &[u8]) {
+    if let Some(text) = crate::text(bytes) {
+        for (read, other) in [
+            (
+                ApiKeySecret::parse(text),
+                ApiKeySecret::parse_operators(text),
+            ),
+            (
+                ApiKeySecret::parse_operators(text),
+                ApiKeySecret::parse(text),
+            ),
+        ] {
+            if let Some(key) = read {
+                assert_eq!(key.reveal(), text);
+                assert!(other.is_none() && text.ends_with(&key.hint()));
+            }
+        }
+        if let Some(file) = FileId::named(&PartnerId::from_bytes([1; 16]), text) {
+            let written = format!("sha256:{}", hex::encode(file.digest()));
+            assert!(written.eq_ignore_ascii_case(text));
+        }
+    }
+    let name = HeaderName::from_static("traceparent");
+    if let Some(parent) = lines(bytes, &name).as_ref().and_then(trace_parent) {
+        let written = format!(
+            "00-{}-{}-0{}",
+            hex::encode(parent.trace_id),
+            hex::encode(parent.span_id),
+            u8::from(parent.is_sampled)
+        );
+        assert_eq!(
+            lines(written.as_bytes(), &name)
+                .as_ref()
+                .and_then(trace_parent),
+            Some(parent)
+        );
+        assert!(parent.trace_id != [0; 16] && parent.span_id != [0; 8]);
+    }
+    if let Some(headers) = lines(bytes, &HeaderName::from_static("idempotency-key")) {
+        let key = idempotency_key(&headers).expect("a header that was sent is read");
+        if key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            assert_eq!(key.as_bytes(), bytes);
+        }
     }
 }
 

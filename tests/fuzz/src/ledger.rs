@@ -2,9 +2,10 @@
 
 use std::sync::LazyLock;
 
+use bookguard_core::evidence::SignedStatement;
 use bookguard_core::ledger::cosignature::Cosigner;
 use bookguard_core::ledger::trust::TrustPolicy;
-use bookguard_core::ledger::witness::{AddCheckpoint, judge};
+use bookguard_core::ledger::witness::{AddCheckpoint, WitnessAnswer, judge};
 use bookguard_core::ledger::{
     Checkpoint, Hash, Leaf, Signer, TilePath, TlogProof, VerifierKey, jcs, proof, tile,
 };
@@ -36,7 +37,7 @@ pub fn leaves(bytes: &[u8]) {
 }
 
 /// The first line is a key; the rest is a note, which no key but the example's has signed. The text of a note can be signed
-/// as a checkpoint only if it reads back the same.
+/// as a checkpoint, or as the statement of a packet, only if it reads back the same.
 pub fn notes(bytes: &[u8]) {
     let Some((key, note)) = text(bytes).and_then(|text| text.split_once('\n')) else {
         return;
@@ -61,6 +62,9 @@ pub fn notes(bytes: &[u8]) {
                 .expect("what is signed opens"),
             note
         );
+        if let Ok(statement) = SignedStatement::open(&signed, SIGNER.verifier()) {
+            assert_eq!(statement.to_string(), note);
+        }
         let cosigned = signed + &COSIGNER.cosign(note, 1);
         assert_eq!(
             COSIGNER
@@ -163,4 +167,46 @@ pub fn witness(bytes: &[u8]) {
         );
     }
     let _ = judge(&signed, &logs, |_| None);
+}
+
+/// What a witness answers: a status, a line with a time, and the body, before which stands a genuine cosignature of that time if there is
+/// one. Nothing but a genuine one is taken.
+pub fn cosignatures(bytes: &[u8]) {
+    let mut parts = bytes.splitn(3, |byte| *byte == b'\n');
+    let mut next = || parts.next().unwrap_or_default();
+    let (status, time, rest) = (next(), next(), next());
+    let number = |bytes| text(bytes).and_then(|text| text.parse::<u64>().ok());
+    let Some(status) = number(status).and_then(|status| u16::try_from(status).ok()) else {
+        return;
+    };
+    let head = Checkpoint {
+        origin: "example.com/log".to_owned(),
+        size: 5,
+        root: Hash::of(b"root"),
+    };
+    let note = SIGNER
+        .sign(&head.text())
+        .expect("a checkpoint can be signed");
+    let request = AddCheckpoint {
+        old: 3,
+        proof: Vec::new(),
+        note,
+    };
+    let genuine = number(time).map(|time| COSIGNER.cosign(&head.text(), time));
+    let body = [genuine.unwrap_or_default().as_bytes(), rest].concat();
+    match WitnessAnswer::read(&request, head.size, &[COSIGNER.verifier()], (status, &body)) {
+        WitnessAnswer::Cosigned(found) => {
+            let [(line, time)] = &found[..] else {
+                panic!("{found:?} for one witness");
+            };
+            assert_eq!(
+                line.trim_end(),
+                COSIGNER.cosign(&head.text(), *time).trim_end()
+            );
+        }
+        WitnessAnswer::Size(size) => assert_ne!(size, request.old),
+        WitnessAnswer::Contradicts(said) | WitnessAnswer::Failed(said) => {
+            assert!(!said.is_empty() && said.chars().count() < 1000 && !said.contains('\n'));
+        }
+    }
 }

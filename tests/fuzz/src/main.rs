@@ -7,9 +7,13 @@
 
 mod bodies;
 mod headers;
+mod kept;
 mod ledger;
+mod messages;
 mod packets;
 mod policies;
+mod requests;
+mod settings;
 mod stamps;
 mod webhooks;
 mod words;
@@ -17,6 +21,20 @@ mod words;
 /// What the files below take of poem is the crate `http`, which it passes on.
 extern crate self as poem;
 pub(crate) use ::http;
+
+/// What they take of rmcp.
+extern crate self as rmcp;
+#[allow(dead_code)]
+pub(crate) mod model {
+    #[derive(Debug)]
+    pub struct ErrorCode(pub i32);
+
+    impl ErrorCode {
+        pub const INVALID_REQUEST: Self = Self(-32600);
+        pub const INVALID_PARAMS: Self = Self(-32602);
+        pub const PARSE_ERROR: Self = Self(-32700);
+    }
+}
 
 /// Files of the server that parse on their own, of which the targets use a part: building its frameworks with coverage takes long.
 #[path = "../../../bookguard-server/src"]
@@ -29,6 +47,50 @@ mod server {
 #[allow(dead_code, unreachable_pub, unused_imports)]
 mod courier {
     pub mod address;
+    pub mod proxy;
+}
+#[path = "../../../bookguard-server/src/incoming"]
+#[allow(dead_code, unreachable_pub)]
+mod incoming {
+    pub mod values;
+    pub(crate) use values::{check_query_bytes, idempotency_key, query};
+}
+#[path = "../../../bookguard-server/src/traces"]
+#[allow(dead_code, unreachable_pub)]
+mod traces {
+    pub mod parent;
+}
+#[path = "../../../bookguard-server/src/config"]
+#[allow(dead_code, unreachable_pub)]
+mod config {
+    pub mod bytes;
+    pub mod settings;
+
+    pub fn parse(text: &str) -> Result<settings::Settings, String> {
+        settings::Settings::parse(text)
+    }
+}
+#[path = "../../../bookguard-server/src/mcp"]
+#[allow(dead_code, unreachable_pub)]
+mod mcp {
+    pub mod arguments;
+    pub mod message;
+
+    use bookguard_core::error::Error;
+    use bookguard_core::operation::{Request, Route};
+
+    /// A request's id, its text and its tool's arguments; `None` for a notification. Or the text of a fault.
+    pub fn read(body: &[u8]) -> Result<Option<[String; 3]>, String> {
+        match message::read(body) {
+            Ok(message::Message::Request(ask)) => Ok(Some([ask.id, ask.text, ask.arguments])),
+            Ok(message::Message::Notification(_)) => Ok(None),
+            Err(fault) => Err(fault.to_json()),
+        }
+    }
+
+    pub fn input(route: &Route, arguments: &str) -> Result<Request, Error> {
+        arguments::read(route, route.body.declaration().is_some(), arguments)
+    }
 }
 
 use std::sync::LazyLock;
@@ -42,15 +104,24 @@ const TARGETS: &[(&str, Target)] = &[
     ("accepts", headers::accepts),
     ("addresses", headers::addresses),
     ("bodies", bodies::read),
+    ("cosignatures", ledger::cosignatures),
+    ("erasures", kept::erasures),
+    ("files", words::files),
     ("forwarded", headers::forwarded),
+    ("guards", kept::guards),
     ("json", ledger::json),
+    ("keys", headers::keys),
     ("leaves", ledger::leaves),
+    ("messages", messages::read),
     ("notes", ledger::notes),
     ("packets", packets::verify),
     ("policies", policies::evaluate),
     ("proofs", ledger::proofs),
+    ("requests", requests::prepare),
+    ("settings", settings::read),
     ("signatures", webhooks::signatures),
     ("stamps", stamps::verify),
+    ("tags", headers::tags),
     ("tiles", ledger::tiles),
     ("trust", ledger::trust),
     ("witness", ledger::witness),

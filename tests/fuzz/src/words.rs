@@ -1,7 +1,7 @@
-//! Single values: dates, durations, sums, ids, and the files of keys.
+//! Single values: dates, durations, sums, ids, the files of keys, and what kind of file something is.
 
 use bookguard_core::key_file::LedgerKey;
-use bookguard_core::model::{Amount, BookingId, Currency, Timestamp};
+use bookguard_core::model::{Amount, BookingId, Currency, MediaType, Timestamp};
 use bookguard_core::policy::{Duration, EventDate, Rule, TimeOfDay, Zone};
 
 /// Each value that is read is the same when it is written and read again.
@@ -39,4 +39,19 @@ pub fn parse(bytes: &[u8]) {
         let _ = Zone::nearest_iana(text);
     }
     let _ = LedgerKey::parse(text);
+}
+
+/// A file that a browser is told to show as text has no markup, no script and no control characters in it.
+pub fn files(bytes: &[u8]) {
+    let kind = MediaType::of(bytes);
+    assert_eq!(MediaType::from_number(kind as i64), Some(kind));
+    if kind == MediaType::Text {
+        let small = std::str::from_utf8(bytes)
+            .expect("text is UTF-8")
+            .to_ascii_lowercase();
+        assert!(!small.starts_with("#!") && !small.contains('\0') && !small.contains('\u{1b}'));
+        for markup in ["<s", "<h", "<!", "<?", "</", "<i"] {
+            assert!(!small.contains(markup), "{markup}");
+        }
+    }
 }

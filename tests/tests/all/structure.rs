@@ -1,6 +1,7 @@
 //! The layout of the code, read from its sources: layers point one way, little is public, a name means one thing, and every
-//! operation is offered everywhere.
+//! operation is offered everywhere. And the files of released versions, which stay as they are.
 
+mod frozen;
 mod layers;
 mod names;
 mod operations;

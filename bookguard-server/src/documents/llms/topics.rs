@@ -7,8 +7,8 @@ use bookguard_core::policy::Policy;
 use super::super::links::link;
 use crate::mcp;
 
-/// The guide for receivers, from the repository.
-const WEBHOOKS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/webhooks.md"));
+/// The guide for receivers: a link to docs/, because a published crate holds only what is below its own folder.
+const WEBHOOKS: &str = include_str!("../pages/webhooks.md");
 
 const POLICIES: &str = "\
 A policy says what a cancellation costs: `organizer` holds `tiers` by time before the event, each with an outcome: what goes back (`refundBps`, \

@@ -72,7 +72,7 @@
       return show("failed", `NOT verified: ${file.name}. Do not rely on it.`, list(report.checks));
     }
     const said = `Booking ${report.bookingId}, packet of ${report.createdAt}. It is signed by the key with the fingerprint ${grouped(report.fingerprint)}.`;
-    show("verified", `Verified: ${file.name}`, element("p", said), list(report.checks));
+    show("verified", `Verified: ${file.name}`, element("p", said), list(report.checks), element("p", report.notChecked));
     const { headline, story } = JSON.parse(new TextDecoder().decode(bytes)).summary;
     part("headline").textContent = headline;
     part("story").replaceChildren(...story.map((text) => element("p", text)));
