@@ -28,6 +28,7 @@ mod ledger;
 mod listen;
 mod login;
 mod man;
+mod map_audit;
 mod mcp;
 mod migrate;
 mod mirror;
@@ -259,7 +260,7 @@ mod tests {
         ("TIME", "every overlap"),
         ("TYPE", "event_type"),
         ("URL", "timestamp-authority"),
-        ("URL|DIR", "verify:log mirror:log monitor:log"),
+        ("URL|DIR", "init:audit verify:log mirror:log monitor:log"),
         ("VKEY|@FILE", "key init:log"),
         ("WITNESS_NAME", "init:name"),
         ("http://HOST:PORT", "webhook-proxy"),

@@ -9,7 +9,7 @@
 //! statement  what is signed of a packet               timeline  two packets compared
 //! dispute  the packet in the fields of a card dispute  anchor  a time-stamp of a checkpoint
 //! scan     packet + log → entries that the packet lacks  withheld  values that a copy does not show
-//! epoch    a map of the log's first entries
+//! epoch    a map of the log's first entries            map_audit  whether the maps of a log are true
 //! claims   what time-stamps and cosignatures say of themselves
 //! ```
 //!
@@ -40,6 +40,8 @@ pub(crate) mod frozen;
 #[cfg(feature = "internals")]
 mod hold;
 pub(crate) mod item;
+#[cfg(feature = "internals")]
+mod map_audit;
 pub(crate) mod notification;
 #[cfg(feature = "openapi")]
 mod openapi;
@@ -79,6 +81,8 @@ pub use frozen::FrozenTerms;
 pub use hold::{HeldBy, Hold, StoredHold};
 #[doc(hidden)]
 pub use item::{EvidenceItem, ItemKind};
+#[cfg(feature = "internals")]
+pub use map_audit::{AuditedEntries, AuditedTo, MapAudit, MapCommits, MapFault};
 #[doc(hidden)]
 pub use notification::{Notification, NotificationOutcome};
 #[doc(hidden)]

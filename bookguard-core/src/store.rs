@@ -17,13 +17,15 @@ pub mod database;
 #[cfg(feature = "sqlite")]
 pub mod drill;
 mod endpoints;
-mod epochs;
+pub mod epochs;
 pub mod events;
 pub mod files;
 pub mod fsck;
 mod holds;
 pub(crate) mod keys;
 pub(crate) mod load;
+#[cfg(feature = "sqlite")]
+pub mod map_audit;
 pub mod operator_keys;
 pub mod overview;
 mod policies;

@@ -233,6 +233,18 @@ impl Found {
             "Whole database: the time of the last time-stamp of the ledger, in seconds since the epoch; 0 if there is none.",
             self.stamped,
         )?;
+        show(
+            encoder,
+            "bookguard_map_size",
+            "Whole database: entries of the ledger that its newest map covers.",
+            self.mapped,
+        )?;
+        show(
+            encoder,
+            "bookguard_map_oldest_waiting_age_seconds",
+            "Whole database: how long the first entry of a booking has waited for a map that covers it; 0 if none waits.",
+            self.unmapped_s,
+        )?;
         let waiting = &self.waiting;
         show_each(
             encoder,

@@ -1,8 +1,10 @@
 //! Serves a witness: cosigns the checkpoints of other operators' logs (C2SP tlog-witness).
 //!
 //! A witness is a server of its own, with its own folder, key and listener; it needs no database. `ledger::witness` decides,
-//! `folder` remembers. Invariant: an answer leaves only after what it says is on the disk.
+//! `folder` remembers, and `audit` has a log read before it is cosigned. Invariant: an answer leaves only after what it says is on
+//! the disk.
 
+mod audit;
 mod folder;
 
 use std::net::SocketAddr;
@@ -12,7 +14,7 @@ use bookguard_core::clock::Clock;
 use bookguard_core::error::Error;
 use bookguard_core::ledger::witness::{MAX_REQUEST_BYTES, WitnessRefusal};
 use poem::endpoint::{BoxEndpoint, make};
-use poem::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use poem::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use poem::http::{Method, StatusCode};
 use poem::{EndpointExt as _, Request, Response};
 use tokio::net::TcpListener;
@@ -27,8 +29,10 @@ use crate::probes::Stage;
 use crate::refusal::Refusal;
 use crate::router::{Router, Routes};
 use crate::server::{cannot_listen, local_url};
+use audit::AGAIN_S;
+pub use audit::{AuditedLog, LogAuditor, NotAudited};
 use folder::NotCosigned;
-pub use folder::WitnessFolder;
+pub use folder::{WitnessFolder, WitnessedLog};
 
 /// The path that takes checkpoints, below the witness's submission prefix.
 const ADD_CHECKPOINT: &str = "/add-checkpoint";
@@ -99,8 +103,7 @@ fn router(folder: Arc<WitnessFolder>, clock: Clock) -> Router {
                     Ok(body) => body,
                     Err(refusal) => return refusal.respond(),
                 };
-                let asked = spawn_blocking(move || folder.add_checkpoint(&body, clock.now())).await;
-                answered(asked.unwrap_or_else(|e| Err(NotCosigned::Failed(e.to_string()))))
+                answered(add_checkpoint(folder, body, clock).await)
             },
         ),
     );
@@ -133,6 +136,23 @@ fn router(folder: Arc<WitnessFolder>, clock: Clock) -> Router {
     )
 }
 
+/// Carries out a request, once the log was audited if this witness audits.
+async fn add_checkpoint(
+    folder: Arc<WitnessFolder>,
+    body: Vec<u8>,
+    clock: Clock,
+) -> Result<String, NotCosigned> {
+    let failed = |e: tokio::task::JoinError| NotCosigned::Failed(e.to_string());
+    let body = Arc::new(body);
+    let (asking, asked) = (Arc::clone(&folder), Arc::clone(&body));
+    let to_audit = spawn_blocking(move || asking.to_audit(&asked)).await;
+    if let Some(log) = to_audit.map_err(failed)?? {
+        folder.audited(log).await?;
+    }
+    let cosigned = spawn_blocking(move || folder.add_checkpoint(&body, clock.now())).await;
+    cosigned.map_err(failed)?
+}
+
 fn endpoint<A: Future<Output = Response> + Send + 'static>(
     folder: &Arc<WitnessFolder>,
     clock: Clock,
@@ -151,6 +171,15 @@ fn answered(asked: Result<String, NotCosigned>) -> Response {
         Err(NotCosigned::Refused(why)) => {
             let status = StatusCode::from_u16(why.status()).unwrap_or(StatusCode::BAD_REQUEST);
             text(status, TEXT, format!("{why}\n"))
+        }
+        // The status of a log that contradicts itself: no other one of the protocol makes the log's operator look.
+        Err(NotCosigned::Lie(why)) => {
+            text(StatusCode::UNPROCESSABLE_ENTITY, TEXT, format!("{why}\n"))
+        }
+        Err(NotCosigned::Unaudited(why)) => {
+            let mut later = text(StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("{why}\n"));
+            (later.headers_mut()).insert(RETRY_AFTER, AGAIN_S.into());
+            later
         }
         Err(NotCosigned::Failed(why)) => {
             tracing::error!("a checkpoint could not be cosigned: {why}");

@@ -1,8 +1,8 @@
 //! `ledger mirror` and `ledger monitor`: follow a public log, and refuse to follow one that contradicts itself.
 //!
-//! Core checks every byte (`ledger::walk`); this file fetches, writes and waits. A mirror keeps all tiles in the layout in which
-//! they are served; a monitor keeps only the last checkpoint. Invariants: the folder's checkpoint covers only what was checked,
-//! and of a mirror only what is on the disk; it is never replaced by one that does not continue it.
+//! Core checks every byte (`ledger::walk`) and every map (`map_audit`); this file fetches, writes and waits. A mirror keeps all tiles
+//! in the layout in which they are served; a monitor keeps only the last checkpoint. Invariants: the folder's checkpoint covers
+//! only what was checked, and of a mirror only what is on the disk; it is never replaced by one that does not continue it.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -23,6 +23,7 @@ use tokio::time::timeout;
 
 use super::backup::{duration, ended};
 use super::declare::{Call, CliCommand, alone};
+use super::map_audit::{LogAudit, Unaudited};
 use super::public_log::{self, Source};
 use super::verify::{trust_policy, verifier_key};
 use crate::args::Format;
@@ -37,6 +38,8 @@ const CHECKPOINT: &str = "checkpoint";
 const KEY: &str = "key";
 /// A checkpoint that contradicts the last one. It is kept beside it: together they prove that the log is forked.
 const CONTRADICTION: &str = "contradiction";
+/// What was audited.
+pub(super) const AUDIT: &str = ".audit";
 
 #[derive(Debug, Args)]
 struct FollowArgs {
@@ -68,7 +71,7 @@ pub(super) fn monitor() -> CliCommand {
     monitor.with::<FollowArgs>()
 }
 
-/// Looks at a log once, as a monitor that keeps this folder does.
+/// Looks at a log once, as a monitor that keeps this folder does; without auditing its maps if `audits` is not set.
 ///
 /// # Errors
 /// As [`follow`].
@@ -76,8 +79,12 @@ pub(super) async fn look_once(
     folder: PathBuf,
     key: VerifierKey,
     log: (Source, String),
+    audits: bool,
 ) -> Result<(), Failure> {
-    let copy = FollowedLog::open(folder, Some(key), false)?;
+    let copy = FollowedLog {
+        audits,
+        ..FollowedLog::open(folder, Some(key), false)?
+    };
     copy.look_at("the copy", log).await.map(drop)
 }
 
@@ -165,6 +172,8 @@ struct FollowedLog {
     key: VerifierKey,
     /// Whether tiles are kept.
     keeps: bool,
+    /// Whether its maps are audited.
+    audits: bool,
     /// The witnesses that must have cosigned a checkpoint.
     policy: Option<TrustPolicy>,
     _lock: File,
@@ -217,6 +226,7 @@ impl FollowedLog {
             folder,
             key,
             keeps,
+            audits: true,
             policy: None,
             _lock: lock,
         })
@@ -247,25 +257,37 @@ impl FollowedLog {
         }
         let known = self.known()?;
         let before = known.size;
+        let mut audit = (self.audits)
+            .then(|| LogAudit::open(&self.folder.join(AUDIT), self.key.name()))
+            .transpose()?;
+        // Usually the audit is where the folder is, and needs no look of its own.
+        let goes_along = audit.as_ref().is_some_and(|audit| audit.is_at(&known));
         let mut walk = match Walk::since(known, log) {
             Ok(walk) => walk,
-            Err(why) => return Err(self.refused(place, &note, &why)),
+            Err(why) => return Err(self.refused(place, &note, &why.into())),
         };
         let mut bar = Bar::new();
         let size = walk.log().size;
         let mut wrong = None;
         let mut written = BTreeSet::new();
-        let fetched = public_log::fetch(&Arc::new(source), walk.paths(), |path, bytes| {
+        let source = Arc::new(source);
+        let fetched = public_log::fetch(&source, walk.paths(), |path, bytes| {
             let taken = match walk.take(bytes) {
                 Ok(entries) => {
-                    let entries = entries.map(|(_, entries)| entries);
-                    self.keep(path, bytes, entries.as_deref(), &mut written)
+                    let held = entries.as_ref().map(|(_, entries)| entries.as_slice());
+                    self.keep(path, bytes, held, &mut written)
                         .map_err(|e| self.cannot_write(&e))?;
-                    Ok(())
+                    match (&mut audit, &entries) {
+                        (Some(audit), Some(entries)) if goes_along => {
+                            audit.take(&walk, &note, entries)?
+                        }
+                        _ => Ok(()),
+                    }
+                    .inspect_err(|lie| wrong = Some(Unaudited::Lie(lie.clone())))
                 }
                 Err(why) => {
                     let text = why.to_string();
-                    wrong = Some(why);
+                    wrong = Some(why.into());
                     Err(text)
                 }
             };
@@ -275,14 +297,23 @@ impl FollowedLog {
         .await;
         bar.clear();
         if let Err(why) = fetched? {
-            let failed = |why: &WalkError| self.refused(place, &note, why);
+            let failed = |why: &Unaudited| self.refused(place, &note, why);
             return Err(wrong
                 .as_ref()
                 .map_or_else(|| Failure::NotVerified(why), failed));
         }
         let log = walk
             .finish()
-            .map_err(|why| self.refused(place, &note, &why))?;
+            .map_err(|why| self.refused(place, &note, &why.into()))?;
+        if let Some(audit) = &mut audit {
+            // A mirror has everything by now.
+            let source = match self.keeps {
+                true => Arc::new(Source::Folder(self.folder.clone())),
+                false => source,
+            };
+            let reached = audit.reach(&source, log.clone(), &note).await?;
+            reached.map_err(|why| self.refused(place, &note, &why))?;
+        }
         // A mirror that is stopped here reads the same tiles again.
         let kept = written.iter().try_for_each(|folder| private::sync(folder));
         // Signatures of witnesses stay with the checkpoint.
@@ -356,20 +387,27 @@ impl FollowedLog {
         private::place(File::options(), folder, &name.to_string_lossy(), bytes)
     }
 
-    /// What to say of a log that does not continue what was seen. The checkpoint that shows it is kept.
-    fn refused(&self, place: &str, note: &str, why: &WalkError) -> Failure {
+    /// What to say of a log that does not continue what was seen, or whose maps are not true. The checkpoint that shows it is kept.
+    fn refused(&self, place: &str, note: &str, why: &Unaudited) -> Failure {
         // A smaller one that its key signed may just be old.
-        let forked = matches!(why, WalkError::Forked { .. });
-        let kept = match forked {
-            true => match replace(&self.folder, CONTRADICTION, note.as_bytes()) {
+        let proves = match why {
+            Unaudited::Walk(WalkError::Forked { .. }) => {
+                Some(self.folder.join(CHECKPOINT).display().to_string())
+            }
+            Unaudited::Lie(_) => Some("the log's entries".to_owned()),
+            Unaudited::Absent(why) => return Failure::NotVerified(why.clone()),
+            Unaudited::Walk(_) => None,
+        };
+        let kept = match proves {
+            Some(other) => match replace(&self.folder, CONTRADICTION, note.as_bytes()) {
                 Ok(()) => format!(
                     " Its checkpoint is kept as {}; together with {} it proves it.",
                     self.folder.join(CONTRADICTION).display(),
-                    self.folder.join(CHECKPOINT).display()
+                    other,
                 ),
                 Err(e) => format!(" Its checkpoint cannot be kept: {e}."),
             },
-            false => String::new(),
+            None => String::new(),
         };
         Failure::NotVerified(format!(
             "The log at {place} cannot be relied on: {why}.{kept}"

@@ -113,6 +113,22 @@ pub(super) async fn open_witnessed(
     }
 }
 
+/// Whether a log could be there.
+///
+/// # Errors
+/// [`Failure::Usage`] for an address that is none.
+pub(super) fn check(place: &str) -> Result<(), Failure> {
+    Source::new(place).map(drop)
+}
+
+/// Finds the log at an address or in a folder.
+///
+/// # Errors
+/// As for [`open`].
+pub(super) async fn find(place: &str) -> Result<Source, Failure> {
+    open(place).await.map(|(source, _)| source)
+}
+
 /// Finds the log at an address or in a folder, and reads its checkpoint.
 pub(super) async fn open(place: &str) -> Result<(Source, String), Failure> {
     let mut source = Source::new(place)?;

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use bookguard_core::clock::Clock;
 use bookguard_core::key_file::LedgerKey;
 use bookguard_core::ledger::VerifierKey;
-use bookguard_server::witness::{WitnessFolder, WitnessServer};
+use bookguard_server::witness::{WitnessFolder, WitnessServer, WitnessedLog};
 use clap::Args;
 use serde_json::json;
 
 use super::backup::ended;
 use super::declare::{Call, Declared, alone, group};
 use super::verify::verifier_key;
+use super::{map_audit, public_log};
 use crate::failure::Failure;
 use crate::output;
 
@@ -25,6 +26,10 @@ struct InitArgs {
     /// The verifier key of a log to witness, or @ and a file that holds it; may be repeated
     #[arg(long = "log", value_name = "VKEY|@FILE")]
     logs: Vec<String>,
+    /// Read a log here before it is cosigned, and check its maps; once for each --log, in their order. It makes an auditing
+    /// witness: give it a name of its own
+    #[arg(long = "audit", value_name = "URL|DIR")]
+    audits: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -64,12 +69,29 @@ pub(super) fn commands() -> Declared {
 /// # Errors
 /// [`Failure::Usage`] for a key or a name that is not one, [`Failure::Unexpected`] if the folder cannot be made.
 fn init(call: Call<'_>) -> Result<(), Failure> {
-    let InitArgs { folder, name, logs } = call.args()?;
-    let logs = logs.iter().map(|log| verifier_key(log));
-    let logs: Vec<VerifierKey> = logs.collect::<Result<_, _>>()?;
+    let InitArgs {
+        folder,
+        name,
+        logs,
+        audits,
+    } = call.args()?;
+    if !audits.is_empty() && audits.len() != logs.len() {
+        return Err(Failure::Usage(format!(
+            "there are {} --log and {} --audit; an auditing witness needs the address of each of its logs, in their order",
+            logs.len(),
+            audits.len()
+        )));
+    }
+    let addresses = audits.iter().map(|place| address(place).map(Some));
+    let addresses = addresses.chain(std::iter::repeat_with(|| Ok(None)));
+    let logs = logs.iter().zip(addresses);
+    let logs = logs.map(|(log, address)| -> Result<WitnessedLog, Failure> {
+        Ok((verifier_key(log)?, address?))
+    });
+    let logs = logs.collect::<Result<Vec<_>, _>>()?;
     let key = LedgerKey::named(&name);
     let made = key.cosigner().map_err(Failure::Usage)?.verifier();
-    WitnessFolder::make(&folder, &key, &logs).map_err(Failure::Unexpected)?;
+    WitnessFolder::make(&folder, &key, &logs, !audits.is_empty()).map_err(Failure::Unexpected)?;
     let value = json!({"folder": folder, "key": made.to_string()});
     call.screen.said(&value, |_| {
         format!(
@@ -80,12 +102,23 @@ fn init(call: Call<'_>) -> Result<(), Failure> {
     })
 }
 
+/// Where a log is, as a line of the folder's `logs` says it: a folder by its whole path.
+fn address(place: &str) -> Result<String, Failure> {
+    public_log::check(place)?;
+    if place.starts_with("http://") || place.starts_with("https://") {
+        return Ok(place.to_owned());
+    }
+    let whole = std::path::absolute(place);
+    let whole = whole.map_err(|e| Failure::Usage(format!("{place} is no folder: {e}")))?;
+    Ok(whole.display().to_string())
+}
+
 /// # Errors
 /// [`Failure::Unexpected`] with a sentence for the operator.
 async fn serve(call: Call<'_>) -> Result<(), Failure> {
     let ServeArgs { folder, listen } = call.args()?;
     let mut signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
-    let folder = WitnessFolder::open(&folder).map_err(Failure::Unexpected)?;
+    let folder = WitnessFolder::open(&folder, map_audit::auditor).map_err(Failure::Unexpected)?;
     let logs = folder.logs().iter().map(VerifierKey::name);
     let logs = logs.collect::<Vec<_>>().join(", ");
     let server = WitnessServer::start(folder, &listen, Clock::System).await;

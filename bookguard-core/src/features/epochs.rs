@@ -129,6 +129,13 @@ impl RecordEpoch {
     }
 }
 
+/// Whether an entry of a booking that was written at `waiting` waits for an epoch too long: of those that a server records every
+/// interval, several did not come.
+#[must_use]
+pub fn is_overdue(waiting: Timestamp, now: Timestamp, interval_ms: i64) -> bool {
+    rule::is_overdue(waiting, now, interval_ms)
+}
+
 /// The command that records an epoch.
 #[must_use]
 pub fn record(service: &Service, epoch: RecordEpoch) -> Envelope<bool> {

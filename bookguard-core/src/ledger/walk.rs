@@ -103,6 +103,13 @@ impl Walk {
         self.walked
     }
 
+    /// The root of the entries walked so far, which may become the known beginning of a later walk. `None` before the first of
+    /// them.
+    #[must_use]
+    pub fn root_so_far(&self) -> Option<Hash> {
+        self.root(self.walked)
+    }
+
     /// Checks the next tile. Returns the entries of a bundle; none for a tile of hashes.
     ///
     /// # Errors

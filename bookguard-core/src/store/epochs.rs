@@ -5,11 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use super::StoreError;
 use super::commit::int;
 use super::conn::{Row, Rows, Statement, insert, select_in};
 use super::load::Loading;
 use super::read::{Read, Reader};
+use super::{Store, StoreError};
 use crate::engine::batch::BatchState;
 use crate::evidence::facts::LeafPlace;
 use crate::evidence::{Epoch, LoggedEpoch};
@@ -22,7 +22,36 @@ pub(super) const LATEST: &str =
 /// All of them, a page at a time.
 pub(super) const ALL: &str = "SELECT idx, booking_id, seq, leaf, kind, seed, facts FROM entry \
      WHERE kind = 'log.mapped' AND idx > $1 ORDER BY idx LIMIT $2";
+const FIRST: &str =
+    "SELECT leaf FROM entry WHERE idx >= $1 AND booking_id IS NOT NULL ORDER BY idx LIMIT 1";
 const PAGES: &str = "SELECT id, body FROM map_page WHERE id IN ({})";
+
+/// How far the newest map goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mapping {
+    /// The number of entries that it covers.
+    pub covered: u64,
+    /// When the first entry of a booking was written that it does not cover.
+    pub waiting: Option<Timestamp>,
+}
+
+impl Store {
+    /// What waits for the map.
+    ///
+    /// # Errors
+    /// As listed by [`StoreError`].
+    pub fn mapping(&self) -> Result<Mapping, StoreError> {
+        let mut conn = self.reader()?;
+        let latest = conn.one(Statement::new(LATEST, vec![]))?.rows;
+        let latest = latest.first().map(epoch).transpose()?;
+        let covered = latest.map_or(0, |latest| latest.epoch.tree_size);
+        let waiting = conn.one(Statement::new(FIRST, vec![int(covered)]))?.rows;
+        Ok(Mapping {
+            covered,
+            waiting: waiting.first().map_or(Ok(None), written)?,
+        })
+    }
+}
 
 impl Reader<'_> {
     /// The newest epoch.
@@ -33,12 +62,16 @@ impl Reader<'_> {
 
     /// When the first entry of a booking was written, of those from `index` on.
     pub fn first_written(&mut self, index: u64) -> Read<Option<Timestamp>> {
-        let row = self.first(
-            "SELECT leaf FROM entry WHERE idx >= $1 AND booking_id IS NOT NULL ORDER BY idx LIMIT 1",
-            vec![int(index)],
-        )?;
-        let Some(row) = row else { return Ok(None) };
-        Ok(Leaf::written_at(row.blob(0)?).map(Timestamp::from_ms))
+        let row = self.first(FIRST, vec![int(index)])?;
+        row.as_ref().map_or(Ok(None), written)
+    }
+
+    /// What waits for the map.
+    pub fn mapping(&mut self) -> Read<Mapping> {
+        let latest = self.latest_epoch()?;
+        let covered = latest.map_or(0, |latest| latest.epoch.tree_size);
+        let waiting = self.first_written(covered)?;
+        Ok(Mapping { covered, waiting })
     }
 
     /// The pages of the map on the paths of these keys, level by level.
@@ -59,7 +92,7 @@ impl Reader<'_> {
 }
 
 /// Adds the pages that were asked for.
-fn load(pages: &mut Pages, asked: &BTreeSet<PageId>, found: &Rows) -> Read<()> {
+pub(super) fn load(pages: &mut Pages, asked: &BTreeSet<PageId>, found: &Rows) -> Read<()> {
     for row in &found.rows {
         let (id, page) = page(row)?;
         pages.load(id, page);
@@ -84,6 +117,10 @@ pub(super) fn page(row: &Row) -> Read<(PageId, MapPage)> {
 /// Asks for pages.
 pub(super) fn pages(ids: &[Vec<u8>]) -> Option<Statement<'_>> {
     select_in(PAGES, ids)
+}
+
+fn written(row: &Row) -> Read<Option<Timestamp>> {
+    Ok(Leaf::written_at(row.blob(0)?).map(Timestamp::from_ms))
 }
 
 fn epoch(row: &Row) -> Read<LoggedEpoch> {

@@ -256,8 +256,26 @@ fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
+/// The tables by which a Bookguard database is known.
+const OWN: [&str; 2] = ["schema_version", "entry"];
+
+/// Opens a small file with other tables than a Bookguard database's, and makes it with this script; it is known by the tables `own`.
+pub(super) fn open_other(
+    path: &Path,
+    own: [&str; 2],
+    script: &str,
+) -> Result<Box<dyn Conn>, StoreError> {
+    let writer = connect(path, true, own)?;
+    writer.connection.execute_batch(script)?;
+    Ok(Box::new(writer))
+}
+
 /// Opens the connection that writes. Creates the file if `create` is set.
 fn open_writer(path: &Path, create: bool) -> Result<Writer, StoreError> {
+    connect(path, create, OWN)
+}
+
+fn connect(path: &Path, create: bool, own: [&str; 2]) -> Result<Writer, StoreError> {
     if create && !path.exists() {
         // Only its owner can read the file, and so its write-ahead log. If the place is unusable, SQLite reports that
         // below.
@@ -274,7 +292,7 @@ fn open_writer(path: &Path, create: bool) -> Result<Writer, StoreError> {
     // that SQLite keeps to undo a single statement.
     connection.execute_batch("PRAGMA page_size = 8192; PRAGMA temp_store = MEMORY;")?;
     // Before anything is written, so that another program's file stays as it is.
-    if is_foreign(&connection)? {
+    if is_other(&connection, own)? {
         return Err(StoreError::Foreign);
     }
     let mode = write_ahead(&connection)?;
@@ -316,10 +334,15 @@ fn write_ahead(connection: &Connection) -> Result<String, StoreError> {
 
 /// Whether the database contains something that is not a Bookguard database.
 fn is_foreign(connection: &Connection) -> Result<bool, StoreError> {
+    is_other(connection, OWN)
+}
+
+/// Whether the database contains something, but not these tables.
+fn is_other(connection: &Connection, own: [&str; 2]) -> Result<bool, StoreError> {
     let (tables, own): (i64, i64) = connection.query_row(
-        "SELECT COUNT(*), COUNT(*) FILTER (WHERE name IN ('schema_version', 'entry')) \
+        "SELECT COUNT(*), COUNT(*) FILTER (WHERE name IN (?1, ?2)) \
          FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
-        [],
+        own,
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
     Ok(tables > 0 && own < 2)

@@ -49,6 +49,10 @@ pub(crate) struct Found {
     pub(super) witnesses: Vec<WitnessFound>,
     /// The time of the last time-stamp, in seconds since the epoch, 0 if there is none.
     pub(super) stamped: i64,
+    /// Entries that the newest map covers.
+    pub(super) mapped: u64,
+    /// How long the first entry of a booking that it does not cover has waited, in seconds.
+    pub(super) unmapped_s: i64,
 }
 
 /// What is known of a witness.
@@ -86,7 +90,13 @@ async fn look(service: &Arc<Service>, backups: Option<PathBuf>) -> Result<Found,
         Ok(newest.map(|newest| newest.map_or(0, Timestamp::unix_seconds)))
     });
     let stamped = page(service, |reader| reader.latest_stamp()).await?;
+    let mapping = page(service, |reader| reader.mapping()).await?;
+    let now = service.clock().now();
     let mut found = Found {
+        mapped: mapping.covered,
+        unmapped_s: (mapping.waiting).map_or(0, |at| {
+            now.unix_seconds().saturating_sub(at.unix_seconds()).max(0)
+        }),
         stamped: stamped.map_or(0, |stamp| stamp.time.unix_seconds()),
         size,
         is_sound,
@@ -95,7 +105,7 @@ async fn look(service: &Arc<Service>, backups: Option<PathBuf>) -> Result<Found,
         witnesses: witnesses(service).await?,
         ..Found::default()
     };
-    let (now, mut after) = (service.clock().now(), None);
+    let mut after = None;
     loop {
         let (counted, next) =
             page(service, move |reader| reader.waiting_deliveries(now, after)).await?;

@@ -3,9 +3,12 @@
 //! | file | holds |
 //! |---|---|
 //! | `key` | the witness's private key; whoever has it is the witness |
-//! | `logs` | the verifier key of each log, one a line; `#` begins a comment |
+//! | `logs` | the verifier key of each log, one a line, and where an auditing witness reads it; `#` begins a comment |
 //! | `cosigned` | the latest cosigned checkpoint of each log, as JSON: origin to note |
-//! | `forks/` | checkpoints that a log's key signed and that are not shown to continue what was cosigned |
+//! | `forks/` | checkpoints that a log's key signed and that are not shown to continue what was cosigned, or whose maps lie |
+//! | `audits/` | what was audited of each log; only an auditing witness has it |
+//!
+//! Whether a witness audits is decided when its key is made: what its name stands for never changes.
 //!
 //! `cosigned` is made with the key and replaced as a whole: if it is missing, the witness would forget what it vouched for, so
 //! it does not start. Invariants: one process uses a folder; no cosignature is given out before the file that holds it is on
@@ -15,7 +18,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bookguard_core::entropy;
 use bookguard_core::key_file::LedgerKey;
@@ -25,25 +28,45 @@ use bookguard_core::ledger::{Checkpoint, Hash, VerifierKey};
 use bookguard_core::model::Timestamp;
 use bookguard_core::private;
 
+use super::audit::{Audit, AuditedLog, LogAuditor};
 use crate::server::take;
 
 /// The most checkpoints of each kind that are kept of one log. The first ones prove as much as any number.
 const FORKS: usize = 16;
+
+/// The folder that an auditing witness has.
+const AUDITS: &str = "audits";
 
 /// The folder of a witness, in use by this process.
 pub struct WitnessFolder {
     path: PathBuf,
     cosigner: Cosigner,
     logs: Vec<VerifierKey>,
+    /// By origin, the audit of each log; none if this witness does not audit.
+    audits: BTreeMap<String, Audit>,
     /// By origin, the latest cosigned note. Held while it is read, decided on and replaced.
     cosigned: Mutex<BTreeMap<String, String>>,
     _lock: File,
 }
 
+/// The key of a log, and where an auditing witness reads it.
+pub type WitnessedLog = (VerifierKey, Option<String>);
+
+/// What was cosigned last of each log, and the key and the checkpoint of a request that may be carried out.
+type Judged<'f> = (
+    MutexGuard<'f, BTreeMap<String, String>>,
+    &'f VerifierKey,
+    Checkpoint,
+);
+
 /// Why no cosignature was made.
 #[derive(Debug)]
 pub(super) enum NotCosigned {
     Refused(WitnessRefusal),
+    /// The log lies, as it says.
+    Lie(String),
+    /// The log is not read to its end yet, or cannot be read.
+    Unaudited(String),
     /// The disk failed, in a sentence for the operator.
     Failed(String),
 }
@@ -55,11 +78,16 @@ impl From<WitnessRefusal> for NotCosigned {
 }
 
 impl WitnessFolder {
-    /// Makes the folder of a new witness with this key, whole or not at all.
+    /// Makes the folder of a new witness with this key, whole or not at all. One that `audits` has the address of each log.
     ///
     /// # Errors
     /// A sentence for the operator: the folder exists, or cannot be made.
-    pub fn make(path: &Path, key: &LedgerKey, logs: &[VerifierKey]) -> Result<(), String> {
+    pub fn make(
+        path: &Path,
+        key: &LedgerKey,
+        logs: &[WitnessedLog],
+        audits: bool,
+    ) -> Result<(), String> {
         let shown = path.display();
         let fail = |e: io::Error| match e.kind() {
             io::ErrorKind::AlreadyExists => {
@@ -78,19 +106,33 @@ impl WitnessFolder {
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(&making).map_err(fail)?;
         key.save(&making.join("key"))?;
-        let mut lines = "# The logs that this witness cosigns: a verifier key a line. Restart the witness after a change.\n".to_owned();
-        lines.extend(logs.iter().map(|key| format!("{key}\n")));
+        let mut lines = match audits {
+            true => "# The logs that this witness audits and cosigns: a verifier key, a space, and the log's address, a line each. ",
+            false => "# The logs that this witness cosigns: a verifier key a line. ",
+        }
+        .to_owned()
+            + "Restart the witness after a change.\n";
+        lines.extend(logs.iter().map(|(key, address)| match address {
+            Some(address) => format!("{key} {address}\n"),
+            None => format!("{key}\n"),
+        }));
         replace(&making, "logs", lines.as_bytes()).map_err(fail)?;
         replace(&making, "cosigned", b"{}\n").map_err(fail)?;
+        if audits {
+            builder.create(making.join(AUDITS)).map_err(fail)?;
+        }
         fs::rename(&making, path).map_err(fail)?;
         private::sync(private::folder(path)).map_err(fail)
     }
 
-    /// Opens the folder of a witness, and checks all that it holds.
+    /// Opens the folder of a witness, and checks all that it holds. `auditor` reads the logs of one that audits.
     ///
     /// # Errors
     /// A sentence for the operator: a file is missing, damaged or in use by another process.
-    pub fn open(path: &Path) -> Result<Self, String> {
+    pub fn open(
+        path: &Path,
+        auditor: impl Fn(&AuditedLog) -> Result<Arc<dyn LogAuditor>, String>,
+    ) -> Result<Self, String> {
         let shown = path.display();
         let at = |name: &str| path.join(name).display().to_string();
         let cosigner = cosigner(path)?;
@@ -124,6 +166,9 @@ impl WitnessFolder {
         };
         let logs = keys(&read("logs").map_err(unreadable)?)
             .map_err(|(line, why)| format!("{}, line {line}: {why}", at("logs")))?;
+        let audits =
+            audits(path, &logs, auditor).map_err(|why| format!("{}: {why}", at("logs")))?;
+        let logs = logs.into_iter().map(|(key, _)| key).collect();
         let text = read("cosigned").map_err(unreadable)?;
         let damaged = |why: String| {
             format!(
@@ -146,6 +191,7 @@ impl WitnessFolder {
             path: path.to_owned(),
             cosigner,
             logs,
+            audits,
             cosigned: Mutex::new(cosigned),
             _lock: lock,
         })
@@ -177,25 +223,8 @@ impl WitnessFolder {
         body: &[u8],
         now: Timestamp,
     ) -> Result<String, NotCosigned> {
-        let text = str::from_utf8(body).map_err(|_| WitnessRefusal::Request("it must be UTF-8"))?;
-        let request = AddCheckpoint::parse(text)?;
-        let mut cosigned = self.cosigned();
-        let latest = |key: &VerifierKey| {
-            let note = cosigned.get(key.name())?;
-            Checkpoint::parse(&note[..=note.find("\n\n")?]).ok()
-        };
-        let judged = judge(&request, &self.logs, latest);
-        let (key, checkpoint) = match judged {
-            Ok(judged) => judged,
-            Err(why) => {
-                if why.is_evidence() {
-                    let latest = latest_of(&request, &cosigned);
-                    drop(cosigned);
-                    self.keep(&request, latest.as_deref(), &why);
-                }
-                return Err(why.into());
-            }
-        };
+        let request = parsed(body)?;
+        let (mut cosigned, key, checkpoint) = self.judged(&request)?;
         // The specification does not allow a time of 0.
         let time = u64::try_from(now.ms() / 1000).unwrap_or_default().max(1);
         // Without the signatures of others, which this witness has not checked.
@@ -215,6 +244,54 @@ impl WitnessFolder {
             return Err(NotCosigned::Failed(why));
         }
         Ok(line)
+    }
+
+    /// What is to be audited before this request is carried out: the checkpoint and its signed text. `None` if this witness does not
+    /// audit. Blocks.
+    pub(super) fn to_audit(
+        &self,
+        body: &[u8],
+    ) -> Result<Option<(Checkpoint, String)>, NotCosigned> {
+        if self.audits.is_empty() {
+            return Ok(None);
+        }
+        let request = parsed(body)?;
+        let (cosigned, key, checkpoint) = self.judged(&request)?;
+        drop(cosigned);
+        let alone = key.alone(&request.note);
+        let note = alone.map_err(|why| NotCosigned::Failed(why.to_string()))?;
+        Ok(Some((checkpoint, note)))
+    }
+
+    /// Audits a log up to a checkpoint.
+    pub(super) async fn audited(
+        self: &Arc<Self>,
+        log: (Checkpoint, String),
+    ) -> Result<(), NotCosigned> {
+        match self.audits.get(&log.0.origin) {
+            Some(audit) => audit.reach(self, log).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Decides on a request. Returns what was cosigned, which nobody changes meanwhile.
+    fn judged(&self, request: &AddCheckpoint) -> Result<Judged<'_>, NotCosigned> {
+        let cosigned = self.cosigned();
+        let latest = |key: &VerifierKey| {
+            let note = cosigned.get(key.name())?;
+            Checkpoint::parse(&note[..=note.find("\n\n")?]).ok()
+        };
+        match judge(request, &self.logs, latest) {
+            Ok((key, checkpoint)) => Ok((cosigned, key, checkpoint)),
+            Err(why) => {
+                if why.is_evidence() {
+                    let latest = latest_of(request, &cosigned);
+                    drop(cosigned);
+                    self.keep(request, latest.as_deref(), &why);
+                }
+                Err(why.into())
+            }
+        }
     }
 
     /// The latest cosigned checkpoint of the log whose origin has this SHA-256 hash, in lower-case hex.
@@ -246,24 +323,11 @@ impl WitnessFolder {
         let origin = text.split('\n').next().unwrap_or_default();
         let is_fork = matches!(why, WitnessRefusal::OtherRoot { .. });
         let kind = if is_fork { "fork" } else { "unproven" };
-        let short = |text: &str| Hash::of(text.as_bytes()).to_string()[..16].to_owned();
-        let of_log = format!("{kind}-{}-", short(origin));
-        let name = format!("{of_log}{}", short(text));
         let bytes = format!(
             "{why}\n\n--- request ---\n{request}\n--- cosigned before ---\n{}",
             latest.unwrap_or("nothing\n")
         );
-        let folder = self.path.join("forks");
-        let kept = fs::create_dir_all(&folder).and_then(|()| {
-            let held = fs::read_dir(&folder)?.flatten();
-            let held = held.filter(|file| file.file_name().to_string_lossy().starts_with(&of_log));
-            let is_new = held.count() < FORKS && !folder.join(&name).exists();
-            if is_new {
-                replace(&folder, &name, bytes.as_bytes())?;
-            }
-            Ok(is_new)
-        });
-        let file = folder.join(&name);
+        let (file, kept) = self.evidence((kind, origin, text), &bytes);
         match kept {
             Ok(true) if is_fork => tracing::error!(
                 "the log {origin} is forked: it has signed two different checkpoints of one size. Both are kept in {}",
@@ -277,6 +341,50 @@ impl WitnessFolder {
             Ok(false) => {}
             Err(e) => tracing::error!("{} cannot be written: {e}", file.display()),
         }
+    }
+
+    /// Keeps the checkpoint of a log that lies, with the one under which it was read before, and says so the first time. Failing to
+    /// keep it changes no answer.
+    pub(super) fn keep_lie(&self, origin: &str, note: &str, (why, audited): (&str, &str)) {
+        let cosigned = self.cosigned().get(origin).cloned();
+        let bytes = format!(
+            "{why}\n\n--- checkpoint ---\n{note}\n--- read before under ---\n{audited}\n--- cosigned before ---\n{}",
+            cosigned.as_deref().unwrap_or("nothing\n")
+        );
+        let (file, kept) = self.evidence(("lie", origin, why), &bytes);
+        match kept {
+            Ok(true) => tracing::error!(
+                "the log {origin} lies: {why}. It is not cosigned any more. Its signed checkpoint is kept in {}",
+                file.display()
+            ),
+            Ok(false) => {}
+            Err(e) => tracing::error!(
+                "the log {origin} lies: {why}. {} cannot be written: {e}",
+                file.display()
+            ),
+        }
+    }
+
+    /// Writes evidence against a log, unless it is there or there is enough of its kind. Returns its file, and whether it is new.
+    fn evidence(
+        &self,
+        (kind, origin, text): (&str, &str, &str),
+        bytes: &str,
+    ) -> (PathBuf, io::Result<bool>) {
+        let short = |text: &str| Hash::of(text.as_bytes()).to_string()[..16].to_owned();
+        let of_log = format!("{kind}-{}-", short(origin));
+        let name = format!("{of_log}{}", short(text));
+        let folder = self.path.join("forks");
+        let kept = fs::create_dir_all(&folder).and_then(|()| {
+            let held = fs::read_dir(&folder)?.flatten();
+            let held = held.filter(|file| file.file_name().to_string_lossy().starts_with(&of_log));
+            let is_new = held.count() < FORKS && !folder.join(&name).exists();
+            if is_new {
+                replace(&folder, &name, bytes.as_bytes())?;
+            }
+            Ok(is_new)
+        });
+        (folder.join(&name), kept)
     }
 
     fn cosigned(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
@@ -298,19 +406,66 @@ fn latest_of(request: &AddCheckpoint, cosigned: &BTreeMap<String, String>) -> Op
     cosigned.get(origin).cloned()
 }
 
-/// Reads verifier keys, one a line. The error is the number of the line and what is wrong with it.
-fn keys(text: &str) -> Result<Vec<VerifierKey>, (usize, String)> {
-    let mut keys: Vec<VerifierKey> = Vec::new();
+fn parsed(body: &[u8]) -> Result<AddCheckpoint, NotCosigned> {
+    let text = str::from_utf8(body).map_err(|_| WitnessRefusal::Request("it must be UTF-8"))?;
+    Ok(AddCheckpoint::parse(text)?)
+}
+
+/// The audit of each log, if the folder is that of an auditing witness.
+fn audits(
+    path: &Path,
+    logs: &[WitnessedLog],
+    auditor: impl Fn(&AuditedLog) -> Result<Arc<dyn LogAuditor>, String>,
+) -> Result<BTreeMap<String, Audit>, String> {
+    let folder = path.join(AUDITS);
+    let is_auditing = folder.is_dir();
+    let mut audits = BTreeMap::new();
+    for (key, address) in logs {
+        let origin = key.name().to_owned();
+        match (is_auditing, address) {
+            (false, None) => {}
+            (true, Some(address)) => {
+                let log = AuditedLog {
+                    file: folder.join(format!("{}.db", Hash::of(origin.as_bytes()))),
+                    origin: origin.clone(),
+                    address: address.clone(),
+                };
+                audits.insert(origin, Audit::new(auditor(&log)?));
+            }
+            (true, None) => {
+                return Err(format!(
+                    "this witness audits, so it must know where the log {origin} is: write its address after its key"
+                ));
+            }
+            (false, Some(_)) => {
+                return Err(format!(
+                    "the log {origin} has an address, but this witness does not audit, and its key never stands for that: make an \
+                     auditing witness with `bookguard witness init --audit`"
+                ));
+            }
+        }
+    }
+    Ok(audits)
+}
+
+/// Reads verifier keys, one a line, each with the log's address if there is one. The error is the number of the line and what is
+/// wrong with it.
+fn keys(text: &str) -> Result<Vec<WitnessedLog>, (usize, String)> {
+    let mut keys: Vec<WitnessedLog> = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let key: VerifierKey = line.parse().map_err(|why| (number, format!("{why}")))?;
-        if keys.iter().any(|other| other.name() == key.name()) {
+        let (key, address) = match line.split_once(char::is_whitespace) {
+            Some((key, address)) => (key, Some(address.trim().to_owned())),
+            None => (line, None),
+        };
+        let key: VerifierKey = key.parse().map_err(|why| (number, format!("{why}")))?;
+        if keys.iter().any(|(other, _)| other.name() == key.name()) {
             return Err((number, "another line has a key of the same log".to_owned()));
         }
-        keys.push(key);
+        keys.push((key, address));
     }
     Ok(keys)
 }

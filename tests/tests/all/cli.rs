@@ -28,11 +28,13 @@
 //! | `pruning` | old events counted and pruned by hand, and by a server that is killed while pruning |
 //! | `moving` | a database moved to another one, of the same engine or of the other |
 //! | `target` | (the database or server that commands work on) |
+//! | `auditing` | logs whose maps are true, and logs that lie, before witnesses that audit, mirrors and monitors |
 //! | `backup` | a database copied while it is in use |
 //! | `backup_folder` | backups that are verified, and of which the newest stay |
 //! | `restore` | a backup put in the place of a database |
 //! | `witnessing` | witnesses that are raced and killed, and public logs that are mirrored and watched |
 
+mod auditing;
 mod backup;
 mod backup_folder;
 mod cancellation;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bookguard_core::clock::Clock;
 use bookguard_core::features::cosignatures::places;
+use bookguard_core::features::epochs::is_overdue;
 use bookguard_core::guard::Guard;
 use bookguard_core::key_file::LedgerKey;
 use bookguard_core::limits::{COSIGNATURE_FRESH_MS, LEASE_SKEW_MS};
@@ -59,6 +60,7 @@ pub(super) async fn all(
         found.push(disk(config, sound.map(|(store, _)| store)));
         found.push(backups(config));
         found.push(timestamps(config, sound));
+        found.push(maps(config, sound));
     });
     found.push(public_url(config).await);
     found.push(webhooks(egress).await);
@@ -439,6 +441,38 @@ fn timestamps(config: &Config, sound: Option<(&Store, &StoredHead)>) -> Diagnosi
                 "Start the server; it asks an authority within {} s.",
                 timestamps.interval.as_secs()
             ),
+        ),
+        None => Diagnosis::ok(check, said),
+    }
+}
+
+/// Whether the ledger commits to a map of its entries in time.
+fn maps(config: &Config, sound: Option<(&Store, &StoredHead)>) -> Diagnosis {
+    let check = "maps";
+    let Some((store, _)) = sound else {
+        return Diagnosis::skipped(check, "the database cannot be read, or has no ledger");
+    };
+    let mapping = match store.mapping() {
+        Ok(found) => found,
+        Err(why) => {
+            return Diagnosis::problem(check, why.to_string(), "Run `bookguard ledger verify`.");
+        }
+    };
+    let said = format!("the newest map covers {} entries", mapping.covered);
+    let interval_ms = i64::try_from(config.map_interval.as_millis()).unwrap_or(i64::MAX);
+    match mapping.waiting {
+        Some(at) if is_overdue(at, Clock::System.now(), interval_ms) => Diagnosis::warning(
+            check,
+            format!("{said}; an entry of {at} still waits for one"),
+            format!(
+                "Let a server run; it maps the ledger every {} s, and its log says why it does not. Until then packets do not show \
+                 that they lack no entry.",
+                config.map_interval.as_secs()
+            ),
+        ),
+        Some(at) => Diagnosis::ok(
+            check,
+            format!("{said}; an entry of {at} waits for the next one"),
         ),
         None => Diagnosis::ok(check, said),
     }

@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use bookguard_core::clock::Clock;
 use bookguard_core::evidence::{
     Account, TimelineVerdict, TimestampTrust, Trust, compare, verify_with,
 };
 use bookguard_core::features::evidence::GetEvidence;
+use bookguard_core::ledger::Checkpoint;
 use bookguard_core::model::Scope;
 use bookguard_core::service::ServiceConfig;
 use bookguard_core::store::drill::{DrillCopy, Mechanism, Tampering, Use, Way};
@@ -15,6 +17,7 @@ use bookguard_core::store::read::KeyFound;
 use serde_json::Value;
 use tokio::task::block_in_place;
 
+use super::super::map_audit::LogAudit;
 use super::super::verify::scan;
 use super::super::{mirror, public_log};
 use super::scene::{Kept, Outside, book, open, opening};
@@ -66,11 +69,12 @@ pub(super) async fn way(
         }
     }
     let verify = verify(own).await?;
-    let [packet, mirror, witness, stamp] = published(way, attacked, outside, folder).await?;
+    let [packet, mirror, witness, auditor, stamp] =
+        published(way, attacked, outside, folder).await?;
     let server = serve(way, own).await?;
     Ok(Judged {
         way,
-        why: [verify, server, packet, mirror, witness, stamp],
+        why: [verify, server, packet, mirror, witness, auditor, stamp],
     })
 }
 
@@ -152,20 +156,21 @@ fn uses(local: &Local, copy: &DrillCopy, key: Use) -> Result<Option<String>, Fai
     Ok((!works).then(|| "the key opens nothing: Bookguard did not write its row so".to_owned()))
 }
 
-/// What those outside see who only read what is published: packet, mirror, witness, time-stamp. The attacker serves without a guard.
+/// What those outside see who only read what is published: packet, mirror, witness, auditor, time-stamp. The attacker serves without
+/// a guard.
 async fn published(
     way: &Way,
     copy: &DrillCopy,
     outside: &Outside,
     folder: &Path,
-) -> Result<[Option<String>; 4], Failure> {
+) -> Result<[Option<String>; 5], Failure> {
     let reader = Files {
         guard: copy.guard.with_extension("none"),
         ..files(copy)
     };
     let Ok(mut local) = open(opening(&reader, Some(outside.witness.policy.clone()))) else {
         // Nothing is served, so there is nothing to see.
-        return Ok([None, None, None, None]);
+        return Ok([const { None }; 5]);
     };
     let seen = async {
         let (packet, stamped) = packets(way, &mut local, outside).await?;
@@ -174,8 +179,12 @@ async fn published(
             Ok(refused) => refused,
             Err(failure) => Some(said(&failure)),
         };
-        let known = follows(&local, outside, &outside.stamped, folder).await?;
-        Ok([packet, mirror, witness, stamped.or(known)])
+        let auditor = match &witness {
+            Some(refused) => Some(refused.clone()),
+            None => audited(&local, outside, folder).await?,
+        };
+        let known = follows(&local, outside, &outside.stamped, folder, false).await?;
+        Ok([packet, mirror, witness, auditor, stamped.or(known)])
     };
     let seen = seen.await;
     local.close().await;
@@ -259,36 +268,62 @@ async fn mirrored(
     outside: &Outside,
     folder: &Path,
 ) -> Result<Option<String>, Failure> {
-    if let Some(why) = follows(local, outside, &outside.mirror, folder).await? {
+    if let Some(why) = follows(local, outside, &outside.mirror, folder, true).await? {
         return Ok(Some(why));
     }
     let fresh = folder.join("fresh");
     let _ = fs::remove_dir_all(&fresh);
-    looked(local, outside, &fresh).await
+    looked(local, outside, &fresh, false).await
 }
 
-/// Why the log does not continue what the monitor with this folder has seen.
+/// Why an auditing witness that read the log before does not cosign what was added.
+async fn audited(
+    local: &Local,
+    outside: &Outside,
+    folder: &Path,
+) -> Result<Option<String>, Failure> {
+    let copy = folder.join("auditor.db");
+    fs::copy(&outside.audited, &copy).map_err(|e| unwritable(&e))?;
+    let (source, note) = match public_log::of_database(local.service()) {
+        Ok(log) => log,
+        Err(failure) => return Ok(Some(said(&failure))),
+    };
+    let log = match Checkpoint::open(&note, &outside.key) {
+        Ok(log) => log,
+        Err(why) => return Ok(Some(why.to_string())),
+    };
+    let mut audit = LogAudit::open(&copy, outside.key.name())?;
+    Ok(match audit.reach(&Arc::new(source), log, &note).await {
+        Ok(reached) => reached.err().map(|why| why.to_string()),
+        Err(failure) => Some(said(&failure)),
+    })
+}
+
+/// Why the log does not continue what the monitor with this folder has seen, or lies since, if it audits.
 async fn follows(
     local: &Local,
     outside: &Outside,
     seen: &Path,
     folder: &Path,
+    audits: bool,
 ) -> Result<Option<String>, Failure> {
     let copy = folder.join("monitor");
     let _ = fs::remove_dir_all(&copy);
     fs::create_dir(&copy)
         .and_then(|()| fs::copy(seen.join("checkpoint"), copy.join("checkpoint")))
+        .and_then(|_| fs::copy(&outside.audited, copy.join(mirror::AUDIT)))
         .map_err(|e| unwritable(&e))?;
-    looked(local, outside, &copy).await
+    looked(local, outside, &copy, audits).await
 }
 
 async fn looked(
     local: &Local,
     outside: &Outside,
     folder: &Path,
+    audits: bool,
 ) -> Result<Option<String>, Failure> {
     let looked = match public_log::of_database(local.service()) {
-        Ok(log) => mirror::look_once(folder.to_owned(), outside.key.clone(), log).await,
+        Ok(log) => mirror::look_once(folder.to_owned(), outside.key.clone(), log, audits).await,
         Err(failure) => Err(failure),
     };
     Ok(looked.err().map(|failure| said(&failure)))

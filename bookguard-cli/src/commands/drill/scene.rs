@@ -16,6 +16,7 @@ use bookguard_core::features::bookings::{CreateBooking, ProtectBooking};
 use bookguard_core::features::cosignatures::{WitnessPlace, WitnessTurn, claim, look, places};
 use bookguard_core::features::deliveries::{ClaimDeliveries, SettleDelivery};
 use bookguard_core::features::endpoints::CreateEndpoint;
+use bookguard_core::features::epochs;
 use bookguard_core::features::evidence::GetEvidence;
 use bookguard_core::features::items::AddEvidenceItem;
 use bookguard_core::features::items::files::{PutItemFile, digest_of};
@@ -40,7 +41,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::block_in_place;
 
-use super::super::mirror;
+use super::super::map_audit::LogAudit;
+use super::super::{mirror, public_log};
 use super::Files;
 use crate::failure::Failure;
 use crate::target::local::Local;
@@ -51,6 +53,8 @@ const STAMPS_MS: i64 = 60_000;
 const EVENT_DATE: &str = "2046-06-20T19:00:00Z";
 /// The SHA-256 of an empty answer.
 const NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+/// The file of the audit.
+const AUDITED: &str = "audited.db";
 const FILE: &[u8] = b"One night, two sets.\n";
 
 /// What those outside keep.
@@ -66,6 +70,8 @@ pub(super) struct Outside {
     /// The roots of the authority that stamped it.
     pub roots: TimestampRoots,
     pub witness: DrillWitness,
+    /// What an auditing witness has audited by then.
+    pub audited: PathBuf,
 }
 
 /// A packet that somebody keeps.
@@ -156,6 +162,7 @@ pub(super) async fn recorded(files: &Files, folder: &Path) -> Result<(Scene, Out
         stamped: folder.join("stamped"),
         roots,
         witness,
+        audited: folder.join(AUDITED),
     };
     Ok((scene, outside))
 }
@@ -205,12 +212,14 @@ async fn record(
     asked::<ProtectBooking>(local, &[&other_booking.to_string()], &Value::Null).await?;
     deliver(local, endpoint, &mut leased).await?;
     local.act_for(partner);
+    mapped(local).await?;
     let message = json!({ "kind": "message", "title": "Agreed by telephone" });
     asked::<AddEvidenceItem>(local, &[&id], &message).await?;
     cosigned(local, witness).await?;
     let key = vkey(local)?;
     let head = block_in_place(|| local.service().head())?;
-    mirror::seen(folder.join("mirror"), key, &head.checkpoint)?;
+    mirror::seen(folder.join("mirror"), key.clone(), &head.checkpoint)?;
+    audited(local, &folder.join(AUDITED), &key).await?;
     let scene = Scene {
         partner,
         booking,
@@ -221,6 +230,26 @@ async fn record(
         endpoint,
     };
     Ok((scene, roots))
+}
+
+/// Has the log commit to the map of its entries.
+async fn mapped(local: &Local) -> Result<(), Failure> {
+    let service = local.service();
+    while let Some(epoch) = block_in_place(|| epochs::due(service, 0))? {
+        local.carry_out(epochs::record(service, epoch)).await?;
+    }
+    Ok(())
+}
+
+/// Audits the log as an auditing witness does before it cosigns.
+async fn audited(local: &Local, file: &Path, key: &VerifierKey) -> Result<(), Failure> {
+    let (source, note) = public_log::of_database(local.service())?;
+    let refused =
+        |why: String| Failure::NotVerified(format!("The log does not pass an audit: {why}."));
+    let log = Checkpoint::open(&note, key).map_err(|why| refused(why.to_string()))?;
+    let mut audit = LogAudit::open(file, key.name())?;
+    let reached = audit.reach(&Arc::new(source), log, &note).await?;
+    reached.map_err(|why| refused(why.to_string()))
 }
 
 async fn partner(local: &Local, name: &str) -> Result<PartnerId, Failure> {

@@ -10,7 +10,7 @@ use crate::output::table::Style;
 use crate::text::plain;
 
 /// The width of the sentences.
-const SENTENCE: usize = 46;
+const SENTENCE: usize = 37;
 
 pub(super) fn json(rows: &[Judged], seconds: f64) -> Value {
     let data: Vec<Value> = rows

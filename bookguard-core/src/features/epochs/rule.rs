@@ -9,6 +9,9 @@ use crate::evidence::LoggedEpoch;
 use crate::features::epochs::RecordEpoch;
 use crate::model::Timestamp;
 
+/// Intervals after which an epoch is overdue.
+const OVERDUE: i64 = 5;
+
 /// Whether so many entries of `most` that one epoch covers are enough for one; the first of a booking was written at `waiting`. An
 /// entry from the future was written by a clock that was ahead.
 pub(crate) fn is_time(
@@ -19,6 +22,11 @@ pub(crate) fn is_time(
 ) -> bool {
     let is_old = waiting.plus_ms(interval_ms) <= now;
     entries >= most || is_old || waiting > now.plus_ms(interval_ms)
+}
+
+/// Whether an entry of a booking that was written at `waiting` has waited for an epoch much longer than the interval.
+pub(crate) fn is_overdue(waiting: Timestamp, now: Timestamp, interval_ms: i64) -> bool {
+    waiting.plus_ms(interval_ms.saturating_mul(OVERDUE)) < now
 }
 
 impl Command for RecordEpoch {

@@ -300,6 +300,21 @@ impl Pages {
         keys.into_iter().filter_map(next).collect()
     }
 
+    /// The value of a key; `None` if the map does not have it.
+    ///
+    /// # Errors
+    /// [`PageError::Missing`] for a page that is not loaded.
+    pub fn value(&self, key: &Hash) -> Result<Option<MapValue>, PageError> {
+        let mut id = PageId::ROOT;
+        loop {
+            match self.page(id)?.0[id.digit(key)] {
+                Slot::Below(_) => id = id.below(id.digit(key)),
+                Slot::Leaf(other, value) => return Ok((other == *key).then_some(value)),
+                Slot::Nothing => return Ok(None),
+            }
+        }
+    }
+
     /// Sets the values of streams, by key. Returns the map's root.
     ///
     /// # Errors

@@ -1,13 +1,20 @@
 //! The list of ways. To add one, add a value.
 
+use std::collections::BTreeMap;
+
+use super::super::epochs;
 use super::Attacker::{Disk, DiskAndKey, Key, Messenger};
 use super::Backup::{AfterStamp, BeforeStamp, Last};
-use super::Mechanism::{Mirror, Packet, Server, TimeStamp, Verify, Witness};
+use super::Mechanism::{Auditor, Mirror, Packet, Server, TimeStamp, Verify, Witness};
 use super::Tampering::{Bytes, Change, NoGuard, OtherKey, PutBack, Record, RecordInThePast, Sign};
 use super::{Attacker, StoreError, TamperedRows, Tampering, Use, cut, flip};
-use crate::ledger::Leaf;
+use crate::evidence::Epoch;
 use crate::ledger::event::{salts, seal};
 use crate::ledger::hash::leaf_hash;
+use crate::ledger::map::pages::Pages;
+use crate::ledger::map::{MapValue, key_of};
+use crate::ledger::{Hash, Leaf};
+use crate::model::Timestamp;
 
 /// What can notice a way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -23,13 +30,15 @@ pub enum Mechanism {
     Mirror,
     /// A witness that cosigned before.
     Witness,
+    /// A witness that audited and cosigned before, and reads what was added.
+    Auditor,
     /// A time-stamp from before, compared with the log and shown in packets.
     TimeStamp,
 }
 
 impl Mechanism {
     /// Every mechanism, in the order of the table.
-    pub const ALL: [Self; 6] = [Verify, Server, Packet, Mirror, Witness, TimeStamp];
+    pub const ALL: [Self; 7] = [Verify, Server, Packet, Mirror, Witness, Auditor, TimeStamp];
 
     /// The head of its column.
     #[must_use]
@@ -40,6 +49,7 @@ impl Mechanism {
             Packet => "packet",
             Mirror => "mirror",
             Witness => "witness",
+            Auditor => "auditor",
             TimeStamp => "time-stamp",
         }
     }
@@ -225,7 +235,7 @@ pub const WAYS: &[Way] = &[
                 vec![],
             )
         })],
-        &[Verify, Server, Packet, Mirror, Witness, TimeStamp],
+        &[Verify, Server, Packet, Mirror, Witness, Auditor, TimeStamp],
     ),
     way(
         "head-signature",
@@ -236,7 +246,7 @@ pub const WAYS: &[Way] = &[
                        CHAR(10) || (size + 1) || CHAR(10)) WHERE id = 1 RETURNING 1";
             rows.change(sql, vec![])
         })],
-        &[Verify, Packet, Mirror, Witness, TimeStamp],
+        &[Verify, Packet, Mirror, Witness, Auditor, TimeStamp],
     ),
     way(
         "head-name",
@@ -384,70 +394,77 @@ pub const WAYS: &[Way] = &[
         Disk,
         "Put back an old backup",
         &[PutBack(BeforeStamp)],
-        &[Verify, Server, Packet, Mirror, Witness, TimeStamp],
+        &[Verify, Server, Packet, Mirror, Witness, Auditor, TimeStamp],
     ),
     way(
         "old-backup-and-guard",
         Disk,
         "Put back an old backup, and remove the guard",
         &[PutBack(BeforeStamp), NoGuard],
-        &[Packet, Mirror, Witness, TimeStamp],
+        &[Packet, Mirror, Witness, Auditor, TimeStamp],
     ),
     way(
         "new-backup-and-guard",
         Disk,
         "The same with a backup made after the last time-stamp",
         &[PutBack(AfterStamp), NoGuard],
-        &[Packet, Mirror, Witness],
+        &[Packet, Mirror, Witness, Auditor],
     ),
     way(
         "backup-kept",
         DiskAndKey,
         "Put back an old backup, remove the guard, and record something else instead",
         &[PutBack(BeforeStamp), NoGuard, Record, Record, Record],
-        &[Packet, Mirror, Witness, TimeStamp],
+        &[Packet, Mirror, Witness, Auditor, TimeStamp],
     ),
     way(
         "tail-rewritten",
         DiskAndKey,
         "Write the log anew from the last time-stamp on, and sign it",
         &[PutBack(AfterStamp), NoGuard, Record, Record, Record],
-        &[Packet, Mirror, Witness],
+        &[Packet, Mirror, Witness, Auditor],
     ),
     way(
         "entry-signed",
         DiskAndKey,
         "Change a stamped fact wherever it is kept, and sign the whole log again",
         &[NoGuard, Change(rename), Change(rename_copies), Sign],
-        &[Verify, Packet, Mirror, Witness, TimeStamp],
+        &[Verify, Packet, Mirror, Witness, Auditor, TimeStamp],
     ),
     way(
         "other-key",
         DiskAndKey,
         "Sign the whole log with another key, and put it in the place of the ledger's key",
         &[NoGuard, OtherKey, Sign],
-        &[Verify, Packet, Mirror, Witness, TimeStamp],
+        &[Verify, Packet, Mirror, Witness, Auditor, TimeStamp],
+    ),
+    way(
+        "map-lies",
+        DiskAndKey,
+        "Record a booking, and have the log commit to a map that lacks its entry",
+        &[Record, Change(hide), Sign],
+        &[Verify, Mirror, Auditor],
     ),
     way(
         "left-out",
         Key,
         "Sign a packet that lacks the last entry of its booking",
         &[NoGuard, Change(drop_last), Sign],
-        &[Packet, Mirror, Witness],
+        &[Packet, Mirror, Witness, Auditor],
     ),
     way(
         "two-logs",
         Key,
         "Show some readers another log of the same length, signed with the same key",
         &[PutBack(AfterStamp), NoGuard, Record, Record, Record],
-        &[Packet, Mirror, Witness],
+        &[Packet, Mirror, Witness, Auditor],
     ),
     way(
         "old-log",
         Messenger,
         "Show readers an old state of the log",
         &[PutBack(AfterStamp), NoGuard],
-        &[Packet, Mirror, Witness],
+        &[Packet, Mirror, Witness, Auditor],
     ),
     way(
         "packet-word",
@@ -560,6 +577,72 @@ fn hash_into_tile(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
     let sql = "UPDATE tile SET hashes = CAST(SUBSTR(hashes, 1, ($1 % 256) * 32) || $2 || SUBSTR(hashes, ($1 % 256) * 32 + 33) AS BLOB) \
                WHERE level = 0 AND idx = $1 / 256 RETURNING 1";
     rows.change(sql, vec![first.into(), hash.as_bytes().into()])
+}
+
+/// Appends a map that lacks the last entry of a booking, and puts its pages in the place of the true ones.
+fn hide(rows: &mut TamperedRows<'_>) -> Result<(), StoreError> {
+    let fault = |why: &dyn std::fmt::Display| StoreError::Failed(why.to_string());
+    let mut values: BTreeMap<Hash, MapValue> = BTreeMap::new();
+    let (mut size, mut written, mut hidden) = (0_i64, 0, None);
+    loop {
+        let sql = "SELECT leaf, booking_id FROM entry WHERE idx >= $1 ORDER BY idx LIMIT 1000";
+        let some = rows.ask(sql, vec![size.into()])?;
+        if some.is_empty() {
+            break;
+        }
+        for row in &some {
+            let bytes = row.blob(0)?;
+            let leaf = Leaf::parse(bytes).map_err(|e| fault(&e))?;
+            let (count, head, key) = (leaf.seq + 1, leaf_hash(bytes), key_of(&leaf.stream));
+            let before = values.insert(key, MapValue { count, head });
+            if !row.is_null(1) {
+                hidden = Some((key, before));
+            }
+            (size, written) = (size + 1, leaf.t);
+        }
+    }
+    let own = values.get(&key_of(&Epoch::stream()));
+    let (seq, prev) = own.map_or((0, Hash::ZERO), |own| (own.count, own.head));
+    match hidden {
+        Some((key, Some(before))) => values.insert(key, before),
+        Some((key, None)) => values.remove(&key),
+        None => return Err(fault(&"there is no booking to hide")),
+    };
+    let mut pages = Pages::empty();
+    let epoch = Epoch {
+        map_root: pages.set(&values).map_err(|e| fault(&e))?,
+        tree_size: size.unsigned_abs(),
+        written_at: Timestamp::from_ms(written),
+    };
+    let sealed = epoch.seal().map_err(|e| fault(&e))?;
+    let leaf = Leaf {
+        commit: sealed.commit,
+        prev,
+        seq,
+        stream: Epoch::stream(),
+        t: written,
+    };
+    let bytes = leaf.encode().map_err(|e| fault(&e))?;
+    let sql = "INSERT INTO entry (idx, booking_id, seq, leaf, kind, seed, facts) \
+               VALUES ($1, NULL, $2, $3, 'log.mapped', $4, $5) RETURNING 1";
+    let seq = i64::try_from(seq).map_err(|e| fault(&e))?;
+    let args = vec![
+        size.into(),
+        seq.into(),
+        bytes.into(),
+        (&sealed.seed).into(),
+        sealed.members.as_str().into(),
+    ];
+    rows.change(sql, args)?;
+    rows.ask("DELETE FROM map_page", vec![])?;
+    let pages: Vec<(Vec<u8>, Vec<u8>)> = pages
+        .changed()
+        .map(|(id, page)| (id.to_bytes(), page.to_bytes()))
+        .collect();
+    let pages: Vec<&(Vec<u8>, Vec<u8>)> = pages.iter().collect();
+    let mut statements = Vec::new();
+    epochs::push_pages(&mut statements, &pages);
+    rows.conn.run(&statements).map(drop)
 }
 
 /// Where the booking's first entry is in the log.

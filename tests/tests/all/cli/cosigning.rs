@@ -438,10 +438,10 @@ async fn a_log_is_cosigned_as_it_grows_and_before_its_cosignature_is_stale() {
         let log: VerifierKey = begun.vkey().await.trim().parse().unwrap();
         let database = begun.close().await;
         let key = LedgerKey::named("witness.example.com/w");
-        WitnessFolder::make(&folder, &key, &[log]).unwrap();
+        WitnessFolder::make(&folder, &key, &[(log, None)], false).unwrap();
         let time = Arc::new(AtomicI64::new(1_800_000_000_000));
         let clock = Clock::Set(Arc::clone(&time));
-        let opened = WitnessFolder::open(&folder).unwrap();
+        let opened = WitnessFolder::open(&folder, |log| Err(log.origin.clone())).unwrap();
         let key = opened.verifier();
         let witness = WitnessServer::start(opened, "127.0.0.1:0", clock)
             .await

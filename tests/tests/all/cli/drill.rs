@@ -10,12 +10,13 @@ use serde_json::Value;
 
 const BEGIN: &str = "<!-- the table of the drill: UPDATE=1 writes it -->\n";
 const END: &str = "<!-- its end -->\n";
-const COLUMNS: [&str; 6] = [
+const COLUMNS: [&str; 7] = [
     "verify",
     "server",
     "packet",
     "mirror",
     "witness",
+    "auditor",
     "time_stamp",
 ];
 
@@ -28,7 +29,7 @@ fn table(drilled: &Value) -> String {
     let heads = COLUMNS.map(|column| column.replace('_', "-")).join(" | ");
     let mut table = format!(
         "| what is done | with | {heads} |\n|---|---|{}\n",
-        "---|".repeat(6)
+        "---|".repeat(COLUMNS.len())
     );
     for row in drilled["data"].as_array().unwrap() {
         let noticed = row["noticedBy"].as_array().unwrap();

@@ -21,15 +21,24 @@ use tempfile::TempDir;
 use tokio::task::JoinSet;
 
 /// A log in memory. Logs that are forked have the same first entries.
-struct Log {
+pub(super) struct Log {
     signer: Signer,
-    leaves: Vec<Vec<u8>>,
+    pub leaves: Vec<Vec<u8>>,
     tiles: BTreeMap<(u8, u64), Vec<u8>>,
     roots: Vec<Hash>,
 }
 
 impl Log {
     fn new(name: &str, size: u64, forked_at: u64) -> Self {
+        let leaf = |at| match at < forked_at {
+            true => format!("entry {at}").into_bytes(),
+            false => format!("other entry {at}").into_bytes(),
+        };
+        Self::of(name, (0..size).map(leaf))
+    }
+
+    /// The log of these entries.
+    pub fn of(name: &str, leaves: impl IntoIterator<Item = Vec<u8>>) -> Self {
         let mut tree = Tree::empty();
         let mut log = Self {
             signer: Signer::from_seed(name, &[7; 32]).unwrap(),
@@ -37,30 +46,25 @@ impl Log {
             tiles: BTreeMap::new(),
             roots: vec![tree.root()],
         };
-        for at in 0..size {
-            let leaf = if at < forked_at {
-                format!("entry {at}")
-            } else {
-                format!("other entry {at}")
-            };
-            for tile in tree.append([leaf_hash(leaf.as_bytes())]) {
+        for leaf in leaves {
+            for tile in tree.append([leaf_hash(&leaf)]) {
                 log.tiles.insert((tile.level, tile.index), tile.bytes);
             }
-            log.leaves.push(leaf.into_bytes());
+            log.leaves.push(leaf);
             log.roots.push(tree.root());
         }
         log
     }
 
-    fn key(&self) -> String {
+    pub fn key(&self) -> String {
         self.signer.verifier().to_string()
     }
 
-    fn note(&self, size: u64) -> String {
+    pub fn note(&self, size: u64) -> String {
         Checkpoint::sign(&self.signer, size, self.roots[size as usize])
     }
 
-    fn request(&self, old: u64, size: u64) -> String {
+    pub fn request(&self, old: u64, size: u64) -> String {
         let read = |level, index| Ok::<_, Infallible>(self.tiles.get(&(level, index)).cloned());
         let proof = prove_consistency(old, size, read).unwrap();
         let note = self.note(size);
@@ -68,7 +72,7 @@ impl Log {
     }
 
     /// Writes what a server of the log's first entries would serve.
-    fn publish(&self, size: u64, folder: &Path) {
+    pub fn publish(&self, size: u64, folder: &Path) {
         let put = |path: &str, bytes: &[u8]| {
             let file = folder.join(path);
             fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -101,33 +105,36 @@ async fn witness(folder: &Path, logs: &[&Log]) -> CosignerKey {
     key
 }
 
-fn serving(folder: &Path) -> CommandLine {
+pub(super) fn serving(folder: &Path) -> CommandLine {
     bookguard("witness serve w --listen 127.0.0.1:0").in_folder(folder)
 }
 
 /// A witness's answer; the interface document is the service's.
-struct Answer {
-    status: u16,
-    media_type: String,
-    text: String,
+pub(super) struct Answer {
+    pub status: u16,
+    pub media_type: String,
+    pub text: String,
+    /// Whether it says when to ask again.
+    pub again: bool,
 }
 
 /// Sends a request to a witness; `None` if it is gone.
-async fn ask(caller: &Caller, method: &str, path: &str, body: String) -> Option<Answer> {
+pub(super) async fn ask(caller: &Caller, method: &str, path: &str, body: String) -> Option<Answer> {
     let sent = caller.request(method, path).body(body).send().await.ok()?;
     let media_type = sent.headers().get("content-type");
     Some(Answer {
         status: sent.status().as_u16(),
         media_type: media_type.map_or("", |it| it.to_str().unwrap()).to_owned(),
+        again: sent.headers().contains_key("retry-after"),
         text: sent.text().await.ok()?,
     })
 }
 
-async fn add(caller: &Caller, body: String) -> Answer {
+pub(super) async fn add(caller: &Caller, body: String) -> Answer {
     ask(caller, "POST", "/add-checkpoint", body).await.unwrap()
 }
 
-async fn get(caller: &Caller, path: &str) -> Answer {
+pub(super) async fn get(caller: &Caller, path: &str) -> Answer {
     ask(caller, "GET", path, String::new()).await.unwrap()
 }
 
@@ -327,7 +334,7 @@ async fn racing_clients_and_kills_never_shrink_what_is_cosigned() {
     }
 }
 
-fn follow(command: &str, log: &Path, folder: &Path, key: Option<&str>) -> CommandLine {
+pub(super) fn follow(command: &str, log: &Path, folder: &Path, key: Option<&str>) -> CommandLine {
     let line = bookguard(["ledger", command]).arg(log).arg(folder);
     match key {
         Some(key) => line.args(["--key", key]),

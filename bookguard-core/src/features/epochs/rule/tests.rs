@@ -44,6 +44,21 @@ fn record(after: Option<u64>, size: u64) -> RecordEpoch {
 }
 
 #[test]
+fn an_epoch_is_overdue_after_several_intervals() {
+    for (written_ms, expected) in [
+        (0, false),
+        (-60_000, false),
+        (-300_000, false),
+        (-300_001, true),
+        // A clock was ahead.
+        (600_000, false),
+    ] {
+        let found = is_overdue(now().plus_ms(written_ms), now(), 60_000);
+        assert_eq!(found, expected, "{written_ms}");
+    }
+}
+
+#[test]
 fn an_entry_waits_for_the_interval_unless_many_do() {
     for (entries, written_ms, is_due) in [
         (1, 0, false),

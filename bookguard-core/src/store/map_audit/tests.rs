@@ -1,0 +1,121 @@
+use tempfile::tempdir;
+
+use super::*;
+use crate::evidence::Epoch;
+use crate::ledger::map::{MapValue, key_of};
+use crate::ledger::{Leaf, Tree, leaf_hash};
+use crate::model::Timestamp;
+
+/// Some streams of a few entries each, with a true map after every tenth entry, except that the map in the entry `lie` is none.
+fn log(size: u64, lie: Option<u64>) -> Vec<Vec<u8>> {
+    let mut values = std::collections::BTreeMap::new();
+    let mut pages = Pages::empty();
+    let mut root = Hash::ZERO;
+    let mut log = Vec::new();
+    for index in 0..size {
+        let is_map = index % 10 == 9;
+        let stream = match is_map {
+            true => Epoch::stream(),
+            false => [(index % 37) as u8; 16],
+        };
+        let epoch = Epoch {
+            map_root: if lie == Some(index) {
+                Hash([1; 32])
+            } else {
+                root
+            },
+            tree_size: index,
+            written_at: Timestamp::from_ms(index as i64 - 1),
+        };
+        let last: Option<&MapValue> = values.get(&stream);
+        let leaf = Leaf {
+            commit: match is_map {
+                true => epoch.seal().unwrap().commit,
+                false => [index as u8; 32],
+            },
+            prev: last.map_or(Hash::ZERO, |last| last.head),
+            seq: last.map_or(0, |last| last.count),
+            stream,
+            t: index as i64,
+        };
+        let bytes = leaf.encode().unwrap();
+        let (count, head) = (leaf.seq + 1, leaf_hash(&bytes));
+        let value = MapValue { count, head };
+        values.insert(stream, value);
+        root = pages.set(&[(key_of(&stream), value)].into()).unwrap();
+        log.push(bytes);
+    }
+    log
+}
+
+fn root(log: &[Vec<u8>]) -> Hash {
+    let mut tree = Tree::empty();
+    tree.append(log.iter().map(|leaf| leaf_hash(leaf)));
+    tree.root()
+}
+
+#[test]
+fn an_audit_goes_on_from_where_its_file_is() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let log = log(300, None);
+    for (from, to) in [(0, 1), (1, 8), (8, 9), (9, 95), (95, 95), (95, 300)] {
+        let mut file = AuditFile::open(&path, "log.example").unwrap();
+        assert_eq!(
+            (file.audited().size, file.audited().root),
+            (from as u64, root(&log[..from]))
+        );
+        let taken = file.take(&log[from..to], (root(&log[..to]), "a note"));
+        assert_eq!(taken, Ok(None));
+    }
+    let file = AuditFile::open(&path, "log.example").unwrap();
+    let expected = AuditedTo {
+        size: 300,
+        covered: 299,
+        maps: 30,
+    };
+    assert_eq!(
+        (file.to(), file.note(), file.fault()),
+        (expected, "a note", None)
+    );
+    let Err(other) = AuditFile::open(&path, "other.example") else {
+        panic!("it is another log's")
+    };
+    assert!(other.to_string().contains("log.example"), "{other}");
+}
+
+#[test]
+fn a_lie_stays_and_nothing_is_kept_of_its_step() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("a.db");
+    let log = log(60, Some(49));
+    let mut file = AuditFile::open(&path, "log.example").unwrap();
+    assert_eq!(file.take(&log[..45], (root(&log[..45]), "first")), Ok(None));
+    let lie = file.take(&log[45..], (root(&log), "second"));
+    let expected = MapFault::Map {
+        index: 49,
+        covered: 39,
+    };
+    assert_eq!(lie, Ok(Some(expected.clone())));
+    drop(file);
+    let file = AuditFile::open(&path, "log.example").unwrap();
+    assert_eq!(
+        (file.audited().size, file.audited().root),
+        (45, root(&log[..45]))
+    );
+    assert_eq!(file.note(), "second");
+    assert_eq!(file.fault(), Some(expected.to_string().as_str()));
+}
+
+#[test]
+fn what_is_no_file_of_an_audit_is_left_alone() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("b.db");
+    crate::store::Store::open(&crate::store::Database::File(path.clone()), true).unwrap();
+    assert_eq!(
+        AuditFile::open(&path, "log.example").err(),
+        Some(StoreError::Foreign)
+    );
+    std::fs::write(&path, "no database").unwrap();
+    assert!(AuditFile::open(&path, "log.example").is_err());
+}
