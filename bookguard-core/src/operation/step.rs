@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Action, Awaits, Finished, Operation, ReadFn, Request, Watch, Writing};
+use super::{Action, Awaits, Finished, LookFn, Operation, ReadFn, Request, Watch, Writing};
 use super::{finish, finish_write, prepare};
 use crate::engine::command::Envelope;
 use crate::error::Error;
@@ -41,7 +41,7 @@ pub struct WatchStep {
     /// Whether the read may take long.
     pub is_long: bool,
     /// The read.
-    pub look: Arc<dyn Fn(&Session) -> Result<Look, Error> + Send + Sync>,
+    pub look: LookFn<Look>,
 }
 
 /// What a look found.
