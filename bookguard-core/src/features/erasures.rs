@@ -145,7 +145,6 @@ impl Operation for EraseValues {
             let report = plan.report(booking_id, true);
             return Ok(read::<Self>(move |_| Ok(report)));
         }
-        session.service.packets().forget(&booking_id);
         let erase = Self {
             partner_id,
             booking_id,
@@ -453,3 +452,7 @@ pub(crate) fn erase_all(
     };
     Ok((!erase.plan.values.is_empty()).then_some(erase))
 }
+
+#[cfg(test)]
+#[cfg(feature = "sqlite")]
+mod tests;
