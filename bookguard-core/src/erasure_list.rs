@@ -1,7 +1,7 @@
 //! The list of erasures, kept in a second place beside the ledger's key.
 //!
 //! A database that was put back from a backup holds again what was erased since. The list names it: bookings, entries by their hashes and
-//! names of values, never a value. `features::erasures::settle` erases it again before anything is served. The writer adds a line after
+//! names of values, never a value nor a request's reference. `features::erasures::settle` erases it again before anything is served. The writer adds a line after
 //! the commit and before the answer leaves; a line that a killed process did not write is added at the next start, from the ledger.
 //! Invariant: a line is whole and flushed, or it is not there.
 
@@ -126,7 +126,10 @@ impl ErasureList {
             };
             let mut text = Vec::new();
             for erasure in erasures {
-                serde_json::to_writer(&mut text, erasure)?;
+                let mut erasure = erasure.clone();
+                // It can be erased itself, and nothing takes it from here.
+                erasure.erasure.request_ref = None;
+                serde_json::to_writer(&mut text, &erasure)?;
                 text.push(b'\n');
             }
             file.write_all(&text)?;
@@ -217,6 +220,13 @@ mod tests {
         }
     }
 
+    /// What the list keeps of it.
+    fn kept(index: u64) -> ListedErasure {
+        let mut kept = listed(index);
+        kept.erasure.request_ref = None;
+        kept
+    }
+
     fn all(list: &ErasureList) -> Result<Vec<u64>, String> {
         let mut found = Vec::new();
         list.each::<String>(|one| {
@@ -242,7 +252,7 @@ mod tests {
             torn.extend(&whole[..cut]);
             std::fs::write(list.path(), torn).unwrap();
             let list = ErasureList::beside(&guard);
-            assert_eq!(list.last(), Ok(Some(listed(8))), "{cut}");
+            assert_eq!(list.last(), Ok(Some(kept(8))), "{cut}");
             assert_eq!(all(&list), Ok(vec![3, 5, 8]), "{cut}");
             list.add(&[listed(9)]).unwrap();
             assert_eq!(all(&list), Ok(vec![3, 5, 8, 9]), "{cut}");

@@ -4,7 +4,8 @@
 //! read the booking's state and names it by a tag. A packet with another tag, or one older than
 //! [`limits::PACKET_KEPT_MS`], is not returned. Invariants: dropping any packet at any time changes only the time at
 //! which an answer was made. The cache never exceeds [`limits::PACKETS_KEPT_BYTES`], and the partner with the most
-//! bytes gives way first.
+//! bytes gives way first. Once values were erased on this node, no packet that shows them is cached, and whoever was making one
+//! at that moment cannot cache it; other nodes drop theirs when they are too old, which is looked at every second.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -27,7 +28,13 @@ struct Kept {
     bytes: HashMap<PartnerId, usize>,
     /// Counts accesses.
     uses: u64,
+    /// Counts the bookings of which values were erased.
+    erasures: u64,
 }
+
+/// How far erasures had got when somebody began to make a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SeenErasures(u64);
 
 struct One {
     owner: PartnerId,
@@ -51,12 +58,23 @@ impl Packets {
         Some(one.packet.clone())
     }
 
-    /// Caches a packet that was made at `now`.
-    pub fn keep(&self, key: PacketKey, owner: PartnerId, packet: &SealedPacket, now: Timestamp) {
+    /// To be asked before the store is read for a packet that shall be cached.
+    pub fn erasures(&self) -> SeenErasures {
+        SeenErasures(self.kept().erasures)
+    }
+
+    /// Caches a packet that was made at `now`, unless values were erased since `seen`: it may show them.
+    pub fn keep(
+        &self,
+        key: PacketKey,
+        owner: PartnerId,
+        packet: &SealedPacket,
+        (now, seen): (Timestamp, SeenErasures),
+    ) {
         let mut kept = self.kept();
         kept.forget(&key);
         let bytes = packet.text().len();
-        if bytes > limits::PACKETS_KEPT_BYTES {
+        if bytes > limits::PACKETS_KEPT_BYTES || seen.0 != kept.erasures {
             return;
         }
         while kept.bytes.values().sum::<usize>() + bytes > limits::PACKETS_KEPT_BYTES {
@@ -73,12 +91,27 @@ impl Packets {
         *kept.bytes.entry(owner).or_default() += bytes;
     }
 
-    /// Drops all packets of a booking, because values of it are erased.
+    /// Drops all packets of a booking of which values were erased. To be called after the commit that erased them.
     pub fn forget(&self, booking_id: &BookingId) {
         let mut kept = self.kept();
-        let own = kept.packets.keys().filter(|(of, _)| of == booking_id);
-        let own: Vec<PacketKey> = own.cloned().collect();
-        own.iter().for_each(|key| kept.forget(key));
+        kept.erasures += 1;
+        kept.forget_all(|(of, _), _| of == booking_id);
+    }
+
+    /// Drops the packets that are too old to be an answer.
+    pub fn forget_old(&self, now: Timestamp) {
+        let is_old = |one: &One| now.ms() - one.made_at.ms() >= limits::PACKET_KEPT_MS;
+        self.kept().forget_all(|_, one| is_old(one));
+    }
+
+    /// The number of cached packets of a booking.
+    #[cfg(test)]
+    pub fn count(&self, booking_id: &BookingId) -> usize {
+        let kept = self.kept();
+        kept.packets
+            .keys()
+            .filter(|(of, _)| of == booking_id)
+            .count()
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -98,6 +131,12 @@ impl Kept {
         if let Some(key) = oldest.map(|(key, _)| key.clone()) {
             self.forget(&key);
         }
+    }
+
+    fn forget_all(&mut self, is_gone: impl Fn(&PacketKey, &One) -> bool) {
+        let gone = self.packets.iter().filter(|(key, one)| is_gone(key, one));
+        let gone: Vec<PacketKey> = gone.map(|(key, _)| key.clone()).collect();
+        gone.iter().for_each(|key| self.forget(key));
     }
 
     fn forget(&mut self, key: &PacketKey) {
@@ -136,7 +175,12 @@ mod tests {
     fn only_what_tells_just_this_and_is_young_is_an_answer() {
         let packets = Packets::default();
         let at = |ms| Timestamp::from_ms(1_700_000_000_000 + ms);
-        packets.keep(booking(1), partner(1), &packet(10, "a"), at(0));
+        packets.keep(
+            booking(1),
+            partner(1),
+            &packet(10, "a"),
+            (at(0), packets.erasures()),
+        );
         for (n, tag, ms, kept) in [
             (1, "a", 0, true),
             (1, "a", limits::PACKET_KEPT_MS - 1, true),
@@ -148,11 +192,44 @@ mod tests {
             let found = packets.get(&booking(n), tag, at(ms));
             assert_eq!(found.is_some(), kept, "{n} {tag} {ms}");
         }
-        packets.keep(booking(1), partner(1), &packet(12, "b"), at(5));
+        packets.keep(
+            booking(1),
+            partner(1),
+            &packet(12, "b"),
+            (at(5), packets.erasures()),
+        );
         assert_eq!(packets.get(&booking(1), "a", at(5)), None);
         assert_eq!(packets.kept().bytes[&partner(1)], 12);
         packets.forget(&booking(1).0);
         assert_eq!(packets.get(&booking(1), "b", at(5)), None);
+        assert!(packets.kept().bytes.is_empty());
+    }
+
+    #[test]
+    fn what_was_erased_is_not_cached_and_what_is_old_goes_by_itself() {
+        let packets = Packets::default();
+        let at = |ms| Timestamp::from_ms(1_700_000_000_000 + ms);
+        let before = packets.erasures();
+        packets.keep(booking(1), partner(1), &packet(10, "a"), (at(0), before));
+        packets.keep(booking(2), partner(1), &packet(10, "a"), (at(1), before));
+        packets.forget(&booking(1).0);
+        assert_eq!(packets.count(&booking(1).0), 0);
+        assert_eq!(packets.count(&booking(2).0), 1);
+        // Somebody read the booking before, and has made its packet only now.
+        packets.keep(booking(1), partner(1), &packet(10, "a"), (at(2), before));
+        assert_eq!(packets.count(&booking(1).0), 0);
+        packets.keep(
+            booking(1),
+            partner(1),
+            &packet(10, "b"),
+            (at(2), packets.erasures()),
+        );
+        packets.forget_old(at(1 + limits::PACKET_KEPT_MS));
+        assert_eq!(
+            (packets.count(&booking(1).0), packets.count(&booking(2).0)),
+            (1, 0)
+        );
+        packets.forget_old(at(2 + limits::PACKET_KEPT_MS));
         assert!(packets.kept().bytes.is_empty());
     }
 
@@ -162,19 +239,34 @@ mod tests {
         let now = Timestamp::from_ms(1_700_000_000_000);
         let eighth = limits::PACKETS_KEPT_BYTES / 8;
         let is_kept = |n| packets.get(&booking(n), "a", now).is_some();
-        packets.keep(booking(100), partner(2), &packet(eighth, "a"), now);
+        packets.keep(
+            booking(100),
+            partner(2),
+            &packet(eighth, "a"),
+            (now, packets.erasures()),
+        );
         for n in 0..7 {
-            packets.keep(booking(n), partner(1), &packet(eighth, "a"), now);
+            packets.keep(
+                booking(n),
+                partner(1),
+                &packet(eighth, "a"),
+                (now, packets.erasures()),
+            );
         }
         assert!(is_kept(0));
         for n in 7..9 {
-            packets.keep(booking(n), partner(1), &packet(eighth, "a"), now);
+            packets.keep(
+                booking(n),
+                partner(1),
+                &packet(eighth, "a"),
+                (now, packets.erasures()),
+            );
         }
         let left: Vec<_> = (0..9).filter(|n| is_kept(*n)).collect();
         assert_eq!(left, [0, 3, 4, 5, 6, 7, 8]);
         assert!(is_kept(100), "it had the oldest, and little");
         let whole = packet(limits::PACKETS_KEPT_BYTES + 1, "a");
-        packets.keep(booking(0), partner(1), &whole, now);
+        packets.keep(booking(0), partner(1), &whole, (now, packets.erasures()));
         assert!(!is_kept(0), "it has no room");
         let kept = packets.kept();
         let bytes: usize = kept

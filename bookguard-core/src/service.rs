@@ -64,7 +64,7 @@ pub struct Service {
     registration: RegistrationMode,
     library_policies: bool,
     policy_cache: PolicyCache,
-    packets: Packets,
+    packets: Arc<Packets>,
     news: Arc<Waiting<PartnerId>>,
     presence: Presence,
     endpoint_rule: EndpointRule,
@@ -110,6 +110,7 @@ impl Service {
         let log = Arc::new(Log::new(key, Guard::open(guard_file)?));
         let seal = log.seal();
         let news = Arc::<Waiting<PartnerId>>::default();
+        let packets = Arc::<Packets>::default();
         let storage = Arc::new(Storage::new(config.min_free_disk));
         storage.measured(store.free_bytes());
         let deps = WriterDeps {
@@ -121,6 +122,7 @@ impl Service {
             seal: seal.clone(),
             outbox: config.outbox,
             news: Arc::clone(&news),
+            packets: Arc::clone(&packets),
             erasures: Arc::clone(&erasures),
             storage: Arc::clone(&storage),
             quota: config.quota,
@@ -151,7 +153,7 @@ impl Service {
             registration: config.registration,
             library_policies: config.library_policies,
             policy_cache: PolicyCache::default(),
-            packets: Packets::default(),
+            packets,
             news,
             endpoint_rule: config.endpoint_rule,
             verifies_endpoints: config.verifies_endpoints,
@@ -333,6 +335,12 @@ impl Service {
     /// Flushes the guard's file, if it changed. Blocks for as long as the disk takes. Call this about every second.
     pub fn sync_guard(&self) {
         self.log.guard().sync();
+    }
+
+    /// Drops cached packets that are too old to be an answer: they may show what another node has erased since. Call this about
+    /// every second.
+    pub fn forget_old_packets(&self) {
+        self.packets.forget_old(self.clock.now());
     }
 
     /// The quota of partners without one of their own.

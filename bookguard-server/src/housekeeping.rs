@@ -19,7 +19,7 @@ use crate::skew::{ClockSteps, Skew};
 
 /// How often expired answers are removed.
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
-/// How often the guard is synced to disk. A power cut can make it forget what was published since the last sync.
+/// How often the guard is synced to disk, and old packets are dropped. A power cut can make the guard forget what was published since.
 const GUARD_SYNC: Duration = Duration::from_secs(1);
 /// How often to check that the database takes writes and that its disk has room. A write counts as proof for as long again, so
 /// it takes up to a second to notice that writes fail.
@@ -51,8 +51,8 @@ pub(crate) fn start(
     ]
 }
 
-/// Removes remembered answers, shares and sessions that expired and files that were never completed, checks the clock, settles erasures, and syncs the
-/// guard to disk. A store that does not answer has reported itself, so errors are ignored until the next turn.
+/// Removes remembered answers, shares and sessions that expired and files that were never completed, checks the clock, settles erasures, syncs the
+/// guard to disk, and drops old packets. A store that does not answer has reported itself, so errors are ignored until the next turn.
 async fn keep_house(service: Arc<Service>, skew: Skew) {
     let skew = Arc::new(skew);
     let mut turn = tokio::time::interval(HOUSEKEEPING);
@@ -80,7 +80,10 @@ async fn keep_house(service: Arc<Service>, skew: Skew) {
                 {
                     tracing::warn!("{news}");
                 }
-                Box::new(move || service.sync_guard())
+                Box::new(move || {
+                    service.forget_old_packets();
+                    service.sync_guard();
+                })
             }
         };
         let _ = tokio::task::spawn_blocking(work).await;

@@ -160,14 +160,15 @@
     "booking.protected": "protectedAt termsHash",
     "booking.rescheduled": `rescheduledAt eventDate:time timeZone? agreedBy:*${PARTIES} at? former:former terms:terms`,
     "terms.accepted": `bookingId acceptedAt party:${PARTIES} method at ip? userAgent? disclosureHash disclosureVersion`,
-    "booking.canceled": `bookingId canceledAt canceledBy:${PARTIES} reason?:${REASONS} note? effectiveAt? agreedRefund?:amount evidence?:*document`,
+    "booking.canceled": `bookingId canceledAt canceledBy:${PARTIES} reason?:${REASONS} note? effectiveAt? agreedRefund?:amount evidence?:*document`
+      + " evidenceCount?:integer",
     "resolution.created": "resolution:resolution",
     "evidence.added": `itemId bookingId addedAt kind:contract|message|photo|check_in|payment|refund|other title at? party?:${PARTIES}`
       + " amount?:amount reference? note? sha256?",
     "webhook.settled": "notification:notification",
     "evidence.erased": "bookingId erasedAt legalBasis:no_longer_needed|consent_withdrawn|objection|unlawful|legal_obligation|contract_ended|other"
       + " requestRef? values:*values",
-    values: "entry:integer names:*eventType|ip|metadata|method|note|organizer|reference|sha256|talent|title|userAgent",
+    values: "entry:integer names:*decidedBy|eventType|evidence|ip|metadata|method|note|organizer|rationale|reference|requestRef|sha256|talent|title|userAgent",
     leaf: "commit prev:hex seq:integer stream t:time v:bookguard.leaf/1",
   };
   const IDS = { bookingId: "bkg", partnerId: "ptn", resolutionId: "res", supersedes: "res", itemId: "itm", eventId: "evt", endpointId: "end" };
@@ -489,11 +490,14 @@
   const ERASABLE = {
     "booking.created": ["eventType", "metadata", "organizer", "talent"],
     "terms.accepted": ["ip", "method", "userAgent"],
-    "booking.canceled": ["note"],
+    "booking.canceled": ["evidence", "note"],
+    "resolution.created": ["decidedBy", "rationale"],
     "evidence.added": ["note", "reference", "sha256", "title"],
+    "evidence.erased": ["requestRef"],
   };
   const ERASED = {
-    organizer: { id: "erased", name: "erased" }, talent: { id: "erased", name: "erased" }, eventType: "erased", method: "erased", title: "erased",
+    organizer: { id: "erased", name: "erased" }, talent: { id: "erased", name: "erased" },
+    eventType: "erased", method: "erased", title: "erased", decidedBy: "erased", rationale: "erased",
   };
 
   /** The names of the values of each entry that later ones say were erased. */
@@ -511,7 +515,8 @@
         const { kind, sd } = entries[place].body;
         for (const name of names) {
           must(!erased[place].includes(name), `The value ${name} of record ${place} was erased twice.`);
-          const could = Object.hasOwn(ERASABLE, kind) && ERASABLE[kind].includes(name) && Object.hasOwn(sd, name);
+          const could = Object.hasOwn(ERASABLE, kind) && ERASABLE[kind].includes(name) && Object.hasOwn(sd, name)
+            && (name !== "evidence" || Object.hasOwn(sd, "evidenceCount"));
           must(could, `The value ${name} of record ${place} cannot have been erased.`);
           erased[place].push(name);
         }
@@ -538,6 +543,7 @@
     const hidden = Object.keys(entry.body.sd).filter((name) => !names.includes(name));
     const missing = hidden.find((name) => !withheld.includes(name) && !erased.includes(name));
     must(missing === undefined, `The value ${short(missing)} was recorded but is not shown.`);
+    must(!Object.hasOwn(entry.body.sd, "evidenceCount") || Object.hasOwn(entry.body.sd, "evidence"), "The record counts documents that it never named.");
     return hidden.length
       ? `The ${names.length} values shown are the ones recorded. Withheld or erased are: ${hidden.join(", ")}.`
       : `All ${names.length} values of the record are the ones recorded.`;
@@ -841,9 +847,25 @@
     for (const name of ["organizer", "talent"]) {
       if (withheld.includes(name) && Object.hasOwn(entry.body.sd, name)) fact[name] = { id: "withheld", name: "withheld" };
     }
+    if (kind === "resolution.created") join(fact);
     shaped(kind, fact);
+    const { evidence, evidenceCount } = fact;
+    must(evidenceCount === undefined || (evidenceCount > 0 && (!evidence || evidence.length === evidenceCount)), "The cancellation counts other documents than it names.");
     must(HAPPENED_AT[kind](fact) <= leaf.t, `What ${kind} says happened after its entry was written.`);
     return { kind, fact };
+  }
+
+  /** Joins a decision and its words, which are values of their own so that they can be erased. */
+  function join(fact) {
+    const { decidedBy, rationale, resolution } = fact;
+    if (decidedBy === undefined && rationale === undefined) return;
+    const decision = isObject(resolution) ? resolution.decision : undefined;
+    must(isObject(decision), "The resolution has the words of a decision, and none.");
+    must(!("decidedBy" in decision) && !("rationale" in decision), "The decision has its words twice.");
+    must(isText(decidedBy) && isText(rationale), "The decision has not all of its words.");
+    fact.resolution = { ...resolution, decision: { ...decision, decidedBy, rationale } };
+    delete fact.decidedBy;
+    delete fact.rationale;
   }
 
   /** Adds up the facts of a booking, oldest first. Refuses one that is out of place. */

@@ -20,8 +20,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 WITHHELD = "ip|metadata|note|organizer|talent|userAgent"
 # The values that can be erased of an entry, by its kind, and what stands in for those that an entry cannot be without.
 ERASABLE = {"booking.created": {"eventType", "metadata", "organizer", "talent"}, "terms.accepted": {"ip", "method", "userAgent"},
-            "booking.canceled": {"note"}, "evidence.added": {"note", "reference", "sha256", "title"}}
-ERASED = dict.fromkeys(("organizer", "talent"), {"id": "erased", "name": "erased"}) | dict.fromkeys(("eventType", "method", "title"), "erased")
+            "booking.canceled": {"evidence", "note"}, "resolution.created": {"decidedBy", "rationale"},
+            "evidence.added": {"note", "reference", "sha256", "title"}, "evidence.erased": {"requestRef"}}
+ERASED = dict.fromkeys(("organizer", "talent"), {"id": "erased", "name": "erased"}) \
+    | dict.fromkeys(("eventType", "method", "title", "decidedBy", "rationale"), "erased")
 PARTIES = "organizer|talent|partner|mutual"
 EVENTS = "booking.created|booking.protected|resolution.created"
 REASONS = ("changed_plans|schedule_conflict|illness|venue_unavailable|weather|force_majeure|no_show|non_payment|safety|other")
@@ -70,7 +72,7 @@ MEMBERS = {  # The members of every object that is checked here, with their type
     "booking.rescheduled": "agreedBy:*" + PARTIES + " at? eventDate:time former:former rescheduledAt terms:terms timeZone?",
     "terms.accepted": "acceptedAt at bookingId disclosureHash disclosureVersion ip? method party:" + PARTIES + " userAgent?",
     "booking.canceled": "agreedRefund?:amount bookingId canceledAt canceledBy:" + PARTIES + " effectiveAt?"
-                        " evidence?:*document note? reason?:" + REASONS,
+                        " evidence?:*document evidenceCount?:integer note? reason?:" + REASONS,
     "resolution.created": "resolution:resolution",
     "evidence.added": "addedAt amount?:amount at? bookingId itemId"
                       " kind:contract|message|photo|check_in|payment|refund|other note? party?:" + PARTIES +
@@ -78,7 +80,8 @@ MEMBERS = {  # The members of every object that is checked here, with their type
     "webhook.settled": "notification:notification",
     "evidence.erased": "bookingId erasedAt legalBasis:no_longer_needed|consent_withdrawn|objection|unlawful|legal_obligation|contract_ended|other"
                        " requestRef? values:*values",
-    "values": "entry:integer names:*eventType|ip|metadata|method|note|organizer|reference|sha256|talent|title|userAgent",
+    "values": "entry:integer names:*decidedBy|eventType|evidence|ip|metadata|method|note|organizer|rationale|reference|requestRef|sha256|talent|title"
+              "|userAgent",
 }
 # Digits are spelled out: \d would match those of every script.
 TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
@@ -577,6 +580,7 @@ def erasures(entries):
                 body = entries[place]["body"]
                 need(names and names == sorted(set(names)) and not set(names) & erased[place], "a value is erased twice")
                 need(set(names) <= ERASABLE.get(body["kind"], set()) & set(body["sd"]), "what is erased was never there, or cannot be erased")
+                need("evidence" not in names or "evidenceCount" in body["sd"], "what is erased is documents that were not counted")
                 erased[place].update(names)
     return erased
 
@@ -590,9 +594,20 @@ def disclosures(entry, withheld, erased=()):
     for one in entry["disclosures"]:
         digest = hmac_of(one["salt"], canonical([one["name"], one["value"]]))
         need(digest == digests[one["name"]], f"{one['name']} is not as recorded")
+    need("evidenceCount" not in digests or "evidence" in digests, "documents are counted that were never named")
     hidden = {"organizer", "talent"} & set(withheld) & set(digests)
-    return ({name: ERASED[name] for name in erased if name in ERASED} | {name: {"id": "withheld", "name": "withheld"} for name in hidden}
-            | {one["name"]: one["value"] for one in entry["disclosures"]})
+    return joined({name: ERASED[name] for name in erased if name in ERASED} | {name: {"id": "withheld", "name": "withheld"} for name in hidden}
+            | {one["name"]: one["value"] for one in entry["disclosures"]}, entry["body"]["kind"])
+
+
+def joined(fact, kind):
+    """Joins a decision and its words, which are values of their own so that they can be erased."""
+    words = {name: fact.pop(name) for name in ("decidedBy", "rationale") if kind == "resolution.created" and name in fact}
+    if words:
+        decision = fact["resolution"]["decision"]
+        need(len(words) == 2 and not set(words) & set(decision), "a decision has its words twice, or not all of them")
+        fact["resolution"] = fact["resolution"] | {"decision": decision | words}
+    return fact
 
 
 def chain(packet, proven):
@@ -644,6 +659,8 @@ def booking(packet, facts):
         elif kind == "booking.canceled":
             need(open_ and fact["bookingId"] == state["bookingId"], "a cancellation cannot stand here")
             canceled, happened = fact, fact["canceledAt"]
+            count = fact.get("evidenceCount")
+            need(count is None or count > 0 and len(fact.get("evidence", [0] * count)) == count, "a cancellation counts other documents than it names")
             state.update(status="canceled", canceledAt=happened)
         elif kind == "evidence.added":
             need(open_ or told["resolutions"], "an item cannot stand here")

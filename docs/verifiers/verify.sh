@@ -93,11 +93,11 @@ def shapes: {
   "booking.protected": "protectedAt termsHash",
   "booking.rescheduled": "agreedBy:*\(parties) at? eventDate:time former:former rescheduledAt terms:terms timeZone?",
   "terms.accepted": "acceptedAt at bookingId disclosureHash disclosureVersion ip? method party:\(parties) userAgent?",
-  "booking.canceled": "agreedRefund?:amount bookingId canceledAt canceledBy:\(parties) effectiveAt? evidence?:*document note? reason?:\(reasons)",
+  "booking.canceled": "agreedRefund?:amount bookingId canceledAt canceledBy:\(parties) effectiveAt? evidence?:*document evidenceCount?:integer note? reason?:\(reasons)",
   "evidence.added": "addedAt amount?:amount at? bookingId itemId kind:contract|message|photo|check_in|payment|refund|other note? party?:\(parties) reference? sha256? title",
   "resolution.created": "resolution:resolution", "webhook.settled": "notification:notification",
   "evidence.erased": "bookingId erasedAt legalBasis:no_longer_needed|consent_withdrawn|objection|unlawful|legal_obligation|contract_ended|other requestRef? values:*values",
-  values: "entry:integer names:*eventType|ip|metadata|method|note|organizer|reference|sha256|talent|title|userAgent",
+  values: "entry:integer names:*decidedBy|eventType|evidence|ip|metadata|method|note|organizer|rationale|reference|requestRef|sha256|talent|title|userAgent",
   leaf: "commit prev:hex seq:integer stream t:time v:bookguard.leaf/1"};
 # Decimals of a currency (ISO 4217).
 def decimals: if IN("BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "UYI", "VND", "VUV", "XAF", "XOF", "XPF") then 0
@@ -178,8 +178,15 @@ def note($name; $id; $check): lines_by($name; $id; $check)
 
 # The values that can be erased of an entry, by its kind, and what stands in for those that an entry cannot be without.
 def erasable: {"booking.created": ["eventType", "metadata", "organizer", "talent"], "terms.accepted": ["ip", "method", "userAgent"],
-  "booking.canceled": ["note"], "evidence.added": ["note", "reference", "sha256", "title"]};
-def stands_in: {organizer: {id: "erased", name: "erased"}, talent: {id: "erased", name: "erased"}, eventType: "erased", method: "erased", title: "erased"};
+  "booking.canceled": ["evidence", "note"], "resolution.created": ["decidedBy", "rationale"], "evidence.added": ["note", "reference", "sha256", "title"],
+  "evidence.erased": ["requestRef"]};
+def stands_in: {organizer: {id: "erased", name: "erased"}, talent: {id: "erased", name: "erased"}, eventType: "erased", method: "erased", title: "erased",
+  decidedBy: "erased", rationale: "erased"};
+# Joins a decision and its words, which are values of their own so that they can be erased.
+def joined($kind): if $kind == "resolution.created" and (has("decidedBy") or has("rationale")) then
+    need((.resolution | type) == "object" and (.resolution.decision | type) == "object" and ([.decidedBy, .rationale | type] | unique) == ["string"]
+        and (.resolution.decision | has("decidedBy") or has("rationale") | not); "booking: a decision has its words twice, or not all of them")
+    | .resolution.decision += {decidedBy, rationale} | del(.decidedBy, .rationale) else . end;
 # What later entries of a packet say was erased of each: [entry, name].
 def erased: .entries as $entries | reduce ($entries | to_entries[] | select(.value.body.kind == "evidence.erased")) as $erasure ([];
   ($erasure.value.disclosures | map({key: .name, value}) | from_entries | has_shape("evidence.erased"; "disclosures")) as $said
@@ -187,7 +194,8 @@ def erased: .entries as $entries | reduce ($entries | to_entries[] | select(.val
       "disclosures: an erasure names nothing before it, or not in order")
   | reduce $said.values[] as $one (.; [$one.names[] | [$one.entry, .]] as $more
     | need($one.names != [] and $one.names == ($one.names | unique) and . - $more == . and $one.names - (erasable[$entries[$one.entry].body.kind] // []) == []
-        and $one.names - ($entries[$one.entry].body.sd | keys) == []; "disclosures: what is erased was erased before, was never there, or cannot be erased")
+        and $one.names - ($entries[$one.entry].body.sd | keys) == []
+        and (($one.names | index("evidence")) == null or ($entries[$one.entry].body.sd | has("evidenceCount"))); "disclosures: what is erased was erased before, was never there, or cannot be erased")
     | . + $more));
 def made_at: need(matches("evt_[0-9a-f]{32}"); "form: not an event's id")
   | reduce (.[4:16] | explode[]) as $digit (0; . * 16 + (if $digit > 57 then $digit - 87 else $digit - 48 end));
@@ -254,6 +262,7 @@ need([.. | numbers | select(fabs >= 9007199254740992)] == []; "form: a number is
   (range(.entries | length) as $at | .entries[$at] | leaf as $leaf | (.proof | proof) as $proof
     | need((.disclosures | map(.name)) == (.disclosures | map(.name) | unique) and (.disclosures | map(.name)) == (.body.sd | keys) - $withheld - [$erased[] | select(.[0] == $at) | .[1]];
         "disclosures: a value is missing, not recorded, given twice or out of order")
+    | need(.body.sd | has("evidence") or (has("evidenceCount") | not); "disclosures: documents are counted that were never named")
     | need((.salt | url_32) and all(.disclosures[].salt, .body.sd[]; url_32); "commitment: a salt or digest is not 32 bytes")
     | ["leaf", $proof.root, $proof.index, $proof.size, ($proof.path | join(" ")), $leaf.text],
       ["hmac", "commitment", (.salt | hex_of_base64), ($leaf.commit | hex_of_base64), (.body | canonical)],
@@ -456,6 +465,7 @@ def step($kind; $fact; $written): . as $state | ($state.canceled == null) as $op
     elif $kind == "terms.accepted" then need($open and $fact.bookingId == .booking.bookingId; "booking: an acceptance cannot stand here")
       | .accepted += [{fact: $fact, moves: (.terms | length)}] | .happened = $fact.acceptedAt
     elif $kind == "booking.canceled" then need($open and $fact.bookingId == .booking.bookingId; "booking: a cancellation cannot stand here")
+      | need($fact | .evidenceCount == null or (.evidenceCount > 0 and (.evidence == null or (.evidence | length) == .evidenceCount)); "booking: a cancellation counts other documents than it names")
       | .canceled = $fact | .booking += {status: "canceled", canceledAt: $fact.canceledAt} | .happened = $fact.canceledAt
     elif $kind == "evidence.added" then need(($open or .resolutions != []) and $fact.bookingId == .booking.bookingId
         and all(.items[]; .itemId != $fact.itemId); "booking: an item cannot stand here")
@@ -486,7 +496,7 @@ def delivery($told; $events): . as $d | (.status == "no_endpoints") as $nowhere 
 
 . as $packet | erased as $erased | [range(.entries | length) as $at | .entries[$at] | leaf + {kind: .body.kind, index: (.proof | proof | .index),
     fact: ((.body.sd | keys) as $names | [$erased[] | select(.[0] == $at) | .[1] | select(in(stands_in)) | {key: ., value: stands_in[.]}] + [$packet.withheld[] | select(IN("organizer", "talent") and IN($names[]))
-      | {key: ., value: {id: "withheld", name: "withheld"}}] + (.disclosures | map({key: .name, value})) | from_entries)}] as $entries
+      | {key: ., value: {id: "withheld", name: "withheld"}}] + (.disclosures | map({key: .name, value})) | from_entries)} | .kind as $kind | .fact |= joined($kind)] as $entries
 | need(all(range($entries | length); . as $i | $entries[$i] | .stream == $packet.stream and .seq == $i
       and .prev == (if $i == 0 then "0" * 64 else $leaves[$i - 1] end) and ($i == 0 or (.index > $entries[$i - 1].index and .t >= $entries[$i - 1].t))
       and .t <= $packet.createdAt); "chain: the entries are not one chain, in order, before the packet")

@@ -27,7 +27,8 @@ use crate::ledger::rollback::PublishedHead;
 use crate::ledger::{Checkpoint, Hash, LeafKind, Signer, Tree};
 use crate::limits;
 use crate::log::Log;
-use crate::model::{AuditId, EventId, PartnerId, Quota, Timestamp};
+use crate::model::{AuditId, BookingId, EventId, PartnerId, Quota, Timestamp};
+use crate::packets::Packets;
 use crate::seal::Seal;
 use crate::storage::Storage;
 use crate::store::commit::{Answered, Append, Writes, commit};
@@ -115,6 +116,8 @@ pub struct WriterDeps {
     pub outbox: Option<Arc<Outbox>>,
     /// Tells waiters about partners' new events.
     pub news: Arc<Waiting<PartnerId>>,
+    /// What shows erased values is dropped from it.
+    pub(crate) packets: Arc<Packets>,
     /// Names what was erased, for a database that is restored from a backup.
     pub erasures: Arc<ErasureList>,
     /// Is told how every batch ended.
@@ -192,6 +195,13 @@ impl Writer {
         self.deps.log.guard().sync();
     }
 
+    /// Drops the cached packets of bookings of which values were erased. Whoever reads them from now on reads what is left.
+    fn forget_packets(&self, changes: &[Change]) {
+        for booking_id in answers_erased(changes) {
+            self.deps.packets.forget(booking_id);
+        }
+    }
+
     /// Removes what the engine keeps of overwritten values beside its tables, once values were erased. Erased is erased, whatever
     /// becomes of this: it is tried again after the next batch.
     fn scrub(&mut self, conn: &mut dyn Conn, changes: &[Change]) {
@@ -256,8 +266,12 @@ impl Writer {
     ) -> Result<bool, StoreError> {
         let (mut work, head, seen) = self.begin(conn, batch)?;
         let mut changes = Vec::new();
+        let mut erased = Vec::new();
         for (index, job) in batch.iter_mut().enumerate() {
+            let before = changes.len();
             job.decide(&mut work, index, &mut changes);
+            erased
+                .extend(answers_erased(&changes[before..]).map(|booking_id| (index, *booking_id)));
         }
         let leaves: Vec<Hash> = entries(&changes).map(|entry| entry.hash).collect();
         let mut tree = self.tree.clone();
@@ -266,7 +280,7 @@ impl Writer {
             size: tree.size(),
             root: tree.root(),
         };
-        let answers = self.complete(batch, &to);
+        let answers = self.complete(batch, &to, &erased);
         let now_seen = PublishedHead {
             origin: work.origin.clone(),
             size: to.size,
@@ -303,6 +317,7 @@ impl Writer {
         });
         commit(conn, &writes, &answers, append.as_ref())?;
         self.deps.storage.wrote();
+        self.forget_packets(&changes);
         self.scrub(conn, &changes);
         if let Err(why) = self.deps.erasures.add(&listed(&changes)) {
             tracing::error!("{why}");
@@ -378,19 +393,42 @@ impl Writer {
         (Checkpoint::sign(signer, to.size, to.root), keep)
     }
 
-    /// Completes every reply with the head and returns the answers to remember.
-    fn complete(&self, batch: &mut [Box<dyn Queued>], head: &Head) -> Vec<Answered> {
+    /// Completes every reply with the head and returns the answers to remember. `erased` says which command erased the answers
+    /// about which booking.
+    fn complete(
+        &self,
+        batch: &mut [Box<dyn Queued>],
+        head: &Head,
+        erased: &[(usize, BookingId)],
+    ) -> Vec<Answered> {
         let mut answers = Vec::new();
         for index in 0..batch.len() {
             let (before, rest) = batch.split_at_mut(index);
             let job = &mut rest[0];
             match job.twin() {
                 Some(earlier) => job.replay(before.get(earlier).and_then(|job| job.body())),
-                None => answers.extend(job.complete(head, &self.deps.seal)),
+                None => answers.extend(job.complete(head, &self.deps.seal).map(|mut answer| {
+                    // What this batch answers before it erases is written after what it erases.
+                    let is_gone = |(by, booking_id): &(usize, BookingId)| {
+                        index < *by && answer.booking_id == Some(*booking_id)
+                    };
+                    if erased.iter().any(is_gone) {
+                        answer.sealed.clear();
+                    }
+                    answer
+                })),
             }
         }
         answers
     }
+}
+
+/// The bookings of which these changes erase something.
+fn answers_erased(changes: &[Change]) -> impl Iterator<Item = &BookingId> {
+    changes.iter().filter_map(|change| match change {
+        Change::AnswersErased(booking_id) => Some(booking_id),
+        _ => None,
+    })
 }
 
 /// The erasures among the changes, as the list names them: each entry that records one is followed by what was erased.

@@ -13,13 +13,17 @@ use serde_json::{Map, Value, json};
 use super::facts::Dated;
 use crate::ledger::LeafKind;
 use crate::model::{Booking, BookingId, Party, Timestamp};
-use crate::policy::vocabulary;
+use crate::policy::{ResolutionDecision, vocabulary};
 
 vocabulary! {
     /// A value that can be erased, by its name in the ledger's entries.
     Erasable {
+        /// Who decided what a cancellation came to.
+        DecidedBy = "decidedBy",
         /// What kind of event it is.
         EventType = "eventType",
+        /// The documents named for a cancellation: their kinds, names and digests. How many there were stays.
+        Evidence = "evidence",
         /// The network addresses from which terms were accepted.
         Ip = "ip",
         /// The partner's own data about the booking.
@@ -30,8 +34,12 @@ vocabulary! {
         Note = "note",
         /// Who booked.
         Organizer = "organizer",
+        /// The reason given for a decision of what a cancellation came to.
+        Rationale = "rationale",
         /// What others know an evidence item by.
         Reference = "reference",
+        /// What the partner knew the requests of earlier erasures by.
+        RequestRef = "requestRef",
         /// The digest of an evidence item's file, and the file.
         Sha256 = "sha256",
         /// Who was booked.
@@ -120,13 +128,17 @@ impl Erasable {
     /// What it is, for people.
     pub fn in_words(self) -> &'static str {
         match self {
+            Self::DecidedBy => "who decided",
             Self::EventType => "the kind of event",
+            Self::Evidence => "documents named for a cancellation",
             Self::Ip => "network addresses",
             Self::Metadata => "the platform's own data about the booking",
             Self::Method => "how terms were accepted",
             Self::Note => "notes",
             Self::Organizer => "the organizer's name and id",
+            Self::Rationale => "reasons given for a decision",
             Self::Reference => "references of evidence items",
+            Self::RequestRef => "references of requests to erase",
             Self::Sha256 => "files of evidence items and their digests",
             Self::Talent => "the talent's name and id",
             Self::Title => "titles of evidence items",
@@ -144,26 +156,57 @@ impl Erasable {
                 Self::Talent,
             ],
             LeafKind::TermsAccepted => &[Self::Ip, Self::Method, Self::UserAgent],
-            LeafKind::BookingCanceled => &[Self::Note],
+            LeafKind::BookingCanceled => &[Self::Evidence, Self::Note],
+            LeafKind::ResolutionCreated => &[Self::DecidedBy, Self::Rationale],
+            LeafKind::EvidenceErased => &[Self::RequestRef],
             LeafKind::EvidenceAdded => &[Self::Note, Self::Reference, Self::Sha256, Self::Title],
             _ => &[],
         }
+    }
+
+    /// Whether this value of an entry can be erased. `has` says whether the entry commits to a member of this name.
+    pub(crate) fn can_go(self, kind: LeafKind, has: impl Fn(&str) -> bool) -> bool {
+        // The result depends on how many documents were named.
+        let is_counted = self != Self::Evidence || has(EVIDENCE_COUNT);
+        Self::of(kind).contains(&self) && has(self.word()) && is_counted
     }
 
     /// What stands in for it where an entry cannot be without it.
     pub(super) fn stand_in(self) -> Option<Value> {
         match self {
             Self::Organizer | Self::Talent => Some(json!({"id": ERASED, "name": ERASED})),
-            Self::EventType | Self::Method | Self::Title => Some(json!(ERASED)),
+            Self::DecidedBy | Self::EventType | Self::Method | Self::Rationale | Self::Title => {
+                Some(json!(ERASED))
+            }
             _ => None,
         }
     }
 }
 
+/// Whether an entry of this kind can lose the value of this name; see [`Erasable::can_go`].
+pub(crate) fn can_go(name: &str, kind: LeafKind, has: impl Fn(&str) -> bool) -> bool {
+    let known = Erasable::of(kind).iter().find(|one| one.word() == name);
+    known.is_some_and(|one| one.can_go(kind, has))
+}
+
 /// What is shown in place of an erased text.
-const ERASED: &str = "erased";
+pub(crate) const ERASED: &str = "erased";
+
+/// The member of a cancellation that says how many documents were named for it.
+pub(crate) const EVIDENCE_COUNT: &str = "evidenceCount";
 
 impl Erasure {
+    /// Removes what was erased of a decision, of which a booking has at most one.
+    pub(super) fn apply_to_decision(&self, decision: &mut ResolutionDecision) {
+        for name in self.values.iter().flat_map(|values| &values.names) {
+            match name {
+                Erasable::DecidedBy => ERASED.clone_into(&mut decision.decided_by),
+                Erasable::Rationale => ERASED.clone_into(&mut decision.rationale),
+                _ => {}
+            }
+        }
+    }
+
     /// Removes what was erased of the first entry from what the booking shows.
     pub(super) fn apply_to(&self, booking: &mut Booking) {
         let erased = || ERASED.to_owned();

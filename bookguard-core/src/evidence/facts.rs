@@ -295,12 +295,99 @@ impl Dated for Cancellation {
     }
 }
 
-/// `resolution.created`. The ledger is the only place that stores the resolution.
+/// `resolution.created`. The ledger is the only place that stores the resolution. What a person said when deciding is committed to
+/// beside the rest of it, so that it can be erased.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "ResolutionMembers", into = "ResolutionMembers")]
 pub struct ResolutionFact {
-    /// The resolution.
+    /// The whole resolution.
     pub resolution: Resolution,
+    /// Whether the words of its decision are members within `resolution`, as they were before they could be erased.
+    words_within: bool,
+}
+
+/// The members of `resolution.created`.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ResolutionMembers {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    decided_by: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rationale: Option<String>,
+    resolution: Value,
+}
+
+/// The members of a decision that are its words.
+const WORDS: [&str; 2] = ["decidedBy", "rationale"];
+
+impl ResolutionFact {
+    /// The fact that a cancellation was resolved so.
+    pub fn of(resolution: Resolution) -> Self {
+        Self {
+            words_within: resolution.decision.is_none(),
+            resolution,
+        }
+    }
+
+    /// The same, as it was recorded before the words of a decision could be erased.
+    #[cfg(test)]
+    pub fn with_words_within(resolution: Resolution) -> Self {
+        Self {
+            words_within: true,
+            resolution,
+        }
+    }
+}
+
+impl TryFrom<ResolutionMembers> for ResolutionFact {
+    type Error = String;
+
+    fn try_from(members: ResolutionMembers) -> Result<Self, String> {
+        let mut whole = members.resolution;
+        let words_within = match (members.decided_by, members.rationale) {
+            (None, None) => true,
+            (Some(decided_by), Some(rationale)) => {
+                let decision = whole.get_mut("decision").and_then(Value::as_object_mut);
+                let decision = decision.ok_or("it has the words of a decision, and none")?;
+                for (name, word) in WORDS.into_iter().zip([decided_by, rationale]) {
+                    if decision
+                        .insert(name.to_owned(), Value::String(word))
+                        .is_some()
+                    {
+                        return Err(format!("it has {name} twice"));
+                    }
+                }
+                false
+            }
+            _ => return Err("it has not all words of its decision".to_owned()),
+        };
+        let resolution = Resolution::deserialize(&whole).map_err(|e| e.to_string())?;
+        Ok(Self {
+            resolution,
+            words_within,
+        })
+    }
+}
+
+impl From<ResolutionFact> for ResolutionMembers {
+    fn from(fact: ResolutionFact) -> Self {
+        let mut resolution = serde_json::to_value(&fact.resolution)
+            .expect("a resolution always serializes: it is plain data with string keys");
+        let mut words = [None, None];
+        if !fact.words_within
+            && let Some(decision) = resolution
+                .get_mut("decision")
+                .and_then(Value::as_object_mut)
+        {
+            words = WORDS.map(|name| decision.remove(name)?.as_str().map(str::to_owned));
+        }
+        let [decided_by, rationale] = words;
+        Self {
+            decided_by,
+            rationale,
+            resolution,
+        }
+    }
 }
 
 impl Dated for ResolutionFact {
@@ -322,3 +409,6 @@ impl Dated for NotificationFact {
         self.notification.settled_at
     }
 }
+
+#[cfg(test)]
+mod tests;

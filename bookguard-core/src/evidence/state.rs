@@ -131,6 +131,9 @@ impl BookingState {
             }
             Fact::BookingCanceled(fact) if is_open => {
                 self.own(fact.booking_id == self.booking.booking_id, "cancellation")?;
+                if !fact.is_counted() {
+                    return Err("The cancellation counts other documents than it names.".to_owned());
+                }
                 self.booking.status = BookingStatus::Canceled;
                 self.booking.canceled_at = Some(fact.canceled_at);
                 self.cancellation = Some(*fact);
@@ -152,6 +155,10 @@ impl BookingState {
             Fact::EvidenceErased(fact) if !self.is_unresolved() => {
                 self.own(fact.booking_id == self.booking.booking_id, "erasure")?;
                 fact.apply_to(&mut self.booking);
+                let decisions = self.resolutions.iter_mut();
+                for decision in decisions.filter_map(|known| known.fact.decision.as_mut()) {
+                    fact.apply_to_decision(decision);
+                }
                 self.erasures.push(Logged { place, fact: *fact });
                 Ok(())
             }

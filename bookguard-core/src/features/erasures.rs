@@ -2,7 +2,7 @@
 //!
 //! An entry keeps the digest of an erased value and forgets its salt (`ledger/event/opening.rs`); `evidence.erased` says what was erased
 //! and why. What else repeats the values goes too: the bodies of the booking's events with every attempt to deliver them, remembered
-//! answers, files, notes on shares. What is erased is planned from entries that were read before the write turn, and the command is
+//! answers, files, notes on shares, the texts of released holds. What is erased is planned from entries that were read before the write turn, and the command is
 //! refused if the booking has more entries by then. Invariant: nothing is erased while a legal hold is active.
 
 pub(crate) mod rule;
@@ -20,7 +20,9 @@ use crate::error::Error;
 use crate::evidence::{Erasable, ErasedValues, Erasure, LegalBasis, StoredEntry};
 use crate::input::{self, Declaration, Form};
 use crate::limits;
-use crate::model::{BookingId, EventId, FileId, ItemId, PartnerId, Scope, Timestamp};
+use crate::model::{
+    BookingId, EventId, FileId, HoldId, ItemId, PartnerId, Scope, ShareId, Timestamp,
+};
 use crate::operation::{Action, Body, Operation, Request, Route, path_id, query, read, write};
 use crate::policy::vocabulary;
 use crate::service::Service;
@@ -37,7 +39,7 @@ vocabulary! {
         Organizer = "organizer",
         /// The same of the talent.
         Talent = "talent",
-        /// All values that can be erased.
+        /// All values that can be erased, except for the references of earlier erasures.
         Everybody = "everybody",
     }
 }
@@ -47,8 +49,10 @@ vocabulary! {
 pub enum Erased {
     /// The values with these names, in all its entries.
     Fields(Vec<Erasable>),
-    /// What is about one party, or everything.
+    /// What is about one party, or about everybody.
     Of(ErasedParty),
+    /// Whatever can be erased.
+    Everything,
     /// Exactly these values: an erasure that the database lost is done again.
     Again(Vec<(ErasedValues, String)>),
 }
@@ -98,10 +102,21 @@ pub struct ErasureReport {
     pub events: Vec<EventId>,
     /// The items whose files are deleted.
     pub files: Vec<ItemId>,
-    /// The place of `evidence.erased` in the ledger; absent if nothing was erased.
+    /// The shares whose notes are erased.
+    pub shares: Vec<ShareId>,
+    /// The released holds of which reason or reference is erased.
+    pub holds: Vec<HoldId>,
+    /// The place of `evidence.erased` in the ledger; absent if no value of an entry was erased.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub receipt: Option<Receipt>,
+}
+
+impl ErasureReport {
+    /// Whether nothing was left to erase.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty() && self.shares.is_empty() && self.holds.is_empty()
+    }
 }
 
 /// The erasures of a booking.
@@ -126,7 +141,7 @@ impl Operation for EraseValues {
         tag: "Evidence",
         summary: "Erase personal data of a booking, for good",
         description: "Erases values from everything that the service stores: the booking, its ledger entries and their salts, its events and \
-                      every attempt to deliver them, remembered answers, files, notes on shares. Deliveries that still wait are given up. The \
+                      every attempt to deliver them, remembered answers, files, notes on shares, texts of released holds. Deliveries that still wait are given up. The \
                       ledger keeps digests that nobody can open again, and `evidence.erased` says which values were erased and why. \
                       Packets made before and after verify. With `dryRun`, the answer says what would be erased. A legal hold refuses it: \
                       409 `legal_hold`. Repeating it changes nothing.",
@@ -139,13 +154,13 @@ impl Operation for EraseValues {
         let asked = ErasureRequest::read(&request.body)?;
         let partner_id = owner_of(session, &booking_id)?;
         let plan = query(session, |reader| {
-            planned(reader, &partner_id, &booking_id, &asked.what)
+            let what = (&asked.what, asked.request_ref.as_deref());
+            planned(reader, &partner_id, &booking_id, what)
         })??;
         if asked.dry_run {
             let report = plan.report(booking_id, true);
             return Ok(read::<Self>(move |_| Ok(report)));
         }
-        session.service.packets().forget(&booking_id);
         let erase = Self {
             partner_id,
             booking_id,
@@ -164,20 +179,29 @@ fn planned(
     reader: &mut Reader<'_>,
     partner_id: &PartnerId,
     booking_id: &BookingId,
-    what: &Erased,
+    (what, request_ref): (&Erased, Option<&str>),
 ) -> Result<Result<Plan, Error>, StoreError> {
     if reader.booking_owner(booking_id)?.as_ref() != Some(partner_id) {
         return Ok(Err(Error::not_found("booking")));
     }
     let entries: Vec<StoredEntry> = reader.entries_of(booking_id)?;
     let events = reader.whole_events_of(booking_id)?;
-    let mut plan = match rule::plan(partner_id, &entries, what) {
+    let mut plan = match rule::plan(partner_id, &entries, (what, request_ref)) {
         Ok(plan) => plan,
         Err(error) => return Ok(Err(error)),
     };
     if !plan.values.is_empty() {
         plan.events = events;
     }
+    let shares = reader.shares(booking_id, None, limits::SHARES_KEPT_PER_BOOKING as u32)?;
+    let shares = shares.iter().filter_map(|share| plan.unnoted(share));
+    plan.shares = shares.map(|share| share.share_id).collect();
+    let holds = reader.holds(booking_id, None, limits::HOLDS_PER_BOOKING as u32)?;
+    let holds = holds.iter().filter(|hold| !hold.is_active());
+    let holds = holds.filter_map(|hold| plan.untold(hold));
+    plan.holds = holds.map(|hold| hold.hold_id).collect();
+    plan.shares.sort();
+    plan.holds.sort();
     let files: Vec<FileId> = plan.files.iter().map(|(_, file_id)| *file_id).collect();
     if matches!(what, Erased::Again(_)) {
         return Ok(Ok(plan));
@@ -259,7 +283,7 @@ impl ErasureRequest {
                 v.named("LegalBasis").choice(LegalBasis::WORDS)
             });
         let request_ref = form
-            .about("What you know the request by. It stays in the ledger for good, so it must not be personal data itself.")
+            .about("What you know the request by. A later erasure can erase it, as `requestRef`.")
             .optional("requestRef", |v| v.text(limits::REFERENCE_CHARS));
         let dry_run = form
             .about("Say only what would be erased.")
@@ -389,7 +413,7 @@ fn repeat(service: &Service, listed: ListedErasure) -> Result<bool, SettleError>
         &mut reader,
         &listed.partner_id,
         &booking_id,
-        &Erased::Again(values),
+        (&Erased::Again(values), None),
     );
     let plan = plan.map_err(|e| service.fault(&e))??;
     drop(reader);
@@ -438,9 +462,9 @@ pub(crate) fn erase_all(
     booking_id: BookingId,
     request_ref: Option<String>,
 ) -> Result<Option<EraseValues>, Error> {
-    let everything = Erased::Of(ErasedParty::Everybody);
+    let everything = (&Erased::Everything, request_ref.as_deref());
     let mut reader = service.reader()?;
-    let plan = planned(&mut reader, &partner_id, &booking_id, &everything);
+    let plan = planned(&mut reader, &partner_id, &booking_id, everything);
     let plan = plan.map_err(|e| service.fault(&e))??;
     let erase = EraseValues {
         partner_id,
@@ -451,5 +475,9 @@ pub(crate) fn erase_all(
         repeats: None,
         seed: entropy::bytes(),
     };
-    Ok((!erase.plan.values.is_empty()).then_some(erase))
+    Ok((!erase.plan.is_empty()).then_some(erase))
 }
+
+#[cfg(test)]
+#[cfg(feature = "sqlite")]
+mod tests;

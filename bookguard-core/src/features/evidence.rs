@@ -176,6 +176,7 @@ pub(super) fn find(
     asked: Option<&Request>,
 ) -> Result<PacketLookup, Error> {
     let (booking_id, withheld) = key;
+    let seen = service.packets().erasures();
     let mut reader = service.reader()?;
     reader.snapshot();
     let chain = reader
@@ -212,7 +213,7 @@ pub(super) fn find(
         .tagged(&tag);
     service
         .packets()
-        .keep(key.clone(), chain.owner, &packet, now);
+        .keep(key.clone(), chain.owner, &packet, (now, seen));
     Ok(PacketLookup::Packet(packet))
 }
 

@@ -101,7 +101,7 @@ impl HoldRequest {
 
     fn form(form: &mut Form<'_, '_>) -> Option<Self> {
         let reason = form
-            .about("Why. Erasing the booking later does not erase it.")
+            .about("Why. Erasing the booking's notes once the hold is released erases it.")
             .required("reason", |v| v.text(limits::NAME_CHARS));
         let reference = form
             .about("What others know the matter by, such as the number of a case.")

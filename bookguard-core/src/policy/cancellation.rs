@@ -20,7 +20,7 @@ pub struct Cancellation {
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
-    /// A free-text note; the only member that may hold personal data.
+    /// A free-text note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The instant from which the cancellation counts, if not its receipt.
@@ -29,9 +29,12 @@ pub struct Cancellation {
     /// The refund both sides agreed on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreed_refund: Option<Amount>,
-    /// The evidence named for it.
+    /// The documents named for it, unless they were erased.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<NamedDocument>,
+    /// How many documents were named, if any. Cancellations recorded before documents could be erased do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence_count: Option<u32>,
 }
 
 /// A document offered as evidence. The service keeps its digest, never the document.
@@ -63,6 +66,18 @@ impl NamedDocument {
 }
 
 impl Cancellation {
+    /// How many documents were named for it.
+    pub fn documents(&self) -> usize {
+        let counted = self.evidence_count.map(|count| count as usize);
+        counted.unwrap_or(self.evidence.len())
+    }
+
+    /// Whether the documents that it still names are as many as it counts.
+    pub fn is_counted(&self) -> bool {
+        self.evidence_count != Some(0)
+            && (self.evidence.is_empty() || self.evidence.len() == self.documents())
+    }
+
     /// The question to the policy.
     pub fn question(&self) -> Question {
         Question {
@@ -71,7 +86,7 @@ impl Cancellation {
             reason: self.reason,
             at: self.effective_at,
             received_at: self.canceled_at,
-            evidence: self.evidence.len(),
+            evidence: self.documents(),
             agreed_refund: self.agreed_refund,
         }
     }

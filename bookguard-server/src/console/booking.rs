@@ -2,11 +2,13 @@
 
 pub(super) mod cancel;
 pub(super) mod decide;
+pub(super) mod erase;
+pub(super) mod hold;
 pub(super) mod reschedule;
 pub(super) mod share;
 
 use bookguard_core::error::{Error, Kind};
-use bookguard_core::evidence::{Packet, Share};
+use bookguard_core::evidence::{Hold, Packet, Share};
 use bookguard_core::features::bookings::{GetBooking, ProtectBooking};
 use bookguard_core::features::cancellations::GetResolution;
 use bookguard_core::features::evaluations::{EvaluatePolicy, PolicyEvaluation};
@@ -38,6 +40,7 @@ struct Shown {
     resolution: Option<Resolution>,
     events: Vec<Event>,
     shares: Vec<Share>,
+    holds: Vec<Hold>,
 }
 
 impl Shown {
@@ -76,6 +79,10 @@ impl Shown {
             }
             false => Vec::new(),
         };
+        let holds = match user.may(Scope::EvidenceRead) {
+            true => hold::of(user, id).await?,
+            false => Vec::new(),
+        };
         Ok(Self {
             booking,
             packet,
@@ -83,6 +90,7 @@ impl Shown {
             resolution,
             events,
             shares,
+            holds,
         })
     }
 }
@@ -118,7 +126,10 @@ async fn page(
         @if let (None, Some(evaluation)) = (&shown.resolution, &shown.evaluation) { (meaning(booking, evaluation, now)) }
         @if let Some(packet) = &shown.packet { (timeline(packet)) }
         @if !shown.events.is_empty() { (deliveries(user, &shown.events)) }
-        @if user.may(Scope::EvidenceRead) { (evidence_card(user, booking, &shown.shares, now)) }
+        @if user.may(Scope::EvidenceRead) {
+            (evidence_card(user, booking, &shown.shares, now))
+            (hold::card(user, id, &shown.holds))
+        }
     };
     let status = form::status(refused);
     Ok(Answer::Page(status, Page::new(Part::Bookings, title, main)))

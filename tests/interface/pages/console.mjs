@@ -97,6 +97,18 @@ async function everyPage(browser, { key, created, kept, canceled, review, tried,
   await at("reviews, all", "/reviews?status=all");
   await at("reviews, none", "/reviews?status=decided");
   await at("decide", `/bookings/${review}/decide`);
+  await at("hold", `/bookings/${kept}/hold`);
+  await sent(page, "hold refused", "/hold", { "/reason": " " }, 400);
+  await at("hold", `/bookings/${kept}/hold`);
+  await sent(page, "booking, held", "/hold", { "/reason": LONG });
+  await follow(page, "main a[href*='/holds/']");
+  await judge(page, "release a hold");
+  await at("erase", `/bookings/${created}/erase`);
+  await page.evaluate("document.querySelector('[name=\"/legalBasis\"]').value = 'objection'");
+  await sent(page, "erase refused", "/erase", {}, 400);
+  await page.evaluate("document.querySelector('[name=\"/party\"]').value = 'everybody'");
+  await page.evaluate("document.querySelector('[name=\"/legalBasis\"]').value = 'objection'");
+  await sent(page, "erase with what would go", "/erase", { "/requestRef": LONG.slice(0, 60) });
   await at("share", `/bookings/${kept}/share`);
   await sent(page, "shared", "/share", { "/note": "the bank" });
   await page.go(`${CONSOLE}/bookings/${kept}`);

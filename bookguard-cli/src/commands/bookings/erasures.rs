@@ -46,7 +46,7 @@ async fn ask_and_erase(call: Call<'_>) -> Result<(), Failure> {
             ..Request::default()
         };
         let would = call.target().call::<EraseValues>(trial).await?.output;
-        if !would.values.is_empty() {
+        if !would.is_empty() {
             let style = call.screen.style;
             consent::ask(&report(&would, style), yes)?;
         }
@@ -90,9 +90,11 @@ fn report(report: &ErasureReport, style: Style) -> String {
         "values" => values(&report.values),
         "event bodies" => (!report.events.is_empty()).then_some(report.events.len()),
         "files of items" => joined(report.files.iter(), ", "),
+        "notes on shares" => joined(report.shares.iter(), ", "),
+        "texts of holds" => joined(report.holds.iter(), ", "),
         "ledger entry" => receipt.map(leaf),
     };
-    let said = match (report.values.is_empty(), report.dry_run) {
+    let said = match (report.is_empty(), report.dry_run) {
         (true, _) => "Nothing is left to erase.",
         (false, true) => "Nothing was erased: this is what would be. It cannot be undone.",
         (false, false) => "Erased for good. Packets made before and after verify.",

@@ -85,9 +85,20 @@ pub(super) fn queued<R: Send + 'static>(
 fn about(batch: &BatchState, change: &Change) -> Option<BookingId> {
     match change {
         Change::Entry(entry) => entry.booking_id,
-        Change::ShareAdded(share) => Some(share.share.booking_id),
+        Change::ShareAdded(share) | Change::ShareChanged(share) => Some(share.share.booking_id),
+        Change::HoldWritten(stored) => Some(stored.hold.booking_id),
         Change::EventRetried { event_id, .. } => batch.events.get(event_id)?.booking_id,
         _ => None,
+    }
+}
+
+impl<R: 'static> Job<R> {
+    /// The booking whose values an answer to be remembered may hold although it changed nothing.
+    fn needed(&self) -> Option<BookingId> {
+        self.asked.remember.as_ref()?;
+        let mut needs = Needs::default();
+        self.asked.command.needs(&mut needs);
+        needs.bookings.first().copied()
     }
 }
 
@@ -119,7 +130,8 @@ impl<R: Send + 'static> Queued for Job<R> {
                     self.recorded = Some((record.clone(), audit.status));
                     caused.push(Change::Recorded(Box::new(record)));
                 }
-                self.about = caused.iter().find_map(|change| about(batch, change));
+                let told = caused.iter().find_map(|change| about(batch, change));
+                self.about = told.or_else(|| self.needed());
                 caused.iter().for_each(|change| batch.apply(change));
                 changes.extend(caused);
                 if let Some(remember) = &self.asked.remember {

@@ -107,6 +107,7 @@ impl Bench {
             seal: Seal::derive(self.key.seed()),
             outbox,
             news: Arc::default(),
+            packets: Arc::default(),
             erasures: Arc::new(ErasureList::beside(std::path::Path::new("unused.seen"))),
             storage: Arc::new(Storage::new(0)),
             quota: Quota::GENEROUS,
@@ -363,6 +364,7 @@ fn a_full_database_refuses_with_the_reason_and_keeps_what_it_had() {
         seal: Seal::derive(bench.key.seed()),
         outbox: None,
         news: Arc::default(),
+        packets: Arc::default(),
         erasures: Arc::new(ErasureList::beside(std::path::Path::new("unused.seen"))),
         storage: Arc::new(Storage::new(0)),
         quota: Quota::GENEROUS,
@@ -413,6 +415,7 @@ fn a_log_that_was_moved_takes_no_more_writes_until_it_is_brought_back() {
         seal: Seal::derive(bench.key.seed()),
         outbox: None,
         news: Arc::default(),
+        packets: Arc::default(),
         erasures: Arc::new(ErasureList::beside(std::path::Path::new("unused.seen"))),
     };
     let (inbox, thread) = start(deps).unwrap();

@@ -124,6 +124,7 @@ fn cancellation(state: &BookingState, now: Timestamp) -> Cancellation {
         effective_at: None,
         agreed_refund: None,
         evidence: Vec::new(),
+        evidence_count: None,
     }
 }
 
@@ -152,7 +153,7 @@ fn resolution(state: &BookingState, now: Timestamp) -> ResolutionFact {
             Resolution::of(&canceled, evaluation, partner_id, id, protected)
         }
     };
-    ResolutionFact { resolution }
+    ResolutionFact::of(resolution)
 }
 
 /// A delivery of the event of the booking's recording, accepted by another endpoint each time.

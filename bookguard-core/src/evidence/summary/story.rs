@@ -3,7 +3,7 @@
 use super::Writer;
 use super::moments::item_in_words;
 use super::wall_clock::{clock, day, money};
-use crate::evidence::erasure::{Erasure, names_in_words};
+use crate::evidence::erasure::{Erasable, Erasure, names_in_words};
 use crate::evidence::facts::{Fact, Logged};
 use crate::evidence::{Acceptance, RescheduleFact, Withheld};
 use crate::model::{Amount, DeliveryStatus, Timestamp};
@@ -278,7 +278,7 @@ impl Writer<'_> {
                 self.partner()
             );
         }
-        match cancellation.evidence.len() {
+        match cancellation.documents() {
             0 => {}
             1 => text += " It named one document as evidence, by its digest.",
             n => text += &format!(" It named {n} documents as evidence, by their digests."),
@@ -381,11 +381,22 @@ impl Writer<'_> {
                 money(decision.refund)
             ),
         };
+        let names = || {
+            self.erasures()
+                .flat_map(|erasure| &erasure.values)
+                .flat_map(|one| &one.names)
+        };
+        let by = match names().any(|name| *name == Erasable::DecidedBy) {
+            true => "somebody (name erased)".to_owned(),
+            false => format!("\u{201c}{}\u{201d}", decision.decided_by),
+        };
+        let why = match names().any(|name| *name == Erasable::Rationale) {
+            true => "The reason given was erased.".to_owned(),
+            false => format!("The reason given: \u{201c}{}\u{201d}", decision.rationale),
+        };
         format!(
-            "{} reported that \u{201c}{}\u{201d} decided on {at}: {sums} The reason given: \u{201c}{}\u{201d}",
-            self.partner(),
-            decision.decided_by,
-            decision.rationale
+            "{} reported that {by} decided on {at}: {sums} {why}",
+            self.partner()
         )
     }
 

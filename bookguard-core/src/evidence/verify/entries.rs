@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::super::erasure::{Erasable, ErasedNames, Erasure};
+use super::super::erasure::{EVIDENCE_COUNT, Erasable, ErasedNames, Erasure, can_go};
 use super::super::facts::{LeafPlace, exactly, members};
 use super::super::packet::{Packet, PacketEntry};
 use super::super::timeline::Timeline;
@@ -155,12 +155,13 @@ fn names_erased<'a>(
     at: usize,
     entry: &PacketEntry,
 ) -> Result<Vec<&'a str>, String> {
-    let kind = entry.body.kind.parse();
-    let can_be: &[Erasable] = kind.map_or(&[], Erasable::of);
+    let had = |name: &str| entry.body.sd.contains_key(name);
+    if had(EVIDENCE_COUNT) && !had(Erasable::Evidence.word()) {
+        return Err("The record counts documents that it never named.".to_owned());
+    }
+    let kind: Option<LeafKind> = entry.body.kind.parse().ok();
     let names: Vec<&str> = erased.of_entry(at as u64).collect();
-    let is_wrong = |name: &&&str| {
-        !can_be.iter().any(|one| one.word() == **name) || !entry.body.sd.contains_key(**name)
-    };
+    let is_wrong = |name: &&&str| !kind.is_some_and(|kind| can_go(name, kind, had));
     match names.iter().find(is_wrong) {
         Some(name) => Err(format!(
             "The value {name} cannot have been erased: the record never had it, or cannot be without it."

@@ -140,9 +140,7 @@ fn resolve(
     new: &NewResolution,
     resolution: Resolution,
 ) -> Decided<Resolution> {
-    addition.record(ResolutionFact {
-        resolution: resolution.clone(),
-    })?;
+    addition.record(ResolutionFact::of(resolution.clone()))?;
     let event = NewEvent {
         event_id: new.event.event_id,
         event_type: EventType::ResolutionCreated,
@@ -186,6 +184,9 @@ fn cancellation(
         effective_at: asked.effective_at,
         agreed_refund,
         evidence: asked.evidence.clone(),
+        evidence_count: u32::try_from(asked.evidence.len())
+            .ok()
+            .filter(|count| *count > 0),
     })
 }
 

@@ -12,10 +12,13 @@ use crate::engine::change::{Change, Content, DeliveryPhase, DeliveryState, Erase
 use crate::engine::command::{Command, Decided, Head, Receipt};
 use crate::engine::needs::Needs;
 use crate::error::Error;
-use crate::evidence::facts::Fact;
-use crate::evidence::{Erasable, ErasedValues, Erasure, Hold, Share, StoredEntry, StoredShare};
+use crate::evidence::erasure::ERASED;
+use crate::evidence::facts::{Fact, Logged};
+use crate::evidence::{
+    Erasable, ErasedValues, Erasure, Hold, Share, StoredEntry, StoredHold, StoredShare,
+};
 use crate::features::cancellations::rule::owned;
-use crate::model::{BookingId, EventId, FileId, ItemId, PartnerId, Timestamp};
+use crate::model::{BookingId, EventId, FileId, HoldId, ItemId, PartnerId, ShareId, Timestamp};
 use crate::policy::Actor;
 
 /// What an erasure erases.
@@ -31,26 +34,34 @@ pub struct Plan {
     pub(crate) events: Vec<EventId>,
     /// The files that go, with the items that name them.
     pub(crate) files: Vec<(ItemId, FileId)>,
-    /// Whether notes go, and so those on shares.
+    /// Whether notes go, and so those on shares and the reasons of holds.
     pub(crate) notes: bool,
+    /// Whether references go, and so those of holds.
+    pub(crate) references: bool,
+    /// The shares whose notes go.
+    pub(crate) shares: Vec<ShareId>,
+    /// The holds whose texts go.
+    pub(crate) holds: Vec<HoldId>,
 }
 
-/// Plans the erasure of what these entries of a booking, all of them, still hold.
+/// Plans the erasure of what these entries of a booking, all of them, still hold. `request_ref` is what the erasure itself is known by.
 ///
 /// # Errors
 /// `internal` for an entry that cannot be read.
 pub(crate) fn plan(
     partner_id: &PartnerId,
     entries: &[StoredEntry],
-    what: &Erased,
+    (what, request_ref): (&Erased, Option<&str>),
 ) -> Result<Plan, Error> {
+    let goes = |name| match what {
+        Erased::Fields(names) => names.contains(&name),
+        Erased::Of(party) => *party == ErasedParty::Everybody,
+        Erased::Everything | Erased::Again(_) => true,
+    };
     let mut plan = Plan {
         entries: entries.len() as u64,
-        notes: match what {
-            Erased::Fields(names) => names.contains(&Erasable::Note),
-            Erased::Of(party) => *party == ErasedParty::Everybody,
-            Erased::Again(_) => true,
-        },
+        notes: goes(Erasable::Note),
+        references: goes(Erasable::Reference),
         ..Plan::default()
     };
     for entry in entries {
@@ -61,7 +72,7 @@ pub(crate) fn plan(
             ))
         };
         let logged = entry.fact().map_err(unreadable)?;
-        let names = named(entry, &logged.fact, what, &logged.place.hash.to_string());
+        let names = named(entry, &logged, what, request_ref);
         if names.is_empty() {
             continue;
         }
@@ -99,28 +110,37 @@ pub(crate) fn plan(
 }
 
 /// The names of the values of an entry that are to be erased and are still there, sorted.
-fn named(entry: &StoredEntry, fact: &Fact, what: &Erased, leaf: &str) -> Vec<Erasable> {
-    let is_there = |name: &Erasable| {
-        let mut there = entry.disclosures.iter();
-        there.any(|one| one.name == name.word())
+fn named(
+    entry: &StoredEntry,
+    logged: &Logged<Fact>,
+    what: &Erased,
+    request_ref: Option<&str>,
+) -> Vec<Erasable> {
+    let (fact, leaf) = (&logged.fact, logged.place.hash.to_string());
+    let is_there = |name: &str| entry.disclosures.iter().any(|one| one.name == name);
+    // So that a repeated request finds nothing left to erase.
+    let is_own = |name: &Erasable| {
+        *name == Erasable::RequestRef
+            && matches!(fact, Fact::EvidenceErased(of) if of.request_ref.as_deref() == request_ref)
     };
     let is_asked = |name: &Erasable| match what {
-        Erased::Fields(names) => names.contains(name),
+        Erased::Fields(names) => names.contains(name) && !is_own(name),
         Erased::Of(party) => is_of(*name, fact, *party),
+        Erased::Everything => !is_own(name),
         Erased::Again(values) => values.iter().any(|(values, hash)| {
             values.entry == entry.seq && *hash == leaf && values.names.contains(name)
         }),
     };
     let can_be = Erasable::of(fact.kind()).iter().copied();
     can_be
-        .filter(|name| is_there(name) && is_asked(name))
+        .filter(|name| name.can_go(fact.kind(), is_there) && is_asked(name))
         .collect()
 }
 
 /// Whether a value of a fact is about this party.
 fn is_of(name: Erasable, fact: &Fact, party: ErasedParty) -> bool {
     let actor = match party {
-        ErasedParty::Everybody => return true,
+        ErasedParty::Everybody => return name != Erasable::RequestRef,
         ErasedParty::Organizer => Actor::Organizer,
         ErasedParty::Talent => Actor::Talent,
     };
@@ -166,8 +186,37 @@ impl Plan {
             values: self.values.clone(),
             events: self.events.clone(),
             files: self.files.iter().map(|(item_id, _)| *item_id).collect(),
+            shares: self.shares.clone(),
+            holds: self.holds.clone(),
             receipt: None,
         }
+    }
+
+    /// Whether nothing is left to erase.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.values.is_empty() && self.shares.is_empty() && self.holds.is_empty()
+    }
+
+    /// A share without its note, if it has one that goes.
+    pub(crate) fn unnoted(&self, share: &Share) -> Option<Share> {
+        let is_noted = self.notes && share.note.is_some();
+        is_noted.then(|| Share {
+            note: None,
+            ..share.clone()
+        })
+    }
+
+    /// A hold without the texts that go, if it has any.
+    pub(crate) fn untold(&self, hold: &Hold) -> Option<Hold> {
+        let left = Hold {
+            reason: match self.notes {
+                true => ERASED.to_owned(),
+                false => hold.reason.clone(),
+            },
+            reference: hold.reference.clone().filter(|_| !self.references),
+            ..hold.clone()
+        };
+        (left != *hold).then_some(left)
     }
 }
 
@@ -208,8 +257,9 @@ impl Command for EraseValues {
             ));
         }
         let mut report = self.plan.report(self.booking_id, false);
+        let beside = self.beside(batch, &mut report);
         if self.plan.values.is_empty() {
-            return Ok((Vec::new(), report));
+            return Ok((beside, report));
         }
         let mut addition = AppendedFacts::to(batch, state, at, &self.seed)?;
         let place = addition.record(Erasure {
@@ -237,15 +287,10 @@ impl Command for EraseValues {
             .collect();
         let files = files.iter().filter_map(|file_id| batch.files.get(file_id));
         changes.extend(files.map(|file| Change::FileDeleted(*file)));
-        if self.plan.notes {
-            changes.extend(
-                batch
-                    .shares
-                    .values()
-                    .filter_map(|stored| self.unnoted(stored)),
-            );
+        changes.extend(beside);
+        if !matches!(changes.last(), Some(Change::AnswersErased(_))) {
+            changes.push(Change::AnswersErased(self.booking_id));
         }
-        changes.push(Change::AnswersErased(self.booking_id));
         Ok((changes, report))
     }
 
@@ -257,15 +302,38 @@ impl Command for EraseValues {
 }
 
 impl EraseValues {
-    /// A share of the booking without its note, if it has one.
-    fn unnoted(&self, stored: &StoredShare) -> Option<Change> {
-        let is_noted = stored.share.booking_id == self.booking_id && stored.share.note.is_some();
-        let share = Share {
-            note: None,
-            ..stored.share.clone()
-        };
-        let hash = stored.hash;
-        is_noted.then(|| Change::ShareChanged(Box::new(StoredShare { share, hash })))
+    /// Erases the notes on shares and the texts of holds, which are in no entry.
+    fn beside(&self, batch: &BatchState, report: &mut ErasureReport) -> Vec<Change> {
+        let mut changes = Vec::new();
+        report.shares.clear();
+        for stored in batch.shares.values() {
+            let own = stored.share.booking_id == self.booking_id;
+            if let Some(share) = self.plan.unnoted(&stored.share).filter(|_| own) {
+                report.shares.push(share.share_id);
+                let hash = stored.hash;
+                changes.push(Change::ShareChanged(Box::new(StoredShare { share, hash })));
+            }
+        }
+        report.holds.clear();
+        for stored in batch.holds.values() {
+            // A hold that a backup brought back was released before its booking was erased.
+            let is_past = (self.repeats).is_none_or(|at| stored.hold.placed_at <= at);
+            let own = stored.hold.booking_id == self.booking_id && is_past;
+            if let Some(hold) = self.plan.untold(&stored.hold).filter(|_| own) {
+                report.holds.push(hold.hold_id);
+                let partner_id = stored.partner_id;
+                changes.push(Change::HoldWritten(Box::new(StoredHold {
+                    partner_id,
+                    hold,
+                })));
+            }
+        }
+        report.shares.sort();
+        report.holds.sort();
+        if !changes.is_empty() {
+            changes.push(Change::AnswersErased(self.booking_id));
+        }
+        changes
     }
 }
 

@@ -62,6 +62,7 @@ fn cancellation(question: &Question) -> Cancellation {
         effective_at: question.at,
         agreed_refund: question.agreed_refund,
         evidence: vec![NamedDocument::of("k", None, b""); question.evidence],
+        evidence_count: None,
     }
 }
 

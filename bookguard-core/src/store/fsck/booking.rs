@@ -3,9 +3,10 @@
 use super::entry::{self, OpenedEntry};
 use super::page::BookingRows;
 use super::{Findings, event};
+use crate::evidence::erasure::{EVIDENCE_COUNT, can_go};
 use crate::evidence::facts::Fact;
 use crate::evidence::frozen::policy_summary;
-use crate::evidence::{BookingState, Erasable, ErasedNames};
+use crate::evidence::{BookingState, ErasedNames};
 use crate::ledger::Hash;
 use crate::model::{PartnerId, PolicySummary};
 use crate::policy::Adopted;
@@ -90,8 +91,11 @@ fn erased_as_recorded(thing: &str, opened: &[OpenedEntry], findings: &mut Findin
         Err(why) => return findings.add("entry", format!("entries of {thing}"), why),
     };
     for entry in opened {
-        let kind = entry.logged.fact.kind();
-        let can_be = |name: &&str| Erasable::of(kind).iter().any(|one| one.word() == *name);
+        let fact = &entry.logged.fact;
+        let counts = matches!(fact, Fact::BookingCanceled(fact) if fact.evidence_count.is_some());
+        // A value that was erased has a digest, or its entry does not open.
+        let has = |name: &str| name != EVIDENCE_COUNT || counts;
+        let can_be = |name: &&str| can_go(name, fact.kind(), has);
         if !named
             .of_entry(entry.seq)
             .eq(entry.erased.iter().map(String::as_str))

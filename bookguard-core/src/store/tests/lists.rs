@@ -71,9 +71,7 @@ fn entry(leaf: i64, fact: &ResolutionFact) -> Statement<'static> {
 fn resolution(reason: Reason) -> ResolutionFact {
     let mut work = work_with(state(Some("firm"), BookingStatus::Protected));
     let ask = ask_to_cancel(Actor::Talent, Some(reason));
-    ResolutionFact {
-        resolution: apply(&mut work, "2026-06-01T00:00:00Z", canceling(ask)),
-    }
+    ResolutionFact::of(apply(&mut work, "2026-06-01T00:00:00Z", canceling(ask)))
 }
 
 fn fill(store: &Store, rows: Vec<Statement<'static>>) {

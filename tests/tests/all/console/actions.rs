@@ -168,6 +168,69 @@ async fn evidence_is_shared_and_the_link_revoked() {
 }
 
 #[tokio::test]
+async fn a_hold_prevents_an_erasure_and_what_would_go_is_shown_before_it_goes() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        let named = json!({"organizer": {"id": "o-1", "name": "Jane Quokka"}, "metadata": {"room": "blue"}});
+        let booking = acme.book_with(named).await;
+        let page = format!("/bookings/{booking}");
+        let (hold, erase) = (format!("{page}/hold"), format!("{page}/erase"));
+        let typed = [("/reason", "A chargeback is expected"), ("/reference", "CB-1")];
+        twice(&browser, &hold, "/hold", &typed).await.leads_to(&page);
+        let seen = browser.page(&page).await;
+        for shown in ["nothing of it can be erased", "A chargeback is expected", "CB-1", "Active"] {
+            assert!(seen.html.contains(shown), "{shown}: {}", seen.html);
+        }
+        let holds = acme.rows(&format!("/v1/bookings/{booking}/holds?limit=9")).await;
+        let [held] = &holds[..] else {
+            panic!("one hold: {holds:?}")
+        };
+
+        // What would go is shown, and stays.
+        let typed = [("/party", "organizer"), ("/legalBasis", "objection"), ("/requestRef", "DSR-1")];
+        let would = browser.fill(&erase, "/erase", &typed).await;
+        would.is(200);
+        for shown in ["Entry 0", "organizer&#39;s name and id", "cannot be undone"] {
+            let plain = shown.replace("&#39;", "'");
+            assert!(would.html.contains(shown) || would.html.contains(&plain), "{shown}: {}", would.html);
+        }
+        assert!(browser.page(&page).await.html.contains("Jane Quokka"));
+        let second = would.forms().into_iter().find(|form| form.fields.iter().any(|(name, _)| name == "once"));
+        let second = second.unwrap();
+        assert_eq!((second.value("/party"), second.value("/requestRef")), ("organizer", "DSR-1"));
+        let refused = browser.submit(&second).await;
+        refused.is(409);
+        assert!(refused.html.contains("is under the legal hold"), "{}", refused.html);
+
+        let release = format!("{page}/holds/{}/release", held.text("holdId"));
+        let form = browser.page(&release).await.form("/release");
+        browser.submit(&form).await.leads_to(&page);
+        browser.submit(&form).await.leads_to(&page);
+        let seen = browser.page(&page).await;
+        assert!(seen.html.contains("released"), "{}", seen.html);
+        browser.submit(&second).await.leads_to(&page);
+        let seen = browser.page(&page).await;
+        assert!(!seen.html.contains("Jane Quokka"), "{}", seen.html);
+        let shown = acme.booking(&booking).await;
+        assert_eq!((&shown["organizer"]["name"], &shown["metadata"]["room"]), (&json!("erased"), &json!("blue")));
+        let erasures = acme.get(&format!("/v1/bookings/{booking}/erasures")).await.ok(200);
+        erasures["erasures"][0].holds(json!({"legalBasis": "objection", "requestRef": "DSR-1"}));
+
+        // Neither values nor a party; and nothing is left.
+        let typed = [("/legalBasis", "objection")];
+        let refused = browser.fill(&erase, "/erase", &typed).await;
+        refused.is(400);
+        assert!(refused.html.contains("Send fields or party."), "{}", refused.html);
+        let typed = [("/party", "organizer"), ("/legalBasis", "objection")];
+        let would = browser.fill(&erase, "/erase", &typed).await;
+        assert!(would.html.contains("Nothing of this is left"), "{}", would.html);
+        server.close().await.verify(1).await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn what_was_missed_is_sent_again() {
     on_every_engine(async |engine| {
         let (server, acme) = TestServer::with_partner(engine).await;

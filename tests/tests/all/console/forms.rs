@@ -197,7 +197,7 @@ async fn a_refused_form_keeps_what_was_typed_with_each_fault_beside_its_field() 
         let endpoint = format!("/endpoints/{}", acme.endpoint);
         let key = format!("/keys/{}", acme.key);
         let policy = format!("/policies/{}", acme.policy);
-        let cases: [(String, Typed, &[&str]); 16] = [
+        let cases: [(String, Typed, &[&str]); 18] = [
             (
                 format!("{booking}/reschedule"),
                 &[("/eventDate", HOSTILE), ("/agreedBy", "talent")],
@@ -236,6 +236,21 @@ async fn a_refused_form_keeps_what_was_typed_with_each_fault_beside_its_field() 
                 format!("{review}/share"),
                 &[("/note", HOSTILE), ("/expiresIn", "P9999D")],
                 &["/expiresIn"],
+            ),
+            (
+                format!("{booking}/hold"),
+                &[("/reason", ""), ("/reference", HOSTILE)],
+                &["/reason"],
+            ),
+            (
+                format!("{booking}/erase"),
+                &[
+                    ("/party", "talent"),
+                    ("/legalBasis", "whim"),
+                    ("/requestRef", HOSTILE),
+                    ("/dryRun", "true"),
+                ],
+                &["/legalBasis"],
             ),
             (
                 "/endpoints/new".to_owned(),

@@ -42,6 +42,7 @@ pub struct Owner {
     /// A cancellation that a person must decide.
     pub review: String,
     pub share: String,
+    pub hold: String,
     pub endpoint: String,
     pub key: String,
     /// A link that nobody has opened.
@@ -89,8 +90,10 @@ impl World {
             state.push(partner.get(&format!("/v1/{list}?limit=100")).await.text());
         }
         for booking in [&self.acme.booking, &self.acme.review] {
-            let path = format!("/v1/bookings/{booking}/shares");
-            state.push(partner.get(&path).await.text());
+            for list in ["shares", "holds", "erasures"] {
+                let path = format!("/v1/bookings/{booking}/{list}");
+                state.push(partner.get(&path).await.text());
+            }
         }
         let account = partner.get("/v1/partners/me").await.ok(200);
         state.push(account["defaultPolicies"].to_string());
@@ -153,6 +156,9 @@ impl Owner {
         let text = |made: &Value, id: &str| made.text(id).to_owned();
         let share = format!("/v1/bookings/{review}/shares");
         let share = partner.post(&share, &json!({"note": HOSTILE})).await;
+        let hold = json!({"reason": HOSTILE, "reference": HOSTILE});
+        let holds = format!("/v1/bookings/{review}/holds");
+        let hold = partner.post(&holds, &hold).await.ok(201);
         let key = json!({"name": HOSTILE, "scopes": READING});
         let key = partner.post("/v1/api-keys", &key).await.ok(201);
         let policy = format!("house_{}", &name.to_lowercase()[..4]);
@@ -170,6 +176,7 @@ impl Owner {
             booking,
             review,
             share: text(&share.ok(201), "shareId"),
+            hold: text(&hold, "holdId"),
             endpoint: text(&endpoint, "endpointId"),
             key: text(&key, "apiKeyId"),
             person: text(&link, "consoleSessionId"),
@@ -182,15 +189,16 @@ impl Owner {
 
     /// A path of the console with the ids of this partner.
     pub fn address(&self, pattern: &str) -> String {
-        let booking = if pattern.contains("/decide") || pattern.contains("/shares") {
-            &self.review
-        } else {
-            &self.booking
+        let of_review = ["/decide", "/shares", "/holds"];
+        let booking = match of_review.iter().any(|part| pattern.contains(part)) {
+            true => &self.review,
+            false => &self.booking,
         };
         pattern
             .replace(":partnerId", &self.partner.id)
             .replace(":bookingId", booking)
             .replace(":shareId", &self.share)
+            .replace(":holdId", &self.hold)
             .replace(":endpointId", &self.endpoint)
             .replace(":apiKeyId", &self.key)
             .replace(":consoleSessionId", &self.person)

@@ -3,13 +3,16 @@
 use std::path::Path;
 
 use bookguard_core::evidence;
+use bookguard_test_postgres::{Options, Postgres, database_of};
 use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
 use bookguard_tests::json::Members as _;
+use bookguard_tests::program::{Serving, bookguard};
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
+use tokio::task::block_in_place;
 
 /// In every value that can be erased, and nowhere else.
 const CANARY: &str = "Quokkazephyr";
@@ -21,6 +24,7 @@ async fn known_everywhere(acme: &Partner) -> String {
         "organizer": {"id": format!("o-{CANARY}"), "name": format!("{CANARY} Smith")},
         "eventType": format!("{CANARY}'s birthday"),
         "metadata": {"email": format!("{CANARY}@example.com")},
+        "policyId": "case_by_case",
     }));
     let booking = acme.post_once("/v1/bookings", "once", &body).await.ok(201);
     let booking = booking.text("bookingId").to_owned();
@@ -45,10 +49,27 @@ async fn known_everywhere(acme: &Partner) -> String {
     acme.post_once(&path("shares"), "share", &share)
         .await
         .ok(201);
+    let hold =
+        json!({"reason": format!("{CANARY} sues"), "reference": format!("court of {CANARY}")});
+    let hold = acme.post_once(&path("holds"), "hold", &hold).await.ok(201);
+    acme.delete(&path(&format!("holds/{}", hold.text("holdId"))))
+        .await
+        .ok(200);
     acme.protect(&booking).await;
     let mut cancellation = samples::cancellation();
     cancellation["note"] = json!(format!("{CANARY} is ill"));
-    acme.cancel(&booking, &cancellation).await;
+    cancellation["evidence"] = json!([{
+        "kind": format!("letter of {CANARY}"), "name": format!("{CANARY}.pdf"), "mediaType": "application/pdf",
+        "sha256": format!("sha256:{}", "ab".repeat(32)),
+    }]);
+    let canceled = acme.cancel(&booking, &cancellation).await;
+    let decide = format!("/v1/resolutions/{}/decide", canceled.text("resolutionId"));
+    let decision = json!({"refund": 1000.25, "decidedBy": format!("{CANARY} Jones"), "rationale": format!("{CANARY} was ill indeed.")});
+    acme.post_once(&decide, "decide", &decision).await.ok(201);
+    // What changes nothing is remembered too.
+    acme.post_once(&decide, "decide-again", &decision)
+        .await
+        .ok(201);
     booking
 }
 
@@ -117,12 +138,13 @@ async fn what_was_erased_is_nowhere_and_everything_else_is_proven_as_before() {
         assert!(before.contains(CANARY) && verifies(&before, &key));
 
         let asked =
-            json!({"party": "everybody", "legalBasis": "consent_withdrawn", "requestRef": "DSR-7"});
+            json!({"party": "everybody", "legalBasis": "consent_withdrawn", "requestRef": format!("mail of {CANARY}")});
         let mut dry = asked.clone();
         dry["dryRun"] = json!(true);
         let would = acme.post(&path("erasures"), &dry).await;
         assert!(!would.text().contains(CANARY));
         let would = would.ok(200);
+        assert_eq!((would.list("holds").len(), would.list("shares").len()), (1, 1));
         would.holds(json!({"dryRun": true}));
         assert_eq!(
             would["values"][0],
@@ -130,7 +152,7 @@ async fn what_was_erased_is_nowhere_and_everything_else_is_proven_as_before() {
         );
         assert_eq!(
             (would.list("values").len(), would.list("files").len()),
-            (4, 1),
+            (5, 1),
             "{would}"
         );
         assert!(acme.booking(&booking).await.to_string().contains(CANARY));
@@ -164,7 +186,7 @@ async fn what_was_erased_is_nowhere_and_everything_else_is_proven_as_before() {
         let released = acme.delete(&hold_path).await.ok(200);
         assert!(released["releasedAt"].is_string());
         assert_eq!(acme.delete(&hold_path).await.ok(200), released);
-        assert_eq!(acme.get(&path("holds")).await.ok(200).list("data").len(), 1);
+        assert_eq!(acme.get(&path("holds")).await.ok(200).list("data").len(), 2);
 
         // A key that may write bookings may not erase.
         let writer = acme.scoped(&["bookings:write", "evidence:read"]).await;
@@ -198,18 +220,39 @@ async fn what_was_erased_is_nowhere_and_everything_else_is_proven_as_before() {
         assert_eq!(shown["status"], "canceled");
         let listed = acme.get(&path("erasures")).await.ok(200);
         listed["erasures"][0]
-            .holds(json!({"legalBasis": "consent_withdrawn", "requestRef": "DSR-7"}));
+            .holds(json!({"legalBasis": "consent_withdrawn", "requestRef": format!("mail of {CANARY}")}));
+        let holds = acme.get(&path("holds")).await.ok(200);
+        for hold in holds.list("data") {
+            assert_eq!((&hold["reason"], hold.get("reference")), (&json!("erased"), None));
+            assert!(hold["releasedAt"].is_string());
+        }
+        // The reference of the request goes with an erasure of its own.
+        let reference = json!({"fields": ["requestRef"], "legalBasis": "other"});
+        let gone = acme.post(&path("erasures"), &reference).await.ok(200);
+        assert_eq!(gone["values"][0]["names"], json!(["requestRef"]));
+        let again = acme.post(&path("erasures"), &reference).await.ok(200);
+        assert_eq!((again.list("values").len(), again.get("receipt")), (0, None));
+        let resolution = format!("/v1/resolutions/{}", shown.text("resolutionId"));
+        acme.get(&resolution).await.ok(200)["decision"]
+            .holds(json!({"decidedBy": "erased", "rationale": "erased"}));
         let after = acme.packet(&booking).await.text();
         assert!(!after.contains(CANARY) && !after.contains("203.0.113.77"));
         assert!(verifies(&after, &key) && verifies(&before, &key));
         assert!(after.contains("name erased"), "{after}");
 
         // Nobody answers again with what was erased, and nothing is done twice.
+        for (key, decision) in [("decide", &resolution), ("decide-again", &resolution)] {
+            let decided = acme.get(decision).await.ok(200);
+            let path = format!("/v1/resolutions/{}/decide", decided.text("supersedes"));
+            let body = json!({"refund": 1000.25, "decidedBy": format!("{CANARY} Jones"), "rationale": format!("{CANARY} was ill indeed.")});
+            acme.post_once(&path, key, &body).await.refused(409, "answer_erased");
+        }
         let body = samples::booking_with(json!({
             "talent": {"id": format!("t-{CANARY}"), "name": format!("{CANARY} Band")},
             "organizer": {"id": format!("o-{CANARY}"), "name": format!("{CANARY} Smith")},
             "eventType": format!("{CANARY}'s birthday"),
             "metadata": {"email": format!("{CANARY}@example.com")},
+            "policyId": "case_by_case",
         }));
         acme.post_once("/v1/bookings", "once", &body)
             .await
@@ -240,6 +283,24 @@ async fn what_was_erased_is_nowhere_and_everything_else_is_proven_as_before() {
         let second = acme.post(&path("erasures"), &notes).await.ok(200);
         assert_eq!(second.list("values").len(), 1, "{second}");
         assert!(verifies(&acme.packet(&booking).await.text(), &key));
+
+        // Notes on shares and holds go when nothing else is left, too.
+        let note = json!({"note": format!("for {CANARY} again")});
+        acme.post_once(&path("shares"), "share-again", &note).await.ok(201);
+        let late = json!({"reason": format!("{CANARY} sues again")});
+        let late = acme.post(&path("holds"), &late).await.ok(201);
+        let late = path(&format!("holds/{}", late.text("holdId")));
+        acme.delete(&late).await.ok(200);
+        let third = acme.post(&path("erasures"), &notes).await.ok(200);
+        assert_eq!(
+            (third.list("values").len(), third.list("shares").len(), third.list("holds").len()),
+            (0, 1, 1),
+            "{third}"
+        );
+        assert_eq!(third.get("receipt"), None);
+        acme.post_once(&path("shares"), "share-again", &note)
+            .await
+            .refused(409, "answer_erased");
 
         if engine == Engine::Sqlite {
             let folder = server.folder().join("later");
@@ -446,4 +507,157 @@ async fn a_contract_ends_page_by_page_and_what_is_held_stays() {
 async fn named_canary(acme: &Partner) -> String {
     let organizer = json!({"organizer": {"id": "o", "name": CANARY}});
     acme.book_with(organizer).await
+}
+
+/// The tables of which rows may hold what is erased.
+const TABLES: &str = "entry, booking, event, attempt, answer, share, hold, file, file_part";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_postgresql_keeps_of_it_in_its_own_files_goes_as_the_operators_page_says() {
+    let Some(postgres) = block_in_place(|| Postgres::start(&Options::default())) else {
+        return;
+    };
+    let url = block_in_place(|| postgres.fresh_database());
+    let name = database_of(&url).to_owned();
+    let server = TestServer::on(TestDatabase::at(url.as_str()), |config| config).await;
+    let acme = server.partner("Acme").await;
+    let booking = known_everywhere(&acme).await;
+    let sql = |sql: &str| block_in_place(|| postgres.sql(&name, sql));
+    // Statistics hold samples of rows.
+    sql("ANALYZE");
+    let asked = json!({"party": "everybody", "legalBasis": "objection"});
+    acme.post(&format!("/v1/bookings/{booking}/erasures"), &asked)
+        .await
+        .ok(200);
+    let data = std::path::PathBuf::from(sql("SHOW data_directory").trim());
+    let (tables, log) = (data.join("base"), data.join("pg_wal"));
+    sql("CHECKPOINT");
+    assert!(
+        !in_files(&tables).is_empty() && !in_files(&log).is_empty(),
+        "old versions of rows stay until they are vacuumed"
+    );
+    // What the page says, to the letter.
+    sql(&format!("VACUUM (FULL, ANALYZE) {TABLES}"));
+    sql("VACUUM FULL pg_statistic");
+    sql("CHECKPOINT");
+    assert_eq!(in_files(&tables), Vec::<String>::new());
+    block_in_place(|| postgres.set("wal_recycle", "off"));
+    sql("SELECT pg_switch_wal()");
+    sql("CHECKPOINT");
+    assert_eq!(in_files(&log), Vec::<String>::new());
+    acme.verified_packet(&booking).await;
+    let page = include_str!("../../../../docs/operate.md");
+    for said in [
+        TABLES,
+        "VACUUM FULL pg_statistic",
+        "wal_recycle",
+        "pg_switch_wal",
+    ] {
+        assert!(page.contains(said), "docs/operate.md does not say {said}");
+    }
+    server.close().await.verify(1).await;
+}
+
+/// Enough for a dozen pages.
+const BOOKINGS: usize = 600;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_a_contract_that_is_killed_between_its_pages_goes_on_and_nothing_is_half_erased()
+{
+    on_every_engine(async |engine| {
+        let database = TestDatabase::new(engine);
+        let operated = ["--operator-listen", "127.0.0.1:0"];
+        let mut server = Serving::start(&database, &operated).await;
+        let operator_url = server.operator_url().await;
+        let acme = server.partner("Acme").await;
+        for _ in 0..BOOKINGS {
+            let named =
+                json!({"organizer": {"id": "o", "name": CANARY}, "metadata": {"who": CANARY}});
+            acme.book_with(named).await;
+        }
+        let erased = || database.count("SELECT COUNT(*) FROM entry WHERE kind = 'evidence.erased'");
+        let end = || database.command(["partners", "end", &acme.id, "--yes"]);
+        // Twice the command, then the server that carries it out.
+        for _ in 0..2 {
+            let before = erased();
+            let killed = end().killed_when(|| block_in_place(erased) > before).await;
+            assert!(killed && erased() < BOOKINGS, "it had ended before");
+            whole_or_erased(&database, &acme, erased()).await;
+        }
+        let made = database
+            .command("operator-keys create --name desk")
+            .run()
+            .await;
+        let remote = bookguard(["partners", "end", &acme.id, "--yes", "--url", &operator_url])
+            .env("BOOKGUARD_OPERATOR_KEY", made.string("operatorKey"));
+        let before = erased();
+        let (ran, ()) = tokio::join!(remote.run(), async {
+            until("some more that is erased", async || {
+                (block_in_place(erased) > before).then_some(())
+            })
+            .await;
+            server.kill().await;
+        });
+        assert_ne!(ran.code, Some(0), "{ran:?}");
+        whole_or_erased(&database, &acme, erased()).await;
+        end()
+            .run()
+            .await
+            .json()
+            .holds(json!({"held": [], "done": true}));
+        assert_eq!(erased(), BOOKINGS);
+        assert_eq!(places(&database, engine), Vec::<String>::new());
+        database.verify(BOOKINGS).await;
+    })
+    .await;
+}
+
+/// Requires that each booking shows everything or nothing, and that so many show nothing.
+async fn whole_or_erased(database: &TestDatabase, acme: &Partner, erased: usize) {
+    database.command("ledger verify").run().await.ended(0, &[]);
+    let mut nothing = 0;
+    let mut cursor = String::new();
+    loop {
+        let list = format!("bookings list --partner {} --limit 100{cursor}", acme.id);
+        let page = database.command(list.as_str()).run().await.json();
+        for booking in page.list("data") {
+            let shown = [&booking["organizer"]["name"], &booking["talent"]["name"]];
+            let is_erased = shown.map(|name| name == "erased");
+            assert_eq!(is_erased[0], is_erased[1], "{booking}");
+            assert_eq!(is_erased[0], booking.get("metadata").is_none(), "{booking}");
+            nothing += usize::from(is_erased[0]);
+        }
+        match page["nextCursor"].as_str() {
+            Some(next) => cursor = format!(" --cursor {next}"),
+            None => break,
+        }
+    }
+    assert_eq!(nothing, erased);
+}
+
+#[tokio::test]
+async fn sqlite_keeps_nothing_of_it_in_rows_that_were_moved_between_pages() {
+    let (server, acme) = TestServer::with_partner(Engine::Sqlite).await;
+    let mut bookings = Vec::new();
+    for n in 0..150_usize {
+        let metadata = json!({"who": CANARY, "more": "x".repeat(1 + n * 7 % 400)});
+        let booking = acme
+            .book_with(json!({"organizer": {"id": "o", "name": CANARY}, "metadata": metadata}))
+            .await;
+        bookings.push(booking);
+    }
+    // Rows grow, so that pages overflow.
+    for booking in &bookings {
+        acme.reschedule(booking, &samples::new_date()).await.ok(200);
+        acme.protect(booking).await;
+        acme.cancel(booking, &samples::cancellation()).await;
+    }
+    assert!(!in_files(server.folder()).is_empty());
+    let asked = json!({"party": "everybody", "legalBasis": "objection"});
+    for booking in &bookings {
+        let path = format!("/v1/bookings/{booking}/erasures");
+        acme.post(&path, &asked).await.ok(200);
+    }
+    assert_eq!(in_files(server.folder()), Vec::<String>::new());
+    server.close().await.verify(150).await;
 }

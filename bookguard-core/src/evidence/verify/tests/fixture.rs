@@ -47,6 +47,8 @@ pub struct Fixture {
     leaves: Vec<Vec<u8>>,
     kept: Vec<Kept>,
     lie: Option<Lie>,
+    /// Whether what a person said about a cancellation is recorded so that it can be erased, as since schema 7.
+    pub erasable: bool,
     /// The number and hash of the last entry that commits to a map.
     mapped: Option<(u64, Hash)>,
     /// The last entry of the latest booking, which its packets hide, and the state with it.
@@ -138,6 +140,7 @@ impl Fixture {
     fn made(origin: &str, lie: Option<Lie>) -> Self {
         let mut fixture = Self {
             lie,
+            erasable: false,
             signer: Signer::from_seed(origin, &[7; 32]).unwrap(),
             tiles: BTreeMap::new(),
             tree: Tree::empty(),
@@ -831,7 +834,7 @@ impl Fixture {
         &mut self,
         which: usize,
         now: &str,
-        legal_basis: LegalBasis,
+        (legal_basis, request_ref): (LegalBasis, Option<&str>),
         values: Vec<ErasedValues>,
     ) {
         let mut kept = self.kept.remove(which);
@@ -840,7 +843,7 @@ impl Fixture {
             booking_id: kept.state.booking.booking_id,
             erased_at: now,
             legal_basis,
-            request_ref: None,
+            request_ref: request_ref.map(str::to_owned),
             values,
         };
         for one in &erasure.values {
@@ -868,6 +871,7 @@ impl Fixture {
             effective_at: Some(now.plus_ms(-60_000)),
             agreed_refund: (canceled_by == Actor::Mutual)
                 .then(|| Amount::parse("100.25", Currency::USD).unwrap()),
+            evidence_count: None,
             evidence: match reason {
                 Some(Reason::ForceMajeure) => Vec::new(),
                 _ => vec![NamedDocument {
@@ -878,6 +882,9 @@ impl Fixture {
                 }],
             },
         };
+        if self.erasable && !cancellation.evidence.is_empty() {
+            cancellation.evidence_count = Some(1);
+        }
         let subject = kept.state.subject(&kept.terms, None);
         let mut evaluation = policy::evaluate(&subject, &cancellation.question()).unwrap();
         match self.lie {
@@ -904,11 +911,15 @@ impl Fixture {
             protected,
         );
         self.append(&mut kept, now, cancellation);
-        self.append(&mut kept, now, ResolutionFact { resolution });
+        let fact = match self.erasable {
+            true => ResolutionFact::of(resolution),
+            false => ResolutionFact::with_words_within(resolution),
+        };
+        self.append(&mut kept, now, fact);
         self.kept.insert(which, kept);
     }
 
-    fn decide(&mut self, which: usize, refund: &str) {
+    pub fn decide(&mut self, which: usize, refund: &str) {
         let mut kept = self.kept.remove(which);
         let now = at("2026-05-27T10:00:00Z");
         let decision = ResolutionDecision {
@@ -924,7 +935,11 @@ impl Fixture {
             resolution.evaluation.refund = Some(refund);
             resolution.summary = resolution.evaluation.summary();
         }
-        self.append(&mut kept, now, ResolutionFact { resolution });
+        let fact = match self.erasable {
+            true => ResolutionFact::of(resolution),
+            false => ResolutionFact::with_words_within(resolution),
+        };
+        self.append(&mut kept, now, fact);
         self.kept.insert(which, kept);
     }
 

@@ -10,6 +10,7 @@ use crate::evidence::{Acceptance, EvidenceItem, HeldBy, ItemKind, LegalBasis, St
 use crate::features::fixture::*;
 use crate::ledger::event::Opening;
 use crate::ledger::{Disclosure, Leaf, LeafKind};
+use crate::policy::{Cancellation, NamedDocument};
 
 const NOW: &str = "2026-06-01T00:00:00.500Z";
 
@@ -156,7 +157,7 @@ fn only_what_is_asked_for_goes() {
             json!([{"entry": 2, "names": ["note", "title"]}]),
         ),
     ] {
-        let plan = plan(&partner_id(), &entries, &what).unwrap();
+        let plan = plan(&partner_id(), &entries, (&what, None)).unwrap();
         assert_eq!(shown(&plan), expected, "{what:?}");
         assert_eq!(plan.rows.len(), plan.values.len());
     }
@@ -175,7 +176,7 @@ fn what_is_left_of_an_entry_opens_its_leaf_and_tells_nothing_more() {
         let one = Erased::Fields(vec![Erasable::Organizer, Erasable::Ip, Erasable::Note]);
         let mut left = entry.clone();
         for what in [one, everything.clone()] {
-            let plan = plan(&partner_id(), std::slice::from_ref(&left), &what).unwrap();
+            let plan = plan(&partner_id(), std::slice::from_ref(&left), (&what, None)).unwrap();
             let row = &plan.rows[0];
             left = read(left.clone(), &row.opening.to_bytes(), &row.facts);
             assert_eq!(left.event_body().unwrap(), body);
@@ -201,7 +202,12 @@ fn what_is_left_of_an_entry_opens_its_leaf_and_tells_nothing_more() {
             );
         }
         // Nothing is left to erase.
-        let again = plan(&partner_id(), std::slice::from_ref(&left), &everything).unwrap();
+        let again = plan(
+            &partner_id(),
+            std::slice::from_ref(&left),
+            (&everything, None),
+        )
+        .unwrap();
         assert_eq!(again.values, []);
     }
 }
@@ -221,7 +227,8 @@ fn erasing(plan: Plan) -> EraseValues {
 /// A plan for the only entry of the booking in [`work_with`].
 fn planned() -> Plan {
     let entries = &entries_of_booking()[..1];
-    plan(&partner_id(), entries, &Erased::Of(ErasedParty::Everybody)).unwrap()
+    let what = Erased::Of(ErasedParty::Everybody);
+    plan(&partner_id(), entries, (&what, None)).unwrap()
 }
 
 fn hold(by: HeldBy, released: bool) -> StoredHold {
@@ -303,4 +310,94 @@ fn nothing_left_to_erase_changes_nothing() {
         ..Plan::default()
     };
     assert!(changes(decide(&work, &Envelope::new(at(NOW), erasing(empty)))).is_empty());
+}
+
+#[test]
+fn what_was_said_of_a_result_goes_where_it_is_a_value_of_its_own_and_a_reference_by_its_name() {
+    let erasure = |reference: &str| Erasure {
+        booking_id: booking_id(),
+        erased_at: at(NOW),
+        legal_basis: LegalBasis::Objection,
+        request_ref: Some(reference.to_owned()),
+        values: vec![ErasedValues {
+            entry: 0,
+            names: vec![Erasable::Talent],
+        }],
+    };
+    let canceled = |evidence_count| Cancellation {
+        booking_id: booking_id(),
+        canceled_at: at(NOW),
+        canceled_by: Actor::Talent,
+        reason: None,
+        note: None,
+        effective_at: None,
+        agreed_refund: None,
+        evidence: vec![NamedDocument::of("letter", Some("jane.pdf"), b"")],
+        evidence_count,
+    };
+    let mut entries = vec![entries_of_booking().remove(0)];
+    entries.push(stored(1, canceled(None)));
+    entries.push(stored(2, canceled(Some(1))));
+    entries.push(stored(3, erasure("R-1")));
+    entries.push(stored(4, erasure("R-2")));
+    let everything = [0, 2, 3, 4].map(|entry| match entry {
+        0 => json!({"entry": 0, "names": ["eventType", "metadata", "organizer", "talent"]}),
+        2 => json!({"entry": 2, "names": ["evidence"]}),
+        entry => json!({"entry": entry, "names": ["requestRef"]}),
+    });
+    let fields = || Erased::Fields(vec![Erasable::RequestRef]);
+    for (what, request_ref, expected) in [
+        (Erased::Of(ErasedParty::Everybody), None, &everything[..2]),
+        (
+            Erased::Of(ErasedParty::Talent),
+            None,
+            &[
+                json!({"entry": 0, "names": ["talent"]}),
+                everything[1].clone(),
+            ],
+        ),
+        (Erased::Everything, None, &everything[..]),
+        (Erased::Everything, Some("R-2"), &everything[..3]),
+        (fields(), None, &everything[2..]),
+        (fields(), Some("R-1"), &everything[3..]),
+    ] {
+        let plan = plan(&partner_id(), &entries, (&what, request_ref)).unwrap();
+        assert_eq!(shown(&plan), json!(expected), "{what:?} {request_ref:?}");
+    }
+}
+
+#[test]
+fn texts_of_holds_go_with_notes_and_references_and_alone_leave_no_entry() {
+    let released = hold(HeldBy::Partner, true);
+    for (notes, references, reference, expected) in [
+        (false, false, Some("CB-1"), None),
+        (true, false, Some("CB-1"), Some(("erased", Some("CB-1")))),
+        (false, true, Some("CB-1"), Some(("Court", None))),
+        (false, true, None, None),
+        (true, true, Some("CB-1"), Some(("erased", None))),
+    ] {
+        let mut work = work_with(state(Some("firm"), BookingStatus::Created));
+        let mut stored = released.clone();
+        stored.hold.reference = reference.map(str::to_owned);
+        work.holds.insert(stored.hold.hold_id, stored);
+        let plan = Plan {
+            entries: work.chains[&booking_id()].entries,
+            notes,
+            references,
+            ..Plan::default()
+        };
+        let changes = changes(decide(&work, &Envelope::new(at(NOW), erasing(plan))));
+        let Some((reason, reference)) = expected else {
+            assert!(changes.is_empty(), "{changes:?}");
+            continue;
+        };
+        let [Change::HoldWritten(left), Change::AnswersErased(_)] = &changes[..] else {
+            panic!("{changes:?}")
+        };
+        assert_eq!(
+            (&*left.hold.reason, left.hold.reference.as_deref()),
+            (reason, reference)
+        );
+        assert!(left.hold.released_at.is_some());
+    }
 }

@@ -9,9 +9,11 @@ use super::relog::Draft;
 use super::{Bad, Noticed, World};
 use crate::evidence::{Erasable, ErasedValues, LegalBasis, Packet};
 use crate::ledger::Disclosure;
+use crate::model::{Amount, Currency};
+use crate::policy::{Actor, Reason};
 
 /// The packet of a booking before and after values of it were erased.
-pub fn packets() -> [(&'static str, Packet); 2] {
+pub fn packets() -> [(&'static str, Packet); 4] {
     let mut fixture = Fixture::new();
     fixture.with_items(13, 45);
     let before = fixture.packet_at(13);
@@ -30,13 +32,45 @@ pub fn packets() -> [(&'static str, Packet); 2] {
         names(1, &[Erasable::Ip, Erasable::Method]),
         names(2, &[Erasable::Note, Erasable::Sha256, Erasable::Title]),
     ];
-    fixture.erase(13, "2026-07-01T09:00:00Z", LegalBasis::Objection, values);
+    let objection = (LegalBasis::Objection, None);
+    fixture.erase(13, "2026-07-01T09:00:00Z", objection, values);
     let second = vec![names(6, &[Erasable::Reference])];
-    fixture.erase(13, "2026-07-02T09:00:00Z", LegalBasis::Other, second);
+    let other = (LegalBasis::Other, None);
+    fixture.erase(13, "2026-07-02T09:00:00Z", other, second);
+    let (said, silenced) = decided(&mut fixture);
     [
         ("before-erasures", before),
         ("erased", fixture.packet_at(13)),
+        ("decided-erasably", said),
+        ("erased-words", silenced),
     ]
+}
+
+/// The packet of a booking on which a person decided, before and after what was said was erased, and the request's reference.
+fn decided(fixture: &mut Fixture) -> (Packet, Packet) {
+    fixture.erasable = true;
+    let usd = Amount::parse("950", Currency::USD).unwrap();
+    let (date, zone) = ("2026-06-20T19:00:00-04:00", Some("America/New_York"));
+    fixture.record(46, Some("case_by_case"), date, zone, usd, |_| {});
+    fixture.cancel(14, Actor::Organizer, Some(Reason::Illness));
+    fixture.decide(14, "200");
+    let said = fixture.packet_at(14);
+    let values = |entry, names: &[Erasable]| ErasedValues {
+        entry,
+        names: names.to_vec(),
+    };
+    let words = vec![
+        values(1, &[Erasable::Evidence, Erasable::Note]),
+        values(3, &[Erasable::DecidedBy, Erasable::Rationale]),
+    ];
+    let named = (LegalBasis::Objection, Some("Jane Doe, 4 July"));
+    fixture.erase(14, "2026-07-04T09:00:00Z", named, words);
+    let reference = vec![values(4, &[Erasable::RequestRef])];
+    let unnamed = (LegalBasis::Unlawful, None);
+    fixture.erase(14, "2026-07-05T09:00:00Z", unnamed, reference);
+    let silenced = fixture.packet_at(14);
+    assert!(!crate::evidence::verify::tests::text(&silenced, &fixture.signer).contains("Jane Doe"));
+    (said, silenced)
 }
 
 /// Faults in what the packet shows, signed again by the ledger's holder.
@@ -85,6 +119,14 @@ const SHOWN: &[Forgery] = &[
         STRUCTURE,
         "items",
         |_, doc| doc["items"][0]["sha256"] = json!(format!("sha256:{}", "5c".repeat(32))),
+    ),
+    (
+        "erased-reason-shown",
+        "erased-words",
+        "the reason of a decision was erased, but the packet shows one",
+        STRUCTURE,
+        "resolution",
+        |_, doc| doc["resolution"]["decision"]["rationale"] = json!("The storm was local."),
     ),
     (
         "erasure-dropped",
@@ -197,6 +239,69 @@ pub const LOGGED: &[(&str, &str, &str, &str, Change)] = &[
         |drafts| {
             let values = json!([{"entry": 2, "names": ["note"]}, {"entry": 1, "names": ["ip"]}]);
             erase(drafts, &values);
+        },
+    ),
+    (
+        "erasure-of-uncounted-documents",
+        "canceled-final",
+        "an erasure names documents of a cancellation that does not say how many there were",
+        "disclosures",
+        |drafts| erase(drafts, &json!([{"entry": 2, "names": ["evidence"]}])),
+    ),
+    (
+        "erasure-of-words-within",
+        "canceled-decided",
+        "an erasure names the reason of a decision that is part of another value",
+        "disclosures",
+        |drafts| {
+            let last = drafts.len() - 1;
+            erase(drafts, &json!([{"entry": last, "names": ["rationale"]}]));
+        },
+    ),
+    (
+        "documents-counted-otherwise",
+        "decided-erasably",
+        "a cancellation counts more documents than it names",
+        "booking",
+        |drafts| *drafts[1].member("evidenceCount") = json!(2),
+    ),
+    (
+        "documents-counted-but-never-named",
+        "decided-erasably",
+        "a cancellation counts documents, and never named any",
+        "disclosures",
+        |drafts| drafts[1].members.retain(|one| one.name != "evidence"),
+    ),
+    (
+        "decision-with-words-twice",
+        "decided-erasably",
+        "a decision has its reason twice",
+        "booking",
+        |drafts| {
+            let last = drafts.last_mut().unwrap().member("resolution");
+            last["decision"]["rationale"] = json!("Another one.");
+        },
+    ),
+    (
+        "decision-without-its-decider",
+        "decided-erasably",
+        "a decision has its reason beside it, and nobody who decided",
+        "form",
+        |drafts| {
+            let last = drafts.last_mut().unwrap();
+            last.members.retain(|one| one.name != "decidedBy");
+        },
+    ),
+    (
+        "words-without-a-decision",
+        "decided-erasably",
+        "a resolution that nobody decided has a reason and somebody who decided",
+        "booking",
+        |drafts| {
+            let words = drafts[3].members.clone();
+            let words = words.into_iter().filter(|one| one.name != "resolution");
+            drafts[2].members.extend(words);
+            drafts[2].members.sort_by(|a, b| a.name.cmp(&b.name));
         },
     ),
     (

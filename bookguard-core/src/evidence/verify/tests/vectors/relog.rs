@@ -173,10 +173,15 @@ pub fn show(document: &mut Value, drafts: &[Draft]) {
                 booking["status"] = json!("canceled");
             }
             "resolution.created" => {
-                let resolution = &fact["resolution"];
+                let mut resolution = fact["resolution"].clone();
+                for name in ["decidedBy", "rationale"] {
+                    if let Some(word) = fact.get(name) {
+                        resolution["decision"][name] = word.clone();
+                    }
+                }
                 booking["resolutionId"] = resolution["resolutionId"].clone();
                 document["evaluation"] = resolution["evaluation"].clone();
-                document["resolution"] = resolution.clone();
+                document["resolution"] = resolution;
             }
             "terms.accepted" | "evidence.added" => {
                 listed.entry(draft.kind.clone()).or_default().push(fact);

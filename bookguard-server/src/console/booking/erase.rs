@@ -1,0 +1,119 @@
+//! Erasing personal data of a booking: what would go first, then the erasure of just that.
+
+use bookguard_core::error::Error;
+use bookguard_core::evidence::{Erasable, LegalBasis};
+use bookguard_core::features::bookings::GetBooking;
+use bookguard_core::features::erasures::{EraseValues, ErasedParty, ErasureReport};
+use maud::{Markup, html};
+
+use super::title;
+use crate::console::form::{self, Draft, Field, Kind};
+use crate::console::parts::{count, fact, once, words};
+use crate::console::user::User;
+use crate::console::{Answer, Asked, Page, Part};
+
+const NAMES: [&str; 4] = ["/party", "/fields", "/legalBasis", "/requestRef"];
+
+pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    page(user, asked, None, None).await
+}
+
+/// Shows what would go when asked for that, and erases when asked to erase.
+pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    match user.send::<EraseValues>(asked).await {
+        Ok(would) if would.dry_run => page(user, asked, None, Some(&would)).await,
+        Ok(_) => Ok(Answer::Go(
+            format!("/bookings/{}", asked.id(0)),
+            Some("Erased for good. Packets made before and after verify.".to_owned()),
+        )),
+        Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error), None).await,
+        Err(error) => Err(error),
+    }
+}
+
+async fn page(
+    user: &User,
+    asked: &Asked,
+    refused: Option<&Error>,
+    would: Option<&ErasureReport>,
+) -> Result<Answer, Error> {
+    let id = asked.id(0);
+    let booking = user.read::<GetBooking>(&[id], &[]).await?;
+    let draft = Draft {
+        fields: &asked.fields,
+        refused,
+    };
+    let parties: Vec<_> = ErasedParty::WORDS
+        .iter()
+        .map(|(word, _)| (*word, words(word)))
+        .collect();
+    let values: Vec<_> = Erasable::WORDS
+        .iter()
+        .map(|(word, value)| (*word, words(value.in_words())))
+        .collect();
+    let bases: Vec<_> = LegalBasis::WORDS
+        .iter()
+        .map(|(word, _)| (*word, words(word)))
+        .collect();
+    let party = Field::new("/party", "Whose data?", Kind::Choice(&parties))
+        .none("Only the values chosen below");
+    let fields = Field::new("/fields", "Or which values?", Kind::Choices(&values))
+        .about("In all entries of the booking.");
+    let basis = Field::new("/legalBasis", "Why?", Kind::Choice(&bases)).required();
+    let reference = Field::new("/requestRef", "Reference of the request", Kind::Text)
+        .about("The ledger records it, so it must not name anybody.");
+    let address = user.link(&format!("/bookings/{id}/erase"));
+    let main = html! {
+        p.back { a href=(user.link(&format!("/bookings/{id}"))) { "← Back to the booking" } }
+        div.title { h1 { "Erase personal data: " (title(&booking)) } }
+        (draft.alert(&NAMES))
+        div.narrow {
+            form.card method="post" action=(address) {
+                h2 { "1. What to erase, and why" }
+                (draft.field(&party)) (draft.field(&fields)) (draft.field(&basis)) (draft.field(&reference))
+                input type="hidden" name="/dryRun" value="true";
+                button { "Show what would go" }
+            }
+            @if let Some(would) = would { (confirm(&address, asked, would)) }
+        }
+    };
+    let page = Page::new(Part::Bookings, "Erase personal data", main);
+    Ok(Answer::Page(form::status(refused), page))
+}
+
+/// What would go, and the button that erases it.
+fn confirm(address: &str, asked: &Asked, would: &ErasureReport) -> Markup {
+    let hidden = NAMES
+        .iter()
+        .flat_map(|name| asked.fields.all(name).map(move |text| (*name, text)));
+    let beside = [
+        (
+            would.events.len(),
+            "event",
+            "Bodies of events, and attempts",
+        ),
+        (would.files.len(), "file", "Files of evidence items"),
+        (would.shares.len(), "note", "Notes on links to the evidence"),
+        (would.holds.len(), "hold", "Texts of released holds"),
+    ];
+    let beside = beside.into_iter().filter(|(number, ..)| *number > 0);
+    html! {
+        // It stands below the first form, so the browser is led to it.
+        form.card tabindex="-1" autofocus method="post" action=(address) {
+            h2 { "2. What would go" }
+            @if would.is_empty() { p { "Nothing of this is left to erase." } } @else {
+                dl {
+                    @for values in &would.values {
+                        @let names: Vec<&str> = values.names.iter().map(|name| name.in_words()).collect();
+                        (fact(&format!("Entry {}", values.entry), words(&names.join(", "))))
+                    }
+                    @for (number, thing, what) in beside { (fact(what, count(number as u64, thing))) }
+                }
+                p { strong { "This cannot be undone." } " Deliveries of these events that still wait are given up. The ledger keeps digests that nobody can open again." }
+                @for (name, text) in hidden { input type="hidden" name=(name) value=(text); }
+                (once())
+                button.danger { "Erase it for good" }
+            }
+        }
+    }
+}

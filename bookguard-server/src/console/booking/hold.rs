@@ -1,0 +1,136 @@
+//! Legal holds: while a booking has one, nothing of it is erased.
+
+use bookguard_core::error::Error;
+use bookguard_core::evidence::{HeldBy, Hold};
+use bookguard_core::features::bookings::GetBooking;
+use bookguard_core::features::holds::{ListHolds, PlaceHold, ReleaseHold};
+use bookguard_core::model::Scope;
+use maud::{Markup, html};
+
+use super::title;
+use crate::console::form::{self, Draft, Field, Kind};
+use crate::console::parts::{Tone, badge, once, records, time};
+use crate::console::user::User;
+use crate::console::{Answer, Asked, Page, Part};
+
+const NAMES: [&str; 2] = ["/reason", "/reference"];
+
+/// The holds of a booking, newest first.
+pub(super) async fn of(user: &User, id: &str) -> Result<Vec<Hold>, Error> {
+    let holds = user.read::<ListHolds>(&[id], &[("limit", "100")]).await?;
+    Ok(holds.data)
+}
+
+/// What is held of a booking, and what can be erased of it.
+pub(super) fn card(user: &User, id: &str, holds: &[Hold]) -> Markup {
+    let link = |rest: &str| user.link(&format!("/bookings/{id}{rest}"));
+    let may = user.may(Scope::EvidenceErase);
+    let rows: Vec<Markup> = holds.iter().map(|hold| html! {
+        td { (hold.reason) @if let Some(reference) = &hold.reference { small { (reference) } } }
+        td { (time(hold.placed_at)) small { "by the " (hold.placed_by.word()) } }
+        td { @match hold.released_at { Some(at) => { "released " (time(at)) }, None => (badge(Tone::Warn, "Active")) } }
+        td { @if hold.is_active() && may { a href=(link(&format!("/holds/{}/release", hold.hold_id))) { "Release" } } }
+    }).collect();
+    html! {
+        section.card aria-labelledby="holds" {
+            h2 #holds { "Holds and erasure" }
+            @match holds.iter().any(Hold::is_active) {
+                true => p { "The booking is under a legal hold: nothing of it can be erased." },
+                false => p { "Personal data can be erased for good. Everything else stays proven. A legal hold prevents it, for a dispute or a court." },
+            }
+            @if may {
+                div.actions {
+                    a.button href=(link("/hold")) { "Place a hold" }
+                    a.button.danger href=(link("/erase")) { "Erase personal data" }
+                }
+            }
+            @if !rows.is_empty() { (records("Legal holds of this booking", &["Hold", "Placed", "State", "Actions"], &rows)) }
+        }
+    }
+}
+
+pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    page(user, asked, None).await
+}
+
+pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    match user.send::<PlaceHold>(asked).await {
+        Ok(_) => Ok(back(asked, "The booking is under a legal hold.")),
+        Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)).await,
+        Err(error) => Err(error),
+    }
+}
+
+fn back(asked: &Asked, told: &str) -> Answer {
+    Answer::Go(format!("/bookings/{}", asked.id(0)), Some(told.to_owned()))
+}
+
+async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, Error> {
+    let id = asked.id(0);
+    let booking = user.read::<GetBooking>(&[id], &[]).await?;
+    let draft = Draft {
+        fields: &asked.fields,
+        refused,
+    };
+    let reason = Field::new("/reason", "Why?", Kind::Text)
+        .about("It is in no packet and no share: whoever is given evidence need not know of it.")
+        .required();
+    let reference = Field::new("/reference", "Reference", Kind::Text)
+        .about("What others know the matter by, such as the number of a case.");
+    let main = html! {
+        p.back { a href=(user.link(&format!("/bookings/{id}"))) { "← Back to the booking" } }
+        div.title { h1 { "Place a hold: " (title(&booking)) } }
+        (draft.alert(&NAMES))
+        form.card.narrow method="post" action=(user.link(&format!("/bookings/{id}/hold"))) {
+            p { "Until it is released, nothing of the booking is erased, and nothing pruned because it is old." }
+            (draft.field(&reason)) (draft.field(&reference))
+            (once())
+            button.first { "Place the hold" }
+        }
+    };
+    let page = Page::new(Part::Bookings, "Place a hold", main);
+    Ok(Answer::Page(form::status(refused), page))
+}
+
+pub(in crate::console) async fn confirm(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    release_page(user, asked, None).await
+}
+
+pub(in crate::console) async fn release(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    match user.send::<ReleaseHold>(asked).await {
+        Ok(_) => Ok(back(asked, "The hold is released.")),
+        Err(error) if form::is_correctable(&error) => release_page(user, asked, Some(&error)).await,
+        Err(error) => Err(error),
+    }
+}
+
+async fn release_page(
+    user: &User,
+    asked: &Asked,
+    refused: Option<&Error>,
+) -> Result<Answer, Error> {
+    let (id, hold_id) = (asked.id(0), asked.id(1));
+    let booking = user.read::<GetBooking>(&[id], &[]).await?;
+    let holds = of(user, id).await?;
+    let hold = holds
+        .iter()
+        .find(|hold| hold.hold_id.to_string() == hold_id);
+    let hold = hold.ok_or_else(|| Error::not_found("hold"))?;
+    let draft = Draft {
+        fields: &asked.fields,
+        refused,
+    };
+    let main = html! {
+        p.back { a href=(user.link(&format!("/bookings/{id}"))) { "← Back to the booking" } }
+        div.title { h1 { "Release the hold on " (title(&booking)) } }
+        (draft.alert(&[]))
+        form.card.narrow method="post" action=(user.link(&format!("/bookings/{id}/holds/{hold_id}/release"))) {
+            p { (hold.reason) @if let Some(reference) = &hold.reference { " " small { (reference) } } }
+            p { "Once no other hold is active, the booking can be erased again." }
+            @if hold.placed_by == HeldBy::Operator { p { "The service's operator placed it, who alone releases it." } }
+            button.danger { "Release the hold" }
+        }
+    };
+    let page = Page::new(Part::Bookings, "Release a hold", main);
+    Ok(Answer::Page(form::status(refused), page))
+}
