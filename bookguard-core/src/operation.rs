@@ -30,7 +30,7 @@ use crate::store::read::Reader;
 pub(crate) use parameters::{LIMIT, cursor, ids_cursor};
 pub use parameters::{QueryForm, QueryParam};
 pub use route::{Body, Method, Route};
-pub use step::{Answering, Look, Step, StepFn, SubmitFn, WatchStep, WriteStep, step};
+pub use step::{Answering, Look, RequestStep, StepFn, SubmitFn, WatchStep, WriteStep, step};
 
 /// A request, as either frontend passes it on.
 #[derive(Debug, Clone, Default)]

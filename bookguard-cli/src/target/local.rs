@@ -18,7 +18,7 @@ use bookguard_core::features::evidence::GetEvidence;
 use bookguard_core::features::items::files::{files_of_booking, part_of};
 use bookguard_core::limits::RETRY_WAIT_MS;
 use bookguard_core::model::{BookingId, PartnerId};
-use bookguard_core::operation::{self, Awaits, Operation, Request, Step, StepFn, WriteStep};
+use bookguard_core::operation::{self, Awaits, Operation, Request, RequestStep, StepFn, WriteStep};
 use bookguard_core::service::{self, Closing, Service};
 use bookguard_core::session::{Authority, Operator, Session};
 use bookguard_core::webhook::Secret;
@@ -234,7 +234,8 @@ impl Local {
     /// Calls an operation whose answer is a file.
     pub fn file<O: Operation>(&self, request: &Request) -> Result<Vec<u8>, Failure> {
         block_in_place(|| {
-            let Step::Read { read, .. } = operation::step::<O>(&self.session, request)? else {
+            let RequestStep::Read { read, .. } = operation::step::<O>(&self.session, request)?
+            else {
                 return Err(Failure::Unexpected("a file is only read".to_owned()));
             };
             let answer = read(&self.session)?.file;
@@ -274,13 +275,13 @@ impl Local {
     async fn answer(&self, step: StepFn, request: &Request) -> Result<Vec<u8>, Failure> {
         // The store blocks, and may have its own runtime.
         match block_in_place(|| step(&self.session, request))? {
-            Step::Read { read, .. } => Ok(block_in_place(|| read(&self.session))?.body),
-            Step::Watch(reading) => {
+            RequestStep::Read { read, .. } => Ok(block_in_place(|| read(&self.session))?.body),
+            RequestStep::Watch(reading) => {
                 let look = async || block_in_place(|| (reading.look)(&self.session));
                 let finished = watch(self.service().news(), &reading, look).await?;
                 Ok(finished.body)
             }
-            Step::Write(write) => self.write(write).await,
+            RequestStep::Write(write) => self.write(write).await,
         }
     }
 

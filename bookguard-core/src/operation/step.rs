@@ -15,10 +15,10 @@ use crate::service::Service;
 use crate::session::Session;
 
 /// [`step`] of one operation.
-pub type StepFn = fn(&Session, &Request) -> Result<Step, Error>;
+pub type StepFn = fn(&Session, &Request) -> Result<RequestStep, Error>;
 
 /// What to do for a request.
-pub enum Step {
+pub enum RequestStep {
     /// Run a read.
     Read {
         /// Whether it may take long, so that others should not have to wait for it.
@@ -74,11 +74,11 @@ pub type Answering = Pin<Box<dyn Future<Output = Result<Finished, Error>> + Send
 ///
 /// # Errors
 /// As [`prepare`].
-pub fn step<O: Operation>(session: &Session, request: &Request) -> Result<Step, Error> {
+pub fn step<O: Operation>(session: &Session, request: &Request) -> Result<RequestStep, Error> {
     Ok(match prepare::<O>(session, request)? {
-        Action::Read { is_long, read } => Step::Read { is_long, read },
-        Action::Watch(watch) => Step::Watch(watch_step::<O>(watch)),
-        Action::Write(writing) => Step::Write(write_step::<O>(writing)),
+        Action::Read { is_long, read } => RequestStep::Read { is_long, read },
+        Action::Watch(watch) => RequestStep::Watch(watch_step::<O>(watch)),
+        Action::Write(writing) => RequestStep::Write(write_step::<O>(writing)),
     })
 }
 

@@ -16,7 +16,7 @@ use bookguard_core::features::partners::account::{ReinstatePartner, SuspendPartn
 use bookguard_core::limits;
 use bookguard_core::model::{ApiKeyId, ConsoleSessionId, PartnerId};
 use bookguard_core::operation::{
-    Finished, Operation as _, ReadFn, Request, Step, StepFn, WatchStep, WriteStep,
+    Finished, Operation as _, ReadFn, Request, RequestStep, StepFn, WatchStep, WriteStep,
 };
 use bookguard_core::service::Service;
 use bookguard_core::session::Session;
@@ -177,11 +177,11 @@ impl Caller<'_> {
 /// Prepares the request; a short read is done right here.
 fn begin(step: StepFn, session: Session, input: &Request) -> Result<Left, Error> {
     match step(&session, input)? {
-        Step::Read { is_long, read } => match is_long {
+        RequestStep::Read { is_long, read } => match is_long {
             true => Ok(Left::Read(session, read)),
             false => Ok(Left::Nothing(read(&session)?)),
         },
-        Step::Watch(watch) => Ok(Left::Watch(session, watch)),
-        Step::Write(write) => Ok(Left::Write(session, write)),
+        RequestStep::Watch(watch) => Ok(Left::Watch(session, watch)),
+        RequestStep::Write(write) => Ok(Left::Write(session, write)),
     }
 }
