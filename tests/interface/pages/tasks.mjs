@@ -151,6 +151,19 @@ async function partnersTasks({ page, open, fill, pick, tick, time }, links, base
   await told("This cannot be undone");
   await open("form[method=post][action$='/cancel'] button");
   await told("The booking is canceled");
+  await open(link("/hold"));
+  await fill(field("/reason"), name);
+  await open(submit("/hold"));
+  await told("under a legal hold");
+  await open("main a[href*='/holds/']");
+  await open(submit("/release"));
+  await told("The hold is released");
+  await open(link("/erase"));
+  await pick(field("/party"), "Talent");
+  await open(submit("/erase"));
+  await told("What would go");
+  await open("form:has([name=once])[action$='/erase'] button");
+  await told("Erased for good");
 
   const review = await booked(base, key, name);
   await call(`/v1/bookings/${review}/cancel`, { canceledBy: "organizer", reason: "force_majeure" });
