@@ -190,8 +190,8 @@ fn health(health: &Health, style: Style) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::ArgMatches;
     use clap::error::ErrorKind;
+    use clap::{Arg, ArgMatches};
 
     use super::*;
 
@@ -316,6 +316,39 @@ mod tests {
         assert!(wrong.is_empty(), "{wrong:#?}");
     }
 
+    /// The flags that all commands have.
+    fn of_all(command: &clap::Command) -> Vec<String> {
+        let global = command.get_arguments().filter(|arg| arg.is_global_set());
+        let longs = global.filter_map(|arg| arg.get_long());
+        longs.map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn help_speaks_only_of_flags_that_there_are() {
+        fn look(command: &clap::Command, of_all: &[String], wrong: &mut Vec<String>) {
+            let own: Vec<&str> = (command.get_arguments())
+                .filter_map(Arg::get_long)
+                .collect();
+            for arg in command.get_arguments() {
+                let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+                let words = help.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
+                let flags = words.filter_map(|word| word.strip_prefix("--"));
+                let unknown = flags.filter(|flag| {
+                    !own.contains(flag) && !of_all.iter().any(|known| known == flag)
+                });
+                wrong
+                    .extend(unknown.map(|flag| format!("{} --{flag}: {help}", command.get_name())));
+            }
+            for inner in command.get_subcommands() {
+                look(inner, of_all, wrong);
+            }
+        }
+        let all = shape(&declared());
+        let mut wrong = Vec::new();
+        look(&all, &of_all(&all), &mut wrong);
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+
     #[test]
     fn no_command_takes_the_name_of_a_flag_that_all_have() {
         fn taken(command: &clap::Command, of_all: &[String], found: &mut Vec<String>) {
@@ -328,10 +361,7 @@ mod tests {
             }
         }
         let all = shape(&declared());
-        let of_all = all.get_arguments().filter(|arg| arg.is_global_set());
-        let of_all: Vec<String> = of_all
-            .filter_map(|arg| arg.get_long().map(str::to_owned))
-            .collect();
+        let of_all = of_all(&all);
         assert!(of_all.iter().any(|long| long == "fields"));
         let mut found = Vec::new();
         taken(&all, &of_all, &mut found);

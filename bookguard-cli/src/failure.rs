@@ -161,6 +161,12 @@ impl Failure {
         })
     }
 
+    /// What went wrong, as part of another sentence; empty if there is nobody to tell.
+    pub fn reason(&self) -> String {
+        let text = self.text(Format::Table).unwrap_or_default();
+        text.trim_start_matches("error: ").to_owned()
+    }
+
     fn retry_after_s(&self) -> Option<u32> {
         match self {
             Self::Refused(refusal) => refusal.retry_after_s,

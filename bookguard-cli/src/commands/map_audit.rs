@@ -18,7 +18,6 @@ use tokio::sync::Mutex;
 use tokio::task::block_in_place;
 
 use super::public_log::{self, Source};
-use crate::args::Format;
 use crate::failure::Failure;
 
 /// An audit in progress.
@@ -73,6 +72,14 @@ impl LogAudit {
         self.file.audited() == *log && self.file.fault().is_none()
     }
 
+    /// What is known of the log without reading it.
+    fn known(&self, log: &Checkpoint) -> Option<Result<(), Unaudited>> {
+        match self.file.fault() {
+            Some(lie) => Some(Err(Unaudited::Lie(lie.to_owned()))),
+            None => self.is_at(log).then_some(Ok(())),
+        }
+    }
+
     /// The signed checkpoint under which entries were audited last.
     pub fn note(&self) -> &str {
         self.file.note()
@@ -120,11 +127,8 @@ impl LogAudit {
         note: &str,
     ) -> Result<Result<(), Unaudited>, Failure> {
         self.pending.clear();
-        if let Some(lie) = self.file.fault() {
-            return Ok(Err(Unaudited::Lie(lie.to_owned())));
-        }
-        if self.is_at(&log) {
-            return Ok(Ok(()));
+        if let Some(known) = self.known(&log) {
+            return Ok(known);
         }
         let mut walk = match Walk::since(self.file.audited(), log) {
             Ok(walk) => walk,
@@ -171,13 +175,13 @@ struct Auditor {
 /// The auditor of a log that a witness's folder names.
 ///
 /// # Errors
-/// A sentence for the operator: the log's address is none, or the audit's file cannot be used.
+/// A sentence for the operator: the log's address is not valid, or the audit's file cannot be used.
 pub(super) fn auditor(log: &AuditedLog) -> Result<Arc<dyn LogAuditor>, String> {
-    let said = |failure: Failure| failure.text(Format::Table).unwrap_or_default();
-    public_log::check(&log.address).map_err(said)?;
+    public_log::check(&log.address).map_err(|why| why.reason())?;
+    let audit = LogAudit::open(&log.file, &log.origin).map_err(|why| why.reason())?;
     Ok(Arc::new(Auditor {
         address: log.address.clone(),
-        audit: Mutex::new(LogAudit::open(&log.file, &log.origin).map_err(said)?),
+        audit: Mutex::new(audit),
     }))
 }
 
@@ -188,30 +192,23 @@ impl LogAuditor for Auditor {
         note: String,
     ) -> Pin<Box<dyn Future<Output = Result<(), NotAudited>> + Send>> {
         Box::pin(async move {
-            let unread = |failure: Failure| {
-                NotAudited::Unread(failure.text(Format::Table).unwrap_or_default())
-            };
+            let unread = |failure: Failure| NotAudited::Unread(failure.reason());
             let mut audit = self.audit.lock().await;
-            // What was audited, or found to be a lie, is known without the log.
-            let is_known = audit.is_at(&log) || audit.file.fault().is_some();
-            let source = match is_known {
-                true => Source::Folder(PathBuf::new()),
-                false => public_log::find(&self.address).await.map_err(unread)?,
+            let reached = match audit.known(&log) {
+                Some(known) => known,
+                None => {
+                    let source = public_log::find(&self.address).await.map_err(unread)?;
+                    let reached = audit.reach(&Arc::new(source), log, &note).await;
+                    reached.map_err(unread)?
+                }
             };
-            let reached = audit.reach(&Arc::new(source), log, &note).await;
-            match reached.map_err(unread)? {
-                Ok(()) => Ok(()),
-                Err(Unaudited::Lie(why)) => Err(NotAudited::Lie {
-                    why,
-                    audited: audit.note().to_owned(),
-                }),
-                Err(Unaudited::Walk(why @ WalkError::Forked { .. })) => Err(NotAudited::Lie {
+            reached.map_err(|why| match why {
+                Unaudited::Lie(_) | Unaudited::Walk(WalkError::Forked { .. }) => NotAudited::Lie {
                     why: why.to_string(),
                     audited: audit.note().to_owned(),
-                }),
-                Err(Unaudited::Walk(why)) => Err(NotAudited::Unread(why.to_string())),
-                Err(Unaudited::Absent(why)) => Err(NotAudited::Unread(why)),
-            }
+                },
+                Unaudited::Walk(_) | Unaudited::Absent(_) => NotAudited::Unread(why.to_string()),
+            })
         })
     }
 }

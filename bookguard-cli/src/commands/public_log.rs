@@ -116,7 +116,7 @@ pub(super) async fn open_witnessed(
 /// Whether a log could be there.
 ///
 /// # Errors
-/// [`Failure::Usage`] for an address that is none.
+/// [`Failure::Usage`] if the address is not valid.
 pub(super) fn check(place: &str) -> Result<(), Failure> {
     Source::new(place).map(drop)
 }

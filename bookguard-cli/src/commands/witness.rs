@@ -109,7 +109,8 @@ fn address(place: &str) -> Result<String, Failure> {
         return Ok(place.to_owned());
     }
     let whole = std::path::absolute(place);
-    let whole = whole.map_err(|e| Failure::Usage(format!("{place} is no folder: {e}")))?;
+    let whole =
+        whole.map_err(|e| Failure::Usage(format!("{place} is not the path of a folder: {e}")))?;
     Ok(whole.display().to_string())
 }
 

@@ -46,7 +46,7 @@ pub struct AuditedEntries {
 }
 
 impl MapAudit {
-    /// Reads the next entries. One that is no leaf of this version is in no stream, and so in no map.
+    /// Reads the next entries. An entry that is not a leaf of this version belongs to no stream, and so to no map.
     #[must_use]
     pub fn new<E: AsRef<[u8]>>(from: AuditedTo, entries: &[E]) -> Self {
         let leaf = |bytes: &E| {

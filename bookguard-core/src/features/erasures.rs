@@ -283,7 +283,7 @@ impl ErasureRequest {
                 v.named("LegalBasis").choice(LegalBasis::WORDS)
             });
         let request_ref = form
-            .about("What you know the request by. A later erasure can erase it, as `requestRef`.")
+            .about("What you know the request by. A later erasure can erase it.")
             .optional("requestRef", |v| v.text(limits::REFERENCE_CHARS));
         let dry_run = form
             .about("Say only what would be erased.")
@@ -297,7 +297,7 @@ impl ErasureRequest {
                 "fields",
                 "fields_or_party",
                 "either the values or the party must be named, and not both",
-                "Send fields or party.",
+                "Name the values, or a party.",
             );
         }
         form.describe(|draft| {

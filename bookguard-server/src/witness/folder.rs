@@ -52,7 +52,7 @@ pub struct WitnessFolder {
 /// The key of a log, and where an auditing witness reads it.
 pub type WitnessedLog = (VerifierKey, Option<String>);
 
-/// What was cosigned last of each log, and the key and the checkpoint of a request that may be carried out.
+/// The latest cosigned checkpoint of each log, with the key and the checkpoint of a request that passed.
 type Judged<'f> = (
     MutexGuard<'f, BTreeMap<String, String>>,
     &'f VerifierKey,

@@ -191,9 +191,10 @@ impl Flags {
             let before = at.checked_sub(1).map(|at| &self.fields[at]);
             let before = before.filter(|before| before.name == field.name);
             let exclusive = before.filter(|_| !matches!(field.form, FlagForm::Nulls));
+            let arg = self.helped(&field.arg);
             command = command.arg(match exclusive {
-                Some(before) => field.arg.clone().conflicts_with(before.arg.get_id()),
-                None => field.arg.clone(),
+                Some(before) => arg.conflicts_with(before.arg.get_id()),
+                None => arg,
             });
         }
         let changes: Vec<_> = self.of_body().map(|field| field.arg.get_id()).collect();
@@ -202,6 +203,20 @@ impl Flags {
             command = command.group(group.required(true).multiple(true));
         }
         command.args(self.others.clone())
+    }
+
+    /// The argument, whose help names flags instead of the request's fields. Other names, such as those of answers, stay.
+    fn helped(&self, arg: &Arg) -> Arg {
+        let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+        let parts = help.split('`').enumerate();
+        let parts = parts.map(|(index, part)| {
+            let field = self.fields.iter().find(|field| field.name == part);
+            match field.filter(|_| index % 2 == 1) {
+                Some(field) => field.shown(),
+                None => part.to_owned(),
+            }
+        });
+        arg.clone().help(parts.collect::<String>())
     }
 
     /// Builds the request from what was typed.

@@ -21,7 +21,6 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::Diagnosis;
-use crate::args::Format;
 use crate::commands::healthcheck::listening;
 use crate::failure::Failure;
 use crate::target::remote::Remote;
@@ -70,10 +69,9 @@ pub(super) async fn all(
 
 /// The finding about settings that are not valid.
 pub(super) fn invalid(failure: &Failure) -> Diagnosis {
-    let why = failure.text(Format::Table).unwrap_or_default();
     Diagnosis::problem(
         "configuration",
-        why.trim_start_matches("error: "),
+        failure.reason(),
         "Correct the setting; docs/reference/settings.md lists all of them. Nothing else was checked.",
     )
 }
@@ -571,8 +569,7 @@ async fn server(config: &Config) -> Diagnosis {
             Diagnosis::skipped(check, "no server runs here")
         }
         (Ok(Err(why)), url) => {
-            let why = why.text(Format::Table).unwrap_or_default();
-            let why = why.trim_start_matches("error: ").to_owned();
+            let why = why.reason();
             Diagnosis::problem(check, format!("{url} is not ready: {why}"), fix)
         }
         (Err(_), url) => {

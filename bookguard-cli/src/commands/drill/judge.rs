@@ -22,7 +22,6 @@ use super::super::verify::scan;
 use super::super::{mirror, public_log};
 use super::scene::{Kept, Outside, book, open, opening};
 use super::{Files, unwritable, year_ago};
-use crate::args::Format;
 use crate::failure::Failure;
 use crate::target::local::Local;
 use crate::target::request;
@@ -331,5 +330,5 @@ async fn looked(
 
 /// What a failure says.
 fn said(failure: &Failure) -> String {
-    failure.text(Format::Table).unwrap_or_default()
+    failure.reason()
 }

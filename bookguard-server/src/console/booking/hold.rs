@@ -21,7 +21,7 @@ pub(super) async fn of(user: &User, id: &str) -> Result<Vec<Hold>, Error> {
     Ok(holds.data)
 }
 
-/// What is held of a booking, and what can be erased of it.
+/// The holds on a booking, and the ways to place one and to erase personal data.
 pub(super) fn card(user: &User, id: &str, holds: &[Hold]) -> Markup {
     let link = |rest: &str| user.link(&format!("/bookings/{id}{rest}"));
     let may = user.may(Scope::EvidenceErase);
@@ -127,7 +127,7 @@ async fn release_page(
         form.card.narrow method="post" action=(user.link(&format!("/bookings/{id}/holds/{hold_id}/release"))) {
             p { (hold.reason) @if let Some(reference) = &hold.reference { " " small { (reference) } } }
             p { "Once no other hold is active, the booking can be erased again." }
-            @if hold.placed_by == HeldBy::Operator { p { "The service's operator placed it, who alone releases it." } }
+            @if hold.placed_by == HeldBy::Operator { p { "The service's operator placed it, and only the operator can release it." } }
             button.danger { "Release the hold" }
         }
     };

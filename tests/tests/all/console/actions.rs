@@ -221,7 +221,7 @@ async fn a_hold_prevents_an_erasure_and_what_would_go_is_shown_before_it_goes() 
         let typed = [("/legalBasis", "objection")];
         let refused = browser.fill(&erase, "/erase", &typed).await;
         refused.is(400);
-        assert!(refused.html.contains("Send fields or party."), "{}", refused.html);
+        assert!(refused.html.contains("Name the values, or a party."), "{}", refused.html);
         let typed = [("/party", "organizer"), ("/legalBasis", "objection")];
         let would = browser.fill(&erase, "/erase", &typed).await;
         assert!(would.html.contains("Nothing of this is left"), "{}", would.html);

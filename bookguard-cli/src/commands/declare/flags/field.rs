@@ -17,6 +17,7 @@ pub(super) struct Field {
     pub(super) place: Place,
     /// Its name in the request; for a nested member, the whole path.
     pub(super) name: String,
+    /// Names between backticks in its help are those of the interface.
     pub(super) arg: Arg,
     pub(super) form: FlagForm,
 }
@@ -55,7 +56,7 @@ impl Field {
         let field = Self {
             place,
             name: name.to_owned(),
-            arg: Arg::new("").help(capital(&in_flags(about))),
+            arg: Arg::new("").help(capital(about)),
             form,
         };
         field.called(&kebab(name)).map(|arg| match form {
@@ -204,16 +205,6 @@ fn json(file: &Path) -> Result<String, Failure> {
     let json = RawValue::from_string(text)
         .map_err(|e| Failure::Usage(format!("{} is not JSON: {e}", file.display())))?;
     Ok(json.get().to_owned())
-}
-
-/// Replaces field names between backticks with their flags.
-fn in_flags(about: &str) -> String {
-    let parts = about.split('`').enumerate();
-    let parts = parts.map(|(index, part)| match index % 2 {
-        0 => part.to_owned(),
-        _ => format!("--{}", kebab(part)),
-    });
-    parts.collect()
 }
 
 /// Turns `eventDate` into `event-date`.

@@ -1,5 +1,6 @@
 use bookguard_core::features::bookings::{CreateBooking, GetBooking, ListBookings};
 use bookguard_core::features::endpoints::update::UpdateEndpoint;
+use bookguard_core::features::erasures::EraseValues;
 use bookguard_core::features::partners::UpdatePartner;
 use bookguard_core::operation::Operation as _;
 
@@ -130,6 +131,17 @@ fn path_and_query_are_the_route_s() {
     let pairs = [("status", "a&b"), ("limit", "5")];
     let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
     assert_eq!(request.query, pairs);
+}
+
+#[test]
+fn the_help_of_others_names_a_flag_as_it_is_called() {
+    let mut flags = Flags::of(&EraseValues::ROUTE);
+    flags.name("fields", "values");
+    let command = flags.shape(clap::Command::new("x"));
+    let mut args = command.get_arguments();
+    let party = args.find(|arg| arg.get_long() == Some("party")).unwrap();
+    let help = party.get_help().unwrap().to_string();
+    assert!(help.contains("instead of --values"), "{help}");
 }
 
 #[test]
