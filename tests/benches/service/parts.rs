@@ -1,7 +1,9 @@
 //! The parts of the benchmark, each with the floors that its results are compared with.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Write as _;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::cases::{self, Sample, measure};
@@ -156,6 +158,8 @@ fn ledger(bench: &Bench, report: &mut Report) -> Fallible<()> {
         ..Floor::default()
     };
     report.plain("entries verified", &rates, Some(&floor));
+    let rates = audit(bench, &server)?;
+    report.plain("entries of a mirrored log read, maps audited", &rates, None);
     report.plain("bare SHA-256 of 64 bytes", &[hashing::sha256()], None);
     report.plain(
         "bare HMAC-SHA256 of 350 bytes",
@@ -181,6 +185,53 @@ fn verify(bench: &Bench, server: &Server) -> Fallible<f64> {
         (Some(true), Some(rate)) => Ok(rate),
         _ => Err(format!("the ledger does not verify: {answer}").into()),
     }
+}
+
+/// Returns the entries per second of new monitors that read the whole log from a mirror's folder and make every map anew.
+fn audit(bench: &Bench, server: &Server) -> Fallible<Vec<f64>> {
+    let ledger = |arguments: &[&OsStr]| -> Fallible<String> {
+        let mut command = bench.maker.program();
+        let output = command.arg("ledger").args(arguments).output()?;
+        if !output.status.success() {
+            let why = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("ledger {arguments:?}: {why}").into());
+        }
+        Ok(String::from_utf8(output.stdout)?)
+    };
+    let key = ledger(&["key".as_ref(), "--db".as_ref(), server.db.as_ref()])?;
+    let key = key.trim();
+    let folder = server.folder.path();
+    let (log, mirror) = (
+        format!("http://{}", server.process.addr),
+        folder.join("mirror"),
+    );
+    let follow = |how: &str, log: &OsStr, to: &Path| {
+        ledger(&[
+            how.as_ref(),
+            log,
+            to.as_ref(),
+            "--key".as_ref(),
+            key.as_ref(),
+        ])
+    };
+    follow("mirror", log.as_ref(), &mirror)?;
+    let checkpoint = fs::read_to_string(mirror.join("checkpoint"))?;
+    let size = checkpoint
+        .lines()
+        .nth(1)
+        .ok_or("a checkpoint has no size")?;
+    let size: f64 = size.parse()?;
+    let mut rates = Vec::new();
+    for turn in 0..bench.repeat {
+        let began = Instant::now();
+        follow(
+            "monitor",
+            mirror.as_ref(),
+            &folder.join(format!("monitor-{turn}")),
+        )?;
+        rates.push(size / began.elapsed().as_secs_f64());
+    }
+    Ok(rates)
 }
 
 /// Measures the same work in a small and in a large database, each right after the empty handler.

@@ -167,7 +167,8 @@ pub struct Server {
     pub process: Process,
     /// Its database file.
     pub db: PathBuf,
-    folder: TempDir,
+    /// Where it is; removed with the server.
+    pub folder: TempDir,
 }
 
 impl Target for Server {
