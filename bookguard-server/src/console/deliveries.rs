@@ -126,7 +126,7 @@ async fn page(user: &User, id: &str, refused: Option<&Error>) -> Result<Answer, 
             }
             section.card aria-labelledby="endpoints" {
                 h2 #endpoints { "Endpoints" }
-                @if event.deliveries.is_empty() { p { "No endpoint took this type when it happened." } }
+                @if event.deliveries.is_empty() { p { "No endpoint took this type of event when it happened." } }
                 @for delivery in &event.deliveries {
                     p {
                         (delivery_badge(delivery.status)) " "
@@ -135,7 +135,7 @@ async fn page(user: &User, id: &str, refused: Option<&Error>) -> Result<Answer, 
                         @if let Some(at) = delivery.next_attempt_at { span.soft { " · again " (time(at)) } }
                     }
                 }
-                @if event.status == DeliveryStatus::Pending { p.soft data-refresh { "This page shows what is new by itself." } }
+                @if event.status == DeliveryStatus::Pending { p.soft data-refresh { "This page updates itself." } }
             }
             @if !rows.is_empty() {
                 section.card aria-labelledby="attempts" {

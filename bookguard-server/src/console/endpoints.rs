@@ -152,7 +152,7 @@ fn types() -> Vec<(&'static str, String)> {
         EventType::BookingRescheduled => "an event was moved",
         EventType::TermsAccepted => "somebody accepted the terms",
         EventType::ResolutionDecided => "a person decided a cancellation",
-        EventType::EndpointSuspended => "an endpoint fails for long",
+        EventType::EndpointSuspended => "another endpoint was suspended",
         EventType::ApiKeyExpiring => "an API key expires within a week",
     };
     EventType::WORDS
