@@ -51,7 +51,7 @@ impl Operation for PutItemFile {
         let Some(sha256) = &item.sha256 else {
             return Err(without_file(
                 &item,
-                "Add another item that names the file's.",
+                "Add another item that names the file's sha256.",
             ));
         };
         let sent = &request.file;
