@@ -211,7 +211,7 @@ fn timestamps(system: &System, now: Timestamp) -> Markup {
         }
         @if state.stamped_at.is_none() && state.asked == 0 {
             p.soft { "No authority was asked yet. The settings " code { "timestamp_authorities" } " and " code { "timestamp_roots" }
-            " name those that show by when entries existed." }
+            " name authorities that vouch for when entries existed." }
         }
     }
 }

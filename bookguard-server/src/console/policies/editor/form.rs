@@ -93,7 +93,7 @@ pub(super) fn editor(
                 }
                 @if is_text { (sheet.text()) } @else { (sheet.fields(editing)) }
                 div.actions { button.first name=(DO) value="review" { "Go on" } }
-                p.soft { "The next page shows what the policy means. Nothing is saved before." }
+                p.soft { "The next page shows what the policy means. Nothing is saved before then." }
             }
             (preview::pane(user, asked, editing, &sheet.draft))
         }
@@ -168,7 +168,7 @@ impl Sheet<'_> {
                         input type="hidden" name="/policyId" value=(changed.id);
                     },
                     None => (self.field(Field::new("/policyId", "Id", Kind::Text).required()
-                        .about("Bookings and programs name the policy by it, and it stays. Lower-case letters, digits, - and _."))),
+                        .about("Bookings and programs name the policy by this id, which cannot change. Lower-case letters, digits, - and _."))),
                 }
                 @let about = format!("For people; at most {POLICY_NAME_CHARS} characters.");
                 (self.field(Field::new("/name", "Name", Kind::Text).about(&about)))
@@ -335,7 +335,7 @@ impl Sheet<'_> {
         html! {
             section.card aria-labelledby="text" {
                 h2 #text { "The policy as JSON" }
-                p #text-about.about { "It may say everything that a policy can. The interface describes every member." }
+                p #text-about.about { "It may hold anything that a policy can. The interface describes every member." }
                 @if is_faulty {
                     div #text-faults.fault {
                         "Correct this:"
