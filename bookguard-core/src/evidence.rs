@@ -83,6 +83,8 @@ pub use hold::{HeldBy, Hold, StoredHold};
 pub use item::{EvidenceItem, ItemKind};
 #[cfg(feature = "internals")]
 pub use map_audit::{AuditedEntries, AuditedTo, MapAudit, MapCommits, MapFault};
+#[cfg(all(test, feature = "store"))]
+pub(crate) use map_audit::tests::HandmadeLog;
 #[doc(hidden)]
 pub use notification::{Notification, NotificationOutcome};
 #[doc(hidden)]
