@@ -1,4 +1,4 @@
-//! What a server does beside requests and deliveries, in tasks that end with it: it forgets what is too old, announces keys
+//! What a server does besides requests and deliveries, in tasks that end with it: it forgets what is too old, announces keys
 //! that will expire, stores when keys were used, and watches clock, guard and disk.
 
 use std::sync::Arc;
