@@ -81,10 +81,10 @@ pub use frozen::FrozenTerms;
 pub use hold::{HeldBy, Hold, StoredHold};
 #[doc(hidden)]
 pub use item::{EvidenceItem, ItemKind};
-#[cfg(feature = "internals")]
-pub use map_audit::{AuditedEntries, AuditedTo, MapAudit, MapCommits, MapFault};
 #[cfg(all(test, feature = "store"))]
 pub(crate) use map_audit::tests::HandmadeLog;
+#[cfg(feature = "internals")]
+pub use map_audit::{AuditedEntries, AuditedTo, MapAudit, MapCommits, MapFault};
 #[doc(hidden)]
 pub use notification::{Notification, NotificationOutcome};
 #[doc(hidden)]
