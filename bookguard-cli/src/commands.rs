@@ -65,7 +65,7 @@ use declare::{Call, alone, operation};
 /// Every command, in the order in which help lists them.
 pub fn declared() -> Vec<Declared> {
     let health = operation::<GetHealth>("health", "Whether the service can do its work", health);
-    let about = "Print the interface description (OpenAPI)";
+    let about = "Print the interface document (OpenAPI)";
     let openapi = alone("openapi", about, |call| {
         Box::pin(async move {
             call.screen
@@ -135,9 +135,9 @@ fn shape_of(declared: &[Declared], typed: &dyn Fn(&str) -> bool) -> clap::Comman
     let command = clap::Command::new("bookguard")
         .version(env!("CARGO_PKG_VERSION"))
         .after_help(
-            "Commands work on a database (--db) as its administrator, also while servers run on it, or \
+            "Commands work on a database (--db) as its operator, even while servers run on it, or \
              on a server (--url) with an API key from BOOKGUARD_API_KEY or --api-key-file, or on its operator interface \
-             with an operator key from BOOKGUARD_OPERATOR_KEY or --operator-key-file. `login` notes server and key as a \
+             with an operator key from BOOKGUARD_OPERATOR_KEY or --operator-key-file. `login` saves a server and its key as a \
              profile (--profile).\n\n\
              Exit codes: 0 ok, 1 unexpected, 2 usage, 3 not found, 4 not allowed, 5 refused or invalid, \
              6 verification failed, 7 unreachable, 8 rate limited, 9 server error.",

@@ -1,4 +1,4 @@
-//! Profiles: servers that `login` noted, each with its key or with the command that prints the key.
+//! Profiles: servers that `login` saved, each with its key or with the command that prints the key.
 //!
 //! Invariants: only their owner can read the file, and it is replaced as a whole; a profile's key is sent only to the profile's
 //! server; a message about a faulty file shows none of its lines, because they may hold a key.
@@ -165,7 +165,7 @@ impl Profiles {
     pub fn save(&self, var: Var<'_>) -> Result<PathBuf, Failure> {
         let path = path(var).ok_or_else(|| {
             Failure::Usage(
-                "there is no place for profiles: neither HOME nor XDG_CONFIG_HOME is set"
+                "there is no place for profiles, because neither HOME nor XDG_CONFIG_HOME is set; set one of them"
                     .to_owned(),
             )
         })?;

@@ -12,10 +12,10 @@ const HEAD: &str = "\
 # Settings
 
 Flags win over the environment, the environment over the configuration file (`--config`, TOML). The file has the names in the first
-column. The environment variable of `public_url` is `BOOKGUARD_PUBLIC_URL`, and so for all; one that is set to nothing counts as not
+column. The environment variable of `public_url` is `BOOKGUARD_PUBLIC_URL`, and so for all; an empty one counts as not
 set. Lists are arrays in the file and separated by commas in the environment; a flag of a list may be given several times.
-[Operate](../operate.md) explains what belongs together. A running server applies those with SIGHUP beside their names when it gets that
-signal, and all others at the next start.
+[Operate](../operate.md) explains which of them belong together. When a running server gets SIGHUP, it applies the settings that are marked
+with it here; all others take effect at the next start.
 
 This page is made from the code: `UPDATE=1 cargo test -p bookguard-cli reference` rewrites it.
 

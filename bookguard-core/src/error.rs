@@ -226,7 +226,7 @@ impl Error {
             ..Self::new(
                 Kind::Unavailable,
                 "erasures_pending",
-                "The service's database was put back from a time before values were erased. It serves nothing until they are erased \
+                "The service's database was restored from a time before values were erased. It serves nothing until they are erased \
                  again: its operator accepts the loss with `bookguard ledger accept-rollback`, or brings back the newer database.",
             )
         }

@@ -81,6 +81,8 @@ pub use frozen::FrozenTerms;
 pub use hold::{HeldBy, Hold, StoredHold};
 #[doc(hidden)]
 pub use item::{EvidenceItem, ItemKind};
+#[cfg(all(test, feature = "sqlite"))]
+pub(crate) use map_audit::tests::HandmadeLog;
 #[cfg(feature = "internals")]
 pub use map_audit::{AuditedEntries, AuditedTo, MapAudit, MapCommits, MapFault};
 #[doc(hidden)]

@@ -142,7 +142,7 @@ impl Session {
             } => Err(Error::new(
                 Kind::Forbidden,
                 "partner_suspended",
-                "The partner is suspended: its keys only read. Ask the service's operator.",
+                "The partner is suspended: its keys can only read. Ask the service's operator.",
             )),
             _ => Ok(()),
         }
@@ -264,7 +264,7 @@ fn administrator_only() -> Error {
     Error::new(
         Kind::Forbidden,
         "administrator_only",
-        "Only the administrator, on the service's own machine, may do this.",
+        "Only the operator may do this, on the service's own database: run bookguard there, with --db.",
     )
 }
 

@@ -131,18 +131,18 @@ fn stamped(
         [] => "this time-stamp",
         _ => "these time-stamps",
     };
-    let advice = "Bookguard’s program does, given the roots of the authorities that you trust: --timestamp-roots FILE.";
+    let advice = "Bookguard’s program checks it, given the roots of the authorities that you trust: --timestamp-roots FILE.";
     said.push(match is_checked() {
         None => format!(
-            "Anybody can make a time-stamp in any name. Who made {what} was not checked here. {advice}"
+            "Anybody can make a time-stamp under any name. Who made {what} was not checked here. {advice}"
         ),
         Some(true) => format!(
-            "Whoever made this document has checked that an authority whom they trust made {what}. Whether one made it whom you trust, was \
+            "Whoever made this document has checked that an authority whom they trust made {what}. Whether one that you trust made it was \
              not checked here. {advice}"
         ),
         Some(false) => format!(
-            "Whoever made this document could not confirm {what}: no authority whom they trust vouches for it. It may still \
-             be of one whom you trust: that was not checked here. {advice}"
+            "Whoever made this document could not confirm {what}: no authority whom they trust vouches for it. One that \
+             you trust may still have made it: that was not checked here. {advice}"
         ),
     });
     said

@@ -438,7 +438,7 @@ fn a_font_that_cannot_or_may_not_be_embedded_is_refused() {
         })
     };
     let without = |file, table| with_table(file, table, |font, entry| font[entry] = b'~');
-    let not_permitted = "does not permit to be embedded in documents";
+    let not_permitted = "does not permit embedding in documents";
     let no_outlines = "has neither TrueType nor PostScript (CFF) outlines";
     for (case, file, refused) in [
         ("installable", fs_type(0), None),

@@ -30,8 +30,7 @@ use crate::uploads::Uploads;
 /// The message for a network from which too many requests came.
 const NETWORK_TOO_MUCH: &str = "Too many requests from this network address.";
 /// The message for a partner that has used up its budget.
-const TOO_MUCH: &str =
-    "Too many requests of this partner, or ones that took too long; all its keys share one limit.";
+const TOO_MUCH: &str = "Too many requests from this partner, or ones that took too long; all its keys share one limit.";
 
 /// The message for a network from which wrong operator keys came.
 const WRONG_KEYS: &str =

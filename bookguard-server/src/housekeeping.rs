@@ -1,5 +1,5 @@
-//! What a server does beside requests and deliveries, in tasks that end with it: it forgets what is too old, tells of keys that
-//! will expire, stores when keys were used, and watches clock, guard and disk.
+//! What a server does besides requests and deliveries, in tasks that end with it: it forgets what is too old, announces keys
+//! that will expire, stores when keys were used, and watches clock, guard and disk.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,8 @@ use crate::skew::{ClockSteps, Skew};
 
 /// How often expired answers are removed.
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
-/// How often the guard is synced to disk, and old packets are dropped. A power cut can make the guard forget what was published since.
+/// How often the guard is synced to disk, and old packets are dropped. A power cut can make the guard forget what was
+/// published since.
 const GUARD_SYNC: Duration = Duration::from_secs(1);
 /// How often to check that the database takes writes and that its disk has room. A write counts as proof for as long again, so
 /// it takes up to a second to notice that writes fail.
@@ -51,8 +52,9 @@ pub(crate) fn start(
     ]
 }
 
-/// Removes remembered answers, shares and sessions that expired and files that were never completed, checks the clock, settles erasures, syncs the
-/// guard to disk, and drops old packets. A store that does not answer has reported itself, so errors are ignored until the next turn.
+/// Every minute, checks the clock, settles erasures, and removes expired answers, shares and sessions, and files that were
+/// never completed. Every second, syncs the guard to disk and drops old packets. A store that does not answer has reported
+/// itself, so errors are ignored until the next turn.
 async fn keep_house(service: Arc<Service>, skew: Skew) {
     let skew = Arc::new(skew);
     let mut turn = tokio::time::interval(HOUSEKEEPING);

@@ -98,7 +98,7 @@ fn transfer_encoding(headers: &HeaderMap) -> Result<(), Refusal> {
         return Err(Refusal::framing(
             StatusCode::NOT_IMPLEMENTED,
             "unsupported_transfer_encoding",
-            "Of transfer codings only chunked is understood. Send Transfer-Encoding: chunked, or Content-Length.",
+            "The only transfer coding that is understood is chunked. Send Transfer-Encoding: chunked, or Content-Length.",
         ));
     }
     Ok(())

@@ -566,7 +566,7 @@ async fn settle(service: Arc<Service>) {
     match settled {
         Ok(Ok(0)) | Err(_) => {}
         Ok(Ok(repeated)) => tracing::warn!(
-            "the database was put back from a time before {repeated} erasures; they were done again"
+            "the database was restored from a time before {repeated} erasures; they were done again"
         ),
         Ok(Err(error)) => tracing::error!("{}", error.message),
     }

@@ -58,7 +58,7 @@ pub(super) fn command() -> CliCommand {
 }
 
 pub(super) fn resolutions() -> Declared {
-    let about = "List what cancellations came to, the newest booking's first";
+    let about = "List the results of cancellations, the newest booking's first";
     let list = operation::<ListResolutions>("list", about, listed);
     let get = operation::<GetResolution>("get", "Show the result of a cancellation", resolution);
     let decide =

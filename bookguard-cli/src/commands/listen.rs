@@ -42,7 +42,7 @@ struct ListenArgs {
     /// Where to post each event, such as http://127.0.0.1:3000/webhooks
     #[arg(long, value_name = "ADDRESS", required_unless_present = "print_secret")]
     forward_to: Option<String>,
-    /// Only these types, between commas
+    /// Only these types, separated by commas
     #[arg(long, value_delimiter = ',')]
     events: Vec<String>,
     /// Begin after the event with this number; 0 for all [default: latest]

@@ -37,7 +37,7 @@ struct NameArgs {
 }
 
 pub(super) fn login() -> CliCommand {
-    let about = "Note a server and the key for it as a profile, after trying the key";
+    let about = "Save a server and its key as a profile, after trying the key";
     alone("login", about, |call| Box::pin(sign_in(call))).with::<LoginArgs>()
 }
 
@@ -58,7 +58,7 @@ pub(super) fn profiles() -> Declared {
         default.with::<NameArgs>().into(),
         remove.with::<NameArgs>().into(),
     ];
-    let about = "The servers that `login` noted";
+    let about = "The servers that `login` saved";
     group("profiles", about, commands)
 }
 
@@ -115,7 +115,7 @@ async fn sign_in(call: Call<'_>) -> Result<(), Failure> {
             "profile" => name,
             "server" => url,
             "key" => whose,
-            "noted in" => file.display().to_string(),
+            "saved in" => file.display().to_string(),
         };
         let use_it = match default == name {
             true => "It is the default: commands without --db and --url work with it.".to_owned(),

@@ -49,7 +49,7 @@ const INVALID_REQUEST: i32 = -32600;
 const INTERNAL_ERROR: i32 = -32603;
 
 pub(super) fn command() -> CliCommand {
-    let about = "Speak the Model Context Protocol on standard input and output, for programs that let a model choose";
+    let about = "Speak the Model Context Protocol on standard input and output, for programs that let a model call tools";
     special("mcp", about, |call| Box::pin(run(call.target()))).purpose(Purpose::Wait)
 }
 

@@ -15,7 +15,7 @@ use crate::target::only_here;
 
 #[derive(Debug, Args)]
 struct MigrateArgs {
-    /// Say what would be done, and do nothing
+    /// Show what would be done, and change nothing
     #[arg(long)]
     dry_run: bool,
 }

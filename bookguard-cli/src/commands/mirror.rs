@@ -401,7 +401,7 @@ impl FollowedLog {
         let kept = match proves {
             Some(other) => match replace(&self.folder, CONTRADICTION, note.as_bytes()) {
                 Ok(()) => format!(
-                    " Its checkpoint is kept as {}; together with {} it proves it.",
+                    " Its checkpoint is kept as {}; together with {}, it is the proof.",
                     self.folder.join(CONTRADICTION).display(),
                     other,
                 ),

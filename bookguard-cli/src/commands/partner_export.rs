@@ -48,7 +48,7 @@ struct EndArgs {
 }
 
 pub(super) fn export_command() -> CliCommand {
-    let about = "Write everything of a partner into one archive: the one the key belongs to, or --partner names";
+    let about = "Write all data of a partner into one archive: of the one that the key belongs to, or that --partner names";
     special("export", about, |call| Box::pin(export(call))).with::<ExportArgs>()
 }
 

@@ -37,7 +37,7 @@ pub(super) fn commands() -> Declared {
             .read("bookings", "Bookings; 0 for no limit, \"default\" for the service's own limit, as with the others", number)
             .read("bytes", "Bytes of bookings, such as 10GiB", size)
             .takes("bytes", "SIZE")
-            .read("eventsPerDay", "Events a day (UTC) beyond which it may record no bookings", number)
+            .read("eventsPerDay", "Events a day (UTC) beyond which the partner may record no bookings", number)
             .read("endpoints", "Webhook endpoints, 20 at most", number)
             .read("fileBytes", "Bytes of evidence files, such as 10GiB", size)
             .takes("fileBytes", "SIZE");
@@ -46,9 +46,9 @@ pub(super) fn commands() -> Declared {
     let get = operation::<GetPartnerAccount>("get", about, account);
     let about = "Correct a partner's name and contact (for the operator)";
     let edit = operation::<EditPartner>("edit", about, account);
-    let about = "Let a partner's keys only read (for the operator)";
+    let about = "Suspend a partner: its keys can only read (for the operator)";
     let suspend = operation::<SuspendPartner>("suspend", about, account);
-    let about = "Let a suspended partner's keys do again what they may (for the operator)";
+    let about = "Reinstate a suspended partner: its keys work again (for the operator)";
     let reinstate = operation::<ReinstatePartner>("reinstate", about, account);
     let about = "Choose default policies and a time zone";
     let update = operation::<UpdatePartner>("update", about, account).flags(|flags| {

@@ -39,7 +39,7 @@ pub(super) fn command() -> CliCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct PruneArgs {
-    /// How old what is deleted must be, such as 90d [default: what the settings say]
+    /// Delete only what is older than this, such as 90d [default: what the settings say]
     #[arg(long, value_name = "DAYS")]
     older_than: Option<String>,
     /// Only count what would be deleted

@@ -51,7 +51,7 @@ pub(super) fn commands() -> Declared {
 
 #[derive(Debug, Args)]
 struct WaitArgs {
-    /// Wait until every event was examined; what is due then is delivered as the endpoints take it
+    /// Wait until every event has been examined; deliveries that are due then go out as their endpoints take them
     #[arg(long)]
     wait: bool,
 }

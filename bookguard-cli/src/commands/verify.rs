@@ -162,7 +162,7 @@ fn log_check(scanned: &Result<LogReport, String>) -> Check {
 pub(super) fn trust_policy(file: &Path) -> Result<TrustPolicy, Failure> {
     let text = files::text(file, MAX_POLICY_BYTES as u64)?;
     TrustPolicy::parse(&text)
-        .map_err(|why| Failure::Usage(format!("{} is no trust policy: {why}", file.display())))
+        .map_err(|why| Failure::Usage(format!("{} is not a trust policy: {why}", file.display())))
 }
 
 /// A key as it was typed: the key itself, or @ and a file that holds it.
@@ -234,7 +234,7 @@ fn webhook(call: Call<'_>) -> Result<(), Failure> {
     let mut add = |name: &str, result: Result<(), webhook::VerifyError>| {
         let detail = result.as_ref().map_or_else(
             |e| format!("{e} ({})", e.code()),
-            |()| "fits body and secret".to_owned(),
+            |()| "matches the body and the secret".to_owned(),
         );
         checks.push(CheckLine {
             name: name.to_owned(),

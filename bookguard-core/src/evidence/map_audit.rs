@@ -161,4 +161,4 @@ impl fmt::Display for MapFault {
 impl std::error::Error for MapFault {}
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

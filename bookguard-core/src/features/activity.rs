@@ -56,7 +56,7 @@ pub struct ActivityHour {
     pub failed: u64,
     /// Events that no endpoint took.
     pub no_endpoints: u64,
-    /// Whether everything was counted. If not, each number is the least that it can be.
+    /// Whether everything was counted. If not, each true number is at least the one given.
     pub is_complete: bool,
 }
 
@@ -68,7 +68,7 @@ pub struct ActivityHour {
 pub struct WaitingCount {
     /// The number of deliveries.
     pub deliveries: u64,
-    /// Whether all were counted. If not, the number is the least that it can be.
+    /// Whether all were counted. If not, the true number is at least the one given.
     pub is_complete: bool,
 }
 
@@ -99,8 +99,8 @@ impl Operation for GetActivity {
         summary: "What happened in the last day, and what needs a person",
         description: "Counts, for a glance and for a chart. By hour: bookings recorded and canceled, and events by the status of \
                       their deliveries. As of now: deliveries that wait, endpoints by status, and API keys that will soon \
-                      expire. The numbers are exact while `isComplete` is true. Of a partner with very much to count, \
-                      only the latest is counted: 5,000 bookings of each hour, 5,000 deliveries of the day, and 1,000 \
+                      expire. The numbers are exact while `isComplete` is true. If a partner has too much to count, \
+                      only the latest are counted: 5,000 bookings of each hour, 5,000 deliveries of the day, and 1,000 \
                       deliveries that wait for each endpoint.",
         ..Route::GET
     };

@@ -61,7 +61,7 @@ impl Operation for GetBooking {
         refusals: &[404],
         tag: "Bookings",
         summary: "One booking",
-        description: "Carries an ETag; send it as If-None-Match to get 304 while nothing changed.",
+        description: "Carries an ETag; send it as If-None-Match to get 304 while nothing has changed.",
         ..Route::GET
     };
     type Output = Booking;
@@ -108,8 +108,7 @@ impl Operation for ListBookings {
                 name: "search",
                 description: "Only bookings that have every word of this text: words are separated by white space, and each must be \
                               a part of the bookingId, of an id or name of talent or organizer, of the eventType or of a value \
-                              of the metadata. Characters are compared in their lower case; accents count, and no character \
-                              stands for others.",
+                              of the metadata. Case does not matter, accents do, and there are no wildcards.",
                 form: QueryForm::Text(limits::SEARCH_CHARS),
             },
             LIMIT,

@@ -131,7 +131,7 @@ impl Operation for ListResolutions {
             ids_cursor::<noun::Booking>(),
         ],
         tag: "Cancellation",
-        summary: "List what cancellations came to",
+        summary: "List the results of cancellations",
         description: "The latest resolution of each canceled booking, the newest booking first; a decided one names the one that \
                       it `supersedes`. Those that wait for a person are found at once. Otherwise at most 10,000 bookings, or 8 MiB of \
                       their resolutions, are examined for one page, so a page may hold fewer rows than asked for, or none. \

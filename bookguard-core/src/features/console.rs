@@ -148,7 +148,7 @@ impl SessionKey {
 
 /// Reads whom a link is for.
 pub(super) fn person(form: &mut Form<'_, '_>) -> Option<String> {
-    form.about("Whom the link is for. The audit names them so.")
+    form.about("The name of the person the link is for, as the audit will show it.")
         .required("person", |v| v.text(limits::NAME_CHARS))
 }
 
@@ -177,7 +177,7 @@ impl ConsoleLinkRequest {
     fn form(form: &mut Form<'_, '_>) -> Option<Self> {
         let person = person(form);
         let scopes = form
-            .about("What the session may do; what the calling key may when not given. Only scopes that this key holds.")
+            .about("What the session may do; by default, what the calling key may. Only scopes that this key holds.")
             .optional("scopes", api_keys::scopes);
         let api_key_id = KEY.form::<noun::ApiKey>(form);
         Some(Self {

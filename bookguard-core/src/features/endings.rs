@@ -158,7 +158,7 @@ impl EndRequest {
             )
             .optional("after", |v| v.text(limits::NAME_CHARS));
         let request_ref = form
-            .about("What you know the end of the contract by. It stays in the ledger, so it must not be personal data.")
+            .about("Your reference for the end of the contract. It stays in the ledger, so it must not be personal data.")
             .optional("requestRef", |v| v.text(limits::REFERENCE_CHARS));
         Some(Self { after, request_ref })
     }

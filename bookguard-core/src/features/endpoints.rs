@@ -134,7 +134,7 @@ impl NewEndpoint {
             .about("Deliveries begun per second at most, on each node; unlimited when not given.")
             .optional("rateLimitPerSecond", rate_limit);
         let own_secret = form
-            .about("Whether it gets a signing secret of its own, shown only once; else deliveries are signed with the partner's.")
+            .about("Whether it gets a signing secret of its own, shown only once; otherwise deliveries are signed with the partner's.")
             .optional("ownSecret", |v| v.boolean());
         Some(Self {
             url: url?,

@@ -283,10 +283,10 @@ impl ErasureRequest {
                 v.named("LegalBasis").choice(LegalBasis::WORDS)
             });
         let request_ref = form
-            .about("What you know the request by. A later erasure can erase it.")
+            .about("Your reference for the request. A later erasure can erase it.")
             .optional("requestRef", |v| v.text(limits::REFERENCE_CHARS));
         let dry_run = form
-            .about("Say only what would be erased.")
+            .about("true: answer with what would be erased, and erase nothing.")
             .optional("dryRun", |v| v.boolean());
         let (both, none) = (
             fields.is_some() && party.is_some(),

@@ -92,7 +92,7 @@ impl Operation for ExportDispute {
         query: &[
             QueryParam {
                 name: "for",
-                description: "Whose form: `stripe`, or `card` for that of any card dispute.",
+                description: "Whose form to fill in: `stripe`, or `card` for any card dispute.",
                 form: QueryForm::RequiredWord("DisputeForm"),
             },
             QueryParam {

@@ -58,7 +58,7 @@ impl Operation for GetHealth {
         tag: "Service",
         summary: "Health and readiness",
         description: "Answers 200 while the store answers and takes writes, and 503 otherwise: `unavailable`, `ledger_moved`, \
-                      `ledger_rolled_back`, `storage_full`, `storage_read_only`, `storage_failing`, `schema_newer`, or \
+                      `ledger_rolled_back`, `erasures_pending`, `storage_full`, `storage_read_only`, `storage_failing`, `schema_newer`, or \
                       `checkpoints_failing` while writes are taken but the database file cannot be brought up to date with them.",
         ..Route::GET
     };

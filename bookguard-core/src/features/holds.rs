@@ -45,7 +45,7 @@ impl Operation for PlaceHold {
         tag: "Evidence",
         summary: "Keep a booking from being erased, for a dispute or a court",
         description: "While a booking has an active hold, nothing of it is erased: neither on request, nor at the end of the partner's contract, \
-                      nor because it is old. No packet and no share shows it. What the operator placed, only the operator releases.",
+                      nor because it is old. No packet and no share shows it. Only the operator can release what the operator placed.",
         ..Route::POST
     };
     type Output = Hold;
@@ -101,7 +101,7 @@ impl HoldRequest {
 
     fn form(form: &mut Form<'_, '_>) -> Option<Self> {
         let reason = form
-            .about("Why. Erasing the booking's notes once the hold is released erases it.")
+            .about("Why. Once the hold is released, erasing the booking's notes erases this too.")
             .required("reason", |v| v.text(limits::NAME_CHARS));
         let reference = form
             .about("What others know the matter by, such as the number of a case.")

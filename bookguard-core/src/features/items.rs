@@ -222,7 +222,7 @@ impl Operation for ListEvidenceItems {
         refusals: &[404],
         tag: "Evidence",
         summary: "What was added to a booking's evidence",
-        description: "Oldest first. `file` says that the service stores the item's file, and how it is served.",
+        description: "Oldest first. `file` is there if the service stores the item's file, and says how it is served.",
         ..Route::GET
     };
     type Output = BookingItems;

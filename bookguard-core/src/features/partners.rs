@@ -68,7 +68,7 @@ impl Operation for RegisterPartner {
         summary: "Register a partner",
         description: "Creates a partner account. Where registration is open the answer also holds the first API key, with all \
                       scopes, and the secret that webhooks are signed with; both are shown only once. Where registration needs \
-                      approval the status is `pending` and the administrator hands over the credentials.",
+                      approval the status is `pending` and the operator hands over the credentials.",
         ..Route::POST
     };
     type Output = Registration;
@@ -159,7 +159,7 @@ impl NewPartner {
             .about("Free text, such as \"marketplace\".")
             .required("businessType", |v| v.text(limits::NAME_CHARS));
         let contact_email = form
-            .about("Primary contact, a mail address.")
+            .about("Primary contact, an email address.")
             .required("contactEmail", email);
         let website = form
             .about("The partner's site, an http or https address.")

@@ -120,7 +120,7 @@ pub struct PutPolicy {
 
 const NEW_POLICY: Declaration = Declaration {
     name: "NewPolicy",
-    about: "What a cancellation means: who gets what back until when. Shares are basis points of the booking's value: 10000 is all of \
+    about: "What a cancellation means: who gets how much back, and until when. Shares are basis points of the booking's value: 10000 is all of \
             it. The id may be left out, as the address has it.",
     example: EXAMPLE,
     // The policy's own schema describes the rest.

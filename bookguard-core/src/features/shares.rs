@@ -231,7 +231,7 @@ impl Operation for RevokeShare {
         refusals: &[404],
         tag: "Evidence",
         summary: "Revoke a share",
-        description: "The link shows nothing from then on, on every node. What was downloaded before cannot be called back. Revoking a \
+        description: "The link shows nothing from then on, on every node. What was downloaded before cannot be taken back. Revoking a \
                       revoked share changes nothing and answers the same.",
         ..Route::DELETE
     };

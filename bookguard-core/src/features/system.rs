@@ -123,7 +123,7 @@ pub struct LogState {
     pub is_sound: bool,
 }
 
-/// A witness of the log, and how it last went with it.
+/// A witness of the log, and what came of asking it last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]

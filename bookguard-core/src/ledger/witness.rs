@@ -156,14 +156,14 @@ impl WitnessAnswer {
                 None => Self::Failed(told("it names no size that it has cosigned last")),
             },
             422 => Self::Contradicts(told(
-                "it does not find that the log continues what it has cosigned and tells the truth",
+                "it finds that the log does not continue what it has cosigned, or does not tell the truth",
             )),
             429 | 503 => Self::Failed(told("it asks to be asked again later")),
             403 => Self::Failed(told("it knows the log under another key")),
             404 => Self::Failed(told(
                 "it does not know the log, or is not at this address; ask its operator to add the log's key",
             )),
-            _ => Self::Failed(told("it answered something else than a cosignature")),
+            _ => Self::Failed(told("it answered with something other than a cosignature")),
         }
     }
 

@@ -142,7 +142,7 @@ fn named(
         return Err(Error::invalid(
             "effective_at_in_future",
             format!(
-                "effectiveAt {at} is after receipt ({received}) by more than 5 minutes. Cancel then, or leave effectiveAt out."
+                "effectiveAt {at} is more than 5 minutes after receipt ({received}). Cancel then, or leave effectiveAt out."
             ),
         ));
     }

@@ -31,7 +31,7 @@ pub struct Evaluation {
     pub resolution_path: ResolutionPath,
     /// When the question was asked or the cancellation received.
     pub evaluated_at: Timestamp,
-    /// The judged instant, in whole seconds.
+    /// The instant that the result is for, in whole seconds.
     pub as_of: Timestamp,
     /// Who cancels.
     pub canceled_by: Actor,

@@ -67,7 +67,7 @@ fn deposit(document: &Document, found: &mut Vec<FieldError>) {
             "/deposit/bps",
             "deposit_over_half",
             "is more than half of the value",
-            "Make sure that this is meant and lawful where the event takes place.",
+            "Make sure that this is intended, and lawful where the event takes place.",
         )),
         Some(_) => {}
         None => {
@@ -79,7 +79,7 @@ fn deposit(document: &Document, found: &mut Vec<FieldError>) {
                     pointer,
                     "deposit_missing",
                     "keeps the deposit, but the policy has none: nothing is kept",
-                    "Add \"deposit\", or say the outcome otherwise.",
+                    "Add \"deposit\", or choose another outcome.",
                 ));
             }
         }

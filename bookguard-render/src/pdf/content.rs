@@ -254,8 +254,8 @@ impl Told {
         let row = |(label, value): (&str, String)| vec![Cell::aside(label), Cell::of(value)];
         let ways = [
             "With the program of the service: bookguard evidence verify packet.json --key @ledger.vkey",
-            "With a program short enough to be read first: verify.py packet.json ledger.vkey",
-            "In a browser, from which the packet is sent nowhere: the page /verify of the service.",
+            "With a program short enough to read first: verify.py packet.json ledger.vkey",
+            "In a browser, which sends the packet nowhere: the page /verify of the service.",
         ];
         let numbered = |(number, way): (usize, &str)| (format!("{}.", number + 1), way.to_owned());
         vec![

@@ -34,7 +34,7 @@ impl Fonts {
         // A font that says nothing of this permits it.
         let forbids_parts = face.tables().os2.is_some() && !face.is_subsetting_allowed();
         if face.permissions() == Some(Permissions::Restricted) || forbids_parts {
-            return Err("does not permit to be embedded in documents");
+            return Err("does not permit embedding in documents");
         }
         // What is left are pictures, and the second version of PostScript outlines, which only variable fonts have.
         if face.tables().glyf.is_none() && face.tables().cff.is_none() {

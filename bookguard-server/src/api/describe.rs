@@ -100,7 +100,7 @@ fn operators(components: Json) -> Json {
     let acting_for = json!({
         "name": "x-partner-id",
         "in": "header",
-        "description": "The partner to act for; without it, what lists show is of all partners.",
+        "description": "The partner to act for; without it, lists show the rows of all partners.",
         "schema": {"type": "string", "pattern": id_pattern(noun::Partner::PREFIX)},
     });
     let acting_for = Json::object([(

@@ -234,7 +234,7 @@ settings! {
         default = Some(&true);
     ledger_key: LedgerKeySource, "FILE", "The ledger's key file, the same for every node", everywhere = true,
         variable_may = Some("hold the key itself"), unset = Some("beside the database file, else ./bookguard.key");
-    guard_file: PathBuf, "FILE", "The file that remembers the last published head of the ledger, even if the database is put back",
+    guard_file: PathBuf, "FILE", "The file that remembers the last published head of the ledger, even if an older database is restored",
         everywhere = true, unset = Some("beside the ledger key's file, else beside the database");
     database_wait_seconds: u32, "N", "Seconds to wait for a PostgreSQL server that cannot be reached yet",
         default = Some(&30), most = Some(DATABASE_WAIT_MAX), zero = Some("0 does not wait");
@@ -242,7 +242,7 @@ settings! {
         default = Some(&0), most = Some(SHUTDOWN_DELAY_MAX);
     dev: bool, "", "For development: webhooks may go to this machine and over plain http", everywhere = true, default = Some(&false);
     registration: String, "MODE", "Who may register: open, approval or closed", default = Some(&"open");
-    library_policies: bool, "BOOL", "Whether bookings without a policy get one of the library, by event type", default = Some(&true);
+    library_policies: bool, "BOOL", "Whether bookings without a policy get one from the library, by event type", default = Some(&true);
     rate_limit_per_second: u32, "N", "Requests per second that one partner may make on each node, all its keys together; a request \
         that keeps a processor busy counts for more", default = Some(&1000), most = Some(RATE_MAX), zero = Some("0 means no limit"),
         is_reloaded = true;
@@ -271,38 +271,38 @@ settings! {
         the time of the newest";
     pdf_fonts: Vec<PathBuf>, "FILE", "A font file for characters in PDFs that the shipped fonts lack (.ttf, .otf, .ttc), the same for every \
         node; of several, the first that has a character shows it", flag = Some("pdf-font"), everywhere = true;
-    witnesses: PathBuf, "FILE", "A trust policy (C2SP tlog-policy) that names the witnesses which are asked to cosign the log's checkpoints, \
-        and the quorum that evidence shows if it is there, the same for every node", everywhere = true, unset = Some("no witnesses");
+    witnesses: PathBuf, "FILE", "A file with a trust policy (C2SP tlog-policy), the same for every node: its witnesses are asked to cosign the log's \
+        checkpoints, and evidence shows its quorum once it is there", everywhere = true, unset = Some("no witnesses");
     map_interval_seconds: u32, "N", "Seconds for which an entry waits until the ledger commits to a map of all entries, by which a packet \
         shows that it lacks none",
         default = Some(&60), least = Some(1), most = Some(MAP_INTERVAL_MAX);
     timestamp_authorities: Vec<String>, "URL", "A time-stamp authority (RFC 3161) that stamps the ledger, such as \
-        http://timestamp.example.com; of several, each question without a stamp is followed by one to the next",
+        http://timestamp.example.com; of several, the next one is asked when one gives no stamp",
         flag = Some("timestamp-authority");
     timestamp_roots: PathBuf, "FILE", "The certificates (PEM) to which the authorities' stamps must lead, the same for every node";
     timestamp_interval_seconds: u32, "N", "Seconds between two stamps; only what was logged since is stamped",
         default = Some(&600), least = Some(TIMESTAMP_INTERVAL_MIN), most = Some(TIMESTAMP_INTERVAL_MAX);
     quota_bookings: u64, "N", "Bookings a partner without a quota of its own may record",
         default = Some(&QUOTA_BOOKINGS), most = Some(QUOTA_MAX), zero = Some("0 means no limit");
-    quota_bytes: Bytes, "SIZE", "Bytes of bookings it may have, such as 10GiB",
+    quota_bytes: Bytes, "SIZE", "Bytes of bookings such a partner may have, such as 10GiB",
         default = Some(&Bytes(QUOTA_BYTES)), most = Some(QUOTA_MAX), zero = Some("0 means no limit");
-    quota_events_per_day: u64, "N", "Events a day (UTC) beyond which it may record no bookings",
+    quota_events_per_day: u64, "N", "Events a day (UTC) beyond which such a partner may record no bookings",
         default = Some(&QUOTA_EVENTS_PER_DAY), most = Some(QUOTA_MAX), zero = Some("0 means no limit");
-    quota_endpoints: u64, "N", "Webhook endpoints it may have, 20 at most", default = Some(&ENDPOINTS_PER_PARTNER),
+    quota_endpoints: u64, "N", "Webhook endpoints that such a partner may have, 20 at most", default = Some(&ENDPOINTS_PER_PARTNER),
         most = Some(ENDPOINTS_PER_PARTNER as u64), zero = Some("0 means no limit of its own");
-    quota_file_bytes: Bytes, "SIZE", "Bytes of evidence files it may have stored, such as 10GiB",
+    quota_file_bytes: Bytes, "SIZE", "Bytes of evidence files that such a partner may have stored, such as 10GiB",
         default = Some(&Bytes(QUOTA_FILE_BYTES)), most = Some(QUOTA_MAX), zero = Some("0 means no limit");
     log_format: String, "FORM", "The form of the log on standard error: text, json (an object a line), or auto (text on a terminal)",
         default = Some(&"auto");
     log_level: String, "LEVEL", "The least important lines that are logged: error, warn, info or debug", default = Some(&"info"),
         is_reloaded = true;
     log_requests: bool, "BOOL", "Whether every request gets a line in the log", default = Some(&false), is_reloaded = true;
-    slow_request_milliseconds: u32, "N", "From how many milliseconds of the server's own work a request gets a line in the log because \
-        it is slow", default = Some(&1000), most = Some(SLOW_REQUEST_MAX), zero = Some("0 means never"), is_reloaded = true;
+    slow_request_milliseconds: u32, "N", "Milliseconds of the server's own work from which a request counts as slow and gets a line in \
+        the log", default = Some(&1000), most = Some(SLOW_REQUEST_MAX), zero = Some("0 means never"), is_reloaded = true;
     security_contacts: Vec<String>, "ADDRESS", "Where to report vulnerabilities, such as mailto:security@example.com; with it, \
         /.well-known/security.txt is served", flag = Some("security-contact");
-    security_policy: String, "ADDRESS", "Where the rules of reporting are, an https address";
-    security_encryption: String, "ADDRESS", "Where the key is that reports may be encrypted with";
+    security_policy: String, "ADDRESS", "Where to read the rules of reporting, an https address";
+    security_encryption: String, "ADDRESS", "Where to get the key with which reports may be encrypted";
     security_languages: Vec<String>, "TAGS", "Languages reports may be in, such as en,de";
 }
 

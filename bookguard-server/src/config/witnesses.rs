@@ -22,8 +22,8 @@ pub(super) fn read(file: &Path) -> Result<Arc<TrustPolicy>, String> {
     let mut text = String::new();
     let read = File::open(file).and_then(|it| it.take(most).read_to_string(&mut text));
     read.map_err(|e| fail(&format!("which cannot be read: {e}")))?;
-    let policy =
-        TrustPolicy::parse(&text).map_err(|e| fail(&format!("which is no trust policy: {e}")))?;
+    let policy = TrustPolicy::parse(&text)
+        .map_err(|e| fail(&format!("which is not a trust policy: {e}")))?;
     let count = policy.witnesses().len();
     if count > WITNESSES {
         return Err(fail(&format!(

@@ -109,7 +109,7 @@ fn found_rows(user: &User, fields: &Fields, rows: &Rows<Booking>, is_filtered: b
         @if !lines.is_empty() {
             section.card { (records("Bookings", &["Event", "Talent", "Organizer", "#Value", "Status", "Recorded"], &lines)) }
         } @else if next.is_some() {
-            (empty("Nothing found among the newest bookings.", "The search goes back a part at a time."))
+            (empty("Nothing found among the newest bookings.", "A search covers one part at a time: go on to search older ones."))
         } @else if is_filtered {
             (empty("No booking matches.", html! { a href=(user.link("/bookings")) { "Show all bookings" } }))
         } @else {

@@ -55,7 +55,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         @if !rows.is_empty() {
             section.card { (records("Events, newest first", &["Event", "Happened", "State", "Endpoints", "Last answer"], &rows)) }
         } @else if next.is_some() {
-            (empty("Nothing found among the newest events.", "The search goes back a part at a time."))
+            (empty("Nothing found among the newest events.", "A search covers one part at a time: go on to search older ones."))
         } @else {
             (empty("No event matches.", "Every booking, protection and cancellation makes an event, and each endpoint receives it."))
         }
@@ -126,7 +126,7 @@ async fn page(user: &User, id: &str, refused: Option<&Error>) -> Result<Answer, 
             }
             section.card aria-labelledby="endpoints" {
                 h2 #endpoints { "Endpoints" }
-                @if event.deliveries.is_empty() { p { "No endpoint took this type when it happened." } }
+                @if event.deliveries.is_empty() { p { "No endpoint took this type of event when it happened." } }
                 @for delivery in &event.deliveries {
                     p {
                         (delivery_badge(delivery.status)) " "
@@ -135,7 +135,7 @@ async fn page(user: &User, id: &str, refused: Option<&Error>) -> Result<Answer, 
                         @if let Some(at) = delivery.next_attempt_at { span.soft { " · again " (time(at)) } }
                     }
                 }
-                @if event.status == DeliveryStatus::Pending { p.soft data-refresh { "This page shows what is new by itself." } }
+                @if event.status == DeliveryStatus::Pending { p.soft data-refresh { "This page updates itself." } }
             }
             @if !rows.is_empty() {
                 section.card aria-labelledby="attempts" {

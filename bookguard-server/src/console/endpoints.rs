@@ -94,7 +94,7 @@ async fn page(
                 @if let Some(description) = &endpoint.description { (fact("Description", description)) }
                 (fact("Receives", received(&endpoint)))
                 @if let Some(limit) = endpoint.rate_limit_per_second { (fact("Deliveries per second at most", limit)) }
-                (fact("Signed with", if endpoint.own_secret { "its own secret" } else { "the organisation's secret" }))
+                (fact("Signed with", if endpoint.own_secret { "its own secret" } else { "the organization's secret" }))
                 @if endpoint.failures > 0 { (fact("Failures in a row", endpoint.failures)) }
                 @if let Some(at) = endpoint.failing_since { (fact("Failing since", time(at))) }
                 @if let Some(at) = endpoint.next_probe_at { (fact("Tried again", time(at))) }
@@ -118,7 +118,7 @@ fn snippet(user: &User) -> Markup {
         details.card {
             summary { "How " (user.told("your", "the partner's")) " program checks what it receives" }
             p { "The header " code { "x-service-signature" } " is " code { "sha256=" } " and the HMAC-SHA256 of the body under the secret, in hex. \
-                Compute it over the bytes as they came, and compare in constant time:" }
+                Compute it over the bytes as they arrived, and compare in constant time:" }
             pre { "expected = 'sha256=' + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()\n\
                    genuine  = hmac.compare_digest(expected, headers['x-service-signature'])" }
             @if let Some(docs) = user.docs() { p { a href=(docs) { "The interface" } " describes every header and body." } }
@@ -148,11 +148,11 @@ fn types() -> Vec<(&'static str, String)> {
     let about = |event_type| match event_type {
         EventType::BookingCreated => "a booking was recorded",
         EventType::BookingProtected => "a booking was written to the ledger",
-        EventType::ResolutionCreated => "a booking was canceled, with what that comes to",
+        EventType::ResolutionCreated => "a booking was canceled, with the result",
         EventType::BookingRescheduled => "an event was moved",
         EventType::TermsAccepted => "somebody accepted the terms",
         EventType::ResolutionDecided => "a person decided a cancellation",
-        EventType::EndpointSuspended => "an endpoint fails for long",
+        EventType::EndpointSuspended => "another endpoint was suspended",
         EventType::ApiKeyExpiring => "an API key expires within a week",
     };
     EventType::WORDS
@@ -192,7 +192,7 @@ fn secret(user: &User, id: &str, secret: &str, when: Markup) -> Answer {
         section.card.narrow {
             p { (user.told("Your", "The partner's")) " program checks deliveries with it. " (when) }
             p { (copyable(secret)) }
-            p.alert.warn { "It is shown only now. Copy it before you leave this page." }
+            p.alert.warn { "It is shown only once. Copy it before you leave this page." }
             a.button href=(user.link(&format!("/endpoints/{id}"))) { "To the endpoint" }
         }
     };

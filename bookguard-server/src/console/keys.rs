@@ -130,7 +130,7 @@ pub(super) fn link_page(
         section.card.narrow {
             p { "It signs in " strong { (person) } " once, until " (time(until)) ". Send it to nobody else." }
             p { (copyable(url)) }
-            p.alert.warn { "It is shown only now. Copy it before you leave this page." }
+            p.alert.warn { "It is shown only once. Copy it before you leave this page." }
             a.button href=(next) { (to) }
         }
     };
@@ -179,8 +179,8 @@ fn about(scope: Scope) -> &'static str {
 
 fn scope_field<'f>(user: &User, words: &'f [(&'f str, String)], label: &'f str) -> Field<'f> {
     Field::new("/scopes", label, Kind::Choices(words)).about(user.told(
-        "Everything that you may, if nothing is chosen.",
-        "Everything, if nothing is chosen.",
+        "If nothing is chosen, everything that you may do.",
+        "If nothing is chosen, everything.",
     ))
 }
 
@@ -208,7 +208,7 @@ fn key_page(user: &User, key: &str, what: Markup) -> Answer {
         section.card.narrow {
             p { (what) }
             p { (copyable(key)) }
-            p.alert.warn { "It is shown only now. Copy it before you leave this page." }
+            p.alert.warn { "It is shown only once. Copy it before you leave this page." }
             a.button href=(user.link("/keys")) { "To the keys" }
         }
     };

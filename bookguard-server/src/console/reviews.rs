@@ -47,7 +47,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         @if !rows.is_empty() {
             section.card { (table("Cancellations, the newest booking first", &["Booking", "Canceled by", "#Value", "#Goes back", "State"], &rows)) }
         } @else if next.is_some() {
-            (empty("Nothing found among the newest cancellations.", "The search goes back a part at a time."))
+            (empty("Nothing found among the newest cancellations.", "A search covers one part at a time: go on to search older ones."))
         } @else if chosen == WAITING {
             (empty("No cancellation waits for a decision.", "If a policy cannot settle a cancellation by itself, it appears here."))
         } @else {

@@ -42,7 +42,7 @@ const PARTNERS: KeyEntry = KeyEntry {
     field: "apiKey",
     header: "x-api-key",
     label: "API key",
-    about: "One of your organisation's keys. You can do here what the key may do, and you are signed out when it is revoked.",
+    about: "One of your organization's keys. You can do here what the key may do, and you are signed out when it is revoked.",
     fix: "Copy the whole key, which begins with bgk_, or ask a colleague for a link.",
     elsewhere: "in the console under “Keys and people”",
     command: "bookguard console-links create",
@@ -212,8 +212,8 @@ impl Console {
             div.narrow {
                 h1 { (self.invitation()) }
                 form.card method="post" {
-                    p { "This link signs you in once, on this device. You stay signed in for twelve hours at most, and for half an hour \
-                        while you do nothing." }
+                    p { "This link signs you in once, on this device. You stay signed in for twelve hours at most, and are signed out \
+                        after half an hour without use." }
                     button.first { "Sign in" }
                 }
             }

@@ -86,7 +86,7 @@ impl Asker {
                 kind.eq_ignore_ascii_case("application/timestamp-reply")
             });
         if !is_reply {
-            return Err("its answer is no application/timestamp-reply".to_owned());
+            return Err("its answer is not application/timestamp-reply".to_owned());
         }
         let mut body = response.into_body();
         let mut answer = Vec::new();

@@ -139,7 +139,7 @@ async function partnersTasks({ page, open, fill, pick, tick, time }, links, base
   await open(link("/share"));
   await fill(field("/note"), name);
   await open(submit("/share"));
-  await told("It is shown only now");
+  await told("It is shown only once");
   await open(link(id));
   await open("main a[href*='/shares/']");
   await open("main form button");
@@ -204,7 +204,7 @@ async function partnersTasks({ page, open, fill, pick, tick, time }, links, base
   await fill(field("/url"), `${site.origin}/${encodeURIComponent(name)}`);
   await tick(box("/ownSecret", "true"));
   await open(submit("/endpoints/new"));
-  await told("It is shown only now");
+  await told("It is shown only once");
   await open("main a.button[href*='/endpoints/']");
   await open(submit("/test"));
   await told("The test");
@@ -214,7 +214,7 @@ async function partnersTasks({ page, open, fill, pick, tick, time }, links, base
   await told("The endpoint is changed");
   await open(link("/rotate-secret"));
   await open(submit("/rotate-secret"));
-  await told("It is shown only now");
+  await told("It is shown only once");
   await open("main a.button[href*='/endpoints/']");
   await open(link("/remove"));
   await open(submit("/remove"));
@@ -242,7 +242,7 @@ async function partnersTasks({ page, open, fill, pick, tick, time }, links, base
   await tick(box("/scopes", "bookings:read"));
   await time(field("/expiresAt"));
   await open(submit("/keys/new"));
-  await told("It is shown only now");
+  await told("It is shown only once");
   await open(link("/keys"));
   await open(`[aria-label="Replace ${name}"]`);
   await pick(field("/overlapSeconds"), "an hour");
@@ -255,7 +255,7 @@ async function partnersTasks({ page, open, fill, pick, tick, time }, links, base
   await open(link("/people/new"));
   await fill(field("/person"), name);
   await open(submit("/people/new"));
-  await told("It is shown only now");
+  await told("It is shown only once");
   await open(link("/keys"));
   await open("main form[action$='/end'] button");
   await told("The sign-in is ended");
@@ -285,7 +285,7 @@ export async function operatorsTasks(hand, console, operatorKey, base, site) {
   await told("Waits for approval");
   await open(link(partnerId));
   await open(submit("/approve"));
-  await told("They are shown only now");
+  await told("They are shown only once");
   const key = await copied();
   await open("main a.button");
   await open(link("/edit"));
@@ -326,7 +326,7 @@ export async function operatorsTasks(hand, console, operatorKey, base, site) {
   await open(link("/people/new"));
   await fill(field("/person"), "Somebody else");
   await open(submit("/people/new"));
-  await told("It is shown only now");
+  await told("It is shown only once");
   await open(link("/people"));
   await open("main form[action$='/end'] button");
   await told("The sign-in is ended");

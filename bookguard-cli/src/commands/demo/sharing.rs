@@ -87,7 +87,9 @@ fn names(text: &str, parties: [&str; 2]) -> [bool; 2] {
 fn expected(holds: bool, what: &str) -> Result<(), Failure> {
     match holds {
         true => Ok(()),
-        false => Err(Failure::Unexpected(format!("it is not so that {what}"))),
+        false => Err(Failure::Unexpected(format!(
+            "this should be so, and is not: {what}"
+        ))),
     }
 }
 

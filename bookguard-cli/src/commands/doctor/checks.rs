@@ -159,7 +159,7 @@ fn permissions(config: &Config, needs: &BackupCheck) -> Diagnosis {
     Diagnosis::warning(
         check,
         warnings.join("; "),
-        "Take the rights of others away, as said.",
+        "Run the command that each warning names.",
     )
 }
 
@@ -218,15 +218,15 @@ fn guard(needs: &BackupCheck, key: Option<LedgerKey>, store: Option<&Store>) -> 
     };
     let guard = match Guard::open(needs.guard_file.clone()) {
         Ok(guard) => guard,
-        Err(why) => return Diagnosis::problem(check, why, "Do as the message says."),
+        Err(why) => return Diagnosis::problem(check, why, "Do what the message says."),
     };
     if guard.seen().is_none() {
         return Diagnosis::warning(
             check,
             format!(
-                "there is no guard file {file}: it would not be noticed if the database lost entries"
+                "there is no guard file {file}: nobody would notice if the database lost entries"
             ),
-            "Start the server, which makes it; if it was lost, look for it before.",
+            "If it was lost, bring back a copy first. Otherwise start the server, which makes one.",
         );
     }
     match Log::new(key, guard).compare(store) {
@@ -326,7 +326,7 @@ fn clock(sound: Option<(&Store, &StoredHead)>) -> Diagnosis {
     let future = head.written.ms() - now;
     if future > SKEW_MS {
         let why = format!(
-            "the last entry of the ledger is {} s in the future of this machine's clock",
+            "the last entry of the ledger is {} s ahead of this machine's clock",
             future / 1000
         );
         return Diagnosis::problem(check, why, fix);
@@ -394,7 +394,7 @@ fn backups(config: &Config) -> Diagnosis {
     if age > OLD_MS {
         return Diagnosis::problem(
             check,
-            format!("the newest backup in {shown} is of {newest}"),
+            format!("the newest backup in {shown} was made at {newest}"),
             make,
         );
     }
@@ -402,7 +402,10 @@ fn backups(config: &Config) -> Diagnosis {
         Some(warning) => {
             Diagnosis::warning(check, warning, format!("Close it: `chmod 700 {shown}`."))
         }
-        None => Diagnosis::ok(check, format!("the newest one in {shown} is of {newest}")),
+        None => Diagnosis::ok(
+            check,
+            format!("the newest one in {shown} was made at {newest}"),
+        ),
     }
 }
 
@@ -423,13 +426,13 @@ fn timestamps(config: &Config, sound: Option<(&Store, &StoredHead)>) -> Diagnosi
     };
     let said = match last {
         None => "the ledger was never stamped".to_owned(),
-        Some(last) => format!("the last stamp is of {last}"),
+        Some(last) => format!("the last stamp is from {last}"),
     };
     match stamping.trouble {
         Some(why) => Diagnosis::warning(
             check,
             format!("{said}; {why}"),
-            "Look whether the authority can be reached from here, and whether timestamp_roots holds its root; packets say until when \
+            "Check that the authority can be reached from here, and that timestamp_roots holds its root; packets say until when \
              the ledger is stamped.",
         ),
         None if last.is_none() && head.head.size > 0 => Diagnosis::warning(
@@ -461,7 +464,7 @@ fn maps(config: &Config, sound: Option<(&Store, &StoredHead)>) -> Diagnosis {
     match mapping.waiting {
         Some(at) if is_overdue(at, Clock::System.now(), interval_ms) => Diagnosis::warning(
             check,
-            format!("{said}; an entry of {at} still waits for one"),
+            format!("{said}; an entry from {at} still waits for one"),
             format!(
                 "Let a server run; it maps the ledger every {} s, and its log says why it does not. Until then packets do not show \
                  that they lack no entry.",
@@ -470,7 +473,7 @@ fn maps(config: &Config, sound: Option<(&Store, &StoredHead)>) -> Diagnosis {
         ),
         Some(at) => Diagnosis::ok(
             check,
-            format!("{said}; an entry of {at} waits for the next one"),
+            format!("{said}; an entry from {at} waits for the next one"),
         ),
         None => Diagnosis::ok(check, said),
     }
@@ -557,7 +560,13 @@ async fn server(config: &Config) -> Diagnosis {
     }
     let asked = match listening(&config.listen).and_then(|url| Ok((Remote::here(&url)?, url))) {
         Err(_) => {
-            return Diagnosis::skipped(check, format!("it takes a free port ({})", config.listen));
+            return Diagnosis::skipped(
+                check,
+                format!(
+                    "its port is not known here, because it takes a free one ({})",
+                    config.listen
+                ),
+            );
         }
         Ok((server, url)) => (timeout(PATIENCE, server.text("/readyz")).await, url),
     };

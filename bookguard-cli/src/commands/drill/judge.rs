@@ -152,7 +152,7 @@ fn uses(local: &Local, copy: &DrillCopy, key: Use) -> Result<Option<String>, Fai
         (KeyFound::Owned { .. }, _) => true,
         _ => false,
     };
-    Ok((!works).then(|| "the key opens nothing: Bookguard did not write its row so".to_owned()))
+    Ok((!works).then(|| "the key opens nothing: its row is not as Bookguard wrote it".to_owned()))
 }
 
 /// What those outside see who only read what is published: packet, mirror, witness, auditor, time-stamp. The attacker serves without

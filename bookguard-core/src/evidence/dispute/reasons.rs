@@ -118,7 +118,7 @@ pub(super) fn missing(reason: DisputeReason, packet: &Packet) -> Vec<MissingEvid
         ),
         (
             "customer_email_address",
-            "the payer's e-mail address; Bookguard keeps none".to_owned(),
+            "the payer's email address; Bookguard keeps none".to_owned(),
         ),
     ];
     if !items::has_payment(packet) {

@@ -3,11 +3,11 @@ use proptest::prelude::*;
 use super::*;
 use crate::ledger::map::pages::MapPage;
 
-/// A log that is made by hand.
+/// A log that is made by hand, entry by entry.
 #[derive(Clone, Default)]
-struct Log(Vec<Vec<u8>>);
+pub(crate) struct HandmadeLog(pub(crate) Vec<Vec<u8>>);
 
-impl Log {
+impl HandmadeLog {
     /// The streams of its first entries.
     fn values(&self, size: usize) -> BTreeMap<[u8; 16], MapValue> {
         let leaves = self.0[..size].iter().filter_map(|bytes| {
@@ -34,13 +34,13 @@ impl Log {
         self
     }
 
-    fn entry(self, stream: u8) -> Self {
+    pub(crate) fn entry(self, stream: u8) -> Self {
         let leaf = self.leaf([stream; 16], [self.0.len() as u8; 32]);
         self.push(&leaf)
     }
 
     /// The true epoch of so many entries.
-    fn epoch(&self, size: usize) -> Epoch {
+    pub(crate) fn epoch(&self, size: usize) -> Epoch {
         Epoch {
             map_root: root(&self.values(size)),
             tree_size: size as u64,
@@ -48,7 +48,7 @@ impl Log {
         }
     }
 
-    fn says(self, epoch: &Epoch) -> Self {
+    pub(crate) fn says(self, epoch: &Epoch) -> Self {
         let leaf = self.leaf(Epoch::stream(), epoch.seal().unwrap().commit);
         self.push(&leaf)
     }
@@ -122,16 +122,20 @@ fn root(values: &BTreeMap<[u8; 16], MapValue>) -> Hash {
 }
 
 /// Three streams of five entries, and a map of the first three.
-fn log() -> Log {
-    let log = Log::default().entry(1).entry(1).entry(2);
+fn log() -> HandmadeLog {
+    let log = HandmadeLog::default().entry(1).entry(1).entry(2);
     log.mapped(3).entry(2).entry(3)
 }
 
 #[test]
 fn a_log_that_tells_the_truth_passes() {
     for (name, log, expected) in [
-        ("nothing", Log::default(), (0, 0, 0)),
-        ("no map", Log::default().entry(1).entry(1), (2, 0, 0)),
+        ("nothing", HandmadeLog::default(), (0, 0, 0)),
+        (
+            "no map",
+            HandmadeLog::default().entry(1).entry(1),
+            (2, 0, 0),
+        ),
         ("one map", log(), (6, 3, 1)),
         ("a map of all", log().mapped(6), (7, 6, 2)),
         ("a map that lags", log().mapped(5), (7, 5, 2)),
@@ -166,7 +170,7 @@ fn a_log_that_tells_the_truth_passes() {
 
 #[test]
 fn a_map_that_lies_is_named() {
-    let lie = |change: fn(&Log, &mut BTreeMap<[u8; 16], MapValue>)| {
+    let lie = |change: fn(&HandmadeLog, &mut BTreeMap<[u8; 16], MapValue>)| {
         let log = log();
         let mut values = log.values(6);
         change(&log, &mut values);
@@ -291,7 +295,7 @@ proptest! {
         step in 1..40_usize,
         lies in any::<bool>(),
     ) {
-        let (mut log, mut covered) = (Log::default(), 0);
+        let (mut log, mut covered) = (HandmadeLog::default(), 0);
         for (stream, act) in acts {
             let size = log.0.len();
             if act == 0 && covered < size {

@@ -130,7 +130,7 @@ fn sound_instant(state: &LoadedBooking, now: Timestamp, at: Timestamp) -> Result
     if at > now.plus_ms(CLOCK_SKEW_MS) {
         return refuse(
             "accepted_in_future",
-            format!("{at} is after receipt ({now}) by more than 5 minutes"),
+            format!("{at} is more than 5 minutes after receipt ({now})"),
         );
     }
     let booking = &state.booking;
@@ -138,7 +138,7 @@ fn sound_instant(state: &LoadedBooking, now: Timestamp, at: Timestamp) -> Result
     if at.plus_ms(CLOCK_SKEW_MS) < since {
         return refuse(
             "accepted_before_terms",
-            format!("{at} is before these terms were in force ({since}) by more than 5 minutes"),
+            format!("{at} is more than 5 minutes before these terms were in force ({since})"),
         );
     }
     Ok(())

@@ -251,7 +251,7 @@ impl Command for EraseValues {
             return Err(Error::conflict(
                 "booking_changed",
                 format!(
-                    "Something was recorded of booking {} at the same moment, and nothing was erased. Send the request again.",
+                    "Something was recorded about booking {} at the same moment, and nothing was erased. Send the request again.",
                     self.booking_id
                 ),
             ));

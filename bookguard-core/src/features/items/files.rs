@@ -39,8 +39,8 @@ impl Operation for PutItemFile {
         tag: "Evidence",
         summary: "Send the file of an evidence item",
         description: "The body is the file itself, at most 10 MiB, under any Content-Type. It is stored only if its SHA-256 is the \
-                      one that the item names; otherwise the answer is 409 `file_digest_mismatch`. Repeating it is harmless, and \
-                      what was cut off is repeated as a whole. A file counts towards the partner's quota once, however many items \
+                      one that the item names; otherwise the answer is 409 `file_digest_mismatch`. Repeating it is harmless; if \
+                      it was cut off, send the whole file again. A file counts towards the partner's quota once, however many items \
                       name it.",
         ..Route::PUT
     };
@@ -51,7 +51,7 @@ impl Operation for PutItemFile {
         let Some(sha256) = &item.sha256 else {
             return Err(without_file(
                 &item,
-                "Add another item that names the file's.",
+                "Add another item that names the file's sha256.",
             ));
         };
         let sent = &request.file;

@@ -45,7 +45,7 @@ impl Command for AddEvidenceItem {
             return Err(Error::fault(
                 "/at",
                 "item_in_future",
-                format!("{instant} is after receipt ({at}) by more than 5 minutes"),
+                format!("{instant} is more than 5 minutes after receipt ({at})"),
                 "Send the instant at which it was made or happened.",
             ));
         }

@@ -85,7 +85,7 @@ impl PartnerEdit {
             .about("Company or platform name.")
             .optional("name", |v| v.text(limits::NAME_CHARS));
         let contact_email = form
-            .about("Primary contact, a mail address.")
+            .about("Primary contact, an email address.")
             .optional("contactEmail", email);
         let website = form
             .about("The partner's site, an http or https address; null removes.")
@@ -112,7 +112,7 @@ impl Operation for SuspendPartner {
         refusals: &[404, 409],
         tag: "Partners",
         summary: "Suspend a partner",
-        description: "For the operator. Within five seconds on every node, the partner's keys only read: everything else is refused \
+        description: "For the operator. Within five seconds on every node, the partner's keys can only read: everything else is refused \
                       with `partner_suspended`. Its bookings, evidence and links stay, and its webhooks go on.",
         ..Route::POST
     };

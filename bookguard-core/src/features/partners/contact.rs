@@ -37,7 +37,7 @@ pub(super) fn email(v: &mut Value<'_, '_>) -> Option<String> {
     } else {
         v.fault(
             "invalid_email",
-            "is not a mail address",
+            "is not an email address",
             "Send one like name@example.com.",
         )
     }

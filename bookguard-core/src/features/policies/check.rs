@@ -102,7 +102,7 @@ impl Operation for ValidatePolicy {
         tag: "Policies",
         summary: "Check a policy",
         description: "Answers 200 for any JSON and says whether it is a policy: every error with its place and fix, warnings, \
-                      and what the policy means in plain English. With `eventDate`, it also shows until when what is returned. \
+                      and what the policy means in plain English. With `eventDate`, it also shows how much is returned, and until when. \
                       Stores nothing. The JSON Schema of policies is at `/policy.schema.json`.",
         ..Route::POST
     };
@@ -173,7 +173,7 @@ impl Operation for ListPolicyTemplates {
         tag: "Policies",
         summary: "The library of policies",
         description: "Policies that every booking may name and every default may choose. All of them on one page. With `eventDate`, \
-                      each shows until when what is returned.",
+                      each shows how much is returned, and until when.",
         ..Route::GET
     };
     type Output = Page<PolicyTemplate>;

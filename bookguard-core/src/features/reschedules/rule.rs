@@ -154,7 +154,7 @@ fn agreed_at(
     if at > now.plus_ms(CLOCK_SKEW_MS) {
         return refuse(
             "rescheduled_in_future",
-            format!("{at} is after receipt ({now}) by more than 5 minutes"),
+            format!("{at} is more than 5 minutes after receipt ({now})"),
         );
     }
     if at < terms.created_at {

@@ -153,7 +153,7 @@ impl BackupFolder {
             }
         }
         BackupError::NotVerified(format!(
-            "the copy does not verify and counts as no backup: {why}. It was set aside as {}; check the database with `bookguard \
+            "the copy does not verify, so it is not counted as a backup: {why}. It was set aside as {}; check the database with `bookguard \
              ledger verify`, and then both disks",
             aside.display()
         ))
@@ -176,7 +176,7 @@ impl BackupFolder {
                 // Another ledger's.
                 Ok(_) => continue,
                 Err(error) => {
-                    warnings.push(format!("{} is no backup any more: {error}", file.display()));
+                    warnings.push(format!("{} is no longer a backup: {error}", file.display()));
                     continue;
                 }
             }

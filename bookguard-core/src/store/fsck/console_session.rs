@@ -33,7 +33,7 @@ impl Check<'_> {
         );
         let place = |field: &str| format!("console_session {id} field {field}");
         if !genuine {
-            let detail = "Bookguard did not write this row so: it was written or changed by somebody without the ledger key. It opens \
+            let detail = "this row is not as Bookguard wrote it: it was written or changed by somebody without the ledger key. It opens \
                           nothing; delete it";
             self.findings.add("console_session", place("mac"), detail);
         }

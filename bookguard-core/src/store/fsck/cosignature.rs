@@ -14,7 +14,7 @@ impl Check<'_> {
         let (state, genuine) = cosignatures::document(row, self.seal)?;
         let place = |field: &str| format!("witness {} field {field}", state.url);
         if !genuine {
-            let detail = "Bookguard did not write this row so: it was written or changed by somebody without the ledger key. It counts \
+            let detail = "this row is not as Bookguard wrote it: it was written or changed by somebody without the ledger key. It counts \
                           for nothing; delete it";
             self.findings.add("witness", place("mac"), detail);
         }

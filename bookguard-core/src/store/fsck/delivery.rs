@@ -325,7 +325,7 @@ fn contradiction(attempt: &Attempt) -> Option<&'static str> {
         _ => RESPONSE_HEAD_BYTES - 3..=RESPONSE_HEAD_BYTES,
     };
     if verbatim && !kept.contains(&head.len()) {
-        return Some("the answer's text has not the length recorded");
+        return Some("the answer's text does not have the recorded length");
     }
     let digest = hex::encode(Sha256::digest(head));
     match &attempt.response_sha256 {

@@ -20,7 +20,7 @@ impl Check<'_> {
         );
         let place = |field: &str| format!("hold {id} field {field}");
         if !genuine {
-            let detail = "Bookguard did not write this row so: it was written or changed by somebody without the ledger key. Nothing of \
+            let detail = "this row is not as Bookguard wrote it: it was written or changed by somebody without the ledger key. Nothing of \
                           its booking can be erased; place the hold again and delete this row";
             self.findings.add("hold", place("mac"), detail);
         }

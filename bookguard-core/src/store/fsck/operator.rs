@@ -20,7 +20,7 @@ impl Check<'_> {
         );
         let place = |field: &str| format!("operator_key {id} field {field}");
         if !genuine {
-            let detail = "Bookguard did not write this row so: it was written or changed by somebody without the ledger key. It opens \
+            let detail = "this row is not as Bookguard wrote it: it was written or changed by somebody without the ledger key. It opens \
                           nothing; delete it";
             self.findings.add("operator_key", place("mac"), detail);
         }
@@ -49,7 +49,7 @@ impl Check<'_> {
         );
         let place = |field: &str| format!("audit {id} field {field}");
         if !genuine {
-            let detail = "Bookguard did not write this row so: it was written or changed by somebody without the ledger key. It is \
+            let detail = "this row is not as Bookguard wrote it: it was written or changed by somebody without the ledger key. It is \
                           not shown";
             self.findings.add("audit", place("mac"), detail);
         }

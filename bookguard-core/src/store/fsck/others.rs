@@ -268,7 +268,7 @@ impl Check<'_> {
     fn api_key(&mut self, row: &Row) -> Result<(), StoreError> {
         let id: crate::model::ApiKeyId = row.id(0)?;
         if let Some(code) = keys::forgery(row, self.seal)? {
-            let detail = "Bookguard did not write this row so: it, its revocation or its expiry was written or changed by somebody without \
+            let detail = "this row is not as Bookguard wrote it: it, its revocation or its expiry was written or changed by somebody without \
                           the ledger key. It opens nothing; delete it";
             self.findings
                 .add("api_key", format!("api_key {id} field {code}"), detail);

@@ -21,7 +21,7 @@ impl Check<'_> {
         );
         let place = |field: &str| format!("share {id} field {field}");
         if !genuine {
-            let detail = "Bookguard did not write this row so: it was written or changed by somebody without the ledger key. It shows \
+            let detail = "this row is not as Bookguard wrote it: it was written or changed by somebody without the ledger key. It shows \
                           nothing; delete it";
             self.findings.add("share", place("mac"), detail);
         }

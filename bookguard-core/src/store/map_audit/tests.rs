@@ -1,51 +1,24 @@
 use tempfile::tempdir;
 
 use super::*;
-use crate::evidence::Epoch;
-use crate::ledger::map::{MapValue, key_of};
-use crate::ledger::{Leaf, Tree, leaf_hash};
-use crate::model::Timestamp;
+use crate::evidence::HandmadeLog;
+use crate::ledger::{Tree, leaf_hash};
 
 /// Some streams of a few entries each, with a true map after every tenth entry, except that the map in the entry `lie` is none.
-fn log(size: u64, lie: Option<u64>) -> Vec<Vec<u8>> {
-    let mut values = std::collections::BTreeMap::new();
-    let mut pages = Pages::empty();
-    let mut root = Hash::ZERO;
-    let mut log = Vec::new();
+fn log(size: usize, lie: Option<usize>) -> Vec<Vec<u8>> {
+    let mut log = HandmadeLog::default();
     for index in 0..size {
-        let is_map = index % 10 == 9;
-        let stream = match is_map {
-            true => Epoch::stream(),
-            false => [(index % 37) as u8; 16],
-        };
-        let epoch = Epoch {
-            map_root: if lie == Some(index) {
-                Hash([1; 32])
-            } else {
-                root
-            },
-            tree_size: index,
-            written_at: Timestamp::from_ms(index as i64 - 1),
-        };
-        let last: Option<&MapValue> = values.get(&stream);
-        let leaf = Leaf {
-            commit: match is_map {
-                true => epoch.seal().unwrap().commit,
-                false => [index as u8; 32],
-            },
-            prev: last.map_or(Hash::ZERO, |last| last.head),
-            seq: last.map_or(0, |last| last.count),
-            stream,
-            t: index as i64,
-        };
-        let bytes = leaf.encode().unwrap();
-        let (count, head) = (leaf.seq + 1, leaf_hash(&bytes));
-        let value = MapValue { count, head };
-        values.insert(stream, value);
-        root = pages.set(&[(key_of(&stream), value)].into()).unwrap();
-        log.push(bytes);
+        if index % 10 != 9 {
+            log = log.entry((index % 37) as u8);
+            continue;
+        }
+        let mut epoch = log.epoch(index);
+        if lie == Some(index) {
+            epoch.map_root = Hash([1; 32]);
+        }
+        log = log.says(&epoch);
     }
-    log
+    log.0
 }
 
 fn root(log: &[Vec<u8>]) -> Hash {

@@ -32,7 +32,7 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
         section.card.narrow {
             p { "Anybody who has it sees the evidence until " (time(made.expires_at)) "." }
             p { (copyable(&made.url)) }
-            p.alert.warn { "It is shown only now. Copy it before you leave this page." }
+            p.alert.warn { "It is shown only once. Copy it before you leave this page." }
             a.button href=(user.link(&format!("/bookings/{}", asked.id(0)))) { "Back to the booking" }
         }
     };
@@ -90,7 +90,7 @@ pub(in crate::console) async fn confirm(user: &User, asked: &Asked) -> Result<An
         p.back { a href=(user.link(&format!("/bookings/{id}"))) { "← Back to the booking" } }
         div.title { h1 { "Revoke the link " (share) } }
         form.card.narrow method="post" {
-            p { "From then on it no longer shows the evidence of " (title(&booking)) ". What was downloaded before cannot be called back." }
+            p { "It will no longer show the evidence of " (title(&booking)) ". What was downloaded before cannot be taken back." }
             button.danger { "Revoke the link" }
         }
     };

@@ -75,7 +75,7 @@ async fn page(
         @if !rows.is_empty() {
             section.card aria-labelledby="earlier" data-refreshed {
                 h2 #earlier { "Earlier ones" }
-                @if running { p.soft data-refresh { "This list shows what is new by itself." } }
+                @if running { p.soft data-refresh { "This list updates itself." } }
                 (table("Earlier recoveries", &["Begun", "State", "#Events", "#Deliveries", "From", "Until"], &rows))
             }
         }

@@ -43,7 +43,7 @@ fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, E
         .value("booking.created booking.protected resolution.created");
     let own = [("true", "Give it a signing secret of its own".to_owned())];
     let own = Field::new("/ownSecret", "Signing", Kind::Choices(&own))
-        .about("Otherwise it is signed with the organisation's secret.");
+        .about("Otherwise it is signed with the organization's secret.");
     let main = html! {
         p.back { a href=(user.link("/endpoints")) { "← All endpoints" } }
         div.title { h1 { "Add an endpoint" } }

@@ -37,8 +37,8 @@ fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, E
     let words = scopes(user);
     let name = Field::new("/name", "What it is for", Kind::Text).required();
     let expires = Field::new("/expiresAt", "Expires (UTC)", Kind::Utc).about(user.told(
-        "When the key that you use does, if left empty.",
-        "Never, if left empty.",
+        "If left empty, when the key that you use expires.",
+        "If left empty, never.",
     ));
     let form = html! {
         form.card.narrow method="post" action=(user.link("/keys/new")) {

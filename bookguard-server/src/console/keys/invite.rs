@@ -52,7 +52,7 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
         .required();
     let scopes = match keys {
         Some(_) => scope_field(user, &words, "What they may do")
-            .about("Everything that the key may, if nothing is chosen."),
+            .about("If nothing is chosen, everything that the key may do."),
         None => scope_field(user, &words, "What they may do"),
     };
     let form = html! {

@@ -123,7 +123,7 @@ fn credentials(user: &User, approved: &Registration) -> Answer {
         section.card.narrow {
             p { "Hand these over on an encrypted channel." }
             dl { @for (name, value) in values { @if let Some(value) = value { (fact(name, copyable(value))) } } }
-            p.alert.warn { "They are shown only now. Copy them before you leave this page." }
+            p.alert.warn { "They are shown only once. Copy them before you leave this page." }
             a.button href=(user.link("")) { "To the partner" }
         }
     };

@@ -49,7 +49,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         @if !rows.is_empty() {
             section.card { (records("Events of all partners, newest first", &["Event", "Partner", "Happened", "State", "Endpoints", "Last answer"], &rows)) }
         } @else if next.is_some() {
-            (empty("Nothing found among the newest events.", "The search goes back a part at a time."))
+            (empty("Nothing found among the newest events.", "A search covers one part at a time: go on to search older ones."))
         } @else {
             (empty("No event matches.", "Every booking, protection and cancellation makes an event."))
         }

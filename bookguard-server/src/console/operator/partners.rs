@@ -50,7 +50,7 @@ pub(in crate::console) async fn list(user: &User, asked: &Asked) -> Result<Answe
             @if !lines.is_empty() {
                 section.card { (records("Partners, newest first", &["Name", "Status", "Business", "Contact", "Since"], &lines)) }
             } @else if next.is_some() {
-                (empty("Nothing found among the newest partners.", "The search goes back a part at a time."))
+                (empty("Nothing found among the newest partners.", "A search covers one part at a time: go on to search older ones."))
             } @else {
                 (empty("No partner matches.", html! {
                     "Partners register themselves, or you register one with " code { "bookguard partners register" } "."

@@ -37,7 +37,7 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
                 (fact("Name", copyable(&system.log.origin)))
                 (fact("Root", copyable(&system.log.root_hash)))
                 @if let Some(at) = system.log.written_at { (fact("Last entry", time(at))) }
-                (fact("Against what was published", soundness(&system)))
+                (fact("Compared with what was published", soundness(&system)))
             }
             p.soft { "The service does not know who mirrors its log: anybody may copy it from " code { "/v1/ledger" } ", with any program for C2SP tiles." }
         }
@@ -55,7 +55,7 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
         }
         section.card aria-labelledby="settings" {
             h2 #settings { "Settings of this node" }
-            p.soft { "As it began with them. " code { "bookguard doctor" } " checks them." }
+            p.soft { "As they were when it started. " code { "bookguard doctor" } " checks them." }
             (records("Settings in force and where each came from", &["Setting", "Value", "From"], &settings))
         }
     };
@@ -110,7 +110,7 @@ pub(super) fn troubles(system: &System, now: Timestamp) -> Vec<String> {
             )),
             Some(at) if now.ms() - at.ms() > OLD_MS => {
                 found.push(format!(
-                    "The newest backup is older than 26 hours: it is of {at}."
+                    "The newest backup is older than 26 hours: it was made at {at}."
                 ));
             }
             Some(_) => {}
@@ -178,7 +178,7 @@ fn witnesses(system: &System, now: Timestamp) -> Markup {
             td { (witness.name) small { (witness.url) } }
             td {
                 @if witness.is_alarm { (badge(Tone::Bad, "Contradicts the log")) }
-                @else if witness.trouble.is_some() { (badge(Tone::Warn, "Did not answer well")) }
+                @else if witness.trouble.is_some() { (badge(Tone::Warn, "Does not cosign")) }
                 @else if witness.cosigned_at.is_some() { (badge(Tone::Good, "Cosigns")) }
                 @else { (badge(Tone::Warn, "Not asked yet")) }
             }
@@ -211,7 +211,7 @@ fn timestamps(system: &System, now: Timestamp) -> Markup {
         }
         @if state.stamped_at.is_none() && state.asked == 0 {
             p.soft { "No authority was asked yet. The settings " code { "timestamp_authorities" } " and " code { "timestamp_roots" }
-            " name those that show by when entries existed." }
+            " name authorities that vouch for when entries existed." }
         }
     }
 }

@@ -264,7 +264,7 @@ fn overtaken(user: &User, editing: &Editing<'_>, latest: &Shown) -> Markup {
 fn unsayable(why: &[String]) -> Markup {
     const SHOWN: usize = 8;
     html! {
-        p { "The fields cannot say everything in it, so it stays JSON:" }
+        p { "The fields cannot express all of it, so it stays JSON:" }
         ul {
             @for pointer in why.iter().take(SHOWN) { li { @if pointer.is_empty() { "the whole" } @else { code { (pointer) } } } }
             @if why.len() > SHOWN { li { "and " (why.len() - SHOWN) " more" } }

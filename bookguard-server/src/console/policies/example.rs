@@ -112,8 +112,8 @@ pub(super) fn value_of(segments: &[Segment]) -> i64 {
 pub(super) fn shown(check: &PolicyCheck, now: Timestamp) -> Markup {
     html! {
         @match check.schedule.as_deref() {
-            None => p.soft { "Say the date of an event to see what a cancellation would cost until when." },
-            Some([]) => p.soft { "By now nothing could be claimed any more for that event." },
+            None => p.soft { "Enter the date of an event to see what a cancellation would cost, and until when." },
+            Some([]) => p.soft { "It is too late to claim anything for that event." },
             Some(segments) => {
                 @let value = value_of(segments);
                 @if let Some(sum) = segments.iter().find_map(|segment| segment.refund).and_then(|sum| Amount::from_minor(value, sum.currency()).ok()) {

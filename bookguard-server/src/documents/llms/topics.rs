@@ -32,8 +32,8 @@ can check it without asking anybody: `bookguard evidence verify packet.json --ke
 A verifier recomputes the digest of every opened field and compares it with the entry, the entry's leaf hash with the proof, the proof with the \
 checkpoint's root, and the checkpoint's signature with a key that it was given by other means than the packet; then the policy's result from the \
 frozen terms. One changed character makes it fail. A packet proves what was recorded and when it entered the log, not that it was true. Nothing \
-before its last entry is missing. With `completeness` (a minute after its last entry) also that no later one was recorded by the time \
-it names; of others, the log tells. Of endpoints it shows scheme and host.
+before its last entry is missing. With `completeness` (a minute after its last entry), it also proves that no later one was recorded by the \
+time it names; for anything later, read the log. It shows only scheme and host of endpoints.
 ";
 
 /// Writes the sections.

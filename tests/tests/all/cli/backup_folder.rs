@@ -108,7 +108,7 @@ async fn a_copy_that_does_not_verify_counts_as_no_backup() {
     for _ in 0..2 {
         let line = database.command("backup --keep 1");
         let ran = line.arg(folder.path()).run().await;
-        ran.refused(6, &["counts as no backup", "ledger verify", ".failed"]);
+        ran.refused(6, &["not counted as a backup", "ledger verify", ".failed"]);
         let mut there = names(folder.path());
         assert!(there.remove(&sound), "{there:?}");
         assert_eq!(there.len(), 1, "only the last one is kept: {there:?}");

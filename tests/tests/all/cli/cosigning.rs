@@ -171,7 +171,7 @@ async fn two_owners_witness_each_other() {
             .args("--witness-policy w/logs")
             .run()
             .await;
-        ran.ended(2, &["w/logs is no trust policy: line 1"]);
+        ran.ended(2, &["w/logs is not a trust policy: line 1"]);
         // Without its witness, a log is written and evidenced as before.
         let [of_a, of_b] = witnesses;
         of_b.kill().await;

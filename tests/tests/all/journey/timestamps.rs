@@ -277,7 +277,7 @@ async fn an_authority_that_sends_anything_is_passed_over() {
     const REPLY: &str = "content-type: application/timestamp-reply\r\n";
     let garbage = |length| Answer::Body(REPLY, vec![0x30; length].into());
     for (answer, says) in [
-        (Answer::Endless, "no application/timestamp-reply"),
+        (Answer::Endless, "not application/timestamp-reply"),
         (Answer::Interim, "no answer within 10 s"),
         (garbage(100), "sent no valid time-stamp"),
         (garbage(100_000), "is longer than 32768 bytes"),

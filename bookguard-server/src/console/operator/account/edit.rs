@@ -35,7 +35,7 @@ fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, E
         Field::new("/name", "Name", Kind::Text)
             .value(&partner.name)
             .required(),
-        Field::new("/contactEmail", "Contact, a mail address", Kind::Text)
+        Field::new("/contactEmail", "Contact, an email address", Kind::Text)
             .value(&partner.contact_email)
             .required(),
         Field::new("/website", "Site", Kind::Url).value(site),

@@ -33,7 +33,7 @@ fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, E
     };
     let names = parts.map(|(name, ..)| name);
     let forms = html! {
-        p.lead { "Beyond its quota, a partner brings in nothing new. What is there is protected, canceled and delivered as before." }
+        p.lead { "Beyond its quota, a partner can add nothing new. Existing bookings are protected, canceled and delivered as before." }
         div.grid { @for part in parts { (part_form(user, &draft, part)) } }
     };
     let main = framed(user, "Change the quota", draft.alert(&names), forms)?;

@@ -29,7 +29,7 @@ fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, E
     };
     let form = html! {
         form.card.narrow method="post" action=(user.link("/suspend")) {
-            p { "Within five seconds, the keys of " strong { (account(user)?.partner.name) } " only read: whatever its programs and people ask for \
+            p { "Within five seconds, the keys of " strong { (account(user)?.partner.name) } " can only read: whatever its programs and people ask for \
                 beyond that is refused." }
             p { "Its bookings, evidence and links stay, its webhooks go on, and you can still act for it. You can reinstate it." }
             (once())

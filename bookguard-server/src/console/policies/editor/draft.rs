@@ -244,7 +244,7 @@ pub(in crate::console::policies) fn beside(fault: &mut FieldError) {
         ),
         (_, "no_grace") => (
             "is missing: a booking made by mistake costs from the first minute",
-            "Say a time, such as 24 hours.",
+            "Enter a time, such as 24 hours.",
         ),
         _ => ("", ""),
     };

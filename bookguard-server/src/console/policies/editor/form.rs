@@ -93,7 +93,7 @@ pub(super) fn editor(
                 }
                 @if is_text { (sheet.text()) } @else { (sheet.fields(editing)) }
                 div.actions { button.first name=(DO) value="review" { "Go on" } }
-                p.soft { "The next page shows what the policy means. Nothing is saved before." }
+                p.soft { "The next page shows what the policy means. Nothing is saved before then." }
             }
             (preview::pane(user, asked, editing, &sheet.draft))
         }
@@ -168,13 +168,13 @@ impl Sheet<'_> {
                         input type="hidden" name="/policyId" value=(changed.id);
                     },
                     None => (self.field(Field::new("/policyId", "Id", Kind::Text).required()
-                        .about("Bookings and programs name the policy by it, and it stays. Lower-case letters, digits, - and _."))),
+                        .about("Bookings and programs name the policy by this id, which cannot change. Lower-case letters, digits, - and _."))),
                 }
                 @let about = format!("For people; at most {POLICY_NAME_CHARS} characters.");
                 (self.field(Field::new("/name", "Name", Kind::Text).about(&about)))
                 div.filter {
-                    (self.field(Field::new("/timeZone", "Time zone", Kind::Text).about("Where a booking names none, such as Europe/Berlin.")))
-                    (self.field(Field::new("/anchorTime", "Events start at", Kind::Text).about("Where a booking's date has no time; 00:00 if empty.")))
+                    (self.field(Field::new("/timeZone", "Time zone", Kind::Text).about("For bookings that name none, such as Europe/Berlin.")))
+                    (self.field(Field::new("/anchorTime", "Events start at", Kind::Text).about("For bookings whose date has no time; 00:00 if empty.")))
                     (self.field(Field::new("/currency", "Currency", Kind::Text).about("Only for fixed amounts, such as EUR.")))
                 }
             }
@@ -286,8 +286,8 @@ impl Sheet<'_> {
             section.card aria-labelledby="deposit" {
                 h2 #deposit { "Deposit" }
                 div.filter {
-                    (self.field(Field::new("/deposit/kind", "How it is said", Kind::Choice(&kinds)).none("No deposit").plain()))
-                    (self.field(Field::new("/deposit/figure", "How much is the deposit", Kind::Number).plain()))
+                    (self.field(Field::new("/deposit/kind", "How it is given", Kind::Choice(&kinds)).none("No deposit").plain()))
+                    (self.field(Field::new("/deposit/figure", "Amount or percentage", Kind::Number).plain()))
                 }
                 (self.field(Field::new("/deposit/nonRefundable", "Whether it goes back", Kind::Choices(&kept)).plain()))
             }
@@ -311,10 +311,10 @@ impl Sheet<'_> {
                 (self.field(Field::new("/reschedule/floor", "When the event is moved", Kind::Choice(&floors)).required()))
                 (self.field(Field::new("/rounding", "Fractions of the smallest unit of money are rounded", Kind::Choice(&roundings)).required()))
                 div.filter {
-                    (self.duration("/claimWindow", "A cancellation can be claimed after the start for", "14 days if empty.", UNITS, false))
+                    (self.duration("/claimWindow", "How long after the start a cancellation can be claimed", "14 days if empty.", UNITS, false))
                 }
                 div.filter {
-                    (self.duration("/backdateTolerance", "A cancellation may be dated back by", "1 hour if empty; beyond it a person decides.", EXACT_UNITS, false))
+                    (self.duration("/backdateTolerance", "How far a cancellation may be backdated", "1 hour if empty; beyond it a person decides.", EXACT_UNITS, false))
                 }
             }
         }
@@ -335,7 +335,7 @@ impl Sheet<'_> {
         html! {
             section.card aria-labelledby="text" {
                 h2 #text { "The policy as JSON" }
-                p #text-about.about { "It may say everything that a policy can. The interface describes every member." }
+                p #text-about.about { "It may hold anything that a policy can. The interface describes every member." }
                 @if is_faulty {
                     div #text-faults.fault {
                         "Correct this:"
