@@ -49,8 +49,6 @@ pub struct Service {
     seal: Seal,
     log: Arc<Log>,
     erasures: Arc<ErasureList>,
-    /// Whether the database holds values that the list says were erased.
-    owes_erasures: AtomicBool,
     /// Whether the database was rolled back when that was looked up.
     rolled_back: AtomicBool,
     storage: Arc<Storage>,
@@ -140,7 +138,6 @@ impl Service {
             seal,
             log,
             erasures,
-            owes_erasures: AtomicBool::new(false),
             rolled_back: AtomicBool::new(false),
             storage,
             begun: made_key.map(|key| begun(&config.db, &key)),
@@ -258,7 +255,7 @@ impl Service {
                 Error::erasures_pending()
             })?;
         }
-        match self.owes_erasures.load(Ordering::Relaxed) {
+        match self.owes_erasures() {
             true => Err(Error::erasures_pending()),
             false => self.reader_anyway(),
         }
@@ -275,18 +272,18 @@ impl Service {
         let is_there = leaves
             .iter()
             .any(|leaf| leaf_hash(leaf).to_string() == last.leaf);
-        self.owes_erasures.store(!is_there, Ordering::Relaxed);
+        self.erasures.owe(!is_there);
         Ok(())
     }
 
     /// Whether the database may hold values that the list says were erased.
     pub fn owes_erasures(&self) -> bool {
-        self.owes_erasures.load(Ordering::Relaxed)
+        self.erasures.is_owed()
     }
 
     /// Says that everything on the list was erased.
     pub(crate) fn erasures_settled(&self) {
-        self.owes_erasures.store(false, Ordering::Relaxed);
+        self.erasures.owe(false);
     }
 
     /// The list of erasures.

@@ -369,9 +369,11 @@ pub fn settle(service: &Service) -> Result<u64, Error> {
             Ok(())
         });
         listed.map_err(|error| error.0)?;
+        // Until all of them are repeated, none is listed: whoever is killed in between begins again.
+        list_missing(service, &mut service.reader_anyway()?)?;
         service.erasures_settled();
     }
-    list_missing(service)?;
+    list_missing(service, &mut service.reader()?)?;
     Ok(repeated)
 }
 
@@ -433,23 +435,15 @@ fn repeat(service: &Service, listed: ListedErasure) -> Result<bool, SettleError>
     Ok(true)
 }
 
-/// Adds to the list the erasures after its last that the ledger records: those of other nodes, and one whose node died before it
-/// could add it.
-fn list_missing(service: &Service) -> Result<(), Error> {
+/// Adds to the list the erasures that the ledger records and it lacks: those of other nodes, those that were repeated, and those that
+/// could not be added at once.
+fn list_missing(service: &Service, reader: &mut Reader<'_>) -> Result<(), Error> {
     let unlisted = |why: String| {
         tracing::error!("{why}");
         Error::unavailable("The list of erasures cannot be read or written at present.")
     };
-    loop {
-        let last = service.erasures().last().map_err(unlisted)?;
-        let after = last.map(|last| last.index);
-        let missing = service.reader()?.recorded_erasures(after);
-        let missing = missing.map_err(|e| service.fault(&e))?;
-        if missing.is_empty() {
-            return Ok(());
-        }
-        service.erasures().add(&missing).map_err(unlisted)?;
-    }
+    while reader.list_erasures(service.erasures()).map_err(unlisted)? {}
+    Ok(())
 }
 
 /// The command that erases everything that can be erased of a booking; `None` if nothing is left. Blocks.

@@ -95,7 +95,6 @@ pub(crate) fn plan(
         };
         plan.rows.push(ErasedEntry {
             index: entry.index,
-            leaf: logged.place.hash,
             partner_id: *partner_id,
             opening,
             facts,
