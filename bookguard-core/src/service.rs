@@ -249,7 +249,10 @@ impl Service {
     /// `erasures_pending`, `unavailable`.
     pub fn reader(&self) -> Result<Reader<'_>, Error> {
         let rolled_back = self.log.guard().is_rolled_back();
-        if self.rolled_back.swap(rolled_back, Ordering::Relaxed) != rolled_back {
+        if self.rolled_back.load(Ordering::SeqCst) != rolled_back {
+            // Until that is looked up, and for as long as it cannot be, nothing is shown.
+            self.erasures.owe(true);
+            self.rolled_back.store(rolled_back, Ordering::SeqCst);
             self.look_at_erasures().map_err(|why| {
                 tracing::error!("{why}");
                 Error::erasures_pending()
@@ -264,6 +267,7 @@ impl Service {
     /// Finds out whether the database has the last erasure of the list. If it has, it has those before it.
     fn look_at_erasures(&self) -> Result<(), String> {
         let Some(last) = self.erasures.last()? else {
+            self.erasures.owe(false);
             return Ok(());
         };
         let conn = self.store.reader().map_err(|e| e.to_string())?;
@@ -660,3 +664,7 @@ fn begin_log(store: &Store, source: &LedgerKeySource, key: &LedgerKey) -> Result
         None => Err("the log was begun and is gone".to_owned()),
     }
 }
+
+#[cfg(test)]
+#[cfg(feature = "sqlite")]
+mod tests;
