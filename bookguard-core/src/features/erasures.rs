@@ -7,6 +7,7 @@
 
 pub(crate) mod rule;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,7 @@ use crate::engine::command::Receipt;
 use crate::entropy;
 use crate::erasure_list::ListedErasure;
 use crate::error::Error;
-use crate::evidence::{Erasable, ErasedValues, Erasure, LegalBasis, StoredEntry};
+use crate::evidence::{Erasable, ErasedValues, Erasure, Hold, LegalBasis, StoredEntry};
 use crate::input::{self, Declaration, Form};
 use crate::limits;
 use crate::model::{
@@ -206,38 +207,47 @@ fn planned(
     if matches!(what, Erased::Again(_)) {
         return Ok(Ok(plan));
     }
-    let held = held_elsewhere(reader, partner_id, booking_id, &files)?;
-    Ok(match held {
-        None => Ok(plan),
-        Some(refusal) => Err(refusal),
-    })
+    let seen = held_elsewhere(reader, partner_id, booking_id, &files)?;
+    Ok(seen.map(|seen_holds| Plan { seen_holds, ..plan }))
 }
 
-/// The refusal to delete files that a booking under a hold names too: a file is stored once for all items of a partner.
+/// The partner's active holds on other bookings, if none of these names one of the files: a file is stored once for all items of a
+/// partner. Otherwise the refusal to delete it.
 pub(crate) fn held_elsewhere(
     reader: &mut Reader<'_>,
     partner_id: &PartnerId,
     booking_id: &BookingId,
     files: &[FileId],
-) -> Result<Option<Error>, StoreError> {
+) -> Result<Result<BTreeSet<HoldId>, Error>, StoreError> {
+    let mut seen = BTreeSet::new();
     if files.is_empty() {
-        return Ok(None);
+        return Ok(Ok(seen));
     }
-    for hold in reader.active_holds(partner_id, None, limits::HOLDS_PER_PARTNER)? {
+    let mut holds = Vec::new();
+    loop {
+        let after = holds.last().map(|hold: &Hold| hold.hold_id);
+        let page = reader.active_holds(partner_id, after, limits::HOLDS_PER_PARTNER)?;
+        if page.is_empty() {
+            break;
+        }
+        holds.extend(page);
+    }
+    for hold in holds {
         if hold.booking_id == *booking_id {
             continue;
         }
+        seen.insert(hold.hold_id);
         for item in reader.items_of(&hold.booking_id)? {
             let file_id = item
                 .sha256
                 .as_deref()
                 .and_then(|sha| FileId::named(partner_id, sha));
             if file_id.is_some_and(|file_id| files.contains(&file_id)) {
-                return Ok(Some(rule::held(&hold)));
+                return Ok(Err(rule::held(&hold)));
             }
         }
     }
-    Ok(None)
+    Ok(Ok(seen))
 }
 
 impl ErasureRequest {

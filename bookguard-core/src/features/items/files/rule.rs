@@ -10,7 +10,7 @@ use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
 use crate::error::Error;
 use crate::features::cancellations::rule::owned;
-use crate::features::erasures::rule::refuse_if_held;
+use crate::features::erasures::rule::{refuse_if_held, refuse_if_newly_held};
 use crate::features::items::ItemWithFile;
 use crate::features::items::files::{
     DeleteItemFile, FinishFile, ForgetFiles, ItemWithoutFile, StoreFilePart, without_file,
@@ -122,14 +122,16 @@ impl Command for DeleteItemFile {
         needs.partners.push(self.file_id.partner_id());
         needs.files.push(self.file_id);
         needs.held.push(self.booking_id);
+        needs.holders.push(self.file_id.partner_id());
     }
 
     /// Deletes the file, whole or not, if there is one. What it leaves of an upload under way starts from the first part.
     ///
     /// # Errors
-    /// `legal_hold`.
+    /// `legal_hold`, `booking_changed`.
     fn decide(&self, batch: &BatchState, _: Timestamp) -> Decided<ItemWithoutFile> {
         refuse_if_held(batch, &self.booking_id)?;
+        refuse_if_newly_held(batch, self.file_id.partner_id(), &self.seen_holds)?;
         let known = batch.files.get(&self.file_id);
         let deleted = known.map(|file| Change::FileDeleted(*file));
         Ok((deleted.into_iter().collect(), self.reply.clone()))

@@ -1,5 +1,7 @@
 //! Files as tables: parts in any order and number, quotas, and what is forgotten.
 
+use std::collections::BTreeSet;
+
 use crate::engine::change::FilePart;
 use crate::evidence::facts::{LeafPlace, Logged};
 use crate::evidence::{Erasable, ErasedValues, Erasure, EvidenceItem, ItemKind, LegalBasis};
@@ -150,6 +152,7 @@ fn delete(work: &mut BatchState) -> usize {
     let envelope = command(DeleteItemFile {
         booking_id: id(4),
         file_id,
+        seen_holds: BTreeSet::new(),
         reply,
     });
     match decide(work, &envelope).unwrap() {
