@@ -265,7 +265,7 @@ impl Service {
     }
 
     /// Finds out whether the database has the last erasure of the list. If it has, it has those before it.
-    fn look_at_erasures(&self) -> Result<(), String> {
+    pub(crate) fn look_at_erasures(&self) -> Result<(), String> {
         let Some(last) = self.erasures.last()? else {
             self.erasures.owe(false);
             return Ok(());

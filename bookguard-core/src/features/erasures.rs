@@ -374,6 +374,11 @@ impl Operation for ListErasures {
 pub fn settle(service: &Service) -> Result<u64, Error> {
     let mut repeated = 0;
     if service.owes_erasures() {
+        // Perhaps it was only not known whether they are owed. The list may be long.
+        let looked = service.look_at_erasures();
+        looked.map_err(|why| SettleError::from(why).0)?;
+    }
+    if service.owes_erasures() {
         let listed = service.erasures().each::<SettleError>(|listed| {
             repeated += u64::from(repeat(service, listed)?);
             Ok(())
