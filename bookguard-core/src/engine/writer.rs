@@ -221,8 +221,7 @@ impl Writer {
     /// Lists what was erased, after what other nodes erased before. What cannot be listed now is listed later, from the ledger.
     fn list_erasures(&self, conn: &mut dyn Conn, changes: &[Change]) {
         let erasures = &self.deps.erasures;
-        let erases = |change: &Change| matches!(change, Change::EntryErased(_));
-        if erasures.is_owed() || !changes.iter().any(erases) {
+        if erasures.is_owed() || !erases(changes) {
             return;
         }
         if let Err(why) = list_erasures(conn, erasures) {
@@ -343,6 +342,7 @@ impl Writer {
         self.origin = work.origin;
         self.recorded = work.recorded.pop_last();
         if let Some(outbox) = &self.deps.outbox {
+            outbox.recall(&recalled(&changes));
             outbox.hand_over(deliveries);
         }
         for change in &changes {
@@ -440,6 +440,24 @@ fn answers_erased(changes: &[Change]) -> impl Iterator<Item = &BookingId> {
         Change::AnswersErased(booking_id) => Some(booking_id),
         _ => None,
     })
+}
+
+/// Whether values of entries are erased by these changes.
+fn erases(changes: &[Change]) -> bool {
+    let is_erasure = |change: &Change| matches!(change, Change::EntryErased(_));
+    changes.iter().any(is_erasure)
+}
+
+/// The events of which an erasure among the changes takes the bodies, and when. Beside an erasure, old ones may be pruned.
+fn recalled(changes: &[Change]) -> Vec<(EventId, Timestamp)> {
+    if !erases(changes) {
+        return Vec::new();
+    }
+    let pruned = changes.iter().filter_map(|change| match change {
+        Change::EventPruned { event_id, pruned } => Some((*event_id, pruned.at)),
+        _ => None,
+    });
+    pruned.collect()
 }
 
 fn entries(changes: &[Change]) -> impl Iterator<Item = &Entry> {
