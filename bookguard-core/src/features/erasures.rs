@@ -219,9 +219,8 @@ pub(crate) fn held_elsewhere(
     booking_id: &BookingId,
     files: &[FileId],
 ) -> Result<Result<BTreeSet<HoldId>, Error>, StoreError> {
-    let mut seen = BTreeSet::new();
     if files.is_empty() {
-        return Ok(Ok(seen));
+        return Ok(Ok(BTreeSet::new()));
     }
     let mut holds = Vec::new();
     loop {
@@ -232,23 +231,25 @@ pub(crate) fn held_elsewhere(
         }
         holds.extend(page);
     }
-    for hold in holds {
-        if hold.booking_id == *booking_id {
-            continue;
-        }
-        seen.insert(hold.hold_id);
-        for item in reader.items_of(&hold.booking_id)? {
-            let file_id = item
-                .sha256
-                .as_deref()
-                .and_then(|sha| FileId::named(partner_id, sha));
-            if file_id.is_some_and(|file_id| files.contains(&file_id)) {
-                return Ok(Err(rule::held(&hold)));
-            }
+    holds.retain(|hold| hold.booking_id != *booking_id);
+    for some in holds.chunks(BOOKINGS_AT_ONCE) {
+        let bookings: Vec<BookingId> = some.iter().map(|hold| hold.booking_id).collect();
+        let items = reader.items_of_all(&bookings)?;
+        let keeper = items.iter().find(|item| {
+            let sha256 = item.sha256.as_deref();
+            let file_id = sha256.and_then(|sha256| FileId::named(partner_id, sha256));
+            file_id.is_some_and(|file_id| files.contains(&file_id))
+        });
+        let is_of = |hold: &&Hold| keeper.is_some_and(|item| item.booking_id == hold.booking_id);
+        if let Some(hold) = some.iter().find(is_of) {
+            return Ok(Err(rule::held(hold)));
         }
     }
-    Ok(Ok(seen))
+    Ok(Ok(holds.iter().map(|hold| hold.hold_id).collect()))
 }
+
+/// The bookings of which the evidence items are read at once.
+const BOOKINGS_AT_ONCE: usize = 64;
 
 impl ErasureRequest {
     /// The body's declaration.

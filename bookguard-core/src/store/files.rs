@@ -24,6 +24,8 @@ pub(super) const SOME: &str =
 /// One part of a file.
 pub(super) const PART: &str = "SELECT bytes FROM file_part WHERE file_id = $1 AND number = $2";
 
+const ITEMS: &str = "SELECT facts FROM entry WHERE booking_id IN ({}) AND kind = 'evidence.added'";
+
 const UNFINISHED: &str = "SELECT id, size, media, crc, parts, at_ms FROM file WHERE whole = 0 AND at_ms < $1 ORDER BY at_ms LIMIT $2";
 
 /// Asks for files that were not completed, and to which nothing was added since `before`.
@@ -174,6 +176,17 @@ impl Reader<'_> {
             "SELECT facts FROM entry WHERE booking_id = $1 AND kind = 'evidence.added' ORDER BY seq",
             vec![booking_id.into()],
         )?;
+        rows.iter().map(|row| row.json(0)).collect()
+    }
+
+    /// The evidence items of these bookings, in no order.
+    pub fn items_of_all(&mut self, booking_ids: &[BookingId]) -> Read<Vec<EvidenceItem>> {
+        let keys = booking_ids.iter().map(|id| id.as_bytes().to_vec());
+        let keys: Vec<Vec<u8>> = keys.collect();
+        let Some(statement) = select_in(ITEMS, &keys) else {
+            return Ok(Vec::new());
+        };
+        let rows = self.ask(statement)?.rows;
         rows.iter().map(|row| row.json(0)).collect()
     }
 
