@@ -1,14 +1,16 @@
 //! The list of erasures, kept in a second place beside the ledger's key.
 //!
 //! A database that was put back from a backup holds again what was erased since. The list names it: bookings, entries by their hashes and
-//! names of values, never a value nor a request's reference. `features::erasures::settle` erases it again before anything is served. The writer adds a line after
-//! the commit and before the answer leaves; a line that a killed process did not write is added at the next start, from the ledger.
-//! Invariant: a line is whole and flushed, or it is not there.
+//! names of values, never a value nor a request's reference. `features::erasures::settle` erases it again before anything is served. The writer adds lines from
+//! the ledger, after the commit and before the answer leaves; what it could not add, and what other nodes erased, is added with the next ones.
+//! Invariants: a line is whole and flushed, or it is not there; a database that has the erasure of the last line has those of all lines, or
+//! has repeated them.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +42,7 @@ pub struct ErasureList {
     path: PathBuf,
     /// Open once something was added.
     file: Mutex<Option<File>>,
+    is_owed: AtomicBool,
 }
 
 impl ErasureList {
@@ -50,6 +53,7 @@ impl ErasureList {
         Self {
             path: guard.with_file_name(format!("{name}.erased")),
             file: Mutex::new(None),
+            is_owed: AtomicBool::new(false),
         }
     }
 
@@ -115,10 +119,43 @@ impl ErasureList {
     /// # Errors
     /// A sentence for the operator: the file cannot be written.
     pub fn add(&self, erasures: &[ListedErasure]) -> Result<(), String> {
+        self.write(&mut self.file(), erasures)
+    }
+
+    /// Adds the lines that `more` finds after the last one, and flushes them. One thread does it at a time, so no line comes twice.
+    /// Returns whether there were any.
+    ///
+    /// # Errors
+    /// A sentence for the operator: the file cannot be read or written; and what `more` returns.
+    pub fn extend(
+        &self,
+        more: impl FnOnce(Option<ListedErasure>) -> Result<Vec<ListedErasure>, String>,
+    ) -> Result<bool, String> {
+        let mut file = self.file();
+        let found = more(self.last()?)?;
+        self.write(&mut file, &found)?;
+        Ok(!found.is_empty())
+    }
+
+    /// Says whether the database lacks erasures of the list.
+    pub fn owe(&self, is_owed: bool) {
+        self.is_owed.store(is_owed, Ordering::SeqCst);
+    }
+
+    /// Whether the database lacks erasures of the list. Nothing is added then until all of them were repeated: a last line that the
+    /// database has says that it has all of them.
+    pub fn is_owed(&self) -> bool {
+        self.is_owed.load(Ordering::SeqCst)
+    }
+
+    fn file(&self) -> MutexGuard<'_, Option<File>> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, file: &mut Option<File>, erasures: &[ListedErasure]) -> Result<(), String> {
         if erasures.is_empty() {
             return Ok(());
         }
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let mut write = || -> io::Result<()> {
             let file = match &mut *file {
                 Some(file) => file,

@@ -43,6 +43,12 @@ struct One {
     last_use: u64,
 }
 
+impl One {
+    fn is_young(&self, now: Timestamp) -> bool {
+        (0..limits::PACKET_KEPT_MS).contains(&(now.ms() - self.made_at.ms()))
+    }
+}
+
 impl Packets {
     /// The cached packet, if it has this tag and is young enough.
     pub fn get(&self, key: &PacketKey, tag: &str, now: Timestamp) -> Option<SealedPacket> {
@@ -50,8 +56,7 @@ impl Packets {
         kept.uses += 1;
         let last_use = kept.uses;
         let one = kept.packets.get_mut(key)?;
-        let age = now.ms() - one.made_at.ms();
-        if one.packet.tag() != Some(tag) || !(0..limits::PACKET_KEPT_MS).contains(&age) {
+        if one.packet.tag() != Some(tag) || !one.is_young(now) {
             return None;
         }
         one.last_use = last_use;
@@ -98,10 +103,9 @@ impl Packets {
         kept.forget_all(|(of, _), _| of == booking_id);
     }
 
-    /// Drops the packets that are too old to be an answer.
+    /// Drops the packets that are too old to be an answer, and those from the future: the clock was ahead when they were made.
     pub fn forget_old(&self, now: Timestamp) {
-        let is_old = |one: &One| now.ms() - one.made_at.ms() >= limits::PACKET_KEPT_MS;
-        self.kept().forget_all(|_, one| is_old(one));
+        self.kept().forget_all(|_, one| !one.is_young(now));
     }
 
     /// The number of cached packets of a booking.
@@ -231,6 +235,11 @@ mod tests {
         );
         packets.forget_old(at(2 + limits::PACKET_KEPT_MS));
         assert!(packets.kept().bytes.is_empty());
+        // The clock was set back.
+        let now = (at(9), packets.erasures());
+        packets.keep(booking(1), partner(1), &packet(10, "a"), now);
+        packets.forget_old(at(8));
+        assert_eq!(packets.count(&booking(1).0), 0);
     }
 
     #[test]

@@ -49,8 +49,6 @@ pub struct Service {
     seal: Seal,
     log: Arc<Log>,
     erasures: Arc<ErasureList>,
-    /// Whether the database holds values that the list says were erased.
-    owes_erasures: AtomicBool,
     /// Whether the database was rolled back when that was looked up.
     rolled_back: AtomicBool,
     storage: Arc<Storage>,
@@ -140,7 +138,6 @@ impl Service {
             seal,
             log,
             erasures,
-            owes_erasures: AtomicBool::new(false),
             rolled_back: AtomicBool::new(false),
             storage,
             begun: made_key.map(|key| begun(&config.db, &key)),
@@ -252,21 +249,25 @@ impl Service {
     /// `erasures_pending`, `unavailable`.
     pub fn reader(&self) -> Result<Reader<'_>, Error> {
         let rolled_back = self.log.guard().is_rolled_back();
-        if self.rolled_back.swap(rolled_back, Ordering::Relaxed) != rolled_back {
+        if self.rolled_back.load(Ordering::SeqCst) != rolled_back {
+            // Until that is looked up, and for as long as it cannot be, nothing is shown.
+            self.erasures.owe(true);
+            self.rolled_back.store(rolled_back, Ordering::SeqCst);
             self.look_at_erasures().map_err(|why| {
                 tracing::error!("{why}");
                 Error::erasures_pending()
             })?;
         }
-        match self.owes_erasures.load(Ordering::Relaxed) {
+        match self.owes_erasures() {
             true => Err(Error::erasures_pending()),
             false => self.reader_anyway(),
         }
     }
 
     /// Finds out whether the database has the last erasure of the list. If it has, it has those before it.
-    fn look_at_erasures(&self) -> Result<(), String> {
+    pub(crate) fn look_at_erasures(&self) -> Result<(), String> {
         let Some(last) = self.erasures.last()? else {
+            self.erasures.owe(false);
             return Ok(());
         };
         let conn = self.store.reader().map_err(|e| e.to_string())?;
@@ -275,18 +276,18 @@ impl Service {
         let is_there = leaves
             .iter()
             .any(|leaf| leaf_hash(leaf).to_string() == last.leaf);
-        self.owes_erasures.store(!is_there, Ordering::Relaxed);
+        self.erasures.owe(!is_there);
         Ok(())
     }
 
     /// Whether the database may hold values that the list says were erased.
     pub fn owes_erasures(&self) -> bool {
-        self.owes_erasures.load(Ordering::Relaxed)
+        self.erasures.is_owed()
     }
 
     /// Says that everything on the list was erased.
     pub(crate) fn erasures_settled(&self) {
-        self.owes_erasures.store(false, Ordering::Relaxed);
+        self.erasures.owe(false);
     }
 
     /// The list of erasures.
@@ -663,3 +664,7 @@ fn begin_log(store: &Store, source: &LedgerKeySource, key: &LedgerKey) -> Result
         None => Err("the log was begun and is gone".to_owned()),
     }
 }
+
+#[cfg(test)]
+#[cfg(feature = "sqlite")]
+mod tests;

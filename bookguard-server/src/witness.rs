@@ -111,10 +111,12 @@ fn router(folder: Arc<WitnessFolder>, clock: Clock) -> Router {
         CHECKPOINT,
         Method::GET,
         endpoint(&folder, clock.clone(), |folder, _, request| async move {
-            let log = request.raw_path_param("log").unwrap_or_default();
-            match folder.checkpoint(log) {
-                Some(note) => text(StatusCode::OK, TEXT, note),
-                None => text(
+            let log = (request.raw_path_param("log").unwrap_or_default()).to_owned();
+            // It waits for a checkpoint that is being written, and so for the disk.
+            match spawn_blocking(move || folder.checkpoint(&log)).await {
+                Ok(Some(note)) => text(StatusCode::OK, TEXT, note),
+                Err(why) => answered(Err(NotCosigned::Failed(why.to_string()))),
+                Ok(None) => text(
                     StatusCode::NOT_FOUND,
                     TEXT,
                     "this witness has cosigned no checkpoint of a log whose origin has this SHA-256 hash\n".to_owned(),

@@ -22,6 +22,7 @@ use bookguard_core::features::partners::GetPartner;
 use bookguard_core::features::policies::ListPolicies;
 use bookguard_core::features::shares::ListShares;
 use bookguard_core::operation::{Operation, Request};
+use bookguard_core::private;
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -103,7 +104,9 @@ async fn end(call: Call<'_>) -> Result<(), Failure> {
 async fn export(call: Call<'_>) -> Result<(), Failure> {
     let ExportArgs { out } = call.args()?;
     let partner = answer::<GetPartner>(call, &[]).await?;
-    let begun = out.with_extension("part");
+    let mut begun = out.clone().into_os_string();
+    begun.push(".part");
+    let begun = PathBuf::from(begun);
     let mut tar = Tar::create(&begun, &out)?;
     tar.json("partner.json", &partner)?;
     tar.json("api-keys.json", &pages::<ListApiKeys>(call, &[]).await?)?;
@@ -126,7 +129,10 @@ async fn export(call: Call<'_>) -> Result<(), Failure> {
         say(&format!("{bookings} bookings exported …"));
     }
     let bytes = tar.finish()?;
-    std::fs::rename(&begun, &out).map_err(|e| unwritten(&out, &e))?;
+    // What is exported may be erased next, so its name is on the disk before anybody is told.
+    std::fs::rename(&begun, &out)
+        .and_then(|()| private::sync(private::folder(&out)))
+        .map_err(|e| unwritten(&out, &e))?;
     let value = json!({"file": out, "partnerId": partner["partnerId"], "bookings": bookings, "bytes": bytes});
     call.screen.said(&value, |_| {
         format!("{}: {bookings} bookings, {bytes} bytes.", out.display())
@@ -222,7 +228,7 @@ impl Tar {
                 out.display()
             )));
         }
-        let mut options = bookguard_core::private::options();
+        let mut options = private::options();
         let file = options.write(true).create(true).truncate(true).open(begun);
         Ok(Self {
             file: BufWriter::new(file.map_err(|e| unwritten(begun, &e))?),

@@ -18,7 +18,7 @@ use bookguard_core::ledger::walk::most_bytes;
 use bookguard_core::service::Service;
 use reqwest::header::{LOCATION, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode};
-use tokio::task::block_in_place;
+use tokio::task::{JoinHandle, block_in_place};
 use url::Url;
 
 use crate::failure::Failure;
@@ -50,6 +50,15 @@ pub(super) enum Source {
     Database(Arc<Service>),
 }
 
+/// A tile that is on its way. It is given up when nobody waits for it any more: a log that is slow and wrong would fill the memory.
+struct Coming(JoinHandle<Fetched>);
+
+impl Drop for Coming {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 /// Fetches these tiles and hands each to `take`, in order, while the next ones are on their way. The inner error says why the
 /// log cannot be relied on.
 pub(super) async fn fetch(
@@ -63,12 +72,12 @@ pub(super) async fn fetch(
             let Some(path) = paths.next() else { break };
             let source = Arc::clone(source);
             let fetch = async move { source.get(&path.to_string(), most_bytes(&path)).await };
-            coming.push_back((path, tokio::spawn(fetch)));
+            coming.push_back((path, Coming(tokio::spawn(fetch))));
         }
-        let Some((path, fetch)) = coming.pop_front() else {
+        let Some((path, mut fetch)) = coming.pop_front() else {
             return Ok(Ok(()));
         };
-        let fetched = fetch
+        let fetched = (&mut fetch.0)
             .await
             .map_err(|e| Failure::Unexpected(format!("a tile could not be fetched: {e}")))?;
         let Ok(bytes) = fetched? else {
@@ -285,4 +294,52 @@ fn unanswered(address: &Url, error: &reqwest::Error) -> Failure {
         http::cause(error)
     };
     Failure::Unreachable(format!("the log at {address} cannot be read: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
+
+    use bookguard_core::ledger::tile::{TILE_WIDTH, TileKind};
+
+    use super::*;
+
+    /// The head of a request.
+    fn head(mut socket: &TcpStream) -> String {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            socket.read_exact(&mut byte).unwrap();
+            head.extend(byte);
+        }
+        String::from_utf8(head).unwrap()
+    }
+
+    #[tokio::test]
+    async fn tiles_that_are_on_their_way_are_given_up_when_one_before_them_is_wrong() {
+        let path = |index| TilePath::new(TileKind::Entries, index, TILE_WIDTH).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let source = Source::new(&format!("http://{}", listener.local_addr().unwrap()));
+        let source = Arc::new(source.unwrap_or_else(|why| panic!("{}", why.reason())));
+        let first = format!("GET /{} ", path(0));
+        let server = std::thread::spawn(move || {
+            let accepted = (0..AT_ONCE).map(|_| listener.accept().unwrap().0);
+            let mut asked: Vec<_> = accepted.map(|socket| (head(&socket), socket)).collect();
+            let at = asked.iter().position(|(head, _)| head.starts_with(&first));
+            let (_, mut socket) = asked.swap_remove(at.unwrap());
+            let absent = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n";
+            socket.write_all(absent).unwrap();
+            // Nothing answers the others.
+            let is_closed = |(_, mut socket): (String, TcpStream)| {
+                socket.set_read_timeout(Some(SILENCE / 2)).unwrap();
+                socket.read(&mut [0]).is_ok_and(|bytes| bytes == 0)
+            };
+            asked.into_iter().map(is_closed).collect::<Vec<_>>()
+        });
+        let fetched = fetch(&source, (0..20).map(path), |_, _| Ok(Ok(()))).await;
+        assert!(matches!(fetched, Ok(Err(_))));
+        let closed = tokio::task::spawn_blocking(move || server.join().unwrap()).await;
+        assert_eq!(closed.unwrap(), [true; AT_ONCE - 1]);
+    }
 }

@@ -367,8 +367,6 @@ impl Entry {
 pub struct ErasedEntry {
     /// Position in the log.
     pub index: u64,
-    /// The leaf's hash.
-    pub leaf: Hash,
     /// The owner of its booking.
     pub partner_id: PartnerId,
     /// What opens its commitment now.

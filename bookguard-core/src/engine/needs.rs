@@ -53,6 +53,8 @@ pub struct Needs {
     pub shared: Vec<BookingId>,
     /// Bookings of which every legal hold is needed.
     pub held: Vec<BookingId>,
+    /// Partners of which every active legal hold is needed, on whichever booking.
+    pub holders: Vec<PartnerId>,
     /// Events.
     pub events: Vec<EventId>,
     /// Events whose deliveries are needed.
@@ -112,6 +114,7 @@ impl Needs {
         distinct(&mut self.shares);
         distinct(&mut self.shared);
         distinct(&mut self.held);
+        distinct(&mut self.holders);
         distinct(&mut self.events);
         distinct(&mut self.deliveries);
         distinct(&mut self.health);

@@ -14,10 +14,10 @@ use tokio::sync::mpsc;
 
 use crate::engine::command::LeasedDelivery;
 use crate::limits::{
-    CLAIMED_PER_ENDPOINT, QUEUED, QUEUED_NEW, QUEUED_PER_SLOW_ENDPOINT,
+    CLAIMED_PER_ENDPOINT, LEASE_MS, QUEUED, QUEUED_NEW, QUEUED_PER_SLOW_ENDPOINT,
     QUEUED_PER_TROUBLED_ENDPOINT, QUEUED_TROUBLED,
 };
-use crate::model::{Endpoint, EndpointId, PartnerId};
+use crate::model::{Endpoint, EndpointId, EventId, PartnerId, Timestamp};
 
 /// The recent health of an endpoint, as far as this node knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,6 +44,8 @@ pub struct EndpointAllowance {
 pub struct Outbox {
     deliveries: mpsc::UnboundedSender<Vec<LeasedDelivery>>,
     held: Mutex<Held>,
+    /// Events whose bodies were erased lately, and when. The courier may hold deliveries of them.
+    recalled: Mutex<HashMap<EventId, Timestamp>>,
 }
 
 /// The number of deliveries the courier holds. Endpoints without an account count as new.
@@ -179,6 +181,7 @@ impl Outbox {
             Self {
                 deliveries,
                 held: Mutex::default(),
+                recalled: Mutex::default(),
             },
             received,
         )
@@ -302,6 +305,26 @@ impl Outbox {
             }
         }
         let _ = self.deliveries.send(deliveries);
+    }
+
+    /// Has the courier send no delivery of these events that it has not begun: their bodies were erased.
+    pub(crate) fn recall(&self, erased: &[(EventId, Timestamp)]) {
+        let Some((_, now)) = erased.last() else {
+            return;
+        };
+        let mut recalled = self.recalled();
+        // What is held is not sent after its lease.
+        recalled.retain(|_, at| (now.ms() - at.ms()).abs() < 2 * LEASE_MS);
+        recalled.extend(erased.iter().copied());
+    }
+
+    /// Whether the body of this event was erased while deliveries of it may have been held.
+    pub fn is_recalled(&self, event_id: &EventId) -> bool {
+        self.recalled().contains_key(event_id)
+    }
+
+    fn recalled(&self) -> MutexGuard<'_, HashMap<EventId, Timestamp>> {
+        self.recalled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that the courier is done with one delivery to this endpoint.

@@ -21,10 +21,10 @@ use crate::engine::command::{CommandOutcome, Envelope, Head, LeasedDelivery};
 use crate::engine::needs::Needs;
 use crate::engine::outbox::Outbox;
 use crate::engine::waiting::Waiting;
-use crate::erasure_list::{ErasureList, ListedErasure};
+use crate::erasure_list::ErasureList;
 use crate::error::Error;
 use crate::ledger::rollback::PublishedHead;
-use crate::ledger::{Checkpoint, Hash, LeafKind, Signer, Tree};
+use crate::ledger::{Checkpoint, Hash, Signer, Tree};
 use crate::limits;
 use crate::log::Log;
 use crate::model::{AuditId, BookingId, EventId, PartnerId, Quota, Timestamp};
@@ -33,6 +33,7 @@ use crate::seal::Seal;
 use crate::storage::Storage;
 use crate::store::commit::{Answered, Append, Writes, commit};
 use crate::store::conn::{Conn, StoreError};
+use crate::store::files::list_erasures;
 use crate::store::load::begin;
 use crate::store::tree;
 use pace::Pace;
@@ -217,6 +218,17 @@ impl Writer {
         }
     }
 
+    /// Lists what was erased, after what other nodes erased before. What cannot be listed now is listed later, from the ledger.
+    fn list_erasures(&self, conn: &mut dyn Conn, changes: &[Change]) {
+        let erasures = &self.deps.erasures;
+        if erasures.is_owed() || !erases(changes) {
+            return;
+        }
+        if let Err(why) = list_erasures(conn, erasures) {
+            tracing::error!("{why}");
+        }
+    }
+
     /// Lets the engine do its deferred work after a commit, when no caller waits for it.
     fn keep_up(&mut self, more: bool) {
         // If the disk hangs here, the next batch waits too.
@@ -319,9 +331,7 @@ impl Writer {
         self.deps.storage.wrote();
         self.forget_packets(&changes);
         self.scrub(conn, &changes);
-        if let Err(why) = self.deps.erasures.add(&listed(&changes)) {
-            tracing::error!("{why}");
-        }
+        self.list_erasures(conn, &changes);
         // Before anyone is told: what an answer says counts as published and is remembered, whatever becomes of the
         // database.
         self.deps.log.note(seen.as_deref(), now_seen);
@@ -332,6 +342,7 @@ impl Writer {
         self.origin = work.origin;
         self.recorded = work.recorded.pop_last();
         if let Some(outbox) = &self.deps.outbox {
+            outbox.recall(&recalled(&changes));
             outbox.hand_over(deliveries);
         }
         for change in &changes {
@@ -431,35 +442,22 @@ fn answers_erased(changes: &[Change]) -> impl Iterator<Item = &BookingId> {
     })
 }
 
-/// The erasures among the changes, as the list names them: each entry that records one is followed by what was erased.
-fn listed(changes: &[Change]) -> Vec<ListedErasure> {
-    let mut listed: Vec<ListedErasure> = Vec::new();
-    let mut recording: Option<&Entry> = None;
-    for change in changes {
-        match change {
-            Change::Entry(entry) => {
-                recording = (entry.fact.kind == LeafKind::EvidenceErased).then_some(&**entry);
-            }
-            Change::EntryErased(erased) => {
-                let Some(entry) = recording else { continue };
-                if listed.last().is_none_or(|last| last.index != entry.index) {
-                    let erasure = serde_json::from_str(&entry.fact.members);
-                    listed.push(ListedErasure {
-                        partner_id: erased.partner_id,
-                        index: entry.index,
-                        leaf: entry.hash.to_string(),
-                        erasure: erasure.expect("the fact was written from an erasure"),
-                        leaves: Vec::new(),
-                    });
-                }
-                if let Some(last) = listed.last_mut() {
-                    last.leaves.push(erased.leaf.to_string());
-                }
-            }
-            _ => {}
-        }
+/// Whether values of entries are erased by these changes.
+fn erases(changes: &[Change]) -> bool {
+    let is_erasure = |change: &Change| matches!(change, Change::EntryErased(_));
+    changes.iter().any(is_erasure)
+}
+
+/// The events of which an erasure among the changes takes the bodies, and when. Beside an erasure, old ones may be pruned.
+fn recalled(changes: &[Change]) -> Vec<(EventId, Timestamp)> {
+    if !erases(changes) {
+        return Vec::new();
     }
-    listed
+    let pruned = changes.iter().filter_map(|change| match change {
+        Change::EventPruned { event_id, pruned } => Some((*event_id, pruned.at)),
+        _ => None,
+    });
+    pruned.collect()
 }
 
 fn entries(changes: &[Change]) -> impl Iterator<Item = &Entry> {

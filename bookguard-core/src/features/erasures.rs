@@ -7,6 +7,7 @@
 
 pub(crate) mod rule;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,7 @@ use crate::engine::command::Receipt;
 use crate::entropy;
 use crate::erasure_list::ListedErasure;
 use crate::error::Error;
-use crate::evidence::{Erasable, ErasedValues, Erasure, LegalBasis, StoredEntry};
+use crate::evidence::{Erasable, ErasedValues, Erasure, Hold, LegalBasis, StoredEntry};
 use crate::input::{self, Declaration, Form};
 use crate::limits;
 use crate::model::{
@@ -206,39 +207,49 @@ fn planned(
     if matches!(what, Erased::Again(_)) {
         return Ok(Ok(plan));
     }
-    let held = held_elsewhere(reader, partner_id, booking_id, &files)?;
-    Ok(match held {
-        None => Ok(plan),
-        Some(refusal) => Err(refusal),
-    })
+    let seen = held_elsewhere(reader, partner_id, booking_id, &files)?;
+    Ok(seen.map(|seen_holds| Plan { seen_holds, ..plan }))
 }
 
-/// The refusal to delete files that a booking under a hold names too: a file is stored once for all items of a partner.
+/// The partner's active holds on other bookings, if none of these names one of the files: a file is stored once for all items of a
+/// partner. Otherwise the refusal to delete it.
 pub(crate) fn held_elsewhere(
     reader: &mut Reader<'_>,
     partner_id: &PartnerId,
     booking_id: &BookingId,
     files: &[FileId],
-) -> Result<Option<Error>, StoreError> {
+) -> Result<Result<BTreeSet<HoldId>, Error>, StoreError> {
     if files.is_empty() {
-        return Ok(None);
+        return Ok(Ok(BTreeSet::new()));
     }
-    for hold in reader.active_holds(partner_id, None, limits::HOLDS_PER_PARTNER)? {
-        if hold.booking_id == *booking_id {
-            continue;
+    let mut holds = Vec::new();
+    loop {
+        let after = holds.last().map(|hold: &Hold| hold.hold_id);
+        let page = reader.active_holds(partner_id, after, limits::HOLDS_PER_PARTNER)?;
+        if page.is_empty() {
+            break;
         }
-        for item in reader.items_of(&hold.booking_id)? {
-            let file_id = item
-                .sha256
-                .as_deref()
-                .and_then(|sha| FileId::named(partner_id, sha));
-            if file_id.is_some_and(|file_id| files.contains(&file_id)) {
-                return Ok(Some(rule::held(&hold)));
-            }
+        holds.extend(page);
+    }
+    holds.retain(|hold| hold.booking_id != *booking_id);
+    for some in holds.chunks(BOOKINGS_AT_ONCE) {
+        let bookings: Vec<BookingId> = some.iter().map(|hold| hold.booking_id).collect();
+        let items = reader.items_of_all(&bookings)?;
+        let keeper = items.iter().find(|item| {
+            let sha256 = item.sha256.as_deref();
+            let file_id = sha256.and_then(|sha256| FileId::named(partner_id, sha256));
+            file_id.is_some_and(|file_id| files.contains(&file_id))
+        });
+        let is_of = |hold: &&Hold| keeper.is_some_and(|item| item.booking_id == hold.booking_id);
+        if let Some(hold) = some.iter().find(is_of) {
+            return Ok(Err(rule::held(hold)));
         }
     }
-    Ok(None)
+    Ok(Ok(holds.iter().map(|hold| hold.hold_id).collect()))
 }
+
+/// The bookings of which the evidence items are read at once.
+const BOOKINGS_AT_ONCE: usize = 64;
 
 impl ErasureRequest {
     /// The body's declaration.
@@ -364,14 +375,21 @@ impl Operation for ListErasures {
 pub fn settle(service: &Service) -> Result<u64, Error> {
     let mut repeated = 0;
     if service.owes_erasures() {
+        // Perhaps it was only not known whether they are owed. The list may be long.
+        let looked = service.look_at_erasures();
+        looked.map_err(|why| SettleError::from(why).0)?;
+    }
+    if service.owes_erasures() {
         let listed = service.erasures().each::<SettleError>(|listed| {
             repeated += u64::from(repeat(service, listed)?);
             Ok(())
         });
         listed.map_err(|error| error.0)?;
+        // Until all of them are repeated, none is listed: whoever is killed in between begins again.
+        list_missing(service, &mut service.reader_anyway()?)?;
         service.erasures_settled();
     }
-    list_missing(service)?;
+    list_missing(service, &mut service.reader()?)?;
     Ok(repeated)
 }
 
@@ -433,23 +451,15 @@ fn repeat(service: &Service, listed: ListedErasure) -> Result<bool, SettleError>
     Ok(true)
 }
 
-/// Adds to the list the erasures after its last that the ledger records: those of other nodes, and one whose node died before it
-/// could add it.
-fn list_missing(service: &Service) -> Result<(), Error> {
+/// Adds to the list the erasures that the ledger records and it lacks: those of other nodes, those that were repeated, and those that
+/// could not be added at once.
+fn list_missing(service: &Service, reader: &mut Reader<'_>) -> Result<(), Error> {
     let unlisted = |why: String| {
         tracing::error!("{why}");
         Error::unavailable("The list of erasures cannot be read or written at present.")
     };
-    loop {
-        let last = service.erasures().last().map_err(unlisted)?;
-        let after = last.map(|last| last.index);
-        let missing = service.reader()?.recorded_erasures(after);
-        let missing = missing.map_err(|e| service.fault(&e))?;
-        if missing.is_empty() {
-            return Ok(());
-        }
-        service.erasures().add(&missing).map_err(unlisted)?;
-    }
+    while reader.list_erasures(service.erasures()).map_err(unlisted)? {}
+    Ok(())
 }
 
 /// The command that erases everything that can be erased of a booking; `None` if nothing is left. Blocks.

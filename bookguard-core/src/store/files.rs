@@ -6,13 +6,13 @@
 use std::collections::HashMap;
 
 use super::commit::int;
-use super::conn::{Arg, Row, Statement, StoreError, select_in};
+use super::conn::{Arg, Conn, Row, Statement, StoreError, select_in};
 use super::load::Loading;
 use super::read::{Read, Reader};
 use crate::engine::batch::BatchState;
 use crate::engine::change::FilePart;
-use crate::erasure_list::ListedErasure;
-use crate::evidence::{ErasedValues, Erasure, EvidenceItem};
+use crate::erasure_list::{ErasureList, ListedErasure};
+use crate::evidence::{Erasure, EvidenceItem};
 use crate::ledger::leaf_hash;
 use crate::limits::FILES_FORGOTTEN;
 use crate::model::{BookingId, EventId, FileId, FileState, MediaType, Timestamp};
@@ -23,6 +23,8 @@ pub(super) const SOME: &str =
 
 /// One part of a file.
 pub(super) const PART: &str = "SELECT bytes FROM file_part WHERE file_id = $1 AND number = $2";
+
+const ITEMS: &str = "SELECT facts FROM entry WHERE booking_id IN ({}) AND kind = 'evidence.added'";
 
 const UNFINISHED: &str = "SELECT id, size, media, crc, parts, at_ms FROM file WHERE whole = 0 AND at_ms < $1 ORDER BY at_ms LIMIT $2";
 
@@ -97,6 +99,76 @@ pub(super) fn deleted(file_id: &FileId) -> [Statement<'_>; 2] {
     ]
 }
 
+/// Adds to the list what the ledger records after the last erasure that both have, whoever erased it, in the ledger's order: a page at
+/// most. Returns whether there was any.
+///
+/// # Errors
+/// A sentence for the operator: the list or the ledger cannot be read, or the list not written.
+pub(crate) fn list_erasures(conn: &mut dyn Conn, list: &ErasureList) -> Result<bool, String> {
+    let unread = |e: StoreError| format!("the ledger's erasures cannot be read, to list them: {e}");
+    list.extend(|last| {
+        let Some(last) = last else {
+            return recorded_erasures(conn, None).map_err(unread);
+        };
+        let mut after = records(conn, &last).map_err(unread)?.then_some(last.index);
+        if after.is_none() {
+            // The last of them were lost with a database, and the ledger goes on from before them.
+            list.each::<String>(|one| {
+                if records(conn, &one).map_err(unread)? {
+                    after = after.max(Some(one.index));
+                }
+                Ok(())
+            })?;
+        }
+        recorded_erasures(conn, after).map_err(unread)
+    })
+}
+
+/// Whether the ledger has the entry that records this erasure.
+fn records(conn: &mut dyn Conn, listed: &ListedErasure) -> Read<bool> {
+    let entry = Statement::new(
+        "SELECT leaf FROM entry WHERE idx = $1",
+        vec![int(listed.index)],
+    );
+    let rows = conn.one(entry)?.rows;
+    let leaf = rows.first().map(|row| row.blob(0)).transpose()?;
+    Ok(leaf.is_some_and(|leaf| leaf_hash(leaf).to_string() == listed.leaf))
+}
+
+/// Erasures that the ledger records after this place in it, oldest first, a page of them.
+fn recorded_erasures(conn: &mut dyn Conn, after: Option<u64>) -> Read<Vec<ListedErasure>> {
+    let page = Statement::new(
+        "SELECT e.idx, e.booking_id, e.leaf, e.facts, b.partner_id FROM entry e JOIN booking b ON b.id = e.booking_id \
+         WHERE e.kind = 'evidence.erased' AND e.idx > $1 ORDER BY e.idx LIMIT 100",
+        vec![after.map_or(Arg::Int(-1), int)],
+    );
+    let rows = conn.one(page)?.rows;
+    let mut listed = Vec::new();
+    for row in &rows {
+        let erasure: Erasure = row.json(3)?;
+        let booking_id: BookingId = row.id(1)?;
+        let entries = Statement::new(
+            "SELECT seq, leaf FROM entry WHERE booking_id = $1 ORDER BY seq",
+            vec![(&booking_id).into()],
+        );
+        let mut leaves = HashMap::new();
+        for entry in &conn.one(entries)?.rows {
+            leaves.insert(entry.size(0)?, leaf_hash(entry.blob(1)?).to_string());
+        }
+        let values = erasure.values.iter();
+        listed.push(ListedErasure {
+            partner_id: row.id(4)?,
+            index: row.size(0)?,
+            leaf: leaf_hash(row.blob(2)?).to_string(),
+            leaves: values
+                .map(|values| leaves.get(&values.entry).cloned().unwrap_or_default())
+                .collect(),
+            erasure,
+        });
+    }
+    Ok(listed)
+}
+
 impl Reader<'_> {
     /// The evidence items of a booking, oldest first.
     pub fn items_of(&mut self, booking_id: &BookingId) -> Read<Vec<EvidenceItem>> {
@@ -104,6 +176,17 @@ impl Reader<'_> {
             "SELECT facts FROM entry WHERE booking_id = $1 AND kind = 'evidence.added' ORDER BY seq",
             vec![booking_id.into()],
         )?;
+        rows.iter().map(|row| row.json(0)).collect()
+    }
+
+    /// The evidence items of these bookings, in no order.
+    pub fn items_of_all(&mut self, booking_ids: &[BookingId]) -> Read<Vec<EvidenceItem>> {
+        let keys = booking_ids.iter().map(|id| id.as_bytes().to_vec());
+        let keys: Vec<Vec<u8>> = keys.collect();
+        let Some(statement) = select_in(ITEMS, &keys) else {
+            return Ok(Vec::new());
+        };
+        let rows = self.ask(statement)?.rows;
         rows.iter().map(|row| row.json(0)).collect()
     }
 
@@ -116,33 +199,12 @@ impl Reader<'_> {
         rows.iter().map(|row| row.json(0)).collect()
     }
 
-    /// Erasures that the ledger records after this place in it, oldest first, a page of them.
-    pub fn recorded_erasures(&mut self, after: Option<u64>) -> Read<Vec<ListedErasure>> {
-        let rows = self.all(
-            "SELECT e.idx, e.booking_id, e.leaf, e.facts, b.partner_id FROM entry e JOIN booking b ON b.id = e.booking_id \
-             WHERE e.kind = 'evidence.erased' AND e.idx > $1 ORDER BY e.idx LIMIT 100",
-            vec![after.map_or(Arg::Int(-1), int)],
-        )?;
-        let mut listed = Vec::new();
-        for row in &rows {
-            let erasure: Erasure = row.json(3)?;
-            let booking_id: BookingId = row.id(1)?;
-            let entries = self.entries_of(&booking_id)?;
-            let hash = |values: &ErasedValues| {
-                let entry = entries.iter().find(|entry| entry.seq == values.entry);
-                entry
-                    .map(|entry| leaf_hash(&entry.leaf).to_string())
-                    .unwrap_or_default()
-            };
-            listed.push(ListedErasure {
-                partner_id: row.id(4)?,
-                index: row.size(0)?,
-                leaf: leaf_hash(row.blob(2)?).to_string(),
-                leaves: erasure.values.iter().map(hash).collect(),
-                erasure,
-            });
-        }
-        Ok(listed)
+    /// Adds to the list a page of what the ledger records and it lacks. Returns whether there was any.
+    ///
+    /// # Errors
+    /// A sentence for the operator: the list or the ledger cannot be read, or the list not written.
+    pub fn list_erasures(&mut self, list: &ErasureList) -> Result<bool, String> {
+        list_erasures(self.conn(), list)
     }
 
     /// The events of a booking whose bodies are still there.

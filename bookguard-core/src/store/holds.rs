@@ -16,6 +16,10 @@ use crate::seal::Seal;
 pub(super) const OF_BOOKINGS: &str = "SELECT id, booking_id, partner_id, released_ms, body, mac FROM hold \
      WHERE booking_id IN ({})";
 
+/// The active holds of some partners.
+pub(super) const OF_PARTNERS: &str = "SELECT id, booking_id, partner_id, released_ms, body, mac FROM hold \
+     WHERE partner_id IN ({}) AND released_ms IS NULL";
+
 /// Which of some events are of bookings under an active hold.
 pub(super) const OF_EVENTS: &str = "SELECT e.id FROM event e JOIN hold h ON h.booking_id = e.booking_id \
      WHERE e.id IN ({}) AND h.released_ms IS NULL";

@@ -138,6 +138,10 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
     );
     ask(keys_in(holds::OF_BOOKINGS, &needs.held), holds::read_hold);
     ask(
+        keys_in(holds::OF_PARTNERS, &needs.holders),
+        holds::read_hold,
+    );
+    ask(
         keys_in(holds::OF_EVENTS, &needs.deleted),
         holds::read_held_event,
     );

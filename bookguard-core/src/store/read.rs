@@ -142,6 +142,11 @@ impl<'a> Reader<'a> {
         self.seal
     }
 
+    /// The connection, for statements of which each sees a moment of its own.
+    pub(super) fn conn(&mut self) -> &mut dyn Conn {
+        &mut *self.conn
+    }
+
     pub(super) fn ask(&mut self, statement: Statement<'_>) -> Read<Rows> {
         if !std::mem::take(&mut self.to_begin) {
             return self.conn.one(statement);

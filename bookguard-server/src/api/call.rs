@@ -11,6 +11,7 @@ use bookguard_core::error::Error;
 use bookguard_core::features::api_keys::RevokeApiKey;
 use bookguard_core::features::api_keys::rotation::RotateApiKey;
 use bookguard_core::features::console::{EndConsoleSession, SignOut};
+use bookguard_core::features::endings::EndContract;
 use bookguard_core::features::events;
 use bookguard_core::features::partners::account::{ReinstatePartner, SuspendPartner};
 use bookguard_core::limits;
@@ -64,7 +65,11 @@ pub(crate) fn call<'a>(
 
 impl Caller<'_> {
     async fn call(&self, id: &str, step: StepFn, input: Request) -> Result<Finished, Error> {
-        let stands = [SuspendPartner::ROUTE.id, ReinstatePartner::ROUTE.id];
+        let stands = [
+            SuspendPartner::ROUTE.id,
+            ReinstatePartner::ROUTE.id,
+            EndContract::ROUTE.id,
+        ];
         let changed = match stands.contains(&id) {
             true => input.path.first().and_then(|text| PartnerId::parse(text)),
             false => None,
@@ -90,18 +95,20 @@ impl Caller<'_> {
             Err(error) if error.is_outdated() && input.from_memory => {
                 let mut anew = Request::clone(&input);
                 anew.from_memory = false;
-                self.attempt(step, Arc::new(anew)).await?
+                self.attempt(step, Arc::new(anew)).await
             }
-            attempted => attempted?,
+            attempted => attempted,
         };
+        // What was written before something was refused stays written.
+        if let Some(partner_id) = changed {
+            self.app.keys.forget_partner(&partner_id);
+        }
+        let finished = finished?;
         if let Some(api_key_id) = ended {
             self.app.keys.forget(&api_key_id);
         }
         if let Some(ended) = session_ended {
             self.app.keys.forget_session(&ended);
-        }
-        if let Some(partner_id) = changed {
-            self.app.keys.forget_partner(&partner_id);
         }
         Ok(finished)
     }

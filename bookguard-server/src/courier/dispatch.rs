@@ -211,18 +211,19 @@ impl Dispatcher {
         }
     }
 
-    /// Starts as many attempts as there are free places.
+    /// Starts as many attempts as there are free places. What was erased meanwhile is not sent.
     fn send(&mut self) {
         let now = self.context.service.clock().now();
         let mut late = Vec::new();
         let began = Instant::now();
         while let Some(turn) = self.queue.next(began) {
-            if self.context.in_time(&turn.delivery, now) {
+            let is_recalled = self.outbox.is_recalled(&turn.delivery.event_id);
+            if !is_recalled && self.context.in_time(&turn.delivery, now) {
                 let receiver = self.receivers.of(turn.delivery.endpoint_id, now);
                 self.tasks
                     .spawn(Arc::clone(&self.context).deliver(turn, receiver));
             } else {
-                // An attempt started now could end after another node has begun one.
+                // An attempt started too late could end after another node has begun one.
                 let Turn { delivery, seat, .. } = turn;
                 self.queue.sent(seat, Ended::Unsent, 0);
                 if self.queue.done(&delivery.endpoint_id) {

@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use bookguard_core::features::deliveries::{
     ClaimDeliveries, ReclaimDeliveries, ReleaseDeliveries, SettleDelivery,
 };
+use bookguard_core::features::erasures::EraseValues;
 use bookguard_core::features::events::RetryEvent;
 use bookguard_core::limits::{IN_FLIGHT_NEW, IN_FLIGHT_PER_NEW_ENDPOINT, LEASE_MS, LEASE_SKEW_MS};
 use bookguard_core::lines::{Line, LineSubscriber, Threshold, hear_here};
@@ -119,6 +120,26 @@ async fn a_410_disables_the_endpoint_and_nothing_more_is_sent_to_it() {
     assert_eq!(event.event.next_attempt_at, None);
     assert_eq!(event.attempts[0].error, Some(FailureClass::Gone));
     bench.book(1).await;
+    courier.stop(PATIENCE).await;
+    assert_eq!(receiver.surplus().await, 0);
+}
+
+#[tokio::test]
+async fn what_is_erased_while_it_waits_here_is_not_sent() {
+    let mut bench = Bench::new().await;
+    let receiver = Receiver::start(&[OK]).await;
+    bench.endpoint(&receiver.url).await;
+    bench.book(1).await;
+    let held = bench.node.peek().await.swap_remove(0);
+    let (erased, booking_id) = (held.event_id.to_string(), held.booking_id.unwrap());
+    let asked = r#"{"party":"everybody","legalBasis":"objection"}"#;
+    call::<EraseValues>(&bench.session(), &[&booking_id.to_string()], asked).await;
+    bench.book(1).await;
+    let courier = bench.node.courier(true);
+    let sent = receiver.hit().await.event_id();
+    assert_ne!(sent, erased);
+    assert_eq!(outcome(&courier, &sent).await, DeliveryStatus::Delivered);
+    assert_eq!(outcome(&courier, &erased).await, DeliveryStatus::Failed);
     courier.stop(PATIENCE).await;
     assert_eq!(receiver.surplus().await, 0);
 }

@@ -58,8 +58,8 @@ pub enum NotAudited {
 /// The audit of a log.
 pub(super) struct Audit {
     auditor: Arc<dyn LogAuditor>,
-    /// Held while the log is read.
-    turn: Arc<Mutex<()>>,
+    /// Held while the log is read: whether the operator was told that it cannot be.
+    turn: Arc<Mutex<bool>>,
 }
 
 impl Audit {
@@ -77,12 +77,15 @@ impl Audit {
         (log, note): (Checkpoint, String),
     ) -> Result<(), NotCosigned> {
         let reading = async {
-            let turn = Arc::clone(&self.turn).lock_owned().await;
+            let mut told = Arc::clone(&self.turn).lock_owned().await;
             let (auditor, folder) = (Arc::clone(&self.auditor), Arc::clone(folder));
             let read = async move {
                 let origin = log.origin.clone();
                 let audited = auditor.audit(log, note.clone()).await;
-                drop(turn);
+                let is_unread = matches!(audited, Err(NotAudited::Unread(_)));
+                // Once, until it is read again: a log may ask as often as it likes.
+                let is_known = std::mem::replace(&mut *told, is_unread);
+                drop(told);
                 match audited {
                     Ok(()) => Ok(()),
                     Err(NotAudited::Lie { why, audited }) => {
@@ -93,7 +96,9 @@ impl Audit {
                         Err(NotCosigned::Lie(why))
                     }
                     Err(NotAudited::Unread(why)) => {
-                        tracing::warn!("the log {origin} cannot be audited: {why}");
+                        if !is_known {
+                            tracing::warn!("the log {origin} cannot be audited: {why}");
+                        }
                         Err(NotCosigned::Unaudited(
                             "this witness cannot read the log at present".to_owned(),
                         ))

@@ -46,6 +46,8 @@ pub struct WitnessFolder {
     audits: BTreeMap<String, Audit>,
     /// By origin, the latest cosigned note. Held while it is read, decided on and replaced.
     cosigned: Mutex<BTreeMap<String, String>>,
+    /// Held while evidence is written: the same may come twice at a time.
+    evidence: Mutex<()>,
     _lock: File,
 }
 
@@ -193,6 +195,7 @@ impl WitnessFolder {
             logs,
             audits,
             cosigned: Mutex::new(cosigned),
+            evidence: Mutex::default(),
             _lock: lock,
         })
     }
@@ -375,12 +378,15 @@ impl WitnessFolder {
         let of_log = format!("{kind}-{}-", short(origin));
         let name = format!("{of_log}{}", short(text));
         let folder = self.path.join("forks");
+        let _turn = (self.evidence.lock()).unwrap_or_else(PoisonError::into_inner);
         let kept = fs::create_dir_all(&folder).and_then(|()| {
             let held = fs::read_dir(&folder)?.flatten();
             let held = held.filter(|file| file.file_name().to_string_lossy().starts_with(&of_log));
             let is_new = held.count() < FORKS && !folder.join(&name).exists();
             if is_new {
                 replace(&folder, &name, bytes.as_bytes())?;
+                // The folder may be new.
+                private::sync(&self.path)?;
             }
             Ok(is_new)
         });

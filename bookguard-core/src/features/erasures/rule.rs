@@ -34,6 +34,8 @@ pub struct Plan {
     pub(crate) events: Vec<EventId>,
     /// The files that go, with the items that name them.
     pub(crate) files: Vec<(ItemId, FileId)>,
+    /// The partner's active holds on other bookings, of which none keeps one of the files.
+    pub(crate) seen_holds: BTreeSet<HoldId>,
     /// Whether notes go, and so those on shares and the reasons of holds.
     pub(crate) notes: bool,
     /// Whether references go, and so those of holds.
@@ -95,7 +97,6 @@ pub(crate) fn plan(
         };
         plan.rows.push(ErasedEntry {
             index: entry.index,
-            leaf: logged.place.hash,
             partner_id: *partner_id,
             opening,
             facts,
@@ -177,6 +178,29 @@ pub(crate) fn refuse_if_held(batch: &BatchState, booking_id: &BookingId) -> Resu
     }
 }
 
+/// Refuses to delete files if a hold was placed on another booking since those under a hold were looked at: it may name one.
+pub(crate) fn refuse_if_newly_held(
+    batch: &BatchState,
+    partner_id: PartnerId,
+    seen: &BTreeSet<HoldId>,
+) -> Result<(), Error> {
+    let is_new = |stored: &&StoredHold| {
+        let hold = &stored.hold;
+        stored.partner_id == partner_id && hold.is_active() && !seen.contains(&hold.hold_id)
+    };
+    match batch.holds.values().find(is_new) {
+        None => Ok(()),
+        Some(stored) => Err(Error::conflict(
+            "booking_changed",
+            format!(
+                "A legal hold was placed on booking {} at the same moment, which may need the same file, and nothing was erased. Send the \
+                 request again.",
+                stored.hold.booking_id
+            ),
+        )),
+    }
+}
+
 impl Plan {
     /// What is told of it.
     pub(super) fn report(&self, booking_id: BookingId, dry_run: bool) -> ErasureReport {
@@ -226,6 +250,9 @@ impl Command for EraseValues {
     fn needs(&self, needs: &mut Needs) {
         needs.booking_of(self.partner_id, self.booking_id);
         needs.held.push(self.booking_id);
+        if !self.plan.files.is_empty() {
+            needs.holders.push(self.partner_id);
+        }
         needs.shared.push(self.booking_id);
         needs.events.extend(&self.plan.events);
         needs.deliveries.extend(&self.plan.events);
@@ -242,6 +269,9 @@ impl Command for EraseValues {
         let (_, state) = owned(batch, self.partner_id, self.booking_id)?;
         if self.repeats.is_none() {
             refuse_if_held(batch, &self.booking_id)?;
+            if !self.plan.files.is_empty() {
+                refuse_if_newly_held(batch, self.partner_id, &self.plan.seen_holds)?;
+            }
         }
         let entries = batch
             .chains

@@ -1,4 +1,4 @@
-//! What a node keeps in memory of a booking of which values are erased.
+//! What a node keeps of a booking of which values are erased, in memory and in its list.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,8 +9,9 @@ use crate::features::evidence::GetEvidence;
 use crate::features::partners::{RegisterPartner, Registration};
 use crate::model::Scopes;
 use crate::operation;
-use crate::service::ServiceConfig;
+use crate::service::{Closing, ServiceConfig};
 use crate::session::Authority;
+use crate::store::backup::backup;
 
 fn request(path: &[&str], body: &str) -> Request {
     Request {
@@ -28,28 +29,54 @@ fn finish<T: Send + 'static>(session: &Session, action: Action<T>) {
     }
 }
 
-fn book(db: &Path) -> (Session, BookingId) {
-    let (service, _) = Service::open(ServiceConfig::of(db.into())).unwrap();
-    let session = |authority| Session {
-        service: Arc::clone(&service),
+fn open(db: &Path) -> (Arc<Service>, Closing) {
+    Service::open(ServiceConfig::of(db.into())).unwrap()
+}
+
+fn session(service: &Arc<Service>, authority: Authority) -> Session {
+    Session {
+        service: Arc::clone(service),
         authority,
         address: None,
-    };
+    }
+}
+
+fn partner(service: &Arc<Service>) -> Session {
     let address = "127.0.0.1".to_owned();
-    let anonymous = session(Authority::Anonymous { address });
+    let anonymous = session(service, Authority::Anonymous { address });
     let body = r#"{"name":"Acme","businessType":"venue","contactEmail":"a@example.com"}"#;
     let registered: Registration = written::<RegisterPartner>(&anonymous, &request(&[], body));
-    let partner = session(Authority::Partner {
+    let authority = Authority::Partner {
         partner_id: registered.partner_id,
         api_key_id: registered.api_key_id.unwrap(),
         scopes: Scopes::all(),
         suspended: false,
         signed_in: None,
-    });
+    };
+    session(service, authority)
+}
+
+fn book(partner: &Session) -> BookingId {
     let body = r#"{"talent":{"id":"t1","name":"The Night Owls"},"organizer":{"id":"o1","name":"Jane"},
                    "eventType":"concert","eventDate":"2037-06-20T19:00:00-04:00","bookingValue":1200.50}"#;
-    let booked = written::<CreateBooking>(&partner, &request(&[], body));
-    (partner, booked.booking_id)
+    written::<CreateBooking>(partner, &request(&[], body)).booking_id
+}
+
+fn erase(partner: &Session, booking_id: BookingId) {
+    let asked = r#"{"party":"everybody","legalBasis":"objection"}"#;
+    let report = written::<EraseValues>(partner, &request(&[&booking_id.to_string()], asked));
+    assert!(report.receipt.is_some());
+}
+
+/// The erasures that a node's list names.
+fn listed(service: &Service) -> Vec<ListedErasure> {
+    let mut all = Vec::new();
+    let take = |one: ListedErasure| {
+        all.push(one);
+        Ok(())
+    };
+    service.erasures().each::<String>(take).unwrap();
+    all
 }
 
 fn written<O: Operation>(session: &Session, request: &Request) -> O::Output {
@@ -65,7 +92,9 @@ fn written<O: Operation>(session: &Session, request: &Request) -> O::Output {
 #[test]
 fn a_packet_that_is_made_while_an_erasure_waits_for_its_commit_is_not_kept() {
     let folder = tempfile::tempdir().unwrap();
-    let (session, booking_id) = book(&folder.path().join("b.db"));
+    let (service, _) = open(&folder.path().join("b.db"));
+    let session = partner(&service);
+    let booking_id = book(&session);
     let id = booking_id.to_string();
     let asked = request(&[&id], r#"{"party":"everybody","legalBasis":"objection"}"#);
     let erase = operation::prepare::<EraseValues>(&session, &asked).unwrap();
@@ -77,4 +106,77 @@ fn a_packet_that_is_made_while_an_erasure_waits_for_its_commit_is_not_kept() {
     assert_eq!(packets.count(&booking_id), 0);
     finish(&session, evidence());
     assert_eq!(packets.count(&booking_id), 1);
+}
+
+#[test]
+fn every_node_lists_every_erasure_in_their_order_whoever_made_it_and_whatever_its_disk_did() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("b.db");
+    let (service, _) = open(&db);
+    let one = partner(&service);
+    let [first, second, third, fourth] = [(); 4].map(|()| book(&one));
+    let config = ServiceConfig {
+        guard_file: Some(folder.path().join("other.seen")),
+        ..ServiceConfig::of(db.as_path().into())
+    };
+    let (other, _) = Service::open(config).unwrap();
+    let two = session(&other, one.authority.clone());
+    erase(&one, first);
+    erase(&two, second);
+    let of = |service: &Service| -> Vec<BookingId> {
+        let listed = listed(service).into_iter();
+        listed.map(|one| one.erasure.booking_id).collect()
+    };
+    assert_eq!(of(&other), [first, second]);
+    assert_eq!(of(&service), [first]);
+    // Its list can be neither read nor written for a while.
+    let (list, aside) = (service.erasures().path(), folder.path().join("aside"));
+    std::fs::rename(list, &aside).unwrap();
+    std::fs::create_dir(list).unwrap();
+    erase(&one, third);
+    std::fs::remove_dir(list).unwrap();
+    std::fs::rename(&aside, list).unwrap();
+    erase(&one, fourth);
+    assert_eq!(of(&service), [first, second, third, fourth]);
+    settle(&other).unwrap();
+    assert_eq!(listed(&other), listed(&service));
+}
+
+#[test]
+fn whoever_is_killed_while_erasures_are_repeated_repeats_the_rest_at_the_next_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let (db, before) = (folder.path().join("b.db"), folder.path().join("before.db"));
+    let (service, closing) = open(&db);
+    let acme = partner(&service);
+    let bookings = [(); 2].map(|()| book(&acme));
+    backup(&db.as_path().into(), &before, &mut |_, _| ()).unwrap();
+    for booking_id in bookings {
+        erase(&acme, booking_id);
+    }
+    let guard = service.guard_file().to_owned();
+    drop((acme, service));
+    closing.wait();
+    // Without the guard nothing waits until the loss is accepted.
+    std::fs::remove_file(guard).unwrap();
+    std::fs::copy(&before, &db).unwrap();
+    for beside in ["db-wal", "db-shm"] {
+        let _ = std::fs::remove_file(db.with_extension(beside));
+    }
+    let (service, closing) = open(&db);
+    assert!(service.owes_erasures());
+    let lost = listed(&service);
+    let begun = repeat(&service, lost[0].clone());
+    assert!(matches!(begun, Ok(true)));
+    drop(service);
+    closing.wait();
+    let (service, closing) = open(&db);
+    assert!(service.owes_erasures(), "one is left");
+    assert_eq!(settle(&service).unwrap(), 1);
+    let all = listed(&service);
+    assert_eq!((all.len(), &all[..2]), (4, &lost[..]));
+    drop(service);
+    closing.wait();
+    let (service, _) = open(&db);
+    assert!(!service.owes_erasures());
+    assert_eq!(listed(&service), all);
 }

@@ -433,6 +433,8 @@ async fn a_contract_ends_page_by_page_and_what_is_held_stays() {
             .await
             .ok(201);
         let archive = server.folder().join("acme.tar");
+        let beside = server.folder().join("acme.part");
+        std::fs::write(&beside, "mine").unwrap();
         let exported = acme
             .command("partners export --out")
             .arg(&archive)
@@ -456,6 +458,7 @@ async fn a_contract_ends_page_by_page_and_what_is_held_stays() {
             "{names:?}"
         );
         std::fs::remove_file(&archive).unwrap();
+        assert_eq!(std::fs::read_to_string(&beside).unwrap(), "mine");
 
         let end = || {
             server

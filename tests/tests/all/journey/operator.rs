@@ -403,3 +403,20 @@ async fn a_suspended_partner_reads_and_does_nothing_else() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn the_keys_of_a_partner_whose_contract_ended_open_nothing_from_that_moment_on() {
+    on_every_engine(async |engine| {
+        let operated = Operated::open(engine).await;
+        let acme = operated.server.partner("Acme").await;
+        let booking = acme.book().await;
+        assert_eq!(acme.booking(&booking).await["status"], "created");
+        let path = format!("/v1/partners/{}/end", acme.id);
+        let ended = operated.caller().post_nothing(&path).await.ok(200);
+        ended.holds(json!({"erased": 1, "done": true}));
+        // The server knew the key a moment ago.
+        assert_eq!(acme.get("/v1/bookings").await.status, 401);
+        operated.server.close().await.verify(1).await;
+    })
+    .await;
+}

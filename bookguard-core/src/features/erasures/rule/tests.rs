@@ -303,6 +303,37 @@ fn a_hold_a_newer_entry_and_another_owner_refuse_it() {
 }
 
 #[test]
+fn a_hold_placed_meanwhile_on_another_booking_keeps_the_files_that_it_may_need() {
+    let placed = hold(HeldBy::Partner, false);
+    let elsewhere = StoredHold {
+        hold: Hold {
+            booking_id: id(77),
+            ..placed.hold
+        },
+        ..placed
+    };
+    let hold_id = elsewhere.hold.hold_id;
+    for (deletes, is_seen, expected) in [
+        (true, false, Some("booking_changed")),
+        (true, true, None),
+        (false, false, None),
+    ] {
+        let mut work = work_with(state(Some("firm"), BookingStatus::Created));
+        work.holds.insert(hold_id, elsewhere.clone());
+        let file = (id(5), FileId::of(&partner_id(), &[1; 32]));
+        let plan = Plan {
+            entries: work.chains[&booking_id()].entries,
+            files: deletes.then_some(file).into_iter().collect(),
+            seen_holds: is_seen.then_some(hold_id).into_iter().collect(),
+            ..planned()
+        };
+        let decided = decide(&work, &Envelope::new(at(NOW), erasing(plan)));
+        let refused = decided.err().map(|error| error.code);
+        assert_eq!(refused.as_deref(), expected, "{deletes} {is_seen}");
+    }
+}
+
+#[test]
 fn nothing_left_to_erase_changes_nothing() {
     let work = work_with(state(Some("firm"), BookingStatus::Created));
     let empty = Plan {

@@ -9,10 +9,11 @@ use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
 use crate::error::Error;
-use crate::features::erasures::rule::refuse_if_held;
+use crate::features::cancellations::rule::owned;
+use crate::features::erasures::rule::{refuse_if_held, refuse_if_newly_held};
 use crate::features::items::ItemWithFile;
 use crate::features::items::files::{
-    DeleteItemFile, FinishFile, ForgetFiles, ItemWithoutFile, StoreFilePart,
+    DeleteItemFile, FinishFile, ForgetFiles, ItemWithoutFile, StoreFilePart, without_file,
 };
 use crate::features::partners::quota::admit_file;
 use crate::limits::FILE_UNFINISHED_MS;
@@ -79,13 +80,28 @@ impl Command for FinishFile {
 
     fn needs(&self, needs: &mut Needs) {
         self.last.name_needs(needs);
+        needs.bookings.push(self.item.booking_id);
+        needs.items.push(self.item.booking_id);
     }
 
-    /// Stores the last part.
+    /// Stores the last part, if the item still names the file: its digest may have been erased while the file was sent.
     ///
     /// # Errors
-    /// As for any other part.
+    /// As for any other part, and `item_without_file`.
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<ItemWithFile> {
+        let partner_id = self.last.file.file_id.partner_id();
+        let (_, state) = owned(batch, partner_id, self.item.booking_id)?;
+        let is_named = state.items.iter().any(|known| {
+            let known = &known.fact;
+            known.item_id == self.item.item_id && known.sha256 == self.item.sha256
+        });
+        // The store loads no erasures, so those that are known are of this batch.
+        if !is_named || !state.erasures.is_empty() {
+            return Err(without_file(
+                &self.item,
+                "Its values were erased at the same moment, and the file was not stored.",
+            ));
+        }
         let (changes, file) = self.last.store(batch, at)?;
         let reply = ItemWithFile {
             item: self.item.clone(),
@@ -106,14 +122,16 @@ impl Command for DeleteItemFile {
         needs.partners.push(self.file_id.partner_id());
         needs.files.push(self.file_id);
         needs.held.push(self.booking_id);
+        needs.holders.push(self.file_id.partner_id());
     }
 
     /// Deletes the file, whole or not, if there is one. What it leaves of an upload under way starts from the first part.
     ///
     /// # Errors
-    /// `legal_hold`.
+    /// `legal_hold`, `booking_changed`.
     fn decide(&self, batch: &BatchState, _: Timestamp) -> Decided<ItemWithoutFile> {
         refuse_if_held(batch, &self.booking_id)?;
+        refuse_if_newly_held(batch, self.file_id.partner_id(), &self.seen_holds)?;
         let known = batch.files.get(&self.file_id);
         let deleted = known.map(|file| Change::FileDeleted(*file));
         Ok((deleted.into_iter().collect(), self.reply.clone()))

@@ -1,9 +1,14 @@
 //! Files as tables: parts in any order and number, quotas, and what is forgotten.
 
+use std::collections::BTreeSet;
+
 use crate::engine::change::FilePart;
-use crate::evidence::{EvidenceItem, ItemKind};
+use crate::evidence::facts::{LeafPlace, Logged};
+use crate::evidence::{Erasable, ErasedValues, Erasure, EvidenceItem, ItemKind, LegalBasis};
 use crate::features::fixture::*;
-use crate::features::items::files::{DeleteItemFile, ForgetFiles, ItemWithoutFile, StoreFilePart};
+use crate::features::items::files::{
+    DeleteItemFile, FinishFile, ForgetFiles, ItemWithoutFile, StoreFilePart,
+};
 use crate::limits::{FILE_PART_BYTES, FILE_UNFINISHED_MS};
 
 const SIZE: usize = 2 * FILE_PART_BYTES + 1;
@@ -118,12 +123,11 @@ fn only_what_was_never_completed_is_forgotten_and_only_after_an_hour() {
     assert_eq!(forget(&mut work, 100 * FILE_UNFINISHED_MS), 0);
 }
 
-/// Deletes the file, and returns how many changes that took.
-fn delete(work: &mut BatchState) -> usize {
-    let file_id = part(0).file.file_id;
-    let item = EvidenceItem {
+/// The item that names the file.
+fn item() -> EvidenceItem {
+    EvidenceItem {
         item_id: id(5),
-        booking_id: id(2),
+        booking_id: booking_id(),
         added_at: NOW,
         kind: ItemKind::Contract,
         title: "Contract".to_owned(),
@@ -132,13 +136,23 @@ fn delete(work: &mut BatchState) -> usize {
         amount: None,
         reference: None,
         note: None,
-        sha256: Some(format!("sha256:{}", hex::encode(file_id.digest()))),
-    };
+        sha256: Some(format!(
+            "sha256:{}",
+            hex::encode(part(0).file.file_id.digest())
+        )),
+    }
+}
+
+/// Deletes the file, and returns how many changes that took.
+fn delete(work: &mut BatchState) -> usize {
+    let file_id = part(0).file.file_id;
+    let item = item();
     let same_file = Vec::new();
     let reply = ItemWithoutFile { item, same_file };
     let envelope = command(DeleteItemFile {
         booking_id: id(4),
         file_id,
+        seen_holds: BTreeSet::new(),
         reply,
     });
     match decide(work, &envelope).unwrap() {
@@ -171,4 +185,48 @@ fn a_deleted_file_frees_the_quota_once_and_an_upload_under_way_begins_again() {
         store(&mut work, number).unwrap();
     }
     assert_eq!(used(&work), SIZE as u64);
+}
+
+#[test]
+fn a_file_is_not_stored_once_its_digest_was_erased_while_it_was_sent() {
+    let place = LeafPlace {
+        index: 11,
+        hash: Hash([1; 32]),
+        at: NOW,
+    };
+    // All but the last part is there.
+    let sent = |fact| {
+        let mut loaded = state(None, BookingStatus::Created);
+        loaded.state.items.push(Logged { place, fact });
+        let mut work = work_with(loaded);
+        for number in 0..2 {
+            store(&mut work, number).unwrap();
+        }
+        work
+    };
+    let finish = |work: &BatchState| {
+        let (last, item) = (part(2), item());
+        decide(work, &command(FinishFile { last, item }))
+    };
+    let mut work = sent(item());
+    assert_eq!(changes(finish(&work)).len(), 1);
+    let erased = EvidenceItem {
+        sha256: None,
+        ..item()
+    };
+    assert_eq!(refusal(finish(&sent(erased))), "item_without_file");
+    // In the same batch, the item is still as it was loaded.
+    let fact = Erasure {
+        booking_id: booking_id(),
+        erased_at: NOW,
+        legal_basis: LegalBasis::Objection,
+        request_ref: None,
+        values: vec![ErasedValues {
+            entry: 1,
+            names: vec![Erasable::Sha256],
+        }],
+    };
+    let booking = work.bookings.get_mut(&booking_id()).unwrap();
+    booking.state.erasures.push(Logged { place, fact });
+    assert_eq!(refusal(finish(&work)), "item_without_file");
 }

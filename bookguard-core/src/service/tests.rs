@@ -1,0 +1,25 @@
+//! What a running service shows when its database changes under it.
+
+use super::*;
+
+#[test]
+fn nothing_is_shown_while_nobody_can_know_whether_erasures_are_owed() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("b.db");
+    let (service, _) = Service::open(ServiceConfig::of(db.as_path().into())).unwrap();
+    assert!(service.reader().is_ok());
+    let list = service.erasures().path();
+    std::fs::create_dir(list).unwrap();
+    let rollback = service.unknown_loss().unwrap();
+    service.log.guard().say(Some(&rollback));
+    for _ in 0..3 {
+        let refused = service.reader().err().map(|error| error.code);
+        assert_eq!(refused.as_deref(), Some("erasures_pending"));
+    }
+    assert!(service.owes_erasures());
+    // It is looked up again whenever the database changes.
+    std::fs::remove_dir(list).unwrap();
+    service.log.guard().say(None);
+    assert!(service.reader().is_ok());
+    assert!(!service.owes_erasures());
+}
