@@ -136,7 +136,7 @@
     map: "mapRoot:hex treeSize:integer writtenAt",
     log: "origin vkey",
     entry: "leaf body:body salt disclosures:*disclosure proof",
-    body: "kind sd:strings v:bookguard.event/1",
+    body: "kind sd:digests v:bookguard.event/1",
     disclosure: "name salt value:any",
     text: "disclosureHash text version",
     terms: "adopted?:hash assumed:*string date offsets:*whole schedule:*span source:~string until:whole zone",
@@ -183,6 +183,7 @@
     any: () => true,
     string: isText,
     strings: (value) => isObject(value) && Object.values(value).every(isText),
+    digests: (value) => isObject(value) && Object.values(value).every((one) => isText(one) && /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/.test(one)),
     whole: isWhole,
     bit: (value) => isWhole(value) && value >= 0 && value <= 255,
     integer: (value) => isWhole(value) && value >= 0,
@@ -313,7 +314,7 @@
 
   /** Reads a signed note (C2SP signed-note): its text, with what the key is said to have signed it, and how many have. */
   function readNote(note, key) {
-    must(typeof note === "string" && note.length <= 256 * 1024, "it is not a note, or too long");
+    must(typeof note === "string" && utf8(note).length <= 256 * 1024, "it is not a note, or too long");
     const end = note.lastIndexOf("\n\n");
     must(end >= 0 && note.endsWith("\n") && end + 2 < note.length, "it has no empty line, or its last line is cut");
     const [text, lines] = [note.slice(0, end + 1), note.slice(end + 2, -1).split("\n")];
@@ -323,7 +324,7 @@
     for (const line of lines) {
       const [, name, encoded] = /^\u2014 ([^ ]+) ([^ ]+)$/.exec(line) ?? fail("one of its signature lines is malformed");
       const bytes = fromBase64(encoded);
-      must(bytes && bytes.length > 4 && !/[+\p{White_Space}\p{Cc}]/u.test(name), "one of its signature lines is malformed");
+      must(bytes && bytes.length > 4 && !/[+\p{White_Space}\p{Cc}]/u.test(name) && utf8(name).length <= 255, "one of its signature lines is malformed");
       if (name === key.name && hex(bytes.slice(0, 4)) === key.id) own.push(bytes.slice(4));
     }
     return { text, own, signatures: lines.length };
@@ -407,6 +408,7 @@
     const root = fromBase64(root64 ?? "", 32);
     must(lines.every(Boolean) && DECIMAL.test(size ?? "") && root, "its head is not that of a log");
     must(origin === key.name, `its head is that of the log ${short(origin)}, not of ${key.name}`);
+    must(BigInt(size) < 1n << 64n, "its log has more entries than it can have");
     return { origin, size: BigInt(size), root };
   }
 
@@ -456,6 +458,7 @@
       canonical(leaf) === text.decode(bytes) &&
       fromBase64Url(leaf.commit, 32) &&
       fromBase64Url(leaf.stream, 16) &&
+      leaf.t >= "1970" &&
       (leaf.seq === 0) === /^0+$/.test(leaf.prev);
     must(sound, "The ledger entry is not one of bookguard.leaf/1 in its exact form.");
     return { bytes, ...leaf };
@@ -980,7 +983,8 @@
 
   function sameBooking(packet, state) {
     const { policy, terms } = packet;
-    const recorded = { ...state.booking };
+    // Without a prototype: the packet may show members of any name.
+    const recorded = Object.assign(Object.create(null), state.booking);
     if (policy) {
       const { policyId, version } = policy;
       recorded.policy = { policyId, version, policyHash: terms.adopted, policySource: terms.source };
@@ -1096,7 +1100,7 @@
 
   /** Reads a packet and checks the form of its members. The text may be spelled otherwise: its canonical form is signed. */
   function readPacket(text) {
-    must(text.length <= PACKET_BYTES, `The file is longer than any packet (${PACKET_BYTES} bytes).`);
+    must(text.length <= PACKET_BYTES && utf8(text).length <= PACKET_BYTES, `The file is longer than any packet (${PACKET_BYTES} bytes).`);
     const packet = readJson(text);
     must(packet?.type === "bookguard.evidence/1", `The document is not an evidence packet of type bookguard.evidence/1 but ${short(packet?.type)}.`);
     shaped("packet", packet);
@@ -1206,7 +1210,7 @@
   function form(input) {
     let text = input;
     if (typeof input !== "string") {
-      must(input.byteLength <= PACKET_BYTES + 1, `The file is longer than any packet (${PACKET_BYTES} bytes).`);
+      must(input.byteLength <= PACKET_BYTES, `The file is longer than any packet (${PACKET_BYTES} bytes).`);
       try {
         text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(input);
       } catch {

@@ -78,8 +78,8 @@ def failures: "dns_error|blocked_address|connection_refused|connection_reset|tim
 def shapes: {
   packet: "acceptances:*object booking:object completeness?:completeness createdAt deliveries:*delivery entries:*entry evaluation:~evaluation formerTerms:*terms items:*object log:log partnerName policy:~policy policyHash:~hash resolution:~object signature stream summary:summary terms:terms termsDisclosures:*text timestamps?:*timestamp type:bookguard.evidence/1 withheld:*ip|metadata|note|organizer|talent|userAgent",
   timestamp: "anchor:~entry checkpoint consistency:*string response",
-  completeness: "entry:entry path:*step", step: "bit:bit hash", map: "mapRoot:hex treeSize:integer writtenAt",
-  log: "origin vkey", entry: "body:body disclosures:*disclosure leaf proof salt", body: "kind sd:strings v:bookguard.event/1",
+  completeness: "entry:entry path:*step", step: "bit:bit hash", map: "mapRoot:hex treeSize:integer writtenAt", anchor: "anchoredAt responseHash treeSize:integer",
+  log: "origin vkey", entry: "body:body disclosures:*disclosure leaf proof salt", body: "kind sd:digests v:bookguard.event/1",
   disclosure: "name salt value:any", text: "disclosureHash text version",
   terms: "adopted?:hash assumed:*string date offsets:*whole schedule:*span source:~string until:whole zone",
   former: "at previousEventDate reached:~amount",
@@ -106,7 +106,7 @@ def decimals: if IN("BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG
 def need(holds; why): if holds then . else error(why) end;
 def matches($pattern): type == "string" and test("\\A(" + $pattern + ")\\z");
 def time: need(matches("(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z"); "form: not a time") | . as $time
-  | (.[:19] + "Z" | fromdateiso8601) | need(todateiso8601 == $time[:19] + "Z"; "form: not a time") | . * 1000 + ($time[20:23] | tonumber);
+  | (.[:19] + "Z" | fromdateiso8601) | need("000" + todateiso8601 | .[-20:] == $time[:19] + "Z"; "form: not a time") | . * 1000 + ($time[20:23] | tonumber);
 def is_whole: type == "number" and . == floor;
 def type_of: {bookingId: "bkg", partnerId: "ptn", resolutionId: "res", supersedes: "res", itemId: "itm", eventId: "evt", endpointId: "end"}[.] //
   if . == "at" or endswith("At") then "time" elif . == "sha256" or endswith("Hash") then "hash" else "string" end;
@@ -117,6 +117,7 @@ def has_shape($kind; $check):   # "$type" as a parameter would hide the function
     elif $of == "any" then true
     elif $of == "string" then type == "string"
     elif $of == "strings" then type == "object" and (map(type == "string") | all)
+    elif $of == "digests" then type == "object" and (map(matches("[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]")) | all)
     elif $of == "object" then type == "object"
     elif $of == "whole" then is_whole
     elif $of == "integer" then is_whole and . >= 0
@@ -158,6 +159,7 @@ def same($other): canonical == ($other | canonical);
 # Base64 of both alphabets to hex. The patterns leave no stray bits.
 def b64_32: matches("[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=");
 def url_32: matches("[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]");
+def base64: matches("([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=|[A-Za-z0-9+/][AQgw]==)");
 def hex_of_base64: rtrimstr("=") | rtrimstr("=")
   | [explode[] | if . >= 97 then . - 71 elif . == 95 then 63 elif . >= 65 then . - 65 elif . >= 48 and . <= 57 then . + 4
       elif . == 47 then 63 else 62 end]
@@ -169,8 +171,8 @@ def hex_of_base64: rtrimstr("=") | rtrimstr("=")
 def lines_by($name; $id; $check): need(type == "string"; "\($check): not a note") | split("\n\n") as $parts | ($parts[-1] | split("\n")) as $lines
   | need(($parts | length) > 1 and ($lines | length) > 1 and ($lines | length) <= 101 and utf8bytelength <= 262144 and $lines[-1] == "" and ($parts[:-1] | join("") | test("[\\x00-\\x09\\x0b-\\x1f]") | not);
       "\($check): not a signed note")
-  | [$lines[:-1][] | need(matches("— [^\\s+]+ ([A-Za-z0-9+/]{4})+([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=|[A-Za-z0-9+/][AQgw]==)")
-      and (.[-9:] | test("^ ......==$") | not); "\($check): not a signature line") | split(" ")
+  | [$lines[:-1][] | need(matches("— [^\\s+\\p{Cc}]+ ([A-Za-z0-9+/]{4})+([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=|[A-Za-z0-9+/][AQgw]==)")
+      and (.[-9:] | test("^ ......==$") | not) and (split(" ")[1] | utf8bytelength) <= 255; "\($check): not a signature line") | split(" ")
       | select(.[1] == $name and (.[2] | hex_of_base64)[:8] == $id)] as $own
   | {text: (($parts[:-1] | join("\n\n")) + "\n"), own: ($own | map(.[2] | hex_of_base64 | .[8:])), count: ($lines | length - 1)};
 def note($name; $id; $check): lines_by($name; $id; $check)
@@ -263,7 +265,7 @@ need([.. | numbers | select(fabs >= 9007199254740992)] == []; "form: a number is
     | need((.disclosures | map(.name)) == (.disclosures | map(.name) | unique) and (.disclosures | map(.name)) == (.body.sd | keys) - $withheld - [$erased[] | select(.[0] == $at) | .[1]];
         "disclosures: a value is missing, not recorded, given twice or out of order")
     | need(.body.sd | has("evidence") or (has("evidenceCount") | not); "disclosures: documents are counted that were never named")
-    | need((.salt | url_32) and all(.disclosures[].salt, .body.sd[]; url_32); "commitment: a salt or digest is not 32 bytes")
+    | need((.salt | url_32) and all(.disclosures[].salt; url_32); "commitment: a salt is not 32 bytes")
     | ["leaf", $proof.root, $proof.index, $proof.size, ($proof.path | join(" ")), $leaf.text],
       ["hmac", "commitment", (.salt | hex_of_base64), ($leaf.commit | hex_of_base64), (.body | canonical)],
       (.body.sd as $sd | .disclosures[] | ["hmac", "disclosures", (.salt | hex_of_base64), ($sd[.name] | hex_of_base64), ([.name, .value] | canonical)])),
@@ -272,7 +274,7 @@ need([.. | numbers | select(fabs >= 9007199254740992)] == []; "form: a number is
     | (.disclosures | map({key: .name, value}) | from_entries | has_shape("map"; "complete")) as $map
     | need(.body.kind == "log.mapped" and $leaf.stream == "c3hEd-Jl-3HeP3CERv8uYg"; "complete: the entry does not commit to a map, or not where maps are")
     | need($proof.checkpoint == $checkpoint; "complete: the entry is proven under another state of the ledger")
-    | need((.disclosures | map(.name)) == (.body.sd | keys) and (.disclosures | length) == 3 and (.salt | url_32) and all(.disclosures[].salt, .body.sd[]; url_32);
+    | need((.disclosures | map(.name)) == (.body.sd | keys) and (.disclosures | length) == 3 and (.salt | url_32) and all(.disclosures[].salt; url_32);
         "complete: the values are not those of a map")
     | need(($packet.entries[-1] | (.proof | proof | .index) < $map.treeSize and leaf.t <= $map.writtenAt) and $map.treeSize <= $proof.index and $map.writtenAt <= $leaf.t;
         "complete: the map is older than the last entry, or covers itself")
@@ -291,17 +293,18 @@ need([.. | numbers | select(fabs >= 9007199254740992)] == []; "form: a number is
     | (.checkpoint | note($name; $id; "timestamps")) as $note | ($note.text | split("\n")) as $head
     | ($checkpoint | split("\n")) as $now
     | need($head[0] == $name and ($head[1] | matches("[1-9][0-9]{0,15}")) and ($head[2] | b64_32) and all($head[:-1][]; . != "")
-        and all(.consistency[]; b64_32) and (.response | matches("[A-Za-z0-9+/]+={0,2}")); "timestamps: one is not of its form")
+        and all(.consistency[]; b64_32) and (.response | length <= 43692 and base64); "timestamps: one is not of its form")
     | need(($head[1] | tonumber) > (if $i == 0 then $first else ($stamps[$i - 1].anchor.proof | proof | .index) end);
         "timestamps: one covers none of the entries, or not the one before it")
     | ["note", $note.signature, ($note.text | @base64)],
       ["stamp", $head[1], ($head[2] | hex_of_base64), $now[1], ($now[2] | hex_of_base64), (.consistency | map(hex_of_base64) | join(" ")),
         ($note.text | @base64), .response, (.anchor.disclosures // [] | map(select(.name == "responseHash") | .value)[0] // "-")],
       (.anchor | values | leaf as $leaf | (.proof | proof) as $proof
+        | (.disclosures | map({key: .name, value}) | from_entries | has_shape("anchor"; "timestamps")) as $said
         | need(.body.kind == "log.anchored" and $proof.checkpoint == $checkpoint and (.disclosures | map(.name)) == ["anchoredAt", "responseHash", "treeSize"]
-            and (.body.sd | keys) == ["anchoredAt", "responseHash", "treeSize"] and .disclosures[2].value == ($head[1] | tonumber);
+            and (.body.sd | keys) == ["anchoredAt", "responseHash", "treeSize"] and $said.treeSize == ($head[1] | tonumber);
             "timestamps: an anchor commits to something else")
-        | need((.salt | url_32) and all(.disclosures[].salt, .body.sd[]; url_32); "timestamps: a salt or digest is not 32 bytes")
+        | need((.salt | url_32) and all(.disclosures[].salt; url_32); "timestamps: a salt is not 32 bytes")
         | ["anchor", $proof.root, $proof.index, $proof.size, ($proof.path | join(" ")), $leaf.text],
           ["hmac", "timestamps", (.salt | hex_of_base64), ($leaf.commit | hex_of_base64), (.body | canonical)],
           (.body.sd as $sd | .disclosures[] | ["hmac", "timestamps", (.salt | hex_of_base64), ($sd[.name] | hex_of_base64), ([.name, .value] | canonical)]))),

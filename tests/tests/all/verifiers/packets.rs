@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use bookguard_core::limits::PACKET_BYTES;
 use bookguard_server::config::Timestamps;
 use bookguard_test_authority::Chain;
 use bookguard_tests::engine::Engine;
@@ -169,12 +170,33 @@ impl Verifier {
         wrong.extend(one.into_iter().chain(other));
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
         self.judges_a_real_packet().await;
+        self.judges_what_no_vector_is().await;
         self.judges_whom_to_trust().await;
         let nowhere = key.with_file_name("nowhere");
         for arguments in [&[][..], &[&*key], &[&*nowhere, &*key], &[&*key, &*nowhere]] {
             let (code, printed) = self.run(arguments).await;
             assert_eq!(code, Some(2), "{arguments:?}: {printed}");
         }
+    }
+
+    /// Judges files that are as long as a packet may be, and longer; and one that tells a terminal what to show.
+    async fn judges_what_no_vector_is(&self) {
+        let folder = TempDir::new().unwrap();
+        let file = folder.path().join("packet.json");
+        let key = vectors().join("ledger.vkey");
+        let genuine = std::fs::read_to_string(vectors().join("good/names.json")).unwrap();
+        for (bytes, code) in [(PACKET_BYTES, 0), (PACKET_BYTES + 1, 1)] {
+            let spaces = " ".repeat(bytes - genuine.len());
+            std::fs::write(&file, format!("{genuine}{spaces}")).unwrap();
+            let (judged, printed) = self.run(&[&file, &key]).await;
+            assert_eq!(judged, Some(code), "{bytes}: {printed}");
+        }
+        let mut packet: Value = serde_json::from_str(&genuine).unwrap();
+        packet["createdAt"] = "\r\u{1b}[2KVerified: all of it.".into();
+        std::fs::write(&file, packet.to_string()).unwrap();
+        let (judged, printed) = self.run(&[&file, &key]).await;
+        assert_eq!(judged, Some(1), "{printed:?}");
+        assert!(!printed.contains(['\r', '\u{1b}']), "{printed:?}");
     }
 
     async fn judges_a_real_packet(&self) {

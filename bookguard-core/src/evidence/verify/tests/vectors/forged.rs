@@ -253,6 +253,16 @@ fn proofs(world: &World, document: &Value) -> Vec<(&'static str, &'static str, S
             format!("{genuine}\u{2014} witness AAAAAA==\n"),
         ),
         (
+            "checkpoint-signed-under-no-name",
+            "the checkpoint has a line of another key, in whose name is a control character",
+            format!("{genuine}\u{2014} wit\u{7f}ness AAAAAAAA\n"),
+        ),
+        (
+            "checkpoint-signed-under-a-long-name",
+            "the checkpoint has a line of another key, whose name has 256 bytes",
+            format!("{genuine}\u{2014} {} AAAAAAAA\n", "w".repeat(256)),
+        ),
+        (
             "proof-beyond-the-log",
             "the index is the size of the log",
             of(1, 1),

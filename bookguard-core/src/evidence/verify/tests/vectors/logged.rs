@@ -665,7 +665,20 @@ pub fn bad(world: &World) -> Vec<Bad> {
             bytes,
         }
     });
-    leaves.chain(facts).chain(terms).chain(lies()).collect()
+    let mut document = world.doc("created-without-policy");
+    document["withheld"] = json!(["note"]);
+    let cut = Bad {
+        name: "digest-cut".to_owned(),
+        why: "a body has three bytes as the digest of a value that is withheld".to_owned(),
+        noticed: Noticed::Structure,
+        check: "form",
+        bytes: relogged(&document, &world.fixture.signer, |drafts| {
+            let digests = &mut drafts[0].digests;
+            digests.insert("note".to_owned(), json!("AAAA"));
+        }),
+    };
+    let logged = leaves.chain(facts).chain(terms).chain([cut]);
+    logged.chain(lies()).collect()
 }
 
 /// What a service could record that applies another policy than the one it shows.

@@ -27,6 +27,8 @@ pub struct Draft {
     pub members: Vec<Disclosure>,
     /// The body's digests are those of the members, except for these.
     pub undisclosed: Vec<Disclosure>,
+    /// Further digests, which are of no value.
+    pub digests: Map<String, Value>,
     pub salt: [u8; 32],
     pub seq: u64,
     pub stream: String,
@@ -47,6 +49,7 @@ impl Draft {
             version: "bookguard.event/1",
             members: serde_json::from_value(entry["disclosures"].clone()).unwrap(),
             undisclosed: Vec::new(),
+            digests: Map::new(),
             salt: bytes_of(&text(&entry["salt"])).unwrap(),
             seq: leaf["seq"].as_u64().unwrap(),
             stream: text(&leaf["stream"]),
@@ -66,7 +69,7 @@ impl Draft {
             let digest = field_digest(&d.name, &d.value, &d.salt).unwrap();
             (d.name.clone(), Value::from(URL_SAFE_NO_PAD.encode(digest)))
         });
-        let digests: Map<String, Value> = digests.collect();
+        let digests: Map<String, Value> = digests.chain(self.digests.clone()).collect();
         json!({ "kind": self.kind, "sd": digests, "v": self.version })
     }
 

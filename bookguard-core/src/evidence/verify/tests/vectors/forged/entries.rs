@@ -125,6 +125,16 @@ pub const ENTRIES: &[Forgery] = &[
         },
     ),
     (
+        "unknown-member-of-all-objects",
+        "created-without-policy",
+        "the booking has a member that is not recorded, and that every object of JavaScript seems to have",
+        STRUCTURE,
+        "form",
+        |_, doc| {
+            doc["booking"]["__proto__"] = json!({});
+        },
+    ),
+    (
         "unknown-member-of-a-delivery",
         "created-without-policy",
         "a delivery has a member that is not known",
