@@ -225,6 +225,9 @@ fn check_query(route: &Route, query: &[(String, String)]) -> Result<(), Error> {
     let known: Vec<&str> = route.query.iter().map(|param| param.name).collect();
     let mut faults = Vec::new();
     for (index, (name, _)) in query.iter().enumerate() {
+        if faults.len() == limits::FAULTS {
+            break;
+        }
         let pointer = format!("?{}", input::shorten(name));
         if !known.contains(&name.as_str()) {
             let elsewhere = route.elsewhere.iter().find(|(other, _)| other == name);
@@ -625,4 +628,28 @@ pub(crate) fn query_word<T: Copy>(
 
 pub(crate) fn query_fault(name: &str, code: &str, message: &str, fix: &str) -> FieldError {
     FieldError::new(format!("?{name}"), code, message, fix)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_query_no_more_faults_are_told_than_of_a_body() {
+        const ROUTE: Route = Route {
+            query: &[LIMIT],
+            ..Route::GET
+        };
+        let query = |names: &[String]| -> Vec<(String, String)> {
+            let pairs = names.iter().map(|name| (name.clone(), String::new()));
+            pairs.collect()
+        };
+        let unknown: Vec<String> = (0..1_000).map(|n| format!("x{n}")).collect();
+        let twice = vec!["limit".to_owned(); 1_000];
+        for names in [unknown, twice] {
+            let error = check_query(&ROUTE, &query(&names)).unwrap_err();
+            assert_eq!(error.details.len(), limits::FAULTS);
+        }
+        check_query(&ROUTE, &query(&["limit".to_owned()])).unwrap();
+    }
 }
