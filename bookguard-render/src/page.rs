@@ -130,7 +130,7 @@ impl Shown {
         }
         let booking = &self.0.booking;
         format!(
-            "<bdi>{}</bdi>, booked by <bdi>{}</bdi>",
+            "<bdi data-from=\"/booking/talent/name\">{}</bdi>, booked by <bdi data-from=\"/booking/organizer/name\">{}</bdi>",
             escape(&booking.talent.name),
             escape(&booking.organizer.name)
         )
@@ -141,7 +141,8 @@ impl Shown {
         let party = |name: Withheld, party: &Party| match self.withholds(name) {
             true => "Not shown in this copy".to_owned(),
             false => format!(
-                "<bdi>{}</bdi> <span class=\"soft\">(<bdi>{}</bdi>)</span>",
+                "<bdi data-from=\"/booking/{0}/name\">{1}</bdi> <span class=\"soft\">(<bdi data-from=\"/booking/{0}/id\">{2}</bdi>)</span>",
+                name.word(),
                 escape(&party.name),
                 escape(&party.id)
             ),
@@ -150,20 +151,18 @@ impl Shown {
         let mut fact = |name: &str, value: &str| {
             let _ = writeln!(html, "<dt>{name}</dt><dd>{value}</dd>");
         };
-        fact(
-            "Platform",
-            &format!("<bdi>{}</bdi>", escape(&self.0.partner_name)),
-        );
+        let of = |pointer: &str, value: &str| {
+            format!("<bdi data-from=\"{pointer}\">{}</bdi>", escape(value))
+        };
+        fact("Platform", &of("/partnerName", &self.0.partner_name));
         fact("Organizer", &party(Withheld::Organizer, &booking.organizer));
         fact("Talent", &party(Withheld::Talent, &booking.talent));
-        fact(
-            "Event",
-            &format!("<bdi>{}</bdi>", escape(&booking.event_type)),
-        );
+        fact("Event", &of("/booking/eventType", &booking.event_type));
         fact("Event starts", &escape(&self.0.event_in_words()));
         fact("Value", &escape(&self.0.value_in_words()));
-        fact("Status", &escape(self.0.booking.status.word()));
-        fact("Booking", &format!("<code>{}</code>", booking.booking_id));
+        fact("Status", &of("/booking/status", booking.status.word()));
+        let id = of("/booking/bookingId", &booking.booking_id.to_string());
+        fact("Booking", &format!("<code>{id}</code>"));
         fact("Packet made", &escape(self.0.made_in_words()));
         html
     }
@@ -206,7 +205,7 @@ impl Shown {
         });
         format!(
             "<div class=\"terms\" data-from=\"/termsDisclosures/{at}/text\">{}</div>\n<p class=\"note\">The SHA-256 of this text, \
-             by which acceptances name it: <span class=\"code\">{}</span></p>\n",
+             by which acceptances name it: <span class=\"code\" data-from=\"/termsDisclosures/{at}/disclosureHash\">{}</span></p>\n",
             lines.collect::<String>(),
             escape(&told.disclosure_hash)
         )

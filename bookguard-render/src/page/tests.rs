@@ -34,3 +34,31 @@ fn a_page_does_not_name_what_its_packet_withholds() {
         assert!(!packet.contains(name), "{name}");
     }
 }
+
+#[test]
+fn what_the_page_takes_from_its_packet_names_its_place_there() {
+    let key = include_str!("../../../tests/vectors/packets/ledger.vkey");
+    let packet = include_str!("../../../tests/vectors/packets/good/names.json");
+    let page = page(packet, key, &Maker::default()).unwrap();
+    let packet: serde_json::Value = serde_json::from_str(packet).unwrap();
+    let text = |pointer: &str| packet.pointer(pointer).and_then(|value| value.as_str());
+    for part in page.split(" data-from=\"").skip(1) {
+        let pointer = part.split('"').next().unwrap();
+        assert!(text(pointer).is_some(), "{pointer}");
+    }
+    for pointer in [
+        "/partnerName",
+        "/booking/talent/name",
+        "/booking/talent/id",
+        "/booking/organizer/name",
+        "/booking/organizer/id",
+        "/booking/eventType",
+        "/booking/status",
+        "/booking/bookingId",
+        "/termsDisclosures/0/disclosureHash",
+    ] {
+        let said = escape(text(pointer).unwrap());
+        let shown = format!(" data-from=\"{pointer}\">{said}</");
+        assert!(page.contains(&shown), "{pointer}");
+    }
+}

@@ -205,6 +205,8 @@ async function changedPages(browser, html) {
   const fingerprint = /id="fingerprint">([^<]+)</.exec(html)[1];
   for (const [name, change] of Object.entries({
     sentence: (page) => page.replace(/(data-from="\/summary\/headline">)/, "$1Not "),
+    name: (page) => page.replace(/(data-from="\/booking\/organizer\/name">)/, "$1Not "),
+    status: (page) => page.replace(/(data-from="\/booking\/status">)/, "$1not "),
     packet: (page) => page.replace(packet, other),
     fingerprint: (page) => page.replace(fingerprint, fingerprint.replace(/^./, (digit) => (digit === "0" ? "1" : "0"))),
   })) {
