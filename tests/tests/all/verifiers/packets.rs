@@ -89,6 +89,7 @@ impl Verifier {
         std::fs::write(&stricter, strict).unwrap();
         for (packet, policy, code) in [
             ("good/cosigned.json", &policy, 0),
+            ("good/cosigned-at-no-date.json", &policy, 0),
             ("good/cosigned.json", &stricter, 1),
             ("good/created.json", &policy, 1),
         ] {
