@@ -158,12 +158,19 @@ impl Shown {
         fact("Organizer", &party(Withheld::Organizer, &booking.organizer));
         fact("Talent", &party(Withheld::Talent, &booking.talent));
         fact("Event", &of("/booking/eventType", &booking.event_type));
-        fact("Event starts", &escape(&self.0.event_in_words()));
-        fact("Value", &escape(&self.0.value_in_words()));
+        let within = |pointer: &str, value: &str| {
+            let value = escape(value);
+            format!("<span data-within=\"{pointer}\">{value}</span>")
+        };
+        let headline = "/summary/headline";
+        fact("Event starts", &within(headline, &self.0.event_in_words()));
+        fact("Value", &within(headline, &self.0.value_in_words()));
         fact("Status", &of("/booking/status", booking.status.word()));
         let id = of("/booking/bookingId", &booking.booking_id.to_string());
         fact("Booking", &format!("<code>{id}</code>"));
-        fact("Packet made", &escape(self.0.made_in_words()));
+        let last = self.0.summary.timeline.len().saturating_sub(1);
+        let made = format!("/summary/timeline/{last}/when");
+        fact("Packet made", &of(&made, self.0.made_in_words()));
         html
     }
 

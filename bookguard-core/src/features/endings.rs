@@ -93,10 +93,8 @@ impl Operation for EndContract {
             Ok((reader.partner(&partner_id)?, page, holds))
         })?;
         known.ok_or_else(|| Error::not_found("partner"))?;
-        let mut before = Vec::new();
-        if after.is_none() {
-            before.push(service.envelope(DisarmPartner { partner_id }));
-        }
+        // With every page: a caller may begin with a later one.
+        let mut before = vec![service.envelope(DisarmPartner { partner_id })];
         let more = page.len() > rows as usize;
         let page = &page[..page.len().min(rows as usize)];
         let mut reply = ContractEnd {

@@ -21,7 +21,11 @@
     const said = (pointer) => pointer.split("/").slice(1).reduce((value, name) => value?.[name], packet);
     const parts = [...document.querySelectorAll("[data-from]")];
     const wrong = parts.find((element) => element.textContent !== said(element.dataset.from));
-    return wrong && wrong.dataset.from;
+    if (wrong) return wrong.dataset.from;
+    // A part of a sentence ends where a word of it ends, or the sentence.
+    const isWithin = ({ textContent, dataset }) =>
+      (said(dataset.within) ?? "").split(` ${textContent}`).slice(1).some((rest) => /^[.,]?( |$)/.test(rest));
+    return [...document.querySelectorAll("[data-within]")].find((element) => !isWithin(element))?.dataset.within;
   }
 
   function list(checks) {

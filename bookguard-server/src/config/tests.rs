@@ -274,11 +274,11 @@ fn witnesses_are_named_by_a_trust_policy_and_can_be_asked() {
     for (text, words) in [
         (
             String::new(),
-            "no trust policy: a trust policy needs a quorum line",
+            "not a trust policy: a trust policy needs a quorum line",
         ),
         (
             "witness w1 nothing\n".to_owned(),
-            "no trust policy: line 1: ",
+            "not a trust policy: line 1: ",
         ),
         (
             line(1, "") + "quorum w1\n",

@@ -206,6 +206,9 @@ async function changedPages(browser, html) {
   for (const [name, change] of Object.entries({
     sentence: (page) => page.replace(/(data-from="\/summary\/headline">)/, "$1Not "),
     name: (page) => page.replace(/(data-from="\/booking\/organizer\/name">)/, "$1Not "),
+    value: (page) => page.replace(/(<dt>Value.*?)(\d)/, (_, before, digit) => before + (9 - digit)),
+    amount: (page) => page.replace(/(<dt>Value.*?\d)[^<]+/, "$1"),
+    start: (page) => page.replace(/(<dt>Event starts.*?)(\d)/, (_, before, digit) => before + (9 - digit)),
     status: (page) => page.replace(/(data-from="\/booking\/status">)/, "$1not "),
     packet: (page) => page.replace(packet, other),
     fingerprint: (page) => page.replace(fingerprint, fingerprint.replace(/^./, (digit) => (digit === "0" ? "1" : "0"))),
