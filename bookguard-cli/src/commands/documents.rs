@@ -104,7 +104,7 @@ async fn source(call: Call<'_>, args: &DocumentArgs) -> Result<(String, String),
         None => files::text(&args.of, DOCUMENT_BYTES)?,
     };
     let key = match &args.key {
-        Some(key) => verify::key(key)?,
+        Some(key) => verify::verifier_key(key)?.to_string(),
         None => {
             say(
                 "note: checked with the key that the packet itself names; give the service's own with --key",

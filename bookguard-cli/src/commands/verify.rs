@@ -86,7 +86,7 @@ async fn packet(call: Call<'_>) -> Result<(), Failure> {
         witness_policy,
         timestamp_roots,
     } = call.args()?;
-    let key = self::key(&key)?;
+    let key = verifier_key(&key)?.to_string();
     let policy = witness_policy.as_deref().map(trust_policy).transpose()?;
     let roots = timestamp_roots.as_deref().map(self::roots).transpose()?;
     let trust = Trust {
@@ -97,7 +97,7 @@ async fn packet(call: Call<'_>) -> Result<(), Failure> {
         witnesses: policy.as_ref(),
     };
     let bytes = files::bytes(&packet, DOCUMENT_BYTES)?;
-    let (mut report, timeline) = evidence::verify_with(&bytes, key.trim(), trust);
+    let (mut report, timeline) = evidence::verify_with(&bytes, &key, trust);
     let genuine = (report.failures()).all(|check| check.name == "witnesses");
     let witnessed = report.verified();
     let mut found = None;
@@ -165,26 +165,20 @@ pub(super) fn trust_policy(file: &Path) -> Result<TrustPolicy, Failure> {
         .map_err(|why| Failure::Usage(format!("{} is not a trust policy: {why}", file.display())))
 }
 
-/// A key as it was typed: the key itself, or @ and a file that holds it.
+/// The key of a log as it was typed: the key itself, or @ and a file that holds it.
 ///
 /// # Errors
-/// [`Failure::Usage`] for a file that cannot be read.
-pub fn key(typed: &str) -> Result<String, Failure> {
-    match typed.strip_prefix('@') {
-        Some(file) => Ok(files::text(Path::new(file), SECRET_BYTES)?
-            .trim()
-            .to_owned()),
-        None => Ok(typed.trim().to_owned()),
-    }
-}
-
-/// The key of a log, typed as it is or as @ and a file.
-///
-/// # Errors
-/// [`Failure::Usage`].
+/// [`Failure::Usage`] for a file that cannot be read, and for what is not a key.
 pub(super) fn verifier_key(typed: &str) -> Result<VerifierKey, Failure> {
-    let unreadable = |why| Failure::Usage(format!("the log's key cannot be read: {why}"));
-    key(typed)?.parse().map_err(unreadable)
+    let text = match typed.strip_prefix('@') {
+        Some(file) => files::text(Path::new(file), SECRET_BYTES)?,
+        None => typed.to_owned(),
+    };
+    text.trim().parse::<VerifierKey>().map_err(|why| {
+        Failure::Usage(format!(
+            "the log's key cannot be read: {why}. Give the key itself, or @ and the file that holds it"
+        ))
+    })
 }
 
 /// A received webhook.

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 
 use super::booking::title;
 use super::form::{Draft, Field, Fields, Kind};
-use super::parts::{Tone, ago, badge, empty, next_page, price, table, time, words};
+use super::parts::{Tone, ago, badge, empty, next_page, price, records, time, words};
 use super::schedule::sum;
 use super::user::User;
 use super::{Answer, Asked, Page, Part};
@@ -45,7 +45,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
             somebody decides." }
         (filter(user, fields))
         @if !rows.is_empty() {
-            section.card { (table("Cancellations, the newest booking first", &["Booking", "Canceled by", "#Value", "#Goes back", "State"], &rows)) }
+            section.card { (records("Cancellations, the newest booking first", &["Booking", "Canceled by", "#Value", "#Goes back", "State"], &rows)) }
         } @else if next.is_some() {
             (empty("Nothing found among the newest cancellations.", "A search covers one part at a time: go on to search older ones."))
         } @else if chosen == WAITING {
@@ -88,7 +88,7 @@ fn line(user: &User, resolution: &Resolution, booking: &Booking, now: Timestamp)
             small { @if let Some(reason) = resolution.reason { (words(reason.word())) ", " } (ago(resolution.canceled_at, now)) }
         }
         td.amount { (value) }
-        td.amount { @if is_open { span.soft { "open" } } @else { (sum(resolution.evaluation.refund)) } }
+        td.amount data-head="goes back:" { @if is_open { span.soft { "open" } } @else { (sum(resolution.evaluation.refund)) } }
         td { (state(resolution)) }
     }
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::super::declare::{Call, CliCommand, alone};
-use super::{conclude, key as ledger_key};
+use super::{conclude, verifier_key};
 use crate::failure::Failure;
 use crate::files::{self, DOCUMENT_BYTES};
 use crate::output::table::Style;
@@ -36,7 +36,7 @@ pub(in crate::commands) fn contradict_command() -> CliCommand {
 
 fn contradict(call: Call<'_>) -> Result<(), Failure> {
     let TwoArgs { a, b, key } = call.args()?;
-    let key = ledger_key(&key)?;
+    let key = verifier_key(&key)?.to_string();
     let (a, b) = (account("A", &a, &key)?, account("B", &b, &key)?);
     let found = compare(&a, &b);
     let stated = |account: &Account| json!({ "entries": account.count(), "head": account.head(), "logSize": account.log_size() });
