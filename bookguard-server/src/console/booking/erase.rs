@@ -61,7 +61,7 @@ async fn page(
         .about("In all entries of the booking.");
     let basis = Field::new("/legalBasis", "Why?", Kind::Choice(&bases)).required();
     let reference = Field::new("/requestRef", "Reference of the request", Kind::Text)
-        .about("A reference to the request, such as a case number. The ledger records it until it is erased itself.");
+        .about("Such as a case number. The ledger records it until it is erased itself.");
     let address = user.link(&format!("/bookings/{id}/erase"));
     let main = html! {
         p.back { a href=(user.link(&format!("/bookings/{id}"))) { "← Back to the booking" } }
