@@ -1,6 +1,6 @@
 //! Writes the lines that this process logs to standard error.
 //!
-//! A command writes its lines as sentences for the person who called it. A server ([`begin`]) writes them as text or as JSON
+//! A command writes its lines as sentences for the person who called it. A server (`begin`) writes them as text or as JSON
 //! through a queue and a thread of its own, so that whoever logs never waits: if nobody reads standard error, lines are lost,
 //! and their number is told as soon as there is room. No crate does this: `tracing-appender` drops lines without telling the reader.
 //! Invariant: each line is one line, whatever its values hold.

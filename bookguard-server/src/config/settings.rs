@@ -161,6 +161,8 @@ macro_rules! settings {
         /// The settings of one source of configuration. The names are the keys of the configuration file.
         #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
         #[serde(deny_unknown_fields)]
+        // Their texts are the help of a terminal, not Markdown.
+        #[allow(rustdoc::bare_urls, rustdoc::broken_intra_doc_links)]
         pub struct Settings {
             $(#[doc = $about] pub $name: Option<$type>,)*
         }
