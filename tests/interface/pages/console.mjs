@@ -221,6 +221,11 @@ async function previewed(page) {
   await shows("at least 45 days before the event: 100 % is returned");
   await type(page, field("bookingValue"), "640");
   await shows("320.00");
+  // Whoever went on with the keyboard keeps their place when it is renewed.
+  await type(page, field("bookingValue"), "641");
+  await page.evaluate("document.querySelector('[data-live] [tabindex]').focus()");
+  await shows("320.50");
+  assert(await page.evaluate("document.activeElement.matches('[data-live] [tabindex]')"), "the focus stays where it was");
   await type(page, field("/organizer/tiers/1/outcome/figure"), "half");
   await shows("is not a percentage");
   await shows("1 thing to correct");

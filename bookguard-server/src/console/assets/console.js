@@ -18,6 +18,12 @@ function offerCopies(within) {
     value.after(" ", button);
   }
 }
+// Whoever uses the keyboard keeps their place in a part that is shown anew. `renew` returns what is there then.
+function keepFocus(part, renew) {
+  const places = (within) => [...within.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex]")];
+  const at = places(part).indexOf(document.activeElement);
+  places(renew())[at]?.focus({ preventScroll: true });
+}
 const refreshed = (page) => [...page.querySelectorAll("[data-refreshed]")];
 // What a part shows. The field that makes a form count once is another one each time.
 const content = (part) => part.innerHTML.replace(/name="once" value="\w+"/g, "");
@@ -62,8 +68,11 @@ if (watched) {
         const now = content(fresh[place]);
         if (now === shown[place]) return;
         shown[place] = now;
-        old.replaceWith(fresh[place]);
-        offerCopies(fresh[place]);
+        keepFocus(old, () => {
+          old.replaceWith(fresh[place]);
+          offerCopies(fresh[place]);
+          return fresh[place];
+        });
       });
       const way = document.querySelector("[data-refresh]");
       if (!way) return stop();
@@ -97,7 +106,11 @@ if (live) {
     parts(document).forEach((part, place) => {
       // What is read out stays the same element, so only a change of it is.
       const html = fresh[place]?.innerHTML ?? (place ? part.innerHTML : "This is not up to date. Use the button “Check”.");
-      if (part.innerHTML !== html) part.innerHTML = html;
+      if (part.innerHTML === html) return;
+      keepFocus(part, () => {
+        part.innerHTML = html;
+        return part;
+      });
     });
   };
   live.addEventListener("input", () => {
