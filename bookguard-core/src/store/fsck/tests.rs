@@ -671,6 +671,16 @@ fn a_stamp_over_another_state_of_the_log_is_noticed() {
 }
 
 #[test]
+fn a_file_whose_row_names_billions_of_parts_is_read_to_its_last_part() {
+    let mut bench = Bench::new();
+    let sql = "UPDATE main.file SET parts = 4294967295, whole = 0";
+    let findings = bench.changed("file", sql, &[]).unwrap();
+    let details: Vec<_> = findings.iter().map(|it| it.detail.as_str()).collect();
+    let expected = "its row says 4294967295 parts; there are 1";
+    assert!(details.contains(&expected), "{details:?}");
+}
+
+#[test]
 fn a_database_damaged_all_over_gives_a_bounded_report() {
     let mut bench = Bench::new();
     let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000) \
