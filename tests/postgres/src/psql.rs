@@ -3,17 +3,26 @@
 //! Invariant: it ends, whatever the server does.
 
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use crate::binaries::Binaries;
 use crate::guard::quiet_environment;
 
 /// Longer than the server's own limit, which the connection sets.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 fn command(url: &str) -> Command {
-    let mut command = Command::new("psql");
+    // What is on the path may be a script that first looks for the right version, which takes ten times as long.
+    static BESIDE: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
+        let beside = Binaries::find().ok()?.folder.join("psql");
+        beside.is_file().then_some(beside)
+    });
+    let program = BESIDE.as_deref().unwrap_or(Path::new("psql"));
+    let mut command = Command::new(program);
     quiet_environment(&mut command);
     command
         .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", url])

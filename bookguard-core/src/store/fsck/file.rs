@@ -44,7 +44,10 @@ impl Check<'_> {
             notes.fault("it does not say whether all of its parts are stored");
         }
         if parts != u64::from(file.parts) {
-            notes.fault(format!("its row says {} parts; there are {parts}", file.parts));
+            notes.fault(format!(
+                "its row says {} parts; there are {parts}",
+                file.parts
+            ));
         }
         if !file.is_whole() {
             return Ok(());
