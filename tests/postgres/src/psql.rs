@@ -16,7 +16,7 @@ use crate::guard::quiet_environment;
 const PATIENCE: Duration = Duration::from_secs(90);
 
 fn command(url: &str) -> Command {
-    // What is on the path may be a script that first looks for the right version, which takes ten times as long.
+    // Debian's psql on the path is a script that starts the real one; it takes ten times as long.
     static BESIDE: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
         let beside = Binaries::find().ok()?.folder.join("psql");
         beside.is_file().then_some(beside)
