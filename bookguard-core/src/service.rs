@@ -22,6 +22,7 @@ use crate::guard::{self, Guard};
 use crate::key_file::{self, LedgerKey, LedgerKeySource};
 use crate::ledger::hash::EMPTY_ROOT;
 use crate::ledger::rollback::{Rollback, RollbackCause};
+use crate::ledger::tile::UpperNodes;
 use crate::ledger::trust::TrustPolicy;
 use crate::ledger::{Checkpoint, Signer, leaf_hash};
 use crate::log::Log;
@@ -63,6 +64,7 @@ pub struct Service {
     library_policies: bool,
     policy_cache: PolicyCache,
     packets: Arc<Packets>,
+    upper_nodes: UpperNodes,
     news: Arc<Waiting<PartnerId>>,
     presence: Presence,
     endpoint_rule: EndpointRule,
@@ -151,6 +153,7 @@ impl Service {
             library_policies: config.library_policies,
             policy_cache: PolicyCache::default(),
             packets,
+            upper_nodes: UpperNodes::default(),
             news,
             endpoint_rule: config.endpoint_rule,
             verifies_endpoints: config.verifies_endpoints,
@@ -347,6 +350,11 @@ impl Service {
     /// The quota of partners without one of their own.
     pub(crate) fn quota(&self) -> Quota {
         self.quota
+    }
+
+    /// The cache of the log's upper nodes, for proofs.
+    pub(crate) fn upper_nodes(&self) -> &UpperNodes {
+        &self.upper_nodes
     }
 
     /// The cache of evidence packets.

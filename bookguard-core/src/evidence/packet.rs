@@ -8,6 +8,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -257,15 +258,17 @@ impl Packet {
         let document = CanonicalText::of(self).map_err(|e| fault(&e))?;
         let statement = SignedStatement::of(self, digest(&document)).map_err(|e| fault(&e))?;
         let note = (signer.sign(&statement.to_string())).map_err(|e| fault(&e))?;
-        let text = RawValue::from_string(document.with(SIGNATURE, &note)).map_err(|e| fault(&e))?;
-        Ok(SealedPacket::from(text))
+        Ok(SealedPacket {
+            text: Arc::new(document.with(SIGNATURE, &note)),
+            tag: None,
+        })
     }
 }
 
 /// A signed packet: its exact text. Its serde form is that text, byte for byte.
 #[derive(Debug, Clone)]
 pub struct SealedPacket {
-    text: Arc<RawValue>,
+    text: Arc<String>,
     /// A digest of its contents, without the time it was made; only its maker knows it.
     tag: Option<Arc<str>>,
 }
@@ -273,7 +276,7 @@ pub struct SealedPacket {
 impl From<Box<RawValue>> for SealedPacket {
     fn from(text: Box<RawValue>) -> Self {
         Self {
-            text: text.into(),
+            text: Arc::new(Box::<str>::from(text).into()),
             tag: None,
         }
     }
@@ -282,7 +285,7 @@ impl From<Box<RawValue>> for SealedPacket {
 impl SealedPacket {
     /// The exact text: to keep, to pass on and to verify.
     pub fn text(&self) -> &str {
-        self.text.get()
+        &self.text
     }
 
     /// Adds the tag of its contents.
@@ -317,7 +320,8 @@ impl PartialEq for SealedPacket {
 
 impl Serialize for SealedPacket {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.text.serialize(serializer)
+        let text: &RawValue = serde_json::from_str(&self.text).map_err(S::Error::custom)?;
+        text.serialize(serializer)
     }
 }
 

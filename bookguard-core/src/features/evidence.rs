@@ -27,7 +27,7 @@ use crate::evidence::{
 };
 use crate::ledger::map::{self, MapStep, MapValue};
 use crate::ledger::proof::{Prover, prove_consistency};
-use crate::ledger::tile::ReadError;
+use crate::ledger::tile::{ReadError, UpperNodes};
 use crate::ledger::{Hash, TlogProof, leaf_hash};
 use crate::limits::{ENTRIES_AT_ONCE, PACKET_ATTEMPTS};
 use crate::model::{BookingId, DeliveryStatus, PartnerId, Scope, Timestamp};
@@ -69,13 +69,11 @@ impl Operation for GetEvidence {
         let key = (path_id(request, 0)?, Vec::new());
         Ok(match find_own(session, &key, Some(request))? {
             PacketLookup::Kept(tag) => read_stored(false, move |_| Ok(Finished::unchanged(tag))),
-            PacketLookup::Packet(packet) => read::<Self>(move |_| Ok(packet)),
-            PacketLookup::Long => read_long::<Self>(true, move |session| made(session, &key)),
+            PacketLookup::Packet(packet) => read_stored(false, move |_| Ok(answer(&packet))),
+            PacketLookup::Long => {
+                read_stored(true, move |session| Ok(answer(&made(session, &key)?)))
+            }
         })
-    }
-
-    fn tag(packet: &SealedPacket) -> Option<String> {
-        packet.tag().map(str::to_owned)
     }
 }
 
@@ -147,6 +145,12 @@ pub(super) enum PacketLookup {
     Long,
 }
 
+/// The text that was signed, as it is.
+fn answer(packet: &SealedPacket) -> Finished {
+    let tag = packet.tag().map(str::to_owned);
+    Finished::stored(packet.text().into(), tag)
+}
+
 /// The packet of a caller's booking, however long it takes.
 fn made(session: &Session, key: &PacketKey) -> Result<SealedPacket, Error> {
     match find_own(session, key, None)? {
@@ -203,7 +207,8 @@ pub(super) fn find(
     if asked.is_some() && chain.entries > ENTRIES_AT_ONCE {
         return Ok(PacketLookup::Long);
     }
-    let source = Source::read(&mut reader, booking_id, standing).map_err(|e| service.fault(&e))?;
+    let source = Source::read(&mut reader, booking_id, standing, service.upper_nodes());
+    let source = source.map_err(|e| service.fault(&e))?;
     service.publish(&mut reader, &source.head)?;
     drop(reader);
     let signer = service.signer(&source.head.origin)?;
@@ -349,6 +354,7 @@ impl Source {
         reader: &mut Reader<'_>,
         booking_id: &BookingId,
         standing: Standing,
+        upper_nodes: &UpperNodes,
     ) -> Result<Self, StoreError> {
         let Standing {
             state,
@@ -376,7 +382,8 @@ impl Source {
             Some(cosigned) => (cosigned.size, cosigned.note),
             None => (head.head.size, head.checkpoint.clone()),
         };
-        let mut prover = Prover::new(size, |level, index| reader.tile(level, index));
+        let read = |level, index| reader.tile(level, index);
+        let mut prover = Prover::new(size, read, Some(upper_nodes));
         let mut proven = |entry: StoredEntry| {
             let path = prover.inclusion(entry.index).map_err(unread)?;
             let proof = TlogProof {

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use super::hash::{EMPTY_ROOT, Hash, node_hash};
-use super::tile::{Nodes, ReadError};
+use super::tile::{Nodes, ReadError, UpperNodes};
 
 /// The longest inclusion proof, in hashes: the height of a tree of 2^64 leaves.
 pub const MAX_PATH: usize = 64;
@@ -22,22 +22,22 @@ pub fn prove_inclusion<E>(
     size: u64,
     read: impl FnMut(u8, u64) -> Result<Option<Vec<u8>>, E>,
 ) -> Result<Vec<Hash>, ReadError<E>> {
-    Prover::new(size, read).inclusion(index)
+    Prover::new(size, read, None).inclusion(index)
 }
 
 /// Makes inclusion proofs in one tree. Each tile is read and hashed once for all of them.
-pub struct Prover<R> {
+pub struct Prover<'a, R> {
     size: u64,
-    nodes: Nodes<R>,
+    nodes: Nodes<'a, R>,
 }
 
-impl<R, E> Prover<R>
+impl<'a, R, E> Prover<'a, R>
 where
     R: FnMut(u8, u64) -> Result<Option<Vec<u8>>, E>,
 {
-    /// Proofs in the tree of `size` leaves; `read` is as in [`prove_inclusion`].
-    pub fn new(size: u64, read: R) -> Self {
-        let nodes = Nodes::new(read);
+    /// Proofs in the tree of `size` leaves; `read` is as in [`prove_inclusion`]. What `kept` knows is not hashed again.
+    pub fn new(size: u64, read: R, kept: Option<&'a UpperNodes>) -> Self {
+        let nodes = Nodes::new(read, kept);
         Self { size, nodes }
     }
 
@@ -87,7 +87,7 @@ pub fn prove_consistency<E>(
     if from == 0 || from == to {
         return Ok(Vec::new());
     }
-    let mut nodes = Nodes::new(read);
+    let mut nodes = Nodes::new(read, None);
     let mut path = Vec::new();
     let (mut low, mut high) = (0, to);
     // RFC 6962 SUBPROOF, walked from the root down to where the old tree ends.

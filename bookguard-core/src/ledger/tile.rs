@@ -4,18 +4,21 @@
 //! ever grow, so every narrower partial tile is a prefix of the stored one. The caller decides where they are stored.
 //! Invariant: a path has one spelling, and a read never looks past the hashes it needs.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use std::iter;
+use std::sync::Arc;
 
 use super::hash::{HASH_BYTES, Hash, node_hash};
 
 mod bundle;
 mod path;
+mod upper;
 
 pub use bundle::{BundleError, MAX_ENTRY_BYTES, encode_bundle, parse_bundle};
 pub use path::{TileKind, TilePath, TilePathError};
+pub use upper::UpperNodes;
 
 /// Hashes in a full tile.
 pub const TILE_WIDTH: usize = 256;
@@ -23,6 +26,10 @@ pub const TILE_WIDTH: usize = 256;
 pub const TILE_BYTES: usize = TILE_WIDTH * HASH_BYTES;
 /// Tree levels one tile spans: 2^8 = 256 hashes.
 pub(super) const TILE_HEIGHT: u32 = 8;
+/// Tree levels of a group: the hashes of a tile under one node that [`UpperNodes`] can keep.
+const GROUP_HEIGHT: u32 = 4;
+/// Hashes in a group.
+const GROUP_WIDTH: usize = 1 << GROUP_HEIGHT;
 
 /// One tile as far as it has grown: what the store keeps under (level, index).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,26 +115,49 @@ impl<E: std::error::Error + 'static> std::error::Error for ReadError<E> {
     }
 }
 
-/// Looks up tree nodes in stored tiles. Reads and hashes each tile once.
-pub(super) struct Nodes<R> {
+/// Looks up tree nodes in stored tiles. Reads and hashes each tile once, and of one that `kept` knows, only the groups it needs.
+pub(super) struct Nodes<'a, R> {
     read: R,
-    tiles: HashMap<(u8, u64), KnownTile>,
+    tiles: BTreeMap<(u8, u64), KnownTile>,
+    kept: Option<&'a UpperNodes>,
 }
+
+/// What [`rows`] gives.
+type Rows = Vec<Vec<Hash>>;
 
 struct KnownTile {
     bytes: Vec<u8>,
-    /// What [`rows`] gives; empty until a node is needed.
-    rows: Vec<Vec<Hash>>,
+    /// The nodes of the groups that were needed.
+    groups: BTreeMap<usize, Rows>,
+    /// The nodes above the groups, from the groups' roots to the tile's; `None` until one is needed.
+    upper: Option<Arc<Rows>>,
 }
 
-impl<R, E> Nodes<R>
+impl KnownTile {
+    /// The nodes of a group.
+    fn group(&mut self, group: usize) -> &Rows {
+        let bytes = &self.bytes;
+        let of_group = || bytes.chunks(GROUP_WIDTH * HASH_BYTES).nth(group);
+        (self.groups.entry(group)).or_insert_with(|| rows(of_group().unwrap_or_default()))
+    }
+
+    /// The nodes above all groups that are full.
+    fn above_groups(&mut self) -> Rows {
+        let full = self.bytes.len() / (GROUP_WIDTH * HASH_BYTES);
+        let root = |group| self.group(group)[GROUP_HEIGHT as usize][0];
+        rows_above((0..full).map(root).collect())
+    }
+}
+
+impl<'a, R, E> Nodes<'a, R>
 where
     R: FnMut(u8, u64) -> Result<Option<Vec<u8>>, E>,
 {
-    pub(super) fn new(read: R) -> Self {
+    pub(super) fn new(read: R, kept: Option<&'a UpperNodes>) -> Self {
         Self {
             read,
-            tiles: HashMap::new(),
+            tiles: BTreeMap::new(),
+            kept,
         }
     }
 
@@ -139,10 +169,36 @@ where
         let first = usize::try_from((index << inner) % TILE_WIDTH as u64)
             .expect("a remainder of 256 fits every usize");
         let known = self.known(level, tile, first + (1 << inner))?;
-        if known.rows.is_empty() {
-            known.rows = rows(&known.bytes);
+        if inner < GROUP_HEIGHT {
+            let rows = known.group(first / GROUP_WIDTH);
+            return Ok(rows[inner as usize][(first % GROUP_WIDTH) >> inner]);
         }
-        Ok(known.rows[inner as usize][first >> inner])
+        let rows = self.above_groups(level, tile)?;
+        Ok(rows[(inner - GROUP_HEIGHT) as usize][first >> inner])
+    }
+
+    /// The nodes above the groups of a tile that is known.
+    fn above_groups(&mut self, level: u8, tile: u64) -> Result<&Rows, ReadError<E>> {
+        let known = self.known(level, tile, 0)?;
+        if known.upper.is_none() {
+            let is_full = known.bytes.len() == TILE_BYTES;
+            // Without a root, nothing says what the tile holds, so nothing is kept of it.
+            let kept = (self.kept.filter(|_| is_full)).zip(self.root_of_full(level, tile));
+            let known = self.known(level, tile, 0)?;
+            known.upper = Some(match kept {
+                Some((kept, root)) => kept.find(root, || known.above_groups()),
+                None => known.above_groups().into(),
+            });
+        }
+        let known = self.known(level, tile, 0)?;
+        Ok(known.upper.get_or_insert_default())
+    }
+
+    /// The root of a full tile, as the tile above it holds it.
+    fn root_of_full(&mut self, level: u8, tile: u64) -> Option<Hash> {
+        let place = usize::try_from(tile % TILE_WIDTH as u64).ok()?;
+        let above = self.known(level + 1, tile >> TILE_HEIGHT, place + 1).ok()?;
+        hashes(&above.bytes).nth(place)
     }
 
     /// The root of the leaves `low..high`. `low` must be a multiple of the largest power of two within the range, as in all
@@ -181,7 +237,8 @@ where
                 let read = (self.read)(level, index).map_err(ReadError::Read)?;
                 place.insert(KnownTile {
                     bytes: read.ok_or(ReadError::Missing { level, index })?,
-                    rows: Vec::new(),
+                    groups: BTreeMap::new(),
+                    upper: None,
                 })
             }
         };
@@ -218,13 +275,20 @@ pub(super) fn fold_perfect(bytes: &[u8]) -> Hash {
 }
 
 /// The concatenated hashes, and above them the roots of their perfect subtrees of 2, 4, 8, … of them.
-fn rows(bytes: &[u8]) -> Vec<Vec<Hash>> {
+fn rows(bytes: &[u8]) -> Rows {
+    rows_above(hashes(bytes).collect())
+}
+
+/// These nodes, and above them the roots of 2, 4, 8, … of them.
+fn rows_above(nodes: Vec<Hash>) -> Rows {
     let pairs = |row: &Vec<Hash>| {
         let pairs = row.chunks_exact(2);
         pairs.map(|pair| node_hash(&pair[0], &pair[1])).collect()
     };
-    let row = Some(hashes(bytes).collect());
-    iter::successors(row, |row: &Vec<Hash>| (row.len() > 1).then(|| pairs(row))).collect()
+    iter::successors(Some(nodes), |row: &Vec<Hash>| {
+        (row.len() > 1).then(|| pairs(row))
+    })
+    .collect()
 }
 
 /// The concatenated hashes of a tile.

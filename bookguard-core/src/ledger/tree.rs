@@ -96,7 +96,7 @@ impl Tree {
         size: u64,
         read: impl FnMut(u8, u64) -> Result<Option<Vec<u8>>, E>,
     ) -> Result<Self, ReadError<E>> {
-        let mut nodes = Nodes::new(read);
+        let mut nodes = Nodes::new(read, None);
         let mut unfinished = Vec::new();
         let mut level: u8 = 0;
         let mut count = size;

@@ -77,12 +77,11 @@ pub(super) fn day(local: NaiveDateTime) -> String {
 
 /// `19:00`, and `19:00:05` if seconds matter.
 pub(super) fn clock(time: NaiveDateTime) -> String {
-    let format = if time.second() == 0 {
-        "%H:%M"
-    } else {
-        "%H:%M:%S"
-    };
-    time.format(format).to_string()
+    let (hour, minute) = (time.hour(), time.minute());
+    match time.second() {
+        0 => format!("{hour:02}:{minute:02}"),
+        second => format!("{hour:02}:{minute:02}:{second:02}"),
+    }
 }
 
 /// `USD 1,200.50`: the thousands are grouped.

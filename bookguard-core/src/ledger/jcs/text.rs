@@ -28,6 +28,8 @@ struct Member {
     name: usize,
     colon: usize,
     end: usize,
+    /// Whether the bytes of its name are in the canonical order of names.
+    is_plain: bool,
 }
 
 impl CanonicalText {
@@ -41,7 +43,8 @@ impl CanonicalText {
         let ordered = Ordered {
             text: &text,
             open: Vec::new(),
-            outermost: &mut members,
+            members: &mut members,
+            scratch: Vec::new(),
         };
         value.serialize(&mut Serializer::with_formatter(Out(&text), ordered))?;
         let text = String::from_utf8(text.into_inner()).map_err(Error::custom)?;
@@ -85,6 +88,11 @@ impl Write for Out<'_> {
         Ok(bytes.len())
     }
 
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(())
+    }
+
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -93,14 +101,18 @@ impl Write for Out<'_> {
 /// Knows where the members of unfinished objects are.
 struct Ordered<'a> {
     text: &'a RefCell<Vec<u8>>,
-    open: Vec<Vec<Member>>,
-    outermost: &'a mut Vec<Member>,
+    /// For each unfinished object, the number of members before it.
+    open: Vec<usize>,
+    /// The members of the unfinished objects, the outermost's first; at the end those of the outermost.
+    members: &'a mut Vec<Member>,
+    /// Where members wait that are put in order.
+    scratch: Vec<u8>,
 }
 
 impl Ordered<'_> {
     /// The member that is being written.
     fn last(&mut self) -> &mut Member {
-        let last = self.open.last_mut().and_then(|members| members.last_mut());
+        let last = self.members.last_mut();
         last.expect("a serializer writes members only into an open object")
     }
 
@@ -115,7 +127,7 @@ impl Ordered<'_> {
 
 impl Formatter for Ordered<'_> {
     fn begin_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.open.push(Vec::new());
+        self.open.push(self.members.len());
         writer.write_all(b"{")
     }
 
@@ -124,15 +136,21 @@ impl Formatter for Ordered<'_> {
             out.write_all(b",")?;
         }
         let name = self.length();
-        if let Some(members) = self.open.last_mut() {
-            let (colon, end) = (name, name);
-            members.push(Member { name, colon, end });
-        }
+        self.members.push(Member {
+            name,
+            colon: name,
+            end: name,
+            is_plain: false,
+        });
         Ok(())
     }
 
     fn begin_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.last().colon = self.length();
+        let colon = self.length();
+        let text = self.text;
+        let last = self.last();
+        last.colon = colon;
+        last.is_plain = is_plain(&text.borrow()[last.name..]);
         writer.write_all(b":")
     }
 
@@ -142,10 +160,11 @@ impl Formatter for Ordered<'_> {
     }
 
     fn end_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        let mut members = self.open.pop().unwrap_or_default();
-        put_in_order(&mut self.text.borrow_mut(), &mut members);
-        if self.open.is_empty() {
-            *self.outermost = members;
+        let first = self.open.pop().unwrap_or_default();
+        let members = &mut self.members[first..];
+        put_in_order(&mut self.text.borrow_mut(), members, &mut self.scratch);
+        if !self.open.is_empty() {
+            self.members.truncate(first);
         }
         writer.write_all(b"}")
     }
@@ -182,34 +201,41 @@ impl Formatter for Ordered<'_> {
     }
 }
 
+/// Whether names of such bytes are ordered by their bytes.
+fn is_plain(name: &[u8]) -> bool {
+    name.is_ascii() && !name.contains(&b'\\')
+}
+
 /// Puts the members at the end of `text` in canonical order.
-fn put_in_order(text: &mut Vec<u8>, members: &mut [Member]) {
+fn put_in_order(text: &mut Vec<u8>, members: &mut [Member], scratch: &mut Vec<u8>) {
     let Some(&Member { name: from, .. }) = members.first() else {
         return;
     };
     let order = |written: &[u8], a: &Member, b: &Member| {
-        let [a, b] = [a, b].map(|one| &written[one.name - from..one.colon - from]);
-        let is_plain = |name: &[u8]| name.is_ascii() && !name.contains(&b'\\');
-        match is_plain(a) && is_plain(b) {
-            true => a[1..a.len() - 1].cmp(&b[1..b.len() - 1]),
-            false => compare_names(&read_name(a), &read_name(b)),
+        let [x, y] = [a, b].map(|one| &written[one.name - from..one.colon - from]);
+        match a.is_plain && b.is_plain {
+            true => x[1..x.len() - 1].cmp(&y[1..y.len() - 1]),
+            false => compare_names(&read_name(x), &read_name(y)),
         }
     };
     if members.is_sorted_by(|a, b| order(&text[from..], a, b).is_lt()) {
         return;
     }
-    let written = text.split_off(from);
-    members.sort_by(|a, b| order(&written, a, b));
+    scratch.clear();
+    scratch.extend_from_slice(&text[from..]);
+    text.truncate(from);
+    members.sort_by(|a, b| order(scratch, a, b));
     for (at, member) in members.iter_mut().enumerate() {
         if at > 0 {
             text.push(b',');
         }
         let name = text.len();
-        text.extend_from_slice(&written[member.name - from..member.end - from]);
+        text.extend_from_slice(&scratch[member.name - from..member.end - from]);
         *member = Member {
             name,
             colon: name + member.colon - member.name,
             end: text.len(),
+            ..*member
         };
     }
 }

@@ -176,6 +176,33 @@ fn hostile_sizes_end_in_an_error() {
     }
 }
 
+#[test]
+fn what_is_kept_of_full_tiles_changes_no_proof_not_even_after_a_rollback() {
+    let (_, first) = grown([66_000]);
+    // Another log from entry 600 on, as after a rollback, in the same cache.
+    let (mut tree, mut second) = (Tree::empty(), Stored::default());
+    let other = |number| {
+        leaf(if number < 600 {
+            number
+        } else {
+            number + 1_000_000
+        })
+    };
+    second.put(tree.append((0..66_000).map(other)));
+    let kept = UpperNodes::default();
+    for log in [&first, &second, &first] {
+        for size in [1, 16, 255, 256, 257, 511, 700, 65_535, 65_536, 66_000] {
+            let mut prover = Prover::new(size, |level, index| log.read(level, index), Some(&kept));
+            for index in [0, 15, 16, 255, 256, 599, 600, 40_000, 65_535, 65_999] {
+                if index < size {
+                    let path = prover.inclusion(index).unwrap();
+                    assert_eq!(path, inclusion(log, index, size), "{index} of {size}");
+                }
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
