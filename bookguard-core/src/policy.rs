@@ -79,7 +79,7 @@ pub use duration::{Duration, TimeOfDay};
 pub use evaluate::{ENGINE_VERSION, evaluate};
 pub use evaluation::{Alternative, EvaluatedPolicy, Evaluation, Explanation, NextChange};
 pub use event_date::{EVENT_DATE_PATTERN, EventDate};
-pub(crate) use explain::{distance, why_a_person};
+pub(crate) use explain::{clock, distance, why_a_person};
 pub use matrix::{MatrixRow, matrix};
 pub use outcome::{Basis, Charge, FixedAmount, Outcome, Rounding, Split, share};
 #[cfg(feature = "store")]

@@ -259,7 +259,8 @@ impl Packet {
         let statement = SignedStatement::of(self, digest(&document)).map_err(|e| fault(&e))?;
         let note = (signer.sign(&statement.to_string())).map_err(|e| fault(&e))?;
         Ok(SealedPacket {
-            text: Arc::new(document.with(SIGNATURE, &note)),
+            // It may be cached: not with the room that was left when it was written.
+            text: document.with(SIGNATURE, &note).into(),
             tag: None,
         })
     }
@@ -268,7 +269,7 @@ impl Packet {
 /// A signed packet: its exact text. Its serde form is that text, byte for byte.
 #[derive(Debug, Clone)]
 pub struct SealedPacket {
-    text: Arc<String>,
+    text: Arc<str>,
     /// A digest of its contents, without the time it was made; only its maker knows it.
     tag: Option<Arc<str>>,
 }
@@ -276,7 +277,7 @@ pub struct SealedPacket {
 impl From<Box<RawValue>> for SealedPacket {
     fn from(text: Box<RawValue>) -> Self {
         Self {
-            text: Arc::new(Box::<str>::from(text).into()),
+            text: Box::<str>::from(text).into(),
             tag: None,
         }
     }

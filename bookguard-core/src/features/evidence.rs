@@ -26,7 +26,7 @@ use crate::evidence::{
     SealedPacket, Withheld, dispute,
 };
 use crate::ledger::map::{self, MapStep, MapValue};
-use crate::ledger::proof::{Prover, prove_consistency};
+use crate::ledger::proof::{Prover, prove_consistency, tiles_of};
 use crate::ledger::tile::{ReadError, UpperNodes};
 use crate::ledger::{Hash, TlogProof, leaf_hash};
 use crate::limits::{ENTRIES_AT_ONCE, PACKET_ATTEMPTS};
@@ -382,7 +382,12 @@ impl Source {
             Some(cosigned) => (cosigned.size, cosigned.note),
             None => (head.head.size, head.checkpoint.clone()),
         };
-        let read = |level, index| reader.tile(level, index);
+        let of_log = anchors
+            .iter()
+            .chain(mapped.as_ref().map(|(entry, _)| entry));
+        let leaves = stored.iter().chain(of_log).map(|entry| entry.index);
+        let mut tiles = reader.tiles(tiles_of(leaves, size))?;
+        let read = |level, index| Ok::<_, StoreError>(tiles.remove(&(level, index)));
         let mut prover = Prover::new(size, read, Some(upper_nodes));
         let mut proven = |entry: StoredEntry| {
             let path = prover.inclusion(entry.index).map_err(unread)?;
@@ -435,12 +440,12 @@ impl Source {
         let (booking, terms) = (&told.state.booking, &self.state.terms);
         let mut created_at = service.clock().now();
         let mut entries = Vec::new();
-        for ((stored, proof), fact) in self.entries.iter().zip(&facts) {
+        for ((stored, proof), fact) in self.entries.into_iter().zip(&facts) {
             // A packet must not be older than its contents, even if a clock was set back.
             created_at = created_at.max(fact.place.at);
             entries.push(shown(stored, proof, withheld)?);
         }
-        let completeness = self.completeness.as_ref().map(ProvenMap::shown);
+        let completeness = self.completeness.map(ProvenMap::shown);
         let resolution = told.state.resolution();
         let evaluation = evaluate(&told.state, terms, created_at);
         let settled = &told.state.settled;
@@ -492,7 +497,7 @@ impl Source {
             deliveries,
             withheld: withheld.to_vec(),
             summary,
-            timestamps: (self.timestamps.iter())
+            timestamps: (self.timestamps.into_iter())
                 .map(ProvenStamp::shown)
                 .collect::<Result<_, _>>()?,
             completeness: completeness.transpose()?,
@@ -529,8 +534,8 @@ fn mapped(
 }
 
 impl ProvenMap {
-    fn shown(&self) -> Result<Completeness, Error> {
-        let (stored, proof) = &self.entry;
+    fn shown(self) -> Result<Completeness, Error> {
+        let (stored, proof) = self.entry;
         let step = |step: &MapStep| CompletenessStep {
             bit: step.bit,
             hash: step.hash.to_base64(),
@@ -543,10 +548,10 @@ impl ProvenMap {
 }
 
 impl ProvenStamp {
-    fn shown(&self) -> Result<PacketTimestamp, Error> {
-        let anchor = self.anchor.as_ref();
+    fn shown(self) -> Result<PacketTimestamp, Error> {
+        let anchor = self.anchor;
         Ok(PacketTimestamp {
-            checkpoint: self.stamp.checkpoint.clone(),
+            checkpoint: self.stamp.checkpoint,
             consistency: self.consistency.iter().map(Hash::to_base64).collect(),
             response: STANDARD.encode(&self.stamp.response),
             anchor: (anchor.map(|(stored, proof)| shown(stored, proof, &[]))).transpose()?,
@@ -563,8 +568,8 @@ fn unread(error: ReadError<StoreError>) -> StoreError {
 
 /// An entry as the packet shows it.
 fn shown(
-    stored: &StoredEntry,
-    proof: &TlogProof,
+    stored: StoredEntry,
+    proof: TlogProof,
     withheld: &[Withheld],
 ) -> Result<PacketEntry, Error> {
     let body = stored.event_body().map_err(|why| {
@@ -574,12 +579,12 @@ fn shown(
         ))
     })?;
     let shown = |name: &str| !withheld.iter().any(|one| one.word() == name);
-    let disclosures = stored.disclosures.iter().filter(|one| shown(&one.name));
+    let disclosures = (stored.disclosures.into_iter()).filter(|one| shown(&one.name));
     Ok(PacketEntry {
         leaf: STANDARD.encode(&stored.leaf),
         salt: URL_SAFE_NO_PAD.encode(stored.salt),
         body,
-        disclosures: disclosures.cloned().collect(),
+        disclosures: disclosures.collect(),
         proof: proof.to_string(),
     })
 }

@@ -42,7 +42,14 @@ impl Hash {
     /// Standard base64 with padding, 44 characters: the form in checkpoints and proofs.
     #[must_use]
     pub fn to_base64(&self) -> String {
-        STANDARD.encode(self.0)
+        self.write_base64(&mut [0; 44]).to_owned()
+    }
+
+    /// As [`Hash::to_base64`], into `room`.
+    pub(super) fn write_base64<'a>(&self, room: &'a mut [u8; 44]) -> &'a str {
+        let written = STANDARD.encode_slice(self.0, room.as_mut_slice());
+        written.expect("44 characters hold 32 bytes in base64");
+        std::str::from_utf8(room).expect("base64 is ASCII")
     }
 
     /// Reads the form that [`Hash::to_base64`] writes, and only that.

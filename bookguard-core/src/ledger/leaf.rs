@@ -154,6 +154,13 @@ pub(crate) fn bytes_of<const N: usize>(text: &str) -> Option<[u8; N]> {
     URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()
 }
 
+/// Writes 32 bytes as unpadded base64url into `room`: packets hold hundreds of them.
+pub(crate) fn text_of<'a>(bytes: &[u8; 32], room: &'a mut [u8; 43]) -> &'a str {
+    let written = URL_SAFE_NO_PAD.encode_slice(bytes, room.as_mut_slice());
+    written.expect("43 characters hold 32 bytes in unpadded base64");
+    std::str::from_utf8(room).expect("base64 is ASCII")
+}
+
 fn json(error: serde_json::Error) -> LeafError {
     LeafError::Json(error.to_string())
 }

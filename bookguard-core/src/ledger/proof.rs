@@ -3,10 +3,12 @@
 //! `tlog_proof` has the text form of an inclusion proof; `checkpoint` decides whether a root can be trusted. Invariant:
 //! given the positions, exactly one number of hashes is right, and any other is refused.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use super::hash::{EMPTY_ROOT, Hash, node_hash};
-use super::tile::{Nodes, ReadError, UpperNodes};
+use super::tile::{Nodes, ReadError, TILE_HEIGHT, TileAddress, UpperNodes};
+use super::tree::Tree;
 
 /// The longest inclusion proof, in hashes: the height of a tree of 2^64 leaves.
 pub const MAX_PATH: usize = 64;
@@ -66,6 +68,20 @@ where
         path.reverse();
         Ok(path)
     }
+}
+
+/// The tiles from which the proofs of these leaves in the tree of `size` leaves are made.
+pub fn tiles_of(leaves: impl IntoIterator<Item = u64>, size: u64) -> BTreeSet<TileAddress> {
+    let mut tiles = BTreeSet::from_iter(Tree::unfinished_tiles(size));
+    for leaf in leaves {
+        // Its ancestors lie in full tiles up to some level, and above it in unfinished ones.
+        let full = (0..).map(|level| (level, TILE_HEIGHT * (u32::from(level) + 1)));
+        let full = full.take_while(|(_, height)| {
+            size.checked_shr(*height).unwrap_or(0) > leaf.checked_shr(*height).unwrap_or(0)
+        });
+        tiles.extend(full.map(|(level, height)| (level, leaf >> height)));
+    }
+    tiles
 }
 
 /// The hashes that prove the tree of `from` leaves to be the beginning of the tree of `to` leaves. Empty for `from` = 0 and

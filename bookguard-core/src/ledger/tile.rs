@@ -31,6 +31,9 @@ const GROUP_HEIGHT: u32 = 4;
 /// Hashes in a group.
 const GROUP_WIDTH: usize = 1 << GROUP_HEIGHT;
 
+/// The level of a tile, and its position within the level.
+pub type TileAddress = (u8, u64);
+
 /// One tile as far as it has grown: what the store keeps under (level, index).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tile {
@@ -115,37 +118,27 @@ impl<E: std::error::Error + 'static> std::error::Error for ReadError<E> {
     }
 }
 
-/// Looks up tree nodes in stored tiles. Reads and hashes each tile once, and of one that `kept` knows, only the groups it needs.
+/// Looks up tree nodes in stored tiles. Reads each tile once, and hashes of it what is needed and not kept.
 pub(super) struct Nodes<'a, R> {
     read: R,
-    tiles: BTreeMap<(u8, u64), KnownTile>,
+    tiles: BTreeMap<TileAddress, KnownTile>,
     kept: Option<&'a UpperNodes>,
 }
 
-/// What [`rows`] gives.
+/// Nodes, and above them the roots of 2, 4, 8, … of them.
 type Rows = Vec<Vec<Hash>>;
 
 struct KnownTile {
     bytes: Vec<u8>,
-    /// The nodes of the groups that were needed.
-    groups: BTreeMap<usize, Rows>,
-    /// The nodes above the groups, from the groups' roots to the tile's; `None` until one is needed.
+    /// The roots of the tile's full groups and the nodes above; `None` until one is needed.
     upper: Option<Arc<Rows>>,
 }
 
 impl KnownTile {
-    /// The nodes of a group.
-    fn group(&mut self, group: usize) -> &Rows {
-        let bytes = &self.bytes;
-        let of_group = || bytes.chunks(GROUP_WIDTH * HASH_BYTES).nth(group);
-        (self.groups.entry(group)).or_insert_with(|| rows(of_group().unwrap_or_default()))
-    }
-
-    /// The nodes above all groups that are full.
-    fn above_groups(&mut self) -> Rows {
-        let full = self.bytes.len() / (GROUP_WIDTH * HASH_BYTES);
-        let root = |group| self.group(group)[GROUP_HEIGHT as usize][0];
-        rows_above((0..full).map(root).collect())
+    fn above_groups(&self) -> Rows {
+        let groups = self.bytes.chunks_exact(GROUP_WIDTH * HASH_BYTES);
+        let row = Some(groups.map(fold_perfect).collect());
+        iter::successors(row, |row: &Vec<Hash>| (row.len() > 1).then(|| pairs(row))).collect()
     }
 }
 
@@ -168,36 +161,38 @@ where
         let tile = index >> (TILE_HEIGHT - inner);
         let first = usize::try_from((index << inner) % TILE_WIDTH as u64)
             .expect("a remainder of 256 fits every usize");
-        let known = self.known(level, tile, first + (1 << inner))?;
+        let end = first + (1 << inner);
+        let known = self.known(level, tile, end)?;
         if inner < GROUP_HEIGHT {
-            let rows = known.group(first / GROUP_WIDTH);
-            return Ok(rows[inner as usize][(first % GROUP_WIDTH) >> inner]);
+            let bytes = &known.bytes[first * HASH_BYTES..end * HASH_BYTES];
+            return Ok(fold_perfect(bytes));
         }
-        let rows = self.above_groups(level, tile)?;
-        Ok(rows[(inner - GROUP_HEIGHT) as usize][first >> inner])
+        let upper = match &known.upper {
+            Some(upper) => Arc::clone(upper),
+            None => self.above_groups(level, tile)?,
+        };
+        Ok(upper[(inner - GROUP_HEIGHT) as usize][first >> inner])
     }
 
-    /// The nodes above the groups of a tile that is known.
-    fn above_groups(&mut self, level: u8, tile: u64) -> Result<&Rows, ReadError<E>> {
+    /// The nodes above the groups of a tile of which none was needed before.
+    fn above_groups(&mut self, level: u8, tile: u64) -> Result<Arc<Rows>, ReadError<E>> {
+        let is_full = self.known(level, tile, 0)?.bytes.len() == TILE_BYTES;
+        // Without a root, nothing says what the tile holds, so nothing is kept of it.
+        let kept = self.kept.filter(|_| is_full);
+        let kept = kept.and_then(|kept| Some((kept, self.root_of_full(level, tile)?)));
         let known = self.known(level, tile, 0)?;
-        if known.upper.is_none() {
-            let is_full = known.bytes.len() == TILE_BYTES;
-            // Without a root, nothing says what the tile holds, so nothing is kept of it.
-            let kept = (self.kept.filter(|_| is_full)).zip(self.root_of_full(level, tile));
-            let known = self.known(level, tile, 0)?;
-            known.upper = Some(match kept {
-                Some((kept, root)) => kept.find(root, || known.above_groups()),
-                None => known.above_groups().into(),
-            });
-        }
-        let known = self.known(level, tile, 0)?;
-        Ok(known.upper.get_or_insert_default())
+        let upper = match kept {
+            Some((kept, root)) => kept.find(root, || known.above_groups()),
+            None => known.above_groups().into(),
+        };
+        known.upper = Some(Arc::clone(&upper));
+        Ok(upper)
     }
 
-    /// The root of a full tile, as the tile above it holds it.
-    fn root_of_full(&mut self, level: u8, tile: u64) -> Option<Hash> {
+    /// The root of a full tile, if the tile above it was needed before: a proof begins at the top.
+    fn root_of_full(&self, level: u8, tile: u64) -> Option<Hash> {
+        let above = self.tiles.get(&(level + 1, tile >> TILE_HEIGHT))?;
         let place = usize::try_from(tile % TILE_WIDTH as u64).ok()?;
-        let above = self.known(level + 1, tile >> TILE_HEIGHT, place + 1).ok()?;
         hashes(&above.bytes).nth(place)
     }
 
@@ -237,7 +232,6 @@ where
                 let read = (self.read)(level, index).map_err(ReadError::Read)?;
                 place.insert(KnownTile {
                     bytes: read.ok_or(ReadError::Missing { level, index })?,
-                    groups: BTreeMap::new(),
                     upper: None,
                 })
             }
@@ -270,25 +264,17 @@ pub(super) fn fold_right(parts: &[Hash]) -> Hash {
 
 /// The root of concatenated hashes whose number is a power of two.
 pub(super) fn fold_perfect(bytes: &[u8]) -> Hash {
-    let rows = rows(bytes);
-    rows[rows.len() - 1][0]
+    let mut nodes: Vec<Hash> = hashes(bytes).collect();
+    while nodes.len() > 1 {
+        nodes = pairs(&nodes);
+    }
+    nodes[0]
 }
 
-/// The concatenated hashes, and above them the roots of their perfect subtrees of 2, 4, 8, … of them.
-fn rows(bytes: &[u8]) -> Rows {
-    rows_above(hashes(bytes).collect())
-}
-
-/// These nodes, and above them the roots of 2, 4, 8, … of them.
-fn rows_above(nodes: Vec<Hash>) -> Rows {
-    let pairs = |row: &Vec<Hash>| {
-        let pairs = row.chunks_exact(2);
-        pairs.map(|pair| node_hash(&pair[0], &pair[1])).collect()
-    };
-    iter::successors(Some(nodes), |row: &Vec<Hash>| {
-        (row.len() > 1).then(|| pairs(row))
-    })
-    .collect()
+/// The parents of these nodes, without one for an odd last.
+fn pairs(nodes: &[Hash]) -> Vec<Hash> {
+    let pairs = nodes.chunks_exact(2);
+    pairs.map(|pair| node_hash(&pair[0], &pair[1])).collect()
 }
 
 /// The concatenated hashes of a tile.

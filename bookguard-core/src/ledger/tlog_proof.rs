@@ -119,7 +119,7 @@ impl fmt::Display for TlogProof {
         }
         writeln!(f, "index {}", self.index)?;
         for hash in &self.path {
-            writeln!(f, "{}", hash.to_base64())?;
+            writeln!(f, "{}", hash.write_base64(&mut [0; 44]))?;
         }
         write!(f, "\n{}", self.checkpoint)
     }

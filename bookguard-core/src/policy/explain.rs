@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use chrono::NaiveDateTime;
+use chrono::{NaiveDateTime, Timelike as _};
 
 use super::duration::plural;
 use super::evaluation::Explanation;
@@ -309,8 +309,16 @@ fn both_clocks(instant: Timestamp, zone: Zone) -> String {
 }
 
 fn local(time: NaiveDateTime) -> String {
-    let text = time.format("%Y-%m-%d %H:%M:%S").to_string();
-    text.strip_suffix(":00").map(str::to_owned).unwrap_or(text)
+    format!("{} {}", time.date(), clock(time))
+}
+
+/// `19:00`, and `19:00:05` if seconds matter.
+pub(crate) fn clock(time: NaiveDateTime) -> String {
+    let (hour, minute) = (time.hour(), time.minute());
+    match time.second() {
+        0 => format!("{hour:02}:{minute:02}"),
+        second => format!("{hour:02}:{minute:02}:{second:02}"),
+    }
 }
 
 /// An instant in UTC without a fraction.

@@ -244,6 +244,14 @@ impl Row {
         }
     }
 
+    /// As [`blob`](Self::blob), but moves the bytes out of the row.
+    pub fn take_blob(&mut self, column: usize) -> Result<Vec<u8>, StoreError> {
+        match self.0.get_mut(column) {
+            Some(Cell::Blob(bytes)) => Ok(std::mem::take(bytes)),
+            other => Err(unexpected(column, "bytes", other.as_deref())),
+        }
+    }
+
     pub fn bytes<const N: usize>(&self, column: usize) -> Result<[u8; N], StoreError> {
         let bytes = self.blob(column)?;
         bytes.try_into().map_err(|_| {

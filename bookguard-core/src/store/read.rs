@@ -1,6 +1,6 @@
 //! Answers queries. Every list is a keyset page over an index.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -18,6 +18,7 @@ use crate::evidence::facts::ResolutionFact;
 use crate::ledger::Disclosure;
 use crate::ledger::event::Opening;
 use crate::ledger::rollback::{PublishedHead, Rollback};
+use crate::ledger::tile::TileAddress;
 use crate::limits::{
     BOOKINGS_EXAMINED, CONTINUATIONS, ENDPOINTS_EXAMINED, EXAMINED_BYTES, PARTNERS_EXAMINED,
 };
@@ -153,6 +154,14 @@ impl<'a> Reader<'a> {
         }
         let mut results = self.conn.begin(&[statement])?;
         Ok(results.pop().unwrap_or_default())
+    }
+
+    /// As [`ask`](Self::ask) for each of the statements, in one round trip.
+    fn ask_all(&mut self, statements: &[Statement<'_>]) -> Read<Vec<Rows>> {
+        match std::mem::take(&mut self.to_begin) {
+            true => self.conn.begin(statements),
+            false => self.conn.run(statements),
+        }
     }
 
     pub(super) fn all(&mut self, sql: &'static str, args: Vec<Arg<'_>>) -> Read<Vec<Row>> {
@@ -640,9 +649,27 @@ impl<'a> Reader<'a> {
         rows.iter().map(|row| Ok(row.blob(0)?.to_vec())).collect()
     }
 
+    /// The bytes of these tiles as far as they have grown, without those that are not stored.
+    pub fn tiles(
+        &mut self,
+        addresses: BTreeSet<TileAddress>,
+    ) -> Read<BTreeMap<TileAddress, Vec<u8>>> {
+        let statements = addresses
+            .iter()
+            .map(|(level, index)| tile_statement(*level, *index));
+        let found = self.ask_all(&statements.collect::<Vec<_>>())?;
+        let mut tiles = BTreeMap::new();
+        for (address, mut rows) in addresses.into_iter().zip(found) {
+            if let Some(bytes) = tile_bytes(&mut rows)? {
+                tiles.insert(address, bytes);
+            }
+        }
+        Ok(tiles)
+    }
+
     /// The bytes of a tile as far as it has grown.
     pub fn tile(&mut self, level: u8, index: u64) -> Read<Option<Vec<u8>>> {
-        tile_bytes(&self.ask(tile_statement(level, index))?)
+        tile_bytes(&mut self.ask(tile_statement(level, index))?)
     }
 }
 

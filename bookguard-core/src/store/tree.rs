@@ -55,12 +55,12 @@ fn at(conn: &mut dyn Conn, size: u64) -> Result<Tree, StoreError> {
         .iter()
         .map(|(level, index)| tile_statement(*level, *index))
         .collect();
-    let tiles = conn.run(&statements)?;
+    let mut tiles = conn.run(&statements)?;
     from_tiles(size, |level, index| {
         let at = addresses
             .iter()
             .position(|address| *address == (level, index));
-        at.and_then(|at| tiles.get(at)).map_or(Ok(None), tile_bytes)
+        (at.and_then(|at| tiles.get_mut(at))).map_or(Ok(None), tile_bytes)
     })
 }
 
@@ -103,15 +103,13 @@ pub(crate) fn read_tile(
     level: u8,
     index: u64,
 ) -> Result<Option<Vec<u8>>, StoreError> {
-    tile_bytes(&conn.one(tile_statement(level, index))?)
+    tile_bytes(&mut conn.one(tile_statement(level, index))?)
 }
 
 /// The bytes of a tile as far as it has grown, from the answer to [`tile_statement`].
-pub(crate) fn tile_bytes(rows: &Rows) -> Result<Option<Vec<u8>>, StoreError> {
-    rows.rows
-        .first()
-        .map(|row| row.blob(0).map(<[u8]>::to_vec))
-        .transpose()
+pub(crate) fn tile_bytes(rows: &mut Rows) -> Result<Option<Vec<u8>>, StoreError> {
+    let row = rows.rows.first_mut();
+    row.map(|row| row.take_blob(0)).transpose()
 }
 
 #[cfg(test)]

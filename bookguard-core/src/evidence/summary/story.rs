@@ -2,14 +2,14 @@
 
 use super::Writer;
 use super::moments::item_in_words;
-use super::wall_clock::{clock, day, money};
+use super::wall_clock::{day, money};
 use crate::evidence::erasure::{Erasable, Erasure, names_in_words};
 use crate::evidence::facts::{Fact, Logged};
 use crate::evidence::{Acceptance, RescheduleFact, Withheld};
 use crate::model::{Amount, DeliveryStatus, Timestamp};
 use crate::policy::{
     Actor, Assumption, Cancellation, Evaluation, EvaluationStatus, EventDate, PolicySource, Reason,
-    Resolution, ResolutionDecision, ResolutionStatus, Rule, distance, why_a_person,
+    Resolution, ResolutionDecision, ResolutionStatus, Rule, clock, distance, why_a_person,
 };
 
 /// Evidence items that the story names; the timeline names all.

@@ -3,11 +3,11 @@
 //! A time is given on the wall clock of the booking's terms first, then in UTC. The tables of time zones change, so a packet
 //! keeps the offset of every time in its sentences, and a verifier writes the sentences with those.
 
-use chrono::{Datelike as _, NaiveDateTime, TimeDelta, Timelike as _};
+use chrono::{Datelike as _, NaiveDateTime, TimeDelta};
 
 use crate::evidence::verify::ZONE_CHANGE_MS;
 use crate::model::{Amount, Timestamp};
-use crate::policy::Zone;
+use crate::policy::{Zone, clock};
 
 /// Writes times, and keeps the offset of each.
 pub(super) struct WallClock<'a> {
@@ -73,15 +73,6 @@ impl<'a> WallClock<'a> {
 /// `20 June 2026`.
 pub(super) fn day(local: NaiveDateTime) -> String {
     format!("{} {} {}", local.day(), local.format("%B"), local.year())
-}
-
-/// `19:00`, and `19:00:05` if seconds matter.
-pub(super) fn clock(time: NaiveDateTime) -> String {
-    let (hour, minute) = (time.hour(), time.minute());
-    match time.second() {
-        0 => format!("{hour:02}:{minute:02}"),
-        second => format!("{hour:02}:{minute:02}:{second:02}"),
-    }
 }
 
 /// `USD 1,200.50`: the thousands are grouped.

@@ -7,13 +7,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap as _, SerializeStruct as _, Serializer};
 
 use super::{EVENT_VERSION, EventBody, EventError};
-use crate::ledger::leaf::bytes_of;
+use crate::ledger::leaf::{bytes_of, text_of};
 
 impl Serialize for EventBody {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -53,7 +51,7 @@ impl Serialize for Digests<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for (name, digest) in self.0.iter() {
-            map.serialize_entry(name, &URL_SAFE_NO_PAD.encode(digest))?;
+            map.serialize_entry(name, text_of(digest, &mut [0; 43]))?;
         }
         map.end()
     }
@@ -93,16 +91,15 @@ impl<'de> Visitor<'de> for DigestsVisitor {
 
 /// For `#[serde(with)]`: 32 bytes as unpadded base64url.
 pub(super) mod salt {
-    use base64::Engine as _;
     use serde::de::Error as _;
 
-    use super::{Cow, Deserialize as _, Deserializer, Serializer, URL_SAFE_NO_PAD, bytes_of};
+    use super::{Cow, Deserialize as _, Deserializer, Serializer, bytes_of, text_of};
 
     pub(in crate::ledger::event) fn serialize<S: Serializer>(
         salt: &[u8; 32],
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&URL_SAFE_NO_PAD.encode(salt))
+        serializer.serialize_str(text_of(salt, &mut [0; 43]))
     }
 
     pub(in crate::ledger::event) fn deserialize<'de, D: Deserializer<'de>>(

@@ -14,6 +14,9 @@ use serde_json::{Error, Serializer, Value};
 
 use super::{compare_names, parse, write_string, write_value};
 
+/// Bytes reserved for a text: most packets have fewer.
+const ROOM: usize = 96 * 1024;
+
 /// A document in canonical form.
 pub struct CanonicalText {
     /// The text.
@@ -38,7 +41,7 @@ impl CanonicalText {
     /// # Errors
     /// A number beyond [`MAX_NUMBER`](super::MAX_NUMBER), and what serializes to no JSON.
     pub fn of(value: &impl Serialize) -> serde_json::Result<Self> {
-        let text = RefCell::new(Vec::with_capacity(1024));
+        let text = RefCell::new(Vec::with_capacity(ROOM));
         let mut members = Vec::new();
         let ordered = Ordered {
             text: &text,
@@ -88,8 +91,14 @@ impl Write for Out<'_> {
         Ok(bytes.len())
     }
 
+    #[inline]
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.borrow_mut().extend_from_slice(bytes);
+        let mut text = self.0.borrow_mut();
+        match bytes {
+            // Most writes are quotes, commas and braces.
+            [byte] => text.push(*byte),
+            bytes => text.extend_from_slice(bytes),
+        }
         Ok(())
     }
 

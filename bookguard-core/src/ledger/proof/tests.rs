@@ -177,7 +177,7 @@ fn hostile_sizes_end_in_an_error() {
 }
 
 #[test]
-fn what_is_kept_of_full_tiles_changes_no_proof_not_even_after_a_rollback() {
+fn proofs_need_no_other_tiles_and_what_is_kept_of_them_changes_none_even_after_a_rollback() {
     let (_, first) = grown([66_000]);
     // Another log from entry 600 on, as after a rollback, in the same cache.
     let (mut tree, mut second) = (Tree::empty(), Stored::default());
@@ -192,12 +192,17 @@ fn what_is_kept_of_full_tiles_changes_no_proof_not_even_after_a_rollback() {
     let kept = UpperNodes::default();
     for log in [&first, &second, &first] {
         for size in [1, 16, 255, 256, 257, 511, 700, 65_535, 65_536, 66_000] {
-            let mut prover = Prover::new(size, |level, index| log.read(level, index), Some(&kept));
-            for index in [0, 15, 16, 255, 256, 599, 600, 40_000, 65_535, 65_999] {
-                if index < size {
-                    let path = prover.inclusion(index).unwrap();
-                    assert_eq!(path, inclusion(log, index, size), "{index} of {size}");
-                }
+            let leaves = [0, 15, 16, 255, 256, 599, 600, 40_000, 65_535, 65_999];
+            let leaves = leaves.into_iter().filter(|leaf| *leaf < size);
+            let tiles = tiles_of(leaves.clone(), size);
+            let read = |level, index| {
+                assert!(tiles.contains(&(level, index)), "{level} {index} of {size}");
+                log.read(level, index)
+            };
+            let mut prover = Prover::new(size, read, Some(&kept));
+            for index in leaves {
+                let path = prover.inclusion(index).unwrap();
+                assert_eq!(path, inclusion(log, index, size), "{index} of {size}");
             }
         }
     }
@@ -220,6 +225,12 @@ proptest! {
         for position in positions {
             let index = position.index(usize::try_from(size).unwrap()) as u64;
             let path = inclusion(&stored, index, size);
+            let tiles = tiles_of([index], size);
+            let read = |level, index| {
+                assert!(tiles.contains(&(level, index)), "{level} {index} of {size}");
+                stored.read(level, index)
+            };
+            prop_assert_eq!(&Prover::new(size, read, None).inclusion(index).unwrap(), &path);
             prop_assert_eq!(theirs(&path), tlog_tiles::prove_record(size, index, &oracle).unwrap());
             prop_assert_eq!(verify_inclusion(&leaf(index), index, size, &path, &root), Ok(()));
             let checked = tlog_tiles::check_record(
