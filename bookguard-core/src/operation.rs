@@ -133,10 +133,6 @@ pub trait Operation: Send + 'static {
     fn location(_output: &Self::Output) -> Option<String> {
         None
     }
-    /// A tag of the output's content, in hex digits; `None` if its bytes identify it best.
-    fn tag(_output: &Self::Output) -> Option<String> {
-        None
-    }
 }
 
 impl Request {
@@ -345,7 +341,7 @@ pub struct Finished {
     pub body: Vec<u8>,
     /// The address of the created object.
     pub location: Option<String>,
-    /// The tag of its content, if it has one.
+    /// The tag of its content, in hex digits; `None` if its bytes identify it best.
     pub tag: Option<String>,
     /// Whether this is a remembered answer.
     pub replayed: bool,
@@ -391,7 +387,7 @@ pub fn finish<O: Operation>(output: &O::Output) -> Finished {
     Finished {
         body: to_json(output),
         location: O::location(output),
-        tag: O::tag(output),
+        tag: None,
         replayed: false,
         file: None,
     }

@@ -259,7 +259,7 @@ impl Packet {
         let statement = SignedStatement::of(self, digest(&document)).map_err(|e| fault(&e))?;
         let note = (signer.sign(&statement.to_string())).map_err(|e| fault(&e))?;
         Ok(SealedPacket {
-            // It may be cached: not with the room that was left when it was written.
+            // Packets are cached, so the spare capacity of the string they were written into must go.
             text: document.with(SIGNATURE, &note).into(),
             tag: None,
         })
@@ -321,6 +321,7 @@ impl PartialEq for SealedPacket {
 
 impl Serialize for SealedPacket {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Only a raw value is written byte for byte.
         let text: &RawValue = serde_json::from_str(&self.text).map_err(S::Error::custom)?;
         text.serialize(serializer)
     }

@@ -386,7 +386,7 @@ impl Source {
             .iter()
             .chain(mapped.as_ref().map(|(entry, _)| entry));
         let leaves = stored.iter().chain(of_log).map(|entry| entry.index);
-        let mut tiles = reader.tiles(tiles_of(leaves, size))?;
+        let mut tiles = reader.tiles(&tiles_of(leaves, size))?;
         let read = |level, index| Ok::<_, StoreError>(tiles.remove(&(level, index)));
         let mut prover = Prover::new(size, read, Some(upper_nodes));
         let mut proven = |entry: StoredEntry| {

@@ -71,7 +71,7 @@ where
 }
 
 /// The tiles from which the proofs of these leaves in the tree of `size` leaves are made.
-pub fn tiles_of(leaves: impl IntoIterator<Item = u64>, size: u64) -> BTreeSet<TileAddress> {
+pub fn tiles_of(leaves: impl IntoIterator<Item = u64>, size: u64) -> Vec<TileAddress> {
     let mut tiles = BTreeSet::from_iter(Tree::unfinished_tiles(size));
     for leaf in leaves {
         // Its ancestors lie in full tiles up to some level, and above it in unfinished ones.
@@ -81,7 +81,7 @@ pub fn tiles_of(leaves: impl IntoIterator<Item = u64>, size: u64) -> BTreeSet<Ti
         });
         tiles.extend(full.map(|(level, height)| (level, leaf >> height)));
     }
-    tiles
+    tiles.into_iter().collect()
 }
 
 /// The hashes that prove the tree of `from` leaves to be the beginning of the tree of `to` leaves. Empty for `from` = 0 and

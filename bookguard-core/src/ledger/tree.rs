@@ -7,7 +7,7 @@
 
 use super::hash::{HASH_BYTES, Hash, node_hash};
 use super::tile::{
-    Nodes, ReadError, TILE_BYTES, TILE_HEIGHT, TILE_WIDTH, Tile, fold_right, hashes,
+    Nodes, ReadError, TILE_BYTES, TILE_HEIGHT, TILE_WIDTH, Tile, TileAddress, fold_right, hashes,
 };
 
 /// A tree reduced to the roots of its perfect subtrees, largest and leftmost first: one per 1-bit of its size.
@@ -121,7 +121,7 @@ impl Tree {
 
     /// Level and index of the tiles that [`Self::load`] reads: those that are not full in a tree of `size` leaves.
     #[must_use]
-    pub fn unfinished_tiles(size: u64) -> Vec<(u8, u64)> {
+    pub fn unfinished_tiles(size: u64) -> Vec<TileAddress> {
         let mut addresses = Vec::new();
         let mut level: u8 = 0;
         let mut count = size;

@@ -29,7 +29,7 @@ use crate::model::{
 };
 use crate::policy::{Resolution, ResolutionStatus};
 use crate::seal::Seal;
-use crate::store::tree::{tile_bytes, tile_statement};
+use crate::store::tree::{tile_statements, tiles_at};
 
 /// A connection for reading.
 pub struct Reader<'a> {
@@ -650,26 +650,14 @@ impl<'a> Reader<'a> {
     }
 
     /// The bytes of these tiles as far as they have grown, without those that are not stored.
-    pub fn tiles(
-        &mut self,
-        addresses: BTreeSet<TileAddress>,
-    ) -> Read<BTreeMap<TileAddress, Vec<u8>>> {
-        let statements = addresses
-            .iter()
-            .map(|(level, index)| tile_statement(*level, *index));
-        let found = self.ask_all(&statements.collect::<Vec<_>>())?;
-        let mut tiles = BTreeMap::new();
-        for (address, mut rows) in addresses.into_iter().zip(found) {
-            if let Some(bytes) = tile_bytes(&mut rows)? {
-                tiles.insert(address, bytes);
-            }
-        }
-        Ok(tiles)
+    pub fn tiles(&mut self, addresses: &[TileAddress]) -> Read<BTreeMap<TileAddress, Vec<u8>>> {
+        let rows = self.ask_all(&tile_statements(addresses))?;
+        tiles_at(addresses, rows)
     }
 
     /// The bytes of a tile as far as it has grown.
     pub fn tile(&mut self, level: u8, index: u64) -> Read<Option<Vec<u8>>> {
-        tile_bytes(&mut self.ask(tile_statement(level, index))?)
+        Ok(self.tiles(&[(level, index)])?.remove(&(level, index)))
     }
 }
 

@@ -3,9 +3,11 @@
 //! It needs only the tiles that still grow, one per level. Invariant: a tree returned from here has the size and root
 //! of the head it was requested for.
 
+use std::collections::BTreeMap;
+
 use super::conn::{Conn, Rows, Statement, StoreError};
 use crate::engine::command::Head;
-use crate::ledger::tile::ReadError;
+use crate::ledger::tile::{ReadError, TileAddress};
 use crate::ledger::{Hash, Tree};
 
 /// The tiles that still grow, whatever the tree's size. Queried together with the head, they form its tree. No tree has
@@ -51,17 +53,9 @@ pub(crate) fn root_at(conn: &mut dyn Conn, size: u64) -> Result<Hash, StoreError
 /// The tree of the first `size` leaves.
 fn at(conn: &mut dyn Conn, size: u64) -> Result<Tree, StoreError> {
     let addresses = Tree::unfinished_tiles(size);
-    let statements: Vec<_> = addresses
-        .iter()
-        .map(|(level, index)| tile_statement(*level, *index))
-        .collect();
-    let mut tiles = conn.run(&statements)?;
-    from_tiles(size, |level, index| {
-        let at = addresses
-            .iter()
-            .position(|address| *address == (level, index));
-        (at.and_then(|at| tiles.get_mut(at))).map_or(Ok(None), tile_bytes)
-    })
+    let rows = conn.run(&tile_statements(&addresses))?;
+    let mut tiles = tiles_at(&addresses, rows)?;
+    from_tiles(size, |level, index| Ok(tiles.remove(&(level, index))))
 }
 
 fn from_tiles(
@@ -86,30 +80,40 @@ fn checked(tree: Tree, head: Head) -> Result<Tree, StoreError> {
     }
 }
 
-/// Asks for a tile.
-pub(crate) fn tile_statement(level: u8, index: u64) -> Statement<'static> {
-    Statement::new(
-        "SELECT hashes FROM tile WHERE level = $1 AND idx = $2",
-        vec![
-            i64::from(level).into(),
-            i64::try_from(index).unwrap_or(i64::MAX).into(),
-        ],
-    )
-}
-
 /// The bytes of a tile as far as it has grown.
 pub(crate) fn read_tile(
     conn: &mut dyn Conn,
     level: u8,
     index: u64,
 ) -> Result<Option<Vec<u8>>, StoreError> {
-    tile_bytes(&mut conn.one(tile_statement(level, index))?)
+    let address = [(level, index)];
+    let rows = conn.run(&tile_statements(&address))?;
+    Ok(tiles_at(&address, rows)?.remove(&address[0]))
 }
 
-/// The bytes of a tile as far as it has grown, from the answer to [`tile_statement`].
-pub(crate) fn tile_bytes(rows: &mut Rows) -> Result<Option<Vec<u8>>, StoreError> {
-    let row = rows.rows.first_mut();
-    row.map(|row| row.take_blob(0)).transpose()
+/// Asks for tiles.
+pub(super) fn tile_statements(addresses: &[TileAddress]) -> Vec<Statement<'static>> {
+    const TILE: &str = "SELECT hashes FROM tile WHERE level = $1 AND idx = $2";
+    let args = |(level, index): &TileAddress| {
+        let index = i64::try_from(*index).unwrap_or(i64::MAX);
+        vec![i64::from(*level).into(), index.into()]
+    };
+    let statements = addresses.iter().map(args);
+    statements.map(|args| Statement::new(TILE, args)).collect()
+}
+
+/// The bytes of tiles as far as they have grown, from the answers to [`tile_statements`]; without those that are not stored.
+pub(super) fn tiles_at(
+    addresses: &[TileAddress],
+    answers: Vec<Rows>,
+) -> Result<BTreeMap<TileAddress, Vec<u8>>, StoreError> {
+    let mut tiles = BTreeMap::new();
+    for (address, mut rows) in addresses.iter().zip(answers) {
+        if let Some(row) = rows.rows.first_mut() {
+            tiles.insert(*address, row.take_blob(0)?);
+        }
+    }
+    Ok(tiles)
 }
 
 #[cfg(test)]

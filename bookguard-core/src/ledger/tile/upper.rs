@@ -17,7 +17,7 @@ const GENERATION: usize = 2048;
 #[derive(Default)]
 pub struct UpperNodes(Mutex<Generations>);
 
-/// What was used since the younger generation began, and what was used while the older one was filled.
+/// Tiles enter the younger generation, and again when they are used. When it is full, it becomes the older one, whose tiles go.
 #[derive(Default)]
 struct Generations {
     younger: HashMap<Hash, Arc<Rows>>,
