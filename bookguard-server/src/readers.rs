@@ -220,22 +220,14 @@ impl JobQueue {
     }
 }
 
-/// Lowers this thread's priority below all others, where the system supports that for threads.
+/// Lowers this thread's priority, where the system supports that for threads.
 ///
-/// It sets the scheduling policy and not a nice value. On Linux a thread that wakes preempts an idle-policy thread at once, but
-/// waits for the time slice of a nice one to end, which is 4 ms on most machines and several times what its own work takes.
+/// A nice thread still gets about a tenth of a processor that others keep busy. Under the idle policy it would get nothing,
+/// and on a busy machine a document of a few milliseconds would take minutes.
 fn give_way() {
+    // Elsewhere this would lower the priority of the whole process. If the system refuses, the thread keeps its own.
     #[cfg(target_os = "linux")]
-    {
-        use thread_priority::{
-            NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
-            set_thread_priority_and_policy, thread_native_id,
-        };
-
-        let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
-        // If the system refuses, the thread keeps its priority.
-        let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, idle);
-    }
+    let _ = rustix::process::nice(10);
 }
 
 #[cfg(test)]
