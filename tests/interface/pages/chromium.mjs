@@ -1,5 +1,6 @@
-// Headless Chromium, spoken to by its DevTools protocol: opens pages and notes whatever goes wrong on them, and every
-// request. Nothing but this machine can be reached from it; that it tried is in its network log all the same.
+// Chromium without windows (chromium-headless-shell), spoken to by its DevTools protocol: opens pages and notes whatever goes
+// wrong on them, and every request. Nothing but this machine can be reached from it; that it tried is in its network log all
+// the same.
 import { spawn } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -7,7 +8,6 @@ import { setTimeout as pause } from "node:timers/promises";
 
 const BOUND_MS = 30_000;
 const QUIET = [
-  "--headless=new",
   "--no-sandbox",
   "--disable-gpu",
   "--disable-dev-shm-usage",
@@ -32,7 +32,7 @@ export class Chromium {
     const browser = new Chromium();
     browser.log = join(folder, "net-log.json");
     const own = [`--user-data-dir=${join(folder, "profile")}`, `--log-net-log=${browser.log}`, "about:blank"];
-    browser.process = spawn("chromium", [...QUIET, ...own], { stdio: ["ignore", "ignore", "pipe"] });
+    browser.process = spawn("chromium-headless-shell", [...QUIET, ...own], { stdio: ["ignore", "ignore", "pipe"] });
     browser.ended = new Promise((resolve) => browser.process.once("exit", resolve));
     browser.calls = new Map();
     browser.sessions = new Map();
