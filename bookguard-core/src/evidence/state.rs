@@ -58,7 +58,8 @@ pub struct BookingState {
 }
 
 impl BookingState {
-    /// Folds all facts of a booking, oldest first. `policy` is the booking's summary of the policy named by hash.
+    /// Folds all facts of a booking, oldest first, as its entries disclose them: what was erased of one is not in it any more.
+    /// `policy` is the booking's summary of the policy named by hash.
     ///
     /// # Errors
     /// The first fact that is out of place, or what is missing, in a sentence.
@@ -77,7 +78,7 @@ impl BookingState {
         };
         let mut state = Self::recorded(*created, policy);
         for fact in facts {
-            state.apply(fact)?;
+            state.follow(fact)?;
         }
         match state.is_unresolved() {
             true => {
@@ -111,11 +112,25 @@ impl BookingState {
         }
     }
 
-    /// Adds the next fact.
+    /// Adds the next fact, and removes what it erases.
     ///
     /// # Errors
     /// Why the fact cannot follow, in a sentence; the state is then unchanged.
     pub fn apply(&mut self, logged: Logged<Fact>) -> Result<(), String> {
+        let is_erasure = matches!(logged.fact, Fact::EvidenceErased(_));
+        self.follow(logged)?;
+        if let (Some(Logged { fact, .. }), true) = (self.erasures.last(), is_erasure) {
+            fact.apply_to(&mut self.booking);
+            let decisions = self.resolutions.iter_mut();
+            for decision in decisions.filter_map(|known| known.fact.decision.as_mut()) {
+                fact.apply_to_decision(decision);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the next fact, of which earlier ones show nothing that it erases.
+    fn follow(&mut self, logged: Logged<Fact>) -> Result<(), String> {
         not_ahead(&logged)?;
         let Logged { place, fact } = logged;
         let (kind, is_open) = (fact.kind(), self.booking.status != BookingStatus::Canceled);
@@ -154,11 +169,6 @@ impl BookingState {
             }
             Fact::EvidenceErased(fact) if !self.is_unresolved() => {
                 self.own(fact.booking_id == self.booking.booking_id, "erasure")?;
-                fact.apply_to(&mut self.booking);
-                let decisions = self.resolutions.iter_mut();
-                for decision in decisions.filter_map(|known| known.fact.decision.as_mut()) {
-                    fact.apply_to_decision(decision);
-                }
                 self.erasures.push(Logged { place, fact: *fact });
                 Ok(())
             }

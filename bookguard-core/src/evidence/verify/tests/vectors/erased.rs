@@ -6,14 +6,14 @@ use super::super::fixture::Fixture;
 use super::forged::{Forgery, signed};
 use super::logged::Change;
 use super::relog::Draft;
-use super::{Bad, Noticed, World};
-use crate::evidence::{Erasable, ErasedValues, LegalBasis, Packet};
+use super::{Bad, Noticed, WITHHELD, World};
+use crate::evidence::{Erasable, ErasedValues, LegalBasis, Packet, Withheld};
 use crate::ledger::Disclosure;
 use crate::model::{Amount, Currency};
 use crate::policy::{Actor, Reason};
 
 /// The packet of a booking before and after values of it were erased.
-pub fn packets() -> [(&'static str, Packet); 4] {
+pub fn packets() -> [(&'static str, Packet); 6] {
     let mut fixture = Fixture::new();
     fixture.with_items(13, 45);
     let before = fixture.packet_at(13);
@@ -37,10 +37,14 @@ pub fn packets() -> [(&'static str, Packet); 4] {
     let second = vec![names(6, &[Erasable::Reference])];
     let other = (LegalBasis::Other, None);
     fixture.erase(13, "2026-07-02T09:00:00Z", other, second);
+    let one_party = fixture.packet_at_without(13, &[Withheld::Organizer]);
+    let withheld = fixture.packet_at_without(13, WITHHELD);
     let (said, silenced) = decided(&mut fixture);
     [
         ("before-erasures", before),
         ("erased", fixture.packet_at(13)),
+        ("erased-and-withheld", withheld),
+        ("erased-organizer-withheld", one_party),
         ("decided-erasably", said),
         ("erased-words", silenced),
     ]
