@@ -10,6 +10,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::acceptance::Acceptance;
+use super::erasure::Erasable;
 use super::item::ItemKind;
 use super::packet::Packet;
 use crate::limits::{DISPUTE_CHARS, DISPUTE_FIELD_CHARS};
@@ -174,7 +175,10 @@ type Processor = (
 pub fn dispute(packet: &Packet, form: DisputeForm, reason: DisputeReason) -> DisputeExport {
     let terms = terms_disclosure(packet);
     let texts = [
-        packet.booking.organizer.name.clone(),
+        match is_erased(packet, Erasable::Organizer) {
+            true => String::new(),
+            false => packet.booking.organizer.name.clone(),
+        },
         service_date(packet),
         product(packet),
         outcome(packet),
@@ -237,6 +241,29 @@ fn files(packet: &Packet, form: DisputeForm, reason: DisputeReason) -> Vec<Dispu
     own.chain(items::files(packet, name)).collect()
 }
 
+/// Whether this value of the booking was erased: its entry does not disclose it, and it is not withheld.
+fn is_erased(packet: &Packet, value: Erasable) -> bool {
+    let first = packet.entries.first();
+    first.is_some_and(|entry| entry.disclosures.iter().all(|one| one.name != value.word()))
+        && packet.withheld.iter().all(|one| one.word() != value.word())
+}
+
+/// A value in a sentence, or that it was erased.
+fn told<'a>(packet: &Packet, name: Erasable, value: &'a str) -> &'a str {
+    match is_erased(packet, name) {
+        true => "[erased]",
+        false => value,
+    }
+}
+
+fn organizer(packet: &Packet) -> &str {
+    told(packet, Erasable::Organizer, &packet.booking.organizer.name)
+}
+
+fn talent(packet: &Packet) -> &str {
+    told(packet, Erasable::Talent, &packet.booking.talent.name)
+}
+
 /// The date of the event where it takes place, as the partner gave it.
 fn service_date(packet: &Packet) -> String {
     let date = serde_json::to_value(packet.terms.date).unwrap_or_default();
@@ -260,9 +287,9 @@ fn product(packet: &Packet) -> String {
     format!(
         "A single booking, not a subscription: {} with {}, booked by {} through {}, for {}. The event date is {}{zone}, which is \
          {} in UTC. Booking {}.",
-        booking.event_type,
-        booking.talent.name,
-        booking.organizer.name,
+        told(packet, Erasable::EventType, &booking.event_type),
+        talent(packet),
+        organizer(packet),
         packet.partner_name,
         value(packet),
         service_date(packet),
@@ -287,7 +314,8 @@ fn terms_disclosure(packet: &Packet) -> String {
         lines.push(format!(
             "{platform} recorded no acceptance of the terms by the organizer, {}. The terms were fixed when the booking was \
              recorded, {}, and could not be changed unnoticed since.",
-            packet.booking.organizer.name, packet.booking.created_at
+            organizer(packet),
+            packet.booking.created_at
         ));
     }
     if let Some(shown) = shown {
@@ -314,7 +342,7 @@ fn acceptance(packet: &Packet, accepted: &Acceptance) -> String {
         "{} recorded that the organizer, {}, accepted the terms of cancellation and refund on {} by {}{from}. Bookguard received \
          and logged that record on {}; it names exactly this text by its SHA-256.",
         packet.partner_name,
-        packet.booking.organizer.name,
+        organizer(packet),
         accepted.at,
         accepted.method,
         accepted.accepted_at
@@ -344,8 +372,8 @@ fn canceled(packet: &Packet, resolution: &Resolution) -> String {
         None => String::new(),
     };
     let by = match resolution.canceled_by {
-        Actor::Organizer => format!("the organizer, {},", packet.booking.organizer.name),
-        Actor::Talent => format!("the talent, {},", packet.booking.talent.name),
+        Actor::Organizer => format!("the organizer, {},", organizer(packet)),
+        Actor::Talent => format!("the talent, {},", talent(packet)),
         Actor::Partner => packet.partner_name.clone(),
         Actor::Mutual => "both sides together".to_owned(),
     };

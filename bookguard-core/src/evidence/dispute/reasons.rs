@@ -4,9 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::super::erasure::Erasable;
 use super::super::item::ItemKind;
 use super::super::packet::Packet;
-use super::{MissingEvidence, items, outcome};
+use super::{MissingEvidence, is_erased, items, organizer, outcome, talent};
 use crate::model::Amount;
 use crate::policy::vocabulary;
 
@@ -76,7 +77,7 @@ impl DisputeReason {
 /// The answer to the claim, as far as the packet goes.
 pub(super) fn answer(reason: DisputeReason, packet: &Packet) -> String {
     use DisputeReason as R;
-    let (organizer, talent) = (&packet.booking.organizer.name, &packet.booking.talent.name);
+    let (organizer, talent) = (organizer(packet), talent(packet));
     let own = match reason {
         R::CreditNotProcessed => "what is owed follows from the terms that were fixed before.".to_owned(),
         R::Duplicate => format!(
@@ -113,8 +114,11 @@ pub(super) fn missing(reason: DisputeReason, packet: &Packet) -> Vec<MissingEvid
     let mut missing = vec![
         (
             "customer_name",
-            "check that the cardholder is the organizer named here; Bookguard knows no payments"
-                .to_owned(),
+            match is_erased(packet, Erasable::Organizer) {
+                true => "the cardholder's name; the organizer's was erased here",
+                false => "check that the cardholder is the organizer named here; Bookguard knows no payments",
+            }
+            .to_owned(),
         ),
         (
             "customer_email_address",

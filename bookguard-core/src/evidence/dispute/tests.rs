@@ -1,6 +1,7 @@
 use super::super::item::EvidenceItem;
 use super::*;
 use crate::evidence::verify::tests::fixture::Fixture;
+use crate::evidence::{ErasedValues, LegalBasis};
 use crate::model::{Amount, ItemId, Timestamp};
 
 /// The texts for Stripe.
@@ -264,5 +265,42 @@ fn what_an_item_gives_is_cited_and_not_asked_for() {
             files.len() == 2 && file.field == field && file.document.contains(&digest),
             "{files:?}"
         );
+    }
+}
+
+#[test]
+fn who_was_erased_is_named_nowhere_and_asked_for() {
+    let mut fixture = Fixture::new();
+    fixture.with_items(13, 45);
+    let names = [Erasable::EventType, Erasable::Organizer, Erasable::Talent];
+    let values = vec![ErasedValues {
+        entry: 0,
+        names: names.to_vec(),
+    }];
+    let why = (LegalBasis::Objection, None);
+    fixture.erase(13, "2026-07-01T09:00:00Z", why, values);
+    let packet = fixture.packet_at(13);
+    for &(word, reason) in DisputeReason::WORDS {
+        let export = dispute(&packet, DisputeForm::Stripe, reason);
+        let texts = evidence(&export);
+        assert!(!texts.contains_key("customer_name"), "{word}");
+        assert!(
+            texts["product_description"].contains("[erased] with [erased], booked by [erased]")
+        );
+        // The statement holds the packet's own sentences too.
+        for (field, text) in texts
+            .iter()
+            .filter(|(field, _)| *field != "uncategorized_text")
+        {
+            assert!(
+                !text.replace("[erased]", "").contains("erased"),
+                "{word}, {field}: {text}"
+            );
+        }
+        let asked = export
+            .missing
+            .iter()
+            .find(|one| one.field == "customer_name");
+        assert!(asked.is_some_and(|one| one.what.contains("was erased")));
     }
 }
