@@ -232,6 +232,15 @@ impl Error {
         }
     }
 
+    /// The caller's key is of a suspended partner.
+    pub fn partner_suspended() -> Self {
+        Self::new(
+            Kind::Forbidden,
+            "partner_suspended",
+            "The partner is suspended: its keys can only read. Ask the service's operator.",
+        )
+    }
+
     /// Too little disk space is left for new data.
     pub fn storage_low() -> Self {
         Self {

@@ -160,6 +160,14 @@ pub fn prepare<O: Operation>(
     check_query(&O::ROUTE, &request.query)?;
     check_body(O::ROUTE.body, request)?;
     let mut action = O::prepare(session, request)?;
+    if let (Action::Write(writing), Authority::Partner { partner_id, .. }) =
+        (&mut action, &session.authority)
+        && !O::ROUTE.while_suspended
+    {
+        let before = writing.before.iter_mut();
+        before.for_each(|command| command.asked_by = Some(*partner_id));
+        writing.command.asked_by = Some(*partner_id);
+    }
     // A key is judged even where nothing is written, such as by a dry run.
     let key = request.idempotency_key.as_deref();
     let key = key.filter(|_| O::ROUTE.method == Method::Post);

@@ -139,11 +139,7 @@ impl Session {
         match self.authority {
             Authority::Partner {
                 suspended: true, ..
-            } => Err(Error::new(
-                Kind::Forbidden,
-                "partner_suspended",
-                "The partner is suspended: its keys can only read. Ask the service's operator.",
-            )),
+            } => Err(Error::partner_suspended()),
             _ => Ok(()),
         }
     }

@@ -72,6 +72,8 @@ pub struct Envelope<R> {
     pub at: Timestamp,
     /// The command.
     pub command: Box<dyn Command<Reply = R>>,
+    /// The partner whose key asks for it, which must not be suspended when it is decided.
+    pub asked_by: Option<PartnerId>,
     /// Present if the caller sent an Idempotency-Key.
     pub remember: Option<Remember<R>>,
     /// Present if it is recorded in the audit.
@@ -106,6 +108,7 @@ impl<R> Envelope<R> {
         Self {
             at,
             command: Box::new(command),
+            asked_by: None,
             remember: None,
             audit: None,
         }

@@ -10,7 +10,7 @@ use crate::engine::change::Change;
 use crate::engine::command::Envelope;
 use crate::error::{Error, Kind};
 use crate::limits::CHANGES_PER_DAY;
-use crate::model::{Timestamp, day, day_begins};
+use crate::model::{PartnerStatus, Timestamp, day, day_begins};
 
 /// The decision on an accepted command.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub enum Decision<R> {
 /// Decides a command on the state of its batch.
 ///
 /// # Errors
-/// The stable code of every refusal of the command, and `idempotency_key_reused`, `answer_erased`, `storage_low`, `quota_exceeded` and
+/// The stable code of every refusal of the command, and `idempotency_key_reused`, `answer_erased`, `partner_suspended`, `storage_low`, `quota_exceeded` and
 /// `ledger_rolled_back`.
 pub fn decide<R: 'static>(batch: &BatchState, asked: &Envelope<R>) -> Result<Decision<R>, Error> {
     let command = &*asked.command;
@@ -56,6 +56,11 @@ pub fn decide<R: 'static>(batch: &BatchState, asked: &Envelope<R>) -> Result<Dec
         } else {
             Err(key_reused())
         };
+    }
+    // The key may have been accepted from a cache that does not know this yet.
+    let asker = asked.asked_by.and_then(|asker| batch.partners.get(&asker));
+    if asker.is_some_and(|asker| asker.partner.status == PartnerStatus::Suspended) {
+        return Err(Error::partner_suspended());
     }
     if batch.storage_low && command.brings_new() {
         return Err(Error::storage_low());

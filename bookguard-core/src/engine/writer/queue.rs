@@ -111,6 +111,7 @@ impl<R: Send + 'static> Queued for Job<R> {
         needs
             .changing
             .extend(changing.map(|partner_id| (partner_id, day(self.asked.at))));
+        needs.partners.extend(self.asked.asked_by);
         self.asked.command.needs(needs);
     }
 

@@ -468,7 +468,9 @@ async fn a_contract_ends_page_by_page_and_what_is_held_stays() {
         let first = end().run().await.json();
         first.holds(json!({"erased": 2, "done": false}));
         assert_eq!(first["held"][0]["holdId"], hold["holdId"]);
-        // A running server knows for some seconds that a key was good.
+        // A running server knows for some seconds that a key was good, but records nothing for it.
+        let late = acme.post("/v1/bookings", &samples::booking()).await;
+        late.refused(403, "partner_suspended");
         server.advance(60_000);
         until("the key to be refused", async || {
             (acme.get("/v1/bookings").await.status == 401).then_some(())
