@@ -2,6 +2,7 @@
 //!
 //! `bookguard-render` makes it. A packet that does not verify is not rendered, and a document is written whole or not at all.
 
+use std::fs::File;
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -195,9 +196,11 @@ async fn archive(call: Call<'_>) -> Result<(), Failure> {
     // Without a name, it waits in a temporary file until it is whole.
     let path = out.clone().unwrap_or_else(std::env::temp_dir);
     let fault = |e: std::io::Error| unwritten(&path, &e);
+    let open = out.as_deref().map(open_special).transpose();
+    let special = open.map_err(fault)?.flatten();
     let mut file = match &out {
-        Some(path) => beside(path),
-        None => tempfile::NamedTempFile::new(),
+        Some(path) if special.is_none() => beside(path),
+        _ => tempfile::NamedTempFile::new(),
     }
     .map_err(fault)?;
     let mut write = |bytes: &[u8]| file.write_all(bytes).map_err(fault);
@@ -207,23 +210,45 @@ async fn archive(call: Call<'_>) -> Result<(), Failure> {
         std::io::copy(&mut whole, &mut std::io::stdout().lock())?;
         return Ok(());
     }
-    file.as_file().sync_all().map_err(fault)?;
     let bytes = file.as_file().metadata().map_err(fault)?.len();
-    file.persist(&path).map_err(|e| fault(e.error))?;
+    if let Some(mut special) = special {
+        let mut whole = file.reopen().map_err(fault)?;
+        std::io::copy(&mut whole, &mut special).map_err(fault)?;
+    } else {
+        file.as_file().sync_all().map_err(fault)?;
+        file.persist(followed(&path)).map_err(|e| fault(e.error))?;
+    }
     written(call, &path, bytes)
 }
 
-/// Replaces a file, whole or not at all.
+/// Replaces a file, whole or not at all, or writes to what is no regular file.
 fn write(path: &Path, document: &[u8]) -> std::io::Result<()> {
+    if let Some(mut special) = open_special(path)? {
+        return special.write_all(document);
+    }
     let mut file = beside(path)?;
     file.write_all(document)?;
     file.as_file().sync_all()?;
-    file.persist(path)?;
+    file.persist(followed(path))?;
     Ok(())
+}
+
+/// Opens what is there for writing if it is no regular file, such as a pipe or a device, which must not be replaced.
+fn open_special(path: &Path) -> std::io::Result<Option<File>> {
+    match path.metadata() {
+        Ok(found) if !found.is_file() => File::options().write(true).open(path).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// The file that symbolic links lead to.
+fn followed(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// A new file in the folder of `path`, from which it can replace what is there.
 fn beside(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
+    let path = followed(path);
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());

@@ -105,12 +105,15 @@ fn draft_of(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<(Draft, BackedUp), BackupError> {
     let cannot = |e: io::Error| cannot_write(to, &e);
-    from.metadata().map_err(|e| {
+    let found = from.metadata().map_err(|e| {
         BackupError::Failed(match e.kind() {
             io::ErrorKind::NotFound => format!("there is no database at {}", from.display()),
             _ => format!("{} cannot be read: {e}", from.display()),
         })
     })?;
+    if found.len() == 0 {
+        return Err(no_ledger(from));
+    }
     let draft = Draft::new(to).map_err(cannot)?;
     let head = sqlite::copy_into((from, used), &draft.0, progress).map_err(|e| match e {
         sqlite::CopyError::From(e) => BackupError::Failed(format!("{}: {e}", from.display())),

@@ -74,6 +74,15 @@ impl File {
                 path.display()
             )));
         }
+        // SQLite would begin a database in it.
+        if !create && path.metadata().is_ok_and(|file| file.len() == 0) {
+            return Err(StoreError::Failed(format!(
+                "{} is empty: it holds no database. Put back a backup, or delete it and let `bookguard serve --db {}` begin \
+                 another ledger",
+                path.display(),
+                path.display()
+            )));
+        }
         if !create && is_sealed(path) {
             return Self::sealed(path);
         }

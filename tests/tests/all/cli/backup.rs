@@ -101,6 +101,7 @@ async fn a_backup_that_makes_no_sense_is_refused_and_touches_nothing() {
     let server = Serving::start(&database, &[]).await;
     std::fs::write(path("mine"), "mine").unwrap();
     std::fs::write(path("text.db"), "a shopping list".repeat(100)).unwrap();
+    std::fs::write(path("empty.db"), "").unwrap();
     for (db, to, code, words) in [
         (
             database.file().to_owned(),
@@ -128,10 +129,17 @@ async fn a_backup_that_makes_no_sense_is_refused_and_touches_nothing() {
         ),
         (path("text.db"), path("x.db"), 1, "damaged"),
         (path("nowhere.db"), path("x.db"), 1, "there is no database"),
+        (path("empty.db"), path("x.db"), 5, "no_ledger"),
     ] {
         let ran = bookguard("backup --db").arg(&db).arg(&to).run().await;
         ran.refused(code, &[words]);
     }
+    // Whoever only looks begins no ledger in a file that was cut to nothing.
+    for line in ["ledger verify --db", "bookings list --db"] {
+        let ran = bookguard(line).arg(path("empty.db")).run().await;
+        ran.ended(1, &["is empty"]);
+    }
+    assert_eq!(std::fs::read(path("empty.db")).unwrap(), b"");
     let ran = bookguard(format!("backup x.db --url {}", server.url()))
         .run()
         .await;
@@ -141,7 +149,7 @@ async fn a_backup_that_makes_no_sense_is_refused_and_touches_nothing() {
         .map(|file| file.unwrap().file_name())
         .collect();
     left.sort();
-    assert_eq!(left, ["mine", "text.db"]);
+    assert_eq!(left, ["empty.db", "mine", "text.db"]);
     server.stop().await;
 }
 

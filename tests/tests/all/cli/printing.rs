@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bookguard_tests::engine::{TestDatabase, on_every_engine};
+use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::program::bookguard;
 use bookguard_tests::test_server::TestServer;
@@ -176,4 +176,50 @@ async fn the_demo_tells_the_whole_story_and_leaves_only_the_evidence() {
     let packet = kept.join("packet.json");
     let check = bookguard("evidence verify").args([packet.to_str().unwrap(), "--key", &key]);
     assert_eq!(check.run().await.json()["verified"], true);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_document_goes_where_its_name_leads() {
+    let (server, acme) = TestServer::with_partner(Engine::Sqlite).await;
+    let id = acme.book().await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("packet.json"), acme.packet(&id).await.body).unwrap();
+    let key = server.vkey().await;
+    let page = |out: PathBuf| {
+        let line = bookguard("evidence page packet.json --key").arg(key.trim());
+        line.arg("--out").arg(out).in_folder(folder.path())
+    };
+    page(path("page.html")).run().await.json();
+    let made = std::fs::read(path("page.html")).unwrap();
+    // A link stays, and what it leads to is replaced.
+    std::fs::write(path("target.html"), "old").unwrap();
+    std::os::unix::fs::symlink("target.html", path("link.html")).unwrap();
+    page(path("link.html")).run().await.json();
+    assert!(path("link.html").is_symlink());
+    assert_eq!(std::fs::read(path("target.html")).unwrap(), made);
+    // A pipe is written to.
+    let pipe = path("pipe");
+    let program = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(program.unwrap().success());
+    let opened = pipe.clone();
+    let reader = tokio::task::spawn_blocking(move || std::fs::read(opened).unwrap());
+    page(pipe.clone()).run().await.json();
+    assert_eq!(reader.await.unwrap(), made);
+    assert!(!pipe.metadata().unwrap().is_file());
+    let mut left: Vec<_> = (std::fs::read_dir(folder.path()).unwrap())
+        .map(|file| file.unwrap().file_name())
+        .collect();
+    left.sort();
+    assert_eq!(
+        left,
+        [
+            "link.html",
+            "packet.json",
+            "page.html",
+            "pipe",
+            "target.html"
+        ]
+    );
 }

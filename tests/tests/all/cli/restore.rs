@@ -243,7 +243,7 @@ async fn what_is_not_a_whole_backup_of_this_ledger_is_not_restored() {
         (flags(&[&path("text.db")]), 1, "not a SQLite database"),
         (flags(&[&path("foreign.db")]), 1, "another program"),
         (flags(&[&path("newer.db")]), 1, "newer"),
-        (flags(&[&path("empty.db")]), 1, "no such table"),
+        (flags(&[&path("empty.db")]), 5, "no_ledger"),
         (flags(&[&path("tampered.db")]), 6, "is as it was"),
         (flags(&[file]), 5, "same_database"),
         (flags(&[other.file()]), 5, "wrong_ledger_key"),
