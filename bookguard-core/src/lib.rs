@@ -1,6 +1,6 @@
 //! Bookguard: evidence and protection for bookings.
 //!
-//! As a library for the receiving end (no feature needed: no database, no async runtime, no C compiler):
+//! As a library for the receiving end (no feature needed: no database, no async runtime):
 //!
 //! | to | use |
 //! |---|---|
@@ -25,7 +25,7 @@
 //! assert!(!report.verified());
 //! ```
 //!
-//! That is the whole public interface without features. Bookguard's own server and command line use the rest, which the
+//! With [`error`] and [`model`], which these share, that is the whole public interface without features. Bookguard's own server and command line use the rest, which the
 //! features `sqlite` and `postgres` (through `store`) and `openapi` turn on, each with `internals`. It changes with them,
 //! in any version; `cargo doc --all-features` shows it.
 

@@ -16,7 +16,7 @@
 //! | `key_uses` | stores when API keys were last used |
 //! | `incoming`, `negotiation` | what a request must be before an operation sees it; what its client can read |
 //! | `refusal` | every answer that is not a success |
-//! | `console` | pages for a partner's staff
+//! | `console` | pages for a partner's staff, and for the operator's |
 //! | `documents` | OpenAPI, llms.txt, the start page, Swagger UI, discovery documents, the ledger for mirrors |
 //! | [`mcp`] | the Model Context Protocol, for programs in which a model chooses the calls |
 //! | [`watch`] | waits for the next event, up to a timeout |

@@ -25,7 +25,7 @@ pub(super) fn commands() -> Declared {
     let list = operation::<ListPartners>("list", about, partners);
     let about = "Approve a pending partner; shows its first API key (for the operator)";
     let approve = operation::<ApprovePartner>("approve", about, registration);
-    let about = "Show the partner the key belongs to, or --partner names";
+    let about = "Show the partner that the key belongs to, or the one named by --partner";
     let me = operation::<GetPartner>("me", about, account);
     let about = "Replace the signing secret of webhooks; the new one is shown only once";
     let rotate =
