@@ -232,7 +232,7 @@ settings! {
         to its host", everywhere = true, unset = Some("http:// and the listening address");
     operator_url: String, "ADDRESS", "The address at which people of the operator reach the operator interface, for its console; links that \
         sign them in begin with it", everywhere = true, unset = Some("http:// and the operator interface's address");
-    console: bool, "BOOL", "Whether people can sign in at /console: those of partners, and on the operator interface those of the operator",
+    console: bool, "BOOL", "Whether people can sign in at /console: partners' staff and, on the operator interface, the operator's",
         default = Some(&true);
     ledger_key: LedgerKeySource, "FILE", "The ledger's key file, the same for every node", everywhere = true,
         variable_may = Some("hold the key itself"), unset = Some("beside the database file, else ./bookguard.key");
@@ -275,8 +275,8 @@ settings! {
         node; of several, the first that has a character shows it", flag = Some("pdf-font"), everywhere = true;
     witnesses: PathBuf, "FILE", "A file with a trust policy (C2SP tlog-policy), the same for every node: its witnesses are asked to cosign the log's \
         checkpoints, and evidence shows its quorum once it is there", everywhere = true, unset = Some("no witnesses");
-    map_interval_seconds: u32, "N", "Seconds for which an entry waits until the ledger commits to a map of all entries, by which a packet \
-        shows that it lacks none",
+    map_interval_seconds: u32, "N", "The longest time, in seconds, until a new entry is in a map of the ledger; by the map a packet shows that it \
+        lacks none",
         default = Some(&60), least = Some(1), most = Some(MAP_INTERVAL_MAX);
     timestamp_authorities: Vec<String>, "URL", "A time-stamp authority (RFC 3161) that stamps the ledger, such as \
         http://timestamp.example.com; of several, the next one is asked when one gives no stamp",
