@@ -70,14 +70,7 @@ impl ErasureList {
         let Some(mut file) = self.open()? else {
             return Ok(None);
         };
-        let mut read = || -> io::Result<Vec<u8>> {
-            let size = file.metadata()?.len();
-            file.seek(SeekFrom::Start(size.saturating_sub(LAST_LINE)))?;
-            let mut end = Vec::new();
-            file.read_to_end(&mut end)?;
-            Ok(end)
-        };
-        let end = read().map_err(|e| self.unreadable(&e))?;
+        let (_, end) = end(&mut file).map_err(|e| self.unreadable(&e))?;
         let whole = end.iter().rposition(|byte| *byte == b'\n');
         let Some(whole) = whole.map(|at| &end[..at]) else {
             return Ok(None);
@@ -195,14 +188,11 @@ impl ErasureList {
             .create(true)
             .open(&self.path)?;
         private::sync(private::folder(&self.path))?;
-        let mut text = Vec::new();
-        file.read_to_end(&mut text)?;
-        let whole = text
-            .iter()
-            .rposition(|byte| *byte == b'\n')
-            .map_or(0, |at| at + 1);
-        if whole < text.len() {
-            file.set_len(whole as u64)?;
+        let (begin, end) = end(&mut file)?;
+        let whole = end.iter().rposition(|byte| *byte == b'\n');
+        let whole = whole.map_or(0, |at| at + 1);
+        if whole < end.len() {
+            file.set_len(begin + whole as u64)?;
         }
         Ok(file)
     }
@@ -229,6 +219,18 @@ impl ErasureList {
             "the list of erasures {} cannot be read: {error}; let this user read and write it",
             self.path.display()
         )
+    }
+}
+
+/// The end of a list, in which its last line is, and where it begins.
+fn end(file: &mut File) -> io::Result<(u64, Vec<u8>)> {
+    let size = file.metadata()?.len();
+    let begin = file.seek(SeekFrom::Start(size.saturating_sub(LAST_LINE)))?;
+    let mut end = Vec::new();
+    file.read_to_end(&mut end)?;
+    match begin > 0 && !end.contains(&b'\n') {
+        true => Err(io::Error::other("its last line is too long to be one")),
+        false => Ok((begin, end)),
     }
 }
 
@@ -294,6 +296,22 @@ mod tests {
             list.add(&[listed(9)]).unwrap();
             assert_eq!(all(&list), Ok(vec![3, 5, 8, 9]), "{cut}");
         }
+        // The end alone is read.
+        let long: Vec<u8> = whole.repeat(usize::try_from(LAST_LINE).unwrap() / whole.len() + 1);
+        for torn in ["", "{"] {
+            std::fs::write(list.path(), [&long, torn.as_bytes()].concat()).unwrap();
+            let list = ErasureList::beside(&guard);
+            assert_eq!(list.last(), Ok(Some(kept(8))), "{torn}");
+            list.add(&[listed(9)]).unwrap();
+            assert_eq!(list.last(), Ok(Some(kept(9))), "{torn}");
+            let size = std::fs::metadata(list.path()).unwrap().len();
+            assert_eq!(size as usize, long.len() + whole.len() / 3, "{torn}");
+        }
+        let endless = "x".repeat(usize::try_from(LAST_LINE).unwrap() + 1);
+        std::fs::write(list.path(), &endless).unwrap();
+        let list = ErasureList::beside(&guard);
+        assert!(list.last().unwrap_err().contains("too long"));
+        assert!(list.add(&[listed(9)]).unwrap_err().contains("too long"));
         std::fs::write(list.path(), "no erasure\n").unwrap();
         assert!(list.last().unwrap_err().contains("is damaged"));
         assert!(all(&list).unwrap_err().contains("is damaged"));

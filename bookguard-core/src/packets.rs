@@ -5,7 +5,7 @@
 //! [`limits::PACKET_KEPT_MS`], is not returned. Invariants: dropping any packet at any time changes only the time at
 //! which an answer was made. The cache never exceeds [`limits::PACKETS_KEPT_BYTES`], and the partner with the most
 //! bytes gives way first. Once values were erased on this node, no packet that shows them is cached, and whoever was making one
-//! at that moment cannot cache it; other nodes drop theirs when they are too old, which is looked at every second.
+//! at that moment cannot cache it; other nodes follow within a second (`features::erasures::follow`).
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

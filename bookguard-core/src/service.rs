@@ -4,7 +4,7 @@ mod config;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use tokio::sync::oneshot;
@@ -13,6 +13,7 @@ use crate::clock::Clock;
 use crate::engine::answers::{ForgetAnswers, ProbeStorage};
 use crate::engine::command::{Command, CommandOutcome, Envelope};
 use crate::engine::lease::{self, Node};
+use crate::engine::outbox::Outbox;
 use crate::engine::presence::Presence;
 use crate::engine::waiting::Waiting;
 use crate::engine::writer::{self, Inbox, WriterDeps};
@@ -67,6 +68,9 @@ pub struct Service {
     upper_nodes: UpperNodes,
     news: Arc<Waiting<PartnerId>>,
     presence: Presence,
+    outbox: Option<Arc<Outbox>>,
+    /// The entries of the log in which other processes' erasures were looked for.
+    followed: AtomicU64,
     endpoint_rule: EndpointRule,
     verifies_endpoints: bool,
     quota: Quota,
@@ -120,7 +124,7 @@ impl Service {
             }),
             log: Arc::clone(&log),
             seal: seal.clone(),
-            outbox: config.outbox,
+            outbox: config.outbox.clone(),
             news: Arc::clone(&news),
             packets: Arc::clone(&packets),
             erasures: Arc::clone(&erasures),
@@ -129,11 +133,15 @@ impl Service {
             observer: config.batches,
         };
         let (inbox, thread) = writer::start(deps).map_err(at)?;
-        if let Some(to) = store.head().map_err(at)?.and_then(|head| head.moved_to) {
+        let head = store.head().map_err(at)?;
+        let followed = AtomicU64::new(head.as_ref().map_or(0, |head| head.head.size));
+        if let Some(to) = head.and_then(|head| head.moved_to) {
             tracing::error!("{}", at(StoreError::Moved(to)));
         }
         let service = Self {
             presence: Presence::new(store.registry()),
+            outbox: config.outbox,
+            followed,
             store,
             inbox,
             clock: config.clock,
@@ -341,8 +349,7 @@ impl Service {
         self.log.guard().sync();
     }
 
-    /// Drops cached packets that are too old to be an answer: they may show what another node has erased since. Call this about
-    /// every second.
+    /// Drops cached packets that are too old to be an answer. Call this about every second.
     pub fn forget_old_packets(&self) {
         self.packets.forget_old(self.clock.now());
     }
@@ -355,6 +362,16 @@ impl Service {
     /// The cache of the log's upper nodes, for proofs.
     pub(crate) fn upper_nodes(&self) -> &UpperNodes {
         &self.upper_nodes
+    }
+
+    /// Where deliveries wait to be sent, if this process sends any.
+    pub(crate) fn outbox(&self) -> Option<&Outbox> {
+        self.outbox.as_deref()
+    }
+
+    /// The number of the log's entries in which other processes' erasures were looked for.
+    pub(crate) fn followed(&self) -> &AtomicU64 {
+        &self.followed
     }
 
     /// The cache of evidence packets.

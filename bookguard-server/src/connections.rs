@@ -30,6 +30,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::config::Connections;
+use crate::incoming::HEAD_BYTES;
 use crate::payer::network_of;
 use crate::probes::{LIVE, READY, Stage};
 use crate::proxies::TrustedProxies;
@@ -52,8 +53,6 @@ pub(crate) const FAREWELL: Duration = Duration::from_secs(10);
 const ARRIVING: Duration = Duration::from_millis(50);
 /// How long an arriving request or a leaving answer may still take once the server stops.
 const LATE: Duration = Duration::from_secs(2);
-/// The most bytes of a request's head; hyper answers 431 to a longer one.
-const HEAD_BYTES: usize = 32 * 1024;
 /// The pause after a failed accept; the usual cause is too many open files.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 /// The most connections that are taken over from the kernel's queue when the server ends.

@@ -53,7 +53,7 @@ pub(crate) fn start(
 }
 
 /// Every minute, checks the clock, settles erasures, and removes expired answers, shares and sessions, and files that were
-/// never completed. Every second, syncs the guard to disk and drops old packets. A store that does not answer has reported
+/// never completed. Every second, syncs the guard to disk and drops from memory what is old or was erased by others. A store that does not answer has reported
 /// itself, so errors are ignored until the next turn.
 async fn keep_house(service: Arc<Service>, skew: Skew) {
     let skew = Arc::new(skew);
@@ -83,6 +83,7 @@ async fn keep_house(service: Arc<Service>, skew: Skew) {
                     tracing::warn!("{news}");
                 }
                 Box::new(move || {
+                    drop(erasures::follow(&service));
                     service.forget_old_packets();
                     service.sync_guard();
                 })

@@ -27,6 +27,10 @@ use crate::observer;
 use crate::refusal::{PROBLEM, Refusal};
 use crate::uploads::Upload;
 
+/// The most bytes of a request's head.
+pub(crate) const HEAD_BYTES: usize = 32 * 1024;
+/// The most bytes of its path.
+const PATH_BYTES: usize = 8 * 1024;
 /// Bytes of a refused body that are read and dropped, so that the client can read the refusal. For a larger body the connection
 /// is closed while the client still sends.
 const DISCARD_BYTES: usize = 12 * 1024 * 1024;
@@ -44,9 +48,20 @@ const FORM: &str = "application/x-www-form-urlencoded";
 /// section 3.2), with two Content-Types, or with a Transfer-Encoding other than `chunked`.
 ///
 /// # Errors
-/// `invalid_host`, `duplicate_header`, `invalid_transfer_encoding`, `unsupported_transfer_encoding`.
+/// `path_too_long`, `headers_too_large`, `invalid_host`, `duplicate_header`, `invalid_transfer_encoding`, `unsupported_transfer_encoding`.
 pub(crate) fn check(request: &Request) -> Result<(), Refusal> {
     let headers = request.headers();
+    let path = request.original_uri().path().len();
+    if path > PATH_BYTES {
+        return Err(Refusal::unread(StatusCode::URI_TOO_LONG));
+    }
+    // The connection reads somewhat more, because its buffer grows in steps.
+    let lines = headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
+    if path + lines.sum::<usize>() > HEAD_BYTES {
+        return Err(Refusal::unread(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
+    }
     let mut hosts = headers.get_all(HOST).iter();
     let fault = match (hosts.next(), hosts.next()) {
         (None, _) if request.version() < Version::HTTP_11 => None,

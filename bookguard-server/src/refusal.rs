@@ -151,11 +151,11 @@ impl Refusal {
         let (code, message) = match status {
             StatusCode::URI_TOO_LONG => (
                 "path_too_long",
-                "The path and query are longer than this service reads.",
+                "The path is longer than this service reads: 8 KiB.",
             ),
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => (
                 "headers_too_large",
-                "The request has more headers, or longer ones, than this service reads: 100, and 32 KiB in all.",
+                "The request's head has more headers than this service reads, or is longer: 100, and 32 KiB with its first line.",
             ),
             _ => (
                 "malformed_request",

@@ -308,14 +308,14 @@ impl Outbox {
     }
 
     /// Has the courier send no delivery of these events that it has not begun: their bodies were erased.
-    pub(crate) fn recall(&self, erased: &[(EventId, Timestamp)]) {
-        let Some((_, now)) = erased.last() else {
+    pub(crate) fn recall(&self, erased: Vec<EventId>, now: Timestamp) {
+        if erased.is_empty() {
             return;
-        };
+        }
         let mut recalled = self.recalled();
         // What is held is not sent after its lease.
         recalled.retain(|_, at| (now.ms() - at.ms()).abs() < 2 * LEASE_MS);
-        recalled.extend(erased.iter().copied());
+        recalled.extend(erased.into_iter().map(|event_id| (event_id, now)));
     }
 
     /// Whether the body of this event was erased while deliveries of it may have been held.

@@ -342,7 +342,7 @@ impl Writer {
         self.origin = work.origin;
         self.recorded = work.recorded.pop_last();
         if let Some(outbox) = &self.deps.outbox {
-            outbox.recall(&recalled(&changes));
+            outbox.recall(recalled(&changes), work.written);
             outbox.hand_over(deliveries);
         }
         for change in &changes {
@@ -448,13 +448,13 @@ fn erases(changes: &[Change]) -> bool {
     changes.iter().any(is_erasure)
 }
 
-/// The events of which an erasure among the changes takes the bodies, and when. Beside an erasure, old ones may be pruned.
-fn recalled(changes: &[Change]) -> Vec<(EventId, Timestamp)> {
+/// The events of which an erasure among the changes takes the bodies. Beside an erasure, old ones may be pruned.
+fn recalled(changes: &[Change]) -> Vec<EventId> {
     if !erases(changes) {
         return Vec::new();
     }
     let pruned = changes.iter().filter_map(|change| match change {
-        Change::EventPruned { event_id, pruned } => Some((*event_id, pruned.at)),
+        Change::EventPruned { event_id, .. } => Some(*event_id),
         _ => None,
     });
     pruned.collect()

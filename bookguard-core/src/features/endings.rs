@@ -1,10 +1,13 @@
 //! The end of a partner's contract: it can do nothing more, and its personal data is erased, a page of bookings at a time.
 //!
 //! A request takes one page. What is done is found in the database and nowhere else: keys are revoked, endpoints deleted, values erased.
-//! So a caller that is killed asks again from the beginning, and what was done is passed over. Invariant: a booking under a legal hold
-//! stays as it is, and is named; the partner's own record is erased last, when nothing is left.
+//! So a caller that is killed asks again from the beginning, and what was done is passed over. Where a page ends, its answer says how
+//! much was left so far, and the next request brings that back. Invariant: a booking under a legal hold stays as it is, and is named; the
+//! partner's own record is erased last, when nothing is left.
 
 pub(crate) mod rule;
+
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +15,7 @@ use super::erasures::{EraseValues, erase_all};
 use crate::engine::command::Envelope;
 use crate::error::Error;
 use crate::evidence::Hold;
-use crate::input::{self, Declaration, Form};
+use crate::input::{self, Declaration, Form, Value};
 use crate::limits;
 use crate::model::{BookingId, PartnerId};
 use crate::operation::{Action, Body, Operation, Request, Route, Writing, path_id, query};
@@ -38,8 +41,35 @@ pub(crate) struct DisarmPartner {
 /// Body of [`EndContract`], read and checked field by field.
 #[derive(Debug, Clone, Default)]
 pub struct EndRequest {
-    after: Option<String>,
+    after: Option<PageEnd>,
     request_ref: Option<String>,
+}
+
+/// Where a page of an ending contract ended: `bkg_….3` is after this booking, with three left that a hold keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct PageEnd {
+    booking_id: BookingId,
+    left: u64,
+}
+
+const PAGE_END_PATTERN: &str = r"^bkg_[0-9a-f]{32}\.(0|[1-9][0-9]*)$";
+
+impl PageEnd {
+    fn parse(text: &str) -> Option<Self> {
+        let (booking_id, left) = text.split_once('.')?;
+        let left: u64 = left.parse().ok()?;
+        let end = Self {
+            booking_id: BookingId::parse(booking_id)?,
+            left,
+        };
+        (end.to_string() == text).then_some(end)
+    }
+}
+
+impl fmt::Display for PageEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.booking_id, self.left)
+    }
 }
 
 /// How far the end of a contract has got.
@@ -54,11 +84,12 @@ pub struct ContractEnd {
     pub erased: u64,
     /// The active holds of bookings of this page, which were left as they are.
     pub held: Vec<Hold>,
-    /// Where the next page begins: send it as `after`. Absent when all bookings were looked at.
+    /// Where the next page begins: send it as `after`, unchanged. Absent when all bookings were looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
-    pub next: Option<BookingId>,
-    /// Whether nothing is left: no booking under a hold, and the partner's name and contact erased.
+    pub next: Option<String>,
+    /// Whether nothing is left, on this page and those before: no booking was passed over because of a hold, and the partner's name and
+    /// contact are erased.
     pub done: bool,
 }
 
@@ -83,10 +114,7 @@ impl Operation for EndContract {
         let asked = EndRequest::read(&request.body)?;
         let service = &session.service;
         let rows = limits::BOOKINGS_ENDED;
-        let unknown = || Error::not_found("booking");
-        let after = asked.after.as_deref();
-        let after = after.map(|text| BookingId::parse(text).ok_or_else(unknown));
-        let after = after.transpose()?;
+        let after = asked.after.map(|end| end.booking_id);
         let (known, page, holds) = query(session, |reader| {
             let page = reader.bookings_after(&partner_id, after, rows + 1)?;
             let holds = reader.active_holds(&partner_id, None, limits::HOLDS_PER_PARTNER)?;
@@ -97,18 +125,20 @@ impl Operation for EndContract {
         let mut before = vec![service.envelope(DisarmPartner { partner_id })];
         let more = page.len() > rows as usize;
         let page = &page[..page.len().min(rows as usize)];
+        let mut left = asked.after.map_or(0, |end| end.left);
         let mut reply = ContractEnd {
             partner_id,
             erased: 0,
             held: Vec::new(),
-            next: page.last().copied().filter(|_| more),
-            done: !more && holds.is_empty(),
+            next: None,
+            done: false,
         };
         for booking_id in page {
             let held = holds.iter().filter(|hold| hold.booking_id == *booking_id);
             let held: Vec<Hold> = held.cloned().collect();
             if !held.is_empty() {
                 reply.held.extend(held);
+                left += 1;
                 continue;
             }
             let erase = erase_all(service, partner_id, *booking_id, asked.request_ref.clone());
@@ -117,6 +147,7 @@ impl Operation for EndContract {
                 .as_ref()
                 .is_err_and(|error| error.code == "legal_hold")
             {
+                left += 1;
                 continue;
             }
             if let Some(erase) = erase? {
@@ -124,6 +155,12 @@ impl Operation for EndContract {
                 reply.erased += 1;
             }
         }
+        reply.done = !more && left == 0 && holds.is_empty();
+        let end = page.last().filter(|_| more);
+        reply.next = end.map(|booking_id| {
+            let booking_id = *booking_id;
+            PageEnd { booking_id, left }.to_string()
+        });
         let command = service.envelope(Self { partner_id, reply });
         Ok(Action::Write(Writing {
             before,
@@ -151,13 +188,25 @@ impl EndRequest {
 
     fn form(form: &mut Form<'_, '_>) -> Option<Self> {
         let after = form
-            .about(
-                "The last booking of the page before: its `next`. The first page when not given.",
-            )
-            .optional("after", |v| v.text(limits::NAME_CHARS));
+            .about("Where the page before ended: its `next`, unchanged. The first page when not given.")
+            .optional("after", page_end);
         let request_ref = form
             .about("Your reference for the end of the contract. It stays in the ledger, so it must not be personal data.")
             .optional("requestRef", |v| v.text(limits::REFERENCE_CHARS));
         Some(Self { after, request_ref })
     }
+}
+
+fn page_end(v: &mut Value<'_, '_>) -> Option<PageEnd> {
+    let text = v
+        .pattern(PAGE_END_PATTERN)
+        .example("bkg_01a1ff28458b74cda7afc5a3cc4111ef.1")
+        .string()?;
+    PageEnd::parse(&text).or_else(|| {
+        v.fault(
+            "cursor_invalid",
+            "does not say where a page ended",
+            "Send the `next` of the page before, unchanged, or leave it out to begin with the first page.",
+        )
+    })
 }

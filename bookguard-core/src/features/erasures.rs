@@ -7,8 +7,8 @@
 
 pub(crate) mod rule;
 
-use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -30,7 +30,7 @@ use crate::service::Service;
 use crate::session::{Access, Session};
 use crate::store::StoreError;
 use crate::store::read::Reader;
-use rule::Plan;
+use rule::{HeldElsewhere, Plan};
 
 vocabulary! {
     /// Whose data is erased.
@@ -208,19 +208,20 @@ fn planned(
         return Ok(Ok(plan));
     }
     let seen = held_elsewhere(reader, partner_id, booking_id, &files)?;
-    Ok(seen.map(|seen_holds| Plan { seen_holds, ..plan }))
+    Ok(seen.map(|elsewhere| Plan { elsewhere, ..plan }))
 }
 
-/// The partner's active holds on other bookings, if none of these names one of the files: a file is stored once for all items of a
-/// partner. Otherwise the refusal to delete it.
+/// The partner's other bookings under a legal hold, if none of them has an item that names one of the files: a file is stored once for all
+/// items of a partner. Otherwise the refusal to delete it.
 pub(crate) fn held_elsewhere(
     reader: &mut Reader<'_>,
     partner_id: &PartnerId,
     booking_id: &BookingId,
     files: &[FileId],
-) -> Result<Result<BTreeSet<HoldId>, Error>, StoreError> {
+) -> Result<Result<HeldElsewhere, Error>, StoreError> {
+    let mut elsewhere = HeldElsewhere::default();
     if files.is_empty() {
-        return Ok(Ok(BTreeSet::new()));
+        return Ok(Ok(elsewhere));
     }
     let mut holds = Vec::new();
     loop {
@@ -234,6 +235,8 @@ pub(crate) fn held_elsewhere(
     holds.retain(|hold| hold.booking_id != *booking_id);
     for some in holds.chunks(BOOKINGS_AT_ONCE) {
         let bookings: Vec<BookingId> = some.iter().map(|hold| hold.booking_id).collect();
+        // Counted before they are read: an item that comes in between makes its booking one that changed.
+        elsewhere.0.extend(reader.entry_counts(&bookings)?);
         let items = reader.items_of_all(&bookings)?;
         let keeper = items.iter().find(|item| {
             let sha256 = item.sha256.as_deref();
@@ -245,7 +248,7 @@ pub(crate) fn held_elsewhere(
             return Ok(Err(rule::held(hold)));
         }
     }
-    Ok(Ok(holds.iter().map(|hold| hold.hold_id).collect()))
+    Ok(Ok(elsewhere))
 }
 
 /// The bookings of which the evidence items are read at once.
@@ -391,6 +394,35 @@ pub fn settle(service: &Service) -> Result<u64, Error> {
     }
     list_missing(service, &mut service.reader()?)?;
     Ok(repeated)
+}
+
+/// Drops from this process's memory what another process has erased since this was last called: cached packets, and deliveries that
+/// it has not begun. Call this about every second. Blocks.
+///
+/// # Errors
+/// `unavailable` if the store does not answer; the next call makes up for it.
+pub fn follow(service: &Service) -> Result<(), Error> {
+    let mut reader = service.reader_anyway()?;
+    let size = reader.head().map_err(|e| service.fault(&e))?.head.size;
+    // The log may have become shorter, if a loss was accepted.
+    let mut from = service.followed().load(Ordering::Relaxed).min(size);
+    loop {
+        let page = reader.erased_since(from).map_err(|e| service.fault(&e))?;
+        let Some((last, _)) = page.last() else {
+            break;
+        };
+        from = last + 1;
+        for (_, booking_id) in &page {
+            service.packets().forget(booking_id);
+            if let Some(outbox) = service.outbox() {
+                let gone = reader.pruned_events_of(booking_id);
+                let gone = gone.map_err(|e| service.fault(&e))?;
+                outbox.recall(gone, service.clock().now());
+            }
+        }
+    }
+    service.followed().store(from.max(size), Ordering::Relaxed);
+    Ok(())
 }
 
 /// Why erasures are not settled.

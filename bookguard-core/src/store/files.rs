@@ -26,6 +26,8 @@ pub(super) const PART: &str = "SELECT bytes FROM file_part WHERE file_id = $1 AN
 
 const ITEMS: &str = "SELECT facts FROM entry WHERE booking_id IN ({}) AND kind = 'evidence.added'";
 
+const ENTRY_COUNTS: &str = "SELECT id, entries FROM booking WHERE id IN ({})";
+
 const UNFINISHED: &str = "SELECT id, size, media, crc, parts, at_ms FROM file WHERE whole = 0 AND at_ms < $1 ORDER BY at_ms LIMIT $2";
 
 /// Asks for files that were not completed, and to which nothing was added since `before`.
@@ -190,6 +192,19 @@ impl Reader<'_> {
         rows.iter().map(|row| row.json(0)).collect()
     }
 
+    /// How many entries each of these bookings has.
+    pub fn entry_counts(&mut self, booking_ids: &[BookingId]) -> Read<Vec<(BookingId, u64)>> {
+        let keys = booking_ids.iter().map(|id| id.as_bytes().to_vec());
+        let keys: Vec<Vec<u8>> = keys.collect();
+        let Some(statement) = select_in(ENTRY_COUNTS, &keys) else {
+            return Ok(Vec::new());
+        };
+        let rows = self.ask(statement)?.rows;
+        rows.iter()
+            .map(|row| Ok((row.id(0)?, row.size(1)?)))
+            .collect()
+    }
+
     /// The erasures of a booking, oldest first.
     pub fn erasures_of(&mut self, booking_id: &BookingId) -> Read<Vec<Erasure>> {
         let rows = self.all(
@@ -205,6 +220,26 @@ impl Reader<'_> {
     /// A sentence for the operator: the list or the ledger cannot be read, or the list not written.
     pub fn list_erasures(&mut self, list: &ErasureList) -> Result<bool, String> {
         list_erasures(self.conn(), list)
+    }
+
+    /// The bookings of which the log's entries from this place on record erasures, with these entries' places, in order: a page at most.
+    pub fn erased_since(&mut self, from: u64) -> Read<Vec<(u64, BookingId)>> {
+        let rows = self.all(
+            "SELECT idx, booking_id FROM entry WHERE kind = 'evidence.erased' AND idx >= $1 ORDER BY idx LIMIT 100",
+            vec![int(from)],
+        )?;
+        rows.iter()
+            .map(|row| Ok((row.size(0)?, row.id(1)?)))
+            .collect()
+    }
+
+    /// The events of a booking whose bodies are gone.
+    pub fn pruned_events_of(&mut self, booking_id: &BookingId) -> Read<Vec<EventId>> {
+        let rows = self.all(
+            "SELECT id FROM event WHERE booking_id = $1 AND pruned_ms IS NOT NULL ORDER BY seq",
+            vec![booking_id.into()],
+        )?;
+        rows.iter().map(|row| row.id(0)).collect()
     }
 
     /// The events of a booking whose bodies are still there.

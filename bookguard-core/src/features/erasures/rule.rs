@@ -1,6 +1,6 @@
 //! What an erasure erases, and when it is refused.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -34,8 +34,8 @@ pub struct Plan {
     pub(crate) events: Vec<EventId>,
     /// The files that go, with the items that name them.
     pub(crate) files: Vec<(ItemId, FileId)>,
-    /// The partner's active holds on other bookings, of which none keeps one of the files.
-    pub(crate) seen_holds: BTreeSet<HoldId>,
+    /// Where no legal hold was found that keeps one of the files.
+    pub(crate) elsewhere: HeldElsewhere,
     /// Whether notes go, and so those on shares and the reasons of holds.
     pub(crate) notes: bool,
     /// Whether references go, and so those of holds.
@@ -178,26 +178,46 @@ pub(crate) fn refuse_if_held(batch: &BatchState, booking_id: &BookingId) -> Resu
     }
 }
 
-/// Refuses to delete files if a hold was placed on another booking since those under a hold were looked at: it may name one.
-pub(crate) fn refuse_if_newly_held(
-    batch: &BatchState,
-    partner_id: PartnerId,
-    seen: &BTreeSet<HoldId>,
-) -> Result<(), Error> {
-    let is_new = |stored: &&StoredHold| {
-        let hold = &stored.hold;
-        stored.partner_id == partner_id && hold.is_active() && !seen.contains(&hold.hold_id)
-    };
-    match batch.holds.values().find(is_new) {
-        None => Ok(()),
-        Some(stored) => Err(Error::conflict(
-            "booking_changed",
-            format!(
-                "A legal hold was placed on booking {} at the same moment, which may need the same file, and nothing was erased. Send the \
-                 request again.",
-                stored.hold.booking_id
-            ),
-        )),
+/// The partner's other bookings under a legal hold, none of which has an item that names a file which is to be deleted; and how many
+/// entries each had when it was looked at.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct HeldElsewhere(pub(crate) BTreeMap<BookingId, u64>);
+
+impl HeldElsewhere {
+    pub(crate) fn name_needs(&self, partner_id: PartnerId, needs: &mut Needs) {
+        needs.holders.push(partner_id);
+        needs.chains.extend(self.0.keys());
+    }
+
+    /// Refuses to delete the files if since then a hold was placed on another booking, or something recorded about one of these: it may
+    /// name a file.
+    pub(crate) fn refuse_if_changed(
+        &self,
+        batch: &BatchState,
+        (partner_id, booking_id): (PartnerId, &BookingId),
+    ) -> Result<(), Error> {
+        let holds = batch.holds.values();
+        let mut holds = holds.filter(|stored| {
+            stored.partner_id == partner_id
+                && stored.hold.is_active()
+                && stored.hold.booking_id != *booking_id
+        });
+        let is_changed = |stored: &&StoredHold| {
+            let of = &stored.hold.booking_id;
+            let entries = batch.chains.get(of).map(|chain| chain.entries);
+            entries.is_none() || entries != self.0.get(of).copied()
+        };
+        match holds.find(is_changed) {
+            None => Ok(()),
+            Some(stored) => Err(Error::conflict(
+                "booking_changed",
+                format!(
+                    "Booking {} is under a legal hold and changed at the same moment. It may need the same file, so nothing was erased. \
+                     Send the request again.",
+                    stored.hold.booking_id
+                ),
+            )),
+        }
     }
 }
 
@@ -251,7 +271,7 @@ impl Command for EraseValues {
         needs.booking_of(self.partner_id, self.booking_id);
         needs.held.push(self.booking_id);
         if !self.plan.files.is_empty() {
-            needs.holders.push(self.partner_id);
+            self.plan.elsewhere.name_needs(self.partner_id, needs);
         }
         needs.shared.push(self.booking_id);
         needs.events.extend(&self.plan.events);
@@ -270,7 +290,8 @@ impl Command for EraseValues {
         if self.repeats.is_none() {
             refuse_if_held(batch, &self.booking_id)?;
             if !self.plan.files.is_empty() {
-                refuse_if_newly_held(batch, self.partner_id, &self.plan.seen_holds)?;
+                let elsewhere = &self.plan.elsewhere;
+                elsewhere.refuse_if_changed(batch, (self.partner_id, &self.booking_id))?;
             }
         }
         let entries = batch

@@ -6,7 +6,6 @@
 
 pub(crate) mod rule;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -18,8 +17,9 @@ use crate::engine::command::Envelope;
 use crate::error::{Error, Kind};
 use crate::evidence::EvidenceItem;
 use crate::features::erasures::held_elsewhere;
+use crate::features::erasures::rule::HeldElsewhere;
 use crate::limits::FILE_UNFINISHED_MS;
-use crate::model::{BookingId, FileId, FileState, HoldId, ItemId, MediaType, PartnerId, Scope};
+use crate::model::{BookingId, FileId, FileState, ItemId, MediaType, PartnerId, Scope};
 use crate::operation::{
     Action, Body, FileAnswer, Finished, Operation, Request, Route, Writing, path_id, query,
     query_one, read, read_stored, write,
@@ -171,8 +171,8 @@ impl Operation for GetItemFile {
 pub struct DeleteItemFile {
     pub(crate) booking_id: BookingId,
     pub(crate) file_id: FileId,
-    /// The partner's active holds on other bookings, of which none keeps the file.
-    pub(crate) seen_holds: BTreeSet<HoldId>,
+    /// Where no legal hold was found that keeps the file.
+    pub(crate) elsewhere: HeldElsewhere,
     pub(crate) reply: ItemWithoutFile,
 }
 
@@ -218,13 +218,13 @@ impl Operation for DeleteItemFile {
             .iter()
             .filter(|other| other.item_id != item_id && other.sha256.as_ref() == Some(sha256));
         let file_id = file_of(&owner, &item).ok_or_else(unreadable)?;
-        let seen_holds = query(session, |reader| {
+        let elsewhere = query(session, |reader| {
             held_elsewhere(reader, &owner, &booking_id, &[file_id])
         })??;
         let delete = Self {
             booking_id,
             file_id,
-            seen_holds,
+            elsewhere,
             reply: ItemWithoutFile {
                 same_file: of_others.map(|other| other.item_id).collect(),
                 item,

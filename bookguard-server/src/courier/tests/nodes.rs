@@ -1,7 +1,9 @@
 //! Couriers of several nodes on one database: who delivers what when a node stops, dies, or has a different clock.
 
 use bookguard_core::engine::command::{Command, HeldDelivery, Reclaim};
+use bookguard_core::features::bookings::ProtectBooking;
 use bookguard_core::features::endpoints::DeleteEndpoint;
+use bookguard_core::features::erasures;
 use bookguard_core::limits::{
     ENDPOINTS_EXAMINED, ENDPOINTS_PER_PARTNER, IN_FLIGHT_PER_NEW_ENDPOINT,
 };
@@ -381,6 +383,35 @@ async fn what_was_given_back_or_taken_back_is_no_damage() {
         let next = bench.event(&failed).await.event.next_attempt_at;
         assert_eq!(next, Some(service.clock().now()));
         clean().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_another_node_erases_while_it_waits_here_is_not_sent() {
+    on_every_engine(async |mut bench| {
+        let receiver = Receiver::start(&[OK]).await;
+        bench.endpoint(&receiver.url).await;
+        bench.book(1).await;
+        let held = bench.node.peek().await.swap_remove(0);
+        let (erased, booking_id) = (
+            held.event_id.to_string(),
+            held.booking_id.unwrap().to_string(),
+        );
+        let other = bench.other_node(&bench.clock).await;
+        let asked = r#"{"party":"everybody","legalBasis":"objection"}"#;
+        call::<EraseValues>(&bench.session_on(&other), &[&booking_id], asked).await;
+        let service = Arc::clone(&bench.node.service);
+        waiting(move || erasures::follow(&service)).await.unwrap();
+        // What comes later of the same booking is whole.
+        call::<ProtectBooking>(&bench.session(), &[&booking_id], "").await;
+        let courier = bench.node.courier(true);
+        let sent = receiver.hit().await.event_id();
+        assert_ne!(sent, erased);
+        assert_eq!(outcome(&courier, &sent).await, DeliveryStatus::Delivered);
+        assert_eq!(outcome(&courier, &erased).await, DeliveryStatus::Failed);
+        courier.stop(PATIENCE).await;
+        assert_eq!(receiver.surplus().await, 0);
     })
     .await;
 }

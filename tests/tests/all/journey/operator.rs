@@ -1,5 +1,6 @@
 //! The operator interface: whose keys open it, and what can be done there.
 
+use bookguard_core::limits;
 use bookguard_core::model::OperatorKeyId;
 use bookguard_core::service::RegistrationMode;
 use bookguard_server::config::Config;
@@ -413,7 +414,7 @@ async fn the_keys_of_a_partner_whose_contract_ended_open_nothing_from_that_momen
         assert_eq!(acme.booking(&booking).await["status"], "created");
         let path = format!("/v1/partners/{}/end", acme.id);
         // With whichever page it begins.
-        let page = json!({"after": booking});
+        let page = json!({"after": format!("{booking}.0")});
         let ended = operated.caller().post(&path, &page).await.ok(200);
         ended.holds(json!({"erased": 0}));
         // The server knew the key a moment ago.
@@ -421,6 +422,43 @@ async fn the_keys_of_a_partner_whose_contract_ended_open_nothing_from_that_momen
         let ended = operated.caller().post_nothing(&path).await.ok(200);
         ended.holds(json!({"erased": 1, "done": true}));
         operated.server.close().await.verify(1).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_contract_has_not_ended_while_an_earlier_page_passed_something_over() {
+    on_every_engine(async |engine| {
+        let operated = Operated::open(engine).await;
+        let acme = operated.server.partner("Acme").await;
+        let first = acme.book().await;
+        let holds = format!("/v1/bookings/{first}/holds");
+        let hold = acme.post(&holds, &json!({"reason": "Court"})).await.ok(201);
+        for _ in 0..limits::BOOKINGS_ENDED {
+            acme.book().await;
+        }
+        let operator = operated.caller();
+        let path = format!("/v1/partners/{}/end", acme.id);
+        let page = operator.post_nothing(&path).await.ok(200);
+        page.holds(json!({"erased": 49, "done": false}));
+        assert_eq!(page["held"][0]["holdId"], hold["holdId"]);
+        let release = format!("{holds}/{}", hold.text("holdId"));
+        operated.acting("DELETE", &release, &acme.id).await.ok(200);
+        // No hold is left, but its booking was not erased.
+        let rest = json!({"after": page["next"]});
+        let rest = operator.post(&path, &rest).await.ok(200);
+        rest.holds(json!({"erased": 1, "held": [], "done": false}));
+        assert_eq!(rest.get("next"), None);
+        let again = operator.post_nothing(&path).await.ok(200);
+        again.holds(json!({"erased": 1, "done": false}));
+        let rest = json!({"after": again["next"]});
+        let rest = operator.post(&path, &rest).await.ok(200);
+        rest.holds(json!({"erased": 0, "done": true}));
+        for after in [&*first, &format!("{first}."), &format!("{first}.01"), "x.0"] {
+            let refused = operator.post(&path, &json!({"after": after})).await;
+            refused.faulty(&[("/after", "cursor_invalid")]);
+        }
+        operated.server.close().await.verify(51).await;
     })
     .await;
 }

@@ -309,6 +309,12 @@ async fn what_is_no_http_is_refused_and_the_server_goes_on() {
             )
             .into_bytes(),
             format!("GET /{} HTTP/1.1\r\n\r\n", "y".repeat(70_000)).into_bytes(),
+            format!("GET /{} HTTP/1.1\r\nhost: x\r\n\r\n", "y".repeat(8_192)).into_bytes(),
+            format!(
+                "GET /v1/health HTTP/1.1\r\nhost: x\r\nx: {}\r\n\r\n",
+                "y".repeat(32 * 1024)
+            )
+            .into_bytes(),
         ];
         for bytes in garbage {
             let mut raw = Raw::connect(fixture.addr).await;

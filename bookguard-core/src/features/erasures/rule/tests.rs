@@ -303,7 +303,7 @@ fn a_hold_a_newer_entry_and_another_owner_refuse_it() {
 }
 
 #[test]
-fn a_hold_placed_meanwhile_on_another_booking_keeps_the_files_that_it_may_need() {
+fn a_booking_under_a_hold_that_changed_meanwhile_keeps_the_files_that_it_may_need() {
     let placed = hold(HeldBy::Partner, false);
     let elsewhere = StoredHold {
         hold: Hold {
@@ -313,23 +313,30 @@ fn a_hold_placed_meanwhile_on_another_booking_keeps_the_files_that_it_may_need()
         ..placed
     };
     let hold_id = elsewhere.hold.hold_id;
-    for (deletes, is_seen, expected) in [
-        (true, false, Some("booking_changed")),
-        (true, true, None),
-        (false, false, None),
+    for (deletes, seen_entries, expected) in [
+        (true, None, Some("booking_changed")),
+        (true, Some(2), Some("booking_changed")),
+        (true, Some(3), None),
+        (false, None, None),
     ] {
         let mut work = work_with(state(Some("firm"), BookingStatus::Created));
         work.holds.insert(hold_id, elsewhere.clone());
+        let chain = crate::engine::batch::ChainState {
+            entries: 3,
+            ..work.chains[&booking_id()]
+        };
+        work.chains.insert(id(77), chain);
         let file = (id(5), FileId::of(&partner_id(), &[1; 32]));
+        let seen = seen_entries.map(|entries| (id(77), entries));
         let plan = Plan {
             entries: work.chains[&booking_id()].entries,
             files: deletes.then_some(file).into_iter().collect(),
-            seen_holds: is_seen.then_some(hold_id).into_iter().collect(),
+            elsewhere: HeldElsewhere(seen.into_iter().collect()),
             ..planned()
         };
         let decided = decide(&work, &Envelope::new(at(NOW), erasing(plan)));
         let refused = decided.err().map(|error| error.code);
-        assert_eq!(refused.as_deref(), expected, "{deletes} {is_seen}");
+        assert_eq!(refused.as_deref(), expected, "{deletes} {seen_entries:?}");
     }
 }
 

@@ -10,7 +10,7 @@ use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
 use crate::error::Error;
 use crate::features::cancellations::rule::owned;
-use crate::features::erasures::rule::{refuse_if_held, refuse_if_newly_held};
+use crate::features::erasures::rule::refuse_if_held;
 use crate::features::items::ItemWithFile;
 use crate::features::items::files::{
     DeleteItemFile, FinishFile, ForgetFiles, ItemWithoutFile, StoreFilePart, without_file,
@@ -122,7 +122,8 @@ impl Command for DeleteItemFile {
         needs.partners.push(self.file_id.partner_id());
         needs.files.push(self.file_id);
         needs.held.push(self.booking_id);
-        needs.holders.push(self.file_id.partner_id());
+        let partner_id = self.file_id.partner_id();
+        self.elsewhere.name_needs(partner_id, needs);
     }
 
     /// Deletes the file, whole or not, if there is one. What it leaves of an upload under way starts from the first part.
@@ -131,7 +132,8 @@ impl Command for DeleteItemFile {
     /// `legal_hold`, `booking_changed`.
     fn decide(&self, batch: &BatchState, _: Timestamp) -> Decided<ItemWithoutFile> {
         refuse_if_held(batch, &self.booking_id)?;
-        refuse_if_newly_held(batch, self.file_id.partner_id(), &self.seen_holds)?;
+        let of = (self.file_id.partner_id(), &self.booking_id);
+        self.elsewhere.refuse_if_changed(batch, of)?;
         let known = batch.files.get(&self.file_id);
         let deleted = known.map(|file| Change::FileDeleted(*file));
         Ok((deleted.into_iter().collect(), self.reply.clone()))

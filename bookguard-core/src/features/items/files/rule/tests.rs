@@ -1,6 +1,6 @@
 //! Files as tables: parts in any order and number, quotas, and what is forgotten.
 
-use std::collections::BTreeSet;
+use crate::features::items::files::HeldElsewhere;
 
 use crate::engine::change::FilePart;
 use crate::evidence::facts::{LeafPlace, Logged};
@@ -152,7 +152,7 @@ fn delete(work: &mut BatchState) -> usize {
     let envelope = command(DeleteItemFile {
         booking_id: id(4),
         file_id,
-        seen_holds: BTreeSet::new(),
+        elsewhere: HeldElsewhere::default(),
         reply,
     });
     match decide(work, &envelope).unwrap() {
