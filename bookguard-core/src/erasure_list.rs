@@ -1,4 +1,4 @@
-//! The list of erasures, kept in a second place beside the ledger's key.
+//! The list of erasures, kept in a second place beside the ledger key.
 //!
 //! A database that was put back from a backup holds again what was erased since. The list names it: bookings, entries by their hashes and
 //! names of values, never a value nor a request's reference. `features::erasures::settle` erases it again before anything is served. The writer adds lines from

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! All of it is pure, and [`verify()`] needs nothing but this crate's default features, the packet's bytes and the
-//! ledger's public key:
+//! log's verifier key:
 //!
 //! ```
 //! use bookguard_core::evidence;

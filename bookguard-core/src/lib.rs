@@ -25,9 +25,9 @@
 //! assert!(!report.verified());
 //! ```
 //!
-//! With [`error`] and [`model`], which these share, that is the whole public interface without features. Bookguard's own server and command line use the rest, which the
-//! features `sqlite` and `postgres` (through `store`) and `openapi` turn on, each with `internals`. It changes with them,
-//! in any version; `cargo doc --all-features` shows it.
+//! With [`error`] and [`model`], which these share, that is the whole public interface without features. Bookguard's own
+//! server and command line use the rest, which the features `sqlite` and `postgres` (through `store`) and `openapi` turn
+//! on, each with `internals`. It changes with them, in any version; `cargo doc --all-features` shows it.
 
 #![cfg_attr(
     not(feature = "internals"),

@@ -64,7 +64,7 @@ fn readme(packet: &Packet, files: &[(ItemId, FileState)]) -> String {
          packet.json    the evidence packet: everything recorded, signed\n\
          evidence.html  the same for people; it checks itself when a browser opens it, offline\n\
          evidence.pdf   the same to print or keep, with the packet attached\n\
-         ledger.vkey    the public key of the ledger {}\n",
+         ledger.vkey    the verifier key of the log {}\n",
         packet.booking.booking_id, packet.created_at, packet.log.origin
     );
     if !files.is_empty() {

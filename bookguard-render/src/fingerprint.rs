@@ -1,4 +1,4 @@
-//! The fingerprint of a ledger's key, as a person compares it.
+//! The fingerprint of a verifier key, as a person compares it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -33,7 +33,7 @@ pub static POLICY: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// Makes the page of a packet, which checks itself against the ledger's public key, `name+id+base64`.
+/// Makes the page of a packet, which checks itself against the log's verifier key, `name+id+base64`.
 ///
 /// # Errors
 /// A sentence, if this is not a packet or not a key. Whether the packet is genuine is not checked here.
@@ -57,7 +57,7 @@ pub(crate) fn beside(
     let key: VerifierKey = vkey
         .trim()
         .parse()
-        .map_err(|e| format!("The ledger's key cannot be read: {e}."))?;
+        .map_err(|e| format!("The verifier key cannot be read: {e}."))?;
     let others = Others::of(&shown.0, packet, &key, maker);
     Ok(fill(TEMPLATE, |name| match name {
         "policy" => POLICY.clone(),

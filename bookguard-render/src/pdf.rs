@@ -59,7 +59,7 @@ impl fmt::Display for RenderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Packet(error) => write!(f, "The text is not an evidence packet: {error}."),
-            Self::Key => f.write_str("The ledger's key is not of the form name+id+base64."),
+            Self::Key => f.write_str("The verifier key is not of the form name+id+base64."),
             Self::Font => f.write_str("A font cannot be read."),
             Self::Pdf(error) => write!(f, "The PDF cannot be written: {error}."),
         }

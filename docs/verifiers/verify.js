@@ -8,7 +8,7 @@
 // With a trust policy (C2SP tlog-policy, a text), it also checks that the witnesses which the policy demands have cosigned the ledger. With
 // the roots of time-stamp authorities that you trust (PEM, a text), it also checks who made the packet's time-stamps, in Node.js alone:
 // browsers verify no certificates for a script, so there nothing is said about an authority.
-// Needs Ed25519 in WebCrypto: Node.js 18, Chrome 137, Firefox 129, Safari 17. The ledger's key must come from somewhere other
+// Needs Ed25519 in WebCrypto: Node.js 18, Chrome 137, Firefox 129, Safari 17. The verifier key must come from somewhere other
 // than the packet. The format is described in docs/evidence-format.md. Not checked, because it takes the policy engine: that the
 // terms follow from the policy, the sums from the terms, and the sentences from the facts. `bookguard evidence verify` does that.
 (function (root) {
@@ -291,7 +291,7 @@
   /** Reads a verifier key, `name+id+base64` (C2SP signed-note). */
   async function readKey(vkey, kind = 1) {
     const parts = /^([^+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/]{44})$/.exec(vkey);
-    const whose = kind === 1 ? "ledger key given to verify with" : "key of a witness in the trust policy";
+    const whose = kind === 1 ? "verifier key given" : "key of a witness in the trust policy";
     const wrong = (why) => fail(`The ${whose} cannot be read: ${why}.${kind === 1 ? " Take it from the service's /v1/ledger/key." : ""}`);
     parts || wrong("it is written as a name, an id of 8 hex digits and base64, joined by plus signs");
     const [, name, id, encoded] = parts;
@@ -1112,7 +1112,7 @@
   /** Checks the note that signs the packet, and what it says of the booking's records. */
   async function signature(packet, key) {
     const { signature: note, ...rest } = packet;
-    const refused = (why) => fail(`The packet as a whole is not what the ledger's key signed: ${why}. Some part of it was changed, or it comes from another service.`);
+    const refused = (why) => fail(`The packet as a whole is not what the ledger key signed: ${why}. Some part of it was changed, or it comes from another service.`);
     let opened = null;
     try {
       opened = await openNote(note, key);
@@ -1129,7 +1129,7 @@
     const wrong = names.findIndex((_, at) => told[at] !== String(lines[at]));
     if (wrong >= 0 || told.length !== lines.length) refused(`${names[wrong] ?? "its form"} is not what was signed`);
     if (opened.signatures !== 1) refused("it carries more than one signature");
-    return "The packet as a whole is signed by the ledger's key: nothing in it was changed since it was issued.";
+    return "The packet as a whole is signed by the ledger key: nothing in it was changed since it was issued.";
   }
 
   function sameKey({ log }, key) {
@@ -1138,7 +1138,7 @@
     return `The packet names the ledger ${key.name} and the very key given.`;
   }
 
-  /** Verifies a packet, a text or its bytes, against the ledger's key. Never throws for what a packet holds. */
+  /** Verifies a packet, a text or its bytes, against the log's verifier key. Never throws for what a packet holds. */
   async function verifyPacket(input, vkey, witnessPolicy, timestampRoots) {
     const checks = [];
     const report = { verified: false, bookingId: null, createdAt: null, entries: 0, ledger: null, fingerprint: null, checks, notChecked: NOT_CHECKED };
@@ -1256,7 +1256,7 @@
     console.error(`${why}\nusage: node verify.js PACKET KEYFILE [--timestamp-roots FILE] [--witness-policy FILE]`);
     process.exit(2);
   };
-  if (!packetFile || !keyFile || more.length) usage("Two files are needed: the packet, and the ledger's key from the service's /v1/ledger/key.");
+  if (!packetFile || !keyFile || more.length) usage("Two files are needed: the packet, and the verifier key from the service's /v1/ledger/key.");
   const read = (path) => {
     try {
       return require("fs").readFileSync(path);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks an evidence packet offline:  bash verify.sh PACKET KEYFILE [--timestamp-roots FILE] [--witness-policy FILE]
 #
-# KEYFILE holds the ledger's key as GET /v1/ledger/key returns it. Get it from the service, never from the packet.
+# KEYFILE holds the log's verifier key as GET /v1/ledger/key returns it. Get it from the service, never from the packet.
 # With the roots of time-stamp authorities that you trust (PEM), it also checks who made the packet's time-stamps; with a trust
 # policy (C2SP tlog-policy), that the witnesses which it demands have cosigned the ledger.
 # Exit code: 0 verified, 1 not verified, 2 wrong usage or a file that cannot be read.

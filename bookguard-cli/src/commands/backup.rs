@@ -42,7 +42,7 @@ const EVERY_MAX: u64 = 366 * 24 * 60 * 60;
 #[derive(Debug, Args)]
 struct BackupArgs {
     /// The file to make; with --keep or --every the folder for files named by their time [default then: backup_folder].
-    /// The ledger's key is in none of them
+    /// The ledger key is in none of them
     #[arg(value_name = "FILE|FOLDER", required_unless_present_any = ["keep", "every"])]
     to: Option<PathBuf>,
     /// Verify the backup, and then delete the oldest of the folder but this many [default with --every: 14]

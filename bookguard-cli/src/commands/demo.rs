@@ -121,7 +121,7 @@ async fn steps(style: Style, folder: &Path) -> Result<(), Failure> {
     server.stop().await;
     let Walked { packet, key } = walked?;
     step.done(
-        "Server stopped: only the packet and the log's public key remain",
+        "Server stopped: only the packet and the log's verifier key remain",
         "",
     )?;
     verify_offline(&packet, &key, &mut step)?;
@@ -198,7 +198,7 @@ async fn walk(server: &Server, step: &mut Steps) -> Result<Walked, Failure> {
     step.done(
         "Evidence packet fetched",
         &format!(
-            "{} bytes, with the proof that no entry is left out; the log's public key is {key}",
+            "{} bytes, with the proof that no entry is left out; the log's verifier key is {key}",
             packet.len()
         ),
     )?;
@@ -470,7 +470,7 @@ fn write_documents(packet: &[u8], key: &str, step: &mut Steps) -> Result<(), Fai
         ),
         ("evidence.pdf", &pdf, "what a card bank reads"),
         ("packet.json", packet, "the packet"),
-        ("ledger.vkey", key.as_bytes(), "the log's public key"),
+        ("ledger.vkey", key.as_bytes(), "the log's verifier key"),
     ] {
         let path = folder.join(name);
         std::fs::write(&path, bytes).map_err(|e| fault(&e))?;

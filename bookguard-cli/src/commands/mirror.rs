@@ -204,7 +204,7 @@ impl FollowedLog {
             (None, Some(given)) => given,
             (None, None) => {
                 return Err(Failure::Usage(
-                    "the first time, the log's key is needed: give it with --key. Get it from the operator of the log; the \
+                    "the first time, the log's verifier key is needed: give it with --key. Get it from the operator of the log; the \
                      service shows it at /v1/ledger/key"
                         .to_owned(),
                 ));

@@ -173,7 +173,7 @@ fn told(
         format!(" --ledger-key {}", absolute(path).display())
     });
     lines.push(format!(
-        "The ledger's key was not moved. It stays the same: every server on the new database needs it, with the guard file \
+        "The ledger key was not moved. It stays the same: every server on the new database needs it, with the guard file \
          beside it. Now:\n  \
          bookguard ledger verify --db {to}{key}\n  \
          bookguard serve --db {to}{key}"

@@ -176,7 +176,7 @@ pub(super) fn verifier_key(typed: &str) -> Result<VerifierKey, Failure> {
     };
     text.trim().parse::<VerifierKey>().map_err(|why| {
         Failure::Usage(format!(
-            "the log's key cannot be read: {why}. Give the key itself, or @ and the file that holds it"
+            "the verifier key cannot be read: {why}. Give the key itself, or @ and the file that holds it"
         ))
     })
 }

@@ -1,7 +1,7 @@
 //! The evidence packet: everything about a booking in one signed document that can be checked offline.
 //!
 //! The caller brings the stored data to make a packet; `verify` checks it. The document is canonical JSON (RFC 8785),
-//! signed as a whole by the ledger's key: a C2SP signed note that holds its [`SignedStatement`].
+//! signed as a whole by the ledger key: a C2SP signed note that holds its [`SignedStatement`].
 //! So every byte is covered, including those that the ledger itself does not prove. Invariant: the text of a
 //! [`SealedPacket`] is never serialized again on its way to its recipient.
 
@@ -96,7 +96,7 @@ pub struct Packet {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub completeness: Option<Completeness>,
-    /// C2SP signed note by the ledger's key: the SHA-256 of this document's RFC 8785 text without this member, and how far
+    /// C2SP signed note by the ledger key: the SHA-256 of this document's RFC 8785 text without this member, and how far
     /// the booking's chain reached in the log.
     pub signature: String,
 }

@@ -1,7 +1,7 @@
 //! Whether a packet is complete: the public log is read from its first entry to its last, and the entries of the packet's
 //! booking are compared with those that the packet shows.
 //!
-//! The holder of the ledger's key can sign a packet without the booking's last entry; the log still has it. The caller
+//! The holder of the ledger key can sign a packet without the booking's last entry; the log still has it. The caller
 //! fetches the log's tiles ([`Scan::paths`]); `ledger::walk` checks each of them. Invariant: an entry that cannot be
 //! read ends the scan, because it could be the booking's.
 
@@ -266,7 +266,7 @@ pub enum ScanError {
 impl fmt::Display for ScanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Key(why) => write!(f, "The ledger key cannot be read: {why}."),
+            Self::Key(why) => write!(f, "The verifier key cannot be read: {why}."),
             Self::Checkpoint(why) => write!(
                 f,
                 "The log's checkpoint cannot be relied on: {why}. Check that this is the log that the packet belongs to."

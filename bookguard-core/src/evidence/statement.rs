@@ -1,4 +1,4 @@
-//! What the ledger's key signs of a packet: its digest, and how far the booking's chain reached in the log.
+//! What the ledger key signs of a packet: its digest, and how far the booking's chain reached in the log.
 //!
 //! The statement stands in a C2SP signed note, so it can be kept and compared without the packet: two statements about one
 //! booking that cannot both be true prove that one packet left something out. Invariant: the same packet has the same

@@ -1,6 +1,6 @@
 //! What two signed accounts of one booking say about how long its chain is, and whether both can be true.
 //!
-//! An account is a packet, or only the signed note cut out of one. The holder of the ledger's key can leave the last entry
+//! An account is a packet, or only the signed note cut out of one. The holder of the ledger key can leave the last entry
 //! out of a packet; a second account of the same booking, made earlier or later, gives that away without the log. Invariants:
 //! only a verified packet has a [`Timeline`]; a booking to which entries were added is no contradiction.
 
@@ -41,7 +41,7 @@ impl Account {
         let key: VerifierKey = vkey
             .trim()
             .parse()
-            .map_err(|e| format!("The ledger key cannot be read: {e}."))?;
+            .map_err(|e| format!("The verifier key cannot be read: {e}."))?;
         let text = std::str::from_utf8(bytes).map_err(|_| "It is not text.".to_owned())?;
         if !text.trim_start().starts_with('{') {
             let read = SignedStatement::open(text, &key);

@@ -35,7 +35,7 @@ pub(crate) use terms::ZONE_CHANGE_MS;
 #[cfg(test)]
 pub(crate) mod tests;
 
-/// Verifies an evidence packet against the ledger's public key, `name+id+base64` as `GET /v1/ledger/key` returns it.
+/// Verifies an evidence packet against the log's verifier key, `name+id+base64` as `GET /v1/ledger/key` returns it.
 ///
 /// The key must come from somewhere other than the packet. A newline at the end of either is ignored.
 pub fn verify(packet: &[u8], vkey: &str) -> Report {
@@ -48,7 +48,7 @@ pub fn verify_timeline(packet: &[u8], vkey: &str) -> (Report, Option<Timeline>) 
     verify_with(packet, vkey, Trust::default())
 }
 
-/// Whom the reader trusts beside the ledger's key. With the key, the packet and this, nothing needs a network.
+/// Whom the reader trusts beside the log. With its verifier key, the packet and this, nothing needs a network.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Trust<'a> {
     /// Who may say when something existed.
@@ -125,7 +125,7 @@ impl Verification<'_> {
             Ok(key) => key,
             Err(error) => {
                 self.check("key", "", Err(format!(
-                    "The ledger key given to verify with cannot be read: {error}. Take it from the service's /v1/ledger/key."
+                    "The verifier key given cannot be read: {error}. Take it from the service's /v1/ledger/key."
                 )));
                 return;
             }
@@ -260,7 +260,7 @@ fn read(bytes: &[u8]) -> Result<(Packet, Value, bool), String> {
 fn signature(packet: &Packet, value: &Value, key: &VerifierKey) -> Outcome {
     let refused = |why: &dyn std::fmt::Display| {
         format!(
-            "The packet as a whole is not what the ledger's key signed: {why}. Some part of it was changed, or it comes from \
+            "The packet as a whole is not what the ledger key signed: {why}. Some part of it was changed, or it comes from \
              another service."
         )
     };
@@ -281,7 +281,7 @@ fn signature(packet: &Packet, value: &Value, key: &VerifierKey) -> Outcome {
         }
         Err(why) => return Err(why),
     }
-    Ok("The packet as a whole is signed by the ledger's key: nothing that it says was changed since it was issued.".to_owned())
+    Ok("The packet as a whole is signed by the ledger key: nothing that it says was changed since it was issued.".to_owned())
 }
 
 fn same_key(packet: &Packet, key: &VerifierKey) -> Outcome {

@@ -177,8 +177,8 @@ impl WitnessTurn {
                 let is_alarm = size > head.size;
                 let what = match is_alarm {
                     true => format!(
-                        "it has cosigned {size} entries of this log, which has only {}: entries were lost, or somebody else signs with \
-                         the log's key",
+                        "it has cosigned {size} entries of this log, which has only {}: entries were lost, or somebody else has the \
+                         ledger key",
                         head.size
                     ),
                     false => format!(

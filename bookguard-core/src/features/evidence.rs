@@ -56,7 +56,7 @@ impl Operation for GetEvidence {
         tag: "Evidence",
         summary: "The evidence packet of a booking",
         description: "Everything recorded about the booking so far, in one signed document that anybody can verify offline \
-                      with the ledger's public key. The signature covers everything in it. While \
+                      with the log's verifier key. The signature covers everything in it. While \
                       nothing happens to the booking and its deliveries, the same packet is returned for up to a minute, and \
                       its `ETag` stays the same: ask with `If-None-Match`. With `Accept: text/html` the answer is a page that \
                       holds the packet and checks itself offline; with `Accept: application/pdf` it is a PDF, with \

@@ -45,7 +45,7 @@ pub fn vkey(service: &Service) -> Result<String, Error> {
 pub(crate) struct ContinueLog {
     /// The new name, never used before.
     pub(crate) origin: String,
-    /// The log's key under that name, in note form.
+    /// The log's verifier key under that name, in note form.
     pub(crate) vkey: String,
     /// The accepted loss; any other is refused.
     pub(crate) accepted: Rollback,

@@ -116,7 +116,7 @@ impl TrustPolicy {
         }
     }
 
-    /// The same for whoever knows the log's key otherwise: it must be one of the policy's logs, or the policy names none.
+    /// The same for whoever knows the log's verifier key otherwise: it must be one of the policy's logs, or the policy names none.
     ///
     /// # Errors
     /// As [`TrustPolicy::check`], if the policy names logs.

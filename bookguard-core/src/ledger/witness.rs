@@ -161,7 +161,7 @@ impl WitnessAnswer {
             429 | 503 => Self::Failed(told("it asks to be asked again later")),
             403 => Self::Failed(told("it knows the log under another key")),
             404 => Self::Failed(told(
-                "it does not know the log, or is not at this address; ask its operator to add the log's key",
+                "it does not know the log, or is not at this address; ask its operator to add the log's verifier key",
             )),
             _ => Self::Failed(told("it answered with something other than a cosignature")),
         }
@@ -247,7 +247,7 @@ impl fmt::Display for WitnessRefusal {
             Self::Request(rule) => write!(f, "this is not a request to add a checkpoint: {rule}"),
             Self::Checkpoint(why) | Self::Unsigned(why) => why.fmt(f),
             Self::Origin => f.write_str(
-                "this witness does not know the log; its operator can add the log's key",
+                "this witness does not know the log; its operator can add the log's verifier key",
             ),
             Self::Conflict { size } => {
                 write!(f, "this witness has cosigned size {size} of the log last")

@@ -53,7 +53,7 @@ pub enum BackupError {
 }
 
 /// Copies the database into `to`, which must not exist. The copy holds one moment: everything committed before it and
-/// nothing that came later. It does not contain the ledger's key. `progress` receives the pages copied and the total.
+/// nothing that came later. It does not contain the ledger key. `progress` receives the pages copied and the total.
 ///
 /// # Errors
 /// As [`BackupError`] lists.
@@ -91,7 +91,7 @@ fn file_of(database: &Database) -> Result<&Path, BackupError> {
             "not_a_file",
             format!(
                 "{database} is a PostgreSQL server, which makes and restores its own backups: use pg_dump and pg_restore for a \
-                 copy of one moment, or continuous archiving for point-in-time recovery; the ledger's key is in neither. Check \
+                 copy of one moment, or continuous archiving for point-in-time recovery; the ledger key is in neither. Check \
                  what was restored with `bookguard ledger verify --backup`"
             ),
         )

@@ -24,7 +24,7 @@ pub use ways::{Mechanism, NAME, WAYS, Way};
 pub enum Attacker {
     /// Whoever can write the disk of the database, but has no key.
     Disk,
-    /// Whoever has the ledger's key and copies of the database, but cannot write the service's own disk.
+    /// Whoever has the ledger key and copies of the database, but cannot write the service's own disk.
     Key,
     /// Whoever has both, as the operator does.
     DiskAndKey,
@@ -64,7 +64,7 @@ pub enum Tampering {
     PutBack(Backup),
     /// Removes the guard's file.
     NoGuard,
-    /// Puts another key in the place of the ledger's key.
+    /// Puts another key in the place of the ledger key.
     OtherKey,
     /// Records one more booking, with a program of the attacker's own. The command line does it.
     Record,

@@ -62,7 +62,7 @@
     const different = report.verified && altered(JSON.parse(new TextDecoder().decode(bytes)));
     const otherKey = report.verified && part("fingerprint").textContent.replace(/\s/g, "") !== report.fingerprint;
     if (!report.verified) {
-      show("failed", "NOT verified. Do not rely on this page.", "The packet in this page is not what the ledger's key signed and the ledger holds.");
+      show("failed", "NOT verified. Do not rely on this page.", "The packet in this page is not what the ledger key signed and the ledger holds.");
     } else if (different || otherKey) {
       show(
         "failed",

@@ -234,7 +234,7 @@ settings! {
         sign them in begin with it", everywhere = true, unset = Some("http:// and the operator interface's address");
     console: bool, "BOOL", "Whether people can sign in at /console: partners' staff and, on the operator interface, the operator's",
         default = Some(&true);
-    ledger_key: LedgerKeySource, "FILE", "The ledger's key file, the same for every node", everywhere = true,
+    ledger_key: LedgerKeySource, "FILE", "The ledger key file, the same for every node", everywhere = true,
         variable_may = Some("hold the key itself"), unset = Some("beside the database file, else ./bookguard.key");
     guard_file: PathBuf, "FILE", "The file that remembers the last published head of the ledger, even if an older database is restored",
         everywhere = true, unset = Some("beside the ledger key's file, else beside the database");

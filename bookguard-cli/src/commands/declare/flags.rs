@@ -63,7 +63,7 @@ impl Flags {
         self.change(self.position(name), |field| field.map(|arg| arg.long(None)))
     }
 
-    /// Removes the field.
+    /// Remove the field.
     pub(in crate::commands) fn without(&mut self, name: &str) -> &mut Self {
         self.fields.retain(|field| field.name != name);
         self

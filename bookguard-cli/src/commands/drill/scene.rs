@@ -59,7 +59,7 @@ const FILE: &[u8] = b"One night, two sets.\n";
 
 /// What those outside keep.
 pub(super) struct Outside {
-    /// The log's key.
+    /// The log's verifier key.
     pub key: VerifierKey,
     /// Packets of the bookings.
     pub packets: Vec<Kept>,
@@ -469,7 +469,7 @@ async fn kept(local: &mut Local, scene: &Scene) -> Result<(VerifierKey, Vec<Kept
 fn vkey(local: &Local) -> Result<VerifierKey, Failure> {
     let head = block_in_place(|| local.service().head())?;
     let key = head.vkey.parse::<VerifierKey>();
-    key.map_err(|e| Failure::Unexpected(format!("the log's key cannot be read: {e}")))
+    key.map_err(|e| Failure::Unexpected(format!("the log's verifier key cannot be read: {e}")))
 }
 
 fn back_up(files: &Files, folder: &Path, which: Backup) -> Result<(), Failure> {

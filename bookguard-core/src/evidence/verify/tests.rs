@@ -539,7 +539,7 @@ fn a_field_given_twice_never_verifies() {
     }
 }
 
-/// Changes a packet's fields, signs it with the ledger's key, and returns the checks that notice.
+/// Changes a packet's fields, signs it with the ledger key, and returns the checks that notice.
 fn noticed(fixture: &Fixture, change: impl FnOnce(&mut Packet)) -> Vec<&'static str> {
     let mut packet = fixture.protected();
     change(&mut packet);

@@ -14,7 +14,7 @@ use crate::store::{Database, Store};
 /// What a check needs besides the file.
 #[derive(Debug, Clone)]
 pub struct BackupCheck {
-    /// Where the ledger's key is.
+    /// Where the ledger key is.
     pub ledger_key: LedgerKeySource,
     /// The guard's file.
     pub guard_file: PathBuf,
@@ -36,7 +36,7 @@ impl BackupCheck {
         }
     }
 
-    /// Checks the file against its ledger. If the ledger's key cannot be read, checks only the file's structure, and
+    /// Checks the file against its ledger. If the ledger key cannot be read, checks only the file's structure, and
     /// returns the reason in place of the report.
     ///
     /// # Errors

@@ -89,7 +89,7 @@ pub fn restore(
     let report = check.run(&draft.0, progress).map_err(whole)?;
     let report = report.map_err(|why| {
         BackupError::Failed(format!(
-            "a backup is restored only after it was checked with the ledger's key: {why}"
+            "a backup is restored only after it was checked with the ledger key: {why}"
         ))
     })?;
     // That it lacks what was published is why it may have to be restored.

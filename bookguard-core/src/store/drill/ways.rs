@@ -263,7 +263,7 @@ pub const WAYS: &[Way] = &[
     way(
         "key-file",
         Disk,
-        "Put another key in the place of the ledger's key",
+        "Put another key in the place of the ledger key",
         &[OtherKey],
         &[Verify, Server],
     ),
@@ -434,7 +434,7 @@ pub const WAYS: &[Way] = &[
     way(
         "other-key",
         DiskAndKey,
-        "Sign the whole log with another key, and put it in the place of the ledger's key",
+        "Sign the whole log with another key, and put it in the place of the ledger key",
         &[NoGuard, OtherKey, Sign],
         &[Verify, Packet, Mirror, Witness, Auditor, TimeStamp],
     ),

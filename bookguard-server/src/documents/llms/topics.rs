@@ -26,7 +26,7 @@ The library's policies, and the event types that get them when nobody chose (`*`
 
 const EVIDENCE: &str = "\
 `GET /v1/bookings/{bookingId}/evidence` gives a packet: the booking, its ledger entries with inclusion proofs under a signed checkpoint (RFC 6962, \
-C2SP), the frozen terms, what was shown and accepted, how each notification ended, and a signature. Whoever has the packet and the ledger's key \
+C2SP), the frozen terms, what was shown and accepted, how each notification ended, and a signature. Whoever has the packet and the log's verifier key \
 can check it without asking anybody: `bookguard evidence verify packet.json --key @ledger.vkey`, or `bookguard_core::evidence::verify` in Rust.
 
 A verifier recomputes the digest of every opened field and compares it with the entry, the entry's leaf hash with the proof, the proof with the \

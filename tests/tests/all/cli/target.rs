@@ -88,7 +88,7 @@ impl Target<'_> {
         made.string("bookingId")
     }
 
-    /// Returns the log's public key.
+    /// Returns the log's verifier key.
     pub(crate) async fn vkey(&self) -> String {
         let key = self.run("ledger key").await.stdout;
         key.trim().to_owned()

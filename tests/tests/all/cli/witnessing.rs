@@ -424,7 +424,7 @@ async fn what_is_not_the_log_is_not_followed() {
     let log = Log::new("log.example", 700, 999);
     log.publish(700, &at("log"));
     let without = follow("mirror", &at("log"), &at("m"), None).run().await;
-    without.ended(2, &["the log's key is needed"]);
+    without.ended(2, &["the log's verifier key is needed"]);
     assert!(!at("m").exists());
     let other = Log::new("other.example", 1, 9);
     let ran = follow("mirror", &at("log"), &at("m"), Some(&other.key()))

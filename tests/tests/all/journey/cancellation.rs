@@ -200,7 +200,7 @@ async fn repeats(server: &TestServer, acme: &Partner, id: &str, cancel: &Value, 
     assert_eq!(acme.events(id).await.len(), 3);
 }
 
-/// Verifies offline: with nothing but the packet's bytes and the log's public key.
+/// Verifies offline: with nothing but the packet's bytes and the log's verifier key.
 fn holds(packet: &[u8], vkey: &str, resolution: &Value) {
     let report = evidence::verify(packet, vkey);
     assert!(report.verified(), "{report}");

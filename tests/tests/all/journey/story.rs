@@ -236,7 +236,7 @@ async fn evaluated(acme: &Partner, id: &str) {
     assert_eq!(acme.events(id).await.len(), 2);
 }
 
-/// Verifies offline: with nothing but the packet's bytes and the log's public key.
+/// Verifies offline: with nothing but the packet's bytes and the log's verifier key.
 fn holds_without_the_service(packet: &Reply, vkey: &str, id: &str) {
     assert_eq!(
         (packet.status, packet.header("content-type")),

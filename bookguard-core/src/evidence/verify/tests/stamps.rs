@@ -1,4 +1,4 @@
-//! Packets with time-stamps: good ones, and those that somebody with the ledger's key could forge.
+//! Packets with time-stamps: good ones, and those that somebody with the ledger key could forge.
 
 use bookguard_test_authority::{Authority, Chain};
 use bookguard_time::Roots;

@@ -2,7 +2,7 @@
 //!
 //! They are judged by every verifier: this crate's here, those of `docs/verifiers` by the tests of the workspace. The test
 //! compares the files with what it makes; with `UPDATE=1` it writes them. What the ledger's holder could forge is signed
-//! with the ledger's key.
+//! with the ledger key.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

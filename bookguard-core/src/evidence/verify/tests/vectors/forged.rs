@@ -108,7 +108,7 @@ const CHANGED: &[(&str, &str, &str, Change)] = &[
     (
         "signature-is-a-checkpoint",
         "created-without-policy",
-        "the ledger's key signed the note, but it is a checkpoint",
+        "the ledger key signed the note, but it is a checkpoint",
         |_, doc| {
             let proof = doc["entries"][0]["proof"].as_str().unwrap();
             doc["signature"] = proof.split_once("\n\n").unwrap().1.into();
@@ -131,7 +131,7 @@ fn spelled(document: &Value) -> Vec<u8> {
     jcs::to_canonical(document).unwrap().into_bytes()
 }
 
-/// Notes of the ledger's key that do not say of the packet what it shows.
+/// Notes of the ledger key that do not say of the packet what it shows.
 fn notes(world: &World) -> Vec<(&'static str, &'static str, String)> {
     let signer = &world.fixture.signer;
     let note = world.good["protected"]["signature"].as_str().unwrap();
@@ -212,7 +212,7 @@ fn notes(world: &World) -> Vec<(&'static str, &'static str, String)> {
     ]
 }
 
-/// Proofs of the one entry of a packet, and their checkpoints, all signed by the ledger's key.
+/// Proofs of the one entry of a packet, and their checkpoints, all signed by the ledger key.
 fn proofs(world: &World, document: &Value) -> Vec<(&'static str, &'static str, String)> {
     let signer = &world.fixture.signer;
     let genuine = document["entries"][0]["proof"].as_str().unwrap();

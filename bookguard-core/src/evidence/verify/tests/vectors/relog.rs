@@ -94,7 +94,7 @@ pub fn drafts_of(document: &Value) -> Vec<Draft> {
     entries.iter().map(Draft::of).collect()
 }
 
-/// The document with its entries written anew and signed by the ledger's key.
+/// The document with its entries written anew and signed by the ledger key.
 pub fn relogged(document: &Value, signer: &Signer, change: impl Fn(&mut Vec<Draft>)) -> Vec<u8> {
     let mut document = document.clone();
     let mut drafts = drafts_of(&document);
