@@ -3,6 +3,7 @@
 //! A database that was put back from a backup holds again what was erased since. The list names it: bookings, entries by their hashes and
 //! names of values, never a value nor a request's reference. `features::erasures::settle` erases it again before anything is served. The writer adds lines from
 //! the ledger, after the commit and before the answer leaves; what it could not add, and what other nodes erased, is added with the next ones.
+//! The list shows a loss too: a database without an entry that it names was put back, even if the guard is gone.
 //! Invariants: a line is whole and flushed, or it is not there; a database that has the erasure of the last line has those of all lines, or
 //! has repeated them.
 
@@ -25,6 +26,8 @@ const LAST_LINE: u64 = 4 * 1024 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListedErasure {
+    /// The log's name when this was listed. A loss that was accepted later gave it another.
+    pub log: String,
     /// The booking's owner.
     pub partner_id: PartnerId,
     /// The place in the log of the entry that records it.
@@ -242,6 +245,7 @@ mod tests {
 
     fn listed(index: u64) -> ListedErasure {
         ListedErasure {
+            log: "log.example".to_owned(),
             partner_id: PartnerId::from_bytes([1; 16]),
             index,
             leaf: "00".repeat(32),

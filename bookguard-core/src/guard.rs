@@ -160,7 +160,7 @@ impl Guard {
         state.rolled_back = rollback.is_some();
         match rollback {
             Some(rollback) => tracing::error!(
-                "the ledger is rolled back: {rollback} (root {} according to {}). Reads go on, every write is refused. Bring back \
+                "the ledger is rolled back: {rollback} (root {} according to {}). Every write is refused. Bring back \
                  the database that holds them; or accept the loss and continue as a new log with `bookguard ledger \
                  accept-rollback`",
                 rollback.seen.root,

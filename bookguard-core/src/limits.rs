@@ -94,9 +94,9 @@ pub const CONSOLE_TOKEN_BYTES: usize = 32;
 pub const SHARES_PER_BOOKING: usize = 20;
 /// Bookings erased by one request when a contract ends. Each is a commit of its own, with several kilobytes.
 pub const BOOKINGS_ENDED: u32 = 50;
-/// Legal holds of one booking, released ones included: each is a matter of its own.
+/// Legal holds that a partner, or the operator, may place on one booking, released ones included: each is a matter of its own.
 pub const HOLDS_PER_BOOKING: usize = 50;
-/// Active legal holds of one partner. Before a file is deleted, the items of every held booking are read.
+/// Active legal holds that a partner, or the operator for it, may have. Before a file is deleted, the items of every held booking are read.
 pub const HOLDS_PER_PARTNER: u32 = 1_000;
 /// Shares of one booking that are kept, revoked and expired ones included: making and revoking them in turn must end.
 pub const SHARES_KEPT_PER_BOOKING: usize = 200;
@@ -348,6 +348,10 @@ pub const RETENTION_DAYS_MAX: u32 = 36_500;
 /// Changes of keys, secrets, endpoints, policies and settings that a partner may make in a day (UTC): no person and no program of a
 /// partner needs more, and their records are 100 MB in 400 days.
 pub const CHANGES_PER_DAY: u64 = 500;
+/// With so many changes in a day, a partner can change no more policies: a key that may do only that leaves enough for keys and secrets.
+pub const POLICIES_UNTIL: u64 = 400;
+/// With so many, it can place no more legal holds and invite nobody: releasing and ending them counts too.
+pub const HOLDS_UNTIL: u64 = 200;
 /// Days for which records of the audit are kept by default: a year, and a month to look back on it.
 pub const AUDIT_DAYS: u32 = 400;
 /// The fewest days that an operator can set: a change stays explained for a month, whoever made it.

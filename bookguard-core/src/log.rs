@@ -1,9 +1,11 @@
-//! This node's view of the log: the key it signs with, under the log's current name, and the head it last saw.
+//! This node's view of the log: the key it signs with, under the log's current name, the head it last saw, and the erasures it
+//! listed.
 //!
 //! `store::continuity` decides whether a database continues what was published.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::erasure_list::ErasureList;
 use crate::guard::Guard;
 use crate::key_file::LedgerKey;
 use crate::ledger::Signer;
@@ -15,12 +17,14 @@ pub struct Log {
     /// The signer for the name last asked for.
     signer: Mutex<Option<Arc<Signer>>>,
     guard: Guard,
+    erasures: ErasureList,
 }
 
 impl Log {
-    /// A log signed with this key.
+    /// A log signed with this key. The list of erasures is beside the guard's file.
     pub fn new(key: LedgerKey, guard: Guard) -> Self {
         Self {
+            erasures: ErasureList::beside(guard.path()),
             key,
             signer: Mutex::default(),
             guard,
@@ -30,6 +34,11 @@ impl Log {
     /// The guard, which holds the head last seen.
     pub fn guard(&self) -> &Guard {
         &self.guard
+    }
+
+    /// The list of erasures.
+    pub fn erasures(&self) -> &ErasureList {
+        &self.erasures
     }
 
     /// The seal for secrets, derived from the key.

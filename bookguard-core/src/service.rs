@@ -25,7 +25,7 @@ use crate::ledger::hash::EMPTY_ROOT;
 use crate::ledger::rollback::{Rollback, RollbackCause};
 use crate::ledger::tile::UpperNodes;
 use crate::ledger::trust::TrustPolicy;
-use crate::ledger::{Checkpoint, Signer, leaf_hash};
+use crate::ledger::{Checkpoint, Signer};
 use crate::log::Log;
 use crate::model::{ApiKeyId, PartnerId, Quota, Timestamp};
 use crate::packets::Packets;
@@ -50,7 +50,6 @@ pub struct Service {
     clock: Clock,
     seal: Seal,
     log: Arc<Log>,
-    erasures: Arc<ErasureList>,
     /// Whether the database was rolled back when that was looked up.
     rolled_back: AtomicBool,
     storage: Arc<Storage>,
@@ -106,12 +105,11 @@ impl Service {
             .guard_file
             .clone()
             .unwrap_or_else(|| guard::default_path(source.path(), config.db.file()));
+        let log = Arc::new(Log::new(key, Guard::open(guard_file)?));
         if config.create {
-            let warnings = private::warnings(&kept_files(&config.db, &source, &guard_file));
+            let warnings = private::warnings(&kept_files(&config.db, &source, &log));
             warnings.iter().for_each(|line| tracing::warn!("{line}"));
         }
-        let erasures = Arc::new(ErasureList::beside(&guard_file));
-        let log = Arc::new(Log::new(key, Guard::open(guard_file)?));
         let seal = log.seal();
         let news = Arc::<Waiting<PartnerId>>::default();
         let packets = Arc::<Packets>::default();
@@ -127,7 +125,6 @@ impl Service {
             outbox: config.outbox.clone(),
             news: Arc::clone(&news),
             packets: Arc::clone(&packets),
-            erasures: Arc::clone(&erasures),
             storage: Arc::clone(&storage),
             quota: config.quota,
             observer: config.batches,
@@ -147,7 +144,6 @@ impl Service {
             clock: config.clock,
             seal,
             log,
-            erasures,
             rolled_back: AtomicBool::new(false),
             storage,
             begun: made_key.map(|key| begun(&config.db, &key)),
@@ -167,11 +163,11 @@ impl Service {
             verifies_endpoints: config.verifies_endpoints,
             quota: config.quota,
         };
+        service.look_at_erasures()?;
         // A caller that only reads may be reading a backup, which lacks later entries.
         if config.create {
             service.look_back();
         }
-        service.look_at_erasures()?;
         Ok((Arc::new(service), Closing(thread)))
     }
 
@@ -262,7 +258,7 @@ impl Service {
         let rolled_back = self.log.guard().is_rolled_back();
         if self.rolled_back.load(Ordering::SeqCst) != rolled_back {
             // Until that is looked up, and for as long as it cannot be, nothing is shown.
-            self.erasures.owe(true);
+            self.erasures().owe(true);
             self.rolled_back.store(rolled_back, Ordering::SeqCst);
             self.look_at_erasures().map_err(|why| {
                 tracing::error!("{why}");
@@ -277,33 +273,23 @@ impl Service {
 
     /// Finds out whether the database has the last erasure of the list. If it has, it has those before it.
     pub(crate) fn look_at_erasures(&self) -> Result<(), String> {
-        let Some(last) = self.erasures.last()? else {
-            self.erasures.owe(false);
-            return Ok(());
-        };
-        let conn = self.store.reader().map_err(|e| e.to_string())?;
-        let leaves = Reader::new(conn, &self.seal, None).leaves(last.index, 1);
-        let leaves = leaves.map_err(|e| e.to_string())?;
-        let is_there = leaves
-            .iter()
-            .any(|leaf| leaf_hash(leaf).to_string() == last.leaf);
-        self.erasures.owe(!is_there);
-        Ok(())
+        let mut conn = self.store.reader().map_err(|e| e.to_string())?;
+        self.log.look_at_erasures(&mut *conn)
     }
 
     /// Whether the database may hold values that the list says were erased.
     pub fn owes_erasures(&self) -> bool {
-        self.erasures.is_owed()
+        self.erasures().is_owed()
     }
 
     /// Says that everything on the list was erased.
     pub(crate) fn erasures_settled(&self) {
-        self.erasures.owe(false);
+        self.erasures().owe(false);
     }
 
     /// The list of erasures.
     pub fn erasures(&self) -> &ErasureList {
-        &self.erasures
+        self.log.erasures()
     }
 
     /// As [`Self::reader`], also while the database holds what was erased: for those who show none of it.
@@ -615,7 +601,7 @@ fn open_key(
         )),
         (None, Some(key)) => {
             begin_log(store, source, &key)?;
-            tracing::info!(
+            tracing::warn!(
                 "the database was empty, so log {} begins at entry 0, with a key that was there before ({source}). If that key \
                  has signed entries, stop now and restore their database: otherwise others are published under their numbers",
                 key.origin
@@ -627,8 +613,11 @@ fn open_key(
 }
 
 /// The files in which the service stores data.
-fn kept_files(db: &Database, source: &LedgerKeySource, guard_file: &Path) -> Vec<PathBuf> {
-    let mut files = vec![guard_file.to_owned()];
+fn kept_files(db: &Database, source: &LedgerKeySource, log: &Log) -> Vec<PathBuf> {
+    let mut files = vec![
+        log.guard().path().to_owned(),
+        log.erasures().path().to_owned(),
+    ];
     files.extend(source.path().map(Path::to_owned));
     for end in ["", "-wal", "-shm"] {
         files.extend(db.file().map(|file| {

@@ -84,6 +84,10 @@ async fn keep_house(service: Arc<Service>, skew: Skew) {
                 }
                 Box::new(move || {
                     drop(erasures::follow(&service));
+                    // Somebody may have accepted the loss just now.
+                    if service.owes_erasures() {
+                        drop(erasures::settle(&service));
+                    }
                     service.forget_old_packets();
                     service.sync_guard();
                 })

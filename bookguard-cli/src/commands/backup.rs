@@ -135,9 +135,9 @@ struct IntoFolder {
 impl IntoFolder {
     /// How long until the next backup is due. The newest one may be another process's.
     fn due_in(&self, every: Duration) -> Duration {
-        let newest = newest(&self.folder).ok().flatten();
-        let since = newest.map(|newest| Clock::System.now().ms().saturating_sub(newest.ms()));
-        // A clock that was set back postpones nothing for longer than usual.
+        let now = Clock::System.now();
+        let newest = newest(&self.folder, now).ok().flatten();
+        let since = newest.map(|newest| now.ms().saturating_sub(newest.ms()));
         let since = since.map_or(every, |ms| {
             Duration::from_millis(ms.try_into().unwrap_or(0))
         });

@@ -99,13 +99,16 @@ fn next(done: &Restored) -> &'static str {
     match done.lost() {
         Some(_) => {
             "If there is no newer backup, accept the loss with `bookguard ledger accept-rollback`: until then, a server refuses \
-             every write. Then start the server."
+             every write, and every read if values were erased since the backup. Then start the server."
         }
         None if done.report.guard.seen.is_none() => {
             "If anything was published after this backup, do not start a server yet: it would publish other entries under the \
              same numbers. Put a copy of the guard file in its place (guard_file), and restore again; without a copy, let the \
              log continue under a new name with `bookguard ledger accept-rollback --guard-lost`."
         }
-        None => "Start the server.",
+        None => {
+            "No entry is lost. What no entry records is as it was at the backup: legal holds, keys, endpoints, quotas, \
+             suspensions, settings. Make those changes again, then start the server."
+        }
     }
 }

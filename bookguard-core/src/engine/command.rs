@@ -16,6 +16,7 @@ use crate::engine::needs::Needs;
 use crate::error::Error;
 use crate::evidence::facts::{LeafPlace, SealedFact};
 use crate::ledger::Hash;
+use crate::limits::CHANGES_PER_DAY;
 use crate::model::{
     ApiKey, AuditActorKind, AuditRecord, Booking, BookingId, ConsoleSession, EndpointId, EventId,
     EventType, OperatorKey, OperatorSession, PartnerId, Timestamp,
@@ -52,6 +53,11 @@ pub trait Command: Debug + Send + 'static {
     /// Whether it only ends something, such as a key. Then no number of changes in a day refuses it.
     fn only_ends(&self) -> bool {
         false
+    }
+
+    /// With how many changes of its partner in the day it is refused, if the audit records it.
+    fn refused_from(&self) -> u64 {
+        CHANGES_PER_DAY
     }
 
     /// Whether it may be decided while the database lacks published entries.

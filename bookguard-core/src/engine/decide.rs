@@ -9,7 +9,6 @@ use crate::engine::batch::{BatchState, RememberedAnswer};
 use crate::engine::change::Change;
 use crate::engine::command::Envelope;
 use crate::error::{Error, Kind};
-use crate::limits::CHANGES_PER_DAY;
 use crate::model::{PartnerStatus, Timestamp, day, day_begins};
 
 /// The decision on an accepted command.
@@ -68,20 +67,20 @@ pub fn decide<R: 'static>(batch: &BatchState, asked: &Envelope<R>) -> Result<Dec
     let (changes, reply) = command.decide(batch, asked.at)?;
     let is_change = !changes.is_empty() && !command.only_ends();
     if let Some(partner_id) = asked.changing().filter(|_| is_change)
-        && batch.changes.get(&partner_id).copied().unwrap_or(0) >= CHANGES_PER_DAY
+        && batch.changes.get(&partner_id).copied().unwrap_or(0) >= command.refused_from()
     {
-        return Err(too_many_changes(asked.at));
+        return Err(too_many_changes(asked.at, command.refused_from()));
     }
     Ok(Decision::Do { changes, reply })
 }
 
-fn too_many_changes(at: Timestamp) -> Error {
+fn too_many_changes(at: Timestamp, most: u64) -> Error {
     Error::conflict(
         "quota_exceeded",
         format!(
-            "The partner has changed keys, secrets, endpoints, policies and settings {CHANGES_PER_DAY} times today, which is the \
-             most. Nothing was written. Keys can still be revoked and endpoints deleted. The next day begins at {}; or ask the \
-             service's operator to make the change.",
+            "The partner has changed keys, secrets, endpoints, policies, settings, legal holds and invitations {most} times today, which \
+             is the most for a change of this kind. Nothing was written. Keys can still be revoked, endpoints deleted and holds \
+             released. The next day begins at {}; or ask the service's operator to make the change.",
             day_begins(day(at) + 1)
         ),
     )

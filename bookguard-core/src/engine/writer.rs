@@ -21,7 +21,6 @@ use crate::engine::command::{CommandOutcome, Envelope, Head, LeasedDelivery};
 use crate::engine::needs::Needs;
 use crate::engine::outbox::Outbox;
 use crate::engine::waiting::Waiting;
-use crate::erasure_list::ErasureList;
 use crate::error::Error;
 use crate::ledger::rollback::PublishedHead;
 use crate::ledger::{Checkpoint, Hash, Signer, Tree};
@@ -119,8 +118,6 @@ pub struct WriterDeps {
     pub news: Arc<Waiting<PartnerId>>,
     /// What shows erased values is dropped from it.
     pub(crate) packets: Arc<Packets>,
-    /// Names what was erased, for a database that is restored from a backup.
-    pub erasures: Arc<ErasureList>,
     /// Is told how every batch ended.
     pub storage: Arc<Storage>,
     /// The quota of partners without one of their own.
@@ -220,7 +217,7 @@ impl Writer {
 
     /// Lists what was erased, after what other nodes erased before. What cannot be listed now is listed later, from the ledger.
     fn list_erasures(&self, conn: &mut dyn Conn, changes: &[Change]) {
-        let erasures = &self.deps.erasures;
+        let erasures = self.deps.log.erasures();
         if erasures.is_owed() || !erases(changes) {
             return;
         }

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::bookings::owner_of;
+use super::holds::all_active;
 use crate::engine::command::Receipt;
 use crate::entropy;
 use crate::erasure_list::ListedErasure;
@@ -197,7 +198,7 @@ fn planned(
     let shares = reader.shares(booking_id, None, limits::SHARES_KEPT_PER_BOOKING as u32)?;
     let shares = shares.iter().filter_map(|share| plan.unnoted(share));
     plan.shares = shares.map(|share| share.share_id).collect();
-    let holds = reader.holds(booking_id, None, limits::HOLDS_PER_BOOKING as u32)?;
+    let holds = reader.holds(booking_id, None, 2 * limits::HOLDS_PER_BOOKING as u32)?;
     let holds = holds.iter().filter(|hold| !hold.is_active());
     let holds = holds.filter_map(|hold| plan.untold(hold));
     plan.holds = holds.map(|hold| hold.hold_id).collect();
@@ -223,15 +224,7 @@ pub(crate) fn held_elsewhere(
     if files.is_empty() {
         return Ok(Ok(elsewhere));
     }
-    let mut holds = Vec::new();
-    loop {
-        let after = holds.last().map(|hold: &Hold| hold.hold_id);
-        let page = reader.active_holds(partner_id, after, limits::HOLDS_PER_PARTNER)?;
-        if page.is_empty() {
-            break;
-        }
-        holds.extend(page);
-    }
+    let mut holds = all_active(reader, partner_id)?;
     holds.retain(|hold| hold.booking_id != *booking_id);
     for some in holds.chunks(BOOKINGS_AT_ONCE) {
         let bookings: Vec<BookingId> = some.iter().map(|hold| hold.booking_id).collect();
@@ -383,6 +376,10 @@ pub fn settle(service: &Service) -> Result<u64, Error> {
         looked.map_err(|why| SettleError::from(why).0)?;
     }
     if service.owes_erasures() {
+        // What is repeated is recorded under a number that another entry may have had.
+        if service.rollback()?.is_some() {
+            return Err(Error::erasures_pending());
+        }
         let listed = service.erasures().each::<SettleError>(|listed| {
             repeated += u64::from(repeat(service, listed)?);
             Ok(())

@@ -17,12 +17,14 @@ use crate::operation::{
     Action, Body, LIMIT, Operation, Request, Route, ids_cursor, paging, path_id, query, read, write,
 };
 use crate::session::{Access, Authority, Session};
+use crate::store::StoreError;
+use crate::store::read::Reader;
 
 /// `POST /v1/bookings/{bookingId}/holds`
 #[derive(Debug)]
 pub struct PlaceHold {
     pub(crate) stored: StoredHold,
-    /// How many active holds the partner has.
+    /// How many active holds of the partner's bookings were placed by the same.
     pub(crate) others: usize,
 }
 
@@ -54,24 +56,40 @@ impl Operation for PlaceHold {
         let booking_id: BookingId = path_id(request, 0)?;
         let HoldRequest { reason, reference } = HoldRequest::read(&request.body)?;
         let partner_id = owner_of(session, &booking_id)?;
-        let others = query(session, |reader| {
-            reader.active_holds(&partner_id, None, limits::HOLDS_PER_PARTNER)
-        })?;
+        let placed_by = holder(session);
+        let others = query(session, |reader| all_active(reader, &partner_id))?;
+        let others = others.iter().filter(|hold| hold.placed_by == placed_by);
         let at = session.service.clock().now();
         let hold = Hold {
             hold_id: HoldId::new(at, entropy::bytes()),
             booking_id,
             placed_at: at,
-            placed_by: holder(session),
+            placed_by,
             reason,
             reference,
             released_at: None,
         };
         let place = Self {
             stored: StoredHold { partner_id, hold },
-            others: others.len(),
+            others: others.count(),
         };
         Ok(write(at, place))
+    }
+}
+
+/// The active holds of a partner's bookings, whoever placed them.
+pub(crate) fn all_active(
+    reader: &mut Reader<'_>,
+    partner_id: &PartnerId,
+) -> Result<Vec<Hold>, StoreError> {
+    let mut holds: Vec<Hold> = Vec::new();
+    loop {
+        let after = holds.last().map(|hold| hold.hold_id);
+        let page = reader.active_holds(partner_id, after, limits::HOLDS_PER_PARTNER)?;
+        if page.is_empty() {
+            return Ok(holds);
+        }
+        holds.extend(page);
     }
 }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cosignatures::places;
 use super::health::can_work;
+use crate::clock::Clock;
 use crate::error::Error;
 use crate::model::{Timestamp, WitnessState};
 use crate::operation::{Action, Operation, Request, Route, query, read_long};
@@ -231,7 +232,7 @@ impl Operation for GetSystem {
                 backups: service.backup_folder().map(|folder| BackupState {
                     folder: folder.display().to_string(),
                     // A folder that cannot be read holds no backup that anybody could restore.
-                    newest_at: newest(folder).ok().flatten(),
+                    newest_at: newest(folder, Clock::System.now()).ok().flatten(),
                 }),
                 settings: service.settings().to_vec(),
             })

@@ -5,6 +5,7 @@
 //! ([`Continuation`]). Invariant: the guard notes a head only if the head last seen is part of it.
 
 use super::conn::{Conn, StoreError};
+use super::files::records;
 use super::read::continuations;
 use super::tree::{read_tile, root_at};
 use super::{Store, StoredHead, head};
@@ -27,12 +28,12 @@ impl Log {
         stored: &StoredHead,
     ) -> Result<Option<Rollback>, StoreError> {
         let Some(seen) = seen else {
-            return Ok(None);
+            return self.unlisted(conn, stored);
         };
         let (size, root) = (stored.head.size, stored.head.root);
         let cause = if seen.origin != stored.origin {
-            match self.leads(conn, seen, stored)? {
-                true => return Ok(None),
+            match self.leads(conn, &seen.origin, stored)? {
+                true => return self.unlisted(conn, stored),
                 false => RollbackCause::OtherLog,
             }
         } else if size < seen.size {
@@ -44,7 +45,7 @@ impl Log {
             };
             let then = known.map_or_else(|| root_at(conn, seen.size), Ok)?;
             match then == seen.root {
-                true => return Ok(None),
+                true => return self.unlisted(conn, stored),
                 false => RollbackCause::Forked,
             }
         };
@@ -62,10 +63,52 @@ impl Log {
     pub fn compare(&self, store: &Store) -> Result<Option<Rollback>, StoreError> {
         let seen = self.guard().seen();
         let mut conn = store.reader()?;
+        // Whether the list can be read is asked elsewhere.
+        let _ = self.look_at_erasures(&mut *conn);
         match head(&mut *conn)? {
             Some(stored) => self.check(&mut *conn, None, seen.as_deref(), &stored),
             None => Ok(None),
         }
+    }
+
+    /// Finds out whether the database lacks the last erasure of the list. If it has that one, it has those before it.
+    ///
+    /// # Errors
+    /// A sentence for the operator: the list or the database cannot be read.
+    pub(crate) fn look_at_erasures(&self, conn: &mut dyn Conn) -> Result<(), String> {
+        let is_owed = match self.erasures().last()? {
+            None => false,
+            Some(last) => !records(conn, &last).map_err(|e| e.to_string())?,
+        };
+        self.erasures().owe(is_owed);
+        Ok(())
+    }
+
+    /// The loss that the list of erasures shows, whatever the guard knows: it names an entry that the database lacks, and the log does
+    /// not go on under another name since.
+    fn unlisted(
+        &self,
+        conn: &mut dyn Conn,
+        stored: &StoredHead,
+    ) -> Result<Option<Rollback>, StoreError> {
+        if !self.erasures().is_owed() {
+            return Ok(None);
+        }
+        // A list that cannot be read now was found to name such an entry.
+        if let Ok(last) = self.erasures().last() {
+            let Some(last) = last else {
+                return Ok(None);
+            };
+            let is_accepted = stored.origin != last.log && self.leads(conn, &last.log, stored)?;
+            if is_accepted || records(conn, &last)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(Rollback {
+            found: stored.seen(),
+            seen: stored.seen(),
+            cause: RollbackCause::GuardLost,
+        }))
     }
 
     /// Checks a head that is about to be shown, reports when a rollback begins or ends, and notes the head if it is
@@ -91,12 +134,12 @@ impl Log {
         }
     }
 
-    /// Whether the log's own entries prove that it continues the log `seen` under another name: this key signed the
-    /// head, every continuation on the way is in its tree and can be opened, and one of them names the log seen.
+    /// Whether the log's own entries prove that it continues the log `origin` under another name: this key signed the
+    /// head, every continuation on the way is in its tree and can be opened, and one of them names that log.
     fn leads(
         &self,
         conn: &mut dyn Conn,
-        seen: &PublishedHead,
+        origin: &str,
         stored: &StoredHead,
     ) -> Result<bool, StoreError> {
         let signer = self.signer(&stored.origin).map_err(StoreError::Corrupt)?;
@@ -113,7 +156,11 @@ impl Log {
             if continuation.origin != name || !in_tree(conn, entry, stored)? {
                 return Ok(false);
             }
-            if [&continuation.found.head.origin, &continuation.seen.origin].contains(&&seen.origin)
+            if [
+                continuation.found.head.origin.as_str(),
+                &continuation.seen.origin,
+            ]
+            .contains(&origin)
             {
                 return Ok(true);
             }

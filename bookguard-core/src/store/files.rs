@@ -127,7 +127,7 @@ pub(crate) fn list_erasures(conn: &mut dyn Conn, list: &ErasureList) -> Result<b
 }
 
 /// Whether the ledger has the entry that records this erasure.
-fn records(conn: &mut dyn Conn, listed: &ListedErasure) -> Read<bool> {
+pub(super) fn records(conn: &mut dyn Conn, listed: &ListedErasure) -> Read<bool> {
     let entry = Statement::new(
         "SELECT leaf FROM entry WHERE idx = $1",
         vec![int(listed.index)],
@@ -140,8 +140,8 @@ fn records(conn: &mut dyn Conn, listed: &ListedErasure) -> Read<bool> {
 /// Erasures that the ledger records after this place in it, oldest first, a page of them.
 fn recorded_erasures(conn: &mut dyn Conn, after: Option<u64>) -> Read<Vec<ListedErasure>> {
     let page = Statement::new(
-        "SELECT e.idx, e.booking_id, e.leaf, e.facts, b.partner_id FROM entry e JOIN booking b ON b.id = e.booking_id \
-         WHERE e.kind = 'evidence.erased' AND e.idx > $1 ORDER BY e.idx LIMIT 100",
+        "SELECT e.idx, e.booking_id, e.leaf, e.facts, b.partner_id, (SELECT origin FROM head WHERE id = 1) FROM entry e \
+         JOIN booking b ON b.id = e.booking_id WHERE e.kind = 'evidence.erased' AND e.idx > $1 ORDER BY e.idx LIMIT 100",
         vec![after.map_or(Arg::Int(-1), int)],
     );
     let rows = conn.one(page)?.rows;
@@ -159,6 +159,7 @@ fn recorded_erasures(conn: &mut dyn Conn, after: Option<u64>) -> Read<Vec<Listed
         }
         let values = erasure.values.iter();
         listed.push(ListedErasure {
+            log: row.text(5)?.to_owned(),
             partner_id: row.id(4)?,
             index: row.size(0)?,
             leaf: leaf_hash(row.blob(2)?).to_string(),

@@ -184,6 +184,8 @@ pub(crate) fn verify(
         ..Guarded::default()
     };
     let mut conn = store.checker()?;
+    // A list that cannot be read shows nothing; whoever opens the service is told.
+    let _ = log.look_at_erasures(&mut *conn);
     conn.begin(&[])?;
     let mut check = Check {
         conn: &mut *conn,

@@ -274,8 +274,14 @@ pub(super) fn open_other(
     own: [&str; 2],
     script: &str,
 ) -> Result<Box<dyn Conn>, StoreError> {
-    let writer = connect(path, true, own)?;
-    writer.connection.execute_batch(script)?;
+    let mut writer = connect(path, true, own)?;
+    // All of it or nothing: a file with some of the tables would be taken for another program's.
+    writer.begin(&[])?;
+    if let Err(error) = writer.connection.execute_batch(script) {
+        writer.rollback();
+        return Err(error.into());
+    }
+    writer.commit(&[])?;
     Ok(Box::new(writer))
 }
 

@@ -153,6 +153,10 @@ pub fn transfer(
         seen,
         tables,
     } = carried.map_err(explained)?;
+    // Each file is whole without its write-ahead log: somebody may copy it now, or look at it alone.
+    for end in [&mut target, &mut source] {
+        let _ = end.scrub();
+    }
     // A database restored in the new place later is checked against this.
     log.note(seen.as_deref(), stored.seen());
     log.guard().sync();

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use bookguard_core::clock::Clock;
 use bookguard_core::error::Error;
 use bookguard_core::features::cosignatures::{WitnessPlace, places};
 use bookguard_core::features::health::is_sound;
@@ -86,7 +87,7 @@ async fn look(service: &Arc<Service>, backups: Option<PathBuf>) -> Result<Found,
     let (size, is_sound) = apart(service, is_sound).await?;
     let backed_up = apart(service, move |_| {
         // A folder that cannot be read holds no backup that anybody could restore.
-        let newest = backups.map(|folder| newest(&folder).ok().flatten());
+        let newest = backups.map(|folder| newest(&folder, Clock::System.now()).ok().flatten());
         Ok(newest.map(|newest| newest.map_or(0, Timestamp::unix_seconds)))
     });
     let stamped = page(service, |reader| reader.latest_stamp()).await?;

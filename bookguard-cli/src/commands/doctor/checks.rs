@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bookguard_core::clock::Clock;
+use bookguard_core::erasure_list::ErasureList;
 use bookguard_core::features::cosignatures::places;
 use bookguard_core::features::epochs::is_overdue;
 use bookguard_core::guard::Guard;
@@ -143,7 +144,8 @@ fn database(config: &Config) -> (Diagnosis, Option<(Store, StoredHead)>) {
 
 /// The files that hold personal data, and the guard. The ledger key has its own check.
 fn permissions(config: &Config, needs: &BackupCheck) -> Diagnosis {
-    let mut files = vec![needs.guard_file.clone()];
+    let erasures = ErasureList::beside(&needs.guard_file);
+    let mut files = vec![needs.guard_file.clone(), erasures.path().to_owned()];
     for end in ["", "-wal", "-shm"] {
         files.extend(config.db.file().map(|file| {
             let mut name = file.as_os_str().to_owned();
@@ -220,24 +222,35 @@ fn guard(needs: &BackupCheck, key: Option<LedgerKey>, store: Option<&Store>) -> 
         Ok(guard) => guard,
         Err(why) => return Diagnosis::problem(check, why, "Do what the message says."),
     };
-    if guard.seen().is_none() {
-        return Diagnosis::warning(
+    let is_there = guard.seen().is_some();
+    let log = Log::new(key, guard);
+    if let Err(why) = log.erasures().last() {
+        return Diagnosis::problem(check, why, "Do what the message says.");
+    }
+    match log.compare(store) {
+        Ok(Some(lost)) => Diagnosis::problem(
+            check,
+            format!("the ledger is rolled back: {lost}"),
+            "Bring back the database that holds them, or accept the loss with `bookguard ledger accept-rollback`.",
+        ),
+        Ok(None) if log.erasures().is_owed() => Diagnosis::problem(
+            check,
+            format!(
+                "the database holds values that {} says were erased: nothing is served",
+                log.erasures().path().display()
+            ),
+            "Start the server, or run any command on the database: they are erased again.",
+        ),
+        Ok(None) if !is_there => Diagnosis::warning(
             check,
             format!(
                 "there is no guard file {file}: nobody would notice if the database lost entries"
             ),
             "If it was lost, bring back a copy first. Otherwise start the server, which makes one.",
-        );
-    }
-    match Log::new(key, guard).compare(store) {
+        ),
         Ok(None) => Diagnosis::ok(
             check,
             format!("the database holds what {file} saw published"),
-        ),
-        Ok(Some(lost)) => Diagnosis::problem(
-            check,
-            format!("the ledger is rolled back: {lost}"),
-            "Bring back the database that holds them, or accept the loss with `bookguard ledger accept-rollback`.",
         ),
         Err(why) => Diagnosis::problem(check, why.to_string(), "Run `bookguard ledger verify`."),
     }
@@ -377,7 +390,8 @@ fn backups(config: &Config) -> Diagnosis {
         folder.display(),
         "Run `bookguard backup --keep 14`, and look at what it says.",
     );
-    let newest = match newest(folder) {
+    let now = Clock::System.now();
+    let newest = match newest(folder, now) {
         Err(why) => {
             return Diagnosis::problem(
                 check,
@@ -390,7 +404,7 @@ fn backups(config: &Config) -> Diagnosis {
         }
         Ok(Some(newest)) => newest,
     };
-    let age = Clock::System.now().ms() - newest.ms();
+    let age = now.ms() - newest.ms();
     if age > OLD_MS {
         return Diagnosis::problem(
             check,

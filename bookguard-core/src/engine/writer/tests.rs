@@ -108,7 +108,6 @@ impl Bench {
             outbox,
             news: Arc::default(),
             packets: Arc::default(),
-            erasures: Arc::new(ErasureList::beside(std::path::Path::new("unused.seen"))),
             storage: Arc::new(Storage::new(0)),
             quota: Quota::GENEROUS,
             observer: Arc::new(drop),
@@ -365,7 +364,6 @@ fn a_full_database_refuses_with_the_reason_and_keeps_what_it_had() {
         outbox: None,
         news: Arc::default(),
         packets: Arc::default(),
-        erasures: Arc::new(ErasureList::beside(std::path::Path::new("unused.seen"))),
         storage: Arc::new(Storage::new(0)),
         quota: Quota::GENEROUS,
         observer: Arc::new(drop),
@@ -416,7 +414,6 @@ fn a_log_that_was_moved_takes_no_more_writes_until_it_is_brought_back() {
         outbox: None,
         news: Arc::default(),
         packets: Arc::default(),
-        erasures: Arc::new(ErasureList::beside(std::path::Path::new("unused.seen"))),
     };
     let (inbox, thread) = start(deps).unwrap();
     ask(&inbox, register(1)).unwrap();

@@ -58,6 +58,10 @@ impl Command for CreateConsoleLink {
     fn brings_new(&self) -> bool {
         true
     }
+
+    fn refused_from(&self) -> u64 {
+        limits::HOLDS_UNTIL
+    }
 }
 
 impl Command for StartConsoleSession {

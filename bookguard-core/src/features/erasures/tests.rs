@@ -6,7 +6,9 @@ use std::sync::Arc;
 use super::*;
 use crate::features::bookings::CreateBooking;
 use crate::features::evidence::GetEvidence;
+use crate::features::ledger::accept_rollback;
 use crate::features::partners::{RegisterPartner, Registration};
+use crate::ledger::rollback::RollbackCause;
 use crate::model::Scopes;
 use crate::operation;
 use crate::service::{Closing, ServiceConfig};
@@ -156,7 +158,6 @@ fn whoever_is_killed_while_erasures_are_repeated_repeats_the_rest_at_the_next_st
     let guard = service.guard_file().to_owned();
     drop((acme, service));
     closing.wait();
-    // Without the guard nothing waits until the loss is accepted.
     std::fs::remove_file(guard).unwrap();
     std::fs::copy(&before, &db).unwrap();
     for beside in ["db-wal", "db-shm"] {
@@ -165,6 +166,14 @@ fn whoever_is_killed_while_erasures_are_repeated_repeats_the_rest_at_the_next_st
     let (service, closing) = open(&db);
     assert!(service.owes_erasures());
     let lost = listed(&service);
+    // The list alone shows the loss: nothing is written under the numbers that its entries had.
+    let refused = settle(&service).map_err(|error| error.code);
+    assert_eq!(refused.unwrap_err(), "erasures_pending");
+    let rollback = service.rollback().unwrap().unwrap();
+    assert_eq!(rollback.cause, RollbackCause::GuardLost);
+    let accept = accept_rollback(&service, rollback).unwrap();
+    service.submit_and_wait(accept).unwrap();
+    assert!(service.rollback().unwrap().is_none() && service.owes_erasures());
     let begun = repeat(&service, lost[0].clone());
     assert!(matches!(begun, Ok(true)));
     drop(service);

@@ -26,20 +26,31 @@ impl Command for PlaceHold {
     fn decide(&self, batch: &BatchState, _: Timestamp) -> Decided<Hold> {
         let hold = &self.stored.hold;
         owned(batch, self.stored.partner_id, hold.booking_id)?;
-        let of_booking = batch.holds.values();
-        let of_booking = of_booking.filter(|other| other.hold.booking_id == hold.booking_id);
-        if of_booking.count() >= limits::HOLDS_PER_BOOKING
-            || self.others >= limits::HOLDS_PER_PARTNER as usize
-        {
-            return Err(Error::conflict(
-                "too_many_holds",
-                format!(
-                    "A booking has at most {} holds, released ones included, and a partner at most {} that are active. Release those whose \
-                     matter is over.",
-                    limits::HOLDS_PER_BOOKING,
-                    limits::HOLDS_PER_PARTNER
-                ),
-            ));
+        let by = hold.placed_by;
+        let of_booking = batch.holds.values().map(|stored| &stored.hold);
+        let of_booking =
+            of_booking.filter(|one| one.booking_id == hold.booking_id && one.placed_by == by);
+        let most = limits::HOLDS_PER_BOOKING;
+        if of_booking.count() >= most {
+            let message = format!(
+                "The {} has placed {most} holds on booking {}, released ones included, which is the most. An active one keeps it as \
+                 well; if none is left, the {} can place one.",
+                by.word(),
+                hold.booking_id,
+                match by {
+                    HeldBy::Operator => HeldBy::Partner.word(),
+                    HeldBy::Partner => HeldBy::Operator.word(),
+                }
+            );
+            return Err(Error::conflict("too_many_holds", message));
+        }
+        if self.others >= limits::HOLDS_PER_PARTNER as usize {
+            let message = format!(
+                "The {} has {} active holds on the partner's bookings, which is the most. Release those whose matter is over.",
+                by.word(),
+                self.others
+            );
+            return Err(Error::conflict("too_many_holds", message));
         }
         let placed = Change::HoldWritten(Box::new(self.stored.clone()));
         Ok((vec![placed], hold.clone()))
@@ -48,10 +59,18 @@ impl Command for PlaceHold {
     fn brings_new(&self) -> bool {
         true
     }
+
+    fn refused_from(&self) -> u64 {
+        limits::HOLDS_UNTIL
+    }
 }
 
 impl Command for ReleaseHold {
     type Reply = Hold;
+
+    fn only_ends(&self) -> bool {
+        true
+    }
 
     fn needs(&self, needs: &mut Needs) {
         needs.booking_of(self.partner_id, self.booking_id);

@@ -66,6 +66,10 @@ impl Command for PutPolicy {
     fn brings_new(&self) -> bool {
         true
     }
+
+    fn refused_from(&self) -> u64 {
+        limits::POLICIES_UNTIL
+    }
 }
 
 impl PutPolicy {

@@ -14,6 +14,7 @@ use super::{
     with_end,
 };
 use crate::clock::Clock;
+use crate::limits::CLOCK_SKEW_MS;
 use crate::model::Timestamp;
 use crate::private;
 use crate::store::{Database, sqlite};
@@ -193,13 +194,15 @@ impl BackupFolder {
     }
 }
 
-/// When the newest backup in a folder was made; `None` if there is none.
+/// When the newest backup in a folder was made, up to `now`; `None` if there is none. One from the future was made while the clock was
+/// ahead, and would hide for as long that newer ones are missing.
 ///
 /// # Errors
 /// If the folder cannot be read.
-pub fn newest(folder: &Path) -> io::Result<Option<Timestamp>> {
+pub fn newest(folder: &Path, now: Timestamp) -> io::Result<Option<Timestamp>> {
     let names = names(folder)?;
-    Ok(names.iter().filter_map(|name| time_of(name)).max())
+    let made = names.iter().filter_map(|name| time_of(name));
+    Ok(made.filter(|at| *at <= now.plus_ms(CLOCK_SKEW_MS)).max())
 }
 
 /// The name of a backup made at this time. Names sort by time.
@@ -238,6 +241,19 @@ fn names(folder: &Path) -> io::Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_from_the_future_hides_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let now = Timestamp::parse("2026-11-05T10:00:00.000Z").unwrap();
+        let made = |at: Timestamp| fs::write(folder.path().join(name_at(at)), "").unwrap();
+        made(now.plus_ms(CLOCK_SKEW_MS + 1));
+        assert_eq!(newest(folder.path(), now).unwrap(), None);
+        for at in [now.plus_ms(-1), now.plus_ms(CLOCK_SKEW_MS)] {
+            made(at);
+            assert_eq!(newest(folder.path(), now).unwrap(), Some(at));
+        }
+    }
 
     #[test]
     fn a_backup_is_known_by_its_name_alone() {

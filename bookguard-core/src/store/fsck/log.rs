@@ -339,7 +339,8 @@ impl Check<'_> {
         let Some(rollback) = self.log.check(self.conn, None, seen.as_deref(), stored)? else {
             return Ok(());
         };
-        if self.backup && rollback.cause == RollbackCause::Behind {
+        let is_older = [RollbackCause::Behind, RollbackCause::GuardLost].contains(&rollback.cause);
+        if self.backup && is_older {
             self.guard.behind = Some(rollback);
             return Ok(());
         }

@@ -81,6 +81,16 @@ fn a_lie_stays_and_nothing_is_kept_of_its_step() {
 }
 
 #[test]
+fn a_file_is_made_whole_or_not_at_all() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("made.audit");
+    let own = ["audited", "map_page"];
+    let cut = "CREATE TABLE audited (id INTEGER PRIMARY KEY) STRICT; CREATE";
+    assert!(sqlite::open_other(&path, own, cut).is_err());
+    assert!(AuditFile::open(&path, "log.example").is_ok());
+}
+
+#[test]
 fn what_is_no_file_of_an_audit_is_left_alone() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("b.db");

@@ -120,6 +120,20 @@ fn a_move_carries_everything_and_the_log_continues_in_one_place() {
     assert_eq!(rows(&bench.db("third.db")), before);
 }
 
+#[test]
+fn both_files_are_whole_without_their_write_ahead_logs() {
+    let bench = Bench::new();
+    // Whoever has a file open keeps its log from being removed at the end.
+    let open = ["old.db", "new.db"].map(|name| Store::open(&bench.db(name), true).unwrap());
+    let readers = open.each_ref().map(|store| store.reader().unwrap());
+    bench.go("old.db", "new.db").unwrap();
+    for name in ["old.db-wal", "new.db-wal"] {
+        let log = bench.folder.path().join(name).metadata().unwrap();
+        assert_eq!(log.len(), 0, "{name}");
+    }
+    drop(readers);
+}
+
 #[cfg(feature = "postgres")]
 #[test]
 fn everything_arrives_on_the_other_engine_and_comes_back() {

@@ -6,6 +6,7 @@ use bookguard_tests::engine::{Engine, TestDatabase};
 use bookguard_tests::program::Serving;
 use bookguard_tests::samples;
 use bookguard_tests::test_server::Partner;
+use bookguard_tests::waiting::until;
 use serde_json::json;
 
 const CANARY: &str = "Wombatquartz";
@@ -116,7 +117,8 @@ async fn a_restored_database_serves_nothing_until_the_loss_is_accepted_and_the_v
 }
 
 #[tokio::test]
-async fn without_the_guard_the_list_alone_makes_a_restored_database_erase_again_before_it_serves() {
+async fn without_the_guard_the_list_alone_shows_the_loss_and_nothing_is_written_before_it_is_accepted()
+ {
     let back = PutBack::new().await;
     std::fs::remove_file(back.beside("seen")).unwrap();
     let list = std::fs::read_to_string(back.beside("erased")).unwrap();
@@ -124,8 +126,26 @@ async fn without_the_guard_the_list_alone_makes_a_restored_database_erase_again_
         list.contains("organizer") && !list.contains(CANARY),
         "{list}"
     );
+    let entries = || back.database.count("SELECT COUNT(*) FROM entry");
+    let before = entries();
+    let checked = back.database.command("ledger verify").run().await;
+    checked.refused(6, &["ledger_rolled_back"]);
+    let checked = back.database.command("ledger verify --backup").run().await;
+    checked.ended(0, &[]);
     let server = Serving::start(&back.database, &[]).await;
-    server.until_said("they were done again").await;
+    let acme = back.acme.on(server.url());
+    acme.post("/v1/bookings", &samples::booking())
+        .await
+        .refused(503, "erasures_pending");
+    assert_eq!(entries(), before);
+    assert!(!back.beside("seen").exists(), "nothing was published");
+    let accepted = back.database.command("ledger accept-rollback --yes").run();
+    accepted.await.ended(0, &["1 erasures"]);
+    // The server notices by itself.
+    until("the server to go on", async || {
+        (acme.get("/v1/bookings").await.status == 200).then_some(())
+    })
+    .await;
     back.is_erased(server).await;
     // A list that was lost is made again from the ledger.
     std::fs::remove_file(back.beside("erased")).unwrap();

@@ -39,6 +39,12 @@ fn a_booking_and_a_partner_have_so_many_holds() {
             let hold = hold(100 + u8::try_from(n).unwrap(), HeldBy::Partner);
             work.holds.insert(hold.hold.hold_id, hold);
         }
+        // The operator's limit is its own.
+        let placed = command(PlaceHold {
+            stored: hold(9, HeldBy::Operator),
+            others: 0,
+        });
+        assert!(decide(&work, &placed).is_ok());
         let decided = decide(&work, &place(others));
         match expected {
             Some(code) => assert_eq!(decided.unwrap_err().code, code),
