@@ -129,12 +129,19 @@ impl Fields {
                     Some(number(text).unwrap_or_else(|| quoted(text)))
                 }
                 (text @ ("true" | "false"), ["boolean", ..]) => Some(text.to_owned()),
-                (text, _) => Some(quoted(text)),
+                (text, _) => Some(quoted(&on_one_line(text))),
             };
             members.put(&path.replace('/', "."), json);
         }
         members.to_string().into_bytes()
     }
+}
+
+/// A text with each break of a line as a space: the operations take texts of one line, and people press Enter.
+fn on_one_line(text: &str) -> String {
+    let lines = text.split(['\r', '\n', '\t']).map(str::trim);
+    let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
+    lines.join(" ")
 }
 
 /// The instant in UTC that a date and a time without an offset name, if the text is one: `2027-07-04T19:00`.
@@ -478,9 +485,10 @@ mod tests {
                     ("/talent", "an object"),
                     ("/talent/id/x", "within a text"),
                     ("/unknown", "1"),
+                    ("/organizer/name", "\tBob\r\n\r\n  B.\tC\rD  E\n"),
                 ]
             ),
-            r#"{"talent":{"id":"t-1","name":"Ann \"A\" B"},"bookingValue":12345678901234567890.10,"amountPaid":"1e2x"}"#
+            r#"{"talent":{"id":"t-1","name":"Ann \"A\" B"},"bookingValue":12345678901234567890.10,"amountPaid":"1e2x","organizer":{"name":"Bob B. C D  E"}}"#
         );
         let change = UpdateEndpoint::ROUTE.body;
         assert_eq!(
