@@ -88,8 +88,8 @@ async function everyPage(browser, { key, created, kept, canceled, review, tried,
   await at("error page", "/bookings/bkg_00000000000000000000000000000000", 404);
   for (const [name, id] of Object.entries({ created, kept, canceled, review })) await at(`booking, ${name}`, `/bookings/${id}`);
   await at("cancel", `/bookings/${kept}/cancel`);
-  await at("cancel with its result", `/bookings/${kept}/cancel?%2FcanceledBy=organizer&%2Freason=changed_plans`);
-  await at("cancel refused", `/bookings/${kept}/cancel?%2FcanceledBy=organizer&%2FagreedRefund=much`, 400);
+  await sent(page, "cancel with its result", "/cancel", { "/note": LONG });
+  await sent(page, "cancel refused", "/cancel", { "/agreedRefund": "much" }, 400);
   await at("reschedule", `/bookings/${kept}/reschedule`);
   await page.evaluate("document.querySelector('[type=datetime-local]').value = '2031-07-05T19:00'");
   await sent(page, "reschedule refused", "/reschedule", { "/timeZone": "Mars/Olympus" }, 400);

@@ -147,9 +147,9 @@ async function partnersTasks({ page, open, fill, pick, tick, time }, links, base
   await open(link("/cancel"));
   await pick(field("/canceledBy"), "Organizer");
   await pick(field("/reason"), "Changed plans");
-  await open(submit("/cancel#result"));
+  await open(submit("/cancel"));
   await told("This cannot be undone");
-  await open("form[method=post][action$='/cancel'] button");
+  await open(submit("/cancel") + ".danger");
   await told("The booking is canceled");
   await open(link("/hold"));
   await fill(field("/reason"), name);

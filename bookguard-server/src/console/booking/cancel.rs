@@ -1,10 +1,11 @@
 //! Canceling a booking: what it would come to first, then the cancellation with exactly that result.
 
-use bookguard_core::error::{Error, Kind as ErrorKind};
+use bookguard_core::error::Error;
 use bookguard_core::features::bookings::GetBooking;
-use bookguard_core::features::cancellations::CancelBooking;
+use bookguard_core::features::cancellations::{CancelBooking, CancelRequest};
 use bookguard_core::features::evaluations::EvaluatePolicy;
 use bookguard_core::model::Amount;
+use bookguard_core::operation::Operation as _;
 use bookguard_core::policy::{Actor, Evaluation, Reason};
 use maud::{Markup, html};
 
@@ -23,41 +24,65 @@ const ASKED: [(&str, &str); 3] = [
     ("/agreedRefund", "agreedRefund"),
 ];
 
+/// The field of a form that shows a result: without it, only the result is asked for.
+const SHOWN: &str = "/expected/resolutionPath";
+
 pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
-    page(user, asked, None).await
+    page(user, asked, None, None).await
 }
 
+/// Shows the result when asked for that, and cancels when asked to cancel.
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    if !asked.fields.has(SHOWN) {
+        return preview(user, asked, None).await;
+    }
     match user.send::<CancelBooking>(asked).await {
         Ok(resolution) => {
             let told = format!("The booking is canceled. {}", resolution.summary);
             Ok(Answer::Go(format!("/bookings/{}", asked.id(0)), Some(told)))
         }
-        Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)).await,
+        Err(error) if form::is_correctable(&error) => preview(user, asked, Some(&error)).await,
         Err(error) => Err(error),
     }
 }
 
 /// The form, and below it the result of what was typed.
-async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, Error> {
+async fn preview(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, Error> {
+    // The result needs less, but only those who may cancel ask for it here.
+    user.session.require(CancelBooking::ROUTE.access)?;
+    match evaluated(user, asked).await {
+        Ok(result) => page(user, asked, refused, Some(&result)).await,
+        Err(error) if form::is_correctable(&error) => {
+            page(user, asked, refused.or(Some(&error)), None).await
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// What the cancellation would come to.
+async fn evaluated(user: &User, asked: &Asked) -> Result<Evaluation, Error> {
+    let fields = &asked.fields;
+    // The note has no part in the result, so the evaluation would not refuse it.
+    CancelRequest::read(&fields.body(CancelBooking::ROUTE.body))?;
+    let query = ASKED.map(|(field, name)| (name, fields.get(field).unwrap_or_default()));
+    let found = user
+        .read::<EvaluatePolicy>(&[asked.id(0)], &query)
+        .await
+        .map_err(in_fields)?;
+    Ok(found.evaluation)
+}
+
+async fn page(
+    user: &User,
+    asked: &Asked,
+    refused: Option<&Error>,
+    result: Option<&Evaluation>,
+) -> Result<Answer, Error> {
     let id = asked.id(0);
     let booking = user.read::<GetBooking>(&[id], &[]).await?;
-    let fields = &asked.fields;
-    let query = ASKED.map(|(field, name)| (name, fields.get(field).unwrap_or_default()));
-    let is_asked = fields.get("/canceledBy").is_some();
-    let (result, faults) = match is_asked {
-        false => (None, None),
-        true => match user.read::<EvaluatePolicy>(&[id], &query).await {
-            Ok(found) => (Some(found.evaluation), None),
-            Err(error) if error.kind == ErrorKind::Invalid => (None, Some(in_fields(error))),
-            Err(error) if error.kind == ErrorKind::Conflict => (None, Some(error)),
-            Err(error) => return Err(error),
-        },
-    };
-    let shown = refused.or(faults.as_ref());
     let draft = Draft {
-        fields,
-        refused: shown,
+        fields: &asked.fields,
+        refused,
     };
     let actors: Vec<_> = Actor::WORDS
         .iter()
@@ -79,21 +104,22 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
             .about("For the record; it is part of the evidence."),
     );
     let back = user.link(&format!("/bookings/{id}"));
+    let address = user.link(&format!("/bookings/{id}/cancel"));
     let main = html! {
         p.back { a href=(back) { "← Back to the booking" } }
         div.title { h1 { "Cancel: " (title(&booking)) } }
         (draft.alert(&NAMES))
         div.narrow {
-            // The result stands below the form, so the browser is led to it.
-            form.card action={ (user.link(&format!("/bookings/{id}/cancel"))) "#result" } {
+            // A note is personal, and may be longer than an address, so it is sent as a body.
+            form.card method="post" action=(address) {
                 h2 { "1. Who cancels, and why" }
                 (by) (reason) (agreed) (note)
                 button { "Show what it comes to" }
             }
-            @if let Some(result) = &result { (confirm(user, id, fields, result)) }
+            @if let Some(result) = result { (confirm(&address, &asked.fields, result)) }
         }
     };
-    let status = form::status(shown);
+    let status = form::status(refused);
     Ok(Answer::Page(
         status,
         Page::new(Part::Bookings, "Cancel a booking", main),
@@ -102,7 +128,7 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
 
 /// What would be recorded, and the button that records it. The form holds the result as it is shown, so with any other result
 /// nothing happens.
-fn confirm(user: &User, id: &str, fields: &Fields, result: &Evaluation) -> Markup {
+fn confirm(address: &str, fields: &Fields, result: &Evaluation) -> Markup {
     let mut hidden: Vec<(&str, String)> = NAMES
         .iter()
         .map(|name| (*name, fields.get(name).unwrap_or_default().to_owned()))
@@ -110,15 +136,13 @@ fn confirm(user: &User, id: &str, fields: &Fields, result: &Evaluation) -> Marku
     if let Some(refund) = result.refund.map(Amount::minor) {
         hidden.push(("/expected/refundMinorUnits", refund.to_string()));
     }
-    hidden.push((
-        "/expected/resolutionPath",
-        result.resolution_path.word().to_owned(),
-    ));
+    hidden.push((SHOWN, result.resolution_path.word().to_owned()));
     if let Some(policy) = &result.policy {
         hidden.push(("/expected/policyHash", policy.policy_hash.clone()));
     }
     html! {
-        form.card #result tabindex="-1" method="post" action=(user.link(&format!("/bookings/{id}/cancel"))) {
+        // It stands below the first form, so the browser is led to it.
+        form.card tabindex="-1" autofocus method="post" action=(address) {
             h2 { "2. What it comes to" }
             p { (result.explanation.text) }
             dl {

@@ -44,10 +44,18 @@ async fn a_booking_is_protected_moved_canceled_as_shown_and_decided() {
             .leads_to(&page);
         assert_eq!(acme.booking(&booking).await["status"], "protected");
 
-        let ask =
-            format!("{page}/cancel?%2FcanceledBy=organizer&%2Freason=changed_plans&%2Fnote=Sorry");
-        let shown = browser.page(&ask).await.form("/cancel");
-        assert_eq!(shown.value("/note"), "Sorry");
+        let ask = format!("{page}/cancel");
+        // As many letters as a note may have, each of three bytes, and breaks of lines.
+        let note = format!("Sorry.\r\n\r\n{}", "語".repeat(1993));
+        let typed = [
+            ("/canceledBy", "organizer"),
+            ("/reason", "changed_plans"),
+            ("/note", note.as_str()),
+        ];
+        let shown = browser.fill(&ask, "/cancel", &typed).await;
+        shown.is(200);
+        let shown = shown.form("/cancel");
+        assert_eq!(shown.value("/note"), note);
         assert_eq!(shown.value("/expected/refundMinorUnits"), "125050");
         server.advance(11 * 60_000);
         let changed = browser.submit(&shown).await;
@@ -62,7 +70,7 @@ async fn a_booking_is_protected_moved_canceled_as_shown_and_decided() {
         let resolution = format!("/v1/resolutions/{}", canceled.text("resolutionId"));
         let resolution = acme.get(&resolution).await.ok(200);
         assert_eq!(resolution["evaluation"]["refund"]["minorUnits"], 62_525);
-        assert!(acme.packet(&booking).await.text().contains("Sorry"));
+        assert!(acme.packet(&booking).await.text().contains("Sorry. 語"));
         browser.page(&page).await;
 
         let moved = acme.book().await;
@@ -88,6 +96,7 @@ async fn a_booking_is_protected_moved_canceled_as_shown_and_decided() {
         acme.cancel(&review, &samples::open_cancellation()).await;
         let page = format!("/bookings/{review}");
         let why = "There was a storm. ".repeat(100);
+        let typed = "There was\r\na storm.\t".repeat(100);
         let decision = [
             ("/refund", "1,000.25"),
             ("/decidedBy", "Disputes"),
@@ -100,7 +109,7 @@ async fn a_booking_is_protected_moved_canceled_as_shown_and_decided() {
         let decision = [
             ("/refund", "1000.25"),
             ("/decidedBy", "Disputes"),
-            ("/rationale", why.as_str()),
+            ("/rationale", typed.as_str()),
         ];
         twice(&browser, &format!("{page}/decide"), "/decide", &decision)
             .await

@@ -85,12 +85,6 @@ impl Operated {
             "/console/sign-in".to_owned(),
             "/console/deliveries?status=failed".to_owned(),
             "/console/partners?search=nobody&status=suspended".to_owned(),
-            format!(
-                "/console{}?%2FcanceledBy=organizer&%2Freason=changed_plans",
-                self.world
-                    .acme
-                    .address("/partners/:partnerId/bookings/:bookingId/cancel")
-            ),
         ]);
         all.sort();
         all.dedup();

@@ -132,17 +132,12 @@ pub fn entries(world: &World) -> Vec<String> {
     let own = |(pattern, has_page, _): (&str, bool, bool)| {
         has_page.then(|| format!("/console{}", world.acme.address(pattern)))
     };
-    let preview = format!(
-        "/console/bookings/{}/cancel?%2FcanceledBy=organizer&%2Freason=changed_plans",
-        world.acme.booking
-    );
     let compared = format!(
         "/console/policies/{}?version=2&against=1&eventDate=2031-06-20&bookingValue=5&currency=EUR",
         world.acme.policy
     );
     let mut all: Vec<_> = places().into_iter().filter_map(own).collect();
     all.extend([
-        preview,
         compared,
         "/console/policies/firm".to_owned(),
         "/console/new-policy?from=hotel_guaranteed_6pm".to_owned(),
