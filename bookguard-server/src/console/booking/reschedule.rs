@@ -24,9 +24,23 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
                 "The event has another date now; the earlier one stays in the ledger.".to_owned();
             Ok(Answer::Go(format!("/bookings/{}", asked.id(0)), Some(told)))
         }
-        Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error)).await,
+        Err(error) if form::is_correctable(&error) => {
+            page(user, asked, Some(&as_typed(error))).await
+        }
         Err(error) => Err(error),
     }
+}
+
+/// A refusal for somebody whose field for the date takes no offset.
+fn as_typed(mut error: Error) -> Error {
+    for detail in &mut error.details {
+        if detail.code == "time_zone_required" {
+            detail.message = "is missing, and the booking has none yet".to_owned();
+            detail.fix =
+                "Name the one that the date is meant in, such as Europe/Berlin.".to_owned();
+        }
+    }
+    error
 }
 
 async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Answer, Error> {
@@ -40,8 +54,13 @@ async fn page(user: &User, asked: &Asked, refused: Option<&Error>) -> Result<Ans
     let date = Field::new("/eventDate", "New date and time", Kind::Local)
         .about("Where the event takes place.")
         .required();
-    let zone = Field::new("/timeZone", "New time zone", Kind::Text)
-        .about("Such as Europe/Berlin. Stays as it is if left empty.");
+    let zone = match &booking.time_zone {
+        Some(_) => Field::new("/timeZone", "New time zone", Kind::Text)
+            .about("Such as Europe/Berlin. Stays as it is if left empty."),
+        None => Field::new("/timeZone", "Time zone", Kind::Text)
+            .about("Such as Europe/Berlin. The booking has none yet.")
+            .required(),
+    };
     let agreed = Field::new("/agreedBy", "Who agreed?", Kind::Choices(&sides))
         .about("The organizer and the talent must both have agreed.")
         .required();

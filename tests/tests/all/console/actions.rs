@@ -75,19 +75,32 @@ async fn a_booking_is_protected_moved_canceled_as_shown_and_decided() {
 
         let moved = acme.book().await;
         let page = format!("/bookings/{moved}");
-        let date = [
-            ("/eventDate", "2031-10-20T19:00:00-04:00"),
+        // Browsers send no offset, so a booking without a time zone needs one.
+        let asked = format!("{page}/reschedule");
+        let zone = browser.page(&asked).await.field("/timeZone");
+        assert!(zone.get("required").is_some());
+        let local = [
+            ("/eventDate", "2031-10-20T19:00"),
             ("/agreedBy", "organizer"),
             ("/agreedBy", "talent"),
         ];
-        twice(
-            &browser,
-            &format!("{page}/reschedule"),
-            "/reschedule",
-            &date,
-        )
-        .await
-        .leads_to(&page);
+        let refused = browser.fill(&asked, "/reschedule", &local).await;
+        refused.is(400);
+        assert_eq!(refused.field("/timeZone").get("aria-invalid"), Some("true"));
+        assert!(
+            refused
+                .html
+                .contains("Is missing, and the booking has none yet.")
+                && !refused.html.contains("offset"),
+            "{}",
+            refused.html
+        );
+        let date = [&local[..], &[("/timeZone", "America/New_York")]].concat();
+        twice(&browser, &asked, "/reschedule", &date)
+            .await
+            .leads_to(&page);
+        let zone = browser.page(&asked).await.field("/timeZone");
+        assert!(zone.get("required").is_none());
         acme.booking(&moved)
             .await
             .holds(json!({"eventDate": "2031-10-20T23:00:00.000Z"}));
