@@ -55,7 +55,7 @@ use bookguard_core::error::{Error, Kind};
 use bookguard_core::limits;
 use bookguard_core::model::Timestamp;
 use maud::{Markup, html};
-use poem::endpoint::{BoxEndpoint, make};
+use poem::endpoint::{BoxEndpoint, make, make_sync};
 use poem::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION,
     REFERRER_POLICY, SET_COOKIE,
@@ -67,7 +67,7 @@ use crate::app::App;
 use crate::incoming;
 use crate::pages::HTML;
 use crate::refusal::{ErrorBody, Refusal};
-use crate::router::Routes;
+use crate::router::{Explain, Routes};
 use cookie::{Cookie, Cookies};
 use form::Fields;
 use frame::Frame;
@@ -224,8 +224,8 @@ fn places() -> Vec<Place> {
     ]
 }
 
-/// Adds the paths of the console of partners.
-pub(crate) fn add_routes(app: &Arc<App>, routes: &mut Routes) {
+/// Adds the paths of the console of partners. Returns what says why there is no page at others below [`PATH`].
+pub(crate) fn add_routes(app: &Arc<App>, routes: &mut Routes) -> Explain {
     let service = &app.service;
     let console = Console::new(app, Whose::Partners, service.public_url().to_owned());
     let places = places().into_iter();
@@ -233,16 +233,20 @@ pub(crate) fn add_routes(app: &Arc<App>, routes: &mut Routes) {
         console,
         places.map(|place| (place.path.to_owned(), place)),
         routes,
-    );
+    )
 }
 
-/// Adds the paths of the operator's console, which is at this address.
-pub(crate) fn add_operator_routes(app: &Arc<App>, address: String, routes: &mut Routes) {
+/// The same for the operator's console, which is at this address.
+pub(crate) fn add_operator_routes(app: &Arc<App>, address: String, routes: &mut Routes) -> Explain {
     let console = Console::new(app, Whose::Operator, address);
-    add(console, operator::all_places(), routes);
+    add(console, operator::all_places(), routes)
 }
 
-fn add(console: Console, places: impl Iterator<Item = (String, Place)>, routes: &mut Routes) {
+fn add(
+    console: Console,
+    places: impl Iterator<Item = (String, Place)>,
+    routes: &mut Routes,
+) -> Explain {
     let console = Arc::new(console);
     let mut add = |path: String, method: Method, endpoint: BoxEndpoint<'static>| {
         routes.entry(path).or_default().insert(method, endpoint);
@@ -260,6 +264,10 @@ fn add(console: Console, places: impl Iterator<Item = (String, Place)>, routes: 
         add(asset.path(), Method::GET, asset.endpoint());
     }
     sign_in::add_routes(&console, &mut add);
+    let first = console.link("");
+    let lead = make_sync(move |_| led_to(&first));
+    add(format!("{PATH}/"), Method::GET, lead.boxed());
+    Box::new(move |response| console.explain(response))
 }
 
 /// An endpoint for somebody who is signed in.
@@ -426,13 +434,8 @@ impl Console {
 
     /// Sends the browser to another page (RFC 9110 section 15.4.4: with a GET, whatever it sent).
     fn go(&self, address: &str, cookie: HeaderValue) -> Response {
-        let mut response = document(StatusCode::SEE_OTHER, html! {});
-        let headers = response.headers_mut();
-        match HeaderValue::try_from(address) {
-            Ok(address) => headers.insert(LOCATION, address),
-            Err(_) => headers.insert(LOCATION, HeaderValue::from_static(PATH)),
-        };
-        headers.append(SET_COOKIE, cookie);
+        let mut response = led_to(address);
+        response.headers_mut().append(SET_COOKIE, cookie);
         response
     }
 
@@ -444,15 +447,44 @@ impl Console {
             Some(refused) => (refused.error, refused.message),
             None => ("Error".to_owned(), String::new()),
         };
+        self.say(user, &mut response, &title, &message);
+        response
+    }
+
+    /// Makes a page of a refusal that no page of the console gave, such as that of an unknown address; leaves others as they are.
+    fn explain(&self, response: &mut Response) {
+        let Some(refused) = response.extensions_mut().remove::<ErrorBody>() else {
+            return;
+        };
+        let (title, message) = match response.status() {
+            StatusCode::NOT_FOUND => ("There is no such page", "Check the address."),
+            StatusCode::METHOD_NOT_ALLOWED => (
+                "There is no page at this address",
+                "It takes a form that is on another page. Nothing was done now.",
+            ),
+            _ => (&*refused.error, &*refused.message),
+        };
+        self.say(None, response, title, message);
+    }
+
+    /// Makes a page with only a message.
+    fn say(&self, user: Option<&User>, response: &mut Response, title: &str, message: &str) {
         let frame = Frame {
             console: self,
             user,
         };
-        let main = frame.refused(&title, &message);
-        let page = frame.page(&title, None, None, main);
-        show(&mut response, page);
-        response
+        let main = frame.refused(title, message);
+        show(response, frame.page(title, None, None, main));
     }
+}
+
+/// A response that sends the browser to this address.
+fn led_to(address: &str) -> Response {
+    let mut response = document(StatusCode::SEE_OTHER, html! {});
+    let address = HeaderValue::try_from(address);
+    let address = address.unwrap_or(HeaderValue::from_static(PATH));
+    response.headers_mut().insert(LOCATION, address);
+    response
 }
 
 /// A response with a page.

@@ -19,6 +19,7 @@ use poem::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use poem::{Endpoint, Request, Response, Route};
 
 use crate::incoming;
+use crate::negotiation::prefers_page;
 use crate::observer::{self, Observed, Observer};
 use crate::refusal::{Fault, REQUEST_ID, Refusal, RefusalForm};
 
@@ -28,11 +29,16 @@ const REQUEST_ID_BYTES: usize = 128;
 /// Endpoints by path and method.
 pub(crate) type Routes = HashMap<String, HashMap<Method, BoxEndpoint<'static>>>;
 
+/// Makes a page of a refusal's JSON.
+pub(crate) type Explain = Box<dyn Fn(&mut Response) + Send + Sync>;
+
 /// The router for every path of the server.
 pub(crate) struct Router {
     paths: Route,
     clock: Clock,
     observer: Arc<Observer>,
+    /// The path below which people get pages, and what makes them.
+    explained: Option<(&'static str, Explain)>,
 }
 
 /// The endpoints of one path. poem's `RouteMethod` would send a 405 without `Allow`, leave the body unread, and answer HEAD
@@ -60,14 +66,37 @@ impl Router {
             paths: paths.at("/<.+>", UnknownPath),
             clock,
             observer,
+            explained: None,
         }
+    }
+
+    /// The same router, where people who ask for something at this path or below it get a page instead of a refusal's JSON.
+    #[cfg(feature = "console")]
+    pub(crate) fn explaining(self, path: &'static str, explain: Explain) -> Self {
+        Self {
+            explained: Some((path, explain)),
+            ..self
+        }
+    }
+
+    /// What makes a page of a refusal of this request, if its sender wants one.
+    fn explain(&self, request: &Request) -> Option<&Explain> {
+        let (path, explain) = self.explained.as_ref()?;
+        let below = request.uri().path().strip_prefix(path)?;
+        let is_below = below.is_empty() || below.starts_with('/');
+        (is_below && prefers_page(request.headers())).then_some(explain)
     }
 
     /// Answers a request, in the form its sender asks for. With `turned`, the request is refused without being looked at.
     pub(crate) async fn receive(&self, request: Request, turned: Option<Refusal>) -> Response {
         let form = RefusalForm::asked(request.uri().path(), request.headers());
+        let explain = self.explain(&request);
         let refusal = turned.or_else(|| incoming::check(&request).err());
-        let mut response = form.give(self.answer(request, refusal).await);
+        let mut response = self.answer(request, refusal).await;
+        if let Some(explain) = explain {
+            explain(&mut response);
+        }
+        let mut response = form.give(response);
         response
             .headers_mut()
             .insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

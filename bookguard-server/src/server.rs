@@ -236,12 +236,17 @@ impl Server {
         api::add_routes(&app, api::table(), &mut routes);
         probes::add_routes(readiness.clone(), &mut routes);
         #[cfg(feature = "console")]
-        if config.console {
-            console::add_routes(&app, &mut routes);
-        }
+        let explain = config
+            .console
+            .then(|| console::add_routes(&app, &mut routes));
         let observer = Observer::new(config.requests).measuring(Arc::clone(&metrics.http));
         let observer = Arc::new(observer.tracing(tracer));
         let router = Router::new(routes, config.clock.clone(), Arc::clone(&observer));
+        #[cfg(feature = "console")]
+        let router = match explain {
+            Some(explain) => router.explaining(console::PATH, explain),
+            None => router,
+        };
         let router = Arc::new(router);
         let retention = Retention {
             events: config.retention_days,
@@ -456,7 +461,8 @@ fn operator_router(
     probes::add_routes(readiness, &mut routes);
     #[cfg(feature = "console")]
     if let Some(address) = app.service.operator_url().filter(|_| has_console) {
-        console::add_operator_routes(&app, address.to_owned(), &mut routes);
+        let explain = console::add_operator_routes(&app, address.to_owned(), &mut routes);
+        return Router::new(routes, clock.clone(), observer).explaining(console::PATH, explain);
     }
     Router::new(routes, clock.clone(), observer)
 }

@@ -172,6 +172,48 @@ async fn every_page_is_sound_leads_to_others_and_changes_nothing() {
 }
 
 #[tokio::test]
+async fn who_opens_an_address_that_has_no_page_gets_one_and_a_way_back() {
+    on_every_engine(async |engine| {
+        let world = World::open(engine).await;
+        let before = world.state().await;
+        world.browser.get("/").await.leads_to("");
+        let protect = format!("/bookings/{}/protect", world.acme.booking);
+        let cases = [
+            ("/nowhere", 404),
+            ("/bookings/", 404),
+            ("/bookings/x/y/z/<i id=\"main\">", 404),
+            (protect.as_str(), 405),
+            ("/sign-out", 405),
+        ];
+        for (address, status) in cases {
+            let ask = |accept: &'static str| {
+                let request = world.browser.request("GET", address);
+                world.browser.send(request.header("accept", accept))
+            };
+            let page = ask("text/html,application/xhtml+xml,*/*;q=0.8").await;
+            page.is(status);
+            is_sound(&page);
+            let links = page.tags();
+            let back = links.iter().find(|tag| tag.get("href") == Some("/console"));
+            assert!(back.is_some(), "{address}: {}", page.html);
+            let program = ask("*/*").await;
+            program.is(status);
+            assert_eq!(program.header("content-type"), "application/json");
+            assert_eq!(program.header("allow"), page.header("allow"));
+        }
+        let beside = world.browser.request("GET", "/consoles");
+        let beside = beside.header("accept", "text/html");
+        let beside = world.browser.send(beside).await;
+        assert_eq!(
+            (beside.status, beside.header("content-type")),
+            (404, "application/json")
+        );
+        assert_eq!(world.state().await, before);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn pages_lead_only_where_the_session_may_go() {
     on_every_engine(async |engine| {
         let world = World::open(engine).await;
