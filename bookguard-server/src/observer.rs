@@ -247,12 +247,12 @@ impl Observer {
         let slow = Duration::from_nanos(self.slow.load(Ordering::Relaxed));
         let is_slow = observed.worked() >= slow;
         let all = self.all.load(Ordering::Relaxed);
-        if !(status.is_server_error() || is_slow || all) {
+        if !(is_fault(status) || is_slow || all) {
             return;
         }
         observed.at_once(|| match status {
             StatusCode::SERVICE_UNAVAILABLE => line!(WARN, "unavailable", observed, answer, cause),
-            _ if status.is_server_error() => line!(ERROR, "fault", observed, answer, cause),
+            _ if is_fault(status) => line!(ERROR, "fault", observed, answer, cause),
             _ if is_slow => line!(WARN, "slow request", observed, answer, cause),
             _ => line!(INFO, "request", observed, answer, cause),
         });
@@ -272,6 +272,11 @@ impl Drop for UnderwayRequest<'_> {
             self.observer.finished(self.observed, None, None);
         }
     }
+}
+
+/// Whether a status says that the service failed. 501 says that the client used a transfer coding that is not understood.
+fn is_fault(status: StatusCode) -> bool {
+    status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED
 }
 
 /// The method if HTTP defines it (RFC 9110, RFC 5789), as OpenTelemetry names it.

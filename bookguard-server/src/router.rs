@@ -377,6 +377,18 @@ mod tests {
 
     /// The lines that requests for these paths cause, without their ids and times.
     async fn lines(requests: RequestLines, asked: &[(Method, &str)]) -> Vec<String> {
+        let asked = asked.iter().map(|(method, path)| {
+            let request = Request::builder().method(method.clone()).uri_str(*path);
+            (request.finish(), None)
+        });
+        lines_of(requests, asked.collect()).await
+    }
+
+    /// The same for these requests, each with its refusal.
+    async fn lines_of(
+        requests: RequestLines,
+        asked: Vec<(Request, Option<Refusal>)>,
+    ) -> Vec<String> {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let lines = Arc::clone(&heard);
         let hear = move |line: Line| {
@@ -396,9 +408,8 @@ mod tests {
         let _heard = hear_here(subscriber);
         let router = router();
         router.observer.set(requests);
-        for (method, path) in asked {
-            let request = Request::builder().method(method.clone()).uri_str(*path);
-            router.answer(request.finish(), None).await;
+        for (request, refusal) in asked {
+            router.answer(request, refusal).await;
         }
         heard.lock().unwrap().clone()
     }
@@ -430,6 +441,26 @@ mod tests {
         let cause =
             r#"status=500 code="internal" cause="a panic: the secret of the panic" /v1/panic"#;
         assert_eq!(fault, [format!(r#"error fault method="GET" {cause}"#)]);
+    }
+
+    #[tokio::test]
+    async fn a_transfer_coding_that_is_not_understood_is_no_fault_of_the_service() {
+        let asked = || {
+            let request = Request::builder()
+                .uri_str("/v1/a")
+                .header("host", "x")
+                .header("transfer-encoding", "gzip, chunked")
+                .finish();
+            let refusal = incoming::check(&request).err();
+            assert!(refusal.is_some());
+            vec![(request, refusal)]
+        };
+        let none = RequestLines::default();
+        assert_eq!(lines_of(none, asked()).await, [""; 0]);
+        let all = RequestLines { all: true, ..none };
+        let expected =
+            r#"info request method="GET" status=501 code="unsupported_transfer_encoding" none"#;
+        assert_eq!(lines_of(all, asked()).await, [expected]);
     }
 
     #[tokio::test]
