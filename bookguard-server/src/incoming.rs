@@ -6,6 +6,8 @@
 
 mod values;
 
+use std::error::Error as StdError;
+use std::io;
 use std::time::Duration;
 
 use bookguard_core::engine::change::SentFile;
@@ -162,7 +164,7 @@ pub(crate) fn choose(headers: &HeaderMap, media_types: &[&str]) -> Result<usize,
 /// Reads a body of at most `most` bytes, whatever its framing.
 ///
 /// # Errors
-/// 413 `body_too_large`, 415 if the body is not declared as plain JSON, 400 `body_incomplete`.
+/// 413 `body_too_large`, 415 if the body is not declared as plain JSON, 400 `body_incomplete`, 408 `body_too_slow`.
 pub(crate) async fn body(request: &mut Request, most: usize) -> Result<Vec<u8>, Refusal> {
     observer::waiting(whole_body(request, most, is_json)).await
 }
@@ -170,7 +172,7 @@ pub(crate) async fn body(request: &mut Request, most: usize) -> Result<Vec<u8>, 
 /// Reads a body of at most `most` bytes, whatever its type.
 ///
 /// # Errors
-/// 413 `body_too_large`, 415 if it is compressed, 400 `body_incomplete`.
+/// 413 `body_too_large`, 415 if it is compressed, 400 `body_incomplete`, 408 `body_too_slow`.
 pub(crate) async fn bytes(request: &mut Request, most: usize) -> Result<Vec<u8>, Refusal> {
     observer::waiting(whole_body(request, most, is_plain)).await
 }
@@ -208,13 +210,13 @@ async fn whole_body(
             return Err(too_large(most));
         }
         // The connection never yields more bytes than declared.
-        Some(_) => body.into_bytes().await.map_err(|_| incomplete())?.into(),
+        Some(_) => body.into_bytes().await.map_err(|e| unfinished(&e))?.into(),
         None => {
             let mut body = body.into_async_read();
             let mut bytes = Vec::new();
             let mut part = (&mut body).take(most as u64 + 1);
             let read = part.read_to_end(&mut bytes).await;
-            read.map_err(|_| incomplete())?;
+            read.map_err(|e| unfinished(&e))?;
             if bytes.len() > most {
                 drop(bytes);
                 drop_rest(body).await;
@@ -233,7 +235,7 @@ async fn whole_body(
 /// after its first piece gets room as a whole, that of the largest file if its length is not declared.
 ///
 /// # Errors
-/// 413 `body_too_large`, 415 if it is compressed, 400 `body_incomplete`, and those of [`Upload`].
+/// 413 `body_too_large`, 415 if it is compressed, 400 `body_incomplete`, 408 `body_too_slow`, and those of [`Upload`].
 pub(crate) async fn file(
     request: &mut Request,
     most: usize,
@@ -262,7 +264,7 @@ async fn whole_file(
     let mut piece = Vec::with_capacity(FILE_PIECE);
     let mut first = (&mut body).take(FILE_PIECE as u64);
     let read = first.read_to_end(&mut piece).await;
-    read.map_err(|_| incomplete())?;
+    read.map_err(|e| unfinished(&e))?;
     file.push(&piece);
     if piece.len() == FILE_PIECE {
         let whole = length.map_or(most, |length| usize::try_from(length).unwrap_or(most));
@@ -294,7 +296,7 @@ async fn rest_of_file(
         piece.clear();
         match timeout(FILE_PAUSE, body.read_buf(&mut piece)).await {
             Ok(Ok(0)) => return Ok(()),
-            Ok(read) => drop(read.map_err(|_| incomplete())?),
+            Ok(read) => drop(read.map_err(|e| unfinished(&e))?),
             Err(_) => {}
         }
         file.push(&piece);
@@ -331,7 +333,22 @@ pub(crate) fn too_large(most: usize) -> Refusal {
     Refusal::http(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
 }
 
-pub(crate) fn incomplete() -> Refusal {
+/// Returns the refusal of a body whose rest cannot be read: the connection waited for it for as long as it may, or it ended.
+pub(crate) fn unfinished(error: &(dyn StdError + 'static)) -> Refusal {
+    let mut causes = std::iter::successors(Some(error), |error| (*error).source())
+        .filter_map(|error| error.downcast_ref::<io::Error>());
+    match causes.any(|cause| cause.kind() == io::ErrorKind::TimedOut) {
+        true => too_slow("The body did not arrive in time. Send it faster, or send less."),
+        false => incomplete(),
+    }
+}
+
+/// Returns 408 for a body that did not arrive in time.
+pub(crate) fn too_slow(message: impl Into<String>) -> Refusal {
+    Refusal::http(StatusCode::REQUEST_TIMEOUT, "body_too_slow", message)
+}
+
+fn incomplete() -> Refusal {
     Refusal::http(
         StatusCode::BAD_REQUEST,
         "body_incomplete",

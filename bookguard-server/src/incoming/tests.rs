@@ -1,9 +1,11 @@
 //! The rules for reading a message, as tables.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use poem::http::HeaderValue;
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncWriteExt as _, ReadBuf};
 
 use bookguard_core::limits;
 
@@ -172,4 +174,51 @@ async fn a_refused_body_that_drips_is_listened_to_for_a_moment() {
         took >= DISCARD && took < DISCARD + Duration::from_secs(2),
         "{took:?}"
     );
+}
+
+/// What the connection tells of a body, as deep in other errors as the server that reads it puts it.
+#[derive(Debug)]
+struct Told(io::Error);
+
+impl std::fmt::Display for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("error reading a body from connection")
+    }
+}
+
+impl StdError for Told {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        Some(&self.0)
+    }
+}
+
+/// A body that cannot be read.
+struct Broken(io::ErrorKind);
+
+impl AsyncRead for Broken {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        _: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Poll::Ready(Err(io::Error::other(Told(self.0.into()))))
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_stops_arriving_is_late_and_one_whose_connection_ends_is_incomplete() {
+    for (kind, code) in [
+        (io::ErrorKind::TimedOut, "body_too_slow"),
+        (io::ErrorKind::UnexpectedEof, "body_incomplete"),
+        (io::ErrorKind::ConnectionReset, "body_incomplete"),
+    ] {
+        for framing in [("content-length", "9"), ("transfer-encoding", "chunked")] {
+            let request = Request::builder()
+                .header(framing.0, framing.1)
+                .header("content-type", "application/json");
+            let mut request = request.body(Body::from_async_read(Broken(kind)));
+            let refusal = body(&mut request, 100).await.unwrap_err();
+            assert_eq!(refusal.code(), code, "{kind} {framing:?}");
+        }
+    }
 }

@@ -5,7 +5,6 @@
 use std::time::Duration;
 
 use poem::Request;
-use poem::http::StatusCode;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::{Instant, timeout_at};
 
@@ -50,7 +49,7 @@ impl NotReceived {
                     ARRIVAL.as_secs(),
                     STRANGERS_ARRIVAL.as_secs()
                 );
-                Refusal::http(StatusCode::REQUEST_TIMEOUT, "body_too_slow", message)
+                incoming::too_slow(message)
             }
         }
     }
@@ -125,7 +124,7 @@ async fn read(
     bytes.reserve(PIECE);
     let read = timeout_at(deadline, body.read_buf(bytes)).await;
     let read = read.map_err(|_| NotReceived::Late)?;
-    read.map_err(|_| incoming::incomplete().into())
+    read.map_err(|e| incoming::unfinished(&e).into())
 }
 
 /// Refuses a message that is still arriving. Drops the rest of it, so that the sender can read the refusal.
