@@ -302,6 +302,11 @@ impl Error {
     /// One or more faulty fields. A single fault's code becomes the error's.
     pub fn faults(details: Vec<FieldError>) -> Self {
         let (code, message) = match details.as_slice() {
+            // The fault of the whole body has an empty pointer.
+            [one] if one.pointer.is_empty() => (
+                Cow::Owned(one.code.clone()),
+                format!("The body {}", one.message),
+            ),
             [one] => (
                 Cow::Owned(one.code.clone()),
                 format!("{}: {}", one.pointer, one.message),

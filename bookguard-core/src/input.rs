@@ -31,6 +31,8 @@ pub use self::object::{JsonObject, quoted};
 pub use self::value::Value;
 #[cfg(feature = "store")]
 pub(crate) use self::value::text_fault;
+#[cfg(feature = "internals")]
+pub use self::whole::whole;
 use crate::error::Error;
 use crate::model::Timestamp;
 

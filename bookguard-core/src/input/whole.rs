@@ -5,7 +5,7 @@
 const DIGITS: usize = 20;
 
 /// The whole number that a JSON number equals, if it is whole and fits; `digits` is the number's text.
-pub(super) fn whole(digits: &str) -> Option<i64> {
+pub fn whole(digits: &str) -> Option<i64> {
     let (mantissa, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
     let (head, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let fraction = fraction.trim_end_matches('0');

@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 
 use bookguard_core::error::{Error, FieldError};
-use bookguard_core::input::shorten;
+use bookguard_core::input::{shorten, whole};
 use bookguard_core::limits::FAULTS;
-use bookguard_core::operation::{Request, Route};
+use bookguard_core::operation::{QueryForm, Request, Route};
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -37,12 +37,18 @@ pub(super) fn read(route: &Route, remembered: bool, arguments: &str) -> Result<R
         }
         let place = path.iter_mut().find(|(parameter, _)| *parameter == name);
         let is_key = remembered && name == IDEMPOTENCY_KEY;
-        let in_query = route.query.iter().any(|known| known.name == name);
-        if place.is_none() && !is_key && !in_query && route.body.declaration().is_some() {
+        let parameter = route.query.iter().find(|known| known.name == name);
+        if place.is_none() && !is_key && parameter.is_none() && route.body.declaration().is_some() {
             body.push((name, value));
             continue;
         }
-        let value = match scalar(&name, value, is_key) {
+        let kind = match (&place, parameter.map(|known| known.form)) {
+            (Some(_), _) => Kind::Id,
+            (None, _) if is_key => Kind::Key,
+            (None, Some(QueryForm::Whole(..))) => Kind::Whole,
+            (None, _) => Kind::Any,
+        };
+        let value = match scalar(&name, value, kind) {
             Ok(_) if !seen.insert(name.clone()) => {
                 faults.push(fault(
                     &name,
@@ -119,8 +125,20 @@ fn members(object: &str) -> Result<Vec<(String, &RawValue)>, Error> {
     })
 }
 
+/// What an argument for the path, the query or a header is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Part of the path, which is text.
+    Id,
+    /// The Idempotency-Key.
+    Key,
+    /// A whole number.
+    Whole,
+    Any,
+}
+
 /// The text of an argument for the path, the query or a header.
-fn scalar(name: &str, value: &RawValue, is_key: bool) -> Result<String, FieldError> {
+fn scalar(name: &str, value: &RawValue, kind: Kind) -> Result<String, FieldError> {
     let text = value.get();
     match text.as_bytes().first() {
         Some(b'"') => serde_json::from_str(text).map_err(|_| {
@@ -136,8 +154,11 @@ fn scalar(name: &str, value: &RawValue, is_key: bool) -> Result<String, FieldErr
             let fix = "Send a value, or leave it out.";
             Err(fault(name, "null", "is null", fix))
         }
-        _ if is_key => {
-            let fix = "Send a string, such as a UUID.";
+        _ if matches!(kind, Kind::Id | Kind::Key) => {
+            let fix = match kind {
+                Kind::Key => "Send a string, such as a UUID.",
+                _ => "Send it as a string, exactly as it was given.",
+            };
             Err(fault(name, "wrong_type", "is not a string", fix))
         }
         Some(b'{' | b'[') => {
@@ -149,6 +170,11 @@ fn scalar(name: &str, value: &RawValue, is_key: bool) -> Result<String, FieldErr
                 fix,
             ))
         }
+        // 2.0 is a whole number in JSON Schema, and written with digits alone in a query.
+        _ if kind == Kind::Whole => Ok(match whole(text) {
+            Some(number) => number.to_string(),
+            None => text.to_owned(),
+        }),
         _ => Ok(text.to_owned()),
     }
 }
@@ -222,6 +248,22 @@ mod tests {
     }
 
     #[test]
+    fn a_whole_number_may_have_a_point() {
+        for (sent, text) in [
+            ("2.0", "2"),
+            ("2e0", "2"),
+            ("-0", "0"),
+            ("2.5", "2.5"),
+            ("true", "true"),
+            (r#""2.0""#, "2.0"),
+        ] {
+            let arguments = format!(r#"{{"limit":{sent}}}"#);
+            let input = split(&ListBookings::ROUTE, &arguments);
+            assert_eq!(input.query[0].1, text, "{sent}");
+        }
+    }
+
+    #[test]
     fn a_body_is_what_the_caller_wrote_faults_included() {
         for sent in [
             r#"{"bookingValue":1.10,"bookingValue":0.1000000000000000000001,"x":null}"#,
@@ -250,6 +292,8 @@ mod tests {
             ("{}", "/bookingId", "missing_field"),
             (r#"{"bookingId":null}"#, "/bookingId", "null"),
             (r#"{"bookingId":{}}"#, "/bookingId", "wrong_type"),
+            (r#"{"bookingId":5}"#, "/bookingId", "wrong_type"),
+            (r#"{"bookingId":true}"#, "/bookingId", "wrong_type"),
             (r#"{"bookingId":"\ud800"}"#, "/bookingId", "invalid_string"),
             (
                 r#"{"bookingId":"a","bookingId":"b"}"#,
