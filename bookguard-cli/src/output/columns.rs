@@ -3,7 +3,7 @@
 //! A row is an answer's JSON object, or one of a list's. A column is a member's path, such as `talent.name`. Invariant: what
 //! a cell shows is what the answer holds; numbers stay the text that was sent.
 
-use std::fmt;
+use std::{fmt, mem};
 
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -68,6 +68,8 @@ impl Members {
 /// The rows of an answer.
 pub struct AnswerRows {
     rows: Vec<Members>,
+    /// The whole answer, if it is a list: its rows have members beside them.
+    list: Option<Members>,
     /// Where the next page of a list begins. `None` for an answer that is not a list.
     pub next: Option<Option<String>>,
     columns: Vec<String>,
@@ -85,15 +87,15 @@ impl AnswerRows {
             let why = "this answer has no fields: it is not a JSON object; leave out --fields and --output csv";
             Failure::Usage(why.to_owned())
         })?;
-        let list = answer.get("data");
-        let list = list.and_then(|list| serde_json::from_str(list.get()).ok());
-        let (rows, next): (Vec<Members>, _) = match list {
+        let data = answer.get("data");
+        let data = data.and_then(|data| serde_json::from_str(data.get()).ok());
+        let (rows, next, list): (Vec<Members>, _, _) = match data {
             Some(rows) => {
                 let next = answer.get("nextCursor");
                 let next = next.and_then(|next| serde_json::from_str(next.get()).ok());
-                (rows, Some(next.flatten()))
+                (rows, Some(next.flatten()), Some(answer))
             }
-            None => (vec![answer], None),
+            None => (vec![answer], None, None),
         };
         let mut all = Vec::new();
         rows.iter().for_each(|row| row.paths("", &mut all));
@@ -111,6 +113,7 @@ impl AnswerRows {
                 chosen.to_vec()
             },
             rows,
+            list,
             next,
         })
     }
@@ -139,12 +142,14 @@ impl AnswerRows {
                 .filter_map(|path| Some((path, row.at(path)?)));
             object(members.map(|(path, value)| (path.as_str(), value.get().to_owned())))
         });
-        match &self.next {
+        match &self.list {
             None => rows.collect(),
-            Some(next) => {
-                let data = format!("[{}]", rows.collect::<Vec<_>>().join(","));
-                let next = next.as_ref().map(|next| ("nextCursor", quoted(next)));
-                object([("data", data)].into_iter().chain(next))
+            Some(list) => {
+                let mut data = format!("[{}]", rows.collect::<Vec<_>>().join(","));
+                object(list.0.iter().map(|(name, value)| match name.as_str() {
+                    "data" => ("data", mem::take(&mut data)),
+                    beside => (beside, value.get().to_owned()),
+                }))
             }
         }
     }
@@ -195,10 +200,10 @@ fn inert(cell: &str) -> String {
 mod tests {
     use super::*;
 
-    const PAGE: &str = r#"{"data":[
+    const PAGE: &str = r#"{"total":2,"data":[
         {"id":"b1","talent":{"name":"=HYPERLINK(\"x\")","id":"t"},"value":12.50,"paid":null},
         {"id":"b2","talent":{"name":"a, \"b\"\nc","id":"-5"},"tags":["x"],"metadata":{"a.b":"+1","c":{}}}
-    ],"nextCursor":"n\"1"}"#;
+    ],"nextCursor":"n\"1","hasMore":true,"nextBefore":null}"#;
 
     fn rows(json: &str, chosen: &[&str]) -> AnswerRows {
         let chosen: Vec<String> = chosen.iter().map(|&name| name.to_owned()).collect();
@@ -235,7 +240,7 @@ mod tests {
         assert_eq!(some.missing, ["no"]);
         assert_eq!(
             some.json(),
-            r#"{"data":[{"value":12.50,"id":"b1","talent":{"name":"=HYPERLINK(\"x\")","id":"t"}},{"metadata.a.b":"+1","id":"b2","talent":{"name":"a, \"b\"\nc","id":"-5"}}],"nextCursor":"n\"1"}"#
+            r#"{"total":2,"data":[{"value":12.50,"id":"b1","talent":{"name":"=HYPERLINK(\"x\")","id":"t"}},{"metadata.a.b":"+1","id":"b2","talent":{"name":"a, \"b\"\nc","id":"-5"}}],"nextCursor":"n\"1","hasMore":true,"nextBefore":null}"#
         );
         assert_eq!(
             rows(r#"{"id":"b1","paid":null,"n":1}"#, &["paid", "id"]).json(),

@@ -28,10 +28,19 @@ async fn chosen_fields_are_columns_of_every_form() {
         let all = list("--output csv").run().await;
         all.said(&["bookingId,partnerId,talent.id,talent.name,"]);
         let page = list("--output json --limit 1").args(fields).run().await.json();
-        let next = json!({
-            "data": [{"bookingId": second, "talent.name": "The Night Owls"}], "nextCursor": second
-        });
+        let whole = list("--output json --limit 1").run().await.json();
+        let mut next = whole.clone();
+        next["data"] = json!([{"bookingId": second, "talent.name": "The Night Owls"}]);
+        assert_eq!((&next["nextCursor"], &next["hasMore"]), (&json!(second), &json!(true)));
         assert_eq!(page, next);
+        // Every list keeps what stands beside its rows.
+        let events = |form: &str| acme.command("webhook-events list --after 0 --limit 1 --output json").args(form);
+        let (chosen, mut whole) = (events("--fields bookingId").run().await.json(), events("").run().await.json());
+        whole["data"] = json!([]);
+        assert!(whole["nextAfter"].is_number() && whole["hasMore"].is_boolean(), "{whole}");
+        let mut beside = chosen;
+        beside["data"] = json!([]);
+        assert_eq!(beside, whole);
         let table = list("--output table --limit 1").args(fields).run().await;
         for shown in ["bookingId", "The Night Owls", "There are more: --cursor"] {
             assert!(table.stdout.contains(shown), "{table:?}");
