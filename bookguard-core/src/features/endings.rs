@@ -192,7 +192,7 @@ impl EndRequest {
             .about("Where the page before ended: its `next`, unchanged. The first page when not given.")
             .optional("after", page_end);
         let request_ref = form
-            .about("Your reference for the end of the contract. It stays in the ledger, so it must not be personal data.")
+            .about("Your reference for the end of the contract. It stays in the ledger, so it must not be personal data. Repeat the request with the same one: without it, the reference of the time before is erased.")
             .optional("requestRef", |v| v.text(limits::REFERENCE_CHARS));
         Some(Self { after, request_ref })
     }
