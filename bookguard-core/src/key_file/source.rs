@@ -64,9 +64,12 @@ impl KeyText {
     }
 }
 
-/// Whether the text has the beginning of a key, or a key's id: 8 hex digits between plus signs.
+/// Whether the text begins as a key does, has the beginning of one inside, or a key's id: 8 hex digits between plus signs.
 fn looks_like_key(text: &str) -> bool {
-    text.to_ascii_uppercase().contains("PRIVATE+KEY")
+    let upper = text.to_ascii_uppercase();
+    let begins = upper.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\''));
+    begins.starts_with("PRIVATE+")
+        || upper.contains("PRIVATE+KEY")
         || text.as_bytes().windows(10).any(|part| {
             part.starts_with(b"+")
                 && part.ends_with(b"+")
@@ -127,6 +130,10 @@ mod tests {
             ("/run/secrets/ledger.key", false),
             ("a+b.key", false),
             ("c++/12345678.key", false),
+            ("./private+1.key", false),
+            // Begins as a key does, so it is not a name for one.
+            ("PRIVATE+s3cret", true),
+            (" 'private+s3cret'", true),
             (&key, true),
             (&format!("{key}\n"), true),
             // Not a key, but contains one.

@@ -81,3 +81,17 @@ async fn the_ledger_key_is_its_owner_s_alone() {
         assert!(!found, "{name}");
     }
 }
+
+#[tokio::test]
+async fn a_key_in_a_wrong_form_is_refused_and_never_becomes_a_name() {
+    let folder = TempDir::new().unwrap();
+    let db = folder.path().join("bookguard.db");
+    let register = "partners register --name A --business-type b --contact-email a@example.com";
+    for text in ["PRIVATE+s3cret", " 'private+s3cret'"] {
+        let line = bookguard(register).arg("--db").arg(&db);
+        let ran = line.env("BOOKGUARD_LEDGER_KEY", text).run().await;
+        ran.ended(1, &["BOOKGUARD_LEDGER_KEY"]);
+        assert!(!ran.stderr.contains("s3cret"), "{ran:?}");
+        assert!(!std::path::Path::new(text).exists());
+    }
+}
