@@ -60,6 +60,8 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
             .iter()
             .fold(config, |config, demo| demo.adjusted(config)))
     };
+    // Files that settings name are settings too, and a server that cannot read them must not be started again and again.
+    config()?.maker().map_err(Failure::Usage)?;
     // Signals are handled before anything is opened, so that none finds a half-open server.
     let mut signals = bookguard_server::signals().map_err(Failure::Unexpected)?;
     let sample = match &demo {

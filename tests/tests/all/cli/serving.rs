@@ -434,6 +434,20 @@ async fn a_server_told_to_end_finishes_what_it_was_asked() {
 }
 
 #[tokio::test]
+async fn files_that_settings_name_and_that_are_something_else_are_wrong_settings() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("b.db");
+    let file = folder.path().join("text");
+    std::fs::write(&file, "neither a font nor a certificate").unwrap();
+    let font = serve(&db).arg("--pdf-font").arg(&file);
+    font.run().await.refused(2, &["the font file", "pdf_fonts"]);
+    let roots = serve(&db).args("--timestamp-authority http://127.0.0.1:9");
+    let roots = roots.arg("--timestamp-roots").arg(&file);
+    roots.run().await.refused(2, &["timestamp_roots"]);
+    assert!(!db.exists());
+}
+
+#[tokio::test]
 async fn a_server_to_look_at_has_bookings_of_every_kind_in_a_ledger_that_verifies() {
     let folder = tempfile::tempdir().unwrap();
     let db = folder.path().join("look.db");
