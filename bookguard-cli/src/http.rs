@@ -46,8 +46,13 @@ pub(crate) fn cause(error: &reqwest::Error) -> String {
 /// [`Failure::Usage`] for an invalid address.
 pub(crate) fn base_url(address: &str) -> Result<Url, Failure> {
     let wrong = |why: &str| {
+        // What cannot be read as an address may hold a password all the same.
+        let shown = match address.contains('@') {
+            true => "the server's address (not shown, as it may hold a password)".to_owned(),
+            false => format!("\"{address}\""),
+        };
         Failure::Usage(format!(
-            "\"{address}\" {why}; write the server's address like https://bookings.example.com"
+            "{shown} {why}; write the server's address like https://bookings.example.com"
         ))
     };
     let url = Url::parse(address).map_err(|e| wrong(&format!("is not an address ({e})")))?;

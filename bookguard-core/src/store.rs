@@ -161,7 +161,9 @@ impl Database {
         match self {
             #[cfg(feature = "postgres")]
             Self::Postgres(url) => postgres::check(url).map_err(|e| e.to_string()),
-            _ => Ok(()),
+            #[cfg(not(feature = "postgres"))]
+            Self::Postgres(_) => Ok(()),
+            Self::File(path) => Self::check_name(path),
         }
     }
 }

@@ -74,11 +74,13 @@ fn run(call: Call<'_>) -> Result<(), Failure> {
 fn named(flag: &Option<Database>, name: &str, variable: &str) -> Result<Database, Failure> {
     let database = flag.clone();
     let database = database.or_else(|| environment(variable).map(Database::from));
-    database.ok_or_else(|| {
+    let database = database.ok_or_else(|| {
         Failure::Usage(format!(
             "which database? name it with {name}, or in {variable}: a file, or postgres://…"
         ))
-    })
+    })?;
+    database.check().map_err(Failure::Usage)?;
+    Ok(database)
 }
 
 fn go(place: &GlobalArgs, from: &Database, to: &Database, screen: &Screen) -> Result<(), Failure> {

@@ -489,6 +489,10 @@ mod tests {
             "http://h?x",
             "http://h#x",
             "http://u:p@h",
+            "ftp://u:p@h",
+            "http://u:p@h?x",
+            "http://u:p@h:port",
+            "u:p@h",
             "/path",
         ] {
             let Err(failure) = Remote::new(address, None) else {

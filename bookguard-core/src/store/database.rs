@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 ///
 /// A text that begins with `postgres://` or `postgresql://` is a server's address. Anything else is a file's path, with
 /// an optional prefix `sqlite:` or `sqlite://`. To name a file that really begins like that, put `./` before it.
+/// [`Self::check`] refuses what was meant to be an address and is none.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Database {
     /// A SQLite file.
@@ -31,6 +32,34 @@ impl Database {
             Self::Postgres(_) => None,
         }
     }
+
+    /// Refuses a name that looks like an address: it may hold a password, which a file's name would show.
+    pub(super) fn check_name(path: &Path) -> Result<(), String> {
+        // Whoever begins it as a path means one.
+        if path.is_absolute() || path.starts_with(".") || path.starts_with("..") {
+            return Ok(());
+        }
+        let mut name = path.to_string_lossy().to_ascii_lowercase();
+        name.retain(|c| !c.is_whitespace());
+        match name.contains("://") || name.contains("password=") {
+            true => Err(
+                "what is given as the database (not shown, as it may hold a password) is no address that can be used; write that of a \
+                 PostgreSQL server like postgres://user:password@host:5432/database, and put ./ before the name of a file"
+                    .to_owned(),
+            ),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The scheme in small letters and the rest, if the text is the address of a PostgreSQL server.
+fn address(text: &str) -> Option<(&'static str, &str)> {
+    let (scheme, rest) = text.trim().split_once("://")?;
+    let known = ["postgres", "postgresql"];
+    let known = known
+        .into_iter()
+        .find(|known| scheme.eq_ignore_ascii_case(known))?;
+    Some((known, rest))
 }
 
 impl PostgresUrl {
@@ -82,8 +111,8 @@ impl fmt::Debug for Database {
 
 impl From<&str> for Database {
     fn from(text: &str) -> Self {
-        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-            return Self::Postgres(PostgresUrl(text.to_owned()));
+        if let Some((scheme, rest)) = address(text) {
+            return Self::Postgres(PostgresUrl(format!("{scheme}://{rest}")));
         }
         let path = match text.strip_prefix("sqlite:") {
             Some(path) => path.strip_prefix("//").unwrap_or(path),
@@ -135,6 +164,7 @@ mod tests {
         for (text, server) in [
             ("postgres://localhost/b", true),
             ("postgresql:///b?host=/run/postgresql", true),
+            (" Postgres://localhost/b\n", true),
             ("bookguard.db", false),
             ("./postgres://b", false),
             ("postgres", false),
@@ -161,6 +191,28 @@ mod tests {
             ("sqlite", "sqlite"),
         ] {
             assert_eq!(Database::from(text).file(), Some(Path::new(path)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_was_meant_to_be_an_address_is_no_file() {
+        for (text, allowed) in [
+            ("postgre://u:s3cret@h/b", false),
+            (" mysql://u:s3cret@h/b", false),
+            ("sqlite:postgre://u:s3cret@h/b", false),
+            ("host=h user=u password=s3cret", false),
+            ("host=h Password = s3cret", false),
+            ("./postgre://b", true),
+            ("/var/password=.db", true),
+            ("sqlite:///var/b.db", true),
+            ("sqlite://b.db", true),
+            ("b.db", true),
+            ("postgres://u:s3cret@h/b", true),
+            ("POSTGRES://u:s3cret@h/b", true),
+        ] {
+            let checked = Database::from(text).check();
+            assert_eq!(checked.is_ok(), allowed, "{text}");
+            assert!(!checked.is_err_and(|why| why.contains("s3cret")), "{text}");
         }
     }
 

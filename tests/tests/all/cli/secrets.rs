@@ -95,3 +95,41 @@ async fn a_key_in_a_wrong_form_is_refused_and_never_becomes_a_name() {
         assert!(!std::path::Path::new(text).exists());
     }
 }
+
+#[tokio::test]
+async fn what_was_meant_to_be_an_address_is_refused_and_not_shown() {
+    let folder = TempDir::new().unwrap();
+    let refused = async |args: &[&str]| {
+        let line = args.iter().fold(bookguard(""), |line, arg| line.arg(*arg));
+        let ran = line.in_folder(folder.path()).run().await;
+        ran.refused(2, &[]);
+        assert!(!ran.stderr.contains("s3cret"), "{args:?}: {ran:?}");
+    };
+    for db in [
+        "postgre://u:s3cret@h/x",
+        "mysql://u:s3cret@h/x",
+        "host=127.0.0.1 user=x password=s3cret",
+    ] {
+        for line in [
+            &["partners", "list", "--db", db][..],
+            &["serve", "--listen", "127.0.0.1:0", "--db", db],
+            &["transfer", "--from", db, "--to", "x.db"],
+            &["transfer", "--from", "x.db", "--to", db],
+        ] {
+            refused(line).await;
+        }
+    }
+    for url in [
+        "ftp://u:s3cret@h",
+        "http://u:s3cret@h:port",
+        "http://u:s3cret@h",
+    ] {
+        refused(&["partners", "list", "--url", url]).await;
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    // A scheme has no case, and spaces around an address mean nothing.
+    let line = bookguard("partners list --db").arg(" Postgres://u:s3cret@127.0.0.1:9/x ");
+    let ran = line.run().await;
+    ran.refused(7, &["127.0.0.1"]);
+    assert!(!ran.stderr.contains("s3cret"), "{ran:?}");
+}
