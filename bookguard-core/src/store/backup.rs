@@ -22,6 +22,7 @@ use crate::ledger::Hash;
 use crate::model::Timestamp;
 use crate::private;
 pub use check::BackupCheck;
+use folder::newest_file;
 pub use folder::{BackupFolder, KeptBackup, newest};
 pub use restore::{Restored, restore};
 
@@ -111,6 +112,9 @@ fn draft_of(
             _ => format!("{} cannot be read: {e}", from.display()),
         })
     })?;
+    if found.is_dir() {
+        return Err(folder_given(from));
+    }
     if found.len() == 0 {
         return Err(no_ledger(from));
     }
@@ -139,6 +143,17 @@ fn no_ledger(file: &Path) -> BackupError {
             "{} has no ledger yet; there is nothing to back up",
             file.display()
         ),
+    )
+}
+
+fn folder_given(path: &Path) -> BackupError {
+    let way_out = match newest_file(path) {
+        Some(backup) => format!("its newest backup is {}", backup.display()),
+        None => format!("name a file in it: `ls {}` lists them", path.display()),
+    };
+    refused(
+        "not_a_file",
+        format!("{} is a folder; {way_out}", path.display()),
     )
 }
 

@@ -4,6 +4,7 @@ mod copy;
 mod upgrade;
 
 use std::collections::HashMap;
+use std::fs::Metadata;
 use std::io;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -67,7 +68,8 @@ pub(super) struct File {
 impl File {
     /// Opens the database file. Creates it first if `create` is set.
     pub(super) fn open(path: &Path, create: bool) -> Result<Self, StoreError> {
-        if !create && !path.exists() {
+        let found = found(path)?;
+        if !create && found.is_none() {
             return Err(StoreError::Failed(format!(
                 "there is no database at {}; `bookguard serve --db {}` makes one",
                 path.display(),
@@ -75,7 +77,7 @@ impl File {
             )));
         }
         // SQLite would begin a database in it.
-        if !create && path.metadata().is_ok_and(|file| file.len() == 0) {
+        if !create && found.is_some_and(|file| file.len() == 0) {
             return Err(StoreError::Failed(format!(
                 "{} is empty: it holds no database. Put back a backup, or delete it and let `bookguard serve --db {}` begin \
                  another ledger",
@@ -126,7 +128,7 @@ impl File {
 
     /// Opens a file as it is, to read it.
     pub(super) fn look(path: &Path) -> Result<Self, StoreError> {
-        if !path.exists() {
+        if found(path)?.is_none() {
             return Err(StoreError::Failed(format!(
                 "there is no database at {}",
                 path.display()
@@ -141,6 +143,22 @@ impl File {
 
     fn is_sealed(&self) -> bool {
         self.reading != self.path
+    }
+}
+
+/// What is at this path, if anything is.
+///
+/// # Errors
+/// [`StoreError::Failed`] for a folder, and for what this user may not even look for.
+fn found(path: &Path) -> Result<Option<Metadata>, StoreError> {
+    let fail = |why: &str| Err(StoreError::Failed(format!("{} {why}", path.display())));
+    match path.metadata() {
+        Ok(found) if found.is_dir() => fail("is a folder; name the database file in it"),
+        Ok(found) => Ok(Some(found)),
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => fail(
+            "cannot be reached: permission denied; work as the user that the server runs as, or give this one the right to its folder",
+        ),
+        Err(_) => Ok(None),
     }
 }
 

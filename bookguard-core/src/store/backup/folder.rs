@@ -205,6 +205,12 @@ pub fn newest(folder: &Path, now: Timestamp) -> io::Result<Option<Timestamp>> {
     Ok(made.filter(|at| *at <= now.plus_ms(CLOCK_SKEW_MS)).max())
 }
 
+/// The newest backup in a folder, if there is one and the folder can be read.
+pub(super) fn newest_file(folder: &Path) -> Option<PathBuf> {
+    let newest = newest(folder).ok().flatten()?;
+    Some(folder.join(name_at(newest)))
+}
+
 /// The name of a backup made at this time. Names sort by time.
 fn name_at(at: Timestamp) -> String {
     format!("bookguard-{}.db", in_name(at))

@@ -218,6 +218,16 @@ async fn what_is_not_a_whole_backup_of_this_ledger_is_not_restored() {
     Serving::start(&other, &[]).await.stop().await;
     let folder = backed.database.folder().to_owned();
     let path = |name: &str| folder.join(name);
+    let (backups, none) = (path("backups"), path("none"));
+    std::fs::create_dir(&none).unwrap();
+    std::fs::create_dir(&backups).unwrap();
+    for name in [
+        "bookguard-20261105T100000.123Z.db",
+        "bookguard-20261106T100000.123Z.db",
+        "other.db",
+    ] {
+        std::fs::write(backups.join(name), "").unwrap();
+    }
     std::fs::write(path("text.db"), "a shopping list".repeat(1000)).unwrap();
     std::fs::write(path("empty.db"), "").unwrap();
     let tampered = |name: &str, sql: &str| {
@@ -249,6 +259,12 @@ async fn what_is_not_a_whole_backup_of_this_ledger_is_not_restored() {
         (flags(&[&path("newer.db")]), 1, "newer"),
         (flags(&[&path("empty.db")]), 5, "no_ledger"),
         (flags(&[&path("tampered.db")]), 6, "is as it was"),
+        (flags(&[&none]), 5, "is a folder; name a file in it"),
+        (
+            flags(&[&backups]),
+            5,
+            "backups/bookguard-20261106T100000.123Z.db (not_a_file)",
+        ),
         (flags(&[file]), 5, "same_database"),
         (flags(&[other.file()]), 5, "wrong_ledger_key"),
         (

@@ -238,7 +238,7 @@ async fn in_a_folder_that_is_not_there() {
     // A folder in the place of the file.
     let folder = folder.path().join("data");
     std::fs::create_dir(&folder).unwrap();
-    refuses(serve(&folder), &["data", "cannot be opened"]).await;
+    refuses(serve(&folder), &["data", "is a folder"]).await;
 }
 
 #[cfg(unix)]
@@ -314,6 +314,24 @@ pub(crate) mod permissions {
         allow(&folder, 0o555);
         refuses(unprivileged(serve(&db), top.path()), &["data"]).await;
         assert!(files(&folder) == before);
+    }
+
+    #[tokio::test]
+    async fn a_command_in_a_folder_that_may_not_be_looked_into() {
+        let used = used().await;
+        let top = TempDir::new().unwrap();
+        allow(top.path(), 0o755);
+        let folder = top.path().join("data");
+        std::fs::create_dir(&folder).unwrap();
+        let db = folder.join("bookguard.db");
+        std::fs::copy(used.file(), &db).unwrap();
+        let list = |db: &Path| unprivileged(bookguard("partners list --db").arg(db), top.path());
+        allow(&folder, 0o000);
+        let ran = refuses(list(&db), &["bookguard.db", "permission denied"]).await;
+        // What may be there is not called absent.
+        assert!(!ran.stderr.contains("there is no database"), "{ran:?}");
+        allow(&folder, 0o755);
+        refuses(list(&folder), &["is a folder"]).await;
     }
 
     #[tokio::test]
