@@ -4,6 +4,7 @@
 //! came from elsewhere reaches a terminal only through [`plain`].
 
 use std::io;
+use std::time::Duration;
 
 use bookguard_core::error::Obstacle;
 use bookguard_core::service::OpenError;
@@ -148,6 +149,13 @@ impl Failure {
             }
             _ => None,
         }
+    }
+
+    /// How long to wait before the same request is made again, if the service asks for that.
+    pub fn asks_to_wait(&self) -> Option<Duration> {
+        self.passing()?;
+        let seconds = self.retry_after_s()?.max(1);
+        Some(Duration::from_secs(seconds.into()))
     }
 
     /// The text for standard error; `None` if there is nobody to tell.
@@ -363,6 +371,18 @@ mod tests {
         );
         let full = Failure::from(io::Error::from(io::ErrorKind::StorageFull));
         assert_eq!(full.exit(), Exit::Unexpected);
+    }
+
+    #[test]
+    fn only_who_asks_for_patience_gets_it() {
+        let busy = Failure::from(Error::busy());
+        assert_eq!(busy.asks_to_wait(), Some(Duration::from_secs(1)));
+        let others = [
+            Failure::Unreachable("m".to_owned()),
+            Error::not_found("booking").into(),
+            Error::conflict("c", "m").into(),
+        ];
+        assert!(others.iter().all(|other| other.asks_to_wait().is_none()));
     }
 
     #[test]

@@ -28,11 +28,13 @@ pub enum Target {
 /// Where the bytes of an archive go, one after another.
 pub type Sink<'a> = &'a mut (dyn FnMut(&[u8]) -> Result<(), Failure> + Send);
 
-/// The purpose for which a database is opened.
+/// The purpose for which a target is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Works on an existing database.
     Work,
+    /// Makes as many requests as there is data, each of which may be repeated: a server that asks for patience gets it.
+    Many,
     /// Creates the database if it does not exist.
     Begin,
     /// Waits for the outcome of a delivery: of an event, of a test, or while the command keeps running.
@@ -40,7 +42,7 @@ pub enum Purpose {
 }
 
 impl Target {
-    /// Opens the target that `place` names; the purpose matters only for a database.
+    /// Opens the target that `place` names.
     ///
     /// # Errors
     /// [`Failure::Usage`] or [`Failure::Unexpected`].
@@ -65,6 +67,9 @@ impl Target {
                 }
                 if prints {
                     remote.print_requests(&source);
+                }
+                if purpose == Purpose::Many {
+                    remote = remote.with_patience();
                 }
                 Self::Remote(Box::new(remote))
             }

@@ -121,7 +121,7 @@ impl CliCommand {
         }
     }
 
-    /// Sets the purpose for which a database is opened.
+    /// Sets the purpose for which its target is opened.
     pub(super) fn purpose(self, purpose: Purpose) -> Self {
         Self { purpose, ..self }
     }

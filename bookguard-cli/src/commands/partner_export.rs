@@ -31,6 +31,7 @@ use crate::consent;
 use crate::failure::Failure;
 use crate::output::say;
 use crate::output::table::{Style, fields, record};
+use crate::target::Purpose;
 
 const BLOCK: usize = 512;
 
@@ -50,12 +51,16 @@ struct EndArgs {
 
 pub(super) fn export_command() -> CliCommand {
     let about = "Write all data of a partner into one archive: of the one that the key belongs to, or that --partner names";
-    special("export", about, |call| Box::pin(export(call))).with::<ExportArgs>()
+    special("export", about, |call| Box::pin(export(call)))
+        .purpose(Purpose::Many)
+        .with::<ExportArgs>()
 }
 
 pub(super) fn end_command() -> CliCommand {
     let about = "End a partner's contract: revoke its keys, delete its endpoints and erase its personal data, for good (for the operator)";
-    carried::<EndContract>("end", about, |call| Box::pin(end(call))).with::<EndArgs>()
+    carried::<EndContract>("end", about, |call| Box::pin(end(call)))
+        .purpose(Purpose::Many)
+        .with::<EndArgs>()
 }
 
 async fn end(call: Call<'_>) -> Result<(), Failure> {

@@ -86,7 +86,7 @@ impl Local {
                         .map_err(|e| Failure::Unexpected(e.to_string()))?;
                 Some(Arc::new(courier))
             }
-            Purpose::Begin | Purpose::Work => None,
+            Purpose::Begin | Purpose::Work | Purpose::Many => None,
         };
         Ok(Self { courier, ..local })
     }

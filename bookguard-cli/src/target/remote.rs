@@ -4,7 +4,7 @@
 //! page, half a body, an endless body), the command ends with a sentence that says so.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bookguard_core::features::evidence::GetEvidence;
 use bookguard_core::model::PartnerId;
@@ -18,6 +18,7 @@ use reqwest::header::{
 };
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use sha2::{Digest as _, Sha256};
+use tokio::time::sleep;
 use url::Url;
 
 use super::{Sink, curl};
@@ -28,11 +29,14 @@ use crate::http;
 use crate::output::{self, Answer};
 use crate::profiles::Credential;
 use crate::settings::{KeyPlace, KeySource};
+use crate::text::plain;
 
 /// The time to connect.
 const CONNECT: Duration = Duration::from_secs(10);
 /// The time for a complete answer. Ten seconds of it are for a manual retry, which waits for its receiver.
 const ANSWER: Duration = Duration::from_secs(60);
+/// The longest time for which one request of many waits for its turn.
+const PATIENCE: Duration = Duration::from_secs(10 * 60);
 
 /// A server.
 #[derive(Clone)]
@@ -42,6 +46,8 @@ pub struct Remote {
     /// Set if the key is the operator's: the partner to act for, if any.
     operator: Option<Option<PartnerId>>,
     client: Client,
+    /// Whether it waits, and asks again, when the server asks for that.
+    is_patient: bool,
     /// How a shell finds the key, if requests are printed instead of sent.
     printed_key: Option<String>,
 }
@@ -85,6 +91,7 @@ impl Remote {
             key,
             operator: None,
             client,
+            is_patient: false,
             printed_key: None,
         })
     }
@@ -94,6 +101,16 @@ impl Remote {
     pub fn for_operator(self, partner_id: Option<PartnerId>) -> Self {
         Self {
             operator: Some(partner_id),
+            ..self
+        }
+    }
+
+    /// The same server, called by a command of many requests, each of which may be repeated: none of them fails only because it
+    /// comes too soon.
+    #[must_use]
+    pub fn with_patience(self) -> Self {
+        Self {
+            is_patient: true,
             ..self
         }
     }
@@ -204,7 +221,10 @@ impl Remote {
         if let Some(key) = &request.idempotency_key {
             builder = builder.header("idempotency-key", header(key)?);
         }
-        let body = self.send(builder).await?;
+        let body = match self.is_patient {
+            true => self.send_in_turn(builder).await?,
+            false => self.send(builder).await?,
+        };
         Ok((url, body))
     }
 
@@ -333,6 +353,33 @@ impl Remote {
         } else {
             Err(refusal(&self.base, status, &headers, &body))
         }
+    }
+
+    /// Sends a request, again whenever the server asks to wait, but not for ever.
+    async fn send_in_turn(&self, builder: RequestBuilder) -> Result<Vec<u8>, Failure> {
+        let (began, mut waits) = (Instant::now(), 0_u32);
+        while let Some(again) = builder.try_clone() {
+            let failure = match self.send(again).await {
+                Ok(body) => return Ok(body),
+                Err(failure) => failure,
+            };
+            let wait = failure.asks_to_wait();
+            let wait = wait.filter(|wait| began.elapsed() + *wait <= PATIENCE);
+            let Some(wait) = wait else {
+                return Err(failure);
+            };
+            // One wait is the usual price of many requests; more are a reason to look at the server.
+            waits += 1;
+            if waits == 2 {
+                let (why, most) = (failure.passing().unwrap_or_default(), PATIENCE.as_secs());
+                output::say(&plain(&format!(
+                    "{why} (asking again, for {most} s at most)"
+                )));
+            }
+            sleep(wait).await;
+        }
+        // A body that cannot be repeated; no request has one.
+        self.send(builder).await
     }
 
     async fn body(&self, mut response: Response) -> Result<Vec<u8>, Failure> {

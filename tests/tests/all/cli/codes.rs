@@ -181,3 +181,26 @@ async fn too_many_requests_are_8_with_the_time_to_wait() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_command_of_many_requests_waits_for_its_turn() {
+    on_every_engine(async |engine| {
+        let database = TestDatabase::new(engine);
+        let limits = "--rate-limit-per-second 5 --rate-limit-burst 5";
+        let line = database.command("serve --listen 127.0.0.1:0").args(limits);
+        let server = Serving::of(line).await;
+        let acme = server.partner("Acme").await;
+        for _ in 0..3 {
+            acme.book().await;
+        }
+        let archive = database.folder().join("acme.tar");
+        let ran = acme
+            .command("partners export --out")
+            .arg(&archive)
+            .run()
+            .await;
+        assert_eq!(ran.json()["bookings"], 3, "{ran:?}");
+        server.stop().await;
+    })
+    .await;
+}
