@@ -343,6 +343,9 @@ pub const RETENTION_MS: i64 = 24 * 60 * 60 * 1000;
 pub const RETENTION_DAYS: u32 = 90;
 /// Backups in a folder that an operator can keep: looking through them takes a second.
 pub const BACKUPS_KEPT: i64 = 1_000;
+/// Seconds for which nothing was written to an unfinished backup before it counts as left over by a process that was killed. A
+/// backup that is being made is written to all the time; it waits only for its disks.
+pub const DRAFT_LEFT_OVER_S: u64 = 60 * 60;
 /// The most days that an operator can set: a century.
 pub const RETENTION_DAYS_MAX: u32 = 36_500;
 /// Changes of keys, secrets, endpoints, policies and settings that a partner may make in a day (UTC): no person and no program of a

@@ -1,11 +1,10 @@
 //! `backup`: copies a database file into another file while it stays in use, once or again and again.
 //!
-//! The store copies, verifies and deletes; this file asks for it and shows the result. Into a folder, that is done on a
-//! thread of its own, so that a signal ends the command at once; what a draft leaves behind is removed.
+//! The store copies, verifies and deletes; this file asks for it and shows the result. That is done on a thread of its own, so
+//! that a signal ends the command at once; drafts are removed.
 
 use std::future::pending;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -21,6 +20,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
+use tokio::task::block_in_place;
 use tokio::time::timeout;
 
 use super::declare::{Call, CliCommand, alone};
@@ -69,8 +69,9 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
         return Err(only_here("backup"));
     };
     let every = every.as_deref().map(duration).transpose()?;
+    let mut ending = Ending::new()?;
     if let (None, None, Some(file)) = (keep, every, &to) {
-        return into_file(&config, file, call.screen);
+        return into_file(&config, file, &mut ending, call.screen).await;
     }
     let folder = to.or_else(|| config.backup_folder.clone()).ok_or_else(|| {
         Failure::Usage("name the folder of the backups, or set backup_folder".to_owned())
@@ -84,14 +85,12 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
         ),
         config: *config,
         keep: keep.unwrap_or(KEEP) as usize,
-        signals: bookguard_server::signals().map_err(Failure::Unexpected)?,
+        ending,
         folder,
     };
     let Some(every) = every else {
         let Some(kept) = into.back_up().await else {
-            return Err(Failure::Unexpected(
-                "stopped before the backup was whole; nothing is left of it".to_owned(),
-            ));
+            return Err(stopped());
         };
         let kept = kept?;
         return call.screen.said(&json_of(&kept), |_| told_of(&kept));
@@ -99,7 +98,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     // What is wrong from the start is not tried again and again.
     drop(BackupFolder::open(&into.folder)?);
     let mut wait = into.due_in(every);
-    while timeout(wait, ended(&mut into.signals)).await.is_err() {
+    while timeout(wait, into.ending.told()).await.is_err() {
         match into.back_up().await {
             None => break,
             Some(Ok(kept)) => {
@@ -129,7 +128,7 @@ struct IntoFolder {
     check: BackupCheck,
     folder: PathBuf,
     keep: usize,
-    signals: UnboundedReceiver<Signal>,
+    ending: Ending,
 }
 
 impl IntoFolder {
@@ -147,16 +146,53 @@ impl IntoFolder {
     /// Makes one backup; `None` if told to end before it was whole.
     async fn back_up(&mut self) -> Option<Result<KeptBackup, Failure>> {
         let folder = match BackupFolder::open(&self.folder) {
-            Ok(folder) => Arc::new(folder),
+            Ok(folder) => folder,
             Err(error) => return Some(Err(error.into())),
         };
-        let (tell, done) = oneshot::channel();
-        let (working, db) = (Arc::clone(&folder), self.config.db.clone());
+        let db = self.config.db.clone();
         let (check, keep) = (self.check.clone(), self.keep);
+        let work = move |progress: Progress<'_>| folder.back_up(&db, &check, keep, progress);
+        self.ending.while_working(work).await
+    }
+}
+
+/// What draws the progress of a backup or a restore.
+pub(super) type Progress<'a> = &'a mut dyn FnMut(u64, u64);
+
+/// Waits to be told to end.
+pub(super) struct Ending {
+    signals: UnboundedReceiver<Signal>,
+    is_told: bool,
+}
+
+impl Ending {
+    /// # Errors
+    /// [`Failure::Unexpected`] if signals cannot be watched.
+    pub(super) fn new() -> Result<Self, Failure> {
+        Ok(Self {
+            signals: bookguard_server::signals().map_err(Failure::Unexpected)?,
+            is_told: false,
+        })
+    }
+
+    /// Resolves when the process is told to end, and at once if it was.
+    pub(super) async fn told(&mut self) {
+        if !self.is_told {
+            ended(&mut self.signals).await;
+            self.is_told = true;
+        }
+    }
+
+    /// Backs up or restores on a thread of its own, and shows the progress; `None` if told to end before that was done. Then
+    /// nothing is left of it.
+    pub(super) async fn while_working<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(Progress<'_>) -> Result<T, BackupError> + Send + 'static,
+    ) -> Option<Result<T, Failure>> {
+        let (tell, mut done) = oneshot::channel();
         let work = move || {
             let mut bar = Bar::new();
-            let mut draw = |done, total| bar.draw(done, total);
-            let made = working.back_up(&db, &check, keep, &mut draw);
+            let made = work(&mut |done, total| bar.draw(done, total));
             bar.clear();
             // Nobody waits for it any more if the command ends.
             let _ = tell.send(made.map_err(Failure::from));
@@ -165,16 +201,25 @@ impl IntoFolder {
             let why = format!("a thread cannot be started: {error}");
             return Some(Err(Failure::Unexpected(why)));
         }
+        let result = |made: Result<_, _>| {
+            made.unwrap_or_else(|_| {
+                let why = "the work ended without a result";
+                Err(Failure::Unexpected(why.to_owned()))
+            })
+        };
         tokio::select! {
-            made = done => Some(made.unwrap_or_else(|_| {
-                Err(Failure::Unexpected("the backup ended without a result".to_owned()))
-            })),
-            () = ended(&mut self.signals) => {
-                folder.sweep();
-                None
+            made = &mut done => Some(result(made)),
+            () = self.told() => match block_in_place(backup::give_up) {
+                true => None,
+                // It had got its name already, so it is told what became of it.
+                false => Some(result(done.await)).filter(Result::is_ok),
             }
         }
     }
+}
+
+fn stopped() -> Failure {
+    Failure::Unexpected("stopped before the backup was whole; nothing is left of it".to_owned())
 }
 
 /// Resolves when the process is told to end.
@@ -216,11 +261,16 @@ impl From<BackupError> for Failure {
     }
 }
 
-fn into_file(config: &Config, file: &Path, screen: &Screen) -> Result<(), Failure> {
-    let mut bar = Bar::new();
-    let made = backup::backup(&config.db, file, &mut |done, total| bar.draw(done, total));
-    bar.clear();
-    let made = made?;
+async fn into_file(
+    config: &Config,
+    file: &Path,
+    ending: &mut Ending,
+    screen: &Screen,
+) -> Result<(), Failure> {
+    let (db, to) = (config.db.clone(), file.to_owned());
+    let work = move |progress: Progress<'_>| backup::backup(&db, &to, progress);
+    let made = ending.while_working(work).await;
+    let made = made.unwrap_or_else(|| Err(stopped()))?;
     let key = BackupCheck::new(&config.db, config.ledger_key.clone(), None).ledger_key;
     let mut value = members(&made, file);
     value["ledgerKey"] = json!(key.path());

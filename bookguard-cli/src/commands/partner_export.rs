@@ -3,8 +3,8 @@
 //! The archive is a tar (POSIX ustar): it is written while it is read, whatever its size, and every system opens it. Names
 //! are in order and files have no times, so two exports differ only where the service's answers do: packets say when they were made.
 
-use std::fs::File;
-use std::io::{BufWriter, Write as _};
+use std::fs::{File, TryLockError};
+use std::io::{BufWriter, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use bookguard_core::features::api_keys::ListApiKeys;
@@ -25,7 +25,9 @@ use bookguard_core::operation::{Operation, Request};
 use bookguard_core::private;
 use clap::Args;
 use serde_json::{Value, json};
+use tokio::task::yield_now;
 
+use super::backup::Ending;
 use super::declare::{Call, CliCommand, carried, special};
 use crate::consent;
 use crate::failure::Failure;
@@ -108,11 +110,19 @@ async fn end(call: Call<'_>) -> Result<(), Failure> {
 
 async fn export(call: Call<'_>) -> Result<(), Failure> {
     let ExportArgs { out } = call.args()?;
+    let mut ending = Ending::new()?;
+    tokio::select! {
+        done = into(call, &out) => done,
+        // What is begun is removed with the work that is dropped.
+        () = ending.told() => Err(Failure::Unexpected(
+            "stopped before the archive was whole; nothing is left of it".to_owned(),
+        )),
+    }
+}
+
+async fn into(call: Call<'_>, out: &Path) -> Result<(), Failure> {
     let partner = answer::<GetPartner>(call, &[]).await?;
-    let mut begun = out.clone().into_os_string();
-    begun.push(".part");
-    let begun = PathBuf::from(begun);
-    let mut tar = Tar::create(&begun, &out)?;
+    let mut tar = Tar::create(out)?;
     tar.json("partner.json", &partner)?;
     tar.json("api-keys.json", &pages::<ListApiKeys>(call, &[]).await?)?;
     tar.json("endpoints.json", &pages::<ListEndpoints>(call, &[]).await?)?;
@@ -126,6 +136,8 @@ async fn export(call: Call<'_>) -> Result<(), Failure> {
             let id = booking["bookingId"].as_str().unwrap_or_default();
             of_booking(call, &mut tar, id).await?;
             bookings += 1;
+            // A database answers at once, and signals are looked at only while something waits.
+            yield_now().await;
         }
         match page["nextCursor"].as_str() {
             Some(next) => cursor = Some(next.to_owned()),
@@ -133,11 +145,7 @@ async fn export(call: Call<'_>) -> Result<(), Failure> {
         }
         say(&format!("{bookings} bookings exported …"));
     }
-    let bytes = tar.finish()?;
-    // What is exported may be erased next, so its name is on the disk before anybody is told.
-    std::fs::rename(&begun, &out)
-        .and_then(|()| private::sync(private::folder(&out)))
-        .map_err(|e| unwritten(&out, &e))?;
+    let bytes = tar.finish(out)?;
     let value = json!({"file": out, "partnerId": partner["partnerId"], "bookings": bookings, "bytes": bytes});
     call.screen.said(&value, |_| {
         format!("{}: {bookings} bookings, {bytes} bytes.", out.display())
@@ -218,7 +226,7 @@ async fn pages<O: Operation>(call: Call<'_>, path: &[&str]) -> Result<Value, Fai
     }
 }
 
-/// An archive that is being written.
+/// An archive that is being written, under a name of its own. It is removed unless it gets its final name.
 struct Tar {
     file: BufWriter<File>,
     path: PathBuf,
@@ -226,18 +234,30 @@ struct Tar {
 }
 
 impl Tar {
-    fn create(begun: &Path, out: &Path) -> Result<Self, Failure> {
+    fn create(out: &Path) -> Result<Self, Failure> {
         if out.exists() {
             return Err(Failure::Usage(format!(
                 "{} exists already; name another file, or remove it",
                 out.display()
             )));
         }
+        let mut path = out.to_owned().into_os_string();
+        path.push(".part");
+        let path = PathBuf::from(path);
         let mut options = private::options();
-        let file = options.write(true).create(true).truncate(true).open(begun);
+        // An export that was killed may have left it. It is cut only once no other export is known to write it.
+        let file = options.write(true).create(true).truncate(false).open(&path);
+        let file = file.map_err(|e| unwritten(&path, &e))?;
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            return Err(Failure::Usage(format!(
+                "another export writes {}; wait until it ends, or name another file",
+                path.display()
+            )));
+        }
+        file.set_len(0).map_err(|e| unwritten(&path, &e))?;
         Ok(Self {
-            file: BufWriter::new(file.map_err(|e| unwritten(begun, &e))?),
-            path: begun.to_owned(),
+            file: BufWriter::new(file),
+            path,
             bytes: 0,
         })
     }
@@ -260,15 +280,34 @@ impl Tar {
         written.map_err(|e| unwritten(&self.path, &e))
     }
 
-    /// Ends the archive and flushes it. Returns its size.
-    fn finish(mut self) -> Result<u64, Failure> {
+    /// Ends the archive, flushes it, and gives it its name. Returns its size.
+    fn finish(mut self, out: &Path) -> Result<u64, Failure> {
         self.write(&[0; 2 * BLOCK])?;
         let flushed = self
             .file
             .flush()
             .and_then(|()| self.file.get_ref().sync_all());
         flushed.map_err(|e| unwritten(&self.path, &e))?;
+        // What is exported may be erased next, so its name is on the disk before anybody is told.
+        std::fs::rename(&self.path, out)
+            .and_then(|()| private::sync(private::folder(out)))
+            .map_err(|e| unwritten(out, &e))?;
         Ok(self.bytes)
+    }
+}
+
+impl Drop for Tar {
+    fn drop(&mut self) {
+        match std::fs::remove_file(&self.path) {
+            // Gone already if it was renamed.
+            Err(e) if e.kind() != ErrorKind::NotFound => {
+                let path = self.path.display();
+                say(&format!(
+                    "{path} is left, with personal data: it cannot be removed ({e})"
+                ));
+            }
+            _ => {}
+        }
     }
 }
 

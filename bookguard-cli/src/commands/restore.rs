@@ -10,10 +10,9 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::accept_rollback::{head, lost};
-use super::backup::{held, members};
+use super::backup::{Ending, Progress, held, members};
 use super::declare::{Call, CliCommand, alone};
 use crate::failure::Failure;
-use crate::output::bar::Bar;
 use crate::settings::{self, Where, environment};
 use crate::target::only_here;
 use crate::text::plain;
@@ -26,7 +25,7 @@ struct RestoreArgs {
 
 pub(super) fn command() -> CliCommand {
     let about = "Check a backup, and put it in the place of the database; what was there stays under another name";
-    alone("restore", about, |call| Box::pin(async move { run(call) })).with::<RestoreArgs>()
+    alone("restore", about, |call| Box::pin(run(call))).with::<RestoreArgs>()
 }
 
 /// Restores a backup.
@@ -35,11 +34,12 @@ pub(super) fn command() -> CliCommand {
 /// [`Failure::Usage`] for a server's address; [`Failure::Refused`] while a server runs on the database;
 /// [`Failure::NotVerified`] for a backup that does not verify; [`Failure::Unexpected`] for everything that failed. The
 /// database is then as it was.
-fn run(call: Call<'_>) -> Result<(), Failure> {
+async fn run(call: Call<'_>) -> Result<(), Failure> {
     let RestoreArgs { file } = call.args()?;
     let Where::Database { config, .. } = settings::place(call.place, &environment)? else {
         return Err(only_here("restore"));
     };
+    let mut ending = Ending::new()?;
     let place = config.db.file();
     if let Some(place) = place.filter(|place| bookguard_server::runs_on(place)) {
         return Err(Error::conflict(
@@ -56,11 +56,13 @@ fn run(call: Call<'_>) -> Result<(), Failure> {
         config.ledger_key.clone(),
         config.guard_file.clone(),
     );
-    let mut bar = Bar::new();
-    let done = backup::restore(&file, &config.db, &check, &mut |done, total| {
-        bar.draw(done, total)
-    });
-    bar.clear();
+    let (from, db) = (file.clone(), config.db.clone());
+    let work = move |progress: Progress<'_>| backup::restore(&from, &db, &check, progress);
+    let Some(done) = ending.while_working(work).await else {
+        return Err(Failure::Unexpected(
+            "stopped before the backup was in its place; the database is as it was".to_owned(),
+        ));
+    };
     let done = done?;
     let mut value = members(&done.made, place.unwrap_or(&file));
     value["backup"] = json!(file);

@@ -11,6 +11,7 @@ mod restore;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Database;
@@ -19,6 +20,7 @@ use super::sqlite::{self, Use};
 use crate::entropy;
 use crate::error::Error;
 use crate::ledger::Hash;
+use crate::limits::DRAFT_LEFT_OVER_S;
 use crate::model::Timestamp;
 use crate::private;
 pub use check::BackupCheck;
@@ -66,6 +68,7 @@ pub fn backup(
     let began = Instant::now();
     let (draft, made) = copied(database, to, progress)?;
     draft.publish(to)?;
+    forget_old(to);
     Ok(BackedUp {
         elapsed: began.elapsed(),
         ..made
@@ -209,6 +212,78 @@ fn full(to: &Path) -> String {
 /// The characters of what is random in a draft's name.
 const DRAFT_CHARS: usize = 12;
 
+/// The drafts that this process makes.
+static DRAFTS: Mutex<Drafts> = Mutex::new(Drafts {
+    paths: Vec::new(),
+    is_named: false,
+    is_given_up: false,
+});
+
+struct Drafts {
+    paths: Vec<PathBuf>,
+    /// Whether the last one has got its name.
+    is_named: bool,
+    is_given_up: bool,
+}
+
+impl Drafts {
+    /// The drafts, if they were not given up. While they are held, nobody gives them up.
+    fn held() -> io::Result<MutexGuard<'static, Self>> {
+        let drafts = Self::known();
+        match drafts.is_given_up {
+            true => Err(io::Error::other("this process was told to end")),
+            false => Ok(drafts),
+        }
+    }
+
+    fn known() -> MutexGuard<'static, Self> {
+        DRAFTS.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Gives up what this process backs up or restores, for a process that was told to end: removes the drafts, and no draft gets
+/// a name any more. One that is getting its name gets it first. Returns whether the last one has none.
+#[must_use]
+pub fn give_up() -> bool {
+    let mut drafts = Drafts::known();
+    drafts.is_given_up = true;
+    drafts.paths.iter().for_each(|path| remove(path));
+    !drafts.is_named
+}
+
+/// Removes a draft, with what an upgrade of it keeps beside it.
+fn remove(draft: &Path) {
+    for end in [""].into_iter().chain(sqlite::BESIDE) {
+        let _ = fs::remove_file(with_end(draft, end));
+    }
+}
+
+/// Removes the drafts of this file that are left over.
+fn sweep(file: &Path, is_left_over: impl Fn(&Path) -> bool) {
+    let Ok(entries) = fs::read_dir(private::folder(file)) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let of = name.to_str().and_then(Draft::finished);
+        if of.map(AsRef::as_ref) == file.file_name() && is_left_over(&entry.path()) {
+            remove(&entry.path());
+        }
+    }
+}
+
+/// Removes the drafts of killed backups into this file. Another process may be making one, so only its age tells.
+fn forget_old(file: &Path) {
+    let written = |path: &Path| path.metadata().and_then(|it| it.modified()).ok();
+    // The clock of the disk, which may be another machine's.
+    let now = written(file);
+    sweep(file, |draft| {
+        let silent = now.zip(written(draft));
+        let silent = silent.and_then(|(now, then)| now.duration_since(then).ok());
+        silent.is_some_and(|silent| silent.as_secs() > DRAFT_LEFT_OVER_S)
+    });
+}
+
 /// The file while it is being made, beside its final place. It is removed unless it gets another name.
 struct Draft(PathBuf);
 
@@ -216,10 +291,13 @@ impl Draft {
     fn new(to: &Path) -> io::Result<Self> {
         let random = hex::encode(entropy::bytes::<{ DRAFT_CHARS / 2 }>());
         let path = with_end(to, &format!(".{random}.part"));
+        let mut drafts = Drafts::held()?;
         private::options()
             .write(true)
             .create_new(true)
             .open(&path)?;
+        drafts.paths.push(path.clone());
+        drafts.is_named = false;
         Ok(Self(path))
     }
 
@@ -234,6 +312,7 @@ impl Draft {
     /// Gives the file its name, without replacing another file, and makes the name durable.
     fn publish(self, to: &Path) -> Result<(), BackupError> {
         let published = (|| {
+            let mut drafts = Drafts::held()?;
             match fs::hard_link(&self.0, to) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
@@ -241,6 +320,7 @@ impl Draft {
                 Err(_) if to.symlink_metadata().is_err() => fs::rename(&self.0, to)?,
                 Err(_) => return Err(io::ErrorKind::AlreadyExists.into()),
             }
+            drafts.is_named = true;
             sync_folder(to)
         })();
         published.map_err(|e| match e.kind() {
@@ -252,8 +332,10 @@ impl Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
+        let mut drafts = Drafts::known();
+        drafts.paths.retain(|path| *path != self.0);
         // Gone already if it was renamed.
-        let _ = fs::remove_file(&self.0);
+        remove(&self.0);
     }
 }
 

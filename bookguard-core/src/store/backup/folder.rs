@@ -11,7 +11,7 @@ use std::time::Instant;
 use super::check::contradictions;
 use super::{
     BackedUp, BackupCheck, BackupError, Draft, cannot_write, copied, file_of, in_name, refused,
-    with_end,
+    remove, with_end,
 };
 use crate::clock::Clock;
 use crate::limits::CLOCK_SKEW_MS;
@@ -89,10 +89,10 @@ impl BackupFolder {
     }
 
     /// Removes drafts, which nobody is making.
-    pub fn sweep(&self) {
+    fn sweep(&self) {
         for name in names(&self.path).unwrap_or_default() {
             if Draft::finished(&name).and_then(time_of).is_some() {
-                let _ = fs::remove_file(self.path.join(name));
+                remove(&self.path.join(name));
             }
         }
     }

@@ -13,12 +13,11 @@ use std::time::Instant;
 
 use super::check::{contradictions, unreadable};
 use super::{
-    BackedUp, BackupCheck, BackupError, Draft, cannot_write, draft_of, file_of, in_name, refused,
-    sync_folder, with_end,
+    BackedUp, BackupCheck, BackupError, Draft, Drafts, cannot_write, draft_of, file_of, in_name,
+    refused, sweep, sync_folder, with_end,
 };
 use crate::clock::Clock;
 use crate::ledger::rollback::Rollback;
-use crate::private;
 use crate::store::Database;
 use crate::store::conn::StoreError;
 use crate::store::fsck::LedgerReport;
@@ -67,7 +66,8 @@ pub fn restore(
             format!("{} is the database itself; name a backup", to.display()),
         ));
     }
-    sweep(to);
+    // No other process restores it now.
+    sweep(to, |_| true);
     let (draft, mut made) = draft_of((from, Use::Still), to, progress)?;
     let not_verified = |why: String| {
         BackupError::NotVerified(format!(
@@ -112,23 +112,11 @@ pub fn restore(
     })
 }
 
-/// Removes the drafts of restores that were killed.
-fn sweep(database: &Path) {
-    let Ok(entries) = fs::read_dir(private::folder(database)) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        if name.to_str().and_then(Draft::finished).map(AsRef::as_ref) == database.file_name() {
-            let _ = fs::remove_file(entry.path());
-        }
-    }
-}
-
 /// Gives the draft the database's name, and what had it another. Returns that.
 fn put_in_place(draft: &Draft, to: &Path) -> Result<Option<PathBuf>, BackupError> {
     let aside = with_end(to, &format!(".replaced-{}", in_name(Clock::System.now())));
     let cannot = |e: io::Error| cannot_write(to, &e);
+    let mut drafts = Drafts::held().map_err(cannot)?;
     let was_there = to.symlink_metadata().is_ok();
     // Held until the names have changed, so that nobody writes into the old database any more.
     let settled = if was_there {
@@ -160,6 +148,7 @@ fn put_in_place(draft: &Draft, to: &Path) -> Result<Option<PathBuf>, BackupError
         }
     }
     fs::rename(&draft.0, to).map_err(cannot)?;
+    drafts.is_named = true;
     sync_folder(to).map_err(cannot)?;
     drop(settled);
     Ok(was_there.then_some(aside))

@@ -13,6 +13,8 @@ use bookguard_tests::samples;
 use bookguard_tests::waiting::until;
 use serde_json::json;
 
+use super::backup_folder::names;
+
 /// Records bookings until `stop` is set, and returns their ids.
 async fn write(caller: Caller, stop: Arc<AtomicBool>) -> BTreeSet<String> {
     let mut made = BTreeSet::new();
@@ -150,6 +152,50 @@ async fn a_backup_that_makes_no_sense_is_refused_and_touches_nothing() {
         .collect();
     left.sort();
     assert_eq!(left, ["empty.db", "mine", "text.db"]);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_backup_that_is_told_to_end_leaves_nothing_and_a_later_one_what_others_make() {
+    let database = TestDatabase::new(Engine::Sqlite);
+    let server = Serving::start(&database, &[]).await;
+    let acme = server.partner("Acme").await;
+    for _ in 0..200 {
+        acme.book().await;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("x.db");
+    let back_up = || database.command("backup").arg(&to);
+    let mut in_the_middle = false;
+    for _ in 0..50 {
+        let ended = back_up().signaled_when("TERM", || !names(folder.path()).is_empty());
+        let code = ended.await.and_then(|status| status.code());
+        match names(folder.path()).iter().next() {
+            None => {
+                assert_eq!(code, Some(1));
+                in_the_middle = true;
+                break;
+            }
+            // It was whole already.
+            Some(name) => assert_eq!(name, "x.db"),
+        }
+        std::fs::remove_file(&to).unwrap();
+    }
+    assert!(in_the_middle, "a draft is there long enough to be seen");
+    // What nobody has written to for hours is a killed one's.
+    let hours = std::time::Duration::from_secs(2 * 60 * 60);
+    for (name, age) in [
+        ("x.db.0123456789ab.part", hours),
+        ("x.db.ba9876543210.part", std::time::Duration::ZERO),
+        ("y.db.0123456789ab.part", hours),
+    ] {
+        let draft = std::fs::File::create(folder.path().join(name)).unwrap();
+        let then = std::time::SystemTime::now() - age;
+        draft.set_modified(then).unwrap();
+    }
+    back_up().run().await.ended(0, &[]);
+    let left = ["x.db", "x.db.ba9876543210.part", "y.db.0123456789ab.part"];
+    assert_eq!(names(folder.path()), left.map(str::to_owned).into());
     server.stop().await;
 }
 

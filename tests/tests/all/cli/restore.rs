@@ -218,16 +218,9 @@ async fn what_is_not_a_whole_backup_of_this_ledger_is_not_restored() {
     Serving::start(&other, &[]).await.stop().await;
     let folder = backed.database.folder().to_owned();
     let path = |name: &str| folder.join(name);
-    let (backups, none) = (path("backups"), path("none"));
-    std::fs::create_dir(&none).unwrap();
-    std::fs::create_dir(&backups).unwrap();
-    for name in [
-        "bookguard-20261105T100000.123Z.db",
-        "bookguard-20261106T100000.123Z.db",
-        "other.db",
-    ] {
-        std::fs::write(backups.join(name), "").unwrap();
-    }
+    let backups = backed.backup.parent().unwrap();
+    let newest = backed.backup.display().to_string();
+    std::fs::create_dir(path("none")).unwrap();
     std::fs::write(path("text.db"), "a shopping list".repeat(1000)).unwrap();
     std::fs::write(path("empty.db"), "").unwrap();
     let tampered = |name: &str, sql: &str| {
@@ -259,12 +252,8 @@ async fn what_is_not_a_whole_backup_of_this_ledger_is_not_restored() {
         (flags(&[&path("newer.db")]), 1, "newer"),
         (flags(&[&path("empty.db")]), 5, "no_ledger"),
         (flags(&[&path("tampered.db")]), 6, "is as it was"),
-        (flags(&[&none]), 5, "is a folder; name a file in it"),
-        (
-            flags(&[&backups]),
-            5,
-            "backups/bookguard-20261106T100000.123Z.db (not_a_file)",
-        ),
+        (flags(&[&path("none")]), 5, "is a folder; name a file in it"),
+        (flags(&[backups]), 5, &newest),
         (flags(&[file]), 5, "same_database"),
         (flags(&[other.file()]), 5, "wrong_ledger_key"),
         (
@@ -340,4 +329,36 @@ async fn postgresql_restores_its_own_backups() {
         ran.refused(5, &["not_a_file", "pg_restore", "ledger verify --backup"]);
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_restore_that_is_told_to_end_leaves_no_draft_and_one_whole_database() {
+    let (backed, server, _) = Backed::up(200).await;
+    server.stop().await;
+    let folder = backed.database.folder();
+    let drafts = || names(folder).iter().any(|name| name.contains(".part"));
+    let mut in_the_middle = false;
+    for _ in 0..50 {
+        let ended = backed.restore().signaled_when("INT", drafts).await;
+        assert!(!drafts(), "{:?}", names(folder));
+        let there = backed.bookings(backed.database.file()).await;
+        match ended.and_then(|status| status.code()) {
+            Some(1) => {
+                assert_eq!(there, 202);
+                in_the_middle = true;
+                break;
+            }
+            // It was in its place already; back to what was there.
+            _ => {
+                assert_eq!(there, 2);
+                let replaced = names(folder);
+                let replaced = replaced
+                    .iter()
+                    .find(|name| name.contains(".replaced-"))
+                    .unwrap();
+                std::fs::rename(folder.join(replaced), backed.database.file()).unwrap();
+            }
+        }
+    }
+    assert!(in_the_middle, "a draft is there long enough to be seen");
 }

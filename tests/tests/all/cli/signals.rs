@@ -1,4 +1,4 @@
-//! A server's reaction to signals.
+//! A server's reaction to signals, and an export's.
 #![cfg(unix)]
 
 use std::net::SocketAddr;
@@ -237,4 +237,36 @@ async fn a_server_told_to_end_a_second_time_waits_for_nobody() {
     assert!(!database.folder().join("bookguard.db-wal").exists());
     let report = database.command("ledger verify").run().await.json();
     assert_eq!(report["bookings"], 1);
+}
+
+#[tokio::test]
+async fn an_export_that_ends_early_leaves_nothing_and_replaces_what_a_killed_one_left() {
+    let database = TestDatabase::new(Engine::Sqlite);
+    let server = Serving::start(&database, &[]).await;
+    let acme = server.partner("Acme").await;
+    for _ in 0..200 {
+        acme.book().await;
+    }
+    let folder = database.folder();
+    let (archive, part) = (folder.join("a.tar"), folder.join("a.tar.part"));
+    let here = || {
+        let line = database.command("partners export --partner");
+        line.arg(&acme.id).arg("--out").arg(&archive)
+    };
+    let there = || acme.command("partners export --out").arg(&archive);
+    for (line, signal) in [(here(), "INT"), (there(), "TERM")] {
+        let ended = line.signaled_when(signal, || part.exists()).await;
+        assert_eq!(ended.and_then(|status| status.code()), Some(1), "{signal}");
+        assert!(!part.exists() && !archive.exists(), "{signal}");
+    }
+    assert!(there().killed_when(|| part.exists()).await);
+    assert!(part.exists());
+    let held = std::fs::File::open(&part).unwrap();
+    held.lock().unwrap();
+    there().run().await.refused(2, &["another export"]);
+    assert!(part.exists());
+    drop(held);
+    assert_eq!(here().run().await.json()["bookings"], 200);
+    assert!(!part.exists() && archive.exists());
+    server.stop().await;
 }
