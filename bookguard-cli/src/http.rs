@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 
+use bookguard_server::config::quoted;
 use reqwest::{Client, ClientBuilder};
 use url::{Host, Url};
 
@@ -46,13 +47,9 @@ pub(crate) fn cause(error: &reqwest::Error) -> String {
 /// [`Failure::Usage`] for an invalid address.
 pub(crate) fn base_url(address: &str) -> Result<Url, Failure> {
     let wrong = |why: &str| {
-        // What cannot be read as an address may hold a password all the same.
-        let shown = match address.contains('@') {
-            true => "the server's address (not shown, as it may hold a password)".to_owned(),
-            false => format!("\"{address}\""),
-        };
         Failure::Usage(format!(
-            "{shown} {why}; write the server's address like https://bookings.example.com"
+            "{} {why}; write the server's address like https://bookings.example.com",
+            quoted(address)
         ))
     };
     let url = Url::parse(address).map_err(|e| wrong(&format!("is not an address ({e})")))?;

@@ -160,6 +160,9 @@ impl Settings {
 
 /// The database whose address is in a file. The address may hold a password, so no error shows it.
 fn database_in(file: &Path) -> Result<Database, String> {
+    // The address itself may have been written in place of its file's name.
+    let named = Database::File(file.to_owned());
+    named.check().map_err(|why| format!("db_file: {why}"))?;
     let fail = |why: &str| format!("db_file is {}, which {why}", file.display());
     let mut text = String::new();
     let read = File::open(file).and_then(|it| it.take(DB_FILE_BYTES).read_to_string(&mut text));
@@ -211,7 +214,12 @@ fn verification(word: &str) -> Result<bool, String> {
 /// Checks a setting that is the beginning of addresses. A path is appended to it, so it must have no query and no fragment.
 /// Returns it without a trailing slash.
 fn base(setting: &str, example: &str, text: &str) -> Result<String, String> {
-    let wrong = |why: &str| format!("{setting} is \"{text}\", {why}; write it like {example}");
+    let wrong = |why: &str| {
+        format!(
+            "{setting} is {}, {why}; write it like {example}",
+            quoted(text)
+        )
+    };
     let url = Url::parse(text).map_err(|e| wrong(&format!("which is not an address ({e})")))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
         return Err(wrong("which is not an http or https address"));
@@ -224,6 +232,15 @@ fn base(setting: &str, example: &str, text: &str) -> Result<String, String> {
         return Err(wrong("which has more than scheme, host, port and path"));
     }
     Ok(url.as_str().trim_end_matches('/').to_owned())
+}
+
+/// An address in a message: quoted, unless it may hold a password, also if it cannot be read as one.
+#[must_use]
+pub fn quoted(address: &str) -> String {
+    match address.contains('@') {
+        true => "an address (not shown, as it may hold a password)".to_owned(),
+        false => format!("\"{address}\""),
+    }
 }
 
 fn address_rules(

@@ -232,7 +232,7 @@ fn a_rollback_is_said_when_it_begins_and_when_it_ends() {
     for word in [
         "holds 4 entries of log log, but 9 were published",
         "b.key.seen",
-        "Reads go on",
+        "Every write is refused",
         "accept-rollback",
     ] {
         assert!(lines[0].contains(word), "{word}: {lines:?}");

@@ -187,7 +187,18 @@ fn every_wrong_value_is_refused_with_its_name() {
         ("public_url = \"example.com\"", "public_url"),
         ("public_url = \"ftp://example.com\"", "public_url"),
         ("public_url = \"https://example.com/?a\"", "public_url"),
-        ("public_url = \"https://a:b@example.com\"", "public_url"),
+        (
+            "public_url = \"https://a:s3cret@example.com\"",
+            "public_url",
+        ),
+        (
+            "operator_url = \"https//a:s3cret@example.com\"",
+            "operator_url",
+        ),
+        (
+            "db_file = \"postgres://a:s3cret@example.com/b\"",
+            "database",
+        ),
         ("otlp_endpoint = \"127.0.0.1:4318\"", "otlp_endpoint"),
         (
             "webhook_allow_subnets = [\"10.0.0.0/33\"]",
@@ -206,6 +217,7 @@ fn every_wrong_value_is_refused_with_its_name() {
     ] {
         let why = Settings::parse(text).unwrap().resolve().unwrap_err();
         assert!(why.starts_with(named), "{text}: {why}");
+        assert!(!why.contains("s3cret"), "{why}");
     }
 }
 
@@ -351,7 +363,7 @@ fn authorities_are_addresses_and_have_roots() {
             "not an http or https address",
         ),
         (
-            &["http://a:b@t.example.com"],
+            &["http://a:s3cret@t.example.com"],
             Some("r"),
             None,
             "without a password",
@@ -368,6 +380,7 @@ fn authorities_are_addresses_and_have_roots() {
     ] {
         let why = settings(authorities, roots, seconds).unwrap_err();
         assert!(why.contains(says), "{authorities:?}: {why}");
+        assert!(!why.contains("s3cret"), "{why}");
     }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("roots.pem");

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bookguard_time::Roots;
 use hyper::Uri;
 
-use super::Config;
+use super::{Config, quoted};
 use crate::stamping::Stamper;
 
 /// The most bytes of the file of roots: a hundred of the longest certificates.
@@ -57,7 +57,8 @@ pub(super) fn checked(
 fn authority(text: &str) -> Result<Uri, String> {
     let wrong = |why: &str| {
         format!(
-            "timestamp_authorities holds \"{text}\", {why}; write it like http://timestamp.example.com"
+            "timestamp_authorities holds {}, {why}; write it like http://timestamp.example.com",
+            quoted(text)
         )
     };
     let uri: Uri = (text.parse()).map_err(|e| wrong(&format!("which is not an address ({e})")))?;

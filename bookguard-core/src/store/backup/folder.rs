@@ -207,7 +207,7 @@ pub fn newest(folder: &Path, now: Timestamp) -> io::Result<Option<Timestamp>> {
 
 /// The newest backup in a folder, if there is one and the folder can be read.
 pub(super) fn newest_file(folder: &Path) -> Option<PathBuf> {
-    let newest = newest(folder).ok().flatten()?;
+    let newest = newest(folder, Clock::System.now()).ok().flatten()?;
     Some(folder.join(name_at(newest)))
 }
 
