@@ -14,7 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::ledger::rollback::{PublishedHead, Rollback};
+use crate::ledger::rollback::{PublishedHead, Rollback, RollbackCause};
 use slots::Slot;
 
 /// The default path of the guard's file: beside the key's file; if the key has none, beside the database's file;
@@ -26,6 +26,17 @@ pub fn default_path(key_file: Option<&Path>, db_file: Option<&Path>) -> PathBuf 
     let mut name = file.as_os_str().to_owned();
     name.push(".seen");
     PathBuf::from(name)
+}
+
+/// Where a loss is known from: this guard's file, or the list of erasures beside it.
+pub(crate) fn known_from(rollback: &Rollback, guard: &Path) -> String {
+    let guard = guard.display();
+    match rollback.cause {
+        RollbackCause::GuardLost => {
+            format!("the list of erasures beside {guard} names a later entry")
+        }
+        _ => format!("root {} according to {guard}", rollback.seen.root),
+    }
 }
 
 /// Remembers the head of the log that was last published or seen.
@@ -160,11 +171,10 @@ impl Guard {
         state.rolled_back = rollback.is_some();
         match rollback {
             Some(rollback) => tracing::error!(
-                "the ledger is rolled back: {rollback} (root {} according to {}). Every write is refused. Bring back \
+                "the ledger is rolled back: {rollback} ({}). Every write is refused. Bring back \
                  the database that holds them; or accept the loss and continue as a new log with `bookguard ledger \
                  accept-rollback`",
-                rollback.seen.root,
-                self.path.display()
+                known_from(rollback, &self.path)
             ),
             None => tracing::info!("the ledger is whole again: writes are taken"),
         }

@@ -12,7 +12,6 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::erasures::{EraseValues, erase_all};
-use super::holds::all_active;
 use crate::engine::command::Envelope;
 use crate::error::Error;
 use crate::evidence::Hold;
@@ -118,7 +117,7 @@ impl Operation for EndContract {
         let after = asked.after.map(|end| end.booking_id);
         let (known, page, holds) = query(session, |reader| {
             let page = reader.bookings_after(&partner_id, after, rows + 1)?;
-            let holds = all_active(reader, &partner_id)?;
+            let holds = reader.active_holds(&partner_id)?;
             Ok((reader.partner(&partner_id)?, page, holds))
         })?;
         known.ok_or_else(|| Error::not_found("partner"))?;

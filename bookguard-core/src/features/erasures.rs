@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::bookings::owner_of;
-use super::holds::all_active;
 use crate::engine::command::Receipt;
 use crate::entropy;
 use crate::erasure_list::ListedErasure;
@@ -224,7 +223,7 @@ pub(crate) fn held_elsewhere(
     if files.is_empty() {
         return Ok(Ok(elsewhere));
     }
-    let mut holds = all_active(reader, partner_id)?;
+    let mut holds = reader.active_holds(partner_id)?;
     holds.retain(|hold| hold.booking_id != *booking_id);
     for some in holds.chunks(BOOKINGS_AT_ONCE) {
         let bookings: Vec<BookingId> = some.iter().map(|hold| hold.booking_id).collect();

@@ -17,8 +17,6 @@ use crate::operation::{
     Action, Body, LIMIT, Operation, Request, Route, ids_cursor, paging, path_id, query, read, write,
 };
 use crate::session::{Access, Authority, Session};
-use crate::store::StoreError;
-use crate::store::read::Reader;
 
 /// `POST /v1/bookings/{bookingId}/holds`
 #[derive(Debug)]
@@ -57,7 +55,7 @@ impl Operation for PlaceHold {
         let HoldRequest { reason, reference } = HoldRequest::read(&request.body)?;
         let partner_id = owner_of(session, &booking_id)?;
         let placed_by = holder(session);
-        let others = query(session, |reader| all_active(reader, &partner_id))?;
+        let others = query(session, |reader| reader.active_holds(&partner_id))?;
         let others = others.iter().filter(|hold| hold.placed_by == placed_by);
         let at = session.service.clock().now();
         let hold = Hold {
@@ -74,22 +72,6 @@ impl Operation for PlaceHold {
             others: others.count(),
         };
         Ok(write(at, place))
-    }
-}
-
-/// The active holds of a partner's bookings, whoever placed them.
-pub(crate) fn all_active(
-    reader: &mut Reader<'_>,
-    partner_id: &PartnerId,
-) -> Result<Vec<Hold>, StoreError> {
-    let mut holds: Vec<Hold> = Vec::new();
-    loop {
-        let after = holds.last().map(|hold| hold.hold_id);
-        let page = reader.active_holds(partner_id, after, limits::HOLDS_PER_PARTNER)?;
-        if page.is_empty() {
-            return Ok(holds);
-        }
-        holds.extend(page);
     }
 }
 

@@ -9,6 +9,7 @@ use super::load::Loading;
 use super::read::{Read, Reader};
 use crate::engine::batch::BatchState;
 use crate::evidence::{Hold, StoredHold};
+use crate::limits;
 use crate::model::{BookingId, HoldId, PartnerId, Timestamp};
 use crate::seal::Seal;
 
@@ -137,16 +138,21 @@ impl Reader<'_> {
         rows.iter().map(|row| row.id(0)).collect()
     }
 
-    /// A partner's active holds, oldest first, after `after`.
-    pub fn active_holds(
-        &mut self,
-        partner_id: &PartnerId,
-        after: Option<HoldId>,
-        rows: u32,
-    ) -> Read<Vec<Hold>> {
-        let after = after.unwrap_or(HoldId::from_bytes([0; 16]));
-        let args = vec![partner_id.into(), (&after).into(), i64::from(rows).into()];
-        let (page, seal) = (self.all(ACTIVE, args)?, self.seal());
-        page.iter().map(|row| Ok(read(row, seal)?.hold)).collect()
+    /// The active holds on a partner's bookings, whoever placed them, oldest first.
+    pub fn active_holds(&mut self, partner_id: &PartnerId) -> Read<Vec<Hold>> {
+        let mut holds: Vec<Hold> = Vec::new();
+        loop {
+            let after = holds.last().map(|hold| hold.hold_id);
+            let after = after.unwrap_or(HoldId::from_bytes([0; 16]));
+            let rows = i64::from(limits::HOLDS_PER_PARTNER);
+            let args = vec![partner_id.into(), (&after).into(), rows.into()];
+            let (page, seal) = (self.all(ACTIVE, args)?, self.seal());
+            if page.is_empty() {
+                return Ok(holds);
+            }
+            for row in &page {
+                holds.push(read(row, seal)?.hold);
+            }
+        }
     }
 }

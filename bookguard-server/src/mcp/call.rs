@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use bookguard_core::error::{Error, Kind};
+use bookguard_core::error::Error;
 use bookguard_core::limits::BODY_BYTES;
 use bookguard_core::operation::{Operation, Request, Route, StepFn, step};
 use poem::http::StatusCode;
@@ -184,22 +184,8 @@ impl Tools {
     }
 }
 
-/// Rewrites pointers to query parameters and the Idempotency-Key header as pointers to arguments, and what is said of a query or
-/// a body as said of arguments.
+/// Rewrites pointers to query parameters and the Idempotency-Key header as pointers to arguments.
 fn in_arguments(mut error: Error) -> Error {
-    for detail in &mut error.details {
-        if detail.code == "unknown_query_parameter" {
-            detail.message = "is not an argument of this tool".to_owned();
-            let none = "; this operation has no query parameters";
-            detail.fix = detail.fix.replace(none, "");
-        }
-    }
-    if let (Kind::Invalid, [one]) = (error.kind, &*error.details) {
-        error.message = match &*one.pointer {
-            "" => format!("The tool's input {}", one.message),
-            pointer => format!("{pointer}: {}", one.message),
-        };
-    }
     let pointers = error.details.iter_mut().map(|detail| &mut detail.pointer);
     for text in pointers.chain([&mut error.message]) {
         for (sign, argument) in [("?", ""), ("Idempotency-Key", IDEMPOTENCY_KEY)] {
@@ -236,16 +222,5 @@ mod tests {
                 (expected, "?")
             );
         }
-        let of_query = "is not a query parameter of this operation";
-        let fix = "Remove it; this operation has no query parameters.";
-        let unknown = FieldError::new("?x", "unknown_query_parameter", of_query, fix);
-        let told = in_arguments(Error::faults(vec![unknown]));
-        assert_eq!(told.message, "/x: is not an argument of this tool");
-        assert_eq!(told.details[0].fix, "Remove it.");
-        let whole = FieldError::new("", "one_of", "must have one of a and b", "Send a.");
-        let whole = Error::faults(vec![whole]);
-        assert_eq!(whole.message, "The body must have one of a and b");
-        let told = in_arguments(whole);
-        assert_eq!(told.message, "The tool's input must have one of a and b");
     }
 }

@@ -6,6 +6,7 @@ use super::continued::Names;
 use super::epoch::MapWalk;
 use super::{CLOCK_SLACK_MS, Check, PAGE};
 use crate::evidence::LoggedEpoch;
+use crate::guard::known_from;
 use crate::ledger::rollback::RollbackCause;
 use crate::ledger::tile::TILE_BYTES;
 use crate::ledger::{Checkpoint, Hash, Leaf, Tile, Tree, leaf_hash};
@@ -348,12 +349,11 @@ impl Check<'_> {
             "ledger_rolled_back",
             "head",
             format!(
-                "{rollback} (root {} according to {}). A server reads this database and refuses every write. If it is a \
+                "{rollback} ({}). A server reads this database and refuses every write. If it is a \
                  backup, add --backup; otherwise bring back the database that holds them, or accept the loss with `bookguard \
                  ledger \
                  accept-rollback`",
-                rollback.seen.root,
-                self.log.guard().path().display()
+                known_from(&rollback, self.log.guard().path())
             ),
         );
         self.guard.rollback = Some(rollback);

@@ -250,8 +250,8 @@ async fn an_export_that_ends_early_leaves_nothing_and_replaces_what_a_killed_one
     let folder = database.folder();
     let (archive, part) = (folder.join("a.tar"), folder.join("a.tar.part"));
     let here = || {
-        let line = database.command("partners export --partner");
-        line.arg(&acme.id).arg("--out").arg(&archive)
+        let line = database.command(["partners", "export", "--partner", &acme.id]);
+        line.arg("--out").arg(&archive)
     };
     let there = || acme.command("partners export --out").arg(&archive);
     for (line, signal) in [(here(), "INT"), (there(), "TERM")] {

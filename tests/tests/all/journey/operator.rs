@@ -434,6 +434,8 @@ async fn a_contract_has_not_ended_while_an_earlier_page_passed_something_over() 
         let first = acme.book().await;
         let holds = format!("/v1/bookings/{first}/holds");
         let hold = acme.post(&holds, &json!({"reason": "Court"})).await.ok(201);
+        // Ids of one moment are in no order.
+        operated.server.advance(1);
         for _ in 0..limits::BOOKINGS_ENDED {
             acme.book().await;
         }
