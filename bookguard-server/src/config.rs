@@ -160,9 +160,10 @@ impl Settings {
 
 /// The database whose address is in a file. The address may hold a password, so no error shows it.
 fn database_in(file: &Path) -> Result<Database, String> {
-    // The address itself may have been written in place of its file's name.
-    let named = Database::File(file.to_owned());
-    named.check().map_err(|why| format!("db_file: {why}"))?;
+    if Database::File(file.to_owned()).check().is_err() {
+        let why = "db_file holds an address itself (not shown, as it may hold a password); write that into a file, and name the file";
+        return Err(why.to_owned());
+    }
     let fail = |why: &str| format!("db_file is {}, which {why}", file.display());
     let mut text = String::new();
     let read = File::open(file).and_then(|it| it.take(DB_FILE_BYTES).read_to_string(&mut text));

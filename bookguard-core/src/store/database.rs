@@ -43,8 +43,8 @@ impl Database {
         name.retain(|c| !c.is_whitespace());
         match name.contains("://") || name.contains("password=") {
             true => Err(
-                "what is given as the database (not shown, as it may hold a password) is no address that can be used; write that of a \
-                 PostgreSQL server like postgres://user:password@host:5432/database, and put ./ before the name of a file"
+                "the database (not shown, as it may hold a password) is not an address that can be used; write that of a PostgreSQL \
+                 server like postgres://user:password@host:5432/database, and put ./ before the name of a file"
                     .to_owned(),
             ),
             false => Ok(()),

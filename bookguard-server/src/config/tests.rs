@@ -195,10 +195,7 @@ fn every_wrong_value_is_refused_with_its_name() {
             "operator_url = \"https//a:s3cret@example.com\"",
             "operator_url",
         ),
-        (
-            "db_file = \"postgres://a:s3cret@example.com/b\"",
-            "database",
-        ),
+        ("db_file = \"postgres://a:s3cret@example.com/b\"", "db_file"),
         ("otlp_endpoint = \"127.0.0.1:4318\"", "otlp_endpoint"),
         (
             "webhook_allow_subnets = [\"10.0.0.0/33\"]",
