@@ -174,7 +174,8 @@ impl DrillCopy {
                     .map_err(failed)
             }
             Tampering::PutBack(backup) => {
-                for end in ["-wal", "-shm"] {
+                // The file too: who still closes the old one must not meet the new one's bytes in it.
+                for end in ["-wal", "-shm", ""] {
                     let mut beside = self.db.as_os_str().to_owned();
                     beside.push(end);
                     match fs::remove_file(beside) {
