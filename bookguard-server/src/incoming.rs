@@ -61,7 +61,8 @@ pub(crate) fn check(request: &Request) -> Result<(), Refusal> {
     let lines = headers
         .iter()
         .map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
-    if path + lines.sum::<usize>() > HEAD_BYTES {
+    let query = request.original_uri().query().map_or(0, str::len);
+    if path + query + lines.sum::<usize>() > HEAD_BYTES {
         return Err(Refusal::unread(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
     }
     let mut hosts = headers.get_all(HOST).iter();

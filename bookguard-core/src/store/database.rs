@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 ///
 /// A text that begins with `postgres://` or `postgresql://` is a server's address. Anything else is a file's path, with
 /// an optional prefix `sqlite:` or `sqlite://`. To name a file that really begins like that, put `./` before it.
-/// [`Self::check`] refuses what was meant to be an address and is none.
+/// [`Self::check`] refuses text that looks like an address but is not one.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Database {
     /// A SQLite file.
@@ -35,7 +35,7 @@ impl Database {
 
     /// Refuses a name that looks like an address: it may hold a password, which a file's name would show.
     pub(super) fn check_name(path: &Path) -> Result<(), String> {
-        // Whoever begins it as a path means one.
+        // A name that begins as a path is one.
         if path.is_absolute() || path.starts_with(".") || path.starts_with("..") {
             return Ok(());
         }

@@ -174,7 +174,7 @@ impl DrillCopy {
                     .map_err(failed)
             }
             Tampering::PutBack(backup) => {
-                // The file too: who still closes the old one must not meet the new one's bytes in it.
+                // The file too: somebody in this process may still be closing it, and must not find other bytes in it.
                 for end in ["-wal", "-shm", ""] {
                     let mut beside = self.db.as_os_str().to_owned();
                     beside.push(end);

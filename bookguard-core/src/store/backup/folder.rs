@@ -194,8 +194,8 @@ impl BackupFolder {
     }
 }
 
-/// When the newest backup in a folder was made, up to `now`; `None` if there is none. One from the future was made while the clock was
-/// ahead, and would hide for as long that newer ones are missing.
+/// When the newest backup in a folder was made, up to `now`; `None` if there is none. One dated in the future was made while the clock
+/// was ahead, and would hide that newer ones are missing.
 ///
 /// # Errors
 /// If the folder cannot be read.
