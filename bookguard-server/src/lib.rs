@@ -37,6 +37,9 @@
 //! # }
 //! ```
 
+// Without pages, what only they call has no caller.
+#![cfg_attr(not(feature = "console"), allow(dead_code, unused_variables))]
+
 mod api;
 mod app;
 mod auth;

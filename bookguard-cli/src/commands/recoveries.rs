@@ -104,6 +104,15 @@ async fn recover(call: Call<'_>) -> Result<(), Failure> {
 
 /// Waits until the recovery is finished. On a database this process advances it, so no server need run.
 async fn end(target: &Target, begun: Answer<Recovery>) -> Result<Answer<Recovery>, Failure> {
+    // A server that is busy for a moment has not lost the recovery.
+    let patient;
+    let target = match target {
+        Target::Remote(server) => {
+            patient = Target::Remote(Box::new(server.as_ref().clone().with_patience()));
+            &patient
+        }
+        Target::Local(_) => target,
+    };
     let (mut bar, mut pause) = (Bar::new(), ASK_AGAIN.0);
     let mut answer = begun;
     let asked = request(&[&answer.output.recovery_id.to_string()], &Value::Null);

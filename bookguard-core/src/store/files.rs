@@ -184,26 +184,24 @@ impl Reader<'_> {
 
     /// The evidence items of these bookings, in no order.
     pub fn items_of_all(&mut self, booking_ids: &[BookingId]) -> Read<Vec<EvidenceItem>> {
-        let keys = booking_ids.iter().map(|id| id.as_bytes().to_vec());
-        let keys: Vec<Vec<u8>> = keys.collect();
-        let Some(statement) = select_in(ITEMS, &keys) else {
-            return Ok(Vec::new());
-        };
-        let rows = self.ask(statement)?.rows;
+        let rows = self.of_bookings(ITEMS, booking_ids)?;
         rows.iter().map(|row| row.json(0)).collect()
     }
 
     /// How many entries each of these bookings has.
     pub fn entry_counts(&mut self, booking_ids: &[BookingId]) -> Read<Vec<(BookingId, u64)>> {
+        let rows = self.of_bookings(ENTRY_COUNTS, booking_ids)?;
+        let counts = rows.iter().map(|row| Ok((row.id(0)?, row.size(1)?)));
+        counts.collect()
+    }
+
+    fn of_bookings(&mut self, sql: &'static str, booking_ids: &[BookingId]) -> Read<Vec<Row>> {
         let keys = booking_ids.iter().map(|id| id.as_bytes().to_vec());
         let keys: Vec<Vec<u8>> = keys.collect();
-        let Some(statement) = select_in(ENTRY_COUNTS, &keys) else {
-            return Ok(Vec::new());
-        };
-        let rows = self.ask(statement)?.rows;
-        rows.iter()
-            .map(|row| Ok((row.id(0)?, row.size(1)?)))
-            .collect()
+        match select_in(sql, &keys) {
+            Some(statement) => Ok(self.ask(statement)?.rows),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// The erasures of a booking, oldest first.

@@ -63,6 +63,16 @@ async fn a_recovery_is_counted_begun_waited_for_and_shown() {
 
         let again = local(recover).args("--wait --dry-run").run().await.json();
         again.holds(json!({"status": "finished", "examined": EVENTS}));
+
+        // A server that asks for patience while it works gets it.
+        let slow = "--dev --rate-limit-per-second 1 --rate-limit-burst 1";
+        let slow: Vec<&str> = slow.split(' ').collect();
+        let server = Serving::start(&database, &slow).await;
+        let there = acme.on(server.url());
+        let waited = there.command(format!("{recover} --dry-run --wait"));
+        let waited = waited.run().await.json();
+        waited.holds(json!({"status": "finished", "examined": EVENTS}));
+        server.stop().await;
         database.verify(EVENTS).await;
     })
     .await;
