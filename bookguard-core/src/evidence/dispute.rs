@@ -10,7 +10,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::acceptance::Acceptance;
-use super::erasure::Erasable;
+use super::erasure::{ERASED, Erasable};
 use super::item::ItemKind;
 use super::packet::Packet;
 use crate::limits::{DISPUTE_CHARS, DISPUTE_FIELD_CHARS};
@@ -338,13 +338,16 @@ fn acceptance(packet: &Packet, accepted: &Acceptance) -> String {
         Some(ip) => format!(" from the network address {ip}"),
         None => String::new(),
     };
+    let method = match accepted.method.as_str() {
+        ERASED => "[erased]",
+        method => method,
+    };
     format!(
-        "{} recorded that the organizer, {}, accepted the terms of cancellation and refund on {} by {}{from}. Bookguard received \
+        "{} recorded that the organizer, {}, accepted the terms of cancellation and refund on {} by {method}{from}. Bookguard received \
          and logged that record on {}; it names exactly this text by its SHA-256.",
         packet.partner_name,
         organizer(packet),
         accepted.at,
-        accepted.method,
         accepted.accepted_at
     )
 }

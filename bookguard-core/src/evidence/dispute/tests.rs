@@ -273,10 +273,12 @@ fn who_was_erased_is_named_nowhere_and_asked_for() {
     let mut fixture = Fixture::new();
     fixture.with_items(13, 45);
     let names = [Erasable::EventType, Erasable::Organizer, Erasable::Talent];
-    let values = vec![ErasedValues {
-        entry: 0,
+    let of = |entry, names: &[Erasable]| ErasedValues {
+        entry,
         names: names.to_vec(),
-    }];
+    };
+    let accepted = [Erasable::Ip, Erasable::Method];
+    let values = vec![of(0, &names), of(1, &accepted)];
     let why = (LegalBasis::Objection, None);
     fixture.erase(13, "2026-07-01T09:00:00Z", why, values);
     let packet = fixture.packet_at(13);
