@@ -280,7 +280,7 @@ impl State {
             return Ok(());
         }
         let slot = Slot {
-            turn: written.map_or(1, |(_, slot)| slot.turn + 1),
+            turn: written.map_or(1, |(_, slot)| slot.next_turn()),
             seen: PublishedHead::clone(seen),
         };
         let bytes = self.bytes.get_or_insert_with(|| Box::new([0; slots::FILE]));

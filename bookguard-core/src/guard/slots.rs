@@ -2,7 +2,7 @@
 //!
 //! A torn write leaves the other slot intact. A killed process loses nothing, because the operating system has the
 //! bytes. Several processes may share a file, such as a command line beside a server: a writer holds the file's lock
-//! during its write, and has read what the others wrote. Invariant: the slot with the highest turn is never
+//! during its write, and has read what the others wrote. Invariant: the slot with the latest turn is never
 //! overwritten.
 
 use std::fs::{self, File, OpenOptions};
@@ -38,7 +38,7 @@ pub(super) type GuardBytes = [u8; FILE];
 /// The content of a slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Slot {
-    /// The number of this write, from 1.
+    /// The number of this write, from 1. After the last number comes 0, so that one more write is always possible.
     pub turn: u64,
     /// The head that was seen.
     pub seen: PublishedHead,
@@ -56,6 +56,16 @@ impl Slot {
         bytes
     }
 
+    /// The next write's turn.
+    pub fn next_turn(&self) -> u64 {
+        self.turn.wrapping_add(1)
+    }
+
+    /// Whether this was written after `other`, at most half of all turns ago.
+    fn is_after(&self, other: &Self) -> bool {
+        self.turn.wrapping_sub(other.turn) <= u64::MAX / 2
+    }
+
     fn parse(bytes: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?.trim_end();
         let (said, found) = text.split_at_checked(text.len().checked_sub(DIGEST)?)?;
@@ -69,8 +79,7 @@ impl Slot {
         let (turn, size, root, origin) =
             (words.next()?, words.next()?, words.next()?, words.next()?);
         Some(Self {
-            // One more write must be possible.
-            turn: turn.parse().ok().filter(|turn| *turn < u64::MAX)?,
+            turn: turn.parse().ok()?,
             seen: PublishedHead {
                 origin: origin.to_owned(),
                 size: size.parse().ok()?,
@@ -89,9 +98,11 @@ fn digest(text: &str) -> String {
 /// The latest of the two slots and its place; `None` if neither can be read.
 pub(super) fn latest(bytes: &GuardBytes) -> Option<(usize, Slot)> {
     let slots = bytes.chunks_exact(SLOT).map(Slot::parse).enumerate();
-    slots
-        .filter_map(|(at, slot)| Some((at, slot?)))
-        .max_by_key(|(_, slot)| slot.turn)
+    let slots = slots.filter_map(|(at, slot)| Some((at, slot?)));
+    slots.reduce(|first, second| match second.1.is_after(&first.1) {
+        true => second,
+        false => first,
+    })
 }
 
 /// Opens the file. A user who may read it need not be allowed to write it.
@@ -226,7 +237,7 @@ mod tests {
             turn,
             seen: PublishedHead {
                 origin: origin.to_owned(),
-                size: turn * 3,
+                size: turn / 3,
                 root: leaf_hash(&turn.to_be_bytes()),
             },
         }
@@ -261,11 +272,6 @@ mod tests {
             assert_eq!(Slot::parse(&cut), None, "cut at {at}");
         }
         assert_eq!(Slot::parse(&[]), None);
-        let last = Slot {
-            turn: u64::MAX,
-            ..slot
-        };
-        assert_eq!(Slot::parse(&last.bytes()), None, "no turn follows it");
     }
 
     #[test]
@@ -273,10 +279,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("b.key.seen");
         let file = make(&path, &slot(1, "log").seen).unwrap();
-        for turn in 2..9 {
+        // After the highest number, turns begin anew.
+        let mut known = read(&file).unwrap();
+        write(&file, Some(0), &slot(u64::MAX - 3, "log"), &mut known).unwrap();
+        write(&file, Some(1), &slot(u64::MAX - 2, "log"), &mut known).unwrap();
+        for turn in [u64::MAX - 1, u64::MAX, 0, 1, 2, 3] {
             let mut known = read(&file).unwrap();
             let (at, last) = latest(&known).unwrap();
-            assert_eq!(last.turn, turn - 1);
+            assert_eq!(last.next_turn(), turn);
             write(&file, Some(at), &slot(turn, "log"), &mut known).unwrap();
             let mut bytes = read(&file).unwrap();
             assert_eq!(bytes, known);
@@ -284,7 +294,7 @@ mod tests {
             assert_eq!((now, newest), (1 - at, slot(turn, "log")));
             // If the slot just written is torn anywhere, it is invalid and the other slot counts.
             bytes[now * SLOT + 40..(now + 1) * SLOT].fill(0);
-            assert_eq!(latest(&bytes).unwrap().1.turn, turn - 1);
+            assert_eq!(latest(&bytes).unwrap().1, last);
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
