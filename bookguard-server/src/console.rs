@@ -361,21 +361,28 @@ impl Console {
             Ok(arrival) => arrival,
             Err(refusal) => return self.refuse(None, refusal),
         };
+        let unknown = |error: Error| match error.kind {
+            Kind::Unauthorized => sign_in::demand(&self, &arrival),
+            _ => self.refuse(None, error.into()),
+        };
         let mut user = match self.user(&arrival).await {
             Ok(user) => user,
             Err(error) => {
                 let body = request.take_body();
                 incoming::discard(request.headers(), body).await;
-                return match error.kind {
-                    Kind::Unauthorized => sign_in::demand(&self, &arrival),
-                    _ => self.refuse(None, error.into()),
-                };
+                return unknown(error);
             }
         };
         let fields = match self.fields(&mut request).await {
             Ok(fields) => fields,
             Err(refusal) => return self.refuse(Some(&user), refusal),
         };
+        // The session may have ended while the form arrived.
+        if arrival.is_form
+            && let Err(error) = user.identify_again().await
+        {
+            return unknown(error);
+        }
         let parameters = path.split('/').filter_map(|part| part.strip_prefix(':'));
         let parameter = |name| request.raw_path_param(name).unwrap_or_default().to_owned();
         let mut parameters: Vec<String> = parameters.map(parameter).collect();

@@ -47,6 +47,16 @@ impl Raw {
         }
     }
 
+    /// Sends the head of a request (its first line and headers), and waits until the server asks for the body.
+    pub async fn with_head(addr: SocketAddr, head: &str) -> Self {
+        let mut raw = Self::connect(addr).await;
+        let head = format!("{head}\r\nhost: h\r\nexpect: 100-continue\r\n\r\n");
+        raw.send(head).await;
+        let asked = raw.reply(false).await;
+        assert_eq!(asked.status, 100, "{asked:?}");
+        raw
+    }
+
     /// Connects from one of this machine's addresses.
     pub async fn connect_from(from: IpAddr, addr: SocketAddr) -> Self {
         let socket = match from {

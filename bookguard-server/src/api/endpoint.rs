@@ -9,7 +9,7 @@ use bookguard_core::error::Error;
 use bookguard_core::limits;
 use bookguard_core::model::BookingId;
 use bookguard_core::operation::{self, Body, Finished, Route, StepFn};
-use bookguard_core::session::Session;
+use bookguard_core::session::{Authority, Session};
 use poem::http::StatusCode;
 use poem::http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, LOCATION, VARY,
@@ -45,7 +45,11 @@ pub(crate) struct OperationEndpoint {
 }
 
 impl OperationEndpoint {
-    async fn answer(&self, session: Session, request: &mut Request) -> Result<Response, Refusal> {
+    async fn answer(
+        &self,
+        mut session: Session,
+        request: &mut Request,
+    ) -> Result<Response, Refusal> {
         let cost = self.app.cost(Payer::of(&session.authority));
         let mut query = incoming::query(request.uri().query())?;
         let form = match self.sends_file {
@@ -65,6 +69,12 @@ impl OperationEndpoint {
             };
         }
         let input = self.input(request, query, form, upload.as_mut()).await?;
+        if !matches!(session.authority, Authority::Anonymous { .. })
+            && incoming::declared_length(request.headers()) != Some(0)
+        {
+            // The key may have been revoked, or have expired, while the body arrived.
+            session.authority = self.app.identify(request.headers()).await?;
+        }
         let download = Download {
             app: Arc::clone(&self.app),
             session: session.clone(),

@@ -37,10 +37,7 @@ impl User {
         from: IpAddr,
     ) -> Result<Self, Error> {
         let app = &console.app;
-        let authority = match console.whose {
-            Whose::Partners => app.identify_session(&cookie.token).await?,
-            Whose::Operator => app.identify_operator_session(&cookie.token).await?,
-        };
+        let authority = authority(&console, &cookie).await?;
         let payer = Payer::of(&authority);
         app.count(payer)?;
         let session = Session {
@@ -56,6 +53,15 @@ impl User {
             cost,
             console,
         })
+    }
+
+    /// Identifies them again, after something that may have taken long.
+    ///
+    /// # Errors
+    /// `unauthorized` if the session ended meanwhile, `unavailable`.
+    pub(super) async fn identify_again(&mut self) -> Result<(), Error> {
+        self.session.authority = authority(&self.console, &self.cookie).await?;
+        Ok(())
     }
 
     /// The person's name, if a link named it.
@@ -163,5 +169,13 @@ impl User {
         output.map_err(|e| {
             Error::internal(format!("an answer of {} cannot be read: {e}", O::ROUTE.id))
         })
+    }
+}
+
+async fn authority(console: &Console, cookie: &Cookie) -> Result<Authority, Error> {
+    let app = &console.app;
+    match console.whose {
+        Whose::Partners => app.identify_session(&cookie.token).await,
+        Whose::Operator => app.identify_operator_session(&cookie.token).await,
     }
 }

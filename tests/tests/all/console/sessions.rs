@@ -3,10 +3,11 @@
 use bookguard_core::limits::{CONSOLE_LINK_MS, CONSOLE_SESSION_MS};
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
+use bookguard_tests::raw::Raw;
 use bookguard_tests::test_server::{Partner, TestServer};
 use serde_json::{Value, json};
 
-use super::browser::{Browser, Seen};
+use super::browser::{Browser, Seen, encoded};
 
 const MINUTE: i64 = 60_000;
 
@@ -135,8 +136,18 @@ async fn signing_out_ends_the_session_for_every_copy_of_its_cookie() {
         let browser = Browser::signed_in(&server, &acme.key).await;
         let copy = browser.copy();
         let form = browser.page("").await.form("/sign-out");
+        let body = encoded([("/name", "late")]);
+        let head = format!(
+            "POST /console/keys/new HTTP/1.1\r\ncookie: {}\r\nsec-fetch-site: same-origin\r\n\
+             content-type: application/x-www-form-urlencoded\r\ncontent-length: {}",
+            browser.cookie().unwrap(),
+            body.len()
+        );
+        let mut late = Raw::with_head(server.running().addr(), &head).await;
         let left = browser.submit(&form).await;
         left.leads_to("/sign-in");
+        late.send(body).await;
+        assert_eq!(late.reply(false).await.status, 401);
         assert!(attributes(&left).contains(&"Max-Age=0"));
         assert_eq!(browser.cookie(), None);
         opens_nothing(&copy).await;

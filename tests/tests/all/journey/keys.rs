@@ -9,6 +9,7 @@ use bookguard_tests::caller::Reply;
 use bookguard_tests::engine::{Engine, on_every_engine};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::program::Ran;
+use bookguard_tests::raw::Raw;
 use bookguard_tests::samples;
 use bookguard_tests::test_server::TestServer;
 use serde_json::json;
@@ -199,6 +200,39 @@ async fn a_revoked_key_dies_here_at_once_and_elsewhere_within_five_seconds() {
         server.advance(5_000);
         assert_eq!(status(&elsewhere).await, 401);
         assert_eq!(status(&acme.key).await, 200);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_key_that_ends_while_a_body_arrives_does_nothing() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let body = samples::booking().to_string();
+        let begin = async |key: &str| {
+            let head = format!(
+                "POST /v1/bookings HTTP/1.1\r\nx-api-key: {key}\r\ncontent-type: application/json\r\ncontent-length: {}",
+                body.len()
+            );
+            Raw::with_head(server.running().addr(), &head).await
+        };
+        let revoked = acme.post("/v1/api-keys", &json!({})).await;
+        let hour = json!({"expiresAt": "2026-09-21T15:13:20Z"});
+        let expiring = acme.post("/v1/api-keys", &hour).await;
+        let mut under_way = Vec::new();
+        for key in [&revoked.string("apiKey"), &expiring.string("apiKey"), &acme.key] {
+            under_way.push(begin(key).await);
+        }
+        let revoke = format!("/v1/api-keys/{}", revoked.string("apiKeyId"));
+        acme.delete(&revoke).await.ok(200);
+        server.advance(60 * 60 * 1000);
+        let mut statuses = Vec::new();
+        for mut one in under_way {
+            one.send(&body).await;
+            statuses.push(one.reply(false).await.status);
+        }
+        assert_eq!(statuses, [401, 401, 201]);
+        assert_eq!(server.database().count("SELECT COUNT(*) FROM booking"), 1);
     })
     .await;
 }

@@ -8,6 +8,7 @@ use bookguard_tests::caller::{Caller, Reply};
 use bookguard_tests::engine::{Engine, on_every_engine};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{Arguments, CommandLine, bookguard};
+use bookguard_tests::raw::Raw;
 use bookguard_tests::samples;
 use bookguard_tests::test_server::TestServer;
 use serde_json::{Value, json};
@@ -239,6 +240,15 @@ async fn a_revoked_or_changed_operator_key_opens_nothing_at_once() {
         for caller in [&first, &caller] {
             caller.get("/v1/partners").await.ok(200);
         }
+        // A request under way, whose body comes too late.
+        let body = samples::partner("Late").to_string();
+        let head = format!(
+            "POST /v1/partners/register HTTP/1.1\r\nx-operator-key: {}\r\ncontent-type: application/json\r\ncontent-length: {}",
+            second.text("operatorKey"),
+            body.len()
+        );
+        let addr = operated.url.strip_prefix("http://").unwrap().parse();
+        let mut late = Raw::with_head(addr.unwrap(), &head).await;
         let id = second.text("operatorKeyId");
         let revoke = format!("operator-keys revoke {id}");
         for _ in 0..2 {
@@ -246,6 +256,8 @@ async fn a_revoked_or_changed_operator_key_opens_nothing_at_once() {
             assert!(revoked["revokedAt"].is_string(), "{revoked}");
         }
         assert_eq!(caller.get("/v1/partners").await.status, 401);
+        late.send(&body).await;
+        assert_eq!(late.reply(false).await.status, 401);
         first.get("/v1/partners").await.ok(200);
         let listed = database.command("operator-keys list").run().await.json();
         let names: Vec<_> = listed.list("data").iter().map(|key| key.text("name")).collect();
