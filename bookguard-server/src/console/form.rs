@@ -407,7 +407,7 @@ impl Draft<'_> {
                             @for (word, text) in *words { option value=(word) selected[chosen(word)] { (text) } }
                         },
                         _ => input id=(id) name=(name) type=(kind.input(text)) inputmode=[kind.keyboard()] value=(text)
-                            required[*required] autofocus[field.focused] autocomplete="off" aria-describedby=[described] aria-invalid=[invalid];
+                            required[*required] autofocus[field.focused] autocomplete=[kind.completion()] aria-describedby=[described] aria-invalid=[invalid];
                     }
                 }
             },
@@ -416,6 +416,11 @@ impl Draft<'_> {
 }
 
 impl Kind<'_> {
+    /// Browsers bring back what was typed when somebody comes back to the page, unless completion is off.
+    fn completion(&self) -> Option<&'static str> {
+        matches!(self, Self::Secret).then_some("off")
+    }
+
     /// The type of the input that holds this text. Numbers are typed as text, because a browser would round them.
     fn input(&self, text: &str) -> &'static str {
         match self {

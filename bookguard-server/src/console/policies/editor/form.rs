@@ -343,7 +343,7 @@ impl Sheet<'_> {
                     }
                 }
                 label.hidden for="fjson" { "The policy as JSON" }
-                textarea #fjson.code name=(TEXT) rows="28" spellcheck="false" autocomplete="off" aria-invalid=[is_faulty.then_some("true")]
+                textarea #fjson.code name=(TEXT) rows="28" spellcheck="false" aria-invalid=[is_faulty.then_some("true")]
                     aria-describedby=(if is_faulty { "text-about text-faults" } else { "text-about" }) {
                     (self.draft.fields.raw(TEXT).unwrap_or_default())
                 }
