@@ -151,6 +151,11 @@ impl Failure {
         }
     }
 
+    /// Whether the service refused with this code.
+    pub fn is(&self, code: &str) -> bool {
+        matches!(self, Self::Refused(refusal) if refusal.body.code == code)
+    }
+
     /// How long to wait before the same request is made again, if the service asks for that.
     pub fn asks_to_wait(&self) -> Option<Duration> {
         self.passing()?;

@@ -3,7 +3,7 @@
 //! `bookguard-render` makes it. A packet that does not verify is not rendered, and a document is written whole or not at all.
 
 use std::fs::File;
-use std::io::{ErrorKind, IsTerminal as _, Write as _};
+use std::io::{ErrorKind, IsTerminal as _, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -234,11 +234,35 @@ fn write(path: &Path, document: &[u8]) -> std::io::Result<()> {
 }
 
 /// Opens what is there for writing if it is no regular file, such as a pipe or a device, which must not be replaced.
+///
+/// # Errors
+/// If it is a file that the service cannot do without.
 fn open_special(path: &Path) -> std::io::Result<Option<File>> {
     match path.metadata() {
         Ok(found) if !found.is_file() => File::options().write(true).open(path).map(Some),
-        _ => Ok(None),
+        Ok(_) => match vital(path) {
+            Some(what) => Err(std::io::Error::other(format!(
+                "it is {what}, which a document must not replace. Name another"
+            ))),
+            None => Ok(None),
+        },
+        Err(_) => Ok(None),
     }
+}
+
+/// What this file is, by its first bytes, if the service cannot do without it.
+fn vital(path: &Path) -> Option<&'static str> {
+    const FILES: [(&[u8], &str); 4] = [
+        (b"PRIVATE+KEY+", "a ledger key"),
+        (b"SQLite format 3\0", "a database"),
+        (b"bookguard.seen/", "a guard file"),
+        (b"{\"log\":", "a list of erasures"),
+    ];
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(16).read_to_end(&mut head));
+    read.ok()?;
+    let found = FILES.iter().find(|(begins, _)| head.starts_with(begins));
+    found.map(|(_, what)| *what)
 }
 
 /// The file that symbolic links lead to.

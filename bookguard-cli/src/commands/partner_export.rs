@@ -6,11 +6,12 @@
 use std::fs::{File, TryLockError};
 use std::io::{BufWriter, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bookguard_core::features::api_keys::ListApiKeys;
 use bookguard_core::features::audit::ListAudit;
 use bookguard_core::features::bookings::ListBookings;
-use bookguard_core::features::endings::{ContractEnd, EndContract};
+use bookguard_core::features::endings::EndContract;
 use bookguard_core::features::endpoints::ListEndpoints;
 use bookguard_core::features::erasures::ListErasures;
 use bookguard_core::features::events::ListBookingEvents;
@@ -26,6 +27,7 @@ use bookguard_core::private;
 use clap::Args;
 use serde_json::{Value, json};
 use tokio::task::yield_now;
+use tokio::time::sleep;
 
 use super::backup::Ending;
 use super::declare::{Call, CliCommand, carried, special};
@@ -36,6 +38,10 @@ use crate::output::table::{Style, fields, record};
 use crate::target::Purpose;
 
 const BLOCK: usize = 512;
+
+/// How often a page of the end of a contract is tried while its bookings change, and the pause before the next try.
+const CHANGES: u32 = 100;
+const CHANGED_PAUSE: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 struct ExportArgs {
@@ -75,14 +81,23 @@ async fn end(call: Call<'_>) -> Result<(), Failure> {
     );
     consent::ask(&question, yes)?;
     let mut asked: Value = serde_json::from_slice(&first.body).unwrap_or_else(|_| json!({}));
-    let (mut erased, mut held) = (0, Vec::new());
+    let (mut erased, mut held, mut changes) = (0, Vec::new(), 0);
     loop {
         let request = Request {
             path: first.path.clone(),
             body: asked.to_string().into_bytes(),
             ..Request::default()
         };
-        let page: ContractEnd = call.target().call::<EndContract>(request).await?.output;
+        let page = match call.target().call::<EndContract>(request).await {
+            // A delivery was settled in between, or an item added. Nothing of the page is done twice.
+            Err(failure) if failure.is("booking_changed") && changes < CHANGES => {
+                changes += 1;
+                sleep(CHANGED_PAUSE).await;
+                continue;
+            }
+            answered => answered?.output,
+        };
+        changes = 0;
         erased += page.erased;
         held.extend(page.held);
         let Some(next) = page.next else {

@@ -6,6 +6,9 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 /// Where the ledger key comes from.
 #[derive(Clone, PartialEq, Eq)]
 pub enum LedgerKeySource {
@@ -64,7 +67,8 @@ impl KeyText {
     }
 }
 
-/// Whether the text begins as a key does, has the beginning of one inside, or a key's id: 8 hex digits between plus signs.
+/// Whether the text begins as a key does, has the beginning of one inside, or a key's id (8 hex digits between plus signs), or
+/// ends as one does, with 33 bytes in base64 of which the first says that it is Ed25519.
 fn looks_like_key(text: &str) -> bool {
     let upper = text.to_ascii_uppercase();
     let begins = upper.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\''));
@@ -75,6 +79,12 @@ fn looks_like_key(text: &str) -> bool {
                 && part.ends_with(b"+")
                 && part[1..9].iter().all(u8::is_ascii_hexdigit)
         })
+        || {
+            let bare = text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\''));
+            let secret = bare.len().checked_sub(44).and_then(|at| bare.get(at..));
+            let bytes = secret.and_then(|secret| STANDARD.decode(secret).ok());
+            bytes.is_some_and(|bytes| bytes.len() == 33 && bytes[0] == 1)
+        }
 }
 
 impl fmt::Display for LedgerKeySource {
@@ -139,6 +149,9 @@ mod tests {
             // Not a key, but contains one.
             (&format!("\"{key}\""), true),
             (rest, true),
+            (&key[key.len() - 44..], true),
+            (&format!(" \"{}\"\n", &key[key.len() - 50..]), true),
+            ("/run/secrets/bookguard/production/ledgerkeyfile1", false),
             (&key.to_lowercase(), true),
         ] {
             let source = LedgerKeySource::from_variable(value.into());

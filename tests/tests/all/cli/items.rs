@@ -107,6 +107,18 @@ async fn items_and_files_are_added_on_a_server_and_on_a_database_and_a_backup_ho
     let booking = acme.book().await;
     story(|line| acme.command(line), &booking).await;
     mistakes(|line| acme.command(line), &booking).await;
+    for (name, what) in [
+        ("db", "a database"),
+        ("db.key", "a ledger key"),
+        ("db.key.seen", "a guard"),
+    ] {
+        let out = database.file().with_extension(name);
+        let before = std::fs::read(&out).unwrap();
+        let archive = format!("evidence archive {booking} --out");
+        let ran = acme.command(&archive).arg(&out).run().await;
+        ran.refused(1, &[what, "must not replace", "Name another"]);
+        assert!(std::fs::read(&out).unwrap() == before, "{name}");
+    }
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("copy.db");
     database.command("backup").arg(&copy).run().await.json();
