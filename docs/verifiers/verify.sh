@@ -105,8 +105,13 @@ def decimals: if IN("BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG
 
 def need(holds; why): if holds then . else error(why) end;
 def matches($pattern): type == "string" and test("\\A(" + $pattern + ")\\z");
-def time: need(matches("(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z"); "form: not a time") | . as $time
-  | (.[:19] + "Z" | fromdateiso8601) | need("000" + todateiso8601 | .[-20:] == $time[:19] + "Z"; "form: not a time") | . * 1000 + ($time[20:23] | tonumber);
+# Without mktime, which takes the last second of 1969 for an error. Returns milliseconds since 1970.
+def time: need(matches("(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z"); "form: not a time")
+  | [.[:4], .[5:7], .[8:10], .[11:13], .[14:16], .[17:19], .[20:23] | tonumber] as [$year, $month, $day, $hour, $minute, $second, $millis]
+  | [31, (if $year % 4 == 0 and ($year % 100 != 0 or $year % 400 == 0) then 29 else 28 end), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as $months
+  | need($month >= 1 and $month <= 12 and $day >= 1 and $day <= $months[$month - 1] and $hour < 24 and $minute < 60 and $second < 60; "form: not a time")
+  | ($year - 1 | . * 365 + (. / 4 | floor) - (. / 100 | floor) + (. / 400 | floor)) + ([$months[:$month - 1][], $day] | add) - 719163
+  | (((. * 24 + $hour) * 60 + $minute) * 60 + $second) * 1000 + $millis;
 def is_whole: type == "number" and . == floor;
 def type_of: {bookingId: "bkg", partnerId: "ptn", resolutionId: "res", supersedes: "res", itemId: "itm", eventId: "evt", endpointId: "end"}[.] //
   if . == "at" or endswith("At") then "time" elif . == "sha256" or endswith("Hash") then "hash" else "string" end;
