@@ -7,7 +7,7 @@
 //
 // With a trust policy (C2SP tlog-policy, a text), it also checks that the witnesses which the policy demands have cosigned the ledger. With
 // the roots of time-stamp authorities that you trust (PEM, a text), it also checks who made the packet's time-stamps, in Node.js alone:
-// browsers verify no certificates for a script, so there nothing is said about an authority.
+// browsers read no certificates for a script, so there it checks what a time-stamp is of, and neither its signature nor its authority.
 // Needs Ed25519 in WebCrypto: Node.js 18, Chrome 137, Firefox 129, Safari 17. The verifier key must come from somewhere other
 // than the packet. The format is described in docs/evidence-format.md. Not checked, because it takes the policy engine: that the
 // terms follow from the policy, the sums from the terms, and the sentences from the facts. `bookguard evidence verify` does that.
@@ -649,7 +649,7 @@
     return last === 0n && hex(before) === hex(old.root) && hex(after) === hex(now.root);
   }
 
-  /** Checks where the time-stamps are in the log, and, given roots, who made them. */
+  /** Checks where the time-stamps are in the log, that each is of its checkpoint, and, given roots, who made them. */
   async function timestamps({ timestamps: stamps }, links, key, heads, roots) {
     if (!stamps) return "Not yet timestamped: the packet holds no time-stamp, so only the service says when its records were written.";
     must(stamps.length <= 8 && stamps.every(({ anchor }, at) => (anchor === null) === (at === stamps.length - 1)),
@@ -663,14 +663,14 @@
       must(beyond < head.size, "A time-stamp covers none of the records, or not the time-stamp before it.");
       covers ??= head.size;
       const bytes = fromBase64(response) ?? fail("A time-stamp is not valid base64.");
-      if (roots !== undefined) read.push(readStamp(bytes, await sha256(utf8((await openNote(checkpoint, key)).text))));
+      read.push((inBrowser ? readToken : readStamp)(bytes, await sha256(utf8((await openNote(checkpoint, key)).text))));
       if (!anchor) continue;
       const { link, fact } = await ofTheLedger(anchor, "log.anchored", "anchor", links[0], key, heads);
       must(BigInt(fact.treeSize) === head.size && fact.responseHash === `sha256:${hex(await sha256(bytes))}`,
         "The entry that should commit to a time-stamp commits to another.");
       beyond = link.index;
     }
-    if (roots === undefined) return "The time-stamps are over states of the ledger that the records' one continues. Who made them was not checked.";
+    if (roots === undefined) return "The time-stamps are of states of the ledger that the records' one continues. Who made them was not checked.";
     // Each is judged at the time of the one that renewed it, the last one now.
     read.forEach((stamp, at) => trust(stamp, roots, read[at + 1]?.time ?? Date.now()));
     const covered = links.filter(({ index }) => index < covers).length;
@@ -678,8 +678,9 @@
       + `the authority that stamped them${read.length > 1 ? `, renewed ${read.length - 1} times` : ""}.`;
   }
 
-  // What follows runs in Node.js, whose library reads certificates and verifies their signatures.
-  const node = () => (typeof require === "undefined" ? fail("A browser cannot check who made a time-stamp.") : require("crypto"));
+  // Only the library of Node.js reads certificates and verifies their signatures.
+  const inBrowser = typeof require === "undefined";
+  const node = () => (inBrowser ? fail("A browser cannot check who made a time-stamp.") : require("crypto"));
   const DIGESTS = { "608648016503040201": "sha256", "608648016503040202": "sha384", "608648016503040203": "sha512" };
   const [PKCS, SIGNED_DATA, TST_INFO] = ["2a864886f70d01", "2a864886f70d010702", "2a864886f70d0109100104"];
 
@@ -693,6 +694,7 @@
         const digits = bytes.subarray(start, start + size - 128);
         must(digits.length === size - 128 && digits[0], "The time-stamp is not DER.");
         [start, size] = [start + digits.length, digits.reduce((sum, digit) => sum * 256 + digit, 0)];
+        must(size > 127, "The time-stamp is not DER.");
       }
       must(start + size <= bytes.length, "The time-stamp is cut.");
       const element = { tag: bytes[at], content: bytes.subarray(start, start + size), all: bytes.subarray(at, start + size) };
@@ -722,14 +724,12 @@
     return hex(itsIssuer.all) === hex(issuer.all) && hex(itsNumber.all) === hex(number.all);
   }
 
-  /** Reads a response whose signature is that of the certificate in it. Whose certificate that is, only a path to a root shows. */
-  function readStamp(response, imprint) {
-    const { constants, createHash, verify } = node();
-    const hashed = (kind, bytes) => createHash(kind).update(bytes).digest("hex");
+  /** Reads a response that stamps an imprint. Who signed it is left open. */
+  function readToken(response, imprint) {
     must(response.length <= 32 * 1024, "The time-stamp is too long.");
     const [outer, trailing] = der(response);
-    const [status, token] = inside(outer);
-    must(!trailing && ["00", "01"].includes(inside(status)[0].hex), "The authority refused a time-stamp.");
+    const [status, token, more] = inside(outer);
+    must(!trailing && !more && ["00", "01"].includes(inside(status)[0].hex), "The authority refused a time-stamp.");
     const [kind, explicit] = inside(token);
     const [version, , content, ...rest] = inside(inside(explicit, 0xa0)[0]);
     const [kindOfContent, holder] = inside(content);
@@ -737,9 +737,25 @@
     must(kind.hex === SIGNED_DATA && version.hex === "03" && kindOfContent.hex === TST_INFO && info.tag === 4 && !others.length, "This is not a time-stamp.");
     const listOf = rest.filter(({ tag }) => tag === 0xa0).flatMap((list) => der(list.content));
     const [signer, another] = inside(rest.at(-1), 0x31);
-    must(listOf.length <= 16 && !another, "The time-stamp has too many certificates, or two signers.");
+    must(signer && listOf.length <= 16 && !another, "The time-stamp has too many certificates, or not one signer.");
     const certificates = listOf.filter(({ tag }) => tag === 0x30).map(({ all }) => all);
 
+    const [, , what, , at, ...extensions] = inside(der(info.content)[0]);
+    const critical = extensions.filter(({ tag }) => tag === 0xa1).flatMap((one) => der(one.content)).flatMap((one) => inside(one));
+    must(critical.every(({ tag, hex: value }) => tag !== 1 || value === "00"), "The time-stamp has an extension that must be understood and is not.");
+    const [function_, stamped] = inside(what);
+    must(digestOf(function_) === "sha256" && stamped.hex === hex(imprint), "The time-stamp is of another state of the ledger.");
+    const time = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(\.\d+)?Z$/.exec(String.fromCharCode(...at.content)) ?? fail("The time-stamp has no time.");
+    const [year, month, day, hour, minute, second] = time.slice(1, 7).map(Number);
+    const instant = Date.UTC(year, month - 1, day, hour, minute, second) + Math.floor(Number(time[7] ?? 0) * 1000);
+    return { certificates, signer, info, time: instant };
+  }
+
+  /** Reads a response whose signature is that of the certificate in it. Whose certificate that is, only a path to a root shows. */
+  function readStamp(response, imprint) {
+    const { certificates, signer, info, time } = readToken(response, imprint);
+    const { constants, createHash, verify } = node();
+    const hashed = (kind, bytes) => createHash(kind).update(bytes).digest("hex");
     // RFC 5652: what is signed is the attributes, as a SET, and they name the content's digest and the certificate.
     const [signerVersion, name, algorithm, attributes, signing, signature] = inside(signer);
     must(attributes.tag === 0xa0 && signature.tag === 4, "The time-stamp's signature covers no attributes.");
@@ -766,19 +782,7 @@
     const padding = inside(signing)[0].hex === `${PKCS}010a` ? constants.RSA_PKCS1_PSS_PADDING : constants.RSA_PKCS1_PADDING;
     const key = certificate.publicKey.asymmetricKeyType === "ec" ? certificate.publicKey : { key: certificate.publicKey, padding };
     must(verify(digest, joined([0x31], attributes.all.subarray(1)), key, signature.content), "The signature of a time-stamp does not verify.");
-
-    const [, , what, , at, ...more] = inside(der(info.content)[0]);
-    const critical = more.filter(({ tag }) => tag === 0xa1).flatMap((one) => der(one.content)).flatMap((one) => inside(one));
-    must(critical.every(({ tag, hex: value }) => tag !== 1 || value === "00"), "The time-stamp has an extension that must be understood and is not.");
-    const [function_, stamped] = inside(what);
-    must(digestOf(function_) === "sha256" && stamped.hex === hex(imprint), "The time-stamp is of another state of the ledger.");
-    const time = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(\.\d+)?Z$/.exec(String.fromCharCode(...at.content)) ?? fail("The time-stamp has no time.");
-    const [year, month, day, hour, minute, second] = time.slice(1, 7).map(Number);
-    return {
-      certificate,
-      others: certificates.filter((one) => one !== own[0]).map(readCertificate),
-      time: Date.UTC(year, month - 1, day, hour, minute, second) + Math.floor(Number(time[7] ?? 0) * 1000),
-    };
+    return { certificate, others: certificates.filter((one) => one !== own[0]).map(readCertificate), time };
   }
 
   /** Checks that one of the roots vouches for the signer of a time-stamp, at its time and at `until`. */
