@@ -1,7 +1,8 @@
 //! Reschedules, and the step reached before the event was moved, which they leave behind.
 //!
 //! Invariant: the step reached is read from the schedule that was in force and disclosed at the time, never recomputed, so
-//! neither the new date nor a later edition of the time zone tables changes it.
+//! neither the new date nor a later edition of the time zone tables changes it. What earlier changes of date reached is its
+//! minimum, as for a cancellation at that instant.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,12 +34,20 @@ impl PastReschedule {
         Self {
             at,
             previous_event_date: former.event_date,
-            reached: reached_under(former, at),
+            reached: reached_under(former, before, at),
         }
     }
-}
 
-impl PastReschedule {
+    /// The same change as the first entries stated it: by the step of the schedule alone, without what earlier changes had
+    /// reached. No result depends on the difference, because each of those is a minimum of its own.
+    pub(crate) fn by_step_alone(former: &Terms, before: &[Self], at: Timestamp) -> Self {
+        let full = Self::of(former, before, at);
+        Self {
+            reached: reached_under(former, &[], full.at),
+            ..full
+        }
+    }
+
     /// The instant that counts, in whole seconds: never before the booking or the previous change, even if clocks differ.
     pub(crate) fn instant(at: Timestamp, created_at: Timestamp, before: &[Self]) -> Timestamp {
         let earliest = before.last().map_or(created_at, |last| last.at);
@@ -46,19 +55,26 @@ impl PastReschedule {
     }
 }
 
-/// The organizer's penalty at an instant under these terms, ignoring any earlier change of date.
-fn reached_under(terms: &Terms, at: Timestamp) -> Option<Amount> {
-    if let Some(segment) = segment_at(&terms.schedule, at) {
-        return segment.penalty;
-    }
-    // Without a policy, nothing is ever reached; after the claim window, the last step is.
+/// The organizer's penalty at an instant under these terms, after the changes of date `before`; `None` if a person would
+/// have decided.
+fn reached_under(terms: &Terms, before: &[PastReschedule], at: Timestamp) -> Option<Amount> {
+    // Without a policy, nothing is ever reached.
     let Some(stakes) = terms.stakes().ok()? else {
         return Amount::from_minor(0, terms.value.currency()).ok();
     };
-    match stakes.settle(Rule::OrganizerNoShow, 0)? {
-        Settled::Sums(sums) => Some(sums.penalty),
-        Settled::Manual => None,
+    let (rule, penalty) = match segment_at(&terms.schedule, at) {
+        Some(segment) => (segment.rule_id, segment.penalty?),
+        // After the claim window, the last step is.
+        None => match stakes.settle(Rule::OrganizerNoShow, 0)? {
+            Settled::Sums(sums) => (Rule::OrganizerNoShow, sums.penalty),
+            Settled::Manual => return None,
+        },
+    };
+    if !rule.has_floors() {
+        return Some(penalty);
     }
+    let floor = reached(stakes.document, before)?;
+    Some(stakes.amount(floor.max(penalty.minor())))
 }
 
 /// The organizer's schedule including what was reached before the event was moved; null where a person decides.
@@ -118,8 +134,11 @@ pub(super) fn reached(document: &Document, reschedules: &[PastReschedule]) -> Op
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Currency;
-    use crate::policy::{Booked, MissingZone, Policy, PolicySource};
+    use crate::model::{BookingId, Currency};
+    use crate::policy::{
+        Actor, Booked, MissingZone, Mode, Policy, PolicySource, Question, Standing, Subject,
+        evaluate,
+    };
 
     fn terms(policy: Option<&str>) -> Terms {
         let policy = policy.map(|json| (Policy::from_json(json).unwrap(), PolicySource::Booking));
@@ -171,6 +190,95 @@ mod tests {
         );
         let early = PastReschedule::of(&firm, &[], firm.created_at.plus_ms(-1));
         assert_eq!(early.at, firm.created_at);
+    }
+
+    /// What each change of date had reached, after it was compared with an evaluation directly before it; and the same by
+    /// the step alone.
+    fn reached_at_each(policy: &str, moves: &[(&str, &str)]) -> Vec<[Option<i64>; 2]> {
+        let mut terms = terms(Some(policy));
+        let mut before: Vec<PastReschedule> = Vec::new();
+        let mut reached = Vec::new();
+        for (at, date) in moves {
+            let at = Timestamp::parse(at).unwrap();
+            let subject = Subject {
+                booking_id: BookingId::parse("bkg_0198f2a4c8d07e3fa1b2c3d4e5f60718").unwrap(),
+                terms: &terms,
+                standing: Standing::Protected,
+                reschedules: &before,
+            };
+            let question = Question {
+                mode: Mode::Evaluate,
+                actor: Actor::Organizer,
+                reason: None,
+                at: None,
+                received_at: at,
+                evidence: 0,
+                agreed_refund: None,
+            };
+            let evaluation = evaluate(&subject, &question).unwrap();
+            let change = PastReschedule::of(&terms, &before, at);
+            assert_eq!(change.reached, evaluation.penalty, "{policy} {at}");
+            let alone = PastReschedule::by_step_alone(&terms, &before, at);
+            assert_eq!(alone.at, change.at);
+            reached.push([change, alone].map(|change| change.reached.map(Amount::minor)));
+            before.push(change);
+            let date = EventDate::parse(date).unwrap();
+            terms = terms.rescheduled(date, None).unwrap();
+        }
+        reached
+    }
+
+    #[test]
+    fn what_earlier_changes_of_date_had_reached_is_the_least_that_a_later_one_has() {
+        const HALF: Option<i64> = Some(50_000);
+        let with = |members: &str| FIRM.replacen('{', &format!("{{{members},"), 1);
+        let reset = with(r#""reschedule":{"floor":"reset"}"#);
+        let grace = with(r#""grace":{"within":"P200D","minNotice":"P300D"}"#);
+        let moves = |first, second| {
+            [
+                (first, "2026-12-20T19:00:00-04:00"),
+                (second, "2027-12-20T19:00:00-04:00"),
+                ("2027-01-10T00:00:00Z", "2028-12-20T19:00:00-04:00"),
+            ]
+        };
+        for (policy, moves, expected) in [
+            (
+                FIRM,
+                moves("2026-06-01T00:00:00Z", "2026-07-01T00:00:00Z"),
+                [[HALF, HALF], [HALF, Some(0)], [HALF, Some(0)]],
+            ),
+            // A later step that costs more counts, and is the least from then on.
+            (
+                FIRM,
+                moves("2026-06-01T00:00:00Z", "2026-12-20T22:00:00Z"),
+                [
+                    [HALF, HALF],
+                    [Some(90_000), Some(90_000)],
+                    [Some(90_000), Some(0)],
+                ],
+            ),
+            // What a person had to say stays for a person to say.
+            (
+                FIRM,
+                moves("2026-06-15T00:00:00Z", "2026-07-01T00:00:00Z"),
+                [[None, None], [None, Some(0)], [None, Some(0)]],
+            ),
+            (
+                reset.as_str(),
+                moves("2026-06-01T00:00:00Z", "2026-07-01T00:00:00Z"),
+                [[HALF, HALF], [Some(0), Some(0)], [Some(0), Some(0)]],
+            ),
+        ] {
+            assert_eq!(reached_at_each(policy, &moves), expected, "{policy}");
+        }
+        // Far enough ahead, the period of grace begins with the second date; in it, nothing is kept.
+        let moves = [
+            ("2026-06-01T00:00:00Z", "2027-12-20T19:00:00-04:00"),
+            ("2026-07-01T00:00:00Z", "2028-06-20T19:00:00-04:00"),
+            ("2026-08-01T00:00:00Z", "2028-12-20T19:00:00-04:00"),
+        ];
+        let expected = [[HALF, HALF], [Some(0), Some(0)], [HALF, Some(0)]];
+        assert_eq!(reached_at_each(&grace, &moves), expected);
     }
 
     #[test]

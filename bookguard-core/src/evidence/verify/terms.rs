@@ -70,10 +70,12 @@ pub(super) fn schedule(
         let (former, terms) = (&thawed[moves], &thawed[moves + 1]);
         let anew = former.rescheduled(terms.event_date, record.time_zone.as_deref());
         clocks_changed |= compare(anew.ok(), terms)?;
-        let reached = PastReschedule::of(former, &state.moves[..moves], record.agreed_at());
-        if record.former != reached {
+        let (before, agreed_at) = (&state.moves[..moves], record.agreed_at());
+        let reached = PastReschedule::of(former, before, agreed_at);
+        let by_step_alone = || PastReschedule::by_step_alone(former, before, agreed_at);
+        if record.former != reached && record.former != by_step_alone() {
             return Err(format!(
-                "The change of date of {} does not say what was reached before it: the schedule in force gave {}.",
+                "The change of date of {} does not say what was reached before it: the terms in force gave {}.",
                 record.rescheduled_at,
                 reached.reached.map_or_else(
                     || "it to a person".to_owned(),

@@ -760,6 +760,38 @@ fn wrong_amounts_are_noticed_even_when_the_service_recorded_them() {
 }
 
 #[test]
+fn a_later_move_states_what_earlier_ones_had_reached_or_its_step_alone() {
+    let sum = |minor| Some(Amount::from_minor(minor, Currency::USD).unwrap());
+    for (stated, failed) in [
+        (None, &[] as &[&str]),
+        // As the first entries stated it.
+        (Some(Lie::Reached(sum(0))), &[]),
+        (Some(Lie::Reached(sum(1))), &["schedule"]),
+        (Some(Lie::Reached(sum(60_026))), &["schedule"]),
+        (Some(Lie::Reached(None)), &["schedule"]),
+    ] {
+        let mut fixture = Fixture::new();
+        let (date, zone) = ("2026-06-20T19:00:00-04:00", Some("America/New_York"));
+        let value = Amount::parse("1200.50", Currency::USD).unwrap();
+        fixture.record(30, Some("firm"), date, zone, value, |_| {});
+        // Half is kept when it is moved first, nothing by the second schedule alone.
+        fixture.reschedule(13, "2026-06-01T00:00:00Z", "2026-12-20T19:00", None);
+        fixture.lie = stated;
+        fixture.reschedule(13, "2026-07-01T00:00:00Z", "2027-12-20T19:00", None);
+        let packet = fixture.packet_at(13);
+        let evaluation = packet.evaluation.as_ref().unwrap();
+        if stated
+            .is_none_or(|lie| matches!(lie, Lie::Reached(Some(least)) if least.minor() < 60_025))
+        {
+            assert_eq!(evaluation.penalty, sum(60_025), "{stated:?}");
+        }
+        let bytes = text(&packet, &fixture.signer);
+        let names = failures(bytes.as_bytes(), &fixture.vkey());
+        assert_eq!(names, failed, "{stated:?}");
+    }
+}
+
+#[test]
 fn a_moved_booking_is_shown_with_its_terms_before_and_after_each_move() {
     let fixture = Fixture::new();
     let moved = fixture.rescheduled();

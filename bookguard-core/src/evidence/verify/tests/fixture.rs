@@ -46,7 +46,8 @@ pub struct Fixture {
     roots: Vec<Hash>,
     leaves: Vec<Vec<u8>>,
     kept: Vec<Kept>,
-    lie: Option<Lie>,
+    /// What the service lies about from now on.
+    pub lie: Option<Lie>,
     /// Whether what a person said about a cancellation is recorded so that it can be erased, as since schema 7.
     pub erasable: bool,
     /// The number and hash of the last entry that commits to a map.
