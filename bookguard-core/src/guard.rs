@@ -4,8 +4,9 @@
 //! given out already, unless something remembers. [`Guard`] remembers the head in memory and in a small file beside the
 //! ledger key. `store::continuity` judges whether a database's head continues it. The file is written after a commit
 //! and before its answers leave, and flushed every second. So a killed process loses nothing, and a power cut loses the
-//! last second. Invariants: the guard never moves backwards. A file that cannot be written is reported once and blocks
-//! no write.
+//! last second. Whoever removes or replaces the file under a running process is told so, and the file that is there then, or
+//! a new one, gets what the process knows. Invariants: the guard never moves backwards. A file that cannot be written is
+//! reported once and blocks no write.
 
 mod slots;
 
@@ -113,12 +114,9 @@ impl Guard {
     /// The head that any process sharing the file last saw.
     pub fn latest(&self) -> Option<Arc<PublishedHead>> {
         let mut state = self.state();
-        if state.file.is_none() {
-            state.file = slots::open(&self.path).ok().map(Arc::new);
-        }
         let before = state.seen.clone();
         // A file that became unreadable was reported when it could not be written.
-        let _ = state.refresh();
+        let _ = state.find(&self.path).and_then(|()| state.refresh());
         self.say_renamed(before.as_deref(), &state);
         state.seen.clone()
     }
@@ -127,18 +125,18 @@ impl Guard {
     /// log which this one was found to continue.
     pub fn note(&self, checked: Option<&PublishedHead>, head: PublishedHead) {
         let mut state = self.state();
-        let before = state.seen.clone();
-        match state.note(&self.path, checked, head) {
-            Ok(()) => state.told = false,
-            Err(error) => self.tell(&mut state, &error),
+        let advance = |state: &mut State| state.advance(checked, head.clone());
+        if self.keep(&mut state, advance) {
+            state.told = false;
         }
-        self.say_renamed(before.as_deref(), &state);
     }
 
-    /// Flushes noted heads to the disk. Blocks for as long as the disk takes.
+    /// Flushes noted heads to the disk, and sees to it that the file is still there and has them. Blocks for as long as
+    /// the disk takes.
     pub fn sync(&self) {
         let file = {
             let mut state = self.state();
+            self.keep(&mut state, |_| ());
             if !std::mem::take(&mut state.dirty) {
                 return;
             }
@@ -149,6 +147,17 @@ impl Guard {
             state.dirty = true;
             self.tell(&mut state, &error);
         }
+    }
+
+    /// As [`State::keep`]. Reports what it has to say, and returns whether the file has what is known.
+    fn keep(&self, state: &mut State, advance: impl Fn(&mut State)) -> bool {
+        let before = state.seen.clone();
+        let kept = state.keep(&self.path, advance);
+        if let Err(error) = &kept {
+            self.tell(state, error);
+        }
+        self.say_renamed(before.as_deref(), state);
+        kept.is_ok()
     }
 
     /// Whether a head was noted that may not be on the disk yet.
@@ -231,29 +240,46 @@ impl State {
         Ok(())
     }
 
-    fn note(
-        &mut self,
-        path: &Path,
-        checked: Option<&PublishedHead>,
-        head: PublishedHead,
-    ) -> io::Result<()> {
+    /// Opens the file if it is there. Lets go of one that is no longer at its path: nobody else reads what that gets.
+    fn find(&mut self, path: &Path) -> io::Result<()> {
+        if self
+            .file
+            .take_if(|file| !slots::is_at(file, path))
+            .is_some()
+        {
+            (self.bytes, self.written) = (None, None);
+            tracing::warn!(
+                "the guard file {} was removed or replaced while this process used it. The file that is there now, or a new \
+                 one, gets what this process knows; only put a guard file back while no server uses it",
+                path.display()
+            );
+        }
         if self.file.is_none() {
-            let opened = match slots::open(path) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => slots::make(path, &head),
-                opened => opened,
-            };
-            match opened {
-                Ok(file) => self.file = Some(Arc::new(file)),
-                Err(error) => {
-                    self.advance(checked, head);
-                    return Err(error);
-                }
+            match slots::open(path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                opened => self.file = Some(Arc::new(opened?)),
             }
+        }
+        Ok(())
+    }
+
+    /// Takes over what the file knows, moves on from there, and writes to the file what is known then. Makes the file if
+    /// there is none.
+    fn keep(&mut self, path: &Path, advance: impl Fn(&mut Self)) -> io::Result<()> {
+        let found = self.find(path);
+        if self.file.is_none() {
+            advance(self);
+            found?;
+            let Some(seen) = &self.seen else {
+                return Ok(());
+            };
+            // If another process makes it at the same moment, this is that one's file, with what that one knows.
+            self.file = Some(Arc::new(slots::make(path, seen)?));
         }
         let file = self.file.clone();
         let _held = file.as_deref().and_then(slots::FileLock::take);
         let read = self.refresh();
-        self.advance(checked, head);
+        advance(self);
         read?;
         self.write(path)
     }

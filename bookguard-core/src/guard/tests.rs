@@ -169,6 +169,70 @@ fn a_torn_write_leaves_what_was_seen_before_it() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_file_that_was_removed_or_replaced_gets_what_the_process_knows() {
+    type Look = fn(&Guard);
+    let looks: [Look; 3] = [
+        Guard::sync,
+        |guard| guard.note(None, head("log", 9)),
+        |guard| {
+            guard.latest();
+            guard.sync();
+        },
+    ];
+    for look in looks {
+        for (there, known) in [(None, 9), (Some(4), 9), (Some(9), 9), (Some(12), 12)] {
+            let place = Place::new();
+            let guard = open(&place.file());
+            guard.note(None, head("log", 9));
+            match there {
+                None => fs::remove_file(place.file()).unwrap(),
+                Some(size) => {
+                    let other = place.0.path().join("other.seen");
+                    open(&other).note(None, head("log", size));
+                    fs::rename(other, place.file()).unwrap();
+                }
+            }
+            look(&guard);
+            assert_eq!(in_file(&place.file()), head("log", known), "{there:?}");
+            assert_eq!(*guard.seen().unwrap(), head("log", known), "{there:?}");
+            let lines = said();
+            assert_eq!(lines.len(), 1, "{lines:?}");
+            assert!(
+                lines[0].contains("b.key.seen was removed or replaced"),
+                "{lines:?}"
+            );
+            // From then on it is the file as any other.
+            guard.note(None, head("log", 20));
+            guard.sync();
+            assert_eq!(in_file(&place.file()), head("log", 20), "{there:?}");
+            assert_eq!(said(), [""; 0]);
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_whose_folder_is_gone_is_written_once_the_folder_is_back() {
+    let place = Place::new();
+    let path = place.0.path().join("folder").join("b.key.seen");
+    fs::create_dir(path.parent().unwrap()).unwrap();
+    let guard = open(&path);
+    guard.note(None, head("log", 1));
+    fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    guard.sync();
+    guard.note(None, head("log", 2));
+    guard.sync();
+    let lines = said();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines[0].contains("was removed or replaced"), "{lines:?}");
+    assert!(lines[1].contains("cannot be written"), "{lines:?}");
+    fs::create_dir(path.parent().unwrap()).unwrap();
+    guard.sync();
+    assert_eq!(in_file(&path), head("log", 2));
+}
+
 #[test]
 fn a_damaged_file_refuses_the_start_and_names_the_way_out() {
     let place = Place::new();
