@@ -74,6 +74,44 @@ pub fn is_blank(text: &str) -> bool {
     !text.chars().any(shows)
 }
 
+/// The text in quotation marks, as the words of somebody else stand in a sentence. See [`quotable`].
+pub fn quoted(text: &str) -> String {
+    format!("\u{201c}{}\u{201d}", quotable(text))
+}
+
+/// The text as it stands between quotation marks: a double mark in it becomes a single one, as nested quotations are
+/// written, so that no text can end its own quotation and go on as a sentence of whoever quotes it. Of single marks side by
+/// side, which together look like a double one, the first stays. Straight marks stay: they do not end a quotation.
+pub fn quotable(text: &str) -> String {
+    let mut before = None;
+    let shown = text.chars().filter_map(|c| {
+        let mark = single_mark(c);
+        let is_repeated = mark.is_some() && before.is_some();
+        before = mark;
+        (!is_repeated).then_some(mark.unwrap_or(c))
+    });
+    shown.collect()
+}
+
+/// Whether the character is a double quotation mark, or looks like one.
+pub fn is_double_mark(c: char) -> bool {
+    c == '"' || single_mark(c).is_some_and(|mark| mark != c)
+}
+
+/// The single mark for a quotation mark that is not straight, or for a character that looks like one (UTS 39). Hebrew
+/// gershayim belong to words and stay.
+fn single_mark(c: char) -> Option<char> {
+    match c {
+        '\u{2018}'..='\u{201b}' | '\u{2032}' | '\u{2035}' => Some(c),
+        '\u{ab}' | '\u{201c}' | '\u{201e}' | '\u{201f}' | '\u{2036}' | '\u{2037}' | '\u{275d}'
+        | '\u{301d}' | '\u{1f676}' => Some('\u{2018}'),
+        '\u{bb}' | '\u{2ba}' | '\u{2dd}' | '\u{2ee}' | '\u{2f5}' | '\u{2f6}' | '\u{201d}'
+        | '\u{2033}' | '\u{2034}' | '\u{2057}' | '\u{275e}' | '\u{2e42}' | '\u{3003}'
+        | '\u{301e}' | '\u{301f}' | '\u{ff02}' | '\u{1f677}' | '\u{1f678}' => Some('\u{2019}'),
+        _ => None,
+    }
+}
+
 /// Whether any of the text is written from right to left, so that text after it on the line could change sides.
 pub fn goes_right_to_left(text: &str) -> bool {
     !text.is_ascii()
@@ -133,9 +171,65 @@ fn varies(c: char) -> bool {
     !letter && !c.is_whitespace() && !is_mark(c) && !is_joiner(c) && !VariationSelector::for_char(c)
 }
 
+/// What of a sentence stands outside of quotation marks. Panics if these do not pair.
+#[cfg(test)]
+pub(crate) fn outside_quotations(text: &str) -> String {
+    let mut outside = String::new();
+    let mut is_quoted = false;
+    for c in text.chars() {
+        match c {
+            '\u{201c}' | '\u{201d}' => {
+                assert_eq!(c == '\u{201d}', is_quoted, "{text}");
+                is_quoted = !is_quoted;
+            }
+            _ => assert!(c == '"' || !is_double_mark(c), "{c:?} in {text}"),
+        }
+        if !is_quoted && c != '\u{201d}' {
+            outside.push(c);
+        }
+    }
+    assert!(!is_quoted, "{text}");
+    outside
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_text_ends_its_own_quotation() {
+        for (text, shown) in [
+            ("Acme", "Acme"),
+            ("", ""),
+            ("R&B \"live\" in '99", "R&B \"live\" in '99"),
+            ("O\u{2019}Brien", "O\u{2019}Brien"),
+            ("\u{201c}Live\u{201d}", "\u{2018}Live\u{2019}"),
+            (
+                "Acme\u{201d} won. \u{201c}Acme",
+                "Acme\u{2019} won. \u{2018}Acme",
+            ),
+            ("\u{ab}Live\u{bb}", "\u{2018}Live\u{2019}"),
+            ("\u{201e}Live\u{201c}", "\u{2018}Live\u{2018}"),
+            (
+                "a\u{201f}b\u{2036}c\u{301d}d",
+                "a\u{2018}b\u{2018}c\u{2018}d",
+            ),
+            (
+                "a\u{2033}b\u{301e}c\u{301f}d\u{ff02}e\u{2ba}f\u{3003}g",
+                "a\u{2019}b\u{2019}c\u{2019}d\u{2019}e\u{2019}f\u{2019}g",
+            ),
+            ("Acme\u{201d}\u{201d} won", "Acme\u{2019} won"),
+            ("Acme\u{2019}\u{2019} won", "Acme\u{2019} won"),
+            ("Acme\u{2032}\u{2032}\u{2032} won", "Acme\u{2032} won"),
+            ("the \u{2018}90s\u{2019}\u{201d}", "the \u{2018}90s\u{2019}"),
+            ("צה\u{5f4}ל", "צה\u{5f4}ל"),
+            ("\u{300e}東京\u{300f}", "\u{300e}東京\u{300f}"),
+        ] {
+            assert_eq!(quotable(text), shown, "{text:?}");
+            assert_eq!(quoted(text), format!("\u{201c}{shown}\u{201d}"));
+            assert_eq!(outside_quotations(&quoted(text)), "");
+        }
+    }
 
     #[test]
     fn names_of_the_world_have_their_place() {

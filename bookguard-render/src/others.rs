@@ -9,6 +9,7 @@ use bookguard_core::evidence::{
 };
 use bookguard_core::ledger::VerifierKey;
 use bookguard_core::model::Timestamp;
+use bookguard_core::text::quoted;
 
 use crate::Maker;
 
@@ -204,7 +205,7 @@ fn counted(count: u64, one: &str, many: &str) -> String {
 fn named(authority: &str) -> String {
     match authority {
         "" => "an authority without a name".to_owned(),
-        name => format!("the authority “{name}”"),
+        name => format!("the authority {}", quoted(name)),
     }
 }
 

@@ -13,6 +13,7 @@ use bookguard_core::evidence::{Packet, Withheld};
 use bookguard_core::ledger::VerifierKey;
 use bookguard_core::model::Party;
 use bookguard_core::policy::TermsDisclosure;
+use bookguard_core::text::quotable;
 use sha2::{Digest as _, Sha256};
 
 use crate::others::Others;
@@ -97,8 +98,7 @@ impl Shown {
             &booking.organizer.name,
             &self.0.partner_name,
         ]
-        .map(String::as_str)
-        .to_vec();
+        .map(|name| quotable(name));
         // The longest first: one name may begin with another.
         names.sort_by_key(|name| std::cmp::Reverse(name.len()));
         let mut html = String::with_capacity(text.len() + 64);
@@ -106,7 +106,7 @@ impl Shown {
         while let Some(next) = rest.chars().next() {
             let name = names
                 .iter()
-                .find(|name| !name.is_empty() && rest.starts_with(**name));
+                .find(|name| !name.is_empty() && rest.starts_with(name.as_str()));
             let taken = name.map_or(next.len_utf8(), |name| name.len());
             let (part, after) = rest.split_at(taken);
             match name {

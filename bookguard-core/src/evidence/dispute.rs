@@ -1,8 +1,9 @@
 //! A packet put into the fields of a card dispute, for the partner to complete and submit.
 //!
 //! A pure function of the packet. Every sentence says who claims what: what the partner recorded, what the service itself
-//! did, and what neither of them knows, which is listed as missing. Invariants: nothing is ever submitted, no id of a file
-//! is invented, and no field exceeds the limits of the card networks' forms.
+//! did, and what neither of them knows, which is listed as missing. What others wrote stands in quotation marks, as in the
+//! summary. Invariants: nothing is ever submitted, no id of a file is invented, and no field exceeds the limits of the card
+//! networks' forms.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,6 +17,7 @@ use super::packet::Packet;
 use crate::limits::{DISPUTE_CHARS, DISPUTE_FIELD_CHARS};
 use crate::model::BookingId;
 use crate::policy::{Actor, Resolution, ResolutionStatus, vocabulary};
+use crate::text::quoted;
 
 mod fit;
 mod items;
@@ -248,20 +250,32 @@ fn is_erased(packet: &Packet, value: Erasable) -> bool {
         && packet.withheld.iter().all(|one| one.word() != value.word())
 }
 
-/// A value in a sentence, or that it was erased.
-fn told<'a>(packet: &Packet, name: Erasable, value: &'a str) -> &'a str {
+/// A value of the booking in a sentence, or that it was erased.
+fn told(packet: &Packet, name: Erasable, value: &str) -> String {
     match is_erased(packet, name) {
-        true => "[erased]",
-        false => value,
+        true => "[erased]".to_owned(),
+        false => quoted(value),
     }
 }
 
-fn organizer(packet: &Packet) -> &str {
+/// What the partner wrote elsewhere, in a sentence, or that it was erased.
+fn worded(text: &str) -> String {
+    match text {
+        ERASED => "[erased]".to_owned(),
+        text => quoted(text),
+    }
+}
+
+fn organizer(packet: &Packet) -> String {
     told(packet, Erasable::Organizer, &packet.booking.organizer.name)
 }
 
-fn talent(packet: &Packet) -> &str {
+fn talent(packet: &Packet) -> String {
     told(packet, Erasable::Talent, &packet.booking.talent.name)
+}
+
+fn platform(packet: &Packet) -> String {
+    quoted(&packet.partner_name)
 }
 
 /// The date of the event where it takes place, as the partner gave it.
@@ -290,7 +304,7 @@ fn product(packet: &Packet) -> String {
         told(packet, Erasable::EventType, &booking.event_type),
         talent(packet),
         organizer(packet),
-        packet.partner_name,
+        platform(packet),
         value(packet),
         service_date(packet),
         booking.event_date,
@@ -300,7 +314,7 @@ fn product(packet: &Packet) -> String {
 
 /// Who accepted which text, and the text.
 fn terms_disclosure(packet: &Packet) -> String {
-    let platform = &packet.partner_name;
+    let platform = platform(packet);
     let (mut lines, mut shown) = (Vec::new(), packet.terms_disclosures.last());
     for accepted in &packet.acceptances {
         if accepted.party == Actor::Organizer {
@@ -338,16 +352,13 @@ fn acceptance(packet: &Packet, accepted: &Acceptance) -> String {
         Some(ip) => format!(" from the network address {ip}"),
         None => String::new(),
     };
-    let method = match accepted.method.as_str() {
-        ERASED => "[erased]",
-        method => method,
-    };
     format!(
-        "{} recorded that the organizer, {}, accepted the terms of cancellation and refund on {} by {method}{from}. Bookguard received \
+        "{} recorded that the organizer, {}, accepted the terms of cancellation and refund on {} by {}{from}. Bookguard received \
          and logged that record on {}; it names exactly this text by its SHA-256.",
-        packet.partner_name,
+        platform(packet),
         organizer(packet),
         accepted.at,
+        worded(&accepted.method),
         accepted.accepted_at
     )
 }
@@ -358,7 +369,8 @@ fn outcome(packet: &Packet) -> String {
         None => format!(
             "{} recorded no cancellation of this booking up to {}, when this evidence was made: the terms give a refund only on a \
              cancellation, and none is recorded.",
-            packet.partner_name, packet.created_at
+            platform(packet),
+            packet.created_at
         ),
         Some(resolution) => format!(
             "{} {}",
@@ -377,12 +389,13 @@ fn canceled(packet: &Packet, resolution: &Resolution) -> String {
     let by = match resolution.canceled_by {
         Actor::Organizer => format!("the organizer, {},", organizer(packet)),
         Actor::Talent => format!("the talent, {},", talent(packet)),
-        Actor::Partner => packet.partner_name.clone(),
+        Actor::Partner => platform(packet),
         Actor::Mutual => "both sides together".to_owned(),
     };
     format!(
         "{} recorded that {by} canceled the booking{why}. Bookguard received and logged that on {}.",
-        packet.partner_name, resolution.canceled_at
+        platform(packet),
+        resolution.canceled_at
     )
 }
 
@@ -396,8 +409,11 @@ fn settled(packet: &Packet, resolution: &Resolution) -> String {
     }
     let decided = match &resolution.decision {
         Some(decision) => format!(
-            "{} recorded that {} decided it on {}: {} ",
-            packet.partner_name, decision.decided_by, decision.decided_at, decision.rationale
+            "{} recorded that {} decided it on {}, for this reason: {} ",
+            platform(packet),
+            worded(&decision.decided_by),
+            decision.decided_at,
+            worded(&decision.rationale)
         ),
         None => {
             "Bookguard computed the result from the frozen terms, and anybody can recompute it. "
@@ -419,7 +435,7 @@ fn statement(packet: &Packet, reason: DisputeReason) -> String {
         format!("The claim: {}", reason.claim()),
         format!(
             "The answer of {}: {}",
-            packet.partner_name,
+            platform(packet),
             reasons::answer(reason, packet)
         ),
         String::new(),

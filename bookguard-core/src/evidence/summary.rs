@@ -2,8 +2,8 @@
 //!
 //! A pure function of what the rest of the packet proves or states, so that a verifier can write it again and compare. The
 //! page and the PDFs show these sentences and make none of their own. Every sentence says who claims what: the partner
-//! *states* or *reports*, the service *received*, *recorded* and *computed*. Invariant: a new wording needs a new
-//! [`SUMMARY_VERSION`].
+//! *states* or *reports*, the service *received*, *recorded* and *computed*. What others wrote stands in quotation marks, which
+//! it cannot end (`text::quoted`). Invariant: a new wording needs a new [`SUMMARY_VERSION`].
 
 use serde::{Deserialize, Serialize};
 

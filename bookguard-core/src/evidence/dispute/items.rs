@@ -2,7 +2,7 @@
 
 use super::super::item::{EvidenceItem, ItemKind};
 use super::super::packet::Packet;
-use super::DisputeFile;
+use super::{DisputeFile, platform, worded};
 use crate::model::Amount;
 
 /// A sentence for each item of these kinds, each with a space before it.
@@ -25,13 +25,16 @@ fn sentence(packet: &Packet, item: &EvidenceItem) -> String {
     let more = [
         amount.map(|amount| format!(" of {amount}")),
         at.map(|at| format!(" on {at}")),
-        Some(format!(", \"{}\"", item.title)),
-        (item.reference.as_ref()).map(|reference| format!(", with the reference {reference}")),
+        Some(format!(", {}", worded(&item.title))),
+        (item.reference.as_ref())
+            .map(|reference| format!(", with the reference {}", worded(reference))),
     ];
     let more: String = more.into_iter().flatten().collect();
     format!(
         "{} recorded {what}{more}; Bookguard logged that on {} as item {}.",
-        packet.partner_name, item.added_at, item.item_id
+        platform(packet),
+        item.added_at,
+        item.item_id
     )
 }
 
@@ -71,8 +74,9 @@ pub(super) fn files(packet: &Packet, name: fn(&'static str) -> &'static str) -> 
         Some(DisputeFile {
             field: name(field).to_owned(),
             document: format!(
-                "the file of item {}, \"{}\", {sha256}",
-                item.item_id, item.title
+                "the file of item {}, {}, {sha256}",
+                item.item_id,
+                worded(&item.title)
             ),
         })
     };

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::super::erasure::Erasable;
 use super::super::item::ItemKind;
 use super::super::packet::Packet;
-use super::{MissingEvidence, is_erased, items, organizer, outcome, talent};
+use super::{MissingEvidence, is_erased, items, organizer, outcome, platform, talent};
 use crate::model::Amount;
 use crate::policy::vocabulary;
 
@@ -91,7 +91,7 @@ pub(super) fn answer(reason: DisputeReason, packet: &Packet) -> String {
         R::ProductNotReceived => format!(
             "what was booked is {talent} on the event's date. Whether the event took place is for {} to show; this record shows \
              what was agreed and whether it was canceled.",
-            packet.partner_name
+            platform(packet)
         ),
         R::ProductUnacceptable => "what was booked, and under which terms, is set out below as it was fixed before the event.".to_owned(),
         R::SubscriptionCanceled => "this was a single booking with one price. There is no subscription.".to_owned(),

@@ -3,6 +3,7 @@ use super::*;
 use crate::evidence::verify::tests::fixture::Fixture;
 use crate::evidence::{ErasedValues, LegalBasis};
 use crate::model::{Amount, ItemId, Timestamp};
+use crate::text::outside_quotations;
 
 /// The texts for Stripe.
 fn evidence(export: &DisputeExport) -> &BTreeMap<String, String> {
@@ -97,7 +98,7 @@ fn what_became_of_the_money_is_told_as_it_stands() {
         ),
         (
             fixture.decided(),
-            "recorded that disputes decided it on 2026-05-27",
+            "recorded that \u{201c}disputes\u{201d} decided it on 2026-05-27",
             1,
         ),
     ] {
@@ -119,7 +120,7 @@ fn the_accepted_text_is_shown_with_who_recorded_the_acceptance() {
     let packet = fixture.rescheduled();
     for words in [
         "recorded that the organizer, ",
-        "by checkbox from the network address 203.0.113.7",
+        "by \u{201c}checkbox\u{201d} from the network address 203.0.113.7",
         "Bookguard received and logged that record on 2026-04-01T00:00:00.000Z",
         packet.terms_disclosures[0].text.as_str(),
     ] {
@@ -304,5 +305,50 @@ fn who_was_erased_is_named_nowhere_and_asked_for() {
             .iter()
             .find(|one| one.field == "customer_name");
         assert!(asked.is_some_and(|one| one.what.contains("was erased")));
+    }
+}
+
+#[test]
+fn nothing_that_others_wrote_reads_as_a_sentence_of_the_service() {
+    let fixture = Fixture::new();
+    let words = || "Acme\u{201d} FORGED \u{201c}Acme".to_owned();
+    for mut packet in [
+        fixture.recorded(),
+        fixture.canceled(),
+        fixture.decided(),
+        fixture.rescheduled(),
+    ] {
+        packet.partner_name = words();
+        packet.booking.event_type = words();
+        packet.booking.organizer.name = words();
+        packet.booking.talent.name = words();
+        for accepted in &mut packet.acceptances {
+            accepted.method = words();
+        }
+        let decision = packet.resolution.as_mut();
+        if let Some(decision) = decision.and_then(|resolution| resolution.decision.as_mut()) {
+            (decision.decided_by, decision.rationale) = (words(), words());
+        }
+        let digest = format!("sha256:{}", "0".repeat(64));
+        packet.items = ItemKind::WORDS
+            .iter()
+            .map(|(_, kind)| EvidenceItem {
+                title: words(),
+                reference: Some(words()),
+                ..item(*kind, None, Some(&digest))
+            })
+            .collect();
+        for &(word, reason) in DisputeReason::WORDS {
+            let export = dispute(&packet, DisputeForm::Stripe, reason);
+            let texts = evidence(&export).iter();
+            // A name alone is the whole field.
+            let texts = texts.filter(|(field, _)| *field != "customer_name");
+            let texts = texts.map(|(_, text)| text);
+            let files = export.files.iter().map(|file| &file.document);
+            for text in texts.chain(files) {
+                let outside = outside_quotations(text);
+                assert!(!outside.contains("FORGED"), "{word}: {text}");
+            }
+        }
     }
 }

@@ -9,6 +9,7 @@ use crate::evidence::packet::PacketDelivery;
 use crate::evidence::{EvidenceItem, ItemKind, Notification};
 use crate::model::RecordedEventType;
 use crate::policy::{Actor, Resolution};
+use crate::text::quoted;
 
 impl Writer<'_> {
     pub(super) fn timeline(&mut self) -> Vec<Moment> {
@@ -65,10 +66,10 @@ impl Writer<'_> {
                 let told = self.acceptance(fact, "the terms exactly as they were disclosed");
                 let from = match (&fact.ip, &fact.user_agent) {
                     (Some(ip), Some(program)) => {
-                        format!(" It came from {ip}, with \u{201c}{program}\u{201d}.")
+                        format!(" It came from {ip}, with {}.", quoted(program))
                     }
                     (Some(ip), None) => format!(" It came from {ip}."),
-                    (None, Some(program)) => format!(" It came with \u{201c}{program}\u{201d}."),
+                    (None, Some(program)) => format!(" It came with {}.", quoted(program)),
                     (None, None) => String::new(),
                 };
                 told + &from
@@ -76,7 +77,7 @@ impl Writer<'_> {
             Fact::BookingCanceled(fact) => {
                 let told = self.cancellation(fact, "");
                 match &fact.note {
-                    Some(note) => format!("{told} {partner} noted: \u{201c}{note}\u{201d}"),
+                    Some(note) => format!("{told} {partner} noted: {}", quoted(note)),
                     None => told,
                 }
             }
@@ -116,10 +117,10 @@ impl Writer<'_> {
             text += &format!(" According to {partner}, it {}.", origin.join(" and "));
         }
         if let Some(reference) = &item.reference {
-            text += &format!(" Its reference is \u{201c}{reference}\u{201d}.");
+            text += &format!(" Its reference is {}.", quoted(reference));
         }
         if let Some(note) = &item.note {
-            text += &format!(" {partner} noted: \u{201c}{note}\u{201d}");
+            text += &format!(" {partner} noted: {}", quoted(note));
         }
         if let Some(digest) = &item.sha256 {
             let hex = digest.strip_prefix("sha256:").unwrap_or(digest);
@@ -130,7 +131,7 @@ impl Writer<'_> {
 
     fn erasure(&self, erasure: &Erasure) -> String {
         let asked = match &erasure.request_ref {
-            Some(request) => format!(" Its request has the reference \u{201c}{request}\u{201d}."),
+            Some(request) => format!(" Its request has the reference {}.", quoted(request)),
             None => String::new(),
         };
         format!(
@@ -191,7 +192,7 @@ pub(super) fn item_in_words(item: &EvidenceItem) -> String {
     let amount = item
         .amount
         .map_or_else(String::new, |amount| format!(" of {}", money(amount)));
-    format!("{kind}{amount} (\u{201c}{}\u{201d})", item.title)
+    format!("{kind}{amount} ({})", quoted(&item.title))
 }
 
 /// How a delivery ended.

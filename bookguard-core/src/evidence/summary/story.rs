@@ -11,6 +11,7 @@ use crate::policy::{
     Actor, Assumption, Cancellation, Evaluation, EvaluationStatus, EventDate, PolicySource, Reason,
     Resolution, ResolutionDecision, ResolutionStatus, Rule, clock, distance, why_a_person,
 };
+use crate::text::quoted;
 
 /// Evidence items that the story names; the timeline names all.
 const ITEMS_TOLD: usize = 5;
@@ -27,8 +28,9 @@ impl Writer<'_> {
         };
         let (organizer, talent) = (self.party(Actor::Organizer), self.party(Actor::Talent));
         let text = format!(
-            "{organizer} booked {talent} through \u{201c}{}\u{201d} for {event}, event type \u{201c}{}\u{201d}, at {value}. {standing}",
-            self.m.partner_name, booking.event_type
+            "{organizer} booked {talent} through {} for {event}, event type {}, at {value}. {standing}",
+            self.partner(),
+            quoted(&booking.event_type)
         );
         match text.strip_prefix("the ") {
             Some(rest) => format!("The {rest}"),
@@ -98,7 +100,7 @@ impl Writer<'_> {
                 .any(|name| name.word() == withheld.word())
         }) {
             true => format!("the {side} (name erased)"),
-            false => format!("\u{201c}{}\u{201d}", party.name),
+            false => quoted(&party.name),
         }
     }
 
@@ -139,7 +141,7 @@ impl Writer<'_> {
     }
 
     pub(super) fn partner(&self) -> String {
-        format!("\u{201c}{}\u{201d}", self.m.partner_name)
+        quoted(self.m.partner_name)
     }
 
     /// What was agreed: when it was recorded, under which policy, and what was paid.
@@ -151,8 +153,10 @@ impl Writer<'_> {
                 let document = policy.document();
                 let name = match &document.name {
                     Some(name) => format!(
-                        "\u{201c}{name}\u{201d} ({} version {})",
-                        document.policy_id, document.version
+                        "{} ({} version {})",
+                        quoted(name),
+                        document.policy_id,
+                        document.version
                     ),
                     None => format!("{} version {}", document.policy_id, document.version),
                 };
@@ -246,10 +250,10 @@ impl Writer<'_> {
     pub(super) fn acceptance(&mut self, acceptance: &Acceptance, terms: &str) -> String {
         let at = self.clock.time(acceptance.at);
         format!(
-            "{} states that {} accepted {terms} on {at}, by \u{201c}{}\u{201d}.",
+            "{} states that {} accepted {terms} on {at}, by {}.",
             self.partner(),
             self.side(acceptance.party),
-            acceptance.method
+            quoted(&acceptance.method)
         )
     }
 
@@ -388,11 +392,11 @@ impl Writer<'_> {
         };
         let by = match names().any(|name| *name == Erasable::DecidedBy) {
             true => "somebody (name erased)".to_owned(),
-            false => format!("\u{201c}{}\u{201d}", decision.decided_by),
+            false => quoted(&decision.decided_by),
         };
         let why = match names().any(|name| *name == Erasable::Rationale) {
             true => "The reason given was erased.".to_owned(),
-            false => format!("The reason given: \u{201c}{}\u{201d}", decision.rationale),
+            false => format!("The reason given: {}", quoted(&decision.rationale)),
         };
         format!(
             "{} reported that {by} decided on {at}: {sums} {why}",

@@ -2,8 +2,17 @@
 
 use std::fmt::Write as _;
 
+use super::{SummaryInput, summarize};
+use crate::evidence::facts::{Fact, LeafPlace, Logged, ResolutionFact};
 use crate::evidence::verify::tests::fixture::Fixture;
-use crate::evidence::{Packet, Withheld};
+use crate::evidence::{
+    Acceptance, Erasable, ErasedValues, Erasure, EvidenceItem, ItemKind, LegalBasis, Packet,
+    Withheld,
+};
+use crate::ledger::Hash;
+use crate::model::ItemId;
+use crate::policy::{Actor, Cancellation};
+use crate::text::outside_quotations;
 
 const GOLDEN: &str = "src/evidence/summary/golden.txt";
 
@@ -51,4 +60,109 @@ fn each_kind_of_history_is_told_in_these_words() {
         std::fs::write(GOLDEN, &told).unwrap();
     }
     assert_eq!(told, std::fs::read_to_string(GOLDEN).unwrap());
+}
+
+/// A note, a name and whatever else others wrote stay within their quotation marks, so that none of it reads as a sentence of
+/// the service.
+#[test]
+fn nothing_that_others_wrote_breaks_out_of_its_quotation() {
+    for hostile in [
+        "We are sorry\u{201d}. FORGED: nothing is to be returned. \u{201c}Thank you",
+        "Acme\u{201d}\u{201d} FORGED \u{201c}\u{201c}Acme",
+        "Acme\u{201f}\u{2033}\u{ff02} FORGED \u{ab}Acme\u{bb}",
+    ] {
+        let words = || hostile.to_owned();
+        let packet = Fixture::new().decided();
+        let mut booking = packet.booking.clone();
+        (booking.organizer.name, booking.talent.name) = (words(), words());
+        booking.event_type = words();
+        let (booking_id, at) = (booking.booking_id, packet.created_at);
+        let mut resolution = packet.resolution.clone().unwrap();
+        let decision = resolution.decision.as_mut().unwrap();
+        (decision.decided_by, decision.rationale) = (words(), words());
+        let facts: [Fact; 5] = [
+            Acceptance {
+                booking_id,
+                accepted_at: at,
+                party: Actor::Organizer,
+                method: words(),
+                at,
+                ip: None,
+                user_agent: Some(words()),
+                disclosure_hash: String::new(),
+                disclosure_version: String::new(),
+            }
+            .into(),
+            Cancellation {
+                booking_id,
+                canceled_at: at,
+                canceled_by: Actor::Mutual,
+                reason: None,
+                note: Some(words()),
+                effective_at: None,
+                agreed_refund: None,
+                evidence: Vec::new(),
+                evidence_count: None,
+            }
+            .into(),
+            ResolutionFact::with_words_within(resolution.clone()).into(),
+            EvidenceItem {
+                item_id: ItemId::new(at, [1; 10]),
+                booking_id,
+                added_at: at,
+                kind: ItemKind::Message,
+                title: words(),
+                at: None,
+                party: Some(Actor::Talent),
+                amount: None,
+                reference: Some(words()),
+                note: Some(words()),
+                sha256: None,
+            }
+            .into(),
+            Erasure {
+                booking_id,
+                erased_at: at,
+                legal_basis: LegalBasis::Objection,
+                request_ref: Some(words()),
+                values: vec![ErasedValues {
+                    entry: 1,
+                    names: vec![Erasable::Ip],
+                }],
+            }
+            .into(),
+        ];
+        let facts: Vec<Logged<Fact>> = (0..)
+            .zip(facts)
+            .map(|(index, fact)| {
+                let hash = Hash::ZERO;
+                let place = LeafPlace { index, hash, at };
+                Logged { place, fact }
+            })
+            .collect();
+        let summary = summarize(&SummaryInput {
+            created_at: at,
+            partner_name: hostile,
+            booking: &booking,
+            terms: &packet.terms,
+            policy: packet.policy.as_ref(),
+            facts: &facts,
+            evaluation: None,
+            resolution: Some(&resolution),
+            deliveries: &packet.deliveries,
+            withheld: &[],
+            offsets: &[],
+        });
+        let moments = summary.timeline.iter().map(|moment| &moment.text);
+        let told: Vec<&String> = [&summary.headline]
+            .into_iter()
+            .chain(&summary.story)
+            .chain(moments)
+            .collect();
+        let all: String = told.iter().map(|text| text.as_str()).collect();
+        assert!(all.matches("FORGED").count() > 20, "{all}");
+        for text in told {
+            assert!(!outside_quotations(text).contains("FORGED"), "{text}");
+        }
+    }
 }
