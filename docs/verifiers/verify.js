@@ -121,6 +121,8 @@
   // The members of every object that is checked here, with their types. "?" marks those that may be absent, "~" is "or null",
   // "*" an array, "|" stands between words, and the rest is in TYPES. A member without a type has the one that its name tells.
   const PARTIES = "organizer|talent|partner|mutual";
+  const ASSUMED = "policy_assumed_from_library|time_zone_assumed_utc|backdated";
+  const SOURCES = "booking|named|partner_default_for_event_type|partner_default|library";
   const EVENTS = "booking.created|booking.protected|resolution.created";
   const REASONS = "changed_plans|schedule_conflict|illness|venue_unavailable|weather|force_majeure|no_show|non_payment|safety|other";
   const FAILURES = "dns_error|blocked_address|connection_refused|connection_reset|timeout|tls_error|redirect_refused|http_4xx|http_5xx"
@@ -132,20 +134,20 @@
     timestamp: "checkpoint consistency:*string response anchor:~entry",
     anchor: "anchoredAt responseHash treeSize:integer",
     completeness: "entry:entry path:*step",
-    step: "bit:bit hash",
+    step: "bit:u8 hash",
     map: "mapRoot:hex treeSize:integer writtenAt",
     log: "origin vkey",
     entry: "leaf body:body salt disclosures:*disclosure proof",
     body: "kind sd:digests v:bookguard.event/1",
     disclosure: "name salt value:any",
     text: "disclosureHash text version",
-    terms: "adopted?:hash assumed:*string date offsets:*whole schedule:*span source:~string until:whole zone",
+    terms: `adopted?:hash assumed:*${ASSUMED} date offsets:*whole schedule:*span source:~${SOURCES} until:whole zone`,
     former: "at previousEventDate reached:~amount",
-    delivery: `eventId type:${EVENTS} endpointId:~end url:~url status:delivered|failed|pending|no_endpoints attempts:integer`
+    delivery: `eventId type:${EVENTS} endpointId:~end url:~url status:delivered|failed|pending|no_endpoints attempts:u32`
       + " recorded:*notification history:*attempt",
-    attempt: "startedAt statusCode:~integer error:~string",
-    notification: `eventId type:${EVENTS} seq:integer bodySha256:hex endpointId outcome:delivered|given_up settledAt attempts:integer`
-      + ` error?:${FAILURES} statusCode?:integer responseSha256?:hex`,
+    attempt: "startedAt statusCode:~u16 error:~string",
+    notification: `eventId type:${EVENTS} seq:integer bodySha256:hex endpointId outcome:delivered|given_up settledAt attempts:u32`
+      + ` error?:${FAILURES} statusCode?:u16 responseSha256?:hex`,
     resolution: `resolutionId bookingId partnerId status:final|pending_review|decided evidenceGrade:record_only|ledger_anchored`
       + ` canceledBy:${PARTIES} reason?:${REASONS} effectiveAt? canceledAt supersedes? decision?:decision summary evaluation:evaluation`,
     decision: "refund:amount decidedBy rationale decidedAt",
@@ -185,8 +187,10 @@
     strings: (value) => isObject(value) && Object.values(value).every(isText),
     digests: (value) => isObject(value) && Object.values(value).every((one) => isText(one) && /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/.test(one)),
     whole: isWhole,
-    bit: (value) => isWhole(value) && value >= 0 && value <= 255,
     integer: (value) => isWhole(value) && value >= 0,
+    u8: (value) => isWhole(value) && value >= 0 && value < 2 ** 8,
+    u16: (value) => isWhole(value) && value >= 0 && value < 2 ** 16,
+    u32: (value) => isWhole(value) && value >= 0 && value < 2 ** 32,
     number: (value) => typeof value === "number" && /^[0-9]+(\.[0-9]{1,4})?$/.test(String(value)),
     object: isObject,
     policy: (value) => isObject(value) && isText(value.policyId) && isA("integer", value.version),
@@ -1047,14 +1051,18 @@
     return items.length ? `${items.length} recorded: each is shown as the partner stated it.` : "No record in the packet is an evidence item.";
   }
 
-  function sameResolution({ resolution, evaluation, booking }, state) {
+  function sameResolution({ resolution }, state) {
     const latest = state.resolutions.at(-1) ?? null;
     must(latest || resolution === null, "The packet shows a resolution that none of its records holds.");
     must(same(latest, resolution), "The resolution shown is not the latest one recorded in the packet.");
+    return latest ? "The resolution is the latest one recorded in the packet." : "No record in the packet is a resolution, and the packet shows none.";
+  }
+
+  function sameEvaluation({ evaluation, booking }, state) {
+    const latest = state.resolutions.at(-1);
     must(!evaluation || evaluation.bookingId === booking.bookingId, "The evaluation shown is another booking's.");
-    if (!latest) return "No record in the packet is a resolution, and the packet shows none.";
-    must(same(evaluation, latest.evaluation), "The evaluation shown is not the one that was recorded when the booking was canceled.");
-    return "The resolution is the latest one recorded in the packet.";
+    must(!latest || same(evaluation, latest.evaluation), "The evaluation shown is not the one that was recorded when the booking was canceled.");
+    return latest ? "The evaluation is that of the resolution." : "The booking is not canceled, so no evaluation was recorded.";
   }
 
   function sameDeliveries({ deliveries }, state) {
@@ -1191,7 +1199,7 @@
     if (!whole || !(await check("chain", "/entries", () => chain(packet, links)))) return done();
     const { origin, size, root: rootHash } = links[0].head;
     report.ledger = { origin, treeSize: Number(size), rootHash: hex(rootHash) };
-    const state = await check("records", "/entries", async () => {
+    const state = await check("booking", "/entries", async () => {
       const facts = packet.entries.map((entry, at) => readFact(entry, packet.withheld, erased[at], links[at].leaf));
       return { said: "The records follow one another as those of a booking do.", value: await fold(facts) };
     });
@@ -1202,6 +1210,7 @@
     await check("acceptances", "/acceptances", () => sameAcceptances(packet, state));
     await check("items", "/items", () => sameItems(packet, state));
     await check("resolution", "/resolution", () => sameResolution(packet, state));
+    await check("evaluation", "/evaluation", () => sameEvaluation(packet, state));
     await check("deliveries", "/deliveries", () => sameDeliveries(packet, state));
     await check("timestamps", packet.timestamps ? "/timestamps" : "", () =>
       timestamps(packet, links, key, heads, timestampRoots === undefined ? undefined : readRoots(timestampRoots)));

@@ -12,6 +12,7 @@ It checks everything that was recorded. It does not recompute what the policy gi
 import argparse, base64, hashlib, hmac, json, re, sys
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
+from decimal import Decimal
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, padding
@@ -25,6 +26,8 @@ ERASABLE = {"booking.created": {"eventType", "metadata", "organizer", "talent"},
 ERASED = dict.fromkeys(("organizer", "talent"), {"id": "erased", "name": "erased"}) \
     | dict.fromkeys(("eventType", "method", "title", "decidedBy", "rationale"), "erased")
 PARTIES = "organizer|talent|partner|mutual"
+ASSUMED = "policy_assumed_from_library|time_zone_assumed_utc|backdated"
+SOURCES = "booking|named|partner_default_for_event_type|partner_default|library"
 EVENTS = "booking.created|booking.protected|resolution.created"
 REASONS = ("changed_plans|schedule_conflict|illness|venue_unavailable|weather|force_majeure|no_show|non_payment|safety|other")
 FAILURES = ("dns_error|blocked_address|connection_refused|connection_reset|timeout|tls_error|redirect_refused|http_4xx"
@@ -42,7 +45,7 @@ MEMBERS = {  # The members of every object that is checked here, with their type
               + WITHHELD,
     "timestamp": "anchor:~entry checkpoint consistency:*string response",
     "completeness": "entry:entry path:*step",
-    "step": "bit:bit hash",
+    "step": "bit:u8 hash",
     "map": "mapRoot:hex treeSize:integer writtenAt",
     "anchor": "anchoredAt responseHash treeSize:integer",
     "log": "origin vkey",
@@ -50,13 +53,13 @@ MEMBERS = {  # The members of every object that is checked here, with their type
     "body": "kind sd:digests v:bookguard.event/1",
     "disclosure": "name salt value:any",
     "text": "disclosureHash text version",
-    "terms": "adopted?:hash assumed:*string date offsets:*whole schedule:*span source:~string until:whole zone",
+    "terms": "adopted?:hash assumed:*" + ASSUMED + " date offsets:*whole schedule:*span source:~" + SOURCES + " until:whole zone",
     "former": "at previousEventDate reached:~amount",
-    "delivery": "attempts:integer endpointId:~end eventId history:*attempt recorded:*notification"
+    "delivery": "attempts:u32 endpointId:~end eventId history:*attempt recorded:*notification"
                 " status:delivered|failed|pending|no_endpoints type:" + EVENTS + " url:~url",
-    "attempt": "error:~string startedAt statusCode:~integer",
-    "notification": "attempts:integer bodySha256:hex endpointId error?:" + FAILURES + " eventId outcome:delivered|given_up"
-                    " responseSha256?:hex seq:integer settledAt statusCode?:integer type:" + EVENTS,
+    "attempt": "error:~string startedAt statusCode:~u16",
+    "notification": "attempts:u32 bodySha256:hex endpointId error?:" + FAILURES + " eventId outcome:delivered|given_up"
+                    " responseSha256?:hex seq:integer settledAt statusCode?:u16 type:" + EVENTS,
     "resolution": "bookingId canceledAt canceledBy:" + PARTIES + " decision?:decision effectiveAt? evaluation:evaluation"
                   " evidenceGrade:record_only|ledger_anchored partnerId reason?:" + REASONS + " resolutionId"
                   " status:final|pending_review|decided summary supersedes?",
@@ -138,6 +141,8 @@ def canonical(value):
         return b"{" + b",".join(canonical(name) + b":" + canonical(value[name]) for name in names) + b"}"
     if isinstance(value, list):
         return b"[" + b",".join(map(canonical, value)) + b"]"
+    if isinstance(value, float) and 0 < abs(value) < 1e-4:  # where Python writes exponents, as 1e-05
+        return (f"{Decimal(repr(value)):f}" if abs(value) >= 1e-6 else repr(value).replace("e-0", "e-")).encode()
     return json.dumps(value, ensure_ascii=False).encode()
 
 
@@ -189,8 +194,10 @@ TYPES = {
     "strings": lambda value: isinstance(value, dict) and all(isinstance(one, str) for one in value.values()),
     "digests": lambda value: all(re.fullmatch("[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]", one) for one in value.values()),
     "whole": lambda value: type(value) is int,
-    "bit": lambda value: type(value) is int and 0 <= value <= 255,
     "integer": lambda value: type(value) is int and value >= 0,
+    "u8": lambda value: type(value) is int and 0 <= value < 2**8,
+    "u16": lambda value: type(value) is int and 0 <= value < 2**16,
+    "u32": lambda value: type(value) is int and 0 <= value < 2**32,
     "number": lambda value: type(value) in (int, float) and bool(re.fullmatch(r"[0-9]+(\.[0-9]{1,4})?", repr(value))),
     "object": lambda value: isinstance(value, dict),
     "policy": lambda value: isinstance(value["policyId"], str) and is_a("integer", value["version"]),
@@ -601,8 +608,8 @@ def disclosures(entry, withheld, erased=()):
         need(digest == digests[one["name"]], f"{one['name']} is not as recorded")
     need("evidenceCount" not in digests or "evidence" in digests, "documents are counted that were never named")
     hidden = {"organizer", "talent"} & set(withheld) & set(digests)
-    return joined({name: ERASED[name] for name in erased if name in ERASED} | {name: {"id": "withheld", "name": "withheld"} for name in hidden}
-            | {one["name"]: one["value"] for one in entry["disclosures"]}, entry["body"]["kind"])
+    return {name: ERASED[name] for name in erased if name in ERASED} | {name: {"id": "withheld", "name": "withheld"} for name in hidden} \
+        | {one["name"]: one["value"] for one in entry["disclosures"]}
 
 
 def joined(fact, kind):
@@ -634,11 +641,11 @@ def booking(packet, facts):
     state.update(status="created", protected=False)
     if packet["policy"] is not None:
         state["policy"] = {"policyId": packet["policy"]["policyId"], "version": packet["policy"]["version"],
-                           "policyHash": packet["policyHash"], "policySource": packet["terms"]["source"]}
+                           "policyHash": packet["terms"].get("adopted"), "policySource": packet["terms"]["source"]}
     told = {"terms_hash": first["termsHash"], "terms": [], "dates": [], "accepted": [], "items": [], "resolutions": [], "settled": [], "causes": []}
     in_force, counted, canceled = first["termsHash"], first["createdAt"], None
     for place, (kind, fact, time) in enumerate(facts):
-        has(kind, fact)
+        fact = has(kind, joined(fact, kind))
         open_ = canceled is None
         if kind == "booking.created":
             need(place == 0, "a booking is recorded once")
@@ -774,10 +781,13 @@ def items(packet, told):
 def latest_resolution(packet, told):
     latest = told["resolutions"][-1] if told["resolutions"] else None
     need(same(packet["resolution"], latest), "the resolution is not the latest one recorded")
-    if latest is not None:
-        need(same(packet["evaluation"], latest["evaluation"]), "the evaluation is not the one recorded")
+
+
+def evaluation(packet):
+    if packet["resolution"] is not None:
+        need(same(packet["evaluation"], packet["resolution"]["evaluation"]), "it is not the one recorded")
     elif packet["evaluation"] is not None:
-        need(packet["evaluation"]["bookingId"] == packet["booking"]["bookingId"], "the evaluation is another booking's")
+        need(packet["evaluation"]["bookingId"] == packet["booking"]["bookingId"], "it is another booking's")
 
 
 def deliveries(packet, told):
@@ -907,6 +917,8 @@ def verify(data, key, roots=None, policy=None):
         items(packet, told)
     with check("resolution"):
         latest_resolution(packet, told)
+    with check("evaluation"):
+        evaluation(packet)
     with check("deliveries"):
         deliveries(packet, told)
     said = []

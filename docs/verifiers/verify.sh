@@ -78,15 +78,15 @@ def failures: "dns_error|blocked_address|connection_refused|connection_reset|tim
 def shapes: {
   packet: "acceptances:*object booking:object completeness?:completeness createdAt deliveries:*delivery entries:*entry evaluation:~evaluation formerTerms:*terms items:*object log:log partnerName policy:~policy policyHash:~hash resolution:~object signature stream summary:summary terms:terms termsDisclosures:*text timestamps?:*timestamp type:bookguard.evidence/1 withheld:*ip|metadata|note|organizer|talent|userAgent",
   timestamp: "anchor:~entry checkpoint consistency:*string response",
-  completeness: "entry:entry path:*step", step: "bit:bit hash", map: "mapRoot:hex treeSize:integer writtenAt", anchor: "anchoredAt responseHash treeSize:integer",
+  completeness: "entry:entry path:*step", step: "bit:u8 hash", map: "mapRoot:hex treeSize:integer writtenAt", anchor: "anchoredAt responseHash treeSize:integer",
   log: "origin vkey", entry: "body:body disclosures:*disclosure leaf proof salt", body: "kind sd:digests v:bookguard.event/1",
   disclosure: "name salt value:any", text: "disclosureHash text version",
-  terms: "adopted?:hash assumed:*string date offsets:*whole schedule:*span source:~string until:whole zone",
+  terms: "adopted?:hash assumed:*policy_assumed_from_library|time_zone_assumed_utc|backdated date offsets:*whole schedule:*span source:~booking|named|partner_default_for_event_type|partner_default|library until:whole zone",
   former: "at previousEventDate reached:~amount",
-  delivery: "attempts:integer endpointId:~end eventId history:*attempt recorded:*notification status:delivered|failed|pending|no_endpoints type:\(events) url:~url",
-  attempt: "error:~string startedAt statusCode:~integer", summary: "headline offsets:*whole story:*string timeline:*moment version",
+  delivery: "attempts:u32 endpointId:~end eventId history:*attempt recorded:*notification status:delivered|failed|pending|no_endpoints type:\(events) url:~url",
+  attempt: "error:~string startedAt statusCode:~u16", summary: "headline offsets:*whole story:*string timeline:*moment version",
   moment: "at entry:~integer text when", person: "id:string name", document: "kind mediaType? name? sha256", amount: "amount currency minorUnits:integer",
-  notification: "attempts:integer bodySha256:hex endpointId error?:\(failures) eventId outcome:delivered|given_up responseSha256?:hex seq:integer settledAt statusCode?:integer type:\(events)",
+  notification: "attempts:u32 bodySha256:hex endpointId error?:\(failures) eventId outcome:delivered|given_up responseSha256?:hex seq:integer settledAt statusCode?:u16 type:\(events)",
   resolution: "bookingId canceledAt canceledBy:\(parties) decision?:decision effectiveAt? evaluation:evaluation evidenceGrade:record_only|ledger_anchored partnerId reason?:\(reasons) resolutionId status:final|pending_review|decided summary supersedes?",
   decision: "decidedAt decidedBy rationale refund:amount",
   "booking.created": "amountPaid?:number bookingId bookingValue:number createdAt currency eventDate:time eventType metadata?:strings organizer:person partnerId talent:person termsHash timeZone?",
@@ -126,7 +126,7 @@ def has_shape($kind; $check):   # "$type" as a parameter would hide the function
     elif $of == "object" then type == "object"
     elif $of == "whole" then is_whole
     elif $of == "integer" then is_whole and . >= 0
-    elif $of == "bit" then is_whole and . >= 0 and . <= 255
+    elif $of | IN("u8", "u16", "u32") then is_whole and . >= 0 and . < {u8: 256, u16: 65536, u32: 4294967296}[$of]
     elif $of == "number" then type == "number" and . >= 0 and (. + 0 | tojson | test("^[0-9]+(\\.[0-9]{1,4})?$"))
     elif $of == "time" then (time | true)
     elif $of == "hash" then matches("sha256:[0-9a-f]{64}")
@@ -149,15 +149,17 @@ def has_shape($kind; $check):   # "$type" as a parameter would hide the function
           "\($check): amount and minorUnits are not one amount")
     else . end;
 
-# Canonical text (RFC 8785). Two traps: jq escapes U+007F, which RFC 8785 does not, and sorts names by code point instead of
-# UTF-16 code unit. Adding 0 makes a double of a number, which newer versions of jq would write as it was spelled.
+# Canonical text (RFC 8785). Three traps: jq escapes U+007F, which RFC 8785 does not, sorts names by code point instead of
+# UTF-16 code unit, and writes 0.00001 as 1e-05. Adding 0 makes a double of a number, which newer versions of jq would write as it was spelled.
 def string: "\"" + (split("\u007f") | map(tojson | .[1:-1]) | join("\u007f")) + "\"";
 def utf16: explode | map(if . > 65535 then (. - 65536 | 55296 + (. / 1024 | floor), 56320 + . % 1024) else . end);
+def small: capture("^(?<sign>-?)(?<whole>[0-9])(\\.(?<part>[0-9]+))?e-0*(?<power>[0-9]+)$") | .part //= "" | (.power | tonumber) as $power
+  | if $power <= 6 then .sign + "0." + "0" * ($power - 1) + .whole + .part else .sign + .whole + (if .part == "" then "" else "." + .part end) + "e-" + .power end;
 def canonical:
   if type == "object" then "{" + (to_entries | sort_by(.key | utf16) | map((.key | string) + ":" + (.value | canonical)) | join(",")) + "}"
   elif type == "array" then "[" + (map(canonical) | join(",")) + "]"
   elif type == "string" then string
-  elif type == "number" then if . == 0 then "0" else . + 0 | tojson end
+  elif type == "number" then if . == 0 then "0" else . + 0 | tojson | if test("e-") then small else . end end
   else tojson end;
 def same($other): canonical == ($other | canonical);
 
@@ -525,7 +527,7 @@ def delivery($told; $events): . as $d | (.status == "no_endpoints") as $nowhere 
     step($entry.kind; $entry.fact; $entry.t))
 | need(.canceled == null or .resolutions != []; "booking: the cancellation has no resolution")
 | .booking += (if $packet.policy == null then {} else {policy: {policyId: $packet.policy.policyId, version: $packet.policy.version,
-    policyHash: $packet.policyHash, policySource: $packet.terms.source}} end)
+    policyHash: $packet.terms.adopted, policySource: $packet.terms.source}} end)
 | need(.booking as $booking | $packet.booking | same($booking); "booking: the booking is not shown as recorded")
 | need($packet.policyHash == $packet.terms.adopted and $packet.policyHash == hashes("policy")[0]; "policy: it has another hash")
 | ($packet.formerTerms + [$packet.terms]) as $shown
