@@ -1,5 +1,5 @@
 //! What a server does besides requests and deliveries, in tasks that end with it: it forgets what is too old, announces keys
-//! that will expire, stores when keys were used, and watches clock, guard and disk.
+//! that will expire, stores when keys were used, follows other nodes, and watches clock, guard and disk.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,9 +19,9 @@ use crate::skew::{ClockSteps, Skew};
 
 /// How often expired answers are removed.
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
-/// How often the guard is synced to disk, and old packets are dropped. A power cut can make the guard forget what was
-/// published since.
-const GUARD_SYNC: Duration = Duration::from_secs(1);
+/// How often to take up what other nodes wrote, to sync the guard to disk, and to drop old packets. A power cut can make the guard
+/// forget what was published since, and a failover what only other nodes had shown since.
+const FOLLOWING: Duration = Duration::from_secs(1);
 /// How often to check that the database takes writes and that its disk has room. A write counts as proof for as long again, so
 /// it takes up to a second to notice that writes fail.
 const STORAGE: Duration = Duration::from_millis(500);
@@ -44,6 +44,7 @@ pub(crate) fn start(
     let its = || Arc::clone(service);
     vec![
         tokio::spawn(keep_house(its(), Skew::default())),
+        tokio::spawn(follow(its())),
         tokio::spawn(watch_storage(its())),
         tokio::spawn(retain(its(), retention.events)),
         tokio::spawn(prune_old_records(its(), retention.audit)),
@@ -53,13 +54,13 @@ pub(crate) fn start(
 }
 
 /// Every minute, checks the clock, settles erasures, and removes expired answers, shares and sessions, and files that were
-/// never completed. Every second, syncs the guard to disk and drops from memory what is old or was erased by others. A store that does not answer has reported
-/// itself, so errors are ignored until the next turn.
+/// never completed. Every second, looks for steps of the clock, settles erasures that are owed, and drops old packets. A store that
+/// does not answer has reported itself, so errors are ignored until the next turn.
 async fn keep_house(service: Arc<Service>, skew: Skew) {
     let skew = Arc::new(skew);
     let mut turn = tokio::time::interval(HOUSEKEEPING);
-    let mut sync = tokio::time::interval(GUARD_SYNC);
-    sync.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut second = tokio::time::interval(FOLLOWING);
+    second.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut steps = ClockSteps::default();
     loop {
         let service = Arc::clone(&service);
@@ -75,7 +76,7 @@ async fn keep_house(service: Arc<Service>, skew: Skew) {
                     drop(erasures::settle(&service));
                 })
             }
-            _ = sync.tick() => {
+            _ = second.tick() => {
                 // A clock that is set by hand does not follow elapsed time.
                 if let Clock::System = service.clock()
                     && let Some(news) = steps.look(Instant::now().into_std(), service.clock().now())
@@ -83,17 +84,31 @@ async fn keep_house(service: Arc<Service>, skew: Skew) {
                     tracing::warn!("{news}");
                 }
                 Box::new(move || {
-                    drop(erasures::follow(&service));
                     // Somebody may have accepted the loss just now.
                     if service.owes_erasures() {
                         drop(erasures::settle(&service));
                     }
                     service.forget_old_packets();
-                    service.sync_guard();
                 })
             }
         };
         let _ = tokio::task::spawn_blocking(work).await;
+    }
+}
+
+/// Takes up what other nodes wrote, and syncs the guard to disk. It runs in a task of its own because other work may take long, and what
+/// the guard does not know by then is not missed in a database that was put back.
+async fn follow(service: Arc<Service>) {
+    let mut turn = tokio::time::interval(FOLLOWING);
+    turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        turn.tick().await;
+        let service = Arc::clone(&service);
+        let look = move || {
+            drop(erasures::follow(&service));
+            service.sync_guard();
+        };
+        let _ = tokio::task::spawn_blocking(look).await;
     }
 }
 

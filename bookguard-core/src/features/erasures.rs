@@ -392,16 +392,20 @@ pub fn settle(service: &Service) -> Result<u64, Error> {
     Ok(repeated)
 }
 
-/// Drops from this process's memory what another process has erased since this was last called: cached packets, and deliveries that
-/// it has not begun. Call this about every second. Blocks.
+/// Takes up what other processes did to the log since this was last called: notes the head that they published, lists what they
+/// erased, and drops from memory the packets and the deliveries, not begun, that show it. Without this, a node that nobody asks
+/// would take writes on a database that lost what only the others had shown. Call this about every second. Blocks.
 ///
 /// # Errors
-/// `unavailable` if the store does not answer; the next call makes up for it.
+/// `unavailable` if the store does not answer or the list cannot be written; the next call, or the next [`settle`], makes up for it.
 pub fn follow(service: &Service) -> Result<(), Error> {
     let mut reader = service.reader_anyway()?;
-    let size = reader.head().map_err(|e| service.fault(&e))?.head.size;
+    let head = reader.head().map_err(|e| service.fault(&e))?;
+    let rollback = service.publish(&mut reader, &head);
+    let size = head.head.size;
     // The log may have become shorter, if a loss was accepted.
-    let mut from = service.followed().load(Ordering::Relaxed).min(size);
+    let before = service.followed().load(Ordering::Relaxed).min(size);
+    let mut from = before;
     loop {
         let page = reader.erased_since(from).map_err(|e| service.fault(&e))?;
         let Some((last, _)) = page.last() else {
@@ -418,6 +422,10 @@ pub fn follow(service: &Service) -> Result<(), Error> {
         }
     }
     service.followed().store(from.max(size), Ordering::Relaxed);
+    // A list that goes on after what a database lost would no longer show that it is owed.
+    if rollback?.is_none() && from > before && !service.owes_erasures() {
+        list_missing(service, &mut reader)?;
+    }
     Ok(())
 }
 

@@ -1,7 +1,10 @@
 //! A database that lost entries: an old backup, or a standby that lagged. It is read but not written, the service reports
 //! it, and writes continue when the database is whole again or the loss is accepted.
 
+use std::path::Path;
+
 use bookguard_core::evidence;
+use bookguard_core::guard::Guard;
 use bookguard_tests::caller::{Caller, Reply};
 use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine, on_postgres};
 use bookguard_tests::json::Members as _;
@@ -446,6 +449,79 @@ async fn nodes_learn_from_each_other_and_take_up_a_new_name_together() {
             stop_and_code(node.terminate().await);
         }
         database.verify(7).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_nobody_asks_misses_what_only_another_one_published_and_erased() {
+    on_postgres(async |engine| {
+        let database = TestDatabase::new(engine);
+        let guard = |name: &str| database.folder().join(name);
+        let (one, two) = (guard("one.seen"), guard("two.seen"));
+        let writer = Serving::start(&database, &["--guard-file", one.to_str().unwrap()]).await;
+        let silent = Serving::start(&database, &["--guard-file", two.to_str().unwrap()]).await;
+        let acme = writer.partner("Acme").await;
+        let kept = acme.book().await;
+        let old = Backup::take(&database, "old");
+        let asked = serde_json::json!({"party": "everybody", "legalBasis": "objection"});
+        let erasures = format!("/v1/bookings/{kept}/erasures");
+        acme.post(&erasures, &asked).await.ok(200);
+        acme.book().await;
+        let known = |file: &Path| Guard::open(file.to_owned()).unwrap().seen();
+        until("the other node to know of it", async || {
+            let follows = known(&two) == known(&one) && guard("two.erased").exists();
+            follows.then_some(())
+        })
+        .await;
+        stop_and_code(writer.terminate().await);
+
+        old.put_back();
+        let said = silent.until_said("the ledger is rolled back").await;
+        assert!(said.contains("were published"), "{said}");
+        let there = acme.on(silent.url());
+        let shown = there.get(&format!("/v1/bookings/{kept}")).await;
+        shown.refused(503, "erasures_pending");
+        assert_eq!(book(&there).await.status, 503);
+        stop_and_code(silent.terminate().await);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guard_that_is_taken_away_under_a_server_is_there_again() {
+    on_every_engine(async |engine| {
+        let database = TestDatabase::new(engine);
+        let seen = database.folder().join("own.seen");
+        let own = ["--guard-file", seen.to_str().unwrap()];
+        let server = Serving::start(&database, &own).await;
+        let acme = server.partner("Acme").await;
+        let kept = acme.book().await;
+        let (old, aside) = (
+            Backup::take(&database, "old"),
+            database.folder().join("aside"),
+        );
+        std::fs::copy(&seen, &aside).unwrap();
+        // With the next answer it is there again, long before anything is flushed.
+        for replaced in [true, false] {
+            if replaced {
+                std::fs::rename(&aside, &seen).unwrap();
+            } else {
+                std::fs::remove_file(&seen).unwrap();
+            }
+            acme.book().await;
+        }
+        let said = server.until_said("was removed or replaced").await;
+        assert!(said.contains("own.seen was removed or replaced"), "{said}");
+        server.kill().await;
+        old.put_back();
+        let server = Serving::start(&database, &own).await;
+        let acme = acme.on(server.url());
+        only_reads(&acme, &kept).await;
+        // Nobody writes, and it comes back all the same.
+        std::fs::remove_file(&seen).unwrap();
+        until("the guard file", async || seen.exists().then_some(())).await;
+        stop_and_code(server.terminate().await);
     })
     .await;
 }

@@ -8,6 +8,7 @@ use crate::features::bookings::CreateBooking;
 use crate::features::evidence::GetEvidence;
 use crate::features::ledger::accept_rollback;
 use crate::features::partners::{RegisterPartner, Registration};
+use crate::guard::Guard;
 use crate::ledger::rollback::RollbackCause;
 use crate::model::Scopes;
 use crate::operation;
@@ -142,6 +143,35 @@ fn every_node_lists_every_erasure_in_their_order_whoever_made_it_and_whatever_it
     assert_eq!(of(&service), [first, second, third, fourth]);
     settle(&other).unwrap();
     assert_eq!(listed(&other), listed(&service));
+}
+
+#[test]
+fn a_node_that_nobody_asks_follows_what_the_others_published_and_erased() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("b.db");
+    let (service, _) = open(&db);
+    let one = partner(&service);
+    let bookings = [(); 2].map(|()| book(&one));
+    let config = ServiceConfig {
+        guard_file: Some(folder.path().join("other.seen")),
+        ..ServiceConfig::of(db.as_path().into())
+    };
+    let (other, _) = Service::open(config).unwrap();
+    let known = || {
+        let guard = Guard::open(other.guard_file().to_owned()).unwrap();
+        guard.seen().unwrap().size
+    };
+    let size = || service.head().unwrap().head.size;
+    for booking_id in bookings {
+        erase(&one, booking_id);
+        assert!(known() < size());
+        follow(&other).unwrap();
+        assert_eq!(known(), size());
+        assert_eq!(listed(&other), listed(&service));
+    }
+    book(&one);
+    follow(&other).unwrap();
+    assert_eq!((known(), listed(&other).len()), (size(), 2));
 }
 
 #[test]
