@@ -19,14 +19,56 @@ use crate::ledger::rollback::{PublishedHead, Rollback, RollbackCause};
 use slots::Slot;
 
 /// The default path of the guard's file: beside the key's file; if the key has none, beside the database's file;
-/// otherwise in the working folder.
+/// otherwise in the working folder. How the key is given may have changed since the guard was made, so a guard that is
+/// there already is used where it is.
 pub fn default_path(key_file: Option<&Path>, db_file: Option<&Path>) -> PathBuf {
-    let Some(file) = key_file.or(db_file) else {
-        return PathBuf::from("bookguard.seen");
+    let mut places = places(key_file, db_file);
+    let found: Vec<_> = places.iter().map(|place| look(place)).collect();
+    places.swap_remove(best_of(&found))
+}
+
+/// Where the guard's file belongs, and where else it may be: beside the default key's file, and beside the database.
+fn places(key_file: Option<&Path>, db_file: Option<&Path>) -> Vec<PathBuf> {
+    let with = |file: &Path, end: &str| {
+        let mut name = file.as_os_str().to_owned();
+        name.push(end);
+        PathBuf::from(name)
     };
-    let mut name = file.as_os_str().to_owned();
-    name.push(".seen");
-    PathBuf::from(name)
+    let base = db_file.unwrap_or(Path::new("bookguard"));
+    let (key, beside) = (with(base, ".key"), with(base, ".seen"));
+    let first = key_file.map_or_else(|| beside.clone(), |key| with(key, ".seen"));
+    // Without a database's file, what is in the working folder may be of another log than a key from elsewhere.
+    match db_file.is_some() || key_file.is_none_or(|file| file == key) {
+        true => vec![first, with(&key, ".seen"), beside],
+        false => vec![first],
+    }
+}
+
+/// What a guard's file knows, if it is there: `Some(None)` if it cannot be read.
+fn look(path: &Path) -> Option<Option<PublishedHead>> {
+    match slots::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        opened => {
+            let bytes = opened.and_then(|file| slots::read(&file));
+            let latest = bytes.ok().and_then(|bytes| slots::latest(&bytes));
+            Some(latest.map(|(_, slot)| slot.seen))
+        }
+    }
+}
+
+/// The place of the guard to use: the first that is there, unless a later one saw more of the same log. The first place
+/// if none is there.
+fn best_of(found: &[Option<Option<PublishedHead>>]) -> usize {
+    let there = (0..found.len()).filter(|at| found[*at].is_some());
+    let best = there.reduce(|best, next| match (&found[best], &found[next]) {
+        (Some(Some(known)), Some(Some(more)))
+            if more.origin == known.origin && more.size > known.size =>
+        {
+            next
+        }
+        _ => best,
+    });
+    best.unwrap_or(0)
 }
 
 /// Where a loss is known from: this guard's file, or the list of erasures beside it.

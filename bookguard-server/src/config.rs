@@ -303,7 +303,8 @@ pub struct Config {
     /// Where the ledger key is. If not set: a file beside the database file, or `bookguard.key` in the working directory if the
     /// database is not a file.
     pub ledger_key: Option<LedgerKeySource>,
-    /// The file that remembers the last published head of the ledger; beside the ledger key if not set.
+    /// The file that remembers the last published head of the ledger; where [`bookguard_core::guard::default_path`] finds it if not
+    /// set.
     pub guard_file: Option<PathBuf>,
     /// How long to wait at startup for a database server that cannot be reached.
     pub database_wait: Duration,

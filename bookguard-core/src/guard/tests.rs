@@ -63,6 +63,69 @@ fn the_file_stands_beside_the_key_or_the_database() {
 }
 
 #[test]
+fn a_guard_that_is_there_is_used_however_the_key_is_given() {
+    /// Where each guard is, and what it saw.
+    type Case<'a> = (&'a [(&'a str, &'a str, u64)], Option<&'a str>, &'a str);
+    let (default, other) = (Some("b.db.key"), Some("elsewhere.key"));
+    let cases: &[Case<'_>] = &[
+        (&[], None, "b.db.seen"),
+        (&[], default, "b.db.key.seen"),
+        (&[], other, "elsewhere.key.seen"),
+        // The key moved from its file into the environment, or to another file, or back.
+        (&[("b.db.key.seen", "log", 5)], None, "b.db.key.seen"),
+        (&[("b.db.key.seen", "log", 5)], other, "b.db.key.seen"),
+        (&[("b.db.seen", "log", 5)], default, "b.db.seen"),
+        (&[("b.db.seen", "log", 5)], other, "b.db.seen"),
+        (
+            &[("b.db.seen", "log", 5), ("b.db.key.seen", "log", 5)],
+            None,
+            "b.db.seen",
+        ),
+        (
+            &[("b.db.seen", "log", 5), ("b.db.key.seen", "log", 5)],
+            default,
+            "b.db.key.seen",
+        ),
+        (
+            &[("b.db.seen", "log", 5), ("b.db.key.seen", "log", 9)],
+            None,
+            "b.db.key.seen",
+        ),
+        (
+            &[("b.db.seen", "log", 9), ("b.db.key.seen", "log", 5)],
+            default,
+            "b.db.seen",
+        ),
+        (
+            &[("elsewhere.key.seen", "log", 5), ("b.db.seen", "other", 9)],
+            other,
+            "elsewhere.key.seen",
+        ),
+    ];
+    for (there, key, chosen) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for (name, origin, size) in *there {
+            open(&at(name)).note(None, head(origin, *size));
+        }
+        let key = key.map(at);
+        let path = default_path(key.as_deref(), Some(&at("b.db")));
+        assert_eq!(path, at(chosen), "{there:?} {key:?}");
+    }
+    // A damaged one is not passed over: it refuses the start and says so.
+    let folder = tempfile::tempdir().unwrap();
+    let damaged = folder.path().join("b.db.key.seen");
+    fs::write(&damaged, "x").unwrap();
+    let path = default_path(None, Some(&folder.path().join("b.db")));
+    assert_eq!(path, damaged);
+    // What lies in the working folder says nothing about a server's database with a key from elsewhere.
+    let all = |key| places(key, None);
+    assert_eq!(all(Some(Path::new("k/b.key"))), [Path::new("k/b.key.seen")]);
+    assert!(all(None).contains(&"bookguard.key.seen".into()));
+    assert!(all(Some(Path::new("bookguard.key"))).contains(&"bookguard.seen".into()));
+}
+
+#[test]
 fn a_head_that_was_noted_is_there_after_a_kill() {
     let place = Place::new();
     let guard = open(&place.file());

@@ -237,7 +237,7 @@ settings! {
     ledger_key: LedgerKeySource, "FILE", "The ledger key file, the same for every node", everywhere = true,
         variable_may = Some("hold the key itself"), unset = Some("beside the database file, else ./bookguard.key");
     guard_file: PathBuf, "FILE", "The file that remembers the last published head of the ledger, even if an older database is restored",
-        everywhere = true, unset = Some("beside the ledger key's file, else beside the database");
+        everywhere = true, unset = Some("beside the ledger key's file, else beside the database; one that is there already is used");
     database_wait_seconds: u32, "N", "Seconds to wait for a PostgreSQL server that cannot be reached yet",
         default = Some(&30), most = Some(DATABASE_WAIT_MAX), zero = Some("0 does not wait");
     shutdown_delay_seconds: u32, "N", "Seconds for which a server told to end goes on serving while /readyz says that it is not ready",
