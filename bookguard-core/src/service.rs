@@ -171,12 +171,25 @@ impl Service {
         Ok((Arc::new(service), Closing(thread)))
     }
 
-    /// Reports at once if the database lacks published entries. Otherwise notes its head.
+    /// Reports at once if the database lacks published entries, or if nobody knows. Otherwise notes its head.
     fn look_back(&self) {
+        let seen = self.log.guard().latest();
+        let is_new = seen.is_none();
         let looked = self.store.reader().and_then(|conn| {
-            let mut reader = Reader::new(conn, &self.seal, self.log.guard().latest());
+            let mut reader = Reader::new(conn, &self.seal, seen);
             let head = reader.head()?;
-            reader.publish(&self.log, &head)
+            if reader.publish(&self.log, &head)?.is_none() && is_new && head.head.size > 0 {
+                tracing::warn!(
+                    "no guard file was found: the database holds {} entries of log {}, and what was published after them is not \
+                     known. {} is made now, as for a new node. If the database was put back, or the guard was lost or is elsewhere \
+                     (--guard-file), stop now and put the guard file in its place; otherwise other entries are published under \
+                     the same numbers",
+                    head.head.size,
+                    head.origin,
+                    self.guard_file().display()
+                );
+            }
+            Ok(())
         });
         // Damage is reported to whoever asks for the damaged data.
         if let Err(error) = looked {
