@@ -76,6 +76,8 @@ pub use document::{
     Policy, Reschedule, TalentRules, Tier,
 };
 pub use duration::{Duration, TimeOfDay};
+#[cfg(feature = "store")]
+pub(crate) use evaluate::not_before_last_move;
 pub use evaluate::{ENGINE_VERSION, evaluate};
 pub use evaluation::{Alternative, EvaluatedPolicy, Evaluation, Explanation, NextChange};
 pub use event_date::{EVENT_DATE_PATTERN, EventDate};

@@ -40,7 +40,7 @@ impl Operation for EvaluatePolicy {
         query: &[
             QueryParam {
                 name: "asOf",
-                description: "Evaluate as if it were this RFC 3339 instant; now when not given.",
+                description: "Evaluate as if it were this RFC 3339 instant, not before the event was last moved; now when not given.",
                 form: QueryForm::Instant,
             },
             QueryParam {
@@ -177,8 +177,10 @@ fn evaluation(
 ) -> Result<PolicyEvaluation, Error> {
     let recorded = state.resolution().map(Resolution::recorded);
     let subject = state.subject(&state.terms, recorded.as_ref());
+    let evaluation = policy::evaluate(&subject, question).map_err(refused)?;
+    policy::not_before_last_move(&subject, question).map_err(refused)?;
     Ok(PolicyEvaluation {
-        evaluation: policy::evaluate(&subject, question).map_err(refused)?,
+        evaluation,
         matrix: match matrix && recorded.is_none() {
             true => Some(policy::matrix(&subject, question).map_err(refused)?),
             false => None,
@@ -192,6 +194,10 @@ fn refused(refusal: Error) -> Error {
         "effective_at_before_booking" => (
             "asOf",
             "Send an instant from the booking's creation on, or leave it out for now.",
+        ),
+        "effective_at_before_reschedule" => (
+            "asOf",
+            "Send an instant from the last move on, or leave it out for now.",
         ),
         "no_show_before_event" => (
             "reason",

@@ -159,6 +159,39 @@ fn named(
     Ok(at)
 }
 
+/// Refuses a question that dates a cancellation before the event was last moved: both sides agreed then that it takes place,
+/// and the terms now in force did not exist before.
+///
+/// Only for what is asked now. A recorded cancellation is evaluated as it is, so that evidence of it verifies.
+///
+/// Refusal: `effective_at_before_reschedule`.
+#[cfg(feature = "store")]
+pub(crate) fn not_before_last_move(
+    booking: &Subject<'_>,
+    question: &Question,
+) -> Result<(), Error> {
+    let answers_from_record = matches!(booking.standing, Standing::Canceled(_));
+    if answers_from_record || booking.terms.policy.is_none() {
+        return Ok(());
+    }
+    let (Some(at), Some(last)) = (question.at, booking.reschedules.last()) else {
+        return Ok(());
+    };
+    let at = at.floor_to_second();
+    if at >= last.at {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "effective_at_before_reschedule",
+        format!(
+            "{} {at} is before the event was last moved ({}), and both sides agreed then that it takes place. Send that instant or \
+             a later one.",
+            name_of(question.mode),
+            last.at
+        ),
+    ))
+}
+
 fn name_of(mode: Mode) -> &'static str {
     match mode {
         Mode::Evaluate => "asOf",

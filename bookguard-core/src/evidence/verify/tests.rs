@@ -11,7 +11,7 @@ use crate::limits::DELIVERIES_PER_EVENT;
 use crate::model::{
     Amount, Currency, DeliveryStatus, EndpointId, EventId, RecordedEventType, Timestamp,
 };
-use crate::policy::{Actor, ResolutionStatus};
+use crate::policy::{Actor, Reason, ResolutionStatus};
 use crate::tests::{is_long, shared_out};
 
 pub(crate) mod fixture;
@@ -789,6 +789,24 @@ fn a_later_move_states_what_earlier_ones_had_reached_or_its_step_alone() {
         let names = failures(bytes.as_bytes(), &fixture.vkey());
         assert_eq!(names, failed, "{stated:?}");
     }
+}
+
+/// Such a cancellation is refused today; entries from before that keep what they say.
+#[test]
+fn a_cancellation_recorded_as_dated_before_a_move_verifies() {
+    let mut fixture = Fixture::new();
+    let (date, zone) = ("2026-06-20T19:00:00-04:00", Some("America/New_York"));
+    let value = Amount::parse("1200.50", Currency::USD).unwrap();
+    fixture.record(30, Some("firm"), date, zone, value, |_| {});
+    fixture.reschedule_as(13, "2026-05-25T07:59:30Z", "2026-12-24T18:00", None, false);
+    fixture.cancel(13, Actor::Organizer, Some(Reason::Illness));
+    let packet = fixture.packet_at(13);
+    let resolution = packet.resolution.as_ref().unwrap();
+    assert_eq!(resolution.status, ResolutionStatus::Final);
+    assert!(resolution.effective_at < packet.booking.rescheduled_at);
+    let bytes = text(&packet, &fixture.signer);
+    let names = failures(bytes.as_bytes(), &fixture.vkey());
+    assert_eq!(names, [] as [&str; 0]);
 }
 
 #[test]

@@ -28,8 +28,8 @@ impl Command for CancelBooking {
     /// Cancels a booking. A repeat with the same actor, reason and instant answers with the existing resolution.
     ///
     /// # Errors
-    /// `not_found`; `booking_already_canceled`, `claim_window_closed`, `quote_changed`; those of
-    /// [`policy::evaluate`] and of an amount, by field.
+    /// `not_found`; `booking_already_canceled`, `claim_window_closed`, `quote_changed`; by field
+    /// `effective_at_before_reschedule`, and those of [`policy::evaluate`] and of an amount.
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Resolution> {
         let (partner, state) = owned(batch, self.partner_id, self.booking_id)?;
         let booking = &state.booking;
@@ -196,7 +196,10 @@ fn evaluate(
     cancellation: &Cancellation,
 ) -> Result<Evaluation, Error> {
     let subject = state.subject(&state.terms, recorded);
-    policy::evaluate(&subject, &cancellation.question())
+    let question = cancellation.question();
+    let evaluation = policy::evaluate(&subject, &question)?;
+    policy::not_before_last_move(&subject, &question)?;
+    Ok(evaluation)
 }
 
 /// Refuses a result that differs from the one the caller was shown, even if it is already recorded.
@@ -272,6 +275,11 @@ fn refused(refusal: Error, state: &LoadedBooking) -> Error {
         "effective_at_in_future" | "effective_at_before_booking" => (
             "/effectiveAt",
             "Send an instant from the booking's creation until now, or leave it out.",
+        ),
+        "effective_at_before_reschedule" => (
+            "/effectiveAt",
+            "Send an instant from the last move on, or leave it out. If both sides agree on another result, cancel with \
+             canceledBy mutual.",
         ),
         "no_show_before_event" => (
             "/reason",

@@ -82,6 +82,42 @@ fn kinds(packet: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
+async fn what_came_before_a_move_is_neither_asked_about_nor_a_date_to_cancel_on() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let id = booked(&server, &acme).await;
+        acme.reschedule(&id, &samples::new_date()).await.ok(200);
+        server.advance(DAY_MS);
+        let path = format!("/v1/bookings/{id}");
+        let code = "effective_at_before_reschedule";
+        let asked = format!("{path}/policy-evaluation?matrix=true&asOf=");
+        let reply = acme.get(&format!("{asked}2031-05-31T23:59:59Z")).await;
+        reply.refused(400, code);
+        assert_eq!(reply.json()["details"][0]["pointer"], "?asOf");
+        acme.get(&format!("{asked}2031-06-01T00:00:00Z"))
+            .await
+            .ok(200);
+
+        let mut cancel = samples::cancellation();
+        cancel["effectiveAt"] = json!("2031-05-31T23:59:59Z");
+        let reply = acme.post(&format!("{path}/cancel"), &cancel).await;
+        reply.refused(400, code);
+        assert_eq!(reply.json()["details"][0]["pointer"], "/effectiveAt");
+        assert_eq!(acme.booking(&id).await["status"], "created");
+        cancel["effectiveAt"] = json!("2031-06-01T00:00:00Z");
+        let resolution = acme.cancel(&id, &cancel).await;
+        assert_eq!(resolution["status"], "final");
+        // Once it is canceled, every question is answered with what was recorded.
+        let recorded = acme
+            .get(&format!("{asked}2031-05-31T23:59:59Z"))
+            .await
+            .ok(200);
+        assert_eq!(recorded, resolution["evaluation"]);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_moved_booking_is_protected_moved_again_canceled_and_proven() {
     on_every_engine(async |engine| {
         let (server, acme) = TestServer::with_partner(engine).await;

@@ -4,6 +4,7 @@ use crate::features::cancellations::{
     CancelBooking, CancelRequest, DecideResolution, DecisionRequest, Expected,
 };
 use crate::features::fixture::*;
+use crate::features::reschedules::RescheduleRequest;
 use crate::ledger::{Hash, Leaf, LeafKind};
 use crate::policy::{
     Actor, EvidenceGrade, NamedDocument, Policy, Reason, ResolutionPath, ResolutionStatus,
@@ -285,6 +286,73 @@ fn what_the_design_refuses_is_refused_by_its_code_and_field() {
         (error.kind, &*error.code),
         (Kind::Invalid, "policy_missing")
     );
+}
+
+#[test]
+fn a_cancellation_is_not_dated_before_the_event_was_last_moved() {
+    const CODE: &str = "effective_at_before_reschedule";
+    let evidence = vec![NamedDocument::of("notice", Some("mail.eml"), b"we cancel")];
+    let dated = |by: Actor, instant: Option<&str>| CancelRequest {
+        effective_at: instant.map(at),
+        evidence: evidence.clone(),
+        agreed_refund: (by == Actor::Mutual).then(|| "400".to_owned()),
+        ..ask_to_cancel(by, None)
+    };
+    let moved = |policy| {
+        let mut work = work_with(state(policy, BookingStatus::Protected));
+        for (agreed, date) in [
+            ("2026-05-31T22:00:00Z", "2026-09-20T19:00"),
+            ("2026-05-31T23:30:00Z", "2026-10-20T19:00"),
+        ] {
+            let asked = RescheduleRequest {
+                at: Some(at(agreed)),
+                ..ask_to_reschedule(date)
+            };
+            rescheduled(&mut work, TERM_TIME, asked);
+        }
+        work
+    };
+    let work = moved(Some("firm"));
+    for (instant, refused) in [
+        // On this day, everything would still have been returned.
+        (Some("2026-05-21T23:00:00Z"), true),
+        // Between the moves.
+        (Some("2026-05-31T23:00:00Z"), true),
+        (Some("2026-05-31T23:29:59.999Z"), true),
+        // In the second of the agreement, half an hour before its receipt.
+        (Some("2026-05-31T23:30:00Z"), false),
+        (Some("2026-05-31T23:45:00Z"), false),
+        (None, false),
+    ] {
+        for by in [
+            Actor::Organizer,
+            Actor::Talent,
+            Actor::Partner,
+            Actor::Mutual,
+        ] {
+            let answer = cancel(&work, "2026-06-02T00:00:00Z", dated(by, instant));
+            let Err(error) = answer else {
+                assert!(!refused, "{by} {instant:?}");
+                continue;
+            };
+            assert!(refused, "{by} {instant:?}: {error}");
+            assert_eq!((error.kind, &*error.code), (Kind::Invalid, CODE));
+            assert_eq!(error.details[0].pointer, "/effectiveAt");
+            assert!(error.message.contains("2026-05-31T23:30:00"), "{error}");
+        }
+    }
+    let early = || dated(Actor::Organizer, Some("2026-05-21T23:00:00Z"));
+    let error = cancel(&moved(None), TERM_TIME, early()).unwrap_err();
+    assert_eq!(error.code, "policy_missing");
+    // A canceled booking has its resolution, whatever is asked.
+    let mut work = work;
+    apply(
+        &mut work,
+        TERM_TIME,
+        canceling(dated(Actor::Organizer, None)),
+    );
+    let error = cancel(&work, TERM_TIME, early()).unwrap_err();
+    assert_eq!(error.code, "booking_already_canceled");
 }
 
 #[test]
