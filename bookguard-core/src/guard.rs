@@ -222,10 +222,9 @@ impl Guard {
         state.rolled_back = rollback.is_some();
         match rollback {
             Some(rollback) => tracing::error!(
-                "the ledger is rolled back: {rollback} ({}). Every write is refused. Bring back \
-                 the database that holds them; or accept the loss and continue as a new log with `bookguard ledger \
-                 accept-rollback`",
-                known_from(rollback, &self.path)
+                "the ledger is rolled back: {rollback} ({}). Every write is refused. {}",
+                known_from(rollback, &self.path),
+                rollback.way_out()
             ),
             None => tracing::info!("the ledger is whole again: writes are taken"),
         }

@@ -75,7 +75,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     show(&continuation, call.screen)
 }
 
-/// Both heads, and the entries between them.
+/// Both heads, and the entries between them; before them, what to make sure of.
 fn described(rollback: &Rollback) -> String {
     let head = |what: &str, seen: &PublishedHead| {
         format!(
@@ -83,6 +83,7 @@ fn described(rollback: &Rollback) -> String {
             seen.origin, seen.size, seen.root
         )
     };
+    let doubt = rollback.doubt().map(str::to_owned);
     let known = rollback.cause != RollbackCause::GuardLost;
     let seen = known.then(|| head("Last published: ", &rollback.seen));
     let then = [
@@ -92,7 +93,8 @@ fn described(rollback: &Rollback) -> String {
          first entry says what was lost. Mirrors of the old log end; packets made before stay valid."
             .to_owned(),
     ];
-    seen.into_iter().chain(then).collect::<Vec<_>>().join("\n")
+    let lines = doubt.into_iter().chain(seen).chain(then);
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The entries that are lost, in a sentence.

@@ -41,6 +41,25 @@ pub struct Rollback {
     pub cause: RollbackCause,
 }
 
+impl Rollback {
+    /// What to make sure of before the loss is accepted: whoever named another service's guard would end a log that is whole.
+    pub fn doubt(&self) -> Option<&'static str> {
+        (self.cause == RollbackCause::OtherLog).then_some(
+            "If the guard's log is another service's, nothing is lost: name this one's own guard with --guard-file.",
+        )
+    }
+
+    /// What the operator can do, in sentences.
+    pub fn way_out(&self) -> String {
+        let doubt = self.doubt().map(|doubt| format!("{doubt} Otherwise: "));
+        format!(
+            "{}Bring back the database that holds them; or accept the loss and continue as a new log with `bookguard ledger \
+             accept-rollback`.",
+            doubt.unwrap_or_default()
+        )
+    }
+}
+
 impl fmt::Display for Rollback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { found, seen, cause } = self;
@@ -57,8 +76,8 @@ impl fmt::Display for Rollback {
             ),
             RollbackCause::OtherLog => write!(
                 f,
-                "the database holds log {} with {} entries, but log {} with {} was published",
-                found.origin, found.size, seen.origin, seen.size
+                "the guard belongs to log {}, of which {} entries were published, and the database holds another log, {} with {} entries",
+                seen.origin, seen.size, found.origin, found.size
             ),
             RollbackCause::GuardLost => write!(
                 f,

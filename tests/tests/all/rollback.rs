@@ -338,7 +338,7 @@ async fn losses_are_accepted_one_after_another_and_an_older_log_never_comes_back
         // The log from before the first loss, which was given up long ago.
         first.put_back();
         only_reads(&acme, &kept).await;
-        server.until_said("was published").await;
+        server.until_said("holds another log").await;
         third.put_back();
         book(&acme).await.ok(201);
         assert!(verifies(
@@ -491,6 +491,38 @@ async fn a_node_that_nobody_asks_misses_what_only_another_one_published_and_eras
         shown.refused(503, "erasures_pending");
         assert_eq!(book(&there).await.status, 503);
         stop_and_code(silent.terminate().await);
+    })
+    .await;
+}
+
+/// Two services, one guard: nothing is lost, and whoever accepted a loss would end a log that is whole.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_guard_of_another_service_is_said_to_be_one() {
+    on_every_engine(async |engine| {
+        let own = TestDatabase::new(engine);
+        let server = Serving::start(&own, &[]).await;
+        server.partner("Acme").await.book().await;
+        stop_and_code(server.terminate().await);
+        let other = TestDatabase::new(engine);
+        let guard = other.folder().join("shared.seen");
+        let guard = ["--guard-file", guard.to_str().unwrap()];
+        let server = Serving::start(&other, &guard).await;
+        server.partner("Acme").await.book().await;
+        stop_and_code(server.terminate().await);
+
+        let mistaken = Serving::start(&own, &guard).await;
+        let said = mistaken.until_said("the ledger is rolled back").await;
+        let refused = own.command(["ledger", "accept-rollback"]).args(&guard[..]);
+        let refused = refused.run().await;
+        refused.refused(2, &["--yes"]);
+        for said in [&said, &refused.stderr] {
+            let (first, _) = said.split_once("accept the loss").unwrap();
+            let doubt = "name this one's own guard with --guard-file";
+            assert!(first.contains(doubt), "{said}");
+        }
+        assert!(said.contains("the guard belongs to log"), "{said}");
+        stop_and_code(mistaken.terminate().await);
+        own.verify(1).await;
     })
     .await;
 }

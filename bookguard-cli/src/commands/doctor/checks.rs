@@ -231,7 +231,7 @@ fn guard(needs: &BackupCheck, key: Option<LedgerKey>, store: Option<&Store>) -> 
         Ok(Some(lost)) => Diagnosis::problem(
             check,
             format!("the ledger is rolled back: {lost}"),
-            "Bring back the database that holds them, or accept the loss with `bookguard ledger accept-rollback`.",
+            lost.way_out(),
         ),
         Ok(None) if log.erasures().is_owed() => Diagnosis::problem(
             check,

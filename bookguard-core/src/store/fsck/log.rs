@@ -349,11 +349,9 @@ impl Check<'_> {
             "ledger_rolled_back",
             "head",
             format!(
-                "{rollback} ({}). A server reads this database and refuses every write. If it is a \
-                 backup, add --backup; otherwise bring back the database that holds them, or accept the loss with `bookguard \
-                 ledger \
-                 accept-rollback`",
-                known_from(&rollback, self.log.guard().path())
+                "{rollback} ({}). A server reads this database and refuses every write. If it is a backup, add --backup. {}",
+                known_from(&rollback, self.log.guard().path()),
+                rollback.way_out()
             ),
         );
         self.guard.rollback = Some(rollback);
