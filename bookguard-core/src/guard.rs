@@ -164,13 +164,19 @@ impl Guard {
     }
 
     /// Notes a head that is about to be shown. If the remembered head is another log's, `checked` is the head of that
-    /// log which this one was found to continue.
-    pub fn note(&self, checked: Option<&PublishedHead>, head: PublishedHead) {
+    /// log which this one was found to continue. Returns the head that is remembered instead, if another is: somebody else
+    /// has published it since this process looked.
+    pub fn note(
+        &self,
+        checked: Option<&PublishedHead>,
+        head: PublishedHead,
+    ) -> Option<Arc<PublishedHead>> {
         let mut state = self.state();
         let advance = |state: &mut State| state.advance(checked, head.clone());
         if self.keep(&mut state, advance) {
             state.told = false;
         }
+        state.seen.clone().filter(|seen| **seen != head)
     }
 
     /// Flushes noted heads to the disk, and sees to it that the file is still there and has them. Blocks for as long as

@@ -34,7 +34,7 @@ use crate::store::commit::{Answered, Append, Writes, commit};
 use crate::store::conn::{Conn, StoreError};
 use crate::store::files::list_erasures;
 use crate::store::load::begin;
-use crate::store::tree;
+use crate::store::{head, tree};
 use pace::Pace;
 use queue::{Queued, queued};
 
@@ -331,7 +331,10 @@ impl Writer {
         self.list_erasures(conn, &changes);
         // Before anyone is told: what an answer says counts as published and is remembered, whatever becomes of the
         // database.
-        self.deps.log.note(seen.as_deref(), now_seen);
+        let ahead = self.deps.log.note(seen.as_deref(), now_seen);
+        if let Some(ahead) = ahead.filter(|_| work.rollback.is_none()) {
+            self.look_for(conn, &ahead)?;
+        }
         if append.is_some_and(|append| append.keep) {
             self.kept_at = written;
         }
@@ -391,6 +394,24 @@ impl Writer {
             work.room = work.partners.values().flat_map(of).collect();
         }
         Ok((work, head, seen))
+    }
+
+    /// Looks for a head that somebody else has published since this turn began: the next writer of this database, or the
+    /// writer of a copy of it with the same guard. In a copy, this turn's entries have numbers that others were published
+    /// under, and nobody may be told that they were kept.
+    fn look_for(&self, conn: &mut dyn Conn, ahead: &PublishedHead) -> Result<(), StoreError> {
+        let log = &self.deps.log;
+        let stored = head(conn)?;
+        let stored = stored.ok_or_else(|| StoreError::Corrupt("the log's head is gone".to_owned()));
+        let rollback = log.check(conn, None, Some(ahead), &stored?)?;
+        if rollback.is_some() {
+            log.guard().say(rollback.as_ref());
+            return Err(StoreError::Failed(
+                "another database holds the same log, and other entries were published from there at the same moment"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
     }
 
     /// Signs the checkpoint of the new head. Also returns whether to keep it: the first under a name is kept, and one

@@ -147,12 +147,14 @@ fn it_never_moves_backwards() {
     let place = Place::new();
     let guard = open(&place.file());
     guard.note(None, head("log", 9));
-    guard.note(None, head("log", 8));
+    let known = Some(Arc::new(head("log", 9)));
+    assert_eq!(guard.note(None, head("log", 9)), None);
+    assert_eq!(guard.note(None, head("log", 8)), known);
     let forked = PublishedHead {
         root: leaf_hash(b"other"),
         ..head("log", 9)
     };
-    guard.note(None, forked);
+    assert_eq!(guard.note(None, forked), known);
     assert_eq!(in_file(&place.file()), head("log", 9));
     guard.note(None, head("other", 50));
     guard.note(Some(&head("third", 9)), head("other", 50));
@@ -238,7 +240,7 @@ fn a_file_that_was_removed_or_replaced_gets_what_the_process_knows() {
     type Look = fn(&Guard);
     let looks: [Look; 3] = [
         Guard::sync,
-        |guard| guard.note(None, head("log", 9)),
+        |guard| drop(guard.note(None, head("log", 9))),
         |guard| {
             guard.latest();
             guard.sync();

@@ -4,6 +4,8 @@
 //! the second case the same tree continues under a new name, and its first entry under that name says so
 //! ([`Continuation`]). Invariant: the guard notes a head only if the head last seen is part of it.
 
+use std::sync::Arc;
+
 use super::conn::{Conn, StoreError};
 use super::files::records;
 use super::read::continuations;
@@ -127,10 +129,17 @@ impl Log {
         Ok(rollback)
     }
 
-    /// Notes a head that was found to continue `seen`.
-    pub(crate) fn note(&self, seen: Option<&PublishedHead>, head: PublishedHead) {
-        if seen != Some(&head) {
-            self.guard().note(seen, head);
+    /// Notes a head that was found to continue `seen`. Returns the head that the guard has instead, as [`Guard::note`].
+    ///
+    /// [`Guard::note`]: crate::guard::Guard::note
+    pub(crate) fn note(
+        &self,
+        seen: Option<&PublishedHead>,
+        head: PublishedHead,
+    ) -> Option<Arc<PublishedHead>> {
+        match seen == Some(&head) {
+            true => None,
+            false => self.guard().note(seen, head),
         }
     }
 

@@ -63,6 +63,29 @@ impl Conn for Faulty {
     }
 }
 
+/// Something happens right after each commit.
+struct Meanwhile {
+    inner: Box<dyn Conn>,
+    happens: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl Conn for Meanwhile {
+    fn run(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
+        self.inner.run(statements)
+    }
+    fn begin(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
+        self.inner.begin(statements)
+    }
+    fn commit(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Rows>, StoreError> {
+        let results = self.inner.commit(statements)?;
+        (self.happens)();
+        Ok(results)
+    }
+    fn rollback(&mut self) {
+        self.inner.rollback();
+    }
+}
+
 struct Bench {
     folder: tempfile::TempDir,
     store: Store,
@@ -101,6 +124,10 @@ impl Bench {
                 }),
             })
         });
+        self.start_over(outbox, connect)
+    }
+
+    fn start_over(&self, outbox: Option<Arc<Outbox>>, connect: Connect) -> (Inbox, JoinHandle<()>) {
         let deps = WriterDeps {
             connect,
             log: self.log(),
@@ -218,6 +245,41 @@ fn a_commit_whose_answer_is_lost_happens_once_under_its_idempotency_key() {
     assert_eq!(bench.partners(), 1);
     assert!(matches!(ask(&inbox, register(1)), Ok(Written::Replayed(body)) if *body == *b"answer"));
     assert_eq!(bench.partners(), 1);
+}
+
+#[test]
+fn who_finds_after_the_commit_that_a_copy_published_others_tells_nobody_that_it_is_done() {
+    let root = crate::ledger::hash::EMPTY_ROOT;
+    for (size, root, is_sound) in [
+        (0, root, true),
+        (0, Hash::ZERO, false),
+        (3, Hash::ZERO, false),
+    ] {
+        let bench = Bench::new();
+        let (store, file) = (bench.store.clone(), bench.folder.path().join("b.seen"));
+        let seen = PublishedHead {
+            origin: bench.key.origin.clone(),
+            size,
+            root,
+        };
+        // As the writer of a copy of the database does.
+        let note = move || drop(Guard::open(file.clone()).unwrap().note(None, seen.clone()));
+        let happens: Arc<dyn Fn() + Send + Sync> = Arc::new(note);
+        let connect: Connect = Box::new(move || {
+            Ok(Box::new(Meanwhile {
+                inner: store.writer()?,
+                happens: Arc::clone(&happens),
+            }))
+        });
+        let (inbox, _thread) = bench.start_over(None, connect);
+        let first = ask(&inbox, register(1)).err().map(|error| error.code);
+        let second = ask(&inbox, register(2)).err().map(|error| error.code);
+        let codes = (first.as_deref(), second.as_deref());
+        match is_sound {
+            true => assert_eq!(codes, (None, None)),
+            false => assert_eq!(codes, (Some("unavailable"), Some("ledger_rolled_back"))),
+        }
+    }
 }
 
 /// A registration whose record is named by its number, and whose random bits fall as the number rises.
