@@ -292,10 +292,13 @@
     ...["ec", "ed", "ee"].map((low) => `${low}${"ff".repeat(30)}7f`)];
   const isSmall = (point) => SMALL.includes(hex([...point.slice(0, 31), point[31] & 0x7f]));
 
+  /** A key without the white space around it, which is that of Unicode: trim() also takes a byte order mark. */
+  const bare = (vkey) => String(vkey).replace(/^\p{White_Space}+|\p{White_Space}+$/gu, "");
+
   /** Reads a verifier key, `name+id+base64` (C2SP signed-note). */
   async function readKey(vkey, kind = 1) {
     const parts = /^([^+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/]{44})$/.exec(vkey);
-    const whose = kind === 1 ? "verifier key given" : "key of a witness in the trust policy";
+    const whose = kind === 1 ? "verifier key" : "key of a witness in the trust policy";
     const wrong = (why) => fail(`The ${whose} cannot be read: ${why}.${kind === 1 ? " Take it from the service's /v1/ledger/key." : ""}`);
     parts || wrong("it is written as a name, an id of 8 hex digits and base64, joined by plus signs");
     const [, name, id, encoded] = parts;
@@ -348,13 +351,13 @@
   async function readPolicy(text) {
     const [logs, members, free, quorum] = [[], new Map(), new Set(), []];
     const wrong = (why) => fail(`The trust policy cannot be read: ${why}.`);
-    if (text.length > 64 * 1024 || /[\u0000-\u0008\u000b-\u001f\u007f]/.test(text)) wrong("it is too long, or has control characters");
+    if (text.length > 64 * 1024 || utf8(text).length > 64 * 1024 || /[\u0000-\u0008\u000b-\u001f\u007f]/.test(text)) wrong("it is too long, or has control characters");
     for (const line of text.split("\n")) {
       const words = line.split(/[ \t]+/).filter(Boolean);
       const [keyword, name, least, ...of] = words;
       if (!keyword || keyword[0] === "#") continue;
       if (keyword === "log" && (words.length === 2 || words.length === 3)) {
-        logs.push(name);
+        logs.push(await readKey(name));
         continue;
       }
       if (keyword === "quorum" && words.length === 2) {
@@ -366,7 +369,7 @@
       if (keyword === "witness" && words.length <= 4) {
         members.set(name, { key: await usableKey(least, 4) });
       } else if (keyword === "group" && of.length && of.every((member) => free.delete(member))) {
-        const count = { any: 1, all: of.length }[least] ?? (/^[0-9]+$/.test(least) ? Number(least) : 0);
+        const count = least === "any" ? 1 : least === "all" ? of.length : /^[0-9]+$/.test(least) ? Number(least) : 0;
         if (count < 1 || count > of.length) wrong(`the number of the group ${short(name)} cannot be`);
         members.set(name, { of, count });
       } else {
@@ -376,8 +379,11 @@
       free.add(name);
     }
     const keys = [...members.values()].filter(({ key }) => key).map(({ key }) => hex(key.bytes));
-    if (quorum.length !== 1 || new Set(keys).size !== keys.length) wrong("it has one quorum, and each key once");
-    return { logs, members, quorum: quorum[0] };
+    const own = logs.map(({ bytes }) => hex(bytes));
+    const once = (all) => new Set(all).size === all.length;
+    if (quorum.length !== 1 || !once(keys) || !once(own)) wrong("it has one quorum, and each key once");
+    if (Math.max(own.length, keys.length, members.size - keys.length) > 256) wrong("it has at most 256 logs, witnesses and groups each");
+    return { logs: logs.map(({ vkey }) => vkey), members, quorum: quorum[0] };
   }
 
   /** Checks that the witnesses which a policy demands have cosigned a checkpoint. */
@@ -818,7 +824,10 @@
   /** Reads the certificates of authorities (PEM). */
   function readRoots(text) {
     const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? fail("There is no certificate among the roots of time-stamp authorities.");
-    return blocks.map(readCertificate);
+    must(blocks.length === text.split("-----BEGIN CERTIFICATE-----").length - 1, "One of the roots of time-stamp authorities is not PEM.");
+    const roots = blocks.map(readCertificate);
+    must(roots.every(({ ca }) => ca), "One of the roots of time-stamp authorities is not an authority's.");
+    return roots;
   }
 
   function readCertificate(bytes) {
@@ -1170,7 +1179,7 @@
       report.verified = checks.length > 0 && checks.every(({ passed }) => passed);
       return report;
     };
-    const key = await check("key", "", async () => ({ said: "", value: await usableKey(String(vkey).trim()) }));
+    const key = await check("key", "", async () => ({ said: "", value: await usableKey(bare(vkey)) }));
     if (!key) return done();
     checks.pop();
     report.fingerprint = await fingerprintOf(vkey);
@@ -1239,7 +1248,7 @@
 
   /** SHA-256 of a key's 32 bytes, in hex: what people compare. */
   async function fingerprintOf(vkey) {
-    return hex(await sha256((await readKey(String(vkey).trim())).bytes));
+    return hex(await sha256((await readKey(bare(vkey))).bytes));
   }
 
   /** Whether this program has what it needs. */
@@ -1277,11 +1286,20 @@
       return usage(`${path} cannot be read: ${error.message}`);
     }
   };
-  const [packet, vkey] = [read(packetFile), read(keyFile).toString("utf8")];
-  const [policy, roots] = [policyFile, rootsFile].map((file) => (file === undefined ? undefined : read(file).toString("utf8")));
+  const readText = (path) => {
+    try {
+      return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(read(path));
+    } catch {
+      return usage(`${path} is not text in UTF-8.`);
+    }
+  };
+  const [packet, vkey] = [read(packetFile), readText(keyFile)];
+  const policy = policyFile === undefined ? undefined : readText(policyFile);
+  const roots = rootsFile === undefined ? undefined : read(rootsFile).toString("latin1");
   canVerify()
     .then((able) => able || usage("This Node.js has no Ed25519 in WebCrypto; version 18 or later has."))
     .then(async () => {
+      await usableKey(bare(vkey));
       if (policy !== undefined) await readPolicy(policy);
       if (roots !== undefined) readRoots(roots);
     })

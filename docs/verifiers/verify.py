@@ -94,6 +94,13 @@ LEAF = re.compile(r'\{"commit":"([\w-]{43})","prev":"([0-9a-f]{64})","seq":(0|[1
                   r'"stream":"([\w-]{21}[AQgw])","t":"([0-9-]{10}T[0-9:]{8}\.[0-9]{3}Z)","v":"bookguard\.leaf/1"\}', re.ASCII)
 
 
+# Points of small order, without the sign bit: a signature by or with one of them proves nothing.
+SMALL = {bytes.fromhex(point) for point in (
+    "00" * 32, "01" + "00" * 31, "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+    "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+    "ec" + "ff" * 30 + "7f", "ed" + "ff" * 30 + "7f", "ee" + "ff" * 30 + "7f")}
+
+
 class Refused(Exception):
     pass
 
@@ -238,6 +245,10 @@ def hmac_of(salt, text):
 
 # --- Notes, checkpoints and proofs (C2SP signed-note, tlog-checkpoint, tlog-proof)
 
+def is_small(point):
+    return point[:31] + bytes([point[31] & 127]) in SMALL
+
+
 class Key:
     """The key of a log (kind 1) or of a witness (kind 4)."""
 
@@ -246,7 +257,7 @@ class Key:
         self.name, key_id, key = text.split("+", 2)
         key = base64_of(key, 33)
         self.id = sha256(self.name.encode() + b"\n" + key)[:4]
-        if key[0] != kind or self.id.hex() != key_id or not re.fullmatch(NAME, self.name) or len(self.name.encode()) > 255:
+        if key[0] != kind or is_small(key[1:]) or self.id.hex() != key_id or not re.fullmatch(NAME, self.name) or len(self.name.encode()) > 255:
             raise ValueError("the key is not an Ed25519 key of the right kind, or its id is not its own")
         self.public = Ed25519PublicKey.from_public_bytes(key[1:])
 
@@ -262,10 +273,14 @@ class Key:
             raise ValueError("not a signed note, or too long")
         return text + "\n", [line[4:] for name, line in signatures if (name, line[:4]) == (self.name, self.id)], len(lines)
 
+    def verify(self, signature, text):
+        need(not is_small(signature[:32]), "a signature proves nothing")
+        self.public.verify(signature, text.encode())
+
     def open(self, note):
         """The text of a note that this key has signed, and how many have signed it."""
         text, [own], count = self.find(note)
-        self.public.verify(own, text.encode())
+        self.verify(own, text)
         return text, count
 
     def cosigned(self, note):
@@ -276,7 +291,7 @@ class Key:
         [own] = own
         time = int.from_bytes(own[:8], "big")
         need(time < 2**63, "the time of a cosignature is too large")
-        self.public.verify(own[8:], f"cosignature/v1\ntime {time}\n{text}".encode())
+        self.verify(own[8:], f"cosignature/v1\ntime {time}\n{text}")
         return time
 
 
@@ -285,7 +300,7 @@ class Policy:
 
     def __init__(self, text):
         self.logs, self.witnesses, members, quorum = [], {}, {}, []
-        need(len(text) <= 64 << 10 and not re.search(r"[\0-\x08\x0b-\x1f\x7f]", text), "the policy is too long, or no text")
+        need(len(text.encode()) <= 64 << 10 and not re.search(r"[\0-\x08\x0b-\x1f\x7f]", text), "the policy is too long, or no text")
         free = set()  # Each name is a member of one group at most, so that no witness counts twice.
         for line in text.split("\n"):
             keyword, *words = [word for word in re.split("[ \t]+", line) if word] or ["#"]
@@ -311,7 +326,9 @@ class Policy:
                 free -= set(words[2:])
             free.add(name)
         public = [key.public.public_bytes_raw() for key in self.witnesses.values()]
-        need(len(quorum) == 1 and len(set(public)) == len(public), "a policy has one quorum, and each key once")
+        logs = [key.public.public_bytes_raw() for key in self.logs]
+        need(len(quorum) == 1 and len(set(public)) == len(public) and len(set(logs)) == len(logs), "a policy has one quorum, and each key once")
+        need(max(len(logs), len(public), len(members) - len(public)) <= 256, "a policy has at most 256 logs, witnesses and groups each")
         self.members, self.quorum = members, quorum[0]
 
     def check(self, checkpoint, key):
@@ -544,6 +561,15 @@ def path(certificate, others, roots, at, below=0):
         return False
     return any(map(has, roots)) or any(
         has(one) and path(one, [other for other in others if other is not one], roots, at, below + 1) for one in others)
+
+
+def roots_of(pem):
+    """The certificates of a file, all of which can be read and are authorities'."""
+    blocks = re.findall(rb"-----BEGIN CERTIFICATE-----[^-]+^-----END CERTIFICATE-----", pem, re.MULTILINE)
+    need(len(blocks) == pem.count(b"-----BEGIN CERTIFICATE-----"), "a root is not PEM")
+    roots = x509.load_pem_x509_certificates(b"\n".join(blocks))
+    need(all(root.extensions.get_extension_for_class(x509.BasicConstraints).value.ca for root in roots), "a root is not an authority's")
+    return roots
 
 
 # --- The checks, in the order of the page
@@ -943,8 +969,10 @@ if __name__ == "__main__":
         asked.add_argument(name)
     asked = asked.parse_args()
     try:
-        data, key = open(asked.packet, "rb").read(), Key(open(asked.keyfile, encoding="utf-8").read().strip())
-        roots = x509.load_pem_x509_certificates(open(asked.timestamp_roots, "rb").read()) if asked.timestamp_roots else None
+        data = open(asked.packet, "rb").read()
+        # White space is that of Unicode, to which four control characters of Python's do not belong.
+        key = Key(re.sub(r"\A[^\S\x1c-\x1f]+|[^\S\x1c-\x1f]+\Z", "", open(asked.keyfile, encoding="utf-8").read()))
+        roots = roots_of(open(asked.timestamp_roots, "rb").read()) if asked.timestamp_roots else None
         policy = Policy(open(asked.witness_policy, encoding="utf-8", newline="\n").read()) if asked.witness_policy else None
     except Exception as why:
         print(f"usage: verify.py PACKET KEYFILE [--timestamp-roots FILE] [--witness-policy FILE] ({why})", file=sys.stderr)

@@ -26,7 +26,6 @@ set -- "${files[@]}"
 for file in "$@" ${roots:+"$roots"} ${policy:+"$policy"}; do
     [[ -r $file && -f $file ]] || usage "a file cannot be read"
 done
-[[ ! $roots ]] || grep -q -- '-----BEGIN CERTIFICATE-----' "$roots" || usage "$roots holds no certificate"
 packet=$1 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
@@ -35,16 +34,42 @@ raw() { printf %b "$(printf %s "$1" | sed 's/../\\x&/g')"; }           # of hex
 sha256() { openssl dgst -sha256 -r | cut -c1-64; }
 hmac() { openssl dgst -sha256 -mac HMAC -macopt "hexkey:$1" -r | cut -c1-64; }
 
+# small HEX: whether a point is of small order, whatever its sign bit: a signature by or with one of them proves nothing.
+small() {
+    case ${1:0:62}$(printf %02x $((16#${1:62:2} & 127))) in
+        0[01]00000000000000000000000000000000000000000000000000000000000000 | e[cde]ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f) ;;
+        26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05 | c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a) ;;
+        *) return 1 ;;
+    esac
+}
+# key_of KIND VKEY: the 32 bytes of a key, in hex, if its id is its own.
+key_of() {
+    local name=${2%%+*} id=${2#*+} key
+    id=${id%%+*} key=$(openssl base64 -d -A <<<"${2#*+*+}" | hex)
+    [[ ${#key} == 66 && $key == "$1"* && ${#name} -le 255 && $({ printf '%s\n' "$name"; raw "$key"; } | sha256 | cut -c1-8) == "$id" ]] &&
+        ! small "${key:2}" && echo "${key:2}"
+}
+
 # --- The key
-vkey=$(tr -d '\r' <"$2")
-name=${vkey%%+*} key=${vkey#*+*+} id=${vkey#*+}
-id=${id%%+*} key=$(openssl base64 -d -A <<<"$key" | hex)
-[[ ${#key} == 66 && $key == 01* ]] || usage "not a key"
-[[ $({ printf '%s\n' "$name"; raw "$key"; } | sha256) == "$id"* && ${#id} == 8 ]] || usage "the key's id is not its own"
-{ raw 302a300506032b6570032100; raw "${key:2}"; } >"$scratch/key"
+vkey_pattern='(?<vkey>[^+\s\p{Cc}]+\+[0-9a-f]{8}\+[A-Za-z0-9+/]{44})'
+[[ $(tr -d '\0' <"$2" | wc -c) == $(wc -c <"$2") ]] || usage "not a key"    # jq takes a NUL for the end.
+vkey=$(jq -Rrse --arg p "\\A\\s*$vkey_pattern\\s*\\z" 'capture($p).vkey' "$2") || usage "not a key"
+name=${vkey%%+*} id=${vkey#*+} key=$(key_of 01 "$vkey") || usage "not an Ed25519 key, or its id is not its own"
+id=${id%%+*}
+{ raw 302a300506032b6570032100; raw "$key"; } >"$scratch/key"
+
+# --- The roots
+if [[ $roots ]]; then
+    awk -v to="$scratch/root." '/-----BEGIN CERTIFICATE-----/ { n++ } n { print >(to n) }' "$roots"
+    [[ -e $scratch/root.1 ]] || usage "$roots holds no certificate"
+    for root in "$scratch"/root.*; do
+        openssl x509 -in "$root" -noout -ext basicConstraints 2>/dev/null | grep -q CA:TRUE || usage "a certificate in $roots is not one of an authority"
+    done
+fi
 
 # verify TEXTFILE HEX [KEY]: whether the key made this signature of the text.
 verify() {
+    small "${2:0:64}" && return 1
     raw "$2" >"$scratch/signature"
     openssl pkeyutl -verify -pubin -keyform DER -inkey "${3:-$scratch/key}" -rawin -in "$1" -sigfile "$scratch/signature" >/dev/null 2>&1
 }
@@ -221,36 +246,37 @@ def proof: need(type == "string" and contains("\n\n"); "proof: not a proof") | s
      root: ($log[2] | hex_of_base64), checkpoint: ($parts[1:] | join("\n\n"))};
 
 # A trust policy: the keys of its logs; by name, the key of each witness and the members of each group; and its quorum.
-def policy: need(length <= 65536 and (test("[\\x00-\\x08\\x0b-\\x1f\\x7f]") | not); "the policy is too long, or no text")
-  | reduce (split("\n")[] | [splits("[ \t]+")] | map(select(. != "")) | select(length > 0 and (.[0][:1] != "#"))) as $line
+def policy($vkey): need(utf8bytelength <= 65536 and (test("[\\x00-\\x08\\x0b-\\x1f\\x7f]") | not); "the policy is too long, or no text")
+  | def vkey: need(matches($vkey); "a key of the policy cannot be read");
+    reduce (split("\n")[] | [splits("[ \t]+")] | map(select(. != "")) | select(length > 0 and (.[0][:1] != "#"))) as $line
       ({logs: [], members: {}, free: [], quorum: []}; .members as $members
       | $line[1] as $name | $line[3:] as $of | ($line | length) as $words
-      | if $line[0] == "log" and ($words | IN(2, 3)) then .logs += [$name]
+      | if $line[0] == "log" and ($words | IN(2, 3)) then .logs += [$name | vkey]
         elif $line[0] == "quorum" and $words == 2 then need($name == "none" or ($members | has($name)); "the quorum is not defined") | .quorum += [$name]
         else need($words > 2 and $name != "none" and ($members | has($name) | not); "a line of the policy cannot be read")
-          | if $line[0] == "witness" and $words <= 4 then .members[$name] = {key: ($line[2] | split("+") | {name: .[0], id: .[1], key: (.[2:] | join("+"))})}
+          | if $line[0] == "witness" and $words <= 4 then .members[$name] = {key: ($line[2] | vkey | split("+") | {name: .[0], id: .[1], key: (.[2:] | join("+"))})}
             elif $line[0] == "group" and $words > 3 and $of - .free == [] and ($of | unique | length) == ($of | length)
-              and ($line[2] | matches("any|all|[0-9]{1,4}")) then
+              and ($line[2] | matches("any|all|[0-9]+")) then
               .members[$name] = {of: $of, least: ($line[2] | if . == "any" then 1 elif . == "all" then $of | length else tonumber end)} | .free -= $of
               | need(.members[$name].least | . >= 1 and . <= ($of | length); "the number of a group cannot be")
             else error("a line of the policy cannot be read") end
           | .free += [$name] end)
-  | need((.quorum | length) == 1 and ([.members[].key.key // empty] | length == (unique | length)); "a policy has one quorum, and each key once")
-  | need(all(.members[].key // empty; .key | b64_32 or matches("[A-Za-z0-9+/]{44}")); "a key of the policy cannot be read");
+  | [.members[].key.key // empty] as $keys | (.logs | map(split("+")[2:] | join("+"))) as $logs
+  | need((.quorum | length) == 1 and all($keys, $logs; length == (unique | length)); "a policy has one quorum, and each key once")
+  | need([$keys, $logs, .members | length] | .[0] <= 256 and .[1] <= 256 and .[2] - .[0] <= 256; "a policy has at most 256 logs, witnesses and groups each");
 def reached($have; $members): $members[.] as $member
   | if $member.key then IN($have[]) else ([$member.of[] | select(reached($have; $members))] | length) >= $member.least end;
 JQ
 
-# --- The policy: a witness's key is checked as the ledger's was
+# --- The policy: its keys are checked as the ledger's was
 echo null >"$scratch/policy.json"
 if [[ $policy ]]; then
-    jq -L "$scratch" -Rs 'include "format"; policy' "$policy" >"$scratch/policy.json" 2>"$scratch/why" || usage "$(head -1 "$scratch/why")"
-    jq -r '.members | to_entries[] | select(.value.key) | [.value.key | .name, .id, .key] | join("\t")' "$scratch/policy.json" >"$scratch/witnesses"
-    while IFS=$'\t' read -r witness own text; do
-        text=$(openssl base64 -d -A <<<"$text" | hex)
-        [[ ${#text} == 66 && $text == 04* && $({ printf '%s\n' "$witness"; raw "$text"; } | sha256) == "$own"* && ${#own} == 8 ]] ||
-            usage "a witness's key in the policy is not one"
-    done <"$scratch/witnesses"
+    iconv -f UTF-8 -t UTF-8 "$policy" >/dev/null 2>&1 || usage "the policy is not UTF-8"
+    jq -L "$scratch" -Rs --arg vkey "$vkey_pattern" 'include "format"; policy($vkey)' "$policy" >"$scratch/policy.json" 2>"$scratch/why" || usage "$(head -1 "$scratch/why")"
+    jq -r '("01 " + .logs[]), (.members[].key | values | "04 \(.name)+\(.id)+\(.key)")' "$scratch/policy.json" >"$scratch/keys"
+    while read -r kind text; do
+        key_of "$kind" "$text" >/dev/null || usage "a key in the policy is not one of its kind, or its id is not its own"
+    done <"$scratch/keys"
 fi
 
 # --- The plan: jq takes the packet apart and lists what must be hashed, one task in a line.
@@ -575,7 +601,6 @@ if ((stamps == 0)); then
 elif [[ ! $roots ]]; then
     said="Not checked: the time-stamps, which show to whoever trusts their authority when the entries existed (--timestamp-roots)."
 else
-    awk -v to="$scratch/root." '/-----BEGIN/ { n++ } n { print >(to n) }' "$roots"
     for ((i = 1; i <= stamps; i++)); do
         at=$(stamped_at "$i") || refuse "timestamps: one cannot be read"
         until=$(if ((i < stamps)); then stamped_at $((i + 1)); else date +%s; fi) || refuse "timestamps: one cannot be read"
