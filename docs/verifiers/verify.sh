@@ -238,12 +238,16 @@ def leaf: (.leaf | @base64d) as $text | ($text | fromjson) as $leaf
       and (.stream | matches("[A-Za-z0-9_-]{21}[AQgw]")) and (.seq == 0) == (.prev == "0" * 64) and (.t | time) >= 0);
     "proof: a leaf is not written as leaves are")
   | {text: $text} + $leaf;
+# Sizes and indexes are below 2^64, where numbers of jq and bash end at 2^53 and 2^63. So they are texts of twenty digits, which sort.
+def twenty: "0" * 20 + (if type == "number" then . + 0 | tostring else . end) | .[-20:];
+def size: need(matches("0|[1-9][0-9]{0,19}"); "proof: not a size") | twenty | need(. <= "18446744073709551615"; "proof: the log has more entries than it can have");
 def proof: need(type == "string" and contains("\n\n"); "proof: not a proof") | split("\n\n") as $parts | ($parts[0] | split("\n")) as $head
   | ($parts[1] | split("\n")) as $log
-  | need(($parts | length) == 3 and $head[0] == "c2sp.org/tlog-proof@v1" and ($head[1] | matches("index (0|[1-9][0-9]{0,15})")) and all($head[2:][]; b64_32)
-      and ($head | length) <= 66 and ($log | length) >= 3 and ($log[1] | matches("0|[1-9][0-9]{0,15}")) and ($log[2] | b64_32); "proof: not a proof")
-  | {index: ($head[1][6:] | tonumber), path: ($head[2:] | map(hex_of_base64)), origin: $log[0], size: ($log[1] | tonumber),
-     root: ($log[2] | hex_of_base64), checkpoint: ($parts[1:] | join("\n\n"))};
+  | need(($parts | length) == 3 and $head[0] == "c2sp.org/tlog-proof@v1" and ($head[1] | startswith("index ")) and all($head[2:][]; b64_32)
+      and ($head | length) <= 66 and ($log | length) >= 3 and ($log[2] | b64_32); "proof: not a proof")
+  | {index: ($head[1][6:] | size), path: ($head[2:] | map(hex_of_base64)), origin: $log[0], size: ($log[1] | size),
+     root: ($log[2] | hex_of_base64), checkpoint: ($parts[1:] | join("\n\n"))}
+  | need(.index < .size; "proof: the log has no such entry");
 
 # A trust policy: the keys of its logs; by name, the key of each witness and the members of each group; and its quorum.
 def policy($vkey): need(utf8bytelength <= 65536 and (test("[\\x00-\\x08\\x0b-\\x1f\\x7f]") | not); "the policy is too long, or no text")
@@ -272,12 +276,17 @@ JQ
 echo null >"$scratch/policy.json"
 if [[ $policy ]]; then
     iconv -f UTF-8 -t UTF-8 "$policy" >/dev/null 2>&1 || usage "the policy is not UTF-8"
-    jq -L "$scratch" -Rs --arg vkey "$vkey_pattern" 'include "format"; policy($vkey)' "$policy" >"$scratch/policy.json" 2>"$scratch/why" || usage "$(head -1 "$scratch/why")"
+    jq -L "$scratch" -Rs --arg vkey "$vkey_pattern" 'include "format"; policy($vkey)' "$policy" >"$scratch/policy.json" 2>"$scratch/why" || usage "$(sed 's/^jq: error ([^)]*): //; q' "$scratch/why")"
     jq -r '("01 " + .logs[]), (.members[].key | values | "04 \(.name)+\(.id)+\(.key)")' "$scratch/policy.json" >"$scratch/keys"
     while read -r kind text; do
         key_of "$kind" "$text" >/dev/null || usage "a key in the policy is not one of its kind, or its id is not its own"
     done <"$scratch/keys"
 fi
+
+# reason: why jq refused the packet. What it says in words of its own, not of the checks, is that it could not walk through it.
+reason() {
+    sed -nE '1s/^jq: error \([^)]*\): ([a-z]+: )/\1/p' "$scratch/why" | grep . || echo "form: a part of the packet is not of its form"
+}
 
 # --- The plan: jq takes the packet apart and lists what must be hashed, one task in a line.
 cat >"$scratch/plan.jq" <<'JQ'
@@ -290,7 +299,7 @@ need([.. | numbers | select(fabs >= 9007199254740992)] == []; "form: a number is
 | need(.entries != []; "signature: there are no entries")
 | (.entries[0].proof | proof | .checkpoint) as $checkpoint | (.entries[0].proof | proof | .index) as $first
 | need($policy[0] == null or $policy[0].logs == [] or any($policy[0].logs[]; . == $vkey); "witnesses: the policy trusts other logs")
-| need(all(.entries[]; .proof | proof | .checkpoint == $checkpoint and .origin == $name and .index < .size); "chain: the proofs have different checkpoints")
+| need(all(.entries[]; .proof | proof | .checkpoint == $checkpoint and .origin == $name); "chain: the proofs have different checkpoints")
 | ["content", (del(.signature) | canonical)],
   ["note", (.signature | note($name; $id; "signature") | need(.count == 1; "signature: more than one") | .signature, (.text | @base64))],
   ["note", ($checkpoint | note($name; $id; "proof") | .signature, (.text | @base64))],
@@ -309,14 +318,14 @@ need([.. | numbers | select(fabs >= 9007199254740992)] == []; "form: a number is
     | need($proof.checkpoint == $checkpoint; "complete: the entry is proven under another state of the ledger")
     | need((.disclosures | map(.name)) == (.body.sd | keys) and (.disclosures | length) == 3 and (.salt | url_32) and all(.disclosures[].salt; url_32);
         "complete: the values are not those of a map")
-    | need(($packet.entries[-1] | (.proof | proof | .index) < $map.treeSize and leaf.t <= $map.writtenAt) and $map.treeSize <= $proof.index and $map.writtenAt <= $leaf.t;
+    | need(($packet.entries[-1] | (.proof | proof | .index) < ($map.treeSize | twenty) and leaf.t <= $map.writtenAt) and ($map.treeSize | twenty) <= $proof.index and $map.writtenAt <= $leaf.t;
         "complete: the map is older than the last entry, or covers itself")
     | need(all($path[].hash; b64_32) and all(range(1; $path | length); $path[.].bit < $path[. - 1].bit); "complete: the path is not in order")
     | ["mapped", $proof.root, $proof.index, $proof.size, ($proof.path | join(" ")), $leaf.text],
       ["hmac", "complete", (.salt | hex_of_base64), ($leaf.commit | hex_of_base64), (.body | canonical)],
       (.body.sd as $sd | .disclosures[] | ["hmac", "complete", (.salt | hex_of_base64), ($sd[.name] | hex_of_base64), ([.name, .value] | canonical)]),
       ["map", $map.mapRoot, ($packet.stream | hex_of_base64), ($path | map("\(.bit):\(.hash | hex_of_base64)") | join(" "))]),
-  ["stream", .stream], ["size", (.entries[-1].proof | proof | .size)],
+  ["stream", .stream], ["size", (.entries[-1].proof | split("\n\n")[1] | split("\n")[1])],
   (.policy | values | ["hash", "policy", canonical]),
   (.formerTerms + [.terms] | .[] | ["hash", "shown", canonical]),
   (.entries[] | select(.body.kind == "booking.rescheduled") | .disclosures[] | select(.name == "terms") | ["hash", "moved", (.value | canonical)]),
@@ -325,17 +334,17 @@ need([.. | numbers | select(fabs >= 9007199254740992)] == []; "form: a number is
     | need(($stamps | length) <= 8 and (.anchor == null) == ($i == ($stamps | length) - 1); "timestamps: there are too many, or one is not renewed by the next")
     | (.checkpoint | note($name; $id; "timestamps")) as $note | ($note.text | split("\n")) as $head
     | ($checkpoint | split("\n")) as $now
-    | need($head[0] == $name and ($head[1] | matches("[1-9][0-9]{0,15}")) and ($head[2] | b64_32) and all($head[:-1][]; . != "")
+    | need($head[0] == $name and ($head[1] | size) <= ($now[1] | size) and $head[1] != "0" and ($head[2] | b64_32) and all($head[:-1][]; . != "")
         and all(.consistency[]; b64_32) and (.response | base64); "timestamps: one is not of its form")
-    | need(($head[1] | tonumber) > (if $i == 0 then $first else ($stamps[$i - 1].anchor.proof | proof | .index) end);
+    | need(($head[1] | size) > (if $i == 0 then $first else ($stamps[$i - 1].anchor.proof | proof | .index) end);
         "timestamps: one covers none of the entries, or not the one before it")
     | ["note", $note.signature, ($note.text | @base64)],
-      ["stamp", $head[1], ($head[2] | hex_of_base64), $now[1], ($now[2] | hex_of_base64), (.consistency | map(hex_of_base64) | join(" ")),
+      ["stamp", ($head[1] | size), ($head[2] | hex_of_base64), ($now[1] | size), ($now[2] | hex_of_base64), (.consistency | map(hex_of_base64) | join(" ")),
         ($note.text | @base64), .response, (.anchor.disclosures // [] | map(select(.name == "responseHash") | .value)[0] // "-")],
       (.anchor | values | leaf as $leaf | (.proof | proof) as $proof
         | (.disclosures | map({key: .name, value}) | from_entries | has_shape("anchor"; "timestamps")) as $said
         | need(.body.kind == "log.anchored" and $proof.checkpoint == $checkpoint and (.disclosures | map(.name)) == ["anchoredAt", "responseHash", "treeSize"]
-            and (.body.sd | keys) == ["anchoredAt", "responseHash", "treeSize"] and $said.treeSize == ($head[1] | tonumber);
+            and (.body.sd | keys) == ["anchoredAt", "responseHash", "treeSize"] and ($said.treeSize | twenty) == ($head[1] | size);
             "timestamps: an anchor commits to something else")
         | need((.salt | url_32) and all(.disclosures[].salt; url_32); "timestamps: a salt is not 32 bytes")
         | ["anchor", $proof.root, $proof.index, $proof.size, ($proof.path | join(" ")), $leaf.text],
@@ -348,21 +357,23 @@ need([.. | numbers | select(fabs >= 9007199254740992)] == []; "form: a number is
 | map(tostring | need(test("[\\x00-\\x1f]") | not; "form: a control character where none can be")) | join("\t")
 JQ
 jq -r -L "$scratch" --arg name "$name" --arg id "$id" --arg vkey "$vkey" --slurpfile policy "$scratch/policy.json" -f "$scratch/plan.jq" "$scratch/packet" >"$scratch/plan" 2>"$scratch/why" ||
-    refuse "$(sed 's/^jq: error ([^)]*): //' "$scratch/why" | head -1)"
+    refuse "$(reason)"
 
 # --- The hashes: signatures, proofs, commitments, digests
+# Goes up one level: bash takes a number from 2^63 for a negative one, and would shift its sign along.
+halve() { at=$(((at >> 1) & 0x7fffffffffffffff)) last=$(((last >> 1) & 0x7fffffffffffffff)); }
 # included ROOT INDEX SIZE PATH HASH, by RFC 9162, 2.1.3.2
 included() {
-    local root=$1 at=$2 last=$(($3 - 1)) node=$5 sibling
+    local root=$1 at=$((10#$2)) last=$((10#$3 - 1)) node=$5 sibling
     for sibling in $4; do
-        ((last > 0)) || return 1
-        if ((at % 2 || at == last)); then
+        ((last)) || return 1
+        if ((at & 1 || at == last)); then
             node=$(raw "01$sibling$node" | sha256)
-            while ((at % 2 == 0 && at > 0)); do at=$((at >> 1)) last=$((last >> 1)); done
+            while ((!(at & 1) && at)); do halve; done
         else
             node=$(raw "01$node$sibling" | sha256)
         fi
-        at=$((at >> 1)) last=$((last >> 1))
+        halve
     done
     ((last == 0)) && [[ $node == "$root" ]]
 }
@@ -379,31 +390,30 @@ climbed() {
     done
     echo "$node"
 }
-# continues SIZE ROOT NEWSIZE NEWROOT PATH, by RFC 9162, 2.1.4.2
+# continues SIZE ROOT NEWSIZE NEWROOT PATH, by RFC 9162, 2.1.4.2; the size is at most the new one
 continues() {
-    local at=$(($1 - 1)) new=$(($3 - 1)) root=$2 new_root=$4 path=$5 before after
-    if (($1 == $3)); then
+    local at=$((10#$1 - 1)) last=$((10#$3 - 1)) root=$2 new_root=$4 path=$5 before after
+    if ((at == last)); then
         [[ $root == "$new_root" && -z $path ]]
         return
     fi
-    (($1 < $3)) || return 1
-    (($1 & ($1 - 1))) || path="$root $path"     # A power of two is a subtree of its own.
-    while ((at % 2)); do at=$((at >> 1)) new=$((new >> 1)); done
+    (((at + 1) & at)) || path="$root $path"     # A power of two is a subtree of its own.
+    while ((at & 1)); do halve; done
     # shellcheck disable=SC2086
     set -- $path
     before=${1-} after=${1-}
     while (($# > 1)); do
         shift
-        ((new > 0)) || return 1
-        if ((at % 2 || at == new)); then
+        ((last)) || return 1
+        if ((at & 1 || at == last)); then
             before=$(raw "01$1$before" | sha256) after=$(raw "01$1$after" | sha256)
-            while ((at % 2 == 0 && at > 0)); do at=$((at >> 1)) new=$((new >> 1)); done
+            while ((!(at & 1) && at)); do halve; done
         else
             after=$(raw "01$after$1" | sha256)
         fi
-        at=$((at >> 1)) new=$((new >> 1))
+        halve
     done
-    ((new == 0)) && [[ $before == "$root" && $after == "$new_root" ]]
+    ((last == 0)) && [[ $before == "$root" && $after == "$new_root" ]]
 }
 # stamped STAMP: whether the response is a granted one over the text, and its one signature that of the certificate in it. Whose
 # certificate that is, only a path to a root shows. -cades checks that the signature names the certificate.
@@ -578,7 +588,7 @@ def delivery($told; $events): . as $d | (.status == "no_endpoints") as $nowhere 
 | map(delivery($told; $events)) | "Verified: \($entries | length) entries of \($packet.booking.bookingId) in the ledger \($packet.log.origin)."
 JQ
 verified=$(jq -r -L "$scratch" --argjson hashes "[$hashes]" --argjson leaves "[$leaves]" -f "$scratch/rules.jq" "$scratch/packet" 2>"$scratch/why") ||
-    refuse "$(sed 's/^jq: error ([^)]*): //' "$scratch/why" | head -1)"
+    refuse "$(reason)"
 
 # --- Whom the reader trusts: the roots of authorities, and the witnesses
 # An authority's certificate must be valid at the stamped time, and when the next time-stamp renewed it, or now: openssl takes
