@@ -416,14 +416,17 @@ continues() {
     ((last == 0)) && [[ $before == "$root" && $after == "$new_root" ]]
 }
 # stamped STAMP: whether the response is a granted one over the text, and its one signature that of the certificate in it. Whose
-# certificate that is, only a path to a root shows. -cades checks that the signature names the certificate.
+# certificate that is, only a path to a root shows. -cades checks that the signature names the certificate. Of a critical extension,
+# openssl says nothing.
 stamped() {
     local stamp=$scratch/stamp$1 token=$scratch/token
-    (($(wc -c <"$stamp") <= 32768)) && openssl ts -reply -in "$stamp" -out "$scratch/again" && cmp -s "$stamp" "$scratch/again" &&
+    (($(wc -c <"$stamp") <= 32768)) && openssl ts -reply -in "$stamp" -out "$token" && cmp -s "$stamp" "$token" &&
         [[ $(openssl ts -reply -in "$stamp" -text | sed -n 2p) == 'Status: Granted'* ]] && openssl ts -reply -in "$stamp" -token_out -out "$token" &&
+        (($(openssl pkcs7 -inform DER -in "$token" -print_certs | grep -c BEGIN) <= 16)) &&
         openssl cms -verify -noverify -inform DER -in "$token" -signer "$token.pem" -out "$token.info" && [[ $(grep -c BEGIN "$token.pem") == 1 ]] &&
         openssl cms -verify -cades -CAfile "$token.pem" -partial_chain -purpose any -no_check_time -inform DER -in "$token" -out "$token.info" &&
-        [[ $(openssl asn1parse -inform DER -in "$token.info" | sed -nE '1,8s/.*(OBJECT|OCTET STRING) *(\[HEX DUMP\])?://p' | tr 'A-F\n' 'a-f ') == *" sha256 $(sha256 <"$scratch/stamped$1") " ]]
+        openssl asn1parse -inform DER -in "$token.info" >"$token" && ! grep -Eq 'd=3 .*BOOLEAN +:255' "$token" &&
+        [[ $(sed -nE '1,8s/.*(OBJECT|OCTET STRING) *(\[HEX DUMP\])?://p' "$token" | tr 'A-F\n' 'a-f ') == *" sha256 $(sha256 <"$scratch/stamped$1") " ]]
 }
 digest='' stream='' size='' count=0 last='' leaves='' hashes='' stamps=0 cosigned=''
 while IFS= read -r line; do
