@@ -1,7 +1,7 @@
 // Verifies an evidence packet of Bookguard (bookguard.evidence/1), without network and without dependencies.
 //
 //   node verify.js PACKET KEYFILE [--timestamp-roots FILE] [--witness-policy FILE]
-//                                            exit 0: verified, 1: not verified, 2: wrong usage
+//                                            exit 0: verified, 1: not verified, 2: wrong usage, or a file that cannot be read
 //   verifyPacket(text, vkey, policy, roots)  in a browser, or after require("./verify.js"): a promise of
 //                                            {verified, checks: [{name, place, passed, detail}], fingerprint, notChecked}
 //
@@ -713,7 +713,7 @@
     }
     return elements;
   }
-  const inside = ({ tag, content }, expected = 0x30) => (must(tag === expected, "The time-stamp is not one of RFC 3161."), der(content));
+  const inside = (element, expected = 0x30) => (must(element?.tag === expected, "The time-stamp is not one of RFC 3161."), der(element.content));
   const digestOf = (algorithm) => DIGESTS[inside(algorithm)[0].hex] ?? fail("The time-stamp names a hash function that is not taken.");
 
   /** The fields of a certificate, after its version. */

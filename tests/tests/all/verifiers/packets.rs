@@ -175,10 +175,47 @@ impl Verifier {
         self.judges_a_real_packet().await;
         self.judges_what_no_vector_is().await;
         self.judges_whom_to_trust().await;
+        self.judges_with_keys_and_policies_as_we_do().await;
         let nowhere = key.with_file_name("nowhere");
         for arguments in [&[][..], &[&*key], &[&*nowhere, &*key], &[&*key, &*nowhere]] {
             let (code, printed) = self.run(arguments).await;
             assert_eq!(code, Some(2), "{arguments:?}: {printed}");
+        }
+    }
+
+    /// Judges with keys and policies that are written otherwise, and with what are none.
+    async fn judges_with_keys_and_policies_as_we_do(&self) {
+        let folder = TempDir::new().unwrap();
+        let file = folder.path().join("trust");
+        let (packet, key) = (
+            vectors().join("good/cosigned.json"),
+            vectors().join("ledger.vkey"),
+        );
+        let vkey = std::fs::read_to_string(&key).unwrap();
+        let vkey = vkey.trim();
+        for (text, code) in [
+            (format!(" \t\n{vkey}\r\n"), 0),
+            (format!("\u{a0}{vkey}"), 0),
+            (format!("\u{feff}{vkey}"), 2),
+            (format!("{vkey}\0"), 2),
+            (vkey.replacen('+', "+\r", 1), 2),
+        ] {
+            std::fs::write(&file, &text).unwrap();
+            let (judged, printed) = self.run(&[&packet, &file]).await;
+            assert_eq!(judged, Some(code), "{text:?}: {printed}");
+        }
+        let policy = std::fs::read_to_string(vectors().join("witness-policy.txt")).unwrap();
+        let flag = Path::new("--witness-policy");
+        for (text, code) in [
+            (policy.replace(" 2 one", " 00000000002 one"), 0),
+            (policy.replace(" 2 one", " toString one"), 2),
+            (format!("log {vkey}\n{policy}"), 0),
+            (format!("log nobody\nlog {vkey}\n{policy}"), 2),
+            (format!("{policy}#{}", "é".repeat(33_000)), 2),
+        ] {
+            std::fs::write(&file, &text).unwrap();
+            let (judged, printed) = self.run(&[&packet, &key, flag, &file]).await;
+            assert_eq!(judged, Some(code), "{text:?}: {printed}");
         }
     }
 
