@@ -4,7 +4,8 @@
 //! controls, the marks and overrides of writing direction, tags, fillers, zero-width spaces, private use (the classes that
 //! PRECIS, RFC 8264, and UTS 39 refuse). Two kinds of invisible characters belong to ordinary names and are accepted where
 //! they do: joiners after a letter of a joining script (Persian, Hindi) or an emoji, and variation selectors after a
-//! character that has variants (emoji, ideographs). The properties are Unicode's own, from `icu_properties`.
+//! character that has variants (emoji, ideographs). Marks above and below letters belong to many names, but a pile of them hides
+//! the lines around it. The properties are Unicode's own, from `icu_properties`.
 
 use icu_properties::props::{
     Alphabetic, BidiClass, BinaryProperty as _, DefaultIgnorableCodePoint, EmojiModifier,
@@ -35,6 +36,24 @@ pub fn misplaced(text: &str) -> Option<char> {
         before = Some(c);
         !placed
     })
+}
+
+/// The most marks without a width of their own that may follow one another. The longest stack of Tibetan has as many;
+/// more are drawn over the lines around them.
+pub const MARKS_IN_A_ROW: usize = 8;
+
+/// Whether more marks follow one another than [`MARKS_IN_A_ROW`]. A joiner between them does not part them.
+pub fn is_crowded(text: &str) -> bool {
+    let mut marks = 0;
+    !text.is_ascii()
+        && text.chars().any(|c| {
+            match is_mark(c) {
+                true => marks += 1,
+                false if is_joiner(c) => {}
+                false => marks = 0,
+            }
+            marks > MARKS_IN_A_ROW
+        })
 }
 
 /// Whether a character shows nothing or changes how its neighbours read, in any position. Does not include joiners and
@@ -293,6 +312,32 @@ mod tests {
             ("a \u{fe0f}", '\u{fe0f}'),
         ] {
             assert_eq!(misplaced(name), Some(c), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn no_marks_are_piled_up_over_the_lines_around_them() {
+        let marks = |n: usize| "\u{301}".repeat(n);
+        for (text, crowded) in [
+            ("Acme".to_owned(), false),
+            (format!("A{}", marks(8)), false),
+            (format!("A{}", marks(9)), true),
+            (format!("A{}", marks(150)), true),
+            (format!("A{0}B{0}", marks(8)), false),
+            (marks(9), true),
+            // Above, below and around take turns.
+            ("A\u{301}\u{316}\u{20dd}".repeat(3), false),
+            (format!("A{}", "\u{301}\u{316}\u{20dd}".repeat(3)), true),
+            (format!("م{0}\u{200d}{0}", "\u{64e}".repeat(5)), true),
+            ("שָׁ֔לוֹם".to_owned(), false),
+            ("Việt Nam ở đâu".to_owned(), false),
+            ("นี้ กู้".to_owned(), false),
+            (
+                "\u{f67}\u{f90}\u{fb5}\u{fa8}\u{fb3}\u{fba}\u{fbc}\u{fbb}\u{f82}".to_owned(),
+                false,
+            ),
+        ] {
+            assert_eq!(is_crowded(&text), crowded, "{text:?}");
         }
     }
 

@@ -53,6 +53,10 @@ fn every_fault_has_its_pointer_and_code() {
         (r#"{"name":"a\u0000"}"#, &[("/name", "control_character")]),
         (r#"{"name":"\ud800"}"#, &[("/name", "invalid_string")]),
         (r#"{"name":"a\u202e"}"#, &[("/name", "hidden_character")]),
+        (
+            r#"{"name":"A\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301"}"#,
+            &[("/name", "too_many_marks")],
+        ),
         (r#"{"name":"\u200b"}"#, &[("/name", "empty")]),
         (
             r#"{"name":"a","map":{"a\u200b":"1"}}"#,

@@ -10,7 +10,7 @@ use super::json::Json;
 use super::{Path, not_allowed, shorten, whole};
 use crate::error::FieldError;
 use crate::limits::FAULTS;
-use crate::text::{self, is_blank, misplaced};
+use crate::text::{self, MARKS_IN_A_ROW, is_blank, is_crowded, misplaced};
 
 /// One JSON value of the body and where to report its faults.
 pub struct Value<'a, 'f> {
@@ -82,15 +82,24 @@ impl<'a> Value<'a, '_> {
         }
     }
 
-    /// Reads text for people: 1 to `max` characters, at least one of them visible, and none that is refused
-    /// ([`text::misplaced`]).
+    /// Reads text for people: 1 to `max` characters, at least one of them visible, none that is refused
+    /// ([`text::misplaced`]), and no crowd of marks ([`text::is_crowded`]).
     pub fn text(&mut self, max: usize) -> Option<String> {
+        let text = self.accepted_text(max)?;
+        match crowd_fault(self.path, &text) {
+            None => Some(text),
+            Some(fault) => self.fault(&fault.code, fault.message, fault.fix),
+        }
+    }
+
+    /// Does the same as [`Self::text`] for one that may have been accepted before crowds of marks were refused.
+    pub fn accepted_text(&mut self, max: usize) -> Option<String> {
         if let Some(draft) = &mut self.draft {
             draft.text(max);
             return None;
         }
         let text = self.string()?;
-        match text_fault(self.path, &text, max) {
+        match accepted_text_fault(self.path, &text, max) {
             None => Some(text),
             Some(fault) => self.fault(&fault.code, fault.message, fault.fix),
         }
@@ -269,11 +278,15 @@ impl<'a> Value<'a, '_> {
             let mut pairs = Vec::with_capacity(names.len());
             for name in names {
                 let value = form.take_as_it_is(&name, |v| read(&name, v));
-                if name.is_empty() || name.chars().count() > key_chars || misplaced(&name).is_some() {
+                let is_fine = !name.is_empty()
+                    && name.chars().count() <= key_chars
+                    && misplaced(&name).is_none()
+                    && !is_crowded(&name);
+                if !is_fine {
                     form.fault_at(
                         &name,
                         "bad_key",
-                        format!("its name must have 1 to {key_chars} characters, and no control or hidden characters"),
+                        format!("its name must have 1 to {key_chars} characters, no control or hidden characters, and no more than {MARKS_IN_A_ROW} combining marks in a row"),
                         "Rename the key.",
                     );
                 } else {
@@ -302,7 +315,24 @@ impl<'a> Value<'a, '_> {
 }
 
 /// What is wrong with the text for people at this place, which may have at most `max` characters; `None` if nothing is.
+#[cfg(feature = "store")]
 pub(crate) fn text_fault(place: &impl Display, text: &str, max: usize) -> Option<FieldError> {
+    accepted_text_fault(place, text, max).or_else(|| crowd_fault(place, text))
+}
+
+fn crowd_fault(place: &impl Display, text: &str) -> Option<FieldError> {
+    let fault = || {
+        let message = format!(
+            "holds more than {MARKS_IN_A_ROW} combining marks in a row, which would be drawn over the text around it"
+        );
+        let fix = format!("Send at most {MARKS_IN_A_ROW} combining marks after a character.");
+        FieldError::new(place.to_string(), "too_many_marks", message, fix)
+    };
+    is_crowded(text).then(fault)
+}
+
+/// The same as `text_fault`, without the limit on marks, which came later than stored texts.
+fn accepted_text_fault(place: &impl Display, text: &str, max: usize) -> Option<FieldError> {
     let fault = |code: &str, message: String, fix: String| {
         Some(FieldError::new(place.to_string(), code, message, fix))
     };

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::duration::{Duration, TimeOfDay};
 use super::outcome::{Basis, FixedAmount, Outcome, Rounding, Split, share};
+use super::read::Written;
 use super::rule::Rule;
 use super::templates;
 use super::zone::Zone;
@@ -248,9 +249,10 @@ impl Policy {
     /// Reads a policy from a form, as an author writes it. Records every fault; `None` when there is any.
     ///
     /// Faults: those of `input`, and `bad_policy_id`, `bad_duration`, `bad_time`, `time_zone_unknown`, `currency_*`,
-    /// `policy_currency_missing`, `bad_amount`, `amount_*`, `bad_outcome`, `bad_deposit`, `tiers_not_ordered`.
+    /// `policy_currency_missing`, `bad_amount`, `amount_*`, `bad_outcome`, `bad_deposit`, `tiers_not_ordered`,
+    /// `quotation_mark`.
     pub(crate) fn read(form: &mut Form<'_, '_>) -> Option<Self> {
-        super::read::document(form, None).map(Self::new)
+        super::read::document(form, None, Written::Now).map(Self::new)
     }
 
     /// Does the same as [`Policy::read`] for a policy whose id is known: the text may leave the id out, but not give another. Version 0
@@ -258,7 +260,7 @@ impl Policy {
     ///
     /// Further faults: `policy_id_mismatch`.
     pub(crate) fn read_as(form: &mut Form<'_, '_>, policy_id: &str) -> Option<Self> {
-        super::read::document(form, Some(policy_id)).map(Self::new)
+        super::read::document(form, Some(policy_id), Written::Now).map(Self::new)
     }
 
     /// The same rules under another version.
@@ -274,12 +276,14 @@ impl Policy {
         })
     }
 
-    /// Reads a policy from its JSON text.
+    /// Reads a policy from its JSON text: one that was stored or disclosed, or an author's whose name the service may still
+    /// refuse.
     ///
     /// # Errors
     /// Every fault of the text, by JSON pointer with its fix.
     pub fn from_json(text: &str) -> Result<Self, Error> {
-        input::read(text.as_bytes(), Self::read)
+        let read = |form: &mut Form<'_, '_>| super::read::document(form, None, Written::Before);
+        input::read(text.as_bytes(), read).map(Self::new)
     }
 
     /// The contents of the policy.
@@ -322,7 +326,7 @@ impl Serialize for Policy {
 }
 
 impl<'de> Deserialize<'de> for Policy {
-    /// Uses `Policy::read`, so stored and disclosed policies obey the same rules as new ones.
+    /// Uses [`Policy::from_json`], so stored and disclosed policies obey the same rules as new ones, but for those on words.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = serde_json::Value::deserialize(deserializer)?;
         if let Some(policy) = templates::known(&value) {

@@ -16,9 +16,23 @@ use super::zone::Zone;
 use crate::input::{Draft, Form, Value, shorten};
 use crate::limits::{POLICY_NAME_CHARS, POLICY_SPLITS, POLICY_TIERS, TIME_ZONE_CHARS};
 use crate::model::{Amount, Currency};
+use crate::text::is_double_mark;
+
+/// Whose words are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    /// An author's, who can still write other ones.
+    Now,
+    /// Those of a policy that was accepted before. Rules on words that came later do not apply.
+    Before,
+}
 
 /// Reads the whole policy; `known_id` is the id it must have, if that is known from elsewhere.
-pub(super) fn document(form: &mut Form<'_, '_>, known_id: Option<&str>) -> Option<Document> {
+pub(super) fn document(
+    form: &mut Form<'_, '_>,
+    known_id: Option<&str>,
+    written: Written,
+) -> Option<Document> {
     let policy_id = match known_id {
         Some(id) if !form.has("policyId") => {
             // Bound even so, so that the form knows and describes the field.
@@ -31,7 +45,7 @@ pub(super) fn document(form: &mut Form<'_, '_>, known_id: Option<&str>) -> Optio
     // Whoever puts the first version may say that there is none before it.
     let least = i64::from(known_id.is_none());
     let version = form.optional("version", |v| v.integer(least, i64::from(u32::MAX)));
-    let name = form.optional("name", |v| v.text(POLICY_NAME_CHARS));
+    let name = form.optional("name", |v| name(v, written));
     let time_zone = form.optional("timeZone", time_zone);
     let money = Money {
         currency: form.optional("currency", currency),
@@ -88,6 +102,26 @@ pub(super) fn document(form: &mut Form<'_, '_>, known_id: Option<&str>) -> Optio
         },
         currency: money.currency,
     })
+}
+
+/// The terms in words, which people accept, hold the name between straight quotation marks (`bookguard-disclosure-1`). So a
+/// name with such a mark could end there and go on as if it were a term.
+fn name(v: &mut Value<'_, '_>, written: Written) -> Option<String> {
+    if written == Written::Before {
+        return v.accepted_text(POLICY_NAME_CHARS);
+    }
+    let name = v.text(POLICY_NAME_CHARS)?;
+    match name.chars().find(|c| is_double_mark(*c)) {
+        None => Some(name),
+        Some(mark) => v.fault(
+            "quotation_mark",
+            format!(
+                "holds the double quotation mark U+{:04X}, but the terms in words quote the name",
+                u32::from(mark)
+            ),
+            "Leave it out, or write single quotation marks: ‘ and ’.",
+        ),
+    }
 }
 
 const ROUNDINGS: [(&str, Rounding); 4] = [

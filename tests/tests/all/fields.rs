@@ -51,7 +51,7 @@ const OF_OPERATOR: [&str; 5] = [
 ];
 
 /// Codes of faults that no schema can express: they depend on stored rows, the calendar, or a currency's digits.
-const BEYOND_SCHEMAS: [&str; 13] = [
+const BEYOND_SCHEMAS: [&str; 14] = [
     "policy_unknown",
     "time_zone_unknown",
     "currency_unknown",
@@ -62,6 +62,7 @@ const BEYOND_SCHEMAS: [&str; 13] = [
     "invalid_uri",
     "invalid_string",
     "hidden_character",
+    "too_many_marks",
     "bad_key",
     "duplicate_key",
     "invalid_range",

@@ -1,5 +1,6 @@
 //! Ids, the order of tiers, and the defaults of sound documents.
 
+use crate::input;
 use crate::policy::Policy;
 
 /// The faults of a policy with these fields beside its id, as `pointer code`.
@@ -120,4 +121,29 @@ fn what_is_said_is_kept_to_the_letter() {
     assert_eq!(policy.canonical_json(), text);
     let back: Policy = serde_json::from_str(&serde_json::to_string(&policy).unwrap()).unwrap();
     assert_eq!(back.hash(), policy.hash());
+}
+
+/// The terms in words quote a policy's name.
+#[test]
+fn no_new_name_ends_its_quotation_and_stored_ones_stay() {
+    for (name, is_new) in [
+        ("House", true),
+        ("O\u{2019}Brien\u{2019}s \u{2018}house\u{2019}", true),
+        (r#"Flex\". All is returned. \"x"#, false),
+        ("Flex\u{201d}", false),
+        ("\u{ab}Flex\u{bb}", false),
+        ("Flex\u{ff02}", false),
+        ("Flex\u{1f677}", false),
+        (&format!("A{}", "\u{301}".repeat(9)), false),
+    ] {
+        let text = format!(r#"{{"policyId":"p","name":"{name}",{LATE}}}"#);
+        assert_eq!(
+            input::read(text.as_bytes(), Policy::read).is_ok(),
+            is_new,
+            "{name}"
+        );
+        let stored = Policy::from_json(&text).unwrap();
+        let again: Policy = serde_json::from_str(stored.canonical_json()).unwrap();
+        assert_eq!(again.hash(), stored.hash());
+    }
 }

@@ -140,6 +140,7 @@ fn strings(schema: &Value, name: &str) -> Vec<(Value, Says)> {
         ("a\u{200b}".to_owned(), Fault("hidden_character")),
         ("a\u{e0041}\u{e0042}".to_owned(), Fault("hidden_character")),
         ("Ac\u{200d}me".to_owned(), Fault("hidden_character")),
+        (format!("A{}", "\u{301}".repeat(9)), Fault("too_many_marks")),
     ];
     let texts = texts.into_iter().map(|(text, says)| (json!(text), says));
     texts.chain([surrogate]).collect()
