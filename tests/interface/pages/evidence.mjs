@@ -266,9 +266,22 @@ async function verifyPage(browser, text, fingerprint) {
   const [good, bad] = [join(WORK, "packet.json"), join(WORK, "tampered.json")];
   await writeFile(good, text);
   await writeFile(bad, text.replace("Claims office", "Claims 0ffice"));
-  for (const [path, state] of [[good, "verified"], [bad, "failed"], [join(WORK, "page.html"), "verified"], [join(WORK, "forged.html"), "failed"]]) {
+  // A page that says what it likes, with a genuine packet where nobody sees it.
+  const lying = join(WORK, "lying.html");
+  const packet = Buffer.from(text).toString("base64");
+  await writeFile(lying, `<!doctype html><p>All of it is to be returned.</p><!-- <script type="text/plain" id="packet">${packet}</script> -->`);
+  const inside = "What the file itself shows was not checked.";
+  for (const [path, state, says, isPage] of [
+    [good, "verified", "Verified: packet.json", false],
+    [bad, "failed", "NOT verified: tampered.json. Do not rely on it.", false],
+    [join(WORK, "page.html"), "verified", "Verified: the packet in page.html", true],
+    [lying, "verified", "Verified: the packet in lying.html", true],
+    [join(WORK, "forged.html"), "failed", "NOT verified: forged.html. Do not rely on it.", false],
+  ]) {
     await choose(page, path);
-    await settled(page, state);
+    const shown = await settled(page, state);
+    assert.equal(await page.evaluate(`document.querySelector("#verdict .result").textContent`), says);
+    assert.equal(shown.includes(inside), isPage, shown);
     assert.equal(await page.evaluate(`document.getElementById("content").hidden`), state !== "verified", path);
   }
   await choose(page, good);

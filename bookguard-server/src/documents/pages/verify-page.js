@@ -36,9 +36,9 @@
   async function packetOf(file) {
     const bytes = new Uint8Array(await file.arrayBuffer());
     const text = new TextDecoder().decode(bytes);
-    if (!/^\s*<!doctype html/i.test(text)) return bytes;
+    if (!/^\s*<!doctype html/i.test(text)) return { bytes, isPage: false };
     const held = /<script\b[^>]*\bid="packet"[^>]*>([A-Za-z0-9+/=\s]*)<\/script>/.exec(text);
-    return Uint8Array.from(atob(held?.[1] ?? ""), (character) => character.charCodeAt(0));
+    return { bytes: Uint8Array.from(atob(held?.[1] ?? ""), (character) => character.charCodeAt(0)), isPage: true };
   }
 
   function list(checks) {
@@ -64,7 +64,7 @@
     }
     const key = part("own").checked ? own : part("key").value;
     if (!key) return show("unable", "Not checked: no key was given.", element("p", "Paste the ledger’s key, or choose the key of this service."));
-    const bytes = await packetOf(file);
+    const { bytes, isPage } = await packetOf(file);
     const report = await verifyPacket(bytes, key);
     // A later choice has its own result.
     if (turn !== newest) return undefined;
@@ -72,7 +72,11 @@
       return show("failed", `NOT verified: ${file.name}. Do not rely on it.`, list(report.checks));
     }
     const said = `Booking ${report.bookingId}, packet of ${report.createdAt}. It is signed by the key with the fingerprint ${grouped(report.fingerprint)}.`;
-    show("verified", `Verified: ${file.name}`, element("p", said), list(report.checks), element("p", report.notChecked));
+    // Any page can hold a genuine packet and say something else.
+    const [what, beside] = isPage
+      ? [`the packet in ${file.name}`, [element("p", "What the file itself shows was not checked. Rely on what the packet says, below.")]]
+      : [file.name, []];
+    show("verified", `Verified: ${what}`, ...beside, element("p", said), list(report.checks), element("p", report.notChecked));
     const { headline, story } = JSON.parse(new TextDecoder().decode(bytes)).summary;
     part("headline").textContent = headline;
     part("story").replaceChildren(...story.map((text) => element("p", text)));
