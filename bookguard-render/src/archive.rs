@@ -62,7 +62,7 @@ fn readme(packet: &Packet, files: &[(ItemId, FileState)]) -> String {
     let mut text = format!(
         "Evidence of booking {}, made {}.\n\n\
          packet.json    the evidence packet: everything recorded, signed\n\
-         evidence.html  the same for people; it checks itself when a browser opens it, offline\n\
+         evidence.html  the same for people; it checks the packet when a browser opens it, offline\n\
          evidence.pdf   the same to print or keep, with the packet attached\n\
          ledger.vkey    the verifier key of the log {}\n",
         packet.booking.booking_id, packet.created_at, packet.log.origin

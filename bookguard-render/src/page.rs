@@ -1,7 +1,8 @@
-//! A packet as one HTML file that checks itself when it is opened: no request to anybody, from a server or from a disk.
+//! A packet as one HTML file that checks the packet when it is opened: no request to anybody, from a server or from a disk.
 //!
-//! The page holds the packet (base64) and the verifier of `docs/verifiers/verify.js`. The script compares what the page says
-//! in words with the packet, part by part (`data-from`). Invariants: every value is escaped; the policy in the page allows its
+//! The page holds the packet (base64) and the verifier of `docs/verifiers/verify.js`. The script also compares what the page
+//! says in words with the packet, part by part (`data-from`): that notices a translation or a slip, not a forger, who can
+//! change the script. Invariants: every value is escaped; the policy in the page allows its
 //! own scripts and style by their digests, and nothing else; the same packet and key give the same bytes.
 
 use std::fmt::Write as _;
@@ -34,7 +35,7 @@ pub static POLICY: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// Makes the page of a packet, which checks itself against the log's verifier key, `name+id+base64`.
+/// Makes the page of a packet, which checks the packet against the log's verifier key, `name+id+base64`.
 ///
 /// # Errors
 /// A sentence, if this is not a packet or not a key. Whether the packet is genuine is not checked here.

@@ -466,7 +466,7 @@ fn write_documents(packet: &[u8], key: &str, step: &mut Steps) -> Result<(), Fai
         (
             "evidence.html",
             page.as_bytes(),
-            "a page that checks itself in any browser, offline",
+            "a page that checks its packet in any browser, offline",
         ),
         ("evidence.pdf", &pdf, "what a card bank reads"),
         ("packet.json", packet, "the packet"),

@@ -75,7 +75,8 @@ pub(super) fn pdf_command() -> CliCommand {
 }
 
 pub(super) fn page_command() -> CliCommand {
-    let about = "Make a page of a packet: one HTML file that checks itself in any browser, offline";
+    let about =
+        "Make a page of a packet: one HTML file that checks the packet in any browser, offline";
     alone("page", about, |call| {
         Box::pin(async move {
             let args = call.args::<DocumentArgs>()?;

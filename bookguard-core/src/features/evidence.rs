@@ -59,7 +59,7 @@ impl Operation for GetEvidence {
                       with the log's verifier key. The signature covers everything in it. While \
                       nothing happens to the booking and its deliveries, the same packet is returned for up to a minute, and \
                       its `ETag` stays the same: ask with `If-None-Match`. With `Accept: text/html` the answer is a page that \
-                      holds the packet and checks itself offline; with `Accept: application/pdf` it is a PDF, with \
+                      holds the packet and checks it offline; with `Accept: application/pdf` it is a PDF, with \
                       `Accept: application/zip` an archive of all of these and the files of its evidence items.",
         ..Route::GET
     };

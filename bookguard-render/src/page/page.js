@@ -16,12 +16,22 @@
     verdict.replaceChildren(line(result, "result"), ...lines.map((text) => line(text)));
   };
 
-  // What the page says in words must be what the packet says: each such part names its place in the packet.
+  // The first place in the packet whose words the page changed or lacks. Each part of the page that is from the packet names its
+  // place there. This notices a translation or a slip; whoever forges a page can change this script, too.
   function altered(packet) {
     const said = (pointer) => pointer.split("/").slice(1).reduce((value, name) => value?.[name], packet);
     const parts = [...document.querySelectorAll("[data-from]")];
     const wrong = parts.find((element) => element.textContent !== said(element.dataset.from));
     if (wrong) return wrong.dataset.from;
+    const shown = new Set(parts.map((element) => element.dataset.from));
+    const { story, timeline } = packet.summary;
+    const missing = [
+      "/summary/headline",
+      ...story.map((_, at) => `/summary/story/${at}`),
+      ...timeline.flatMap((_, at) => [`/summary/timeline/${at}/when`, `/summary/timeline/${at}/text`]),
+      ...(packet.termsDisclosures ?? []).map((_, at) => `/termsDisclosures/${at}/text`),
+    ].find((pointer) => !shown.has(pointer));
+    if (missing) return missing;
     // A part of a sentence ends where a word of it ends, or the sentence.
     const isWithin = ({ textContent, dataset }) =>
       (said(dataset.within) ?? "").split(` ${textContent}`).slice(1).some((rest) => /^[.,]?( |$)/.test(rest));
@@ -69,15 +79,18 @@
         "NOT verified. This page does not show what its packet says.",
         otherKey
           ? "The fingerprint shown below is not that of the key the packet was checked with."
-          : `The packet inside is genuine, but the text at ${different} was changed, perhaps by a translation. Open the original page, or check the packet itself.`,
+          : `The packet inside is genuine, but the text at ${different} was changed or is missing, perhaps because of a translation. Open the original page, or check the packet itself.`,
       );
     } else {
       show(
         "verified",
-        "Verified in your browser, without asking anybody.",
-        `The packet in this page was signed by the key with the fingerprint below, and the ledger ${report.ledger.origin} held its ${report.entries} ` +
-          `${report.entries === 1 ? "record" : "records"} when it had ${report.ledger.treeSize} entries. Nothing in it was changed since it was made.`,
-        "This holds if the key is the service's own. A forged page could say the same: compare the fingerprint with what the service publishes.",
+        "Verified: the packet in this page.",
+        `It was signed by the key with the fingerprint below, and the ledger ${report.ledger.origin} held its ${report.entries} ` +
+          `${report.entries === 1 ? "record" : "records"} when it had ${report.ledger.treeSize} entries. Nothing in the packet was changed since it was made. Your browser checked that, without asking anybody. ` +
+          "It holds if the key is the service's own: compare the fingerprint with what the service publishes.",
+        "The words around the packet are only as good as the place you got this file from. The headline, account, timeline, terms, names and ids were compared with " +
+          "the packet. That notices a translation or a slip, but a forged page could say the same. In doubt, drop this file at /verify of the service, which shows " +
+          "what the packet says.",
       );
     }
     verdict.append(list(report.checks), line(report.notChecked));
