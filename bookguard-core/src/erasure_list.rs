@@ -123,10 +123,10 @@ impl ErasureList {
     ///
     /// # Errors
     /// A sentence for the operator: the file cannot be read or written; and what `more` returns.
-    pub fn extend(
+    pub fn extend<E: From<String>>(
         &self,
-        more: impl FnOnce(Option<ListedErasure>) -> Result<Vec<ListedErasure>, String>,
-    ) -> Result<bool, String> {
+        more: impl FnOnce(Option<ListedErasure>) -> Result<Vec<ListedErasure>, E>,
+    ) -> Result<bool, E> {
         let mut file = self.file();
         let found = more(self.last()?)?;
         self.write(&mut file, &found)?;

@@ -31,8 +31,8 @@ pub(super) fn command() -> CliCommand {
 /// Restores a backup.
 ///
 /// # Errors
-/// [`Failure::Usage`] for a server's address; [`Failure::Refused`] while a server runs on the database;
-/// [`Failure::NotVerified`] for a backup that does not verify; [`Failure::Unexpected`] for everything that failed. The
+/// [`Failure::Usage`] for a server's address; [`Failure::Refused`] while a server runs on the database, or if its ledger was
+/// moved; [`Failure::NotVerified`] for a backup that does not verify; [`Failure::Unexpected`] for everything that failed. The
 /// database is then as it was.
 async fn run(call: Call<'_>) -> Result<(), Failure> {
     let RestoreArgs { file } = call.args()?;
@@ -67,6 +67,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
     let mut value = members(&done.made, place.unwrap_or(&file));
     value["backup"] = json!(file);
     value["replaced"] = json!(done.replaced);
+    value["uncompared"] = json!(done.uncompared);
     value["lost"] = done.lost().map_or(
         Value::Null,
         |lost| json!({"found": head(&lost.found), "seen": head(&lost.seen)}),
@@ -81,6 +82,12 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
         let mut lines = vec![held(&done.made, place.unwrap_or(&file))];
         if let Some(replaced) = &done.replaced {
             lines.push(format!("The old database is now {}.", replaced.display()));
+        }
+        if let Some(why) = &done.uncompared {
+            let why = plain(why);
+            lines.push(format!(
+                "What it had published is not known from it: {why}."
+            ));
         }
         if let Some(upgraded) = &done.upgraded {
             lines.push(format!(

@@ -30,6 +30,14 @@ pub enum RollbackCause {
     GuardLost,
 }
 
+impl RollbackCause {
+    /// Whether a database is like this that is merely of an earlier moment.
+    #[must_use]
+    pub fn is_earlier(self) -> bool {
+        matches!(self, Self::Behind | Self::GuardLost)
+    }
+}
+
 /// A database that lacks what was published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rollback {

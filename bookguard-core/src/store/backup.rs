@@ -1,11 +1,12 @@
 //! Backs up a database file into one file while others read and write it, for `bookguard backup`.
 //!
 //! The engine knows what to copy and how; this module handles the file, `check` verifies it, `folder` keeps the newest of
-//! many, and `restore` puts one back. Invariants: under its name, the file appears whole, durable and readable only by its
+//! many, and `restore` puts one back, after `replaced` has learned from what was there. Invariants: under its name, the file appears whole, durable and readable only by its
 //! owner, or not at all. Nothing that exists is overwritten.
 
 mod check;
 mod folder;
+mod replaced;
 mod restore;
 
 use std::fs::{self, File};
@@ -47,7 +48,7 @@ pub struct BackedUp {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BackupError {
     /// The request makes no sense: `file_exists`, `not_a_file`, `no_ledger`, `backup_running`, `same_database`,
-    /// `wrong_ledger_key`.
+    /// `wrong_ledger_key`, `ledger_moved`.
     Refused(Error),
     /// The file does not verify; the sentence says what is wrong with it.
     NotVerified(String),

@@ -4,6 +4,7 @@
 //! parts are stored, and never changes after that. It is deleted in one commit, with all its parts.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use super::commit::int;
 use super::conn::{Arg, Conn, Row, Statement, StoreError, select_in};
@@ -101,28 +102,54 @@ pub(super) fn deleted(file_id: &FileId) -> [Statement<'_>; 2] {
     ]
 }
 
+/// Why erasures were not listed.
+#[derive(Debug)]
+pub(crate) enum ListError {
+    /// The ledger cannot be read.
+    Ledger(StoreError),
+    /// The list cannot be read or written; the sentence says why.
+    List(String),
+}
+
+impl From<String> for ListError {
+    fn from(why: String) -> Self {
+        Self::List(why)
+    }
+}
+
+impl fmt::Display for ListError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ledger(error) => {
+                write!(
+                    f,
+                    "the ledger's erasures cannot be read, to list them: {error}"
+                )
+            }
+            Self::List(why) => f.write_str(why),
+        }
+    }
+}
+
 /// Adds to the list what the ledger records after the last erasure that both have, whoever erased it, in the ledger's order: a page at
 /// most. Returns whether there was any.
-///
-/// # Errors
-/// A sentence for the operator: the list or the ledger cannot be read, or the list not written.
-pub(crate) fn list_erasures(conn: &mut dyn Conn, list: &ErasureList) -> Result<bool, String> {
-    let unread = |e: StoreError| format!("the ledger's erasures cannot be read, to list them: {e}");
+pub(crate) fn list_erasures(conn: &mut dyn Conn, list: &ErasureList) -> Result<bool, ListError> {
     list.extend(|last| {
         let Some(last) = last else {
-            return recorded_erasures(conn, None).map_err(unread);
+            return recorded_erasures(conn, None).map_err(ListError::Ledger);
         };
-        let mut after = records(conn, &last).map_err(unread)?.then_some(last.index);
+        let has = records(conn, &last).map_err(ListError::Ledger)?;
+        let mut after = has.then_some(last.index);
         if after.is_none() {
             // The last of them were lost with a database, and the ledger goes on from before them.
-            list.each::<String>(|one| {
-                if records(conn, &one).map_err(unread)? {
+            list.each::<ListError>(|one| {
+                if records(conn, &one).map_err(ListError::Ledger)? {
                     after = after.max(Some(one.index));
                 }
                 Ok(())
             })?;
         }
-        recorded_erasures(conn, after).map_err(unread)
+        recorded_erasures(conn, after).map_err(ListError::Ledger)
     })
 }
 
@@ -218,7 +245,7 @@ impl Reader<'_> {
     /// # Errors
     /// A sentence for the operator: the list or the ledger cannot be read, or the list not written.
     pub fn list_erasures(&mut self, list: &ErasureList) -> Result<bool, String> {
-        list_erasures(self.conn(), list)
+        list_erasures(self.conn(), list).map_err(|e| e.to_string())
     }
 
     /// The bookings of which the log's entries from this place on record erasures, with these entries' places, in order: a page at most.

@@ -18,7 +18,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql};
 use super::conn::{Arg, Cell, Conn, Row, Rows, Statement, StoreError};
 use super::{Engine, schema};
 use crate::private;
-pub(super) use copy::{CopyError, Use, copy_into, head_of, settle};
+pub(super) use copy::{CopyError, Use, copy_into, head_of, look_into, settle};
 pub(super) use upgrade::{schema, upgrade, upgrade_copy};
 
 /// How long the writer waits for the write turn while another process holds it.

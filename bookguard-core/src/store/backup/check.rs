@@ -50,19 +50,16 @@ impl BackupCheck {
         let store = Store::still(file).map_err(|e| unreadable(&e))?;
         let head = store.head().map_err(|e| unreadable(&e))?;
         let head = head.ok_or_else(|| no_ledger(file))?;
-        let key = match LedgerKey::find(&self.ledger_key) {
-            Ok(Some(key)) => key,
-            missing => {
+        let key = match self.key() {
+            Ok(key) => key,
+            Err(missing) => {
                 let faults = store.faults().map_err(|e| unreadable(&e))?;
                 if let Some(fault) = faults.first() {
                     return Err(BackupError::NotVerified(format!(
                         "its structure is damaged: {fault}"
                     )));
                 }
-                let missing = missing.err();
-                return Ok(Err(
-                    missing.unwrap_or_else(|| format!("{} is missing", self.ledger_key))
-                ));
+                return Ok(Err(missing));
             }
         };
         let is_its_key = key.is_of(&head.origin, &head.vkey);
@@ -75,12 +72,23 @@ impl BackupCheck {
                 ),
             ));
         }
-        let guard = Guard::open(self.guard_file.clone()).map_err(BackupError::Failed)?;
-        let log = Log::new(key, guard);
+        let log = self.log(key)?;
         let moment = (Clock::System.now(), true);
         fsck::verify(&store, &log.seal(), &log, moment, progress)
             .map(Ok)
             .map_err(|e| unreadable(&e))
+    }
+
+    /// The ledger key, or why there is none.
+    pub(super) fn key(&self) -> Result<LedgerKey, String> {
+        let found = LedgerKey::find(&self.ledger_key)?;
+        found.ok_or_else(|| format!("{} is missing", self.ledger_key))
+    }
+
+    /// The log with this key, as this node saw it last.
+    pub(super) fn log(&self, key: LedgerKey) -> Result<Log, BackupError> {
+        let guard = Guard::open(self.guard_file.clone()).map_err(BackupError::Failed)?;
+        Ok(Log::new(key, guard))
     }
 }
 

@@ -3,7 +3,8 @@
 //! The backup is copied beside the database, the copy gets the schema of this program, and the copy is checked, so that what
 //! was checked is what is used. The old
 //! database is first brought into its one file, because SQLite would apply a write-ahead log that stays behind to
-//! whatever has the database's name. Invariants: a process that is killed leaves the old database or the new one, whole.
+//! whatever has the database's name. From then until the names have changed nobody writes it, so what `replaced` learns from it is
+//! all that it ever published. Invariants: a process that is killed leaves the old database or the new one, whole.
 //! The old one stays under another name. The caller keeps servers away.
 
 use std::fs::{self, File};
@@ -14,15 +15,16 @@ use std::time::Instant;
 use super::check::{contradictions, unreadable};
 use super::{
     BackedUp, BackupCheck, BackupError, Draft, Drafts, cannot_write, draft_of, file_of, in_name,
-    refused, sweep, sync_folder, with_end,
+    refused, replaced, sweep, sync_folder, with_end,
 };
 use crate::clock::Clock;
 use crate::ledger::rollback::Rollback;
-use crate::store::Database;
-use crate::store::conn::StoreError;
-use crate::store::fsck::LedgerReport;
+use crate::log::Log;
+use crate::store::conn::{Conn, StoreError};
+use crate::store::fsck::{Guarded, LedgerReport};
 use crate::store::schema::Upgraded;
 use crate::store::sqlite::{self, Use};
+use crate::store::{Database, Store};
 
 /// A backup that is the database now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +37,8 @@ pub struct Restored {
     pub upgraded: Option<Upgraded>,
     /// The file of the database that was there before; `None` if there was none.
     pub replaced: Option<PathBuf>,
+    /// Why the guard did not learn what that database had published, if it did not.
+    pub uncompared: Option<String>,
 }
 
 impl Restored {
@@ -57,9 +61,7 @@ pub fn restore(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Restored, BackupError> {
     let began = Instant::now();
-    // SQLite keeps its files beside the file itself, not beside a link to it.
-    let to = file_of(database)?;
-    let to = &to.canonicalize().unwrap_or_else(|_| to.to_owned());
+    let to = &resolved(file_of(database)?);
     if from.canonicalize().is_ok_and(|from| from == *to) {
         return Err(refused(
             "same_database",
@@ -87,7 +89,7 @@ pub fn restore(
         made.bytes = file.len();
     }
     let report = check.run(&draft.0, progress).map_err(whole)?;
-    let report = report.map_err(|why| {
+    let mut report = report.map_err(|why| {
         BackupError::Failed(format!(
             "a backup is restored only after it was checked with the ledger key: {why}"
         ))
@@ -100,7 +102,24 @@ pub fn restore(
     if let Some(why) = contradictions(wrong, report.more) {
         return Err(not_verified(why));
     }
+    let log = check.log(check.key().map_err(BackupError::Failed)?)?;
+    let there = match to.symlink_metadata() {
+        Ok(_) => Some(taken(to)?),
+        Err(_) => None,
+    };
+    // Until the names have changed.
+    let (turn, uncompared) = match there {
+        Some(Ok(mut conn)) => {
+            let backup = Store::still(&draft.0).map_err(|e| whole(unreadable(&e)))?;
+            let uncompared = replaced::remember(&mut *conn, to, &log, &backup)?;
+            (Some(conn), uncompared)
+        }
+        Some(Err(error)) => (None, Some(error.to_string())),
+        None => (None, None),
+    };
+    report.guard = guarded(&log, &draft).map_err(|e| whole(unreadable(&e)))?;
     let replaced = put_in_place(&draft, to)?;
+    drop(turn);
     Ok(Restored {
         made: BackedUp {
             elapsed: began.elapsed(),
@@ -109,6 +128,39 @@ pub fn restore(
         report,
         upgraded,
         replaced,
+        uncompared,
+    })
+}
+
+/// The file itself, beside which SQLite keeps its files, not beside a link to it.
+fn resolved(file: &Path) -> PathBuf {
+    file.canonicalize().unwrap_or_else(|_| file.to_owned())
+}
+
+/// A connection to the database that is replaced, beside which nobody writes, or why it cannot be read.
+fn taken(to: &Path) -> Result<Result<Box<dyn Conn>, StoreError>, BackupError> {
+    match sqlite::settle(to) {
+        Err(error @ (StoreError::Busy | StoreError::Foreign | StoreError::Full)) => Err(
+            BackupError::Failed(format!("{} was not replaced: {error}", to.display())),
+        ),
+        // A damaged database is put aside as it lies there.
+        Err(_) => Ok(sqlite::look_into(to)),
+        settled => Ok(settled),
+    }
+}
+
+/// What the backup lacks of all that is known now.
+fn guarded(log: &Log, draft: &Draft) -> Result<Guarded, StoreError> {
+    let lapse = log.compare(&Store::still(&draft.0)?)?;
+    let (behind, rollback) = match lapse {
+        Some(lapse) if lapse.cause.is_earlier() => (Some(lapse), None),
+        other => (None, other),
+    };
+    Ok(Guarded {
+        file: log.guard().path().to_owned(),
+        seen: log.guard().seen(),
+        rollback,
+        behind,
     })
 }
 
@@ -118,22 +170,6 @@ fn put_in_place(draft: &Draft, to: &Path) -> Result<Option<PathBuf>, BackupError
     let cannot = |e: io::Error| cannot_write(to, &e);
     let mut drafts = Drafts::held().map_err(cannot)?;
     let was_there = to.symlink_metadata().is_ok();
-    // Held until the names have changed, so that nobody writes into the old database any more.
-    let settled = if was_there {
-        match sqlite::settle(to) {
-            Ok(turn) => Some(turn),
-            Err(error @ (StoreError::Busy | StoreError::Foreign)) => {
-                return Err(BackupError::Failed(format!(
-                    "{} was not replaced: {error}",
-                    to.display()
-                )));
-            }
-            // A damaged database is put aside as it lies there.
-            Err(_) => None,
-        }
-    } else {
-        None
-    };
     if was_there {
         fs::hard_link(to, &aside)
             // Some file systems have no hard links.
@@ -150,6 +186,5 @@ fn put_in_place(draft: &Draft, to: &Path) -> Result<Option<PathBuf>, BackupError
     fs::rename(&draft.0, to).map_err(cannot)?;
     drafts.is_named = true;
     sync_folder(to).map_err(cannot)?;
-    drop(settled);
     Ok(was_there.then_some(aside))
 }

@@ -7,7 +7,6 @@ use super::epoch::MapWalk;
 use super::{CLOCK_SLACK_MS, Check, PAGE};
 use crate::evidence::LoggedEpoch;
 use crate::guard::known_from;
-use crate::ledger::rollback::RollbackCause;
 use crate::ledger::tile::TILE_BYTES;
 use crate::ledger::{Checkpoint, Hash, Leaf, Tile, Tree, leaf_hash};
 use crate::store::conn::{Statement, StoreError};
@@ -340,8 +339,7 @@ impl Check<'_> {
         let Some(rollback) = self.log.check(self.conn, None, seen.as_deref(), stored)? else {
             return Ok(());
         };
-        let is_older = [RollbackCause::Behind, RollbackCause::GuardLost].contains(&rollback.cause);
-        if self.backup && is_older {
+        if self.backup && rollback.cause.is_earlier() {
             self.guard.behind = Some(rollback);
             return Ok(());
         }

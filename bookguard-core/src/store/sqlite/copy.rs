@@ -4,12 +4,14 @@
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
-use super::{immutable, is_at_rest, is_foreign, open_checker, set_up};
-use crate::store::conn::{Conn as _, StoreError};
+use super::{Inserts, Sqlite, TURN_MS, immutable, is_at_rest, is_foreign, open_checker, set_up};
+use crate::store::conn::{Conn, StoreError};
 use crate::store::{StoredHead, head};
 
 /// The number of pages copied and then flushed at a time, 2 MiB. If everything were flushed at once, a commit behind it
@@ -93,27 +95,65 @@ pub(in crate::store) fn head_of(file: &Path) -> Result<Option<StoredHead>, Store
     head(&mut reader)
 }
 
+/// Opens a file as it lies there, to read it.
+pub(in crate::store) fn look_into(file: &Path) -> Result<Box<dyn Conn>, StoreError> {
+    let reader = match is_at_rest(file) {
+        true => open_checker(&immutable(file)),
+        false => open_checker(file),
+    }?;
+    if is_foreign(&reader.connection)? {
+        return Err(StoreError::Foreign);
+    }
+    Ok(Box::new(reader))
+}
+
 /// Brings everything that was committed into the database file itself, so that nothing beside it belongs to it. Nobody
-/// else can use the database until the returned value is dropped.
-pub(in crate::store) fn settle(file: &Path) -> Result<Settled, StoreError> {
+/// else can use the database until the returned connection, which reads it, is dropped.
+pub(in crate::store) fn settle(file: &Path) -> Result<Box<dyn Conn>, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file, flags)?;
     set_up(&connection)?;
     if is_foreign(&connection)? {
         return Err(StoreError::Foreign);
     }
-    let mode: String =
-        connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))?;
-    if mode != "delete" {
-        return Err(StoreError::Busy);
+    if connection.is_readonly(rusqlite::MAIN_DB)? {
+        return Err(StoreError::ReadOnly);
     }
-    connection.execute_batch("PRAGMA synchronous = FULL; BEGIN EXCLUSIVE")?;
-    Ok(Settled { _turn: connection })
+    let until = Instant::now() + Duration::from_millis(TURN_MS);
+    loop {
+        match keep_others_out(&connection) {
+            Ok(true) => break,
+            Ok(false) | Err(StoreError::Busy) if Instant::now() < until => {
+                thread::sleep(Duration::from_millis(5));
+            }
+            Ok(false) => return Err(StoreError::Busy),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Box::new(Sqlite {
+        connection: Box::new(connection),
+        begin: "BEGIN",
+        inserts: Inserts::default(),
+        held_up: None,
+    }))
 }
 
-/// The only connection to a settled database.
-pub(in crate::store) struct Settled {
-    _turn: Connection,
+/// Ends the write-ahead log and begins a transaction beside which nobody reads or writes. Returns whether that succeeded.
+fn keep_others_out(connection: &Connection) -> Result<bool, StoreError> {
+    let mode = |pragma: &str| -> rusqlite::Result<bool> {
+        let mode: String = connection.query_row(pragma, [], |row| row.get(0))?;
+        Ok(mode == "delete")
+    };
+    if !mode("PRAGMA journal_mode = DELETE")? {
+        return Ok(false);
+    }
+    connection.execute_batch("PRAGMA synchronous = FULL; BEGIN EXCLUSIVE")?;
+    // Whoever came in between has begun a new log, and would write into it later.
+    let is_alone = mode("PRAGMA journal_mode")?;
+    if !is_alone {
+        connection.execute_batch("ROLLBACK")?;
+    }
+    Ok(is_alone)
 }
 
 fn of_file(error: io::Error) -> StoreError {

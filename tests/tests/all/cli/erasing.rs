@@ -27,6 +27,11 @@ fn is_in(file: &Path) -> bool {
 
 impl PutBack {
     async fn new() -> Self {
+        Self::without(&[]).await
+    }
+
+    /// The same, after these files beside the key were lost.
+    async fn without(lost: &[&str]) -> Self {
         let database = TestDatabase::new(Engine::Sqlite);
         let server = Serving::start(&database, &[]).await;
         let acme = server.partner("Acme").await;
@@ -48,6 +53,10 @@ impl PutBack {
             .ok(200);
         server.stop().await;
         assert!(!is_in(database.file()) && is_in(&backup));
+        for end in lost {
+            let file = database.file().with_extension(format!("db.key.{end}"));
+            std::fs::remove_file(file).unwrap();
+        }
         database
             .command("restore")
             .arg(&backup)
@@ -153,4 +162,22 @@ async fn without_the_guard_the_list_alone_shows_the_loss_and_nothing_is_written_
     server.stop().await;
     let list = std::fs::read_to_string(back.beside("erased")).unwrap();
     assert_eq!(list.lines().count(), 1, "{list}");
+}
+
+#[tokio::test]
+async fn a_list_that_was_lost_is_made_again_from_the_database_that_is_replaced() {
+    for lost in [&["erased"] as &[&str], &["erased", "seen"]] {
+        let back = PutBack::without(lost).await;
+        let list = std::fs::read_to_string(back.beside("erased")).unwrap();
+        assert_eq!(list.lines().count(), 1, "{list}");
+        let server = Serving::start(&back.database, &[]).await;
+        let acme = back.acme.on(server.url());
+        let refused = acme.get(&format!("/v1/bookings/{}", back.booking)).await;
+        refused.refused(503, "erasures_pending");
+        server.stop().await;
+        let line = back.database.command("ledger accept-rollback --yes");
+        line.run().await.ended(0, &["1 erasures"]);
+        back.is_erased(Serving::start(&back.database, &[]).await)
+            .await;
+    }
 }

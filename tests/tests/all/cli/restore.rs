@@ -7,13 +7,23 @@ use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{CommandLine, Serving, bookguard};
 use bookguard_tests::samples;
 use bookguard_tests::test_server::Partner;
+use bookguard_tests::waiting::until;
+use serde_json::Value;
 
 use super::backup_folder::names;
 
-/// A database with a backup of two bookings, and further ones that came later.
+/// A database with a backup of two bookings, a copy of the guard of that moment, and further bookings that came later.
 struct Backed {
     database: TestDatabase,
     backup: PathBuf,
+    old_guard: PathBuf,
+}
+
+/// The sizes of the head that was found and of the one last seen, of a restore with a loss.
+fn lost(done: &Value) -> (u64, u64) {
+    let size = |which: &str| done["lost"][which]["size"].as_u64();
+    let sizes = size("found").zip(size("seen"));
+    sizes.unwrap_or_else(|| panic!("no loss in {done}"))
 }
 
 impl Backed {
@@ -28,10 +38,21 @@ impl Backed {
         std::fs::create_dir(&folder).unwrap();
         let made = database.command("backup --keep 5").arg(&folder).run().await;
         let backup = PathBuf::from(made.string("file"));
+        let old_guard = database.folder().join("old.seen");
+        std::fs::copy(database.file().with_extension("db.key.seen"), &old_guard).unwrap();
         for _ in 0..later {
             acme.protect(&acme.book().await).await;
         }
-        (Self { database, backup }, server, acme)
+        let backed = Self {
+            database,
+            backup,
+            old_guard,
+        };
+        (backed, server, acme)
+    }
+
+    fn guard(&self) -> PathBuf {
+        self.database.file().with_extension("db.key.seen")
     }
 
     fn restore(&self) -> CommandLine {
@@ -55,11 +76,7 @@ async fn a_lost_disk_is_restored_the_loss_is_accepted_and_the_service_goes_on() 
     std::fs::remove_file(backed.database.file()).unwrap();
     let done = backed.restore().run().await.json();
     assert!(done["replaced"].is_null(), "{done}");
-    let (found, seen) = (
-        &done["lost"]["found"]["size"],
-        &done["lost"]["seen"]["size"],
-    );
-    assert_eq!((found, seen), (&4.into(), &10.into()), "{done}");
+    assert_eq!(lost(&done), (4, 10), "{done}");
     assert!(done.text("next").contains("accept-rollback"), "{done}");
     let folder = names(backed.database.folder());
     assert!(
@@ -113,12 +130,13 @@ async fn a_restore_without_a_loss_says_that_all_that_was_published_is_there() {
 }
 
 #[tokio::test]
-async fn a_restore_without_the_guard_says_so_and_the_log_can_go_on_under_another_name() {
+async fn a_restore_after_database_and_guard_are_lost_says_so_and_the_log_can_go_on_under_another_name()
+ {
     let (backed, server, acme) = Backed::up(1).await;
     let old = acme.get("/v1/ledger/key").await.text();
     server.stop().await;
-    let guard = backed.database.file().with_extension("db.key.seen");
-    std::fs::remove_file(guard).unwrap();
+    std::fs::remove_file(backed.guard()).unwrap();
+    std::fs::remove_file(backed.database.file()).unwrap();
     let done = backed.restore().run().await.json();
     assert!(done["lost"].is_null(), "{done}");
     let next = done.text("next");
@@ -147,6 +165,104 @@ async fn a_restore_without_the_guard_says_so_and_the_log_can_go_on_under_another
     assert_eq!(receipt["logOrigin"], origin.as_str());
     server.stop().await;
     backed.database.verify(3).await;
+}
+
+#[tokio::test]
+async fn the_database_that_is_replaced_shows_the_loss_if_the_guard_is_lost_or_older() {
+    for is_lost in [true, false] {
+        let (backed, server, acme) = Backed::up(2).await;
+        server.stop().await;
+        if is_lost {
+            std::fs::remove_file(backed.guard()).unwrap();
+        } else {
+            std::fs::copy(&backed.old_guard, backed.guard()).unwrap();
+        }
+        let done = backed.restore().run().await.json();
+        assert_eq!(lost(&done), (4, 8), "{done}");
+        assert!(done["uncompared"].is_null(), "{done}");
+        let server = Serving::start(&backed.database, &[]).await;
+        let acme = acme.on(server.url());
+        let refused = acme.post("/v1/bookings", &samples::booking()).await;
+        refused.refused(503, "ledger_rolled_back");
+        let line = backed.database.command("ledger accept-rollback --yes");
+        line.run().await.ended(0, &["4 published entries are lost"]);
+        acme.protect(&acme.book().await).await;
+        server.stop().await;
+        backed.database.verify(3).await;
+    }
+}
+
+#[tokio::test]
+async fn a_lost_guard_is_not_made_anew_from_a_database_that_shows_no_loss() {
+    let (backed, server, _) = Backed::up(0).await;
+    server.stop().await;
+    std::fs::remove_file(backed.guard()).unwrap();
+    let done = backed.restore().run().await.json();
+    assert!(done["lost"].is_null(), "{done}");
+    assert!(done.text("guard").contains("it is not known"), "{done}");
+    assert!(!backed.guard().exists());
+}
+
+#[tokio::test]
+async fn what_is_written_while_the_backup_is_checked_is_among_the_loss() {
+    let (backed, server, acme) = Backed::up(0).await;
+    server.stop().await;
+    // Until nobody has it open, the database is not replaced.
+    let reader = rusqlite::Connection::open(backed.database.file()).unwrap();
+    let count = "SELECT COUNT(*) FROM entry";
+    let entries: i64 = reader.query_row(count, [], |row| row.get(0)).unwrap();
+    assert_eq!(entries, 4);
+    let folder = backed.database.folder();
+    let is_begun = || names(folder).iter().any(|name| name.ends_with(".part"));
+    let (ran, ()) = tokio::join!(backed.restore().run(), async {
+        until("a draft", async || is_begun().then_some(())).await;
+        let create = format!("bookings create --json - --partner {}", acme.id);
+        let line = backed.database.command(create);
+        let line = line.input(samples::booking().to_string());
+        line.run().await.ended(0, &[]);
+        drop(reader);
+    });
+    let done = ran.json();
+    assert_eq!(lost(&done), (4, 5), "{done}");
+}
+
+#[tokio::test]
+async fn a_database_whose_ledger_was_moved_is_not_replaced() {
+    let (backed, server, _) = Backed::up(1).await;
+    server.stop().await;
+    let file = backed.database.file();
+    let new = backed.database.folder().join("new.db");
+    let line = bookguard("transfer --from").arg(file).arg("--to").arg(&new);
+    let line = line.arg("--ledger-key").arg(file.with_extension("db.key"));
+    line.run().await.ended(0, &[]);
+    let place = new.canonicalize().unwrap().display().to_string();
+    let ran = backed.restore().run().await;
+    ran.refused(5, &["ledger_moved", &place, "--reopen"]);
+    let marked = "SELECT COUNT(*) FROM head WHERE moved_to IS NOT NULL";
+    assert_eq!(backed.database.count(marked), 1);
+    let line = bookguard("transfer --reopen --yes --from").arg(file);
+    line.run().await.ended(0, &[]);
+    let done = backed.restore().run().await.json();
+    assert_eq!(lost(&done), (4, 6), "{done}");
+}
+
+#[tokio::test]
+async fn a_database_that_proves_nothing_is_replaced_all_the_same() {
+    let (backed, server, _) = Backed::up(1).await;
+    server.stop().await;
+    let other = TestDatabase::new(Engine::Sqlite);
+    Serving::start(&other, &[]).await.stop().await;
+    let foreign = std::fs::read(other.file()).unwrap();
+    for (bytes, why) in [(Vec::new(), None), (foreign, Some("another ledger"))] {
+        std::fs::write(backed.database.file(), bytes).unwrap();
+        let done = backed.restore().run().await.json();
+        assert_eq!(lost(&done), (4, 6), "the guard knows: {done}");
+        match why {
+            Some(why) => assert!(done.text("uncompared").contains(why), "{done}"),
+            None => assert!(done["uncompared"].is_null(), "{done}"),
+        }
+        assert_eq!(backed.bookings(backed.database.file()).await, 2);
+    }
 }
 
 #[tokio::test]
@@ -188,6 +304,9 @@ async fn a_damaged_database_is_replaced_and_kept_as_it_is() {
     let done = backed.restore().run().await.json();
     let replaced = std::fs::read_to_string(done.text("replaced")).unwrap();
     assert!(replaced == damaged, "{replaced}");
+    let why = done.text("uncompared");
+    assert!(why.contains("not a SQLite database"), "{why}");
+    assert_eq!(lost(&done), (4, 10), "the guard knows: {done}");
     assert_eq!(backed.bookings(file).await, 2);
 }
 
