@@ -12,6 +12,7 @@ use bookguard_core::features::deliveries::reclaim_all;
 use bookguard_core::features::erasures;
 use bookguard_core::private;
 use bookguard_core::service::{self, Closing, OpenError, Service};
+use bookguard_core::store::backup;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
@@ -181,6 +182,8 @@ impl Server {
         let maker = config.maker()?;
         let stamper = config.stamper()?;
         let lock = config.db.file().map(lock).transpose()?;
+        // A restore holds the same lock, so none is under way.
+        backup::forget_killed(&config.db);
         let Listeners {
             partners: (listener, addr),
             operator,

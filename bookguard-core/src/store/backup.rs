@@ -27,7 +27,7 @@ use crate::private;
 pub use check::BackupCheck;
 use folder::newest_file;
 pub use folder::{BackupFolder, KeptBackup, newest};
-pub use restore::{Restored, restore};
+pub use restore::{Restored, forget_killed, restore};
 
 /// A finished backup.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -132,6 +132,14 @@ pub fn restore(
     })
 }
 
+/// Removes what killed restores of this database left beside it: copies of backups, with what was erased since. The caller
+/// keeps restores away.
+pub fn forget_killed(database: &Database) {
+    if let Some(file) = database.file() {
+        sweep(&resolved(file), |_| true);
+    }
+}
+
 /// The file itself, beside which SQLite keeps its files, not beside a link to it.
 fn resolved(file: &Path) -> PathBuf {
     file.canonicalize().unwrap_or_else(|_| file.to_owned())

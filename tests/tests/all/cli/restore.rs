@@ -441,6 +441,19 @@ async fn a_restore_that_is_killed_leaves_the_old_database_or_the_new_one() {
 }
 
 #[tokio::test]
+async fn a_server_removes_what_a_killed_restore_of_its_database_left() {
+    let database = TestDatabase::new(Engine::Sqlite);
+    let left = |name: &str| database.folder().join(name);
+    let own = left("bookguard.db.0123456789ab.part");
+    let others = left("other.db.0123456789ab.part");
+    for file in [&own, &others] {
+        std::fs::write(file, "personal data").unwrap();
+    }
+    Serving::start(&database, &[]).await.stop().await;
+    assert_eq!((own.exists(), others.exists()), (false, true));
+}
+
+#[tokio::test]
 async fn postgresql_restores_its_own_backups() {
     on_postgres(async |engine| {
         let database = TestDatabase::new(engine);
