@@ -102,12 +102,12 @@ pub fn restore(
     if let Some(why) = contradictions(wrong, report.more) {
         return Err(not_verified(why));
     }
-    let log = check.log(check.key().map_err(BackupError::Failed)?)?;
     let there = match to.symlink_metadata() {
         Ok(_) => Some(taken(to)?),
         Err(_) => None,
     };
-    // Until the names have changed.
+    let log = check.log(check.key().map_err(BackupError::Failed)?)?;
+    // The turn is held until the names have changed.
     let (turn, uncompared) = match there {
         Some(Ok(mut conn)) => {
             let backup = Store::still(&draft.0).map_err(|e| whole(unreadable(&e)))?;
