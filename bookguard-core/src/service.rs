@@ -597,7 +597,7 @@ fn open_key(
 ) -> Result<(LedgerKey, Option<PathBuf>), String> {
     // Read the head first: whoever began the log had its key on disk before. The other way round, another process could
     // make the key and begin the log in between, and the key would seem to be missing.
-    let head = store.head().map_err(|e| e.to_string())?;
+    let head = begun_head(store)?;
     match (head, LedgerKey::find(source)?) {
         (Some(head), Some(key)) => {
             // The key is the same under every name the log had.
@@ -622,6 +622,20 @@ fn open_key(
             Ok((key, None))
         }
         (None, None) => begin_with_new_key(store, source),
+    }
+}
+
+/// The head, unless a log is being moved to this database: until it has arrived, nothing is served here, and above all no
+/// other log begins.
+fn begun_head(store: &Store) -> Result<Option<StoredHead>, String> {
+    let head = store.head().map_err(|e| e.to_string())?;
+    match head.as_ref().and_then(StoredHead::arriving_from) {
+        None => Ok(head),
+        Some(from) => Err(format!(
+            "the ledger of {from} is being moved to this database, and that has not ended. If no `bookguard transfer` runs any more, \
+             run it again with the same --from and --to. To stay with {from}, run `bookguard transfer --reopen --from {from}` if that \
+             database takes no writes, and delete this one"
+        )),
     }
 }
 
@@ -685,7 +699,7 @@ fn begin_log(store: &Store, source: &LedgerKeySource, key: &LedgerKey) -> Result
         .begin_log(&key.origin, &vkey, &checkpoint)
         .map_err(|e| e.to_string())?;
     // Another process may have begun it at the same moment, with the same key or another.
-    match store.head().map_err(|e| e.to_string())? {
+    match begun_head(store)? {
         Some(head) if head.vkey == vkey => Ok(()),
         Some(head) => Err(other_key(source, &head.origin)),
         None => Err("the log was begun and is gone".to_owned()),

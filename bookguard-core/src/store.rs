@@ -142,6 +142,14 @@ pub struct StoredHead {
 }
 
 impl StoredHead {
+    /// The database whose log is being moved here, if that has not ended. This one then holds nothing but this mark, which has
+    /// the place of the head, no checkpoint, and the log's name and key.
+    #[must_use]
+    pub fn arriving_from(&self) -> Option<&str> {
+        let from = self.moved_to.as_deref();
+        from.filter(|_| self.checkpoint.is_empty())
+    }
+
     /// The head as the guard remembers it.
     pub(crate) fn seen(&self) -> PublishedHead {
         PublishedHead {

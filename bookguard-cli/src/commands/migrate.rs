@@ -43,7 +43,8 @@ fn run(call: Call<'_>) -> Result<(), Failure> {
     let upgraded = upgraded.map_err(|error| failure(db, &error))?;
     let Some(Upgraded { from, to, copy }) = upgraded else {
         return Err(Failure::Unexpected(format!(
-            "there is no Bookguard database at {db}; `bookguard serve --db {db}` makes one"
+            "there is no Bookguard database at {db}. If there was one, or a ledger was moved there, bring that back; for a new ledger, \
+             `bookguard serve --db {db}` makes one"
         )));
     };
     let value = json!({"from": from, "to": to, "dryRun": dry_run, "copy": copy});

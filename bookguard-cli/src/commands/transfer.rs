@@ -44,7 +44,8 @@ struct TransferArgs {
     /// Answer the question of --reopen with yes
     #[arg(long, requires = "reopen")]
     yes: bool,
-    /// Reopen even if the other database cannot be examined: if it was ever written, one ledger has two histories
+    /// Reopen even if the other database cannot be examined, or is named with --to by another address: if it was ever
+    /// written, one ledger has two histories
     #[arg(long, requires = "reopen")]
     risk_two_histories: bool,
 }

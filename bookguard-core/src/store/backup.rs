@@ -253,7 +253,7 @@ pub fn give_up() -> bool {
 }
 
 /// Removes a draft, with what an upgrade of it keeps beside it.
-fn remove(draft: &Path) {
+pub(super) fn remove(draft: &Path) {
     for end in [""].into_iter().chain(sqlite::BESIDE) {
         let _ = fs::remove_file(with_end(draft, end));
     }

@@ -367,8 +367,9 @@ impl fmt::Display for StoreError {
             ),
             Self::Moved(to) => write!(
                 f,
-                "its ledger was moved to {to}. This database can still be read, but takes no writes; serve that database or, \
-                 if the move failed, undo it with `bookguard transfer --reopen`"
+                "its ledger was moved to {to}. This database can still be read, but takes no writes; serve that database. If the \
+                 ledger did not arrive there, begin no other one there: run the same `bookguard transfer` again, or undo the \
+                 move with `bookguard transfer --reopen`"
             ),
             Self::HeadMoved => f.write_str("the ledger's head changed outside the write turn; nothing was written"),
             Self::Unreachable(what) | Self::Failed(what) => f.write_str(what),

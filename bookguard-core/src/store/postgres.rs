@@ -163,7 +163,8 @@ impl Server {
 
 fn missing(address: &Address) -> StoreError {
     StoreError::Failed(format!(
-        "there is no Bookguard database at {address}; `bookguard serve --db {address}` makes its tables"
+        "there is no Bookguard database at {address}. If there was one, or a ledger was moved there, bring that back; for a new \
+         ledger, `bookguard serve --db {address}` makes its tables"
     ))
 }
 

@@ -71,7 +71,8 @@ impl File {
         let found = found(path)?;
         if !create && found.is_none() {
             return Err(StoreError::Failed(format!(
-                "there is no database at {}; `bookguard serve --db {}` makes one",
+                "there is no database at {}. If there was one, or a ledger was moved there, bring that back; for a new ledger, \
+                 `bookguard serve --db {}` makes one",
                 path.display(),
                 path.display()
             )));

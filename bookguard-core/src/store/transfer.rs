@@ -1,13 +1,16 @@
 //! Moves a whole database to another place, between any two engines, for `bookguard transfer`.
 //!
 //! A transfer holds the write turns of both databases from the first row to the last, so that nothing changes
-//! meanwhile. Everything is one transaction of the target: until it commits, the target is empty, and a transfer that
-//! failed or was killed can be started again. Two databases must never continue the same log. So the source is durably
-//! marked as moved before the target commits. Between the two there is a moment in which neither database can be
-//! written, and never one in which both can. If the commit fails and the target is certainly empty, the mark is removed
-//! again. If a killed transfer left the source marked, the next transfer to the same place accepts the mark. Otherwise
-//! an operator removes it ([`reopen`]), which is possible only if nothing was written in the other place.
+//! meanwhile. First the target is durably marked as one into which this log is being moved (`arriving`), so that nobody
+//! begins another log there. Everything else is one transaction of the target: until it commits, the target holds only
+//! that mark, and a transfer that failed or was killed can be started again. Two databases must never continue the same
+//! log. So the source is durably marked as moved before the target commits. Between the two there is a moment in which
+//! neither database can be written, and never one in which both can. If the commit fails and the target is certainly
+//! empty, the source's mark is removed again. If a killed transfer left the source marked, the next transfer to the same
+//! place accepts the mark. Otherwise an operator removes it ([`reopen`]), which is possible only if nothing was written
+//! in the other place.
 
+mod arriving;
 mod back;
 mod copy;
 mod table;
@@ -25,6 +28,7 @@ use crate::error::Error;
 use crate::ledger::Hash;
 use crate::ledger::rollback::{PublishedHead, Rollback};
 use crate::log::Log;
+use arriving::{announce, held, is_announced, require_no_rows, withdraw};
 pub use back::{Reopened, reopen};
 use table::TABLES;
 
@@ -73,18 +77,26 @@ pub enum TransferError {
     Failed(String),
 }
 
+/// The log of a source whose write turn was taken.
+#[derive(Debug)]
+struct Departing {
+    stored: StoredHead,
+    /// The head last seen of the log, which the stored head continues.
+    seen: Option<Arc<PublishedHead>>,
+}
+
 /// What was copied over two connections.
 #[derive(Debug)]
 struct CopiedTables {
-    stored: StoredHead,
-    /// The head last seen of the log, which the copied head continues.
-    seen: Option<Arc<PublishedHead>>,
+    departing: Departing,
     tables: Vec<(&'static str, u64)>,
 }
 
 /// What both ends of a transfer need.
 struct TransferJob<'a> {
     log: &'a Log,
+    /// What the target's mark calls the source.
+    from: &'a str,
     /// What the source's mark calls the target.
     place: &'a str,
 }
@@ -131,28 +143,48 @@ pub fn transfer(
         ));
     }
     let source = open_known(from, false).map_err(|e| failed(from, &e))?;
-    let place = place(to);
-    let stored = source.head().map_err(|e| failed(from, &e))?;
-    let errand = TransferJob { log, place: &place };
-    let again = may_go(stored.as_ref(), from, &errand)?;
+    let (here, there) = (place(from), place(to));
+    let errand = TransferJob {
+        log,
+        from: &here,
+        place: &there,
+    };
+    let looked = source.head().map_err(|e| failed(from, &e))?;
+    let looked = may_go(looked, from, &errand)?;
+    let again = looked.moved_to.is_some();
     let explained = |trouble| explain(trouble, from, to);
-    let target = open_known(to, true).map_err(|e| match e {
-        StoreError::Older { .. } => failed(to, &e),
-        e => explained(Trouble::Target(e)),
-    })?;
+    let open_target = || {
+        open_known(to, true).map_err(|e| match e {
+            StoreError::Older { .. } => failed(to, &e),
+            e => explained(Trouble::Target(e)),
+        })
+    };
     // Before any wait for a turn, so that the common mistake is reported at once.
-    let looked = target.reader().map_err(Trouble::Target);
-    looked
-        .and_then(|mut conn| require_empty(&mut *conn))
-        .map_err(explained)?;
+    let tables = schema::look(to).map_err(|e| explained(Trouble::Target(e)))?;
+    if tables.is_some() {
+        let target = open_target()?.reader().map_err(Trouble::Target);
+        target
+            .and_then(|mut conn| is_announced(&mut *conn, &errand, &looked.vkey))
+            .map_err(explained)?;
+    }
     let mut source = source.mover().map_err(|e| failed(from, &e))?;
-    let mut target = target.mover().map_err(|e| failed(to, &e))?;
-    let carried = carry(&mut *source, &mut *target, &errand, progress);
+    let departing = set_out(&mut *source, &errand).map_err(explained)?;
+    // Made only now, so that a transfer that is refused leaves nothing behind.
+    let made = to.file().filter(|file| !file.exists());
+    let store = open_target()?;
+    let mut target = store.mover().map_err(|e| failed(to, &e))?;
+    let carried = carry(&mut *source, &mut *target, &errand, departing, progress);
     let CopiedTables {
-        stored,
-        seen,
+        departing: Departing { stored, seen },
         tables,
-    } = carried.map_err(explained)?;
+    } = match carried {
+        Ok(carried) => carried,
+        Err(trouble) => {
+            // What stays behind is in nobody's way: the same command goes on from it.
+            let _ = withdraw(&mut *source, (target, store), &errand, made);
+            return Err(explained(trouble));
+        }
+    };
     // Each file is whole without its write-ahead log: somebody may copy it now, or look at it alone.
     for end in [&mut target, &mut source] {
         let _ = end.scrub();
@@ -211,15 +243,16 @@ pub fn copy_into(
 pub fn moved_to(database: &Database) -> Result<Option<String>, TransferError> {
     let stored = Store::open(database, false).and_then(|store| store.head());
     let stored = stored.map_err(|e| failed(database, &e))?;
+    let stored = stored.filter(|head| head.arriving_from().is_none());
     Ok(stored.and_then(|head| head.moved_to))
 }
 
-/// Checks whether the log of `from` may be moved to `place` with this key. Returns whether that was tried before.
+/// Checks whether the log of `from` may be moved to `place` with this key. It may be marked as moved there already.
 fn may_go(
-    stored: Option<&StoredHead>,
+    stored: Option<StoredHead>,
     from: &Database,
     errand: &TransferJob<'_>,
-) -> Result<bool, TransferError> {
+) -> Result<StoredHead, TransferError> {
     let Some(stored) = stored else {
         return Err(refused(
             "nothing_to_move",
@@ -228,6 +261,15 @@ fn may_go(
             ),
         ));
     };
+    if let Some(before) = stored.arriving_from() {
+        return Err(refused(
+            "nothing_to_move",
+            format!(
+                "{from} has no ledger yet: the move of that of {before} into it has not ended. Run that transfer again, or move \
+                 {before} itself"
+            ),
+        ));
+    }
     let signer = (errand.log.signer(&stored.origin))
         .map_err(|why| failed(from, &StoreError::Corrupt(why)))?;
     if signer.verifier().to_string() != stored.vkey {
@@ -240,9 +282,8 @@ fn may_go(
             ),
         ));
     }
-    match &stored.moved_to {
-        None => Ok(false),
-        Some(before) if before == errand.place => Ok(true),
+    match stored.moved_to.as_deref().filter(|to| *to != errand.place) {
+        None => Ok(stored),
         Some(before) => Err(moved_elsewhere(from, before)),
     }
 }
@@ -257,14 +298,15 @@ fn moved_elsewhere(from: &Database, before: &str) -> TransferError {
     )
 }
 
-/// Copies everything from one connection to the other, from the beginning of both transactions to their end.
+/// Copies everything from one connection, whose write turn was taken ([`set_out`]), to the other, until both transactions end.
 fn carry(
     source: &mut dyn Conn,
     target: &mut dyn Conn,
     errand: &TransferJob<'_>,
+    departing: Departing,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<CopiedTables, Trouble> {
-    let carried = copied(source, target, errand, progress).and_then(|carried| {
+    let carried = copied(source, target, errand, departing, progress).and_then(|carried| {
         source
             .commit(&[mark(Some(errand.place))])
             .map_err(Trouble::Marking)?;
@@ -289,9 +331,10 @@ fn settle(
     carried: CopiedTables,
 ) -> Result<CopiedTables, Trouble> {
     target.rollback();
-    match arrived(target, &carried.stored) {
+    let stored = &carried.departing.stored;
+    match arrived(target, stored) {
         Ok(true) => Ok(carried),
-        Ok(false) => Err(match unmark(source, target, errand, &carried.stored) {
+        Ok(false) => Err(match unmark(source, target, errand, stored) {
             Ok(true) => Trouble::Target(error),
             Ok(false) | Err(_) => Trouble::Committing(error),
         }),
@@ -316,8 +359,9 @@ fn unmark(
     source.commit(&[mark(None)]).map(|_| true)
 }
 
-/// Whether the head has arrived. A transaction that was lost from sight, and may still commit, has written the head. A
-/// second insert of the head waits for the first transaction to end, and succeeds only if that one was undone.
+/// Whether the head has arrived. A transaction that was lost from sight, and may still commit, has replaced the mark:
+/// whoever takes the write turn waits for its end. If there is no mark, a second insert of the head waits for the first
+/// transaction to end, and succeeds only if that one was undone.
 fn arrived(target: &mut dyn Conn, stored: &StoredHead) -> Result<bool, StoreError> {
     let mut found = look(target)?;
     if found.is_none() {
@@ -336,12 +380,11 @@ fn arrived(target: &mut dyn Conn, stored: &StoredHead) -> Result<bool, StoreErro
             return Err(error);
         }
     }
-    let here =
-        found.is_some_and(|found| (found.vkey, found.head) == (stored.vkey.clone(), stored.head));
-    if here {
-        Ok(true)
-    } else {
-        Err(StoreError::HeadMoved)
+    match found {
+        Some(found) if found.vkey != stored.vkey => Err(StoreError::HeadMoved),
+        Some(found) if found.arriving_from().is_some() => Ok(false),
+        Some(found) if found.head == stored.head => Ok(true),
+        _ => Err(StoreError::HeadMoved),
     }
 }
 
@@ -352,51 +395,53 @@ fn look(conn: &mut dyn Conn) -> Result<Option<StoredHead>, StoreError> {
     found
 }
 
-/// Takes both write turns, copies and compares.
+/// Takes the source's write turn, and keeps it if the log may go.
+fn set_out(source: &mut dyn Conn, errand: &TransferJob<'_>) -> Result<Departing, Trouble> {
+    let seen = errand.log.guard().latest();
+    source.begin(&[]).map_err(Trouble::Source)?;
+    let departing = departing(source, errand, seen);
+    if departing.is_err() {
+        source.rollback();
+    }
+    departing
+}
+
+fn departing(
+    source: &mut dyn Conn,
+    errand: &TransferJob<'_>,
+    seen: Option<Arc<PublishedHead>>,
+) -> Result<Departing, Trouble> {
+    let stored = head(source).map_err(Trouble::Source)?;
+    let stored = stored.ok_or_else(|| Trouble::Damaged("the log's head is missing".to_owned()))?;
+    let to = stored.moved_to.as_ref();
+    if let Some(before) = to.filter(|to| *to != errand.place || stored.arriving_from().is_some()) {
+        return Err(Trouble::Moved(before.clone()));
+    }
+    let rollback = (errand.log).check(source, None, seen.as_deref(), &stored);
+    match rollback.map_err(Trouble::Source)? {
+        Some(rollback) => Err(Trouble::RolledBack(Box::new(rollback))),
+        None => Ok(Departing { stored, seen }),
+    }
+}
+
+/// Marks the target, takes its write turn, copies and compares.
 fn copied(
     source: &mut dyn Conn,
     target: &mut dyn Conn,
     errand: &TransferJob<'_>,
+    departing: Departing,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<CopiedTables, Trouble> {
-    let log = errand.log;
-    let seen = log.guard().latest();
-    source.begin(&[]).map_err(Trouble::Source)?;
-    let stored = head(source).map_err(Trouble::Source)?;
-    let stored = stored.ok_or_else(|| Trouble::Damaged("the log's head is missing".to_owned()))?;
-    if let Some(before) = stored.moved_to.as_ref().filter(|to| *to != errand.place) {
-        return Err(Trouble::Moved(before.clone()));
-    }
-    let rollback = log.check(source, None, seen.as_deref(), &stored);
-    if let Some(rollback) = rollback.map_err(Trouble::Source)? {
-        return Err(Trouble::RolledBack(Box::new(rollback)));
-    }
-    target.begin(&[]).map_err(Trouble::Target)?;
-    require_empty(target)?;
-    let tables = copy::copy(source, target, stored.head, progress)?;
-    Ok(CopiedTables {
-        stored,
-        seen,
-        tables,
-    })
+    announce(target, errand, &departing.stored)?;
+    let tables = copy::copy(source, target, departing.stored.head, progress)?;
+    Ok(CopiedTables { departing, tables })
 }
 
 fn require_empty(conn: &mut dyn Conn) -> Result<(), Trouble> {
-    if let Some(found) = head(conn).map_err(Trouble::Target)? {
-        return Err(Trouble::NotEmpty(format!(
-            "it holds the ledger {} with {} entries",
-            found.origin, found.head.size
-        )));
+    match head(conn).map_err(Trouble::Target)? {
+        Some(found) => Err(Trouble::NotEmpty(held(&found))),
+        None => require_no_rows(conn),
     }
-    for table in &TABLES {
-        if !table.is_empty(conn).map_err(Trouble::Target)? {
-            return Err(Trouble::NotEmpty(format!(
-                "its table {} has rows",
-                table.name
-            )));
-        }
-    }
-    Ok(())
 }
 
 /// Marks the head as moved to a place, or with `None` as in use here.

@@ -125,6 +125,15 @@ fn database(config: &Config) -> (Diagnosis, Option<(Store, StoredHead)>) {
             )
         }
         Ok((Some(head), store)) => {
+            if let Some(from) = head.arriving_from() {
+                let finding = Diagnosis::problem(
+                    check,
+                    format!("the ledger of {from} is being moved to {db}, and that has not ended"),
+                    "Run the same `bookguard transfer` again, or take the move back with `bookguard transfer --reopen` and delete this \
+                     database.",
+                );
+                return (finding, None);
+            }
             let said = format!(
                 "{db} holds {} entries of log {}",
                 head.head.size, head.origin

@@ -1,13 +1,14 @@
 //! Undoes a move: the old database takes writes again.
 //!
 //! That is safe only if nothing was written in the other place and nothing can be. So the other place is examined under
-//! the write turns of both, and every table is compared. It is durably closed before the old database is opened, so
-//! that both can never be written at once. If the process is killed in between, both are closed, and the same command
-//! continues from there.
+//! the write turns of both, and every table is compared, unless the move did not end there. It is durably closed before
+//! the old database is opened, so that both can never be written at once. If the process is killed in between, both are
+//! closed, and the same command continues from there.
 
+use super::arriving::{announcement, renunciation, require_no_rows};
 use super::copy;
 use super::{TransferError, Trouble, failed, mark, open_known, place, refused};
-use crate::store::conn::{Conn, Statement, StoreError};
+use crate::store::conn::{Conn, StoreError};
 use crate::store::{Database, StoredHead, head};
 
 /// Where a database's log had been moved to, and whether that place was closed.
@@ -27,6 +28,20 @@ enum Open {
     Failed(Trouble),
     /// The log continued there.
     Written(String),
+    /// Nothing there shows that the log was moved there.
+    Other,
+}
+
+/// What is there of the log.
+enum Arrived {
+    /// Nothing at all.
+    Nothing,
+    /// The mark of a move that has not ended.
+    Mark,
+    /// Everything, unchanged.
+    Everything,
+    /// An empty log of the same name, which somebody began there.
+    Begun,
 }
 
 impl From<StoreError> for Open {
@@ -37,7 +52,8 @@ impl From<StoreError> for Open {
 
 /// Removes the mark of a move, so that `database` takes writes again, and closes the place it was moved to. `to` is
 /// that place, given if its address needs a password, which no mark holds. `unseen` means that the operator vouches for
-/// a place that cannot be examined.
+/// a place that cannot be examined, or for `to` being that place under another address. Only the operator can: a copy
+/// of the place as it was looks the same.
 ///
 /// # Errors
 /// [`TransferError::Refused`] with `not_moved`, `other_target`, `target_written` or `target_not_seen`;
@@ -66,6 +82,15 @@ fn open_again(
 ) -> Result<Reopened, TransferError> {
     let at = |e: StoreError| failed(database, &e);
     let stored = head(source).map_err(at)?;
+    if let Some(from) = stored.as_ref().and_then(StoredHead::arriving_from) {
+        return Err(refused(
+            "not_moved",
+            format!(
+                "{database} holds no ledger: the move of that of {from} into it has not ended. Take that move back with \
+                 `bookguard transfer --reopen --from {from}`"
+            ),
+        ));
+    }
     let Some((stored, moved_to)) = stored.and_then(|mut head| {
         let to = head.moved_to.take()?;
         Some((head, to))
@@ -76,65 +101,70 @@ fn open_again(
         ));
     };
     let target = to.map_or_else(|| Database::from(moved_to.as_str()), Clone::clone);
-    if place(&target) != moved_to {
-        return Err(refused(
-            "other_target",
-            format!(
-                "the ledger of {database} was moved to {moved_to}, not to {target}; name that one with --to"
-            ),
-        ));
-    }
-    let seen = match close(source, &target, &stored, &place(database)) {
+    let elsewhere = place(&target) != moved_to;
+    let closed = match elsewhere && !unseen {
+        true => Err(Open::Other),
+        false => close(source, &target, &stored, (&place(database), elsewhere)),
+    };
+    let seen = match closed {
         Ok(()) => true,
-        Err(Open::Unseen(_)) if unseen => false,
+        Err(Open::Unseen(_)) if unseen && !elsewhere => false,
+        Err(Open::Unseen(_) | Open::Written(_) | Open::Other) if elsewhere => {
+            return Err(refused(
+                "other_target",
+                format!(
+                    "the ledger of {database} was moved to {moved_to}, not to {target}; name that one with --to. If both are the \
+                     same database, --risk-two-histories takes {target} for it, provided that it holds what was moved"
+                ),
+            ));
+        }
         Err(open) => return Err(explain(open, database, &target)),
     };
     source.commit(&[mark(None)]).map_err(at)?;
     Ok(Reopened { moved_to, seen })
 }
 
-/// Marks the target as moved back if it is unchanged since the move. If nothing arrived, there is nothing to mark.
+/// Closes the target for good, if nothing was written there since the move: marks it as moved back, or as the target of
+/// a move that has not ended. A target at another address than the source says must show that it belongs to the move.
 fn close(
     source: &mut dyn Conn,
     target: &Database,
     stored: &StoredHead,
-    back: &str,
+    (back, elsewhere): (&str, bool),
 ) -> Result<(), Open> {
     let store = open_known(target, false).map_err(Open::Unseen)?;
     let mut conn = store.mover().map_err(Open::Unseen)?;
     conn.begin(&[])?;
-    let arrived = untouched(source, &mut *conn, stored, back);
-    let closed = match arrived {
-        Ok(true) => conn
-            .commit(&[mark(Some(back))])
-            .map(drop)
-            .map_err(Open::from),
-        Ok(false) => {
+    let closing = untouched(source, &mut *conn, stored, back).and_then(|arrived| match arrived {
+        Arrived::Nothing | Arrived::Begun if elsewhere => Err(Open::Other),
+        // If a commit that was lost from sight may still arrive, this waits for its end, and fails if it arrived.
+        Arrived::Nothing => Ok(Some(announcement(stored, back))),
+        Arrived::Begun => Ok(Some(renunciation(back))),
+        Arrived::Everything => Ok(Some(mark(Some(back)))),
+        Arrived::Mark => Ok(None),
+    });
+    let closed = closing.and_then(|closing| match closing {
+        Some(statement) => conn.commit(&[statement]).map(drop).map_err(Open::from),
+        None => {
             conn.rollback();
-            return Ok(());
+            Ok(())
         }
-        Err(open) => Err(open),
-    };
+    });
     if closed.is_err() {
         conn.rollback();
     }
     closed
 }
 
-/// Whether everything arrived and is unchanged since the move. Returns `false` if the target is empty.
+/// What arrived, if nothing was written since.
 fn untouched(
     source: &mut dyn Conn,
     target: &mut dyn Conn,
     stored: &StoredHead,
     back: &str,
-) -> Result<bool, Open> {
+) -> Result<Arrived, Open> {
     let Some(found) = head(target)? else {
-        // A commit that was lost from sight may still arrive. This waits for its end, and fails if it arrived.
-        target.run(&[Statement::new(
-            "INSERT INTO head (id, origin, vkey, size, root, checkpoint) VALUES (1, '', '', 0, $1, '')",
-            vec![stored.head.root.as_bytes().into()],
-        )])?;
-        return Ok(false);
+        return Ok(Arrived::Nothing);
     };
     if found.vkey != stored.vkey {
         return Err(Open::Written(format!(
@@ -142,13 +172,24 @@ fn untouched(
             found.origin, found.head.size, stored.origin
         )));
     }
+    if found.arriving_from().is_some() {
+        return Ok(Arrived::Mark);
+    }
+    let further = found.moved_to.as_deref().filter(|place| *place != back);
+    if found.head.size == 0 && further.is_none() {
+        match require_no_rows(target) {
+            Ok(()) => return Ok(Arrived::Begun),
+            Err(Trouble::NotEmpty(_)) => {}
+            Err(trouble) => return Err(Open::Failed(trouble)),
+        }
+    }
     if found.head != stored.head {
         return Err(Open::Written(format!(
             "its ledger has {} entries and the root {}; moved were {} and {}",
             found.head.size, found.head.root, stored.head.size, stored.head.root
         )));
     }
-    if let Some(further) = found.moved_to.filter(|place| place != back) {
+    if let Some(further) = further {
         return Err(Open::Written(format!(
             "its ledger was moved on to {further}"
         )));
@@ -157,7 +198,7 @@ fn untouched(
         Some(table) => Err(Open::Written(format!(
             "its table {table} does not hold what was moved there"
         ))),
-        None => Ok(true),
+        None => Ok(Arrived::Everything),
     }
 }
 
@@ -184,7 +225,7 @@ fn explain(open: Open, database: &Database, target: &Database) -> TransferError 
         Open::Failed(Trouble::Target(error)) => TransferError::Failed(format!(
             "{target}: {error}. {database} stays closed; run the same command again"
         )),
-        Open::Failed(_) => TransferError::Failed(format!(
+        Open::Failed(_) | Open::Other => TransferError::Failed(format!(
             "{database} and {target} could not be compared. {database} stays closed"
         )),
     }

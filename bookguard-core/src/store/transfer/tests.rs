@@ -7,7 +7,8 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::guard::Guard;
-use crate::key_file::{self, LedgerKey};
+use crate::key_file::{self, LedgerKey, LedgerKeySource};
+use crate::service::{Service, ServiceConfig};
 use crate::store::conn::{Row, Rows};
 use crate::store::fsck::{self, tests::fixture};
 
@@ -74,6 +75,24 @@ fn rows(database: &Database) -> Vec<Vec<Row>> {
         rows
     });
     all.collect()
+}
+
+/// Whether a target holds nothing, or nothing but the mark of a move that has not ended.
+fn is_vacant(database: &Database) -> bool {
+    let head = Store::open(database, false).unwrap().head().unwrap();
+    // The first table is that of the head.
+    let others = rows(database).split_off(1);
+    head.is_none_or(|head| head.arriving_from().is_some()) && others.iter().all(Vec::is_empty)
+}
+
+/// A whole move over two connections.
+fn carry_all(
+    source: &mut dyn Conn,
+    target: &mut dyn Conn,
+    errand: &TransferJob<'_>,
+) -> Result<CopiedTables, Trouble> {
+    let departing = set_out(source, errand)?;
+    carry(source, target, errand, departing, &mut |_, _| {})
 }
 
 fn code(refused: Result<Transferred, TransferError>) -> String {
@@ -323,6 +342,162 @@ fn a_move_is_taken_back_only_if_nothing_was_written_there_and_nothing_can_be() {
     assert_eq!(moved_to(&old).unwrap(), None);
 }
 
+/// Stops a move after the source was marked and before the target is committed, as a kill does.
+fn stop_before_the_end(bench: &Bench, to: &Database) {
+    let old = bench.db("old.db");
+    let mut source = Store::open(&old, false).unwrap().mover().unwrap();
+    let mut target = Store::open(to, true).unwrap().mover().unwrap();
+    let (log, from, there) = (bench.log(), place(&old), place(to));
+    let errand = TransferJob {
+        log: &log,
+        from: &from,
+        place: &there,
+    };
+    let departing = set_out(&mut *source, &errand).unwrap();
+    let progress = &mut |_, _| {};
+    copied(&mut *source, &mut *target, &errand, departing, progress).unwrap();
+    source.commit(&[mark(Some(&there))]).unwrap();
+    target.rollback();
+}
+
+/// Asserts that nothing opens this database, with the log's key and a guard that knows nothing of the log.
+fn is_not_served(bench: &Bench, database: &Database) {
+    let old = bench.db("old.db");
+    let key = key_file::default_path(old.file());
+    let opened = Service::open(ServiceConfig {
+        ledger_key: Some(LedgerKeySource::File(key)),
+        guard_file: Some(bench.folder.path().join("own.seen")),
+        ..ServiceConfig::of(database.clone())
+    });
+    let why = opened.map(drop).unwrap_err().to_string();
+    for word in [place(&old), database.to_string(), "--reopen".to_owned()] {
+        assert!(why.contains(&word), "{word} is not in: {why}");
+    }
+    assert!(is_vacant(database));
+}
+
+/// Asserts what can be done after a move that was killed before its end.
+fn ends_in_either_way(bench: &Bench, to: &Database) {
+    let old = bench.db("old.db");
+    let before = rows(&old);
+    let go = || transfer(&old, to, &bench.log(), &mut |_, _| {});
+    let back = || reopen(&old, Some(to), false).unwrap();
+    stop_before_the_end(bench, to);
+    assert_eq!(moved_to(&old).unwrap(), Some(place(to)));
+    is_not_served(bench, to);
+    // What was never there is neither moved on nor taken back.
+    let on = transfer(to, &bench.db("on.db"), &bench.log(), &mut |_, _| {});
+    assert_eq!(code(on), "nothing_to_move");
+    assert_eq!(back_refused(reopen(to, None, true)), "not_moved");
+    let copy = bench.folder.path().join("copy.db");
+    std::fs::copy(old.file().unwrap(), copy).unwrap();
+    let reopened = bench.db("copy.db");
+    let store = Store::open(&reopened, false).unwrap();
+    store.writer().unwrap().one(mark(None)).unwrap();
+    let other = transfer(&reopened, to, &bench.log(), &mut |_, _| {});
+    assert_eq!(code(other), "target_not_empty");
+    // Taken back: the target stays closed, and can be moved to again.
+    assert!(back().seen);
+    assert_eq!(moved_to(&old).unwrap(), None);
+    is_not_served(bench, to);
+    assert!(!go().unwrap().again);
+    assert_eq!(rows(to), before);
+    bench.is_clean(to);
+    assert!(back().seen);
+}
+
+#[test]
+fn nobody_begins_a_ledger_where_a_move_was_killed_before_its_end() {
+    let bench = Bench::new();
+    let new = bench.db("new.db");
+    ends_in_either_way(&bench, &new);
+    // Simply begun again.
+    let third = bench.db("third.db");
+    stop_before_the_end(&bench, &third);
+    is_not_served(&bench, &third);
+    assert!(bench.go("old.db", "third.db").unwrap().again);
+    bench.clean("third.db");
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn nobody_begins_a_ledger_on_a_server_where_a_move_was_killed_before_its_end() {
+    let Some(postgres) = bookguard_test_postgres::Postgres::shared() else {
+        return;
+    };
+    let url = postgres.fresh_database();
+    ends_in_either_way(&Bench::new(), &url.as_str().into());
+    postgres.drop_database(&url);
+}
+
+#[test]
+fn a_move_is_taken_back_from_a_target_in_which_nothing_but_an_empty_ledger_began() {
+    let bench = Bench::new();
+    let old = bench.db("old.db");
+    let stored = Store::open(&old, false).unwrap().head().unwrap().unwrap();
+    let row = "INSERT INTO policy (hash, body) VALUES (x'00', '{}')";
+    for (name, begun, row, opened) in [
+        ("nothing.db", false, None, true),
+        ("begun.db", true, None, true),
+        ("written.db", true, Some(row), false),
+    ] {
+        // As programs left it that did not mark the target.
+        let to = bench.db(name);
+        let there = Store::open(&to, true).unwrap();
+        if begun {
+            let begun = there.begin_log(&stored.origin, &stored.vkey, "signed");
+            begun.unwrap();
+        }
+        let mut writer = there.writer().unwrap();
+        if let Some(row) = row {
+            writer.one(Statement::new(row, vec![])).unwrap();
+        }
+        let marked = place(&to);
+        let store = Store::open(&old, false).unwrap();
+        store.writer().unwrap().one(mark(Some(&marked))).unwrap();
+        let back = reopen(&old, None, false);
+        if !opened {
+            assert_eq!(back_refused(back), "target_written", "{name}");
+            continue;
+        }
+        assert!(back.unwrap().seen, "{name}");
+        is_not_served(&bench, &to);
+        assert!(!bench.go("old.db", name).unwrap().again, "{name}");
+        bench.clean(name);
+        reopen(&old, None, false).unwrap();
+    }
+}
+
+#[test]
+fn a_target_at_another_address_must_hold_what_was_moved() {
+    let bench = Bench::new();
+    let (old, away) = (bench.db("old.db"), bench.db("away.db"));
+    let path = |name: &str| bench.folder.path().join(name);
+    bench.go("old.db", "new.db").unwrap();
+    std::fs::rename(path("new.db"), path("away.db")).unwrap();
+    Store::open(&bench.db("empty.db"), true).unwrap();
+    let back = |to: &Database, vouched| reopen(&old, Some(to), vouched);
+    assert_eq!(back_refused(back(&away, false)), "other_target");
+    assert_eq!(
+        back_refused(back(&bench.db("empty.db"), true)),
+        "other_target"
+    );
+    assert!(is_vacant(&bench.db("empty.db")));
+    let change = |sql: &'static str| {
+        let store = Store::open(&away, false).unwrap();
+        let mut writer = store.writer().unwrap();
+        writer.one(Statement::new(sql, vec![])).unwrap();
+    };
+    change("UPDATE event SET retries = retries + 1");
+    assert_eq!(back_refused(back(&away, true)), "other_target");
+    change("UPDATE event SET retries = retries - 1");
+    assert!(back(&away, true).unwrap().seen);
+    assert_eq!(
+        (moved_to(&old).unwrap(), moved_to(&away).unwrap()),
+        (None, Some(place(&old)))
+    );
+}
+
 #[test]
 fn a_rolled_back_database_is_not_moved_and_a_moved_one_remembers_its_head() {
     let bench = Bench::new();
@@ -340,7 +515,7 @@ fn a_rolled_back_database_is_not_moved_and_a_moved_one_remembers_its_head() {
     };
     bench.log().note(Some(&seen), more);
     assert_eq!(code(bench.go("older.db", "other.db")), "ledger_rolled_back");
-    assert!(rows(&bench.db("other.db")).iter().all(Vec::is_empty));
+    assert!(!bench.folder.path().join("other.db").exists());
     assert_eq!(moved_to(&bench.db("older.db")).unwrap(), None);
 }
 
@@ -367,12 +542,25 @@ fn a_source_that_contradicts_itself_is_not_moved() {
         let mut conn = store.writer().unwrap();
         conn.one(Statement::new(damage, vec![])).unwrap();
         drop(conn);
+        // Into a database that was there, or a file that is made.
+        let was_there = n % 2 == 1;
+        if was_there {
+            Store::open(&bench.db(&to), true).unwrap();
+        }
         let refused = bench.go(&from, &to).unwrap_err();
         assert!(
             matches!(&refused, TransferError::NotVerified(why) if why.contains(words)),
             "{damage}: {refused:?}"
         );
-        assert!(rows(&bench.db(&to)).iter().all(Vec::is_empty), "{damage}");
+        assert_eq!(
+            bench.folder.path().join(&to).exists(),
+            was_there,
+            "{damage}"
+        );
+        assert!(
+            !was_there || rows(&bench.db(&to)).iter().all(Vec::is_empty),
+            "{damage}"
+        );
         assert_eq!(moved_to(&bench.db(&from)).unwrap(), None, "{damage}");
     }
 }
@@ -454,17 +642,21 @@ fn fail_everywhere(
     let mut unclear = Vec::new();
     for fail_at in first.. {
         let to = format!("{commit_happens}-{lasting}-{fail_at}.db");
-        let place = place(&bench.db(&to));
+        let (from, place) = (place(&bench.db("old.db")), place(&bench.db(&to)));
         let [mut source, mut target] = ends(bench, &to, fail_at, commit_happens);
         target.lasting = lasting;
-        let (log, place) = (bench.log(), place.as_str());
-        let errand = TransferJob { log: &log, place };
-        let carried = carry(&mut source, &mut target, &errand, &mut |_, _| {});
+        let log = bench.log();
+        let errand = TransferJob {
+            log: &log,
+            from: &from,
+            place: &place,
+        };
+        let carried = carry_all(&mut source, &mut target, &errand);
         drop((source, target));
         let marked = moved_to(&bench.db("old.db")).unwrap();
         let there = rows(&bench.db(&to));
         assert_eq!(rows(&bench.db("old.db")), before, "step {fail_at}");
-        let nothing = there.iter().all(Vec::is_empty);
+        let nothing = is_vacant(&bench.db(&to));
         assert!(nothing || there == before, "step {fail_at}: half of it");
         assert!(
             nothing || marked.is_some(),
@@ -530,11 +722,22 @@ fn an_unknown_commit_is_awaited_before_it_is_reported() {
     let bench = Bench::new();
     let source = Store::open(&bench.db("old.db"), false).unwrap();
     let stored = source.head().unwrap().unwrap();
-    for happens in [false, true] {
+    // A transaction that replaces the mark, and one where there is none, in each of its two ends.
+    for (announced, happens) in [(true, false), (true, true), (false, false), (false, true)] {
         let url = postgres.fresh_database();
         let store = Store::open(&url.as_str().into(), true).unwrap();
         let mut lost = store.mover().unwrap();
-        lost.begin(&[]).unwrap();
+        if announced {
+            let log = bench.log();
+            let errand = TransferJob {
+                log: &log,
+                from: "here",
+                place: "there",
+            };
+            announce(&mut *lost, &errand, &stored).unwrap();
+        } else {
+            lost.begin(&[]).unwrap();
+        }
         let mut head = Vec::new();
         (TABLES[0].read(&mut *source.reader().unwrap(), |rows| {
             head = rows;
@@ -586,15 +789,16 @@ fn a_copy_that_is_not_the_original_is_noticed() {
         let log = bench.log();
         let errand = TransferJob {
             log: &log,
+            from: "here",
             place: "there",
         };
-        let carried = carry(&mut source, &mut target, &errand, &mut |_, _| {});
+        let carried = carry_all(&mut source, &mut target, &errand);
         assert!(
             matches!(&carried, Err(Trouble::Differs(_))),
             "{n}: {carried:?}"
         );
         drop((source, target));
-        assert!(rows(&bench.db(&to)).iter().all(Vec::is_empty));
+        assert!(is_vacant(&bench.db(&to)));
         assert_eq!(moved_to(&bench.db("old.db")).unwrap(), None);
     }
 }
@@ -608,9 +812,10 @@ fn a_source_that_was_moved_elsewhere_while_its_turn_was_waited_for_stays_there()
     let log = bench.log();
     let errand = TransferJob {
         log: &log,
+        from: "old",
         place: "late",
     };
-    let carried = carry(&mut source, &mut target, &errand, &mut |_, _| {});
+    let carried = carry_all(&mut source, &mut target, &errand);
     assert!(
         matches!(&carried, Err(Trouble::Moved(to)) if to == "elsewhere"),
         "{carried:?}"

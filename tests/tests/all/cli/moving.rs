@@ -316,6 +316,53 @@ async fn a_move_that_is_killed_at_any_moment_is_simply_begun_again() {
     .await;
 }
 
+/// A database as its mark on the other one calls it.
+fn place(database: &TestDatabase) -> String {
+    match database.db() {
+        Database::File(path) => path.canonicalize().unwrap().display().to_string(),
+        server => server.to_string(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_command_begins_a_ledger_where_a_move_was_killed_before_its_end() {
+    on_every_route(async |engine, other| {
+        let (from, to) = (TestDatabase::new(engine), TestDatabase::new(other));
+        let server = Serving::start(&from, &[]).await;
+        server.partner("Acme").await.book().await;
+        server.stop().await;
+        take_key(&from, &to);
+        let server = Serving::start(&to, &[]).await;
+        server.stop().await;
+        // What is left of a move between the commit that marks the source and the one that brings everything.
+        for table in to.tables().iter().filter(|table| *table != "head") {
+            to.tamper(&format!("DELETE FROM {table}"));
+        }
+        let (here, there) = (place(&from), place(&to));
+        to.tamper(&format!(
+            "UPDATE head SET checkpoint = '', moved_to = '{here}'"
+        ));
+        from.tamper(&format!("UPDATE head SET moved_to = '{there}'"));
+        let not_served = async || {
+            for command in ["partners list", "health"] {
+                let refused = to.command(command).run().await;
+                let words = [here.as_str(), there.as_str(), "has not ended", "--reopen"];
+                refused.refused(1, &words);
+            }
+            let doctor = to.command("doctor").run().await;
+            assert!(doctor.stdout.contains("has not ended"), "{doctor:?}");
+        };
+        not_served().await;
+        let taken_back = reopen(&from, &to).arg("--yes").run().await.json();
+        assert_eq!(taken_back["closed"], true, "{taken_back}");
+        from.verify(1).await;
+        not_served().await;
+        transfer(&from, &to).run().await.json();
+        to.verify(1).await;
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_move_that_makes_no_sense_is_refused_with_its_reason() {
     on_every_route(async |engine, other| {
