@@ -112,9 +112,10 @@ pub fn quotable(text: &str) -> String {
     shown.collect()
 }
 
-/// Whether the character is a double quotation mark, or looks like one.
-pub fn is_double_mark(c: char) -> bool {
-    c == '"' || single_mark(c).is_some_and(|mark| mark != c)
+/// Whether the text holds a double quotation mark, a straight one included, or single ones side by side, which look like one.
+pub fn has_double_mark(text: &str) -> bool {
+    let curly = text.replace('\'', "\u{2019}");
+    curly.contains('"') || quotable(&curly) != curly
 }
 
 /// The single mark for a quotation mark that is not straight, or for a character that looks like one (UTS 39). Hebrew
@@ -201,7 +202,10 @@ pub(crate) fn outside_quotations(text: &str) -> String {
                 assert_eq!(c == '\u{201d}', is_quoted, "{text}");
                 is_quoted = !is_quoted;
             }
-            _ => assert!(c == '"' || !is_double_mark(c), "{c:?} in {text}"),
+            _ => assert!(
+                single_mark(c).is_none_or(|mark| mark == c),
+                "{c:?} in {text}"
+            ),
         }
         if !is_quoted && c != '\u{201d}' {
             outside.push(c);

@@ -16,7 +16,7 @@ use super::zone::Zone;
 use crate::input::{Draft, Form, Value, shorten};
 use crate::limits::{POLICY_NAME_CHARS, POLICY_SPLITS, POLICY_TIERS, TIME_ZONE_CHARS};
 use crate::model::{Amount, Currency};
-use crate::text::is_double_mark;
+use crate::text::has_double_mark;
 
 /// Whose words are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,15 +111,12 @@ fn name(v: &mut Value<'_, '_>, written: Written) -> Option<String> {
         return v.accepted_text(POLICY_NAME_CHARS);
     }
     let name = v.text(POLICY_NAME_CHARS)?;
-    match name.chars().find(|c| is_double_mark(*c)) {
-        None => Some(name),
-        Some(mark) => v.fault(
+    match has_double_mark(&name) {
+        false => Some(name),
+        true => v.fault(
             "quotation_mark",
-            format!(
-                "holds the double quotation mark U+{:04X}, but the terms in words quote the name",
-                u32::from(mark)
-            ),
-            "Leave it out, or write single quotation marks: ‘ and ’.",
+            "holds a double quotation mark, or what looks like one, but the terms in words quote the name",
+            "Leave it out, or write single quotation marks: ‘ and ’, one at a time.",
         ),
     }
 }

@@ -3,7 +3,7 @@
 //! The reader decides, not the schema. A test with an independent validator holds the invariant: whatever the reader
 //! accepts passes the schema, also with its defaults written out; and whatever passes the schema is refused only for what
 //! no schema can express (existing zones and currencies, decimals of a currency, the order of deadlines, a currency for
-//! fixed amounts, names of spaces only or with piles of marks).
+//! fixed amounts, names of spaces only, with piles of marks or with two single quotation marks side by side).
 
 #[cfg(feature = "openapi")]
 mod openapi;

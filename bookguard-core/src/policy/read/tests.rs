@@ -134,6 +134,10 @@ fn no_new_name_ends_its_quotation_and_stored_ones_stay() {
         ("\u{ab}Flex\u{bb}", false),
         ("Flex\u{ff02}", false),
         ("Flex\u{1f677}", false),
+        ("Flex\u{2019}\u{2019}", false),
+        ("Flex''", false),
+        ("Flex'\u{2019}", false),
+        ("O'Brien's", true),
         (&format!("A{}", "\u{301}".repeat(9)), false),
     ] {
         let text = format!(r#"{{"policyId":"p","name":"{name}",{LATE}}}"#);
