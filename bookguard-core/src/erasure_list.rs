@@ -152,6 +152,8 @@ impl ErasureList {
         if erasures.is_empty() {
             return Ok(());
         }
+        // One that was removed or replaced is read by nobody any more; `extend` adds again what the new one lacks.
+        file.take_if(|file| !private::is_at(file, &self.path));
         let mut write = || -> io::Result<()> {
             let file = match &mut *file {
                 Some(file) => file,
@@ -299,6 +301,20 @@ mod tests {
             assert_eq!(all(&list), Ok(vec![3, 5, 8]), "{cut}");
             list.add(&[listed(9)]).unwrap();
             assert_eq!(all(&list), Ok(vec![3, 5, 8, 9]), "{cut}");
+        }
+        // Taken away under the process, or replaced.
+        #[cfg(unix)]
+        {
+            let list = ErasureList::beside(&guard);
+            list.add(&[listed(9)]).unwrap();
+            std::fs::remove_file(list.path()).unwrap();
+            list.add(&[listed(3)]).unwrap();
+            assert_eq!(all(&list), Ok(vec![3]));
+            let other = folder.path().join("other");
+            std::fs::write(&other, &whole).unwrap();
+            std::fs::rename(&other, list.path()).unwrap();
+            list.add(&[listed(9)]).unwrap();
+            assert_eq!(all(&list), Ok(vec![3, 5, 8, 9]));
         }
         // The end alone is read.
         let long: Vec<u8> = whole.repeat(usize::try_from(LAST_LINE).unwrap() / whole.len() + 1);

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::ledger::rollback::{PublishedHead, Rollback, RollbackCause};
+use crate::private;
 use slots::Slot;
 
 /// The default path of the guard's file: beside the key's file; if the key has none, beside the database's file;
@@ -291,7 +292,7 @@ impl State {
     fn find(&mut self, path: &Path) -> io::Result<()> {
         if self
             .file
-            .take_if(|file| !slots::is_at(file, path))
+            .take_if(|file| !private::is_at(file, path))
             .is_some()
         {
             (self.bytes, self.written) = (None, None);

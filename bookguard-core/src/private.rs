@@ -36,6 +36,28 @@ pub fn sync(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
+/// Whether this open file is the one at `path`. What cannot be looked up counts as in its place.
+#[cfg(unix)]
+pub(crate) fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+    let there = fs::metadata(path).map(identity);
+    match (there, file.metadata().map(identity)) {
+        (Ok(there), Ok(open)) => there == open,
+        (Err(error), _) => !matches!(
+            error.kind(),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+        ),
+        (Ok(_), Err(_)) => true,
+    }
+}
+
+/// Elsewhere, an open file is neither removed nor replaced.
+#[cfg(not(unix))]
+pub(crate) fn is_at(_: &File, _: &Path) -> bool {
+    true
+}
+
 /// The warnings about `files` and their folders, one line each. Files that do not exist are skipped.
 pub fn warnings(files: &[PathBuf]) -> Vec<String> {
     let shown = |open: &[(&Path, u32)]| {

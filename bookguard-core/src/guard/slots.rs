@@ -121,28 +121,6 @@ fn denied(error: &io::Error) -> bool {
     )
 }
 
-/// Whether this open file is the one at `path`. What cannot be looked up counts as in its place.
-#[cfg(unix)]
-pub(super) fn is_at(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-    let there = fs::metadata(path).map(identity);
-    match (there, file.metadata().map(identity)) {
-        (Ok(there), Ok(open)) => there == open,
-        (Err(error), _) => !matches!(
-            error.kind(),
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-        ),
-        (Ok(_), Err(_)) => true,
-    }
-}
-
-/// Elsewhere, an open file is neither removed nor replaced.
-#[cfg(not(unix))]
-pub(super) fn is_at(_: &File, _: &Path) -> bool {
-    true
-}
-
 /// Creates the file with its first slot, whole or not at all, unless it exists. Then opens it.
 pub(super) fn make(path: &Path, seen: &PublishedHead) -> io::Result<File> {
     let mut temporary = path.as_os_str().to_owned();
