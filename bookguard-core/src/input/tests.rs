@@ -3,7 +3,7 @@ use crate::limits::FAULTS;
 
 fn codes(body: &str) -> Vec<(String, String)> {
     let error = read(body.as_bytes(), |form| {
-        let name = form.required("name", |v| v.text(5));
+        let name = form.required("name", |v| v.text(10));
         let size = form.optional("size", |v| v.integer(0, 9));
         let tags = form.optional("tags", |v| v.array(2, |item| item.boolean()));
         let inner = form.optional_object("inner", |form| {
@@ -49,7 +49,7 @@ fn every_fault_has_its_pointer_and_code() {
     for (body, faults) in [
         (r#"{"name":null}"#, &[("/name", "null")][..]),
         (r#"{"name":""}"#, &[("/name", "empty")]),
-        (r#"{"name":"123456"}"#, &[("/name", "too_long")]),
+        (r#"{"name":"12345678901"}"#, &[("/name", "too_long")]),
         (r#"{"name":"a\u0000"}"#, &[("/name", "control_character")]),
         (r#"{"name":"\ud800"}"#, &[("/name", "invalid_string")]),
         (r#"{"name":"a\u202e"}"#, &[("/name", "hidden_character")]),

@@ -164,7 +164,8 @@ impl Owner {
         let policy = format!("house_{}", &name.to_lowercase()[..4]);
         for late in [0, 2500] {
             let mut version = samples::policy(late);
-            version["name"] = json!(HOSTILE);
+            // The name of a policy takes no double quotation mark.
+            version["name"] = json!(HOSTILE.replace('"', "'"));
             partner.put_policy(&policy, &version).await;
         }
         partner
