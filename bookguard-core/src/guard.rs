@@ -240,6 +240,7 @@ impl Guard {
     fn say_renamed(&self, before: Option<&PublishedHead>, state: &State) {
         if let (Some(before), Some(now)) = (before, state.seen.as_deref())
             && before.origin != now.origin
+            && before.size > 0
         {
             tracing::warn!(
                 "the ledger continues as {}: the loss of entries of log {} was accepted",

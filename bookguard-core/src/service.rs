@@ -99,13 +99,14 @@ impl Service {
             .ledger_key
             .clone()
             .unwrap_or_else(|| LedgerKeySource::File(key_file::default_path(config.db.file())));
-        let (key, made_key) =
-            open_key(&store, &source).map_err(|why| format!("{}: {why}", config.db))?;
         let guard_file = config
             .guard_file
             .clone()
             .unwrap_or_else(|| guard::default_path(source.path(), config.db.file()));
-        let log = Arc::new(Log::new(key, Guard::open(guard_file)?));
+        let guard = Guard::open(guard_file)?;
+        let (key, made_key) =
+            open_key(&store, &source, &guard).map_err(|why| format!("{}: {why}", config.db))?;
+        let log = Arc::new(Log::new(key, guard));
         if config.create {
             let warnings = private::warnings(&kept_files(&config.db, &source, &log));
             warnings.iter().for_each(|line| tracing::warn!("{line}"));
@@ -594,6 +595,7 @@ fn begun(db: &Database, key: &Path) -> String {
 fn open_key(
     store: &Store,
     source: &LedgerKeySource,
+    guard: &Guard,
 ) -> Result<(LedgerKey, Option<PathBuf>), String> {
     // Read the head first: whoever began the log had its key on disk before. The other way round, another process could
     // make the key and begin the log in between, and the key would seem to be missing.
@@ -601,7 +603,7 @@ fn open_key(
     match (head, LedgerKey::find(source)?) {
         (Some(head), Some(key)) => {
             // The key is the same under every name the log had.
-            if key.signer_as(&head.origin)?.verifier().to_string() == head.vkey {
+            if key.is_of(&head.origin, &head.vkey)? {
                 Ok((key, None))
             } else {
                 Err(other_key(source, &head.origin))
@@ -613,11 +615,16 @@ fn open_key(
             head.origin
         )),
         (None, Some(key)) => {
-            begin_log(store, source, &key)?;
+            // The key may have signed a log whose database is lost. A guard that knows it lets nothing be written here until the loss
+            // is accepted. Without one, a log under a name never used before takes none of its numbers.
+            let origin = match guard.latest() {
+                Some(_) => key.origin.clone(),
+                None => key_file::new_name(),
+            };
+            begin_log(store, source, &key, &origin)?;
             tracing::warn!(
-                "the database was empty, so log {} begins at entry 0, with a key that was there before ({source}). If that key \
-                 has signed entries, stop now and restore their database: otherwise others are published under their numbers",
-                key.origin
+                "the database was empty, so log {origin} begins at entry 0, with a key that was there before ({source}). If that key \
+                 has signed another log, stop now and restore its database: this one does not continue it"
             );
             Ok((key, None))
         }
@@ -677,9 +684,9 @@ fn begin_with_new_key(
         // Another process made one at the same moment, for the same log.
         let key =
             LedgerKey::load(&path)?.ok_or_else(|| format!("{source} was there and is gone"))?;
-        return begin_log(store, source, &key).map(|()| (key, None));
+        return begin_log(store, source, &key, &key.origin).map(|()| (key, None));
     }
-    begin_log(store, source, &key).inspect_err(|_| {
+    begin_log(store, source, &key, &key.origin).inspect_err(|_| {
         // The new key is useless only if the log certainly has another key.
         let vkey = key.signer().map(|signer| signer.verifier().to_string());
         if let (Ok(Some(head)), Ok(vkey)) = (store.head(), vkey)
@@ -691,16 +698,22 @@ fn begin_with_new_key(
     Ok((key, Some(path)))
 }
 
-fn begin_log(store: &Store, source: &LedgerKeySource, key: &LedgerKey) -> Result<(), String> {
-    let signer = key.signer()?;
+/// Begins a log under this name, unless another process has begun one with the same key.
+fn begin_log(
+    store: &Store,
+    source: &LedgerKeySource,
+    key: &LedgerKey,
+    origin: &str,
+) -> Result<(), String> {
+    let signer = key.signer_as(origin)?;
     let checkpoint = Checkpoint::sign(&signer, 0, EMPTY_ROOT);
     let vkey = signer.verifier().to_string();
     store
-        .begin_log(&key.origin, &vkey, &checkpoint)
+        .begin_log(origin, &vkey, &checkpoint)
         .map_err(|e| e.to_string())?;
     // Another process may have begun it at the same moment, with the same key or another.
     match begun_head(store)? {
-        Some(head) if head.vkey == vkey => Ok(()),
+        Some(head) if key.is_of(&head.origin, &head.vkey)? => Ok(()),
         Some(head) => Err(other_key(source, &head.origin)),
         None => Err("the log was begun and is gone".to_owned()),
     }

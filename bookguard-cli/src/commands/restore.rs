@@ -115,6 +115,12 @@ fn next(done: &Restored) -> &'static str {
              same numbers. Put a copy of the guard file in its place (guard_file), and restore again; without a copy, let the \
              log continue under a new name with `bookguard ledger accept-rollback --guard-lost`."
         }
+        None if done.uncompared.is_some() => {
+            "The guard knows of no loss, but the old database could not be asked: if the guard file was itself put back from an \
+             older copy, put its newest copy in its place and restore again, because a server would publish other entries under \
+             the same numbers. What no entry records is as it was at the backup: legal holds, keys, endpoints, quotas, \
+             suspensions, settings. Make those changes again, then start the server."
+        }
         None => {
             "No entry is lost. What no entry records is as it was at the backup: legal holds, keys, endpoints, quotas, \
              suspensions, settings. Make those changes again, then start the server."

@@ -29,6 +29,8 @@ impl Log {
         seen: Option<&PublishedHead>,
         stored: &StoredHead,
     ) -> Result<Option<Rollback>, StoreError> {
+        // Another log without entries has published nothing that could be lost.
+        let seen = seen.filter(|seen| seen.size > 0 || seen.origin == stored.origin);
         let Some(seen) = seen else {
             return self.unlisted(conn, stored);
         };

@@ -30,10 +30,14 @@ pub(super) fn announcement<'a>(stored: &'a StoredHead, from: &'a str) -> Stateme
 }
 
 /// Turns the head of a log without entries into the mark.
-pub(super) fn renunciation(from: &str) -> Statement<'_> {
+pub(super) fn renunciation<'a>(stored: &'a StoredHead, from: &'a str) -> Statement<'a> {
     Statement::new(
-        "UPDATE head SET checkpoint = '', moved_to = $1 WHERE id = 1",
-        vec![from.into()],
+        "UPDATE head SET origin = $1, vkey = $2, checkpoint = '', moved_to = $3 WHERE id = 1",
+        vec![
+            stored.origin.as_str().into(),
+            stored.vkey.as_str().into(),
+            from.into(),
+        ],
     )
 }
 

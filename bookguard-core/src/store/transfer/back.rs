@@ -40,7 +40,7 @@ enum Arrived {
     Mark,
     /// Everything, unchanged.
     Everything,
-    /// An empty log of the same name, which somebody began there.
+    /// An empty log of the same key, which somebody began there.
     Begun,
 }
 
@@ -139,7 +139,7 @@ fn close(
         Arrived::Nothing | Arrived::Begun if elsewhere => Err(Open::Other),
         // If a commit that was lost from sight may still arrive, this waits for its end, and fails if it arrived.
         Arrived::Nothing => Ok(Some(announcement(stored, back))),
-        Arrived::Begun => Ok(Some(renunciation(back))),
+        Arrived::Begun => Ok(Some(renunciation(stored, back))),
         Arrived::Everything => Ok(Some(mark(Some(back)))),
         Arrived::Mark => Ok(None),
     });
@@ -156,6 +156,11 @@ fn close(
     closed
 }
 
+/// The part of a verifier key that is the same under every name of the log.
+fn public_key(vkey: &str) -> Option<&str> {
+    vkey.splitn(3, '+').nth(2)
+}
+
 /// What arrived, if nothing was written since.
 fn untouched(
     source: &mut dyn Conn,
@@ -166,6 +171,19 @@ fn untouched(
     let Some(found) = head(target)? else {
         return Ok(Arrived::Nothing);
     };
+    let further = found.moved_to.as_deref().filter(|place| *place != back);
+    // Without a guard, it began under a name of its own.
+    let is_begun = found.head.size == 0
+        && further.is_none()
+        && found.arriving_from().is_none()
+        && public_key(&found.vkey) == public_key(&stored.vkey);
+    if is_begun {
+        match require_no_rows(target) {
+            Ok(()) => return Ok(Arrived::Begun),
+            Err(Trouble::NotEmpty(_)) => {}
+            Err(trouble) => return Err(Open::Failed(trouble)),
+        }
+    }
     if found.vkey != stored.vkey {
         return Err(Open::Written(format!(
             "it holds the ledger {} with {} entries, not {} as it was moved there",
@@ -174,14 +192,6 @@ fn untouched(
     }
     if found.arriving_from().is_some() {
         return Ok(Arrived::Mark);
-    }
-    let further = found.moved_to.as_deref().filter(|place| *place != back);
-    if found.head.size == 0 && further.is_none() {
-        match require_no_rows(target) {
-            Ok(()) => return Ok(Arrived::Begun),
-            Err(Trouble::NotEmpty(_)) => {}
-            Err(trouble) => return Err(Open::Failed(trouble)),
-        }
     }
     if found.head != stored.head {
         return Err(Open::Written(format!(

@@ -436,17 +436,22 @@ fn a_move_is_taken_back_from_a_target_in_which_nothing_but_an_empty_ledger_began
     let old = bench.db("old.db");
     let stored = Store::open(&old, false).unwrap().head().unwrap().unwrap();
     let row = "INSERT INTO policy (hash, body) VALUES (x'00', '{}')";
+    let (_, public) = stored.vkey.split_once('+').unwrap();
+    let renamed = format!("another+{public}");
+    let foreign = "another+00000000+AAAA";
     for (name, begun, row, opened) in [
-        ("nothing.db", false, None, true),
-        ("begun.db", true, None, true),
-        ("written.db", true, Some(row), false),
+        ("nothing.db", None, None, true),
+        ("begun.db", Some(stored.vkey.as_str()), None, true),
+        ("renamed.db", Some(renamed.as_str()), None, true),
+        ("foreign.db", Some(foreign), None, false),
+        ("written.db", Some(stored.vkey.as_str()), Some(row), false),
     ] {
         // As programs left it that did not mark the target.
         let to = bench.db(name);
         let there = Store::open(&to, true).unwrap();
-        if begun {
-            let begun = there.begin_log(&stored.origin, &stored.vkey, "signed");
-            begun.unwrap();
+        if let Some(vkey) = begun {
+            let (origin, _) = vkey.split_once('+').unwrap();
+            there.begin_log(origin, vkey, "signed").unwrap();
         }
         let mut writer = there.writer().unwrap();
         if let Some(row) = row {

@@ -253,6 +253,10 @@ async fn two_histories_under_one_key_are_noticed() {
     let database = TestDatabase::new(Engine::Sqlite);
     let server = Serving::start(&database, &["--dev"]).await;
     let acme = server.partner("Acme").await;
+    // The operator will serve this copy as well, without the guard.
+    let again = TestDatabase::new(Engine::Sqlite);
+    let copied = database.command("backup").arg(again.file()).run().await;
+    copied.json();
     let booking = book(&acme).await;
     settled(&server).await;
     let vkey = server.caller().get("/v1/ledger/key").await.text();
@@ -261,8 +265,6 @@ async fn two_histories_under_one_key_are_noticed() {
         packet: packet(&acme, &booking).await,
         vkey: vkey.trim().to_owned(),
     };
-    // The operator starts anew with the same key.
-    let again = TestDatabase::new(Engine::Sqlite);
     let key = again.folder().join("again.key");
     std::fs::copy(database.file().with_extension("db.key"), &key).unwrap();
     let line = bookguard("serve --dev --listen 127.0.0.1:0 --db").arg(again.file());

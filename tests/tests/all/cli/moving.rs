@@ -339,8 +339,11 @@ async fn no_command_begins_a_ledger_where_a_move_was_killed_before_its_end() {
             to.tamper(&format!("DELETE FROM {table}"));
         }
         let (here, there) = (place(&from), place(&to));
+        let vkey = from.command("ledger key").run().await.stdout;
+        let vkey = vkey.trim();
+        let (origin, _) = vkey.split_once('+').unwrap();
         to.tamper(&format!(
-            "UPDATE head SET checkpoint = '', moved_to = '{here}'"
+            "UPDATE head SET checkpoint = '', moved_to = '{here}', origin = '{origin}', vkey = '{vkey}'"
         ));
         from.tamper(&format!("UPDATE head SET moved_to = '{there}'"));
         let not_served = async || {

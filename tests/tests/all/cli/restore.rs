@@ -266,15 +266,25 @@ async fn a_database_that_proves_nothing_is_replaced_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_log_that_begins_with_a_key_that_was_there_is_told() {
+async fn a_log_that_begins_with_a_key_that_was_there_has_another_name_and_is_told() {
     let (backed, server, _) = Backed::up(0).await;
+    let caller = server.caller();
+    let lost = caller.get("/v1/ledger/key").await.text();
     server.stop().await;
     for end in ["db", "db.key.seen"] {
         std::fs::remove_file(backed.database.file().with_extension(end)).unwrap();
     }
     let server = Serving::start(&backed.database, &[]).await;
+    let begun = server.caller().get("/v1/ledger/key").await.text();
+    let name = |vkey: &str| vkey.split_once('+').unwrap().0.to_owned();
+    assert_ne!(
+        name(&begun),
+        name(&lost),
+        "its numbers are not given out again"
+    );
     let said = server.stop().await;
     assert!(said.contains("begins at entry 0"), "{said}");
+    assert!(said.contains(&name(&begun)), "{said}");
     let server = Serving::start(&backed.database, &[]).await;
     let said = server.stop().await;
     assert!(!said.contains("begins at entry 0"), "{said}");
@@ -308,6 +318,12 @@ async fn a_damaged_database_is_replaced_and_kept_as_it_is() {
     assert!(why.contains("not a SQLite database"), "{why}");
     assert_eq!(lost(&done), (4, 10), "the guard knows: {done}");
     assert_eq!(backed.bookings(file).await, 2);
+    // A guard that was put back as well knows no more than the backup.
+    std::fs::copy(&backed.old_guard, file.with_extension("db.key.seen")).unwrap();
+    std::fs::write(file, &damaged).unwrap();
+    let done = backed.restore().run().await.json();
+    assert!(done["lost"].is_null(), "{done}");
+    assert!(done.text("next").contains("could not be asked"), "{done}");
 }
 
 #[tokio::test]

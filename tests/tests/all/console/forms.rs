@@ -329,6 +329,7 @@ async fn a_refused_form_keeps_what_was_typed_with_each_fault_beside_its_field() 
                 ],
                 &[
                     "/policyId",
+                    "/name",
                     "/organizer/tiers/0/before",
                     "/organizer/tiers/0/outcome/figure",
                     "/organizer/late/figure",
