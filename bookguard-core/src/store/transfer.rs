@@ -28,7 +28,7 @@ use crate::error::Error;
 use crate::ledger::Hash;
 use crate::ledger::rollback::{PublishedHead, Rollback};
 use crate::log::Log;
-use arriving::{announce, held, is_announced, require_no_rows, withdraw};
+use arriving::{announce, held, require_no_rows, vacancy, withdraw};
 pub use back::{Reopened, reopen};
 use table::TABLES;
 
@@ -164,7 +164,7 @@ pub fn transfer(
     if tables.is_some() {
         let target = open_target()?.reader().map_err(Trouble::Target);
         target
-            .and_then(|mut conn| is_announced(&mut *conn, &errand, &looked.vkey))
+            .and_then(|mut conn| vacancy(&mut *conn, &errand, &looked.vkey))
             .map_err(explained)?;
     }
     let mut source = source.mover().map_err(|e| failed(from, &e))?;
@@ -359,8 +359,8 @@ fn unmark(
     source.commit(&[mark(None)]).map(|_| true)
 }
 
-/// Whether the head has arrived. A transaction that was lost from sight, and may still commit, has replaced the mark:
-/// whoever takes the write turn waits for its end. If there is no mark, a second insert of the head waits for the first
+/// Whether the head has arrived. A transaction that was lost from sight, and may still commit, has replaced the mark.
+/// Taking the write turn waits for that transaction to end. If there is no mark, a second insert of the head waits for the first
 /// transaction to end, and succeeds only if that one was undone.
 fn arrived(target: &mut dyn Conn, stored: &StoredHead) -> Result<bool, StoreError> {
     let mut found = look(target)?;

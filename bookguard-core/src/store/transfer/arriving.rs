@@ -10,7 +10,7 @@ use super::{TABLES, TransferJob, Trouble};
 use crate::ledger::hash::EMPTY_ROOT;
 #[cfg(feature = "sqlite")]
 use crate::store::backup::remove;
-use crate::store::conn::{Conn, Statement, StoreError};
+use crate::store::conn::{Arg, Conn, Statement, StoreError};
 use crate::store::{Store, StoredHead, head};
 
 #[cfg(not(feature = "sqlite"))]
@@ -18,14 +18,11 @@ fn remove(_: &Path) {}
 
 /// Marks an empty database. Fails if another log has begun there.
 pub(super) fn announcement<'a>(stored: &'a StoredHead, from: &'a str) -> Statement<'a> {
+    let mut args = named(stored, from);
+    args.push(EMPTY_ROOT.as_bytes().to_vec().into());
     Statement::new(
-        "INSERT INTO head (id, origin, vkey, size, root, checkpoint, moved_to) VALUES (1, $1, $2, 0, $3, '', $4)",
-        vec![
-            stored.origin.as_str().into(),
-            stored.vkey.as_str().into(),
-            EMPTY_ROOT.as_bytes().to_vec().into(),
-            from.into(),
-        ],
+        "INSERT INTO head (id, origin, vkey, moved_to, root, size, checkpoint) VALUES (1, $1, $2, $3, $4, 0, '')",
+        args,
     )
 }
 
@@ -33,16 +30,32 @@ pub(super) fn announcement<'a>(stored: &'a StoredHead, from: &'a str) -> Stateme
 pub(super) fn renunciation<'a>(stored: &'a StoredHead, from: &'a str) -> Statement<'a> {
     Statement::new(
         "UPDATE head SET origin = $1, vkey = $2, checkpoint = '', moved_to = $3 WHERE id = 1",
-        vec![
-            stored.origin.as_str().into(),
-            stored.vkey.as_str().into(),
-            from.into(),
-        ],
+        named(stored, from),
     )
+}
+
+/// What the mark says: the log, its key, and where it comes from.
+fn named<'a>(stored: &'a StoredHead, from: &'a str) -> Vec<Arg<'a>> {
+    vec![
+        stored.origin.as_str().into(),
+        stored.vkey.as_str().into(),
+        from.into(),
+    ]
 }
 
 fn removal() -> Statement<'static> {
     Statement::new("DELETE FROM head WHERE id = 1", vec![])
+}
+
+/// What is in a target that is free for a move.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Vacancy {
+    /// Nothing.
+    Nothing,
+    /// The mark of an earlier attempt at this move.
+    Mark,
+    /// A log of the same key without entries: somebody began it where an earlier attempt had only made the tables.
+    Begun,
 }
 
 /// Marks the target durably, and begins the transaction that replaces the mark.
@@ -52,31 +65,50 @@ pub(super) fn announce(
     stored: &StoredHead,
 ) -> Result<(), Trouble> {
     target.begin(&[]).map_err(Trouble::Target)?;
-    if !is_announced(target, errand, &stored.vkey)? {
-        let marked = target.commit(&[announcement(stored, errand.from)]);
-        marked.map_err(Trouble::Target)?;
+    let mark = match vacancy(target, errand, &stored.vkey)? {
+        Vacancy::Mark => None,
+        Vacancy::Nothing => Some(announcement(stored, errand.from)),
+        Vacancy::Begun => Some(renunciation(stored, errand.from)),
+    };
+    if let Some(mark) = mark {
+        target.commit(&[mark]).map_err(Trouble::Target)?;
         target.begin(&[]).map_err(Trouble::Target)?;
-        if !is_announced(target, errand, &stored.vkey)? {
+        if vacancy(target, errand, &stored.vkey)? != Vacancy::Mark {
             return Err(Trouble::Target(StoreError::HeadMoved));
         }
     }
     target.run(&[removal()]).map(drop).map_err(Trouble::Target)
 }
 
-/// Whether an earlier attempt at this move marked the target. Apart from the mark, the target must be empty.
-pub(super) fn is_announced(
+/// Requires that the target is free for this move.
+pub(super) fn vacancy(
     target: &mut dyn Conn,
     errand: &TransferJob<'_>,
     vkey: &str,
-) -> Result<bool, Trouble> {
+) -> Result<Vacancy, Trouble> {
     let found = head(target).map_err(Trouble::Target)?;
-    if let Some(found) = &found
-        && (found.arriving_from() != Some(errand.from) || found.vkey != vkey)
-    {
-        return Err(Trouble::NotEmpty(held(found)));
-    }
+    let vacancy = match &found {
+        None => Vacancy::Nothing,
+        Some(found) if found.arriving_from() == Some(errand.from) && found.vkey == vkey => {
+            Vacancy::Mark
+        }
+        Some(found) if found.moved_to.is_none() && is_begun(found, vkey) => Vacancy::Begun,
+        Some(found) => return Err(Trouble::NotEmpty(held(found))),
+    };
     require_no_rows(target)?;
-    Ok(found.is_some())
+    Ok(vacancy)
+}
+
+/// Whether this is a log without entries of the same key. It may have a name of its own.
+pub(super) fn is_begun(found: &StoredHead, vkey: &str) -> bool {
+    found.head.size == 0
+        && found.arriving_from().is_none()
+        && public_key(&found.vkey) == public_key(vkey)
+}
+
+/// The part of a verifier key that is the same under every name of the log.
+fn public_key(vkey: &str) -> Option<&str> {
+    vkey.splitn(3, '+').nth(2)
 }
 
 /// What a target holds that is not empty.

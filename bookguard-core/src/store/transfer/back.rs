@@ -5,7 +5,7 @@
 //! the old database is opened, so that both can never be written at once. If the process is killed in between, both are
 //! closed, and the same command continues from there.
 
-use super::arriving::{announcement, renunciation, require_no_rows};
+use super::arriving::{announcement, is_begun, renunciation, require_no_rows};
 use super::copy;
 use super::{TransferError, Trouble, failed, mark, open_known, place, refused};
 use crate::store::conn::{Conn, StoreError};
@@ -156,11 +156,6 @@ fn close(
     closed
 }
 
-/// The part of a verifier key that is the same under every name of the log.
-fn public_key(vkey: &str) -> Option<&str> {
-    vkey.splitn(3, '+').nth(2)
-}
-
 /// What arrived, if nothing was written since.
 fn untouched(
     source: &mut dyn Conn,
@@ -172,12 +167,7 @@ fn untouched(
         return Ok(Arrived::Nothing);
     };
     let further = found.moved_to.as_deref().filter(|place| *place != back);
-    // Without a guard, it began under a name of its own.
-    let is_begun = found.head.size == 0
-        && further.is_none()
-        && found.arriving_from().is_none()
-        && public_key(&found.vkey) == public_key(&stored.vkey);
-    if is_begun {
+    if further.is_none() && is_begun(&found, &stored.vkey) {
         match require_no_rows(target) {
             Ok(()) => return Ok(Arrived::Begun),
             Err(Trouble::NotEmpty(_)) => {}

@@ -241,6 +241,34 @@ fn what_makes_no_sense_is_refused_and_changes_nothing() {
 }
 
 #[test]
+fn an_empty_log_of_the_same_key_makes_way_for_the_one_that_is_moved() {
+    let bench = Bench::new();
+    let old = bench.db("old.db");
+    let stored = Store::open(&old, false).unwrap().head().unwrap().unwrap();
+    let (_, public) = stored.vkey.split_once('+').unwrap();
+    let begun = bench.db("begun.db");
+    let there = Store::open(&begun, true).unwrap();
+    let vkey = format!("another+{public}");
+    there.begin_log("another", &vkey, "signed").unwrap();
+    let mut writer = there.writer().unwrap();
+    let row = |sql| Statement::new(sql, vec![]);
+    writer
+        .one(row("INSERT INTO policy (hash, body) VALUES (x'00', '{}')"))
+        .unwrap();
+    assert_eq!(code(bench.go("old.db", "begun.db")), "target_not_empty");
+    writer.one(row("DELETE FROM policy")).unwrap();
+    bench.go("old.db", "begun.db").unwrap();
+    bench.clean("begun.db");
+    // Nor is it served if that move is killed.
+    let second = bench.db("second.db");
+    let there = Store::open(&second, true).unwrap();
+    there.begin_log("another", &vkey, "signed").unwrap();
+    reopen(&old, None, false).unwrap();
+    stop_before_the_end(&bench, &second);
+    is_not_served(&bench, &second);
+}
+
+#[test]
 fn a_database_that_was_moved_goes_to_the_same_place_again_or_nowhere() {
     let bench = Bench::new();
     bench.go("old.db", "new.db").unwrap();
