@@ -213,7 +213,8 @@ impl ErasureList {
     fn line(&self, line: &[u8]) -> Result<ListedErasure, String> {
         serde_json::from_slice(line).map_err(|e| {
             format!(
-                "the list of erasures {} is damaged: {e}. Put a copy of it in its place",
+                "the list of erasures {} is damaged: {e}. Put a copy of it in its place. Without one, move it away: a server \
+                 lists again what the database knows was erased, and a backup from before holds the rest again",
                 self.path.display()
             )
         })

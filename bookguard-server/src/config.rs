@@ -82,9 +82,13 @@ impl Settings {
             shutdown_delay: Duration::from_secs(
                 it.shutdown_delay_seconds.unwrap_or_default().into(),
             ),
-            listen: it.listen.unwrap_or_default(),
-            metrics_listen: it.metrics_listen,
-            operator_listen: it.operator_listen,
+            listen: listened("listen", it.listen.unwrap_or_default())?,
+            metrics_listen: (it.metrics_listen)
+                .map(|text| listened("metrics_listen", text))
+                .transpose()?,
+            operator_listen: (it.operator_listen)
+                .map(|text| listened("operator_listen", text))
+                .transpose()?,
             otlp_endpoint: (it.otlp_endpoint.as_deref())
                 .map(|text| base("otlp_endpoint", "http://127.0.0.1:4318", text))
                 .transpose()?,
@@ -208,6 +212,22 @@ fn verification(word: &str) -> Result<bool, String> {
         "off" => Ok(false),
         _ => Err(format!(
             "webhook_verification is \"{word}\"; it must be first_success or off"
+        )),
+    }
+}
+
+/// Checks the form of a setting that says where to listen. Whether the host is this machine's is known only once it listens.
+fn listened(setting: &str, text: String) -> Result<String, String> {
+    let is_host = |host: &str| match host.strip_prefix('[') {
+        Some(inner) => inner.ends_with(']'),
+        None => !host.is_empty() && !host.contains(':'),
+    };
+    let parts = text.rsplit_once(':');
+    match parts.is_some_and(|(host, port)| is_host(host) && port.parse::<u16>().is_ok()) {
+        true => Ok(text),
+        false => Err(format!(
+            "{setting} is {}, which is not a host and a port; write it like 127.0.0.1:8080",
+            quoted(&text)
         )),
     }
 }

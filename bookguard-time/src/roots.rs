@@ -39,6 +39,8 @@ impl Roots {
             digest: [0; 32],
         };
         let mut hash = digest::Context::new(&digest::SHA256);
+        // The reader skips a first line that does not begin with the certificate's mark.
+        let pem = pem.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(pem);
         for (index, certificate) in CertificateDer::pem_slice_iter(pem).enumerate() {
             let number = index + 1;
             let certificate = certificate

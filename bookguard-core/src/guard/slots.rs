@@ -105,6 +105,13 @@ pub(super) fn latest(bytes: &GuardBytes) -> Option<(usize, Slot)> {
     })
 }
 
+/// Whether these bytes are another file's, such as a ledger key or a database: they begin with text that no slot begins with.
+pub(super) fn is_something_else(bytes: &GuardBytes) -> bool {
+    let begin = &bytes[..12];
+    let is_text = |byte: &u8| byte.is_ascii_graphic() || *byte == b' ';
+    !FORMAT.as_bytes().starts_with(begin) && begin[0] != b' ' && begin.iter().all(is_text)
+}
+
 /// Opens the file. A user who may read it need not be allowed to write it.
 pub(super) fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();

@@ -33,8 +33,19 @@ impl Database {
         }
     }
 
-    /// Refuses a name that looks like an address: it may hold a password, which a file's name would show.
+    /// Refuses a name that looks like an address, because it may hold a password, which a file's name would show; and the name of
+    /// a file that belongs to a database beside it, because that one would be damaged.
     pub(super) fn check_name(path: &Path) -> Result<(), String> {
+        let name = path.to_string_lossy();
+        let of = |end| {
+            name.strip_suffix(end)
+                .filter(|file| Path::new(file).is_file())
+        };
+        if let Some(file) = ["-wal", "-shm", "-journal"].into_iter().find_map(of) {
+            return Err(format!(
+                "{name} belongs to the database {file} and is not one of its own; name {file}, or another file"
+            ));
+        }
         // A name that begins as a path is one.
         if path.is_absolute() || path.starts_with(".") || path.starts_with("..") {
             return Ok(());
@@ -213,6 +224,24 @@ mod tests {
             let checked = Database::from(text).check();
             assert_eq!(checked.is_ok(), allowed, "{text}");
             assert!(!checked.is_err_and(|why| why.contains("s3cret")), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_belongs_to_a_database_is_not_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name| folder.path().join(name);
+        std::fs::write(path("b.db"), "").unwrap();
+        for (name, allowed) in [
+            ("b.db", true),
+            ("b.db-wal", false),
+            ("b.db-shm", false),
+            ("b.db-journal", false),
+            // A name like any other, if there is no such database.
+            ("other-wal", true),
+        ] {
+            let checked = Database::from(path(name)).check();
+            assert_eq!(checked.is_ok(), allowed, "{name}");
         }
     }
 

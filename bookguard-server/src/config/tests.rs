@@ -209,12 +209,26 @@ fn every_wrong_value_is_refused_with_its_name() {
         ("audit_retention_days = 3651", "audit_retention_days"),
         ("webhook_verification = \"on\"", "webhook_verification"),
         ("rate_limit_burst = 0", "rate_limit_burst"),
+        ("listen = \"8080\"", "listen"),
+        ("listen = \":8080\"", "listen"),
+        ("listen = \"::1:8080\"", "listen"),
+        ("listen = \"localhost:65536\"", "listen"),
+        ("metrics_listen = \"localhost\"", "metrics_listen"),
+        ("operator_listen = \"[::1]\"", "operator_listen"),
         ("quota_endpoints = 21", "quota_endpoints"),
         ("quota_bytes = \"1000 TiB\"", "quota_bytes"),
     ] {
         let why = Settings::parse(text).unwrap().resolve().unwrap_err();
         assert!(why.starts_with(named), "{text}: {why}");
         assert!(!why.contains("s3cret"), "{why}");
+    }
+}
+
+#[test]
+fn where_to_listen_is_a_host_and_a_port() {
+    for text in ["0.0.0.0:0", "[::1]:8080", "bookings.example.com:443"] {
+        let config = Settings::parse(&format!("listen = \"{text}\"")).unwrap();
+        assert_eq!(config.resolve().unwrap().listen, text);
     }
 }
 

@@ -210,7 +210,7 @@ async fn a_backup_of_a_released_program_is_restored_and_stays_as_it_is() {
         let done = database.command("restore").arg(&backup).run().await.json();
         let upgraded = (from < to).then(|| json!({"from": from, "to": to}));
         assert_eq!(done["upgraded"], json!(upgraded), "{done}");
-        // What was there is of the older program, too.
+        // The database that was there was made by the older program too.
         assert_eq!(done["uncompared"], json!(null), "{done}");
         assert!(fs::read(&backup).unwrap() == before, "the backup changed");
         let beside = fs::read_dir(database.folder()).unwrap().flatten();

@@ -54,6 +54,16 @@ pub(super) fn remember(
         Ok(None) => return Ok(None),
         Err(why) => return Ok(Some(why)),
     };
+    if let Some(from) = stored.arriving_from() {
+        let place = place.display();
+        return Err(refused(
+            "ledger_moved",
+            format!(
+                "the move of the ledger of {from} into {place} has not ended. Run that transfer again; or restore where the ledger \
+                 is, after `bookguard transfer --reopen --from {from}`"
+            ),
+        ));
+    }
     if let Some(to) = &stored.moved_to {
         let place = place.display();
         return Err(refused(

@@ -90,17 +90,15 @@ async fn on_a_port_that_is_taken() {
 #[tokio::test]
 async fn on_an_address_that_is_none_or_not_ours() {
     let folder = TempDir::new().unwrap();
-    for address in [
-        "nonsense",
-        "127.0.0.1",
-        "127.0.0.1:99999",
-        ":::",
-        "192.0.2.1:0",
-    ] {
-        let line =
-            bookguard(format!("serve --listen {address} --db")).arg(folder.path().join("x.db"));
-        refuses(line, &[address, "cannot listen on", "127.0.0.1:8080"]).await;
+    let line = |address: &str| {
+        bookguard(format!("serve --listen {address} --db")).arg(folder.path().join("x.db"))
+    };
+    for address in ["nonsense", "127.0.0.1", "127.0.0.1:99999", ":::"] {
+        let words = ["not a host and a port", "127.0.0.1:8080"];
+        line(address).run().await.refused(2, &words);
     }
+    let address = "192.0.2.1:0";
+    refuses(line(address), &[address, "cannot listen on"]).await;
     assert_eq!(files(folder.path()), BTreeMap::new());
 }
 
