@@ -219,6 +219,16 @@ impl Error {
         }
     }
 
+    /// The database holds other entries than those that were published.
+    pub fn ledger_forked() -> Self {
+        Self {
+            message: "The entries in the service's database are not those that its ledger has published. It signs nothing until its \
+                      operator brings back the database that holds those, or accepts the loss with `bookguard ledger accept-rollback`."
+                .to_owned(),
+            ..Self::ledger_rolled_back()
+        }
+    }
+
     /// The database is from before erasures that were done.
     pub fn erasures_pending() -> Self {
         Self {

@@ -92,6 +92,9 @@ pub struct Guard {
 #[derive(Default)]
 struct State {
     seen: Option<Arc<PublishedHead>>,
+    /// The head that was known before the file named another log. That log either continues this one, or the file is another
+    /// service's.
+    displaced: Option<Arc<PublishedHead>>,
     file: Option<Arc<File>>,
     /// The file's bytes as last read.
     bytes: Option<Box<slots::GuardBytes>>,
@@ -126,14 +129,22 @@ impl Guard {
                 state.file = Some(Arc::new(file));
                 state.refresh().map_err(unreadable)?;
                 if state.written.is_none() {
+                    let named = path.display();
+                    if state
+                        .bytes
+                        .is_some_and(|bytes| slots::is_something_else(&bytes))
+                    {
+                        return Err(format!(
+                            "{named} is not a guard file; name the one that was made with the ledger with --guard-file"
+                        ));
+                    }
                     // A new file gets its name only once it is written, so an empty one is not about to be filled by
                     // another process.
                     let wrong = if blank { "empty" } else { "damaged" };
                     return Err(format!(
-                        "the guard file {} is {wrong}: what was last published of the ledger cannot be read from it. Check the \
+                        "the guard file {named} is {wrong}: what was last published of the ledger cannot be read from it. Check the \
                          database with `bookguard ledger verify --guard-file OTHER`, then remove the file: the guard starts \
-                         again with what the database holds",
-                        path.display()
+                         again with what the database holds"
                     ));
                 }
             }
@@ -157,10 +168,8 @@ impl Guard {
     /// The head that any process sharing the file last saw.
     pub fn latest(&self) -> Option<Arc<PublishedHead>> {
         let mut state = self.state();
-        let before = state.seen.clone();
         // A file that became unreadable was reported when it could not be written.
         let _ = state.find(&self.path).and_then(|()| state.refresh());
-        self.say_renamed(before.as_deref(), &state);
         state.seen.clone()
     }
 
@@ -177,6 +186,7 @@ impl Guard {
         if self.keep(&mut state, advance) {
             state.told = false;
         }
+        state.confirm(&head.origin);
         state.seen.clone().filter(|seen| **seen != head)
     }
 
@@ -200,12 +210,10 @@ impl Guard {
 
     /// As [`State::keep`]. Reports what it has to say, and returns whether the file has what is known.
     fn keep(&self, state: &mut State, advance: impl Fn(&mut State)) -> bool {
-        let before = state.seen.clone();
         let kept = state.keep(&self.path, advance);
         if let Err(error) = &kept {
             self.tell(state, error);
         }
-        self.say_renamed(before.as_deref(), state);
         kept.is_ok()
     }
 
@@ -220,9 +228,13 @@ impl Guard {
         self.state().rolled_back
     }
 
-    /// Reports when the database becomes rolled back, and when it is whole again.
-    pub fn say(&self, rollback: Option<&Rollback>) {
+    /// Reports when the database, which holds the log `origin`, becomes rolled back, when it is whole again, and when that log is
+    /// the continuation of the one known before.
+    pub fn say(&self, origin: &str, rollback: Option<&Rollback>) {
         let mut state = self.state();
+        if rollback.is_none() {
+            state.confirm(origin);
+        }
         if state.rolled_back == rollback.is_some() {
             return;
         }
@@ -234,19 +246,6 @@ impl Guard {
                 rollback.way_out()
             ),
             None => tracing::info!("the ledger is whole again: writes are taken"),
-        }
-    }
-
-    fn say_renamed(&self, before: Option<&PublishedHead>, state: &State) {
-        if let (Some(before), Some(now)) = (before, state.seen.as_deref())
-            && before.origin != now.origin
-            && before.size > 0
-        {
-            tracing::warn!(
-                "the ledger continues as {}: the loss of entries of log {} was accepted",
-                now.origin,
-                before.origin
-            );
         }
     }
 
@@ -265,7 +264,26 @@ impl Guard {
     }
 }
 
+fn say_renamed(before: &PublishedHead, now: &PublishedHead) {
+    if before.size > 0 {
+        tracing::warn!(
+            "the ledger continues as {}: the loss of entries of log {} was accepted",
+            now.origin,
+            before.origin
+        );
+    }
+}
+
 impl State {
+    /// Lets go of what was known of another log, once the database was found to continue it as the log that the file names.
+    fn confirm(&mut self, origin: &str) {
+        if let Some(seen) = self.seen.as_deref().filter(|seen| seen.origin == origin)
+            && let Some(before) = self.displaced.take()
+        {
+            say_renamed(&before, seen);
+        }
+    }
+
     /// Takes over a head that another process wrote to the file.
     fn refresh(&mut self) -> io::Result<()> {
         let Some(file) = &self.file else {
@@ -278,12 +296,20 @@ impl State {
         self.written = slots::latest(&bytes);
         self.bytes = Some(Box::new(bytes));
         if let Some((_, slot)) = &self.written {
-            let known = self.seen.as_deref();
-            // A head beyond the file's is one that could not be written to it.
-            let beyond = known
-                .is_some_and(|seen| seen.origin == slot.seen.origin && seen.size >= slot.seen.size);
-            if !beyond {
-                self.seen = Some(Arc::new(slot.seen.clone()));
+            match self.seen.as_deref() {
+                // It could not be written to the file.
+                Some(seen) if seen.origin == slot.seen.origin && seen.size >= slot.seen.size => {}
+                _ => {
+                    let found = Arc::new(slot.seen.clone());
+                    let before = self.displaced.take().or_else(|| self.seen.take());
+                    (self.seen, self.displaced) = match before {
+                        Some(before) if before.origin == found.origin => {
+                            let is_beyond = before.size >= found.size;
+                            (Some(if is_beyond { before } else { found }), None)
+                        }
+                        before => (Some(found), before),
+                    };
+                }
             }
         }
         Ok(())
@@ -297,6 +323,9 @@ impl State {
             .is_some()
         {
             (self.bytes, self.written) = (None, None);
+            if let Some(before) = self.displaced.take() {
+                self.seen = Some(before);
+            }
             tracing::warn!(
                 "the guard file {} was removed or replaced while this process used it. The file that is there now, or a new \
                  one, gets what this process knows; only put a guard file back while no server uses it",
@@ -340,8 +369,11 @@ impl State {
             Some(seen) if seen.origin == head.origin => head.size > seen.size,
             Some(seen) => checked.is_some_and(|checked| checked.origin == seen.origin),
         };
-        if forward {
-            self.seen = Some(Arc::new(head));
+        if forward
+            && let Some(before) = self.seen.replace(Arc::new(head.clone()))
+            && before.origin != head.origin
+        {
+            say_renamed(&before, &head);
         }
     }
 

@@ -321,6 +321,24 @@ impl Service {
         reader.publish(&self.log, head).map_err(|e| self.fault(&e))
     }
 
+    /// As [`Self::publish`], for a head that is shown with its signature. A database that lost entries still shows what was
+    /// published of it; one with others in their place would contradict that.
+    ///
+    /// # Errors
+    /// `ledger_rolled_back`, `unavailable`.
+    pub(crate) fn publish_signed(
+        &self,
+        reader: &mut Reader<'_>,
+        head: &StoredHead,
+    ) -> Result<(), Error> {
+        match self.publish(reader, head)? {
+            Some(rollback) if rollback.cause == RollbackCause::Forked => {
+                Err(Error::ledger_forked())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// What the database lacks of the published log, if anything.
     pub fn rollback(&self) -> Result<Option<Rollback>, Error> {
         let mut reader = self.reader_anyway()?;

@@ -382,7 +382,7 @@ impl Writer {
         let log = &self.deps.log;
         let seen = log.guard().latest();
         work.rollback = log.check(conn, Some(&self.tree), seen.as_deref(), &stored)?;
-        log.guard().say(work.rollback.as_ref());
+        log.guard().say(&stored.origin, work.rollback.as_ref());
         work.storage_low = self.deps.storage.is_low();
         work.quota = self.deps.quota;
         work.recorded.extend(self.recorded);
@@ -402,10 +402,11 @@ impl Writer {
     fn look_for(&self, conn: &mut dyn Conn, ahead: &PublishedHead) -> Result<(), StoreError> {
         let log = &self.deps.log;
         let stored = head(conn)?;
-        let stored = stored.ok_or_else(|| StoreError::Corrupt("the log's head is gone".to_owned()));
-        let rollback = log.check(conn, None, Some(ahead), &stored?)?;
+        let stored =
+            stored.ok_or_else(|| StoreError::Corrupt("the log's head is gone".to_owned()))?;
+        let rollback = log.check(conn, None, Some(ahead), &stored)?;
         if rollback.is_some() {
-            log.guard().say(rollback.as_ref());
+            log.guard().say(&stored.origin, rollback.as_ref());
             return Err(StoreError::Failed(
                 "another database holds the same log, and other entries were published from there at the same moment"
                     .to_owned(),

@@ -209,7 +209,7 @@ pub(super) fn find(
     }
     let source = Source::read(&mut reader, booking_id, standing, service.upper_nodes());
     let source = source.map_err(|e| service.fault(&e))?;
-    service.publish(&mut reader, &source.head)?;
+    service.publish_signed(&mut reader, &source.head)?;
     drop(reader);
     let signer = service.signer(&source.head.origin)?;
     let packet = source

@@ -20,7 +20,7 @@ use crate::store::read::Reader;
 pub fn checkpoint(service: &Service) -> Result<String, Error> {
     let mut reader = service.reader()?;
     let head = reader.head().map_err(|e| service.fault(&e))?;
-    service.publish(&mut reader, &head)?;
+    service.publish_signed(&mut reader, &head)?;
     let mut note = head.checkpoint.clone();
     if service.witnesses().is_some() {
         let stored = reader.cosignatures(head.head.size);

@@ -195,7 +195,13 @@ fn processes_that_share_the_file_keep_the_greater_of_what_they_saw() {
     command.note(Some(&head("log", 39)), head("next", 20));
     assert_eq!(said().len(), 1);
     server.note(None, head("log", 40));
-    assert_eq!(said().len(), 1, "each process says it");
+    assert_eq!(said(), [""; 0]);
+    server.say("next", None);
+    assert_eq!(
+        said().len(),
+        1,
+        "each process says it, once the database shows it"
+    );
     assert_eq!(*server.seen().unwrap(), head("next", 20));
     assert_eq!(in_file(&place.file()), head("next", 20));
 }
@@ -304,14 +310,25 @@ fn a_damaged_file_refuses_the_start_and_names_the_way_out() {
     for (bytes, wrong) in [
         ("", "is empty"),
         ("x", "is damaged"),
-        ("not a guard file at all\n", "is damaged"),
         ("\0\0\0\0", "is damaged"),
+        ("bookguard.seen/1 no slot", "is damaged"),
     ] {
         fs::write(place.file(), bytes).unwrap();
         let why = Guard::open(place.file()).err().unwrap();
         for word in ["b.key.seen", wrong, "ledger verify", "remove the file"] {
             assert!(why.contains(word), "{word}: {why}");
         }
+    }
+    // Nobody is told to remove what else the service cannot do without.
+    for other in [
+        "PRIVATE+KEY+log+00000000+AAAA",
+        "SQLite format 3\0",
+        "{\"log\":\"log.example\"}\n",
+    ] {
+        fs::write(place.file(), other).unwrap();
+        let why = Guard::open(place.file()).err().unwrap();
+        assert!(why.contains("b.key.seen is not a guard file"), "{why}");
+        assert!(!why.contains("remove"), "{why}");
     }
     fs::remove_file(place.file()).unwrap();
     fs::create_dir(place.file()).unwrap();
@@ -353,9 +370,9 @@ fn a_rollback_is_said_when_it_begins_and_when_it_ends() {
         seen: head("log", 9),
         cause: crate::ledger::rollback::RollbackCause::Behind,
     };
-    guard.say(None);
-    guard.say(Some(&rollback));
-    guard.say(Some(&rollback));
+    guard.say("log", None);
+    guard.say("log", Some(&rollback));
+    guard.say("log", Some(&rollback));
     let lines = said();
     assert_eq!(lines.len(), 1, "{lines:?}");
     for word in [
@@ -366,7 +383,60 @@ fn a_rollback_is_said_when_it_begins_and_when_it_ends() {
     ] {
         assert!(lines[0].contains(word), "{word}: {lines:?}");
     }
-    guard.say(None);
-    guard.say(None);
+    guard.say("log", None);
+    guard.say("log", None);
     assert_eq!(said(), ["the ledger is whole again: writes are taken"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_guard_of_another_service_is_not_taken_for_a_continuation() {
+    let foreign = |place: &Place| {
+        let other = place.0.path().join("other.seen");
+        open(&other).note(None, head("foreign", 50));
+        other
+    };
+    type Put = fn(&Path, &Path);
+    let puts: [Put; 2] = [
+        |from, to| fs::rename(from, to).unwrap(),
+        // The file stays, with other bytes.
+        |from, to| fs::write(to, fs::read(from).unwrap()).unwrap(),
+    ];
+    for put in puts {
+        let place = Place::new();
+        let guard = open(&place.file());
+        guard.note(None, head("log", 4));
+        let aside = place.0.path().join("aside");
+        fs::copy(place.file(), &aside).unwrap();
+        guard.note(None, head("log", 9));
+        put(&foreign(&place), &place.file());
+        assert_eq!(*guard.latest().unwrap(), head("foreign", 50));
+        // The database goes on as before, and is not the log that the file names.
+        guard.say("log", None);
+        assert_eq!(
+            guard.note(Some(&head("log", 9)), head("log", 10)),
+            Some(Arc::new(head("foreign", 50)))
+        );
+        assert_eq!(in_file(&place.file()), head("foreign", 50));
+        put(&aside, &place.file());
+        guard.latest();
+        guard.sync();
+        assert_eq!(*guard.seen().unwrap(), head("log", 9));
+        assert_eq!(in_file(&place.file()), head("log", 9));
+        let lines = said();
+        assert!(
+            lines
+                .iter()
+                .all(|line| line.contains("removed or replaced")),
+            "{lines:?}"
+        );
+        // One that the database was found to continue is followed, and said to be.
+        put(&foreign(&place), &place.file());
+        guard.latest();
+        said();
+        guard.say("foreign", None);
+        let lines = said();
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].contains("continues as foreign"), "{lines:?}");
+    }
 }

@@ -26,7 +26,8 @@ pub enum RollbackCause {
     Forked,
     /// It belongs to another log, which does not continue the one seen.
     OtherLog,
-    /// Nobody knows: what remembered the head last seen was lost with the database. `seen` is then what was found.
+    /// Nobody knows: what remembered the head last seen was lost with the database. `seen` is then what was found, under the
+    /// name that the list of erasures gives.
     GuardLost,
 }
 
@@ -52,9 +53,16 @@ pub struct Rollback {
 impl Rollback {
     /// What to make sure of before the loss is accepted: whoever named another service's guard would end a log that is whole.
     pub fn doubt(&self) -> Option<&'static str> {
-        (self.cause == RollbackCause::OtherLog).then_some(
-            "If the guard's log is another service's, nothing is lost: name this one's own guard with --guard-file.",
-        )
+        match self.cause {
+            RollbackCause::OtherLog => Some(
+                "If the guard's log is another service's, nothing is lost: name this one's own guard with --guard-file.",
+            ),
+            RollbackCause::GuardLost if self.seen.origin != self.found.origin => Some(
+                "If the list's log is another service's, nothing is lost: name this one's own guard with --guard-file, and keep \
+                 its list beside it.",
+            ),
+            _ => None,
+        }
     }
 
     /// What the operator can do, in sentences.
@@ -87,11 +95,17 @@ impl fmt::Display for Rollback {
                 "the guard belongs to log {}, of which {} entries were published, and the database holds another log, {} with {} entries",
                 seen.origin, seen.size, found.origin, found.size
             ),
-            RollbackCause::GuardLost => write!(
-                f,
-                "the database holds {} entries of log {}, and what was published after them is not known",
-                found.size, found.origin
-            ),
+            RollbackCause::GuardLost => {
+                write!(
+                    f,
+                    "the database holds {} entries of log {}, and what was published after them is not known",
+                    found.size, found.origin
+                )?;
+                match seen.origin == found.origin {
+                    true => Ok(()),
+                    false => write!(f, "; the list of erasures is of log {}", seen.origin),
+                }
+            }
         }
     }
 }

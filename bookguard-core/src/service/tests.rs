@@ -11,7 +11,7 @@ fn nothing_is_shown_while_nobody_can_know_whether_erasures_are_owed() {
     let list = service.erasures().path();
     std::fs::create_dir(list).unwrap();
     let rollback = service.unknown_loss().unwrap();
-    service.log.guard().say(Some(&rollback));
+    service.log.guard().say("log", Some(&rollback));
     for _ in 0..3 {
         let refused = service.reader().err().map(|error| error.code);
         assert_eq!(refused.as_deref(), Some("erasures_pending"));
@@ -19,7 +19,7 @@ fn nothing_is_shown_while_nobody_can_know_whether_erasures_are_owed() {
     assert!(service.owes_erasures());
     // It is looked up again whenever the database changes.
     std::fs::remove_dir(list).unwrap();
-    service.log.guard().say(None);
+    service.log.guard().say("log", None);
     assert!(service.reader().is_ok());
     assert!(!service.owes_erasures());
 }

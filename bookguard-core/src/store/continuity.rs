@@ -99,6 +99,7 @@ impl Log {
             return Ok(None);
         }
         // A list that cannot be read now was found to name such an entry.
+        let mut seen = stored.seen();
         if let Ok(last) = self.erasures().last() {
             let Some(last) = last else {
                 return Ok(None);
@@ -107,10 +108,12 @@ impl Log {
             if is_accepted || records(conn, &last)? {
                 return Ok(None);
             }
+            // A continuation that names it ends the loss.
+            seen.origin = last.log;
         }
         Ok(Some(Rollback {
             found: stored.seen(),
-            seen: stored.seen(),
+            seen,
             cause: RollbackCause::GuardLost,
         }))
     }
@@ -123,11 +126,15 @@ impl Log {
         seen: Option<&PublishedHead>,
         stored: &StoredHead,
     ) -> Result<Option<Rollback>, StoreError> {
-        let rollback = self.check(conn, None, seen, stored)?;
-        self.guard().say(rollback.as_ref());
+        let mut rollback = self.check(conn, None, seen, stored)?;
         if rollback.is_none() {
-            self.note(seen, stored.seen());
+            // What is ahead may be this database a moment later. Other entries in the place of its own are not.
+            if let Some(ahead) = self.note(seen, stored.seen()) {
+                let found = self.check(conn, None, Some(&ahead), stored)?;
+                rollback = found.filter(|it| it.cause == RollbackCause::Forked);
+            }
         }
+        self.guard().say(&stored.origin, rollback.as_ref());
         Ok(rollback)
     }
 

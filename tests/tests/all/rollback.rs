@@ -74,6 +74,12 @@ async fn book(acme: &Partner) -> Reply {
 
 /// Asserts that a server on a restored database answers reads and refuses everything else.
 async fn only_reads(acme: &Partner, kept: &str) {
+    takes_no_writes(acme, kept).await;
+    let key = vkey(&acme.caller).await;
+    assert!(verifies(&packet(acme, kept).await, &key));
+}
+
+async fn takes_no_writes(acme: &Partner, kept: &str) {
     let health = acme.get("/v1/health").await;
     let writes = [
         book(acme).await,
@@ -87,8 +93,6 @@ async fn only_reads(acme: &Partner, kept: &str) {
         assert_eq!(refused.header("retry-after"), Some("30"));
     }
     acme.booking(kept).await;
-    let key = vkey(&acme.caller).await;
-    assert!(verifies(&packet(acme, kept).await, &key));
 }
 
 fn times(said: &str, words: &str) -> usize {
@@ -390,7 +394,16 @@ async fn an_old_backup_that_has_grown_past_what_was_published_is_a_fork() {
 
         let server = Serving::start(&database, &[]).await;
         let acme = acme.on(server.url());
-        only_reads(&acme, &kept).await;
+        takes_no_writes(&acme, &kept).await;
+        // What it would sign contradicts what was signed.
+        for signed in [
+            "/v1/ledger/checkpoint",
+            &format!("/v1/bookings/{kept}/evidence"),
+        ] {
+            let refused = acme.get(signed).await;
+            refused.refused(503, "ledger_rolled_back");
+            assert!(refused.text().contains("signs nothing"), "{signed}");
+        }
         let said = server.until_said("rolled back").await;
         assert!(
             said.contains("the first 2 entries") && said.contains("are not the 2"),

@@ -188,11 +188,14 @@ fn whoever_is_killed_while_erasures_are_repeated_repeats_the_rest_at_the_next_st
     let guard = service.guard_file().to_owned();
     drop((acme, service));
     closing.wait();
-    std::fs::remove_file(guard).unwrap();
-    std::fs::copy(&before, &db).unwrap();
-    for beside in ["db-wal", "db-shm"] {
-        let _ = std::fs::remove_file(db.with_extension(beside));
-    }
+    let put_back = || {
+        std::fs::remove_file(&guard).unwrap();
+        std::fs::copy(&before, &db).unwrap();
+        for beside in ["db-wal", "db-shm"] {
+            let _ = std::fs::remove_file(db.with_extension(beside));
+        }
+    };
+    put_back();
     let (service, closing) = open(&db);
     assert!(service.owes_erasures());
     let lost = listed(&service);
@@ -215,7 +218,21 @@ fn whoever_is_killed_while_erasures_are_repeated_repeats_the_rest_at_the_next_st
     assert_eq!((all.len(), &all[..2]), (4, &lost[..]));
     drop(service);
     closing.wait();
-    let (service, _) = open(&db);
+    let (service, closing) = open(&db);
     assert!(!service.owes_erasures());
     assert_eq!(listed(&service), all);
+    // The same backup once more: it knows nothing of the name that the last line has since.
+    drop(service);
+    closing.wait();
+    put_back();
+    let (service, _) = open(&db);
+    let rollback = service.rollback().unwrap().unwrap();
+    assert_eq!(rollback.cause, RollbackCause::GuardLost);
+    assert_eq!(rollback.seen.origin, all[3].log);
+    assert_ne!(rollback.found.origin, all[3].log);
+    assert!(rollback.doubt().is_some());
+    let accept = accept_rollback(&service, rollback).unwrap();
+    service.submit_and_wait(accept).unwrap();
+    assert_eq!(service.rollback().unwrap(), None);
+    assert_eq!(settle(&service).unwrap(), 2);
 }
