@@ -4,9 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
+use bookguard_core::features::epochs;
 use bookguard_core::guard::{self, Guard};
 use bookguard_core::key_file::{self, LedgerKey, LedgerKeySource};
 use bookguard_core::log::Log;
+use bookguard_core::service::{Service, ServiceConfig};
 use bookguard_core::store::Database;
 use bookguard_core::store::transfer::{self, TransferError, Transferred};
 use clap::Args;
@@ -94,17 +96,38 @@ fn go(place: &GlobalArgs, from: &Database, to: &Database, screen: &Screen) -> Re
     let guard = config
         .guard_file
         .unwrap_or_else(|| guard::default_path(at.path(), from.file()));
-    let guard = Guard::open(guard).map_err(Failure::Unexpected)?;
-    let log = Log::new(key, guard);
+    let mut close = || close(from, &at, &guard);
+    let log = Log::new(
+        key,
+        Guard::open(guard.clone()).map_err(Failure::Unexpected)?,
+    );
     let mut bar = Bar::new();
     let moved = block_in_place(|| {
-        transfer::transfer(from, to, &log, &mut |done, total| bar.draw(done, total))
+        transfer::transfer(from, to, &log, &mut close, &mut |done, total| {
+            bar.draw(done, total);
+        })
     });
     bar.clear();
     let moved = moved.map_err(failure)?;
     screen.said(&described(&moved, from, to, &at), |style| {
         told(&moved, from, to, &at, style)
     })
+}
+
+/// Adds the log's last entry in its present place.
+fn close(from: &Database, at: &LedgerKeySource, guard: &Path) -> Result<(), String> {
+    let (service, closing) = Service::open(ServiceConfig {
+        create: false,
+        upgrade: false,
+        ledger_key: Some(at.clone()),
+        guard_file: Some(guard.to_owned()),
+        ..ServiceConfig::of(from.clone())
+    })
+    .map_err(|e| e.to_string())?;
+    let closed = epochs::close(&service).map_err(|e| e.message);
+    drop(service);
+    closing.wait();
+    closed
 }
 
 fn no_key(from: &Database, at: &LedgerKeySource) -> Failure {

@@ -51,28 +51,50 @@ pub fn due_by(
     interval_ms: i64,
     most: u64,
 ) -> Result<Option<RecordEpoch>, Error> {
-    let mut reader = service.reader()?;
-    reader.snapshot();
-    let made = made(&mut reader, service.clock().now(), interval_ms, most);
-    made.map_err(|e| service.fault(&e))
+    let now = service.clock().now();
+    let is_due = |entries: u64, waiting: Option<Timestamp>| {
+        waiting.is_some_and(|waiting| rule::is_time((entries, most), waiting, now, interval_ms))
+    };
+    made(service, most, &is_due)
 }
 
+/// Records an epoch even if no booking's entry waits for it, as the last entry of a log that is about to be moved: every backup
+/// from before lacks it, so that none is taken for the log where that was. Without entries there is none. Blocks.
+///
+/// # Errors
+/// As any write.
+pub fn close(service: &Service) -> Result<(), Error> {
+    match made(service, EPOCH_ENTRIES, &|_, _| true)? {
+        // If another one was recorded meanwhile, that is the last entry.
+        Some(epoch) => service.submit_and_wait(record(service, epoch)).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// The epoch of at most so many entries, if `is_due` says so of the number of entries without one, and of the time at which the
+/// first of a booking was written.
 fn made(
-    reader: &mut Reader<'_>,
-    now: Timestamp,
-    interval_ms: i64,
+    service: &Service,
     most: u64,
+    is_due: &dyn Fn(u64, Option<Timestamp>) -> bool,
+) -> Result<Option<RecordEpoch>, Error> {
+    let mut reader = service.reader()?;
+    reader.snapshot();
+    made_from(&mut reader, most, is_due).map_err(|e| service.fault(&e))
+}
+
+fn made_from(
+    reader: &mut Reader<'_>,
+    most: u64,
+    is_due: &dyn Fn(u64, Option<Timestamp>) -> bool,
 ) -> Result<Option<RecordEpoch>, StoreError> {
     let latest = reader.latest_epoch()?;
     let head = reader.head()?;
     let from = latest.as_ref().map_or(0, |latest| latest.epoch.tree_size);
-    let Some(waiting) = reader.first_written(from)? else {
-        return Ok(None);
-    };
+    let waiting = reader.first_written(from)?;
     let size = head.head.size;
-    if head.moved_to.is_some()
-        || !rule::is_time((size.saturating_sub(from), most), waiting, now, interval_ms)
-    {
+    let entries = size.saturating_sub(from);
+    if head.moved_to.is_some() || entries == 0 || !is_due(entries, waiting) {
         return Ok(None);
     }
     let to = size.min(from.saturating_add(most));

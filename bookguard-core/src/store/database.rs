@@ -52,7 +52,10 @@ impl Database {
         }
         let mut name = path.to_string_lossy().to_ascii_lowercase();
         name.retain(|c| !c.is_whitespace());
-        match name.contains("://") || name.contains("password=") {
+        let is_signed_in = name
+            .split_once('@')
+            .is_some_and(|(user, _)| user.contains(':'));
+        match name.contains(":/") || name.contains("password=") || is_signed_in {
             true => Err(
                 "the database (not shown, as it may hold a password) is not an address that can be used; write that of a PostgreSQL \
                  server like postgres://user:password@host:5432/database, and put ./ before the name of a file"
@@ -211,6 +214,9 @@ mod tests {
             ("postgre://u:s3cret@h/b", false),
             (" mysql://u:s3cret@h/b", false),
             ("sqlite:postgre://u:s3cret@h/b", false),
+            ("postgres:/u:s3cret@h/b", false),
+            ("postgresql:u:s3cret@h/b", false),
+            ("u:s3cret@h/b", false),
             ("host=h user=u password=s3cret", false),
             ("host=h Password = s3cret", false),
             ("./postgre://b", true),
@@ -218,6 +224,7 @@ mod tests {
             ("sqlite:///var/b.db", true),
             ("sqlite://b.db", true),
             ("b.db", true),
+            ("me@home.db", true),
             ("postgres://u:s3cret@h/b", true),
             ("POSTGRES://u:s3cret@h/b", true),
         ] {

@@ -1,7 +1,8 @@
 //! Moves a whole database to another place, between any two engines, for `bookguard transfer`.
 //!
-//! A transfer holds the write turns of both databases from the first row to the last, so that nothing changes
-//! meanwhile. First the target is durably marked as one into which this log is being moved (`arriving`), so that nobody
+//! First the log gets a last entry in its old place, so that a backup from before the move is behind what was published, and
+//! is not taken for the log where that was. Then the transfer holds the write turns of both databases from the first row to
+//! the last, so that nothing changes meanwhile. Before anything else the target is durably marked as one into which this log is being moved (`arriving`), so that nobody
 //! begins another log there. Everything else is one transaction of the target: until it commits, the target holds only
 //! that mark, and a transfer that failed or was killed can be started again. Two databases must never continue the same
 //! log. So the source is durably marked as moved before the target commits. Between the two there is a moment in which
@@ -124,8 +125,9 @@ enum Trouble {
 
 /// Moves everything from `from` to `to`, which must be empty. Both may be in use: anyone who wants to write waits and
 /// is told that the database is busy. `log` holds the log's key and what this node saw of the log; neither is stored in
-/// a database. `progress` receives the rows done and the total; each row counts once when it is copied and once when it
-/// is compared.
+/// a database. `close` adds the last entry that the log gets in its place: a backup from before then lacks what was published, so
+/// that nobody takes it for the log there. `progress` receives the rows done and the total; each row counts once when it is copied
+/// and once when it is compared.
 ///
 /// # Errors
 /// As [`TransferError`] lists.
@@ -133,6 +135,7 @@ pub fn transfer(
     from: &Database,
     to: &Database,
     log: &Log,
+    close: &mut dyn FnMut() -> Result<(), String>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Transferred, TransferError> {
     let began = Instant::now();
@@ -167,8 +170,11 @@ pub fn transfer(
             .and_then(|mut conn| vacancy(&mut *conn, &errand, &looked.vkey))
             .map_err(explained)?;
     }
+    let closed = close();
     let mut source = source.mover().map_err(|e| failed(from, &e))?;
+    // If the log may not go, that says why better.
     let departing = set_out(&mut *source, &errand).map_err(explained)?;
+    closed.map_err(|why| TransferError::Failed(format!("{from}: {why} Nothing was moved")))?;
     // Made only now, so that a transfer that is refused leaves nothing behind.
     let made = to.file().filter(|file| !file.exists());
     let store = open_target()?;

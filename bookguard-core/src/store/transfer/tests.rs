@@ -35,7 +35,13 @@ impl Bench {
     }
 
     fn go(&self, from: &str, to: &str) -> Result<Transferred, TransferError> {
-        transfer(&self.db(from), &self.db(to), &self.log(), &mut |_, _| {})
+        transfer(
+            &self.db(from),
+            &self.db(to),
+            &self.log(),
+            &mut || Ok(()),
+            &mut |_, _| {},
+        )
     }
 
     fn log(&self) -> Log {
@@ -52,7 +58,15 @@ impl Bench {
         let store = Store::open(database, false).unwrap();
         let log = self.log();
         let now = crate::clock::Clock::System.now();
-        let report = fsck::verify(&store, &log.seal(), &log, (now, false), &mut |_, _| {}).unwrap();
+        let report = fsck::verify(
+            &store,
+            &log.seal(),
+            &log,
+            (now, false),
+            &mut || Ok(()),
+            &mut |_, _| {},
+        )
+        .unwrap();
         assert_eq!(
             (report.findings, report.warnings),
             (vec![], vec![]),
@@ -92,7 +106,14 @@ fn carry_all(
     errand: &TransferJob<'_>,
 ) -> Result<CopiedTables, Trouble> {
     let departing = set_out(source, errand)?;
-    carry(source, target, errand, departing, &mut |_, _| {})
+    carry(
+        source,
+        target,
+        errand,
+        departing,
+        &mut || Ok(()),
+        &mut |_, _| {},
+    )
 }
 
 fn code(refused: Result<Transferred, TransferError>) -> String {
@@ -163,7 +184,9 @@ fn everything_arrives_on_the_other_engine_and_comes_back() {
     let before = rows(&bench.db("old.db"));
     let url = postgres.fresh_database();
     let server = Database::from(url.as_str());
-    let go = |from: &Database, to: &Database| transfer(from, to, &bench.log(), &mut |_, _| {});
+    let go = |from: &Database, to: &Database| {
+        transfer(from, to, &bench.log(), &mut || Ok(()), &mut |_, _| {})
+    };
     let there = go(&bench.db("old.db"), &server).unwrap();
     assert_eq!(rows(&server), before);
     bench.is_clean(&server);
@@ -227,6 +250,7 @@ fn what_makes_no_sense_is_refused_and_changes_nothing() {
         &bench.db("old.db"),
         &bench.db("new.db"),
         &other,
+        &mut || Ok(()),
         &mut |_, _| {},
     );
     assert_eq!(code(wrong), "wrong_ledger_key");
@@ -408,13 +432,19 @@ fn is_not_served(bench: &Bench, database: &Database) {
 fn ends_in_either_way(bench: &Bench, to: &Database) {
     let old = bench.db("old.db");
     let before = rows(&old);
-    let go = || transfer(&old, to, &bench.log(), &mut |_, _| {});
+    let go = || transfer(&old, to, &bench.log(), &mut || Ok(()), &mut |_, _| {});
     let back = || reopen(&old, Some(to), false).unwrap();
     stop_before_the_end(bench, to);
     assert_eq!(moved_to(&old).unwrap(), Some(place(to)));
     is_not_served(bench, to);
     // What was never there is neither moved on nor taken back.
-    let on = transfer(to, &bench.db("on.db"), &bench.log(), &mut |_, _| {});
+    let on = transfer(
+        to,
+        &bench.db("on.db"),
+        &bench.log(),
+        &mut || Ok(()),
+        &mut |_, _| {},
+    );
     assert_eq!(code(on), "nothing_to_move");
     assert_eq!(back_refused(reopen(to, None, true)), "not_moved");
     let copy = bench.folder.path().join("copy.db");
@@ -422,7 +452,7 @@ fn ends_in_either_way(bench: &Bench, to: &Database) {
     let reopened = bench.db("copy.db");
     let store = Store::open(&reopened, false).unwrap();
     store.writer().unwrap().one(mark(None)).unwrap();
-    let other = transfer(&reopened, to, &bench.log(), &mut |_, _| {});
+    let other = transfer(&reopened, to, &bench.log(), &mut || Ok(()), &mut |_, _| {});
     assert_eq!(code(other), "target_not_empty");
     // Taken back: the target stays closed, and can be moved to again.
     assert!(back().seen);

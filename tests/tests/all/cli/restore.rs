@@ -243,7 +243,26 @@ async fn a_database_whose_ledger_was_moved_is_not_replaced() {
     let line = bookguard("transfer --reopen --yes --from").arg(file);
     line.run().await.ended(0, &[]);
     let done = backed.restore().run().await.json();
-    assert_eq!(lost(&done), (4, 6), "{done}");
+    assert_eq!(lost(&done), (4, 7), "{done}");
+}
+
+#[tokio::test]
+async fn a_backup_from_before_a_move_is_behind_even_if_nothing_was_written_since() {
+    let (backed, server, _) = Backed::up(0).await;
+    server.stop().await;
+    let file = backed.database.file();
+    let new = backed.database.folder().join("new.db");
+    let line = bookguard("transfer --from").arg(file).arg("--to").arg(&new);
+    let line = line.arg("--ledger-key").arg(file.with_extension("db.key"));
+    assert_eq!(line.run().await.json()["treeSize"], 5);
+    // The file that would say that the ledger was moved is gone.
+    std::fs::remove_file(file).unwrap();
+    let done = backed.restore().run().await.json();
+    assert_eq!(lost(&done), (4, 5), "{done}");
+    let refused = Serving::start(&backed.database, &[]).await;
+    let health = refused.caller().get("/v1/health").await;
+    health.refused(503, "ledger_rolled_back");
+    refused.stop().await;
 }
 
 #[tokio::test]

@@ -143,5 +143,12 @@ pub(super) fn to_server(file: &Path, url: &str) {
     let key = LedgerKey::load(&key_file::default_path(Some(file)));
     let guard = Guard::open(file.with_extension("seen")).unwrap();
     let log = Log::new(key.unwrap().unwrap(), guard);
-    transfer(&file.into(), &url.into(), &log, &mut |_, _| {}).unwrap();
+    transfer(
+        &file.into(),
+        &url.into(),
+        &log,
+        &mut || Ok(()),
+        &mut |_, _| {},
+    )
+    .unwrap();
 }
