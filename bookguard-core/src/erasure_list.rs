@@ -82,7 +82,7 @@ impl ErasureList {
             .iter()
             .rposition(|byte| *byte == b'\n')
             .map_or(0, |at| at + 1);
-        self.line(&whole[begin..]).map(Some)
+        self.line(&whole[begin..], "its last line").map(Some)
     }
 
     /// Every line, oldest first, until `take` refuses one.
@@ -98,7 +98,7 @@ impl ErasureList {
         };
         let mut lines = BufReader::new(file);
         let mut line = Vec::new();
-        loop {
+        for number in 1.. {
             line.clear();
             let read = lines.read_until(b'\n', &mut line);
             read.map_err(|e| self.unreadable(&e))?;
@@ -106,8 +106,17 @@ impl ErasureList {
             let Some(whole) = line.strip_suffix(b"\n") else {
                 return Ok(());
             };
-            take(self.line(whole)?)?;
+            take(self.line(whole, &format!("line {number}"))?)?;
         }
+        Ok(())
+    }
+
+    /// Requires that every line can be read.
+    ///
+    /// # Errors
+    /// As for [`Self::each`].
+    pub fn check(&self) -> Result<(), String> {
+        self.each(|_| Ok(()))
     }
 
     /// Adds lines, and flushes them.
@@ -210,11 +219,11 @@ impl ErasureList {
         }
     }
 
-    fn line(&self, line: &[u8]) -> Result<ListedErasure, String> {
+    fn line(&self, line: &[u8], which: &str) -> Result<ListedErasure, String> {
         serde_json::from_slice(line).map_err(|e| {
             format!(
-                "the list of erasures {} is damaged: {e}. Put a copy of it in its place. Without one, move it away: a server \
-                 lists again what the database knows was erased, and a backup from before holds the rest again",
+                "the list of erasures {} is damaged in {which}: {e}. Put a copy of it in its place; without one, remove that line: what \
+                 it names stays in a database that is restored",
                 self.path.display()
             )
         })

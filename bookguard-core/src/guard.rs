@@ -28,7 +28,8 @@ pub fn default_path(key_file: Option<&Path>, db_file: Option<&Path>) -> PathBuf 
     places.swap_remove(best_of(&found))
 }
 
-/// Where the guard's file belongs, and where else it may be: beside the default key's file, and beside the database.
+/// Where the guard's file belongs, and where else it may be: beside the default key's file, and beside the database, also if
+/// another name leads to that.
 fn places(key_file: Option<&Path>, db_file: Option<&Path>) -> Vec<PathBuf> {
     let with = |file: &Path, end: &str| {
         let mut name = file.as_os_str().to_owned();
@@ -36,13 +37,18 @@ fn places(key_file: Option<&Path>, db_file: Option<&Path>) -> Vec<PathBuf> {
         PathBuf::from(name)
     };
     let base = db_file.unwrap_or(Path::new("bookguard"));
-    let (key, beside) = (with(base, ".key"), with(base, ".seen"));
-    let first = key_file.map_or_else(|| beside.clone(), |key| with(key, ".seen"));
+    let itself = db_file
+        .filter(|file| file.is_symlink())
+        .and_then(|file| file.canonicalize().ok());
+    let key = with(base, ".key");
+    let beside: Vec<_> = itself.iter().map(PathBuf::as_path).chain([base]).collect();
+    let mut found: Vec<_> = key_file.iter().map(|key| with(key, ".seen")).collect();
     // Without a database's file, what is in the working folder may be of another log than a key from elsewhere.
-    match db_file.is_some() || key_file.is_none_or(|file| file == key) {
-        true => vec![first, with(&key, ".seen"), beside],
-        false => vec![first],
+    if db_file.is_some() || key_file.is_none_or(|file| file == key) {
+        found.extend(beside.iter().map(|file| with(file, ".seen")));
+        found.extend(beside.iter().map(|file| with(file, ".key.seen")));
     }
+    found
 }
 
 /// What a guard's file knows, if it is there: `Some(None)` if it cannot be read.
@@ -77,7 +83,9 @@ pub(crate) fn known_from(rollback: &Rollback, guard: &Path) -> String {
     let guard = guard.display();
     match rollback.cause {
         RollbackCause::GuardLost => {
-            format!("the list of erasures beside {guard} names a later entry")
+            format!(
+                "a backup was restored without {guard}, or the list of erasures beside it names a later entry"
+            )
         }
         _ => format!("root {} according to {guard}", rollback.seen.root),
     }
@@ -86,6 +94,7 @@ pub(crate) fn known_from(rollback: &Rollback, guard: &Path) -> String {
 /// Remembers the head of the log that was last published or seen.
 pub struct Guard {
     path: PathBuf,
+    was_torn: bool,
     state: Mutex<State>,
 }
 
@@ -149,10 +158,24 @@ impl Guard {
                 }
             }
         }
+        let was_torn = state.bytes.as_deref().is_some_and(slots::is_torn);
+        if was_torn {
+            tracing::warn!(
+                "one of the two records in the guard file {} cannot be read, as after a power cut: the last head that was noted may be \
+                 missing",
+                path.display()
+            );
+        }
         Ok(Self {
             path,
+            was_torn,
             state: Mutex::new(state),
         })
+    }
+
+    /// Whether the file may have lacked the last head that was noted, because one of its slots could not be read.
+    pub fn was_torn(&self) -> bool {
+        self.was_torn
     }
 
     /// The guard's file.
@@ -267,9 +290,10 @@ impl Guard {
 fn say_renamed(before: &PublishedHead, now: &PublishedHead) {
     if before.size > 0 {
         tracing::warn!(
-            "the ledger continues as {}: the loss of entries of log {} was accepted",
+            "the ledger continues as {}: the loss of entries of log {} was accepted, of which this node had seen {}",
             now.origin,
-            before.origin
+            before.origin,
+            before.size
         );
     }
 }
@@ -279,6 +303,7 @@ impl State {
     fn confirm(&mut self, origin: &str) {
         if let Some(seen) = self.seen.as_deref().filter(|seen| seen.origin == origin)
             && let Some(before) = self.displaced.take()
+            && before.origin != seen.origin
         {
             say_renamed(&before, seen);
         }
@@ -299,6 +324,8 @@ impl State {
             match self.seen.as_deref() {
                 // It could not be written to the file.
                 Some(seen) if seen.origin == slot.seen.origin && seen.size >= slot.seen.size => {}
+                // A log without entries continues none.
+                Some(seen) if seen.origin != slot.seen.origin && slot.seen.size == 0 => {}
                 _ => {
                     let found = Arc::new(slot.seen.clone());
                     let before = self.displaced.take().or_else(|| self.seen.take());
@@ -328,7 +355,7 @@ impl State {
             }
             tracing::warn!(
                 "the guard file {} was removed or replaced while this process used it. The file that is there now, or a new \
-                 one, gets what this process knows; only put a guard file back while no server uses it",
+                 one, gets what this process knows, unless it is another log's; only put a guard file back while no server uses it",
                 path.display()
             );
         }

@@ -54,6 +54,7 @@ pub struct Service {
     rolled_back: AtomicBool,
     storage: Arc<Storage>,
     begun: Option<String>,
+    unguarded: Option<String>,
     public_url: String,
     operator_url: Option<String>,
     database: String,
@@ -106,6 +107,7 @@ impl Service {
         let guard = Guard::open(guard_file)?;
         let (key, made_key) =
             open_key(&store, &source, &guard).map_err(|why| format!("{}: {why}", config.db))?;
+        let unguarded = unguarded(&store, &guard);
         let log = Arc::new(Log::new(key, guard));
         if config.create {
             let warnings = private::warnings(&kept_files(&config.db, &source, &log));
@@ -148,6 +150,7 @@ impl Service {
             rolled_back: AtomicBool::new(false),
             storage,
             begun: made_key.map(|key| begun(&config.db, &key)),
+            unguarded,
             public_url: config.public_url,
             operator_url: config.operator_url,
             database: config.db.to_string(),
@@ -172,23 +175,16 @@ impl Service {
         Ok((Arc::new(service), Closing(thread)))
     }
 
-    /// Reports at once if the database lacks published entries, or if nobody knows. Otherwise notes its head.
+    /// Reports at once if the database lacks published entries. Otherwise notes its head.
     fn look_back(&self) {
         let seen = self.log.guard().latest();
-        let is_new = seen.is_none();
         let looked = self.store.reader().and_then(|conn| {
             let mut reader = Reader::new(conn, &self.seal, seen);
             let head = reader.head()?;
-            if reader.publish(&self.log, &head)?.is_none() && is_new && head.head.size > 0 {
-                tracing::warn!(
-                    "no guard file was found: the database holds {} entries of log {}, and what was published after them is not \
-                     known. {} is made now, as for a new node. If the database was put back, or the guard was lost or is elsewhere \
-                     (--guard-file), stop now and put the guard file in its place; otherwise other entries are published under \
-                     the same numbers",
-                    head.head.size,
-                    head.origin,
-                    self.guard_file().display()
-                );
+            if reader.publish(&self.log, &head)?.is_none()
+                && let Some(unguarded) = self.unguarded()
+            {
+                tracing::warn!("{unguarded}");
             }
             Ok(())
         });
@@ -497,6 +493,11 @@ impl Service {
         &self.clock
     }
 
+    /// A message for the operator if there was no guard, so that nobody knows whether the database lacks published entries.
+    pub fn unguarded(&self) -> Option<&str> {
+        self.unguarded.as_deref()
+    }
+
     /// A message for the operator if this service has just begun the log and made its key. It must be shown once.
     pub fn begun(&self) -> Option<&str> {
         self.begun.as_deref()
@@ -595,6 +596,20 @@ fn not_opened(db: &Database, error: &StoreError) -> OpenError {
         StoreError::Older { .. } => OpenError::Older(why),
         _ => OpenError::Refused(why),
     }
+}
+
+fn unguarded(store: &Store, guard: &Guard) -> Option<String> {
+    // Damage is reported to whoever asks for the damaged data.
+    let head = store.head().ok().flatten();
+    let head = head.filter(|head| head.head.size > 0 && guard.seen().is_none())?;
+    Some(format!(
+        "no guard file was found: the database holds {} entries of log {}, and what was published after them is not known. {} is made \
+         now, as for a new node. If the database was put back, or the guard was lost or is elsewhere (--guard-file), stop now and put \
+         the guard file in its place; otherwise other entries are published under the same numbers",
+        head.head.size,
+        head.origin,
+        guard.path().display()
+    ))
 }
 
 fn begun(db: &Database, key: &Path) -> String {

@@ -76,7 +76,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
         Value::Null,
         |upgraded| json!({"from": upgraded.from, "to": upgraded.to}),
     );
-    value["guard"] = json!(done.report.guard.to_string());
+    value["guard"] = json!(known(&done));
     value["next"] = json!(next(&done));
     call.screen.said(&value, |_| {
         let mut lines = vec![held(&done.made, place.unwrap_or(&file))];
@@ -96,11 +96,27 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
         }
         lines.push(match done.lost() {
             Some(loss) => lost(loss),
-            None => format!("Guard: {}.", plain(&done.report.guard.to_string())),
+            None => format!("Guard: {}.", plain(&known(&done))),
         });
         lines.push(next(&done).to_owned());
         lines.join("\n")
     })
+}
+
+/// What the guard knows of the backup.
+fn known(done: &Restored) -> String {
+    let (guard, made) = (&done.report.guard, &done.made);
+    match &guard.seen {
+        Some(seen) if done.lost().is_none() && !done.is_guarded() => format!(
+            "{} knows {} entries of log {}, and the backup holds {} of log {}: it is not known whether entries were lost",
+            guard.file.display(),
+            seen.size,
+            seen.origin,
+            made.size,
+            made.origin
+        ),
+        _ => guard.to_string(),
+    }
 }
 
 /// What to do after this.
@@ -110,13 +126,13 @@ fn next(done: &Restored) -> &'static str {
             "If there is no newer backup, accept the loss with `bookguard ledger accept-rollback`: until then, a server refuses \
              every write, and every read if values were erased since the backup. Then start the server."
         }
-        None if done.report.guard.seen.is_none() => {
-            "If anything was published after this backup, do not start a server yet: it would publish other entries under the \
-             same numbers. Put a copy of the guard file in its place (guard_file), and restore again; without a copy, let the \
-             log continue under a new name with `bookguard ledger accept-rollback --guard-lost`."
+        None if !done.is_guarded() => {
+            "A server takes no writes until you have decided. Put the newest copy of the guard file in its place (guard_file); or, \
+             without one, let the log continue under a new name with `bookguard ledger accept-rollback`. Only if you are certain \
+             that nothing was published after this backup, remove the guard file instead."
         }
-        None if done.uncompared.is_some() => {
-            "The guard knows of no loss, but the old database could not be asked: if the guard file was itself put back from an \
+        None if !done.is_compared() => {
+            "The guard knows of no loss, but no old database was there to compare with: if the guard file was itself put back from an \
              older copy, put its newest copy in its place and restore again, because a server would publish other entries under \
              the same numbers. What no entry records is as it was at the backup: legal holds, keys, endpoints, quotas, \
              suspensions, settings. Make those changes again, then start the server."

@@ -70,8 +70,8 @@ impl Local {
         let (service, config) = (&local.session.service, &local.config);
         // Whoever asks for what may not be shown yet is told so.
         let _ = block_in_place(|| erasures::settle(service));
-        if let Some(begun) = service.begun() {
-            say(begun);
+        for said in [service.begun(), service.unguarded()].into_iter().flatten() {
+            say(said);
         }
         let courier = match purpose {
             Purpose::Wait => {

@@ -56,11 +56,16 @@ pub(crate) struct ContinueLog {
 }
 
 /// The command by which the administrator accepts exactly this loss. The log goes on with what is left of it, under a name
-/// never used before. Fails with `nothing_to_accept` or `rollback_changed`.
+/// never used before. The command fails with `nothing_to_accept` or `rollback_changed`.
+///
+/// # Errors
+/// `internal` if the list of erasures, which is repeated then, cannot be read.
 pub fn accept_rollback(
     service: &Service,
     accepted: Rollback,
 ) -> Result<Envelope<Continuation>, Error> {
+    let list = service.erasures().check();
+    list.map_err(|why| Error::internal(format!("nothing was accepted: {why}")))?;
     let origin = key_file::new_name();
     let vkey = service.signer(&origin)?.verifier().to_string();
     let command = ContinueLog {

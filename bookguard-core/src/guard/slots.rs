@@ -105,6 +105,13 @@ pub(super) fn latest(bytes: &GuardBytes) -> Option<(usize, Slot)> {
     })
 }
 
+/// Whether one slot cannot be read, and is not one that was never written.
+pub(super) fn is_torn(bytes: &GuardBytes) -> bool {
+    let blank = |slot: &[u8]| slot.iter().all(|byte| matches!(byte, 0 | b' '));
+    let mut slots = bytes.chunks_exact(SLOT);
+    slots.any(|slot| Slot::parse(slot).is_none() && !blank(slot))
+}
+
 /// Whether these bytes are another file's, such as a ledger key or a database: they begin with text that no slot begins with.
 pub(super) fn is_something_else(bytes: &GuardBytes) -> bool {
     let begin = &bytes[..12];
@@ -300,8 +307,10 @@ mod tests {
             let (now, newest) = latest(&bytes).unwrap();
             assert_eq!((now, newest), (1 - at, slot(turn, "log")));
             // If the slot just written is torn anywhere, it is invalid and the other slot counts.
+            assert!(!is_torn(&bytes));
             bytes[now * SLOT + 40..(now + 1) * SLOT].fill(0);
             assert_eq!(latest(&bytes).unwrap().1, last);
+            assert!(is_torn(&bytes));
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }

@@ -112,6 +112,21 @@ fn a_guard_that_is_there_is_used_however_the_key_is_given() {
         let path = default_path(key.as_deref(), Some(&at("b.db")));
         assert_eq!(path, at(chosen), "{there:?} {key:?}");
     }
+    // By another name of the database, its guard is the same.
+    #[cfg(unix)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("real.db"), "").unwrap();
+        std::os::unix::fs::symlink(at("real.db"), at("b.db")).unwrap();
+        let real = at("real.db").canonicalize().unwrap();
+        let beside = real.with_extension("db.seen");
+        assert_eq!(default_path(None, Some(&at("b.db"))), beside);
+        assert_eq!(default_path(None, Some(&real)), beside);
+        open(&at("b.db.key.seen")).note(None, head("log", 5));
+        let path = default_path(None, Some(&at("b.db")));
+        assert_eq!(path, at("b.db.key.seen"));
+    }
     // A damaged one is not passed over: it refuses the start and says so.
     let folder = tempfile::tempdir().unwrap();
     let damaged = folder.path().join("b.db.key.seen");
@@ -430,6 +445,13 @@ fn the_guard_of_another_service_is_not_taken_for_a_continuation() {
                 .all(|line| line.contains("removed or replaced")),
             "{lines:?}"
         );
+        // A log without entries continues none.
+        let empty = place.0.path().join("empty.seen");
+        open(&empty).note(None, head("empty", 0));
+        put(&empty, &place.file());
+        assert_eq!(*guard.latest().unwrap(), head("log", 9));
+        guard.sync();
+        assert_eq!(in_file(&place.file()), head("log", 9));
         // One that the database was found to continue is followed, and said to be.
         put(&foreign(&place), &place.file());
         guard.latest();

@@ -17,6 +17,25 @@ pub struct PublishedHead {
     pub root: Hash,
 }
 
+impl PublishedHead {
+    /// What a guard remembers after a backup was restored without one that knows more: at least so many entries were published. No
+    /// tree has this root, so that no database continues the head.
+    #[must_use]
+    pub fn at_least(origin: &str, size: u64) -> Self {
+        Self {
+            origin: origin.to_owned(),
+            size,
+            root: Hash::ZERO,
+        }
+    }
+
+    /// Whether it says no more than how many entries were published at least.
+    #[must_use]
+    pub fn is_at_least(&self) -> bool {
+        self.root == Hash::ZERO
+    }
+}
+
 /// Why a database's head does not continue the head last seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RollbackCause {
@@ -26,8 +45,8 @@ pub enum RollbackCause {
     Forked,
     /// It belongs to another log, which does not continue the one seen.
     OtherLog,
-    /// Nobody knows: what remembered the head last seen was lost with the database. `seen` is then what was found, under the
-    /// name that the list of erasures gives.
+    /// Nobody knows: what remembered the head last seen was lost with the database. `seen` is then what was found, if the list of
+    /// erasures shows the loss under the name that it gives.
     GuardLost,
 }
 

@@ -36,7 +36,7 @@ impl Log {
         };
         let (size, root) = (stored.head.size, stored.head.root);
         let cause = if seen.origin != stored.origin {
-            match self.leads(conn, &seen.origin, stored)? {
+            match self.leads(conn, &seen.origin, seen.size, stored)? {
                 true => return self.unlisted(conn, stored),
                 false => RollbackCause::OtherLog,
             }
@@ -50,6 +50,7 @@ impl Log {
             let then = known.map_or_else(|| root_at(conn, seen.size), Ok)?;
             match then == seen.root {
                 true => return self.unlisted(conn, stored),
+                false if seen.is_at_least() => return Ok(Some(unknown(stored, &stored.origin))),
                 false => RollbackCause::Forked,
             }
         };
@@ -99,23 +100,18 @@ impl Log {
             return Ok(None);
         }
         // A list that cannot be read now was found to name such an entry.
-        let mut seen = stored.seen();
-        if let Ok(last) = self.erasures().last() {
-            let Some(last) = last else {
-                return Ok(None);
-            };
-            let is_accepted = stored.origin != last.log && self.leads(conn, &last.log, stored)?;
-            if is_accepted || records(conn, &last)? {
-                return Ok(None);
-            }
+        let Ok(last) = self.erasures().last() else {
+            return Ok(Some(unknown(stored, &stored.origin)));
+        };
+        let Some(last) = last else {
+            return Ok(None);
+        };
+        let is_accepted = stored.origin != last.log && self.leads(conn, &last.log, 0, stored)?;
+        match is_accepted || records(conn, &last)? {
+            true => Ok(None),
             // A continuation that names it ends the loss.
-            seen.origin = last.log;
+            false => Ok(Some(unknown(stored, &last.log))),
         }
-        Ok(Some(Rollback {
-            found: stored.seen(),
-            seen,
-            cause: RollbackCause::GuardLost,
-        }))
     }
 
     /// Checks a head that is about to be shown, reports when a rollback begins or ends, and notes the head if it is
@@ -152,12 +148,14 @@ impl Log {
         }
     }
 
-    /// Whether the log's own entries prove that it continues the log `origin` under another name: this key signed the
-    /// head, every continuation on the way is in its tree and can be opened, and one of them names that log.
+    /// Whether the log's own entries prove that it continues the log `origin` under another name, and that the loss of any of its first
+    /// `size` entries was accepted: this key signed the head, every continuation on the way is in its tree and can be opened, and one
+    /// of them names that log with as many. Whoever has seen more than was accepted has a loss of its own.
     fn leads(
         &self,
         conn: &mut dyn Conn,
         origin: &str,
+        size: u64,
         stored: &StoredHead,
     ) -> Result<bool, StoreError> {
         let signer = self.signer(&stored.origin).map_err(StoreError::Corrupt)?;
@@ -174,17 +172,28 @@ impl Log {
             if continuation.origin != name || !in_tree(conn, entry, stored)? {
                 return Ok(false);
             }
-            if [
-                continuation.found.head.origin.as_str(),
-                &continuation.seen.origin,
-            ]
-            .contains(&origin)
+            let heads = [&continuation.found.head, &continuation.seen];
+            if heads
+                .iter()
+                .any(|head| head.origin == origin && head.size >= size)
             {
                 return Ok(true);
             }
             name = continuation.found.head.origin;
         }
         Ok(false)
+    }
+}
+
+/// A loss of nobody knows how much, of the log `origin`.
+fn unknown(stored: &StoredHead, origin: &str) -> Rollback {
+    Rollback {
+        found: stored.seen(),
+        seen: PublishedHead {
+            origin: origin.to_owned(),
+            ..stored.seen()
+        },
+        cause: RollbackCause::GuardLost,
     }
 }
 

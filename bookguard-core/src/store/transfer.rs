@@ -29,7 +29,7 @@ use crate::error::Error;
 use crate::ledger::Hash;
 use crate::ledger::rollback::{PublishedHead, Rollback};
 use crate::log::Log;
-use arriving::{announce, held, require_no_rows, vacancy, withdraw};
+use arriving::{Vacancy, announce, held, require_no_rows, vacancy, withdraw};
 pub use back::{Reopened, reopen};
 use table::TABLES;
 
@@ -164,11 +164,25 @@ pub fn transfer(
     };
     // Before any wait for a turn, so that the common mistake is reported at once.
     let tables = schema::look(to).map_err(|e| explained(Trouble::Target(e)))?;
-    if tables.is_some() {
-        let target = open_target()?.reader().map_err(Trouble::Target);
-        target
-            .and_then(|mut conn| vacancy(&mut *conn, &errand, &looked.vkey))
-            .map_err(explained)?;
+    let found = match tables {
+        None => Vacancy::Nothing,
+        Some(_) => {
+            let target = open_target()?.reader().map_err(Trouble::Target);
+            target
+                .and_then(|mut conn| vacancy(&mut *conn, &errand, &looked.vkey))
+                .map_err(explained)?
+        }
+    };
+    // The target of a move that did not end is marked. One that is not had everything, and was lost with what was written there.
+    if again && found != Vacancy::Mark {
+        return Err(refused(
+            "target_not_seen",
+            format!(
+                "the ledger of {from} was moved to {to}, which is empty now, and it is not known whether anything was written there. \
+                 Bring back the database that was there. If it is gone for good, `bookguard transfer --reopen --risk-two-histories \
+                 --from {from}` opens {from} again: if anything was written there, one ledger has two histories"
+            ),
+        ));
     }
     let closed = close();
     let mut source = source.mover().map_err(|e| failed(from, &e))?;

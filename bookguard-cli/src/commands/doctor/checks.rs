@@ -242,13 +242,13 @@ fn guard(needs: &BackupCheck, key: Option<LedgerKey>, store: Option<&Store>) -> 
             format!("the ledger is rolled back: {lost}"),
             lost.way_out(),
         ),
-        Ok(None) if log.erasures().is_owed() => Diagnosis::problem(
+        Ok(None) if log.erasures().is_owed() => Diagnosis::warning(
             check,
             format!(
-                "the database holds values that {} says were erased: nothing is served",
+                "{} names an erasure that the database does not record",
                 log.erasures().path().display()
             ),
-            "Start the server, or run any command on the database: they are erased again.",
+            "What the database holds of it is erased at the next start of a server or command, before anything is served.",
         ),
         Ok(None) if !is_there => Diagnosis::warning(
             check,

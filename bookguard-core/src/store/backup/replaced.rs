@@ -51,7 +51,7 @@ pub(super) fn remember(
 ) -> Result<Option<String>, BackupError> {
     let stored = match own_head(conn, log) {
         Ok(Some(stored)) => stored,
-        Ok(None) => return Ok(None),
+        Ok(None) => return Ok(Some("it holds no ledger".to_owned())),
         Err(why) => return Ok(Some(why)),
     };
     if let Some(from) = stored.arriving_from() {
@@ -138,7 +138,7 @@ fn learn(
     }
     // A lost guard may have known of more. One that is made anew would say that nothing is lost.
     if seen.is_some() || lacks(backup, log, &stored.seen()) {
-        note(log, seen.as_deref(), stored).map_err(Trouble::Unkept)?;
+        note(log, seen.as_deref(), stored.seen()).map_err(Trouble::Unkept)?;
     }
     Ok(None)
 }
@@ -155,10 +155,21 @@ fn lacks(backup: &Store, log: &Log, seen: &PublishedHead) -> bool {
     rollback().unwrap_or(true)
 }
 
+/// Has the guard remember that nobody knows what was published after a backup of `size` entries: nothing is written to it until
+/// somebody decides.
+///
+/// # Errors
+/// [`BackupError::Failed`] if the guard cannot be written.
+pub(super) fn close(log: &Log, origin: &str, size: u64) -> Result<(), BackupError> {
+    let seen = log.guard().latest();
+    let unknown = PublishedHead::at_least(origin, size);
+    note(log, seen.as_deref(), unknown).map_err(BackupError::Failed)
+}
+
 /// Notes a head that continues `seen`, durably.
-fn note(log: &Log, seen: Option<&PublishedHead>, stored: &StoredHead) -> Result<(), String> {
+fn note(log: &Log, seen: Option<&PublishedHead>, head: PublishedHead) -> Result<(), String> {
     let guard = log.guard();
-    log.note(seen, stored.seen());
+    log.note(seen, head);
     guard.sync();
     // It goes on without a file that it cannot write, and this command is its only process.
     match Guard::open(guard.path().to_owned())?.seen() == guard.seen() {

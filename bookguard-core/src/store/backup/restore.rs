@@ -18,7 +18,7 @@ use super::{
     refused, replaced, sweep, sync_folder, with_end,
 };
 use crate::clock::Clock;
-use crate::ledger::rollback::Rollback;
+use crate::ledger::rollback::{PublishedHead, Rollback};
 use crate::log::Log;
 use crate::store::conn::{Conn, StoreError};
 use crate::store::fsck::{Guarded, LedgerReport};
@@ -39,6 +39,8 @@ pub struct Restored {
     pub replaced: Option<PathBuf>,
     /// Why the guard did not learn what that database had published, if it did not.
     pub uncompared: Option<String>,
+    /// Whether a record in the guard's file could not be read.
+    pub is_guard_torn: bool,
 }
 
 impl Restored {
@@ -47,6 +49,22 @@ impl Restored {
     pub fn lost(&self) -> Option<&Rollback> {
         let guard = &self.report.guard;
         guard.behind.as_ref().or(guard.rollback.as_ref())
+    }
+
+    /// Whether the guard knows all that the backup holds. One that knows less is not the guard of the database's last moment: it was
+    /// put back itself, made anew, or damaged.
+    #[must_use]
+    pub fn is_guarded(&self) -> bool {
+        let knows =
+            |seen: &PublishedHead| seen.origin == self.made.origin && seen.size >= self.made.size;
+        let seen = self.report.guard.seen.as_deref();
+        seen.is_some_and(knows) && (self.is_compared() || !self.is_guard_torn)
+    }
+
+    /// Whether the database that was there showed what it had published.
+    #[must_use]
+    pub fn is_compared(&self) -> bool {
+        self.replaced.is_some() && self.uncompared.is_none()
     }
 }
 
@@ -106,6 +124,7 @@ pub fn restore(
         Ok(_) => Some(taken(to)?),
         Err(_) => None,
     };
+    let is_there = there.is_some();
     let log = check.log(check.key().map_err(BackupError::Failed)?)?;
     // The turn is held until the names have changed.
     let (turn, uncompared) = match there {
@@ -118,18 +137,22 @@ pub fn restore(
         None => (None, None),
     };
     report.guard = guarded(&log, &draft).map_err(|e| whole(unreadable(&e)))?;
-    let replaced = put_in_place(&draft, to)?;
-    drop(turn);
-    Ok(Restored {
-        made: BackedUp {
-            elapsed: began.elapsed(),
-            ..made
-        },
+    let mut restored = Restored {
+        made,
         report,
         upgraded,
-        replaced,
+        // Until it is put aside, that it is there.
+        replaced: is_there.then(|| to.clone()),
         uncompared,
-    })
+        is_guard_torn: log.guard().was_torn(),
+    };
+    if restored.lost().is_none() && !restored.is_guarded() {
+        replaced::close(&log, &restored.made.origin, restored.made.size)?;
+    }
+    restored.replaced = put_in_place(&draft, to)?;
+    drop(turn);
+    restored.made.elapsed = began.elapsed();
+    Ok(restored)
 }
 
 /// Removes what killed restores of this database left beside it: copies of backups, with what was erased since. The caller
@@ -174,7 +197,14 @@ fn guarded(log: &Log, draft: &Draft) -> Result<Guarded, StoreError> {
 
 /// Gives the draft the database's name, and what had it another. Returns that.
 fn put_in_place(draft: &Draft, to: &Path) -> Result<Option<PathBuf>, BackupError> {
-    let aside = with_end(to, &format!(".replaced-{}", in_name(Clock::System.now())));
+    let at = in_name(Clock::System.now());
+    let mut aside = with_end(to, &format!(".replaced-{at}"));
+    // Another one of the same millisecond stays.
+    let mut number = 1;
+    while aside.symlink_metadata().is_ok() {
+        number += 1;
+        aside = with_end(to, &format!(".replaced-{at}-{number}"));
+    }
     let cannot = |e: io::Error| cannot_write(to, &e);
     let mut drafts = Drafts::held().map_err(cannot)?;
     let was_there = to.symlink_metadata().is_ok();

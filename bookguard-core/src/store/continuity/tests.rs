@@ -11,7 +11,7 @@ use crate::engine::command::Envelope;
 use crate::features::ledger::accept_rollback;
 use crate::guard::Guard;
 use crate::key_file::LedgerKey;
-use crate::ledger::Tree;
+use crate::ledger::{Tree, leaf_hash};
 use crate::model::Timestamp;
 use crate::service::{Service, ServiceConfig};
 use crate::store::conn::Statement;
@@ -106,6 +106,19 @@ fn a_node_that_knew_any_of_the_names_follows_the_log_to_its_present_one() {
     for seen in &bench.heads {
         assert_eq!(bench.cause(seen), None, "{seen:?}");
     }
+    // Who has seen more than was accepted has lost more.
+    for (at, seen) in bench.heads.iter().enumerate() {
+        let more = PublishedHead {
+            size: seen.size + 1,
+            ..seen.clone()
+        };
+        let cause = [
+            RollbackCause::OtherLog,
+            RollbackCause::OtherLog,
+            RollbackCause::Behind,
+        ];
+        assert_eq!(bench.cause(&more), Some(cause[at]), "{more:?}");
+    }
     let stranger = PublishedHead {
         origin: "bookguard-0000000000000000".to_owned(),
         ..bench.heads[0].clone()
@@ -143,20 +156,30 @@ fn under_one_name_the_head_seen_must_be_part_of_the_one_found() {
         ),
         (
             PublishedHead {
-                root: Hash::ZERO,
+                root: leaf_hash(b"another"),
                 ..now.clone()
             },
             RollbackCause::Forked,
         ),
         (
             PublishedHead {
-                root: Hash::ZERO,
+                root: leaf_hash(b"another"),
                 ..before
             },
             RollbackCause::Forked,
         ),
     ] {
         assert_eq!(bench.cause(&seen), Some(cause), "{seen:?}");
+    }
+    // Of a backup that was restored without a guard, nobody knows more.
+    let mut conn = bench.store.reader().unwrap();
+    let stored = head(&mut *conn).unwrap().unwrap();
+    for size in [1, now.size] {
+        let seen = PublishedHead::at_least(&now.origin, size);
+        let rollback = bench.log().check(&mut *conn, None, Some(&seen), &stored);
+        let rollback = rollback.unwrap().unwrap();
+        assert_eq!(rollback.cause, RollbackCause::GuardLost, "{size}");
+        assert_eq!((&rollback.found, &rollback.seen), (&now, &now));
     }
 }
 

@@ -2,6 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use bookguard_core::guard::Guard;
+use bookguard_core::ledger::Tree;
+use bookguard_core::ledger::rollback::PublishedHead;
 use bookguard_tests::engine::{Engine, TestDatabase, on_postgres};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::program::{CommandLine, Serving, bookguard};
@@ -129,42 +132,80 @@ async fn a_restore_without_a_loss_says_that_all_that_was_published_is_there() {
     backed.database.verify(2).await;
 }
 
+/// What is there of the guard when a backup is restored and the database is lost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Remembered {
+    Nothing,
+    /// Less than the backup holds: a copy that is older.
+    Less,
+    /// A log that was begun after the loss.
+    Another,
+}
+
 #[tokio::test]
-async fn a_restore_after_database_and_guard_are_lost_says_so_and_the_log_can_go_on_under_another_name()
- {
-    let (backed, server, acme) = Backed::up(1).await;
-    let old = acme.get("/v1/ledger/key").await.text();
-    server.stop().await;
-    std::fs::remove_file(backed.guard()).unwrap();
-    std::fs::remove_file(backed.database.file()).unwrap();
-    let done = backed.restore().run().await.json();
-    assert!(done["lost"].is_null(), "{done}");
-    let next = done.text("next");
-    assert!(
-        next.contains("guard_file") && next.contains("--guard-lost"),
-        "{next}"
-    );
-    let accept = |flags: &str| {
-        let line = format!("ledger accept-rollback --yes {flags}");
-        backed.database.command(line).run()
-    };
-    accept("")
-        .await
-        .refused(5, &["nothing_to_accept", "--guard-lost"]);
-    let accepted = accept("--guard-lost").await;
-    let origin = accepted.string("origin");
-    assert!(!old.starts_with(&origin), "{old}");
-    assert_eq!(
-        accepted.json()["seen"]["size"],
-        accepted.json()["found"]["size"]
-    );
-    accept("").await.refused(5, &["nothing_to_accept"]);
-    let server = Serving::start(&backed.database, &[]).await;
-    let acme = acme.on(server.url());
-    let receipt = &acme.protect(&acme.book().await).await["receipt"];
-    assert_eq!(receipt["logOrigin"], origin.as_str());
-    server.stop().await;
-    backed.database.verify(3).await;
+async fn a_restore_after_database_and_guard_are_lost_is_not_written_until_somebody_decides() {
+    for remembered in [Remembered::Nothing, Remembered::Less, Remembered::Another] {
+        let (backed, server, acme) = Backed::up(1).await;
+        let old = acme.get("/v1/ledger/key").await.text();
+        let name = old.split_once('+').unwrap().0;
+        server.stop().await;
+        std::fs::remove_file(backed.guard()).unwrap();
+        std::fs::remove_file(backed.database.file()).unwrap();
+        match remembered {
+            Remembered::Nothing => {}
+            Remembered::Less => drop(Guard::open(backed.guard()).unwrap().note(
+                None,
+                PublishedHead {
+                    origin: name.to_owned(),
+                    size: 0,
+                    root: Tree::empty().root(),
+                },
+            )),
+            Remembered::Another => {
+                let begun = Serving::start(&backed.database, &[]).await;
+                begun.stop().await;
+                std::fs::remove_file(backed.database.file()).unwrap();
+            }
+        }
+        let done = backed.restore().run().await.json();
+        assert!(done["lost"].is_null(), "{done}");
+        assert!(done.text("guard").contains("it is not known"), "{done}");
+        let next = done.text("next");
+        for way in ["guard_file", "accept-rollback", "remove the guard file"] {
+            assert!(next.contains(way), "{way}: {next}");
+        }
+        let server = Serving::start(&backed.database, &[]).await;
+        let acme = acme.on(server.url());
+        let refused = acme.post("/v1/bookings", &samples::booking()).await;
+        refused.refused(503, "ledger_rolled_back");
+        server.stop().await;
+        let accept = |flags: &str| {
+            let line = format!("ledger accept-rollback --yes {flags}");
+            backed.database.command(line).run()
+        };
+        let accepted = if remembered == Remembered::Nothing {
+            std::fs::remove_file(backed.guard()).unwrap();
+            accept("")
+                .await
+                .refused(5, &["nothing_to_accept", "--guard-lost"]);
+            accept("--guard-lost").await
+        } else {
+            accept("").await
+        };
+        let origin = accepted.string("origin");
+        assert_ne!(origin, name);
+        assert_eq!(
+            accepted.json()["seen"]["size"],
+            accepted.json()["found"]["size"]
+        );
+        accept("").await.refused(5, &["nothing_to_accept"]);
+        let server = Serving::start(&backed.database, &[]).await;
+        let acme = acme.on(server.url());
+        let receipt = &acme.protect(&acme.book().await).await["receipt"];
+        assert_eq!(receipt["logOrigin"], origin.as_str());
+        server.stop().await;
+        backed.database.verify(3).await;
+    }
 }
 
 #[tokio::test]
@@ -193,14 +234,22 @@ async fn the_database_that_is_replaced_shows_the_loss_if_the_guard_is_lost_or_ol
 }
 
 #[tokio::test]
-async fn a_lost_guard_is_not_made_anew_from_a_database_that_shows_no_loss() {
+async fn a_guard_that_was_lost_may_have_known_more_than_a_database_that_shows_no_loss() {
     let (backed, server, _) = Backed::up(0).await;
     server.stop().await;
     std::fs::remove_file(backed.guard()).unwrap();
     let done = backed.restore().run().await.json();
     assert!(done["lost"].is_null(), "{done}");
     assert!(done.text("guard").contains("it is not known"), "{done}");
-    assert!(!backed.guard().exists());
+    let writes = async || {
+        let server = Serving::start(&backed.database, &[]).await;
+        let health = server.caller().get("/v1/health").await;
+        server.stop().await;
+        health.status
+    };
+    assert_eq!(writes().await, 503);
+    std::fs::remove_file(backed.guard()).unwrap();
+    assert_eq!(writes().await, 200);
 }
 
 #[tokio::test]
@@ -272,14 +321,11 @@ async fn a_database_that_proves_nothing_is_replaced_all_the_same() {
     let other = TestDatabase::new(Engine::Sqlite);
     Serving::start(&other, &[]).await.stop().await;
     let foreign = std::fs::read(other.file()).unwrap();
-    for (bytes, why) in [(Vec::new(), None), (foreign, Some("another ledger"))] {
+    for (bytes, why) in [(Vec::new(), "no ledger"), (foreign, "another ledger")] {
         std::fs::write(backed.database.file(), bytes).unwrap();
         let done = backed.restore().run().await.json();
         assert_eq!(lost(&done), (4, 6), "the guard knows: {done}");
-        match why {
-            Some(why) => assert!(done.text("uncompared").contains(why), "{done}"),
-            None => assert!(done["uncompared"].is_null(), "{done}"),
-        }
+        assert!(done.text("uncompared").contains(why), "{done}");
         assert_eq!(backed.bookings(backed.database.file()).await, 2);
     }
 }
@@ -342,7 +388,10 @@ async fn a_damaged_database_is_replaced_and_kept_as_it_is() {
     std::fs::write(file, &damaged).unwrap();
     let done = backed.restore().run().await.json();
     assert!(done["lost"].is_null(), "{done}");
-    assert!(done.text("next").contains("could not be asked"), "{done}");
+    assert!(
+        done.text("next").contains("no old database was there"),
+        "{done}"
+    );
 }
 
 #[tokio::test]
