@@ -393,6 +393,10 @@ impl State {
     fn advance(&mut self, checked: Option<&PublishedHead>, head: PublishedHead) {
         let forward = match self.seen.as_deref() {
             None => true,
+            // That more may have been published than is known outweighs what is known.
+            Some(seen) if seen.origin == head.origin && head.is_at_least() => {
+                head.size >= seen.size
+            }
             Some(seen) if seen.origin == head.origin => head.size > seen.size,
             Some(seen) => checked.is_some_and(|checked| checked.origin == seen.origin),
         };

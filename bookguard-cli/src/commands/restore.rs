@@ -127,8 +127,8 @@ fn next(done: &Restored) -> &'static str {
              every write, and every read if values were erased since the backup. Then start the server."
         }
         None if !done.is_guarded() => {
-            "A server takes no writes until you have decided. Put the newest copy of the guard file in its place (guard_file); or, \
-             without one, let the log continue under a new name with `bookguard ledger accept-rollback`. Only if you are certain \
+            "A server takes no writes until you have decided. Put a copy of the guard file in its place (guard_file) that knows all \
+             that this backup holds, and restore again; or, without one, let the log continue under a new name with `bookguard ledger accept-rollback`. Only if you are certain \
              that nothing was published after this backup, remove the guard file instead."
         }
         None if !done.is_compared() => {

@@ -184,6 +184,13 @@ fn it_never_moves_backwards() {
     );
     guard.note(Some(&head("next", 3)), head("next", 4));
     assert_eq!(*guard.seen().unwrap(), head("next", 4));
+    // That more may have been published, it takes over.
+    let unknown = |size| PublishedHead::at_least("next", size);
+    guard.note(None, unknown(3));
+    assert_eq!(*guard.seen().unwrap(), head("next", 4));
+    guard.note(None, unknown(4));
+    assert_eq!(in_file(&place.file()), unknown(4));
+    assert_eq!(*guard.latest().unwrap(), unknown(4));
 }
 
 #[test]

@@ -200,8 +200,11 @@ pub fn transfer(
     } = match carried {
         Ok(carried) => carried,
         Err(trouble) => {
-            // What stays behind is in nobody's way: the same command goes on from it.
-            let _ = withdraw(&mut *source, (target, store), &errand, made);
+            // What stays behind is in nobody's way: the same command goes on from it. While the source may be marked, the
+            // target must stay so.
+            if !matches!(trouble, Trouble::Marking(_) | Trouble::Committing(_)) {
+                let _ = withdraw(&mut *source, (target, store), &errand, made);
+            }
             return Err(explained(trouble));
         }
     };
@@ -363,7 +366,8 @@ fn settle(
 }
 
 /// Removes this transfer's mark and returns whether it did. Another transfer may have moved the log meanwhile. Under
-/// the source's write turn none can any more, so what is found then holds.
+/// the source's write turn none can any more, so what is found then holds. On a disk that fails, a commit that failed may
+/// be found again later. A further one of the target, made durable first, takes its place.
 fn unmark(
     source: &mut dyn Conn,
     target: &mut dyn Conn,
@@ -372,11 +376,28 @@ fn unmark(
 ) -> Result<bool, StoreError> {
     source.begin(&[])?;
     let marked = head(source)?.and_then(|head| head.moved_to);
-    if marked.as_deref() != Some(errand.place) || arrived(target, stored)? {
+    if marked.as_deref() != Some(errand.place) || arrived(target, stored)? || !keeps_out(target)? {
         source.rollback();
         return Ok(false);
     }
     source.commit(&[mark(None)]).map(|_| true)
+}
+
+/// Writes the target's mark once more, durably, if it is there.
+fn keeps_out(target: &mut dyn Conn) -> Result<bool, StoreError> {
+    target.begin(&[])?;
+    let found = head(target)?;
+    let Some(from) = found.as_ref().and_then(StoredHead::arriving_from) else {
+        target.rollback();
+        return Ok(false);
+    };
+    // SQLite writes nothing for an update that changes nothing.
+    let written = target.run(&[mark(None), mark(Some(from))]);
+    let kept = written.and_then(|_| target.commit(&[]));
+    if kept.is_err() {
+        target.rollback();
+    }
+    kept.map(|_| true)
 }
 
 /// Whether the head has arrived. A transaction that was lost from sight, and may still commit, has replaced the mark.

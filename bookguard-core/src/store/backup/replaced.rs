@@ -136,8 +136,8 @@ fn learn(
     if let Some(rollback) = rollback {
         return Ok((!is_of_the_log).then(|| rollback.to_string()));
     }
-    // A lost guard may have known of more. One that is made anew would say that nothing is lost.
-    if seen.is_some() || lacks(backup, log, &stored.seen()) {
+    // A guard that was lost, or put back, may have known of more. One that learned from the database would say that nothing is lost.
+    if lacks(backup, log, &stored.seen()) {
         note(log, seen.as_deref(), stored.seen()).map_err(Trouble::Unkept)?;
     }
     Ok(None)

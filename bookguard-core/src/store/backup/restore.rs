@@ -18,7 +18,7 @@ use super::{
     refused, replaced, sweep, sync_folder, with_end,
 };
 use crate::clock::Clock;
-use crate::ledger::rollback::{PublishedHead, Rollback};
+use crate::ledger::rollback::{PublishedHead, Rollback, RollbackCause};
 use crate::log::Log;
 use crate::store::conn::{Conn, StoreError};
 use crate::store::fsck::{Guarded, LedgerReport};
@@ -146,7 +146,9 @@ pub fn restore(
         uncompared,
         is_guard_torn: log.guard().was_torn(),
     };
-    if restored.lost().is_none() && !restored.is_guarded() {
+    // The list of erasures may show that there is a loss. It stands for no guard: it can be lost on its own.
+    let is_known = |lost: &Rollback| lost.cause != RollbackCause::GuardLost;
+    if !restored.lost().is_some_and(is_known) && !restored.is_guarded() {
         replaced::close(&log, &restored.made.origin, restored.made.size)?;
     }
     restored.replaced = put_in_place(&draft, to)?;

@@ -140,11 +140,18 @@ enum Remembered {
     Less,
     /// A log that was begun after the loss.
     Another,
+    /// As much as the backup holds, but one of its two records cannot be read.
+    Torn,
 }
 
 #[tokio::test]
 async fn a_restore_after_database_and_guard_are_lost_is_not_written_until_somebody_decides() {
-    for remembered in [Remembered::Nothing, Remembered::Less, Remembered::Another] {
+    for remembered in [
+        Remembered::Nothing,
+        Remembered::Less,
+        Remembered::Another,
+        Remembered::Torn,
+    ] {
         let (backed, server, acme) = Backed::up(1).await;
         let old = acme.get("/v1/ledger/key").await.text();
         let name = old.split_once('+').unwrap().0;
@@ -161,6 +168,18 @@ async fn a_restore_after_database_and_guard_are_lost_is_not_written_until_somebo
                     root: Tree::empty().root(),
                 },
             )),
+            Remembered::Torn => {
+                let mut torn = std::fs::read(&backed.old_guard).unwrap();
+                let slots = torn.chunks_exact_mut(512);
+                let sizes = slots.map(|slot| {
+                    let text = String::from_utf8_lossy(slot).into_owned();
+                    let size = text.split(' ').nth(2).unwrap().parse::<u64>().unwrap();
+                    (size, slot)
+                });
+                let (_, older) = sizes.min_by_key(|(size, _)| *size).unwrap();
+                older[40] ^= 1;
+                std::fs::write(backed.guard(), torn).unwrap();
+            }
             Remembered::Another => {
                 let begun = Serving::start(&backed.database, &[]).await;
                 begun.stop().await;
@@ -206,6 +225,32 @@ async fn a_restore_after_database_and_guard_are_lost_is_not_written_until_somebo
         server.stop().await;
         backed.database.verify(3).await;
     }
+}
+
+#[tokio::test]
+async fn a_list_of_erasures_does_not_stand_for_a_guard_that_was_lost() {
+    let (backed, server, acme) = Backed::up(0).await;
+    let booking = acme.book().await;
+    server.stop().await;
+    let line = format!(
+        "bookings erase {booking} --party talent --legal-basis objection --yes --partner {}",
+        acme.id
+    );
+    let erased = backed.database.command(line).run().await;
+    erased.ended(0, &[]);
+    for gone in [backed.guard().as_path(), backed.database.file()] {
+        std::fs::remove_file(gone).unwrap();
+    }
+    let list = backed.database.file().with_extension("db.key.erased");
+    assert!(list.exists());
+    let done = backed.restore().run().await.json();
+    assert_eq!(lost(&done), (4, 4), "nobody knows how many: {done}");
+    // The list may get lost as well.
+    std::fs::remove_file(list).unwrap();
+    let server = Serving::start(&backed.database, &[]).await;
+    let health = server.caller().get("/v1/health").await;
+    health.refused(503, "ledger_rolled_back");
+    server.stop().await;
 }
 
 #[tokio::test]
