@@ -98,7 +98,7 @@ impl ErasureList {
         };
         let mut lines = BufReader::new(file);
         let mut line = Vec::new();
-        for number in 1.. {
+        for number in 1_u64.. {
             line.clear();
             let read = lines.read_until(b'\n', &mut line);
             read.map_err(|e| self.unreadable(&e))?;

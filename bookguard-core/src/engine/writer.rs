@@ -41,6 +41,10 @@ use queue::{Queued, queued};
 /// The number of turns after which a writer that met no other writer counts as alone. Until then, each turn also
 /// fetches what it needs if the tree grew elsewhere, in the same flight.
 const ALONE: u32 = 32;
+/// How often a writer that ends tries to remove what it erased from beside the tables, and how long it waits before: a reader in the
+/// way reads for milliseconds.
+const SCRUB_TRIES: u32 = 40;
+const SCRUB_WAIT: Duration = Duration::from_millis(25);
 
 /// The sender of commands to the writer. Cheap to clone. The writer ends when the last clone is dropped.
 #[derive(Clone)]
@@ -137,6 +141,7 @@ pub fn start(deps: WriterDeps) -> Result<(Inbox, JoinHandle<()>), StoreError> {
         origin: String::new(),
         alone: 0,
         to_scrub: true,
+        erased: false,
         kept_at: 0,
         recorded: None,
     };
@@ -159,6 +164,8 @@ struct Writer {
     alone: u32,
     /// Whether what was overwritten may still be beside the tables. At the start, a process that died may have left some.
     to_scrub: bool,
+    /// Whether this writer erased values.
+    erased: bool,
     /// When a checkpoint was last kept for good, in milliseconds.
     kept_at: i64,
     /// The last record of the audit, by its time: one of the next batch may be of the same millisecond.
@@ -191,6 +198,7 @@ impl Writer {
             self.keep_up(!jobs.is_empty());
         }
         self.deps.log.guard().sync();
+        self.scrub_at_last();
     }
 
     /// Drops the cached packets of bookings of which values were erased. Whoever reads them from now on reads what is left.
@@ -209,8 +217,24 @@ impl Writer {
                 Change::EntryErased(_) | Change::AnswersErased(_) | Change::FileDeleted(_)
             )
         };
-        self.to_scrub |= changes.iter().any(erases);
+        if changes.iter().any(erases) {
+            (self.to_scrub, self.erased) = (true, true);
+        }
         if self.to_scrub {
+            self.to_scrub = !conn.scrub().unwrap_or(false);
+        }
+    }
+
+    /// Removes that in the end, if it was only a reader that was in the way: after a command, nobody may come for a long time.
+    fn scrub_at_last(&mut self) {
+        let Some(conn) = self.conn.as_mut().filter(|_| self.erased) else {
+            return;
+        };
+        for _ in 0..SCRUB_TRIES {
+            if !self.to_scrub {
+                return;
+            }
+            std::thread::sleep(SCRUB_WAIT);
             self.to_scrub = !conn.scrub().unwrap_or(false);
         }
     }

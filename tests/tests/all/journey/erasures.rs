@@ -508,6 +508,40 @@ async fn a_contract_ends_page_by_page_and_what_is_held_stays() {
     .await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_leaves_nothing_of_what_it_erased_beside_a_reader_that_ends() {
+    let database = TestDatabase::new(Engine::Sqlite);
+    let server = Serving::start(&database, &[]).await;
+    let acme = server.partner("Acme").await;
+    let booking = named_canary(&acme).await;
+    server.stop().await;
+    let entries = |connection: &rusqlite::Connection| -> i64 {
+        let count = "SELECT COUNT(*) FROM entry";
+        connection.query_row(count, [], |row| row.get(0)).unwrap()
+    };
+    let opened = || rusqlite::Connection::open(database.file()).unwrap();
+    // As a server does: while it is connected, no end of a command cuts the write-ahead log by itself.
+    let server = opened();
+    let reader = opened();
+    reader.execute_batch("BEGIN").unwrap();
+    let before = entries(&reader);
+    assert_eq!(entries(&server), before);
+    let line = format!(
+        "bookings erase {booking} --party everybody --legal-basis objection --yes --partner {}",
+        acme.id
+    );
+    let (erased, ()) = tokio::join!(database.command(line).run(), async {
+        until("the erasure", async || {
+            (entries(&opened()) > before).then_some(())
+        })
+        .await;
+        drop(reader);
+    });
+    erased.ended(0, &[]);
+    assert_eq!(in_files(database.folder()), Vec::<String>::new());
+    drop(server);
+}
+
 /// A booking with the canary in it.
 async fn named_canary(acme: &Partner) -> String {
     let organizer = json!({"organizer": {"id": "o", "name": CANARY}});
