@@ -78,8 +78,9 @@ fn best_of(found: &[Option<Option<PublishedHead>>]) -> usize {
     best.unwrap_or(0)
 }
 
-/// Where a loss is known from: this guard's file, or the list of erasures beside it.
-pub(crate) fn known_from(rollback: &Rollback, guard: &Path) -> String {
+/// Where a loss is known from: the guard's file, which has `seen`, the list of erasures beside it, or what another node noted in the
+/// database.
+fn known_from(rollback: &Rollback, seen: Option<&PublishedHead>, guard: &Path) -> String {
     let guard = guard.display();
     match rollback.cause {
         RollbackCause::GuardLost => {
@@ -87,6 +88,10 @@ pub(crate) fn known_from(rollback: &Rollback, guard: &Path) -> String {
                 "a backup was restored without {guard}, or the list of erasures beside it names a later entry"
             )
         }
+        _ if seen != Some(&rollback.seen) => format!(
+            "root {} according to another node, which noted it in the database",
+            rollback.seen.root
+        ),
         _ => format!("root {} according to {guard}", rollback.seen.root),
     }
 }
@@ -104,6 +109,8 @@ struct State {
     /// The head that was known before the file named another log. That log either continues this one, or the file is another
     /// service's.
     displaced: Option<Arc<PublishedHead>>,
+    /// The name under which this process last found the database sound.
+    sound_as: Option<String>,
     file: Option<Arc<File>>,
     /// The file's bytes as last read.
     bytes: Option<Box<slots::GuardBytes>>,
@@ -251,6 +258,22 @@ impl Guard {
         self.state().rolled_back
     }
 
+    /// Where a loss is known from, for people.
+    pub(crate) fn known_from(&self, rollback: &Rollback) -> String {
+        known_from(rollback, self.state().seen.as_deref(), &self.path)
+    }
+
+    /// Whether the loss is certain: this guard is not another service's, and knows what was published.
+    pub(crate) fn is_certain(&self, rollback: &Rollback) -> bool {
+        let seen = &rollback.seen;
+        let is_of_this = match rollback.cause {
+            RollbackCause::Behind | RollbackCause::Forked => true,
+            RollbackCause::OtherLog => self.state().sound_as.as_ref() == Some(&seen.origin),
+            RollbackCause::GuardLost => false,
+        };
+        is_of_this && !seen.is_at_least()
+    }
+
     /// Reports when the database, which holds the log `origin`, becomes rolled back, when it is whole again, and when that log is
     /// the continuation of the one known before.
     pub fn say(&self, origin: &str, rollback: Option<&Rollback>) {
@@ -265,7 +288,7 @@ impl Guard {
         match rollback {
             Some(rollback) => tracing::error!(
                 "the ledger is rolled back: {rollback} ({}). Every write is refused. {}",
-                known_from(rollback, &self.path),
+                known_from(rollback, state.seen.as_deref(), &self.path),
                 rollback.way_out()
             ),
             None => tracing::info!("the ledger is whole again: writes are taken"),
@@ -299,10 +322,16 @@ fn say_renamed(before: &PublishedHead, now: &PublishedHead) {
 }
 
 impl State {
-    /// Lets go of what was known of another log, once the database was found to continue it as the log that the file names.
+    /// Notes that the database was found sound under this name, and lets go of what was known of another log, if it continues that as the
+    /// log that the file names.
     fn confirm(&mut self, origin: &str) {
-        if let Some(seen) = self.seen.as_deref().filter(|seen| seen.origin == origin)
-            && let Some(before) = self.displaced.take()
+        let Some(seen) = self.seen.as_deref().filter(|seen| seen.origin == origin) else {
+            return;
+        };
+        if self.sound_as.as_deref() != Some(origin) {
+            self.sound_as = Some(origin.to_owned());
+        }
+        if let Some(before) = self.displaced.take()
             && before.origin != seen.origin
         {
             say_renamed(&before, seen);

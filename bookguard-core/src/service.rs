@@ -335,6 +335,13 @@ impl Service {
         }
     }
 
+    /// Whether the database is certainly this ledger's and lacks what this node knows to be published.
+    pub(crate) fn is_certain(&self, stored: &StoredHead, lost: &Rollback) -> bool {
+        let signer = self.log.signer(&stored.origin);
+        let is_ours = signer.is_ok_and(|signer| signer.verifier().to_string() == stored.vkey);
+        is_ours && self.log.guard().is_certain(lost)
+    }
+
     /// What the database lacks of the published log, if anything.
     pub fn rollback(&self) -> Result<Option<Rollback>, Error> {
         let mut reader = self.reader_anyway()?;
@@ -601,7 +608,10 @@ fn not_opened(db: &Database, error: &StoreError) -> OpenError {
 fn unguarded(store: &Store, guard: &Guard) -> Option<String> {
     // Damage is reported to whoever asks for the damaged data.
     let head = store.head().ok().flatten();
-    let head = head.filter(|head| head.head.size > 0 && guard.seen().is_none())?;
+    let head = head.filter(|head| head.head.size > 0 && head.lacking.is_none())?;
+    if guard.seen().is_some() {
+        return None;
+    }
     Some(format!(
         "no guard file was found: the database holds {} entries of log {}, and what was published after them is not known. {} is made \
          now, as for a new node. If the database was put back, or the guard was lost or is elsewhere (--guard-file), stop now and put \

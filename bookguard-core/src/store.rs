@@ -139,6 +139,8 @@ pub struct StoredHead {
     pub written: Timestamp,
     /// The database that the log was moved to, if it was. This database then takes no more writes.
     pub moved_to: Option<String>,
+    /// What a node saw published and this database lacks, according to that node.
+    pub lacking: Option<PublishedHead>,
 }
 
 impl StoredHead {
@@ -307,10 +309,21 @@ pub(crate) fn head(conn: &mut dyn Conn) -> Result<Option<StoredHead>, StoreError
     read_head(&conn.one(head_statement())?)
 }
 
+/// As [`head`], also in a database of an older schema, which cannot say that it lacks something: the name `lacking` then means the outer
+/// one, which is null.
+#[cfg(feature = "sqlite")]
+pub(crate) fn head_of_any_schema(conn: &mut dyn Conn) -> Result<Option<StoredHead>, StoreError> {
+    read_head(&conn.one(Statement::new(
+        "SELECT origin, vkey, size, root, checkpoint, moved_to, written_ms, (SELECT lacking FROM head WHERE id = 1) \
+         FROM head, (SELECT CAST(NULL AS TEXT) AS lacking) WHERE id = 1",
+        vec![],
+    ))?)
+}
+
 /// The query whose answer [`read_head`] reads.
 fn head_statement() -> Statement<'static> {
     Statement::new(
-        "SELECT origin, vkey, size, root, checkpoint, moved_to, written_ms FROM head WHERE id = 1",
+        "SELECT origin, vkey, size, root, checkpoint, moved_to, written_ms, lacking FROM head WHERE id = 1",
         vec![],
     )
 }
@@ -329,7 +342,14 @@ fn read_head(rows: &Rows) -> Result<Option<StoredHead>, StoreError> {
         checkpoint: row.text(4)?.to_owned(),
         moved_to: row.maybe_text(5)?.map(str::to_owned),
         written: Timestamp::from_ms(row.int(6)?),
+        lacking: row.maybe_text(7)?.map(read_lacking).transpose()?,
     }))
+}
+
+fn read_lacking(json: &str) -> Result<PublishedHead, StoreError> {
+    serde_json::from_str(json).map_err(|_| {
+        StoreError::Corrupt("what the database is said to lack cannot be read".to_owned())
+    })
 }
 
 #[cfg(test)]

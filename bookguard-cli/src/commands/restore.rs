@@ -128,10 +128,11 @@ fn next(done: &Restored) -> &'static str {
         }
         None if !done.is_guarded() => {
             "A server takes no writes until you have decided. Put a copy of the guard file in its place (guard_file) that knows all \
-             that this backup holds, and restore again; or, without one, let the log continue under a new name with `bookguard ledger accept-rollback`. Only if you are certain \
-             that nothing was published after this backup, remove the guard file instead."
+             that this backup holds, and restore again; or, without one, let the log continue under a new name with `bookguard \
+             ledger accept-rollback`. Only if you are certain that nothing was published after this backup, remove the guard file \
+             instead."
         }
-        None if !done.is_compared() => {
+        None if !done.is_compared => {
             "The guard knows of no loss, but no old database was there to compare with: if the guard file was itself put back from an \
              older copy, put its newest copy in its place and restore again, because a server would publish other entries under \
              the same numbers. What no entry records is as it was at the backup: legal holds, keys, endpoints, quotas, \

@@ -96,14 +96,14 @@ fn go(place: &GlobalArgs, from: &Database, to: &Database, screen: &Screen) -> Re
     let guard = config
         .guard_file
         .unwrap_or_else(|| guard::default_path(at.path(), from.file()));
-    let mut close = || close(from, &at, &guard);
+    let mut record_last = || record_last(from, &at, &guard);
     let log = Log::new(
         key,
         Guard::open(guard.clone()).map_err(Failure::Unexpected)?,
     );
     let mut bar = Bar::new();
     let moved = block_in_place(|| {
-        transfer::transfer(from, to, &log, &mut close, &mut |done, total| {
+        transfer::transfer(from, to, &log, &mut record_last, &mut |done, total| {
             bar.draw(done, total);
         })
     });
@@ -114,8 +114,8 @@ fn go(place: &GlobalArgs, from: &Database, to: &Database, screen: &Screen) -> Re
     })
 }
 
-/// Adds the log's last entry in its present place.
-fn close(from: &Database, at: &LedgerKeySource, guard: &Path) -> Result<(), String> {
+/// Records the log's last entry in its present place.
+fn record_last(from: &Database, at: &LedgerKeySource, guard: &Path) -> Result<(), String> {
     let (service, closing) = Service::open(ServiceConfig {
         create: false,
         upgrade: false,
@@ -124,10 +124,10 @@ fn close(from: &Database, at: &LedgerKeySource, guard: &Path) -> Result<(), Stri
         ..ServiceConfig::of(from.clone())
     })
     .map_err(|e| e.to_string())?;
-    let closed = epochs::close(&service).map_err(|e| e.message);
+    let recorded = epochs::record_last(&service).map_err(|e| e.message);
     drop(service);
     closing.wait();
-    closed
+    recorded
 }
 
 fn no_key(from: &Database, at: &LedgerKeySource) -> Failure {
@@ -184,10 +184,14 @@ fn told(
         grouped(moved.rows_per_second().round() as u64)
     ));
     lines.push(format!(
-        "The ledger {} has {} entries and the root {} in both.",
+        "The ledger {} has {} entries and the root {} in both.{}",
         moved.origin,
         grouped(moved.size),
-        moved.root.to_base64()
+        moved.root.to_base64(),
+        match moved.size {
+            0 => "",
+            _ => " The last one is a map that was recorded for the move: older backups lack it.",
+        }
     ));
     lines.push(style.good(&format!(
         "Moved: the ledger continues in {to}; {from} takes no more writes."

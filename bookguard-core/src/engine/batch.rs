@@ -13,7 +13,7 @@ use crate::engine::change::{Content, DeliveryState, EventRow, Stamping, Sweep};
 use crate::engine::command::{NewOperatorKey, StoredConsoleSession, StoredOperatorSession};
 use crate::evidence::{BookingState, FrozenTerms, LoggedEpoch, StoredHold, StoredShare};
 use crate::ledger::Hash;
-use crate::ledger::rollback::Rollback;
+use crate::ledger::rollback::{PublishedHead, Rollback};
 use crate::model::{
     ApiKey, ApiKeyId, AuditId, BookingId, ConsoleSessionId, Endpoint, EndpointHealth, EndpointId,
     EventId, EventType, FileId, FileState, HoldId, OperatorKeyId, Partner, PartnerId,
@@ -93,6 +93,8 @@ pub struct BatchState {
     pub vkey: String,
     /// What the database lacks of the published log, if it was rolled back. Then only accepting the loss is allowed.
     pub rollback: Option<Rollback>,
+    /// What the database itself says that it lacks.
+    pub lacking: Option<PublishedHead>,
     /// Whether the database's disk has less room than the operator reserves for existing data.
     pub storage_low: bool,
     /// The quota of partners without one of their own.

@@ -14,6 +14,7 @@ use crate::evidence::facts::{LeafPlace, SealedFact};
 use crate::evidence::{LoggedEpoch, StoredHold, StoredShare};
 use crate::ledger::Hash;
 use crate::ledger::event::Opening;
+use crate::ledger::rollback::PublishedHead;
 use crate::limits::FILE_PART_BYTES;
 use crate::model::{
     ApiKeyId, AuditId, AuditRecord, BookingId, Endpoint, EndpointHealth, EndpointId, EventId,
@@ -117,6 +118,8 @@ pub enum Change {
         /// The key under that name, in note form.
         vkey: String,
     },
+    /// The database lacks this published head.
+    LossNoted(PublishedHead),
     /// An event was added.
     EventAdded(Box<EventRow>),
     /// A delivery of an event to an endpoint was added.

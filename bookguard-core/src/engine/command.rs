@@ -61,7 +61,7 @@ pub trait Command: Debug + Send + 'static {
     }
 
     /// Whether it may be decided while the database lacks published entries.
-    fn mends_rollback(&self) -> bool {
+    fn is_for_rollback(&self) -> bool {
         false
     }
 

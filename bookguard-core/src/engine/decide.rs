@@ -35,7 +35,7 @@ pub enum Decision<R> {
 pub fn decide<R: 'static>(batch: &BatchState, asked: &Envelope<R>) -> Result<Decision<R>, Error> {
     let command = &*asked.command;
     // Not even a remembered answer is returned: its facts may be among those that are lost.
-    if batch.rollback.is_some() && !command.mends_rollback() {
+    if batch.rollback.is_some() && !command.is_for_rollback() {
         return Err(Error::ledger_rolled_back());
     }
     if let Some(remember) = &asked.remember

@@ -355,8 +355,9 @@ impl Writer {
         self.list_erasures(conn, &changes);
         // Before anyone is told: what an answer says counts as published and is remembered, whatever becomes of the
         // database.
-        let ahead = self.deps.log.note(seen.as_deref(), now_seen);
-        if let Some(ahead) = ahead.filter(|_| work.rollback.is_none()) {
+        if work.rollback.is_none()
+            && let Some(ahead) = self.deps.log.note(seen.as_deref(), now_seen)
+        {
             self.look_for(conn, &ahead)?;
         }
         if append.is_some_and(|append| append.keep) {

@@ -63,7 +63,7 @@ pub fn due_by(
 ///
 /// # Errors
 /// As any write.
-pub fn close(service: &Service) -> Result<(), Error> {
+pub fn record_last(service: &Service) -> Result<(), Error> {
     match made(service, EPOCH_ENTRIES, &|_, _| true)? {
         // If another one was recorded meanwhile, that is the last entry.
         Some(epoch) => service.submit_and_wait(record(service, epoch)).map(drop),

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::bookings::owner_of;
+use super::ledger::note_loss;
 use crate::engine::command::Receipt;
 use crate::entropy;
 use crate::erasure_list::ListedErasure;
@@ -394,7 +395,8 @@ pub fn settle(service: &Service) -> Result<u64, Error> {
 
 /// Takes up what other processes did to the log since this was last called: notes the head that they published, lists what they
 /// erased, and drops from memory the packets and the deliveries, not begun, that show it. Without this, a node that nobody asks
-/// would take writes on a database that lost what only the others had shown. Call this about every second. Blocks.
+/// would take writes on a database that lost what only the others had shown. Notes in the database what it lost. Call this about every
+/// second. Blocks.
 ///
 /// # Errors
 /// `unavailable` if the store does not answer or the list cannot be written; the next call, or the next [`settle`], makes up for it.
@@ -402,6 +404,9 @@ pub fn follow(service: &Service) -> Result<(), Error> {
     let mut reader = service.reader_anyway()?;
     let head = reader.head().map_err(|e| service.fault(&e))?;
     let rollback = service.publish(&mut reader, &head);
+    if let Ok(Some(lost)) = &rollback {
+        note_loss(service, &head, lost);
+    }
     let size = head.head.size;
     // The log may have become shorter, if a loss was accepted.
     let before = service.followed().load(Ordering::Relaxed).min(size);

@@ -13,8 +13,8 @@ use crate::ledger::TilePath;
 use crate::ledger::rollback::Rollback;
 use crate::ledger::tile::{TILE_WIDTH, TileKind, encode_bundle};
 use crate::service::Service;
-use crate::store::StoreError;
 use crate::store::read::Reader;
+use crate::store::{StoreError, StoredHead};
 
 /// The latest signed checkpoint, with the cosignatures that witnesses have given to it so far. It waits for none.
 pub fn checkpoint(service: &Service) -> Result<String, Error> {
@@ -53,6 +53,19 @@ pub(crate) struct ContinueLog {
     pub(crate) stream: [u8; 16],
     /// Seed of the salts.
     pub(crate) seed: [u8; 32],
+}
+
+/// The note in a database that it lacks what this node saw published. Other nodes may not have seen it: one that is new, or a command on
+/// a machine without a guard, would write other entries under the same numbers.
+#[derive(Debug)]
+pub(crate) struct NoteLoss(pub(crate) Rollback);
+
+/// Notes in the database what it lacks. A failure costs no more than that: the next call makes up for it. Blocks.
+pub(crate) fn note_loss(service: &Service, stored: &StoredHead, lost: &Rollback) {
+    let is_noted = stored.lacking.as_ref() == Some(&lost.seen);
+    if !is_noted && stored.moved_to.is_none() && service.is_certain(stored, lost) {
+        let _ = service.submit_and_wait(service.envelope(NoteLoss(lost.clone())));
+    }
 }
 
 /// The command by which the administrator accepts exactly this loss. The log goes on with what is left of it, under a name

@@ -387,10 +387,11 @@ fn an_unwritable_guard_file_is_reported_once() {
 fn a_rollback_is_said_when_it_begins_and_when_it_ends() {
     let place = Place::new();
     let guard = open(&place.file());
+    guard.note(None, head("log", 9));
     let rollback = Rollback {
         found: head("log", 4),
         seen: head("log", 9),
-        cause: crate::ledger::rollback::RollbackCause::Behind,
+        cause: RollbackCause::Behind,
     };
     guard.say("log", None);
     guard.say("log", Some(&rollback));
@@ -408,6 +409,35 @@ fn a_rollback_is_said_when_it_begins_and_when_it_ends() {
     guard.say("log", None);
     guard.say("log", None);
     assert_eq!(said(), ["the ledger is whole again: writes are taken"]);
+}
+
+#[test]
+fn a_loss_is_certain_only_if_the_guard_is_this_ledgers() {
+    let place = Place::new();
+    let lost = |cause, seen: PublishedHead| Rollback {
+        found: head("old", 4),
+        seen,
+        cause,
+    };
+    let unknown = PublishedHead::at_least("old", 4);
+    let guard = open(&place.file());
+    guard.note(None, head("new", 9));
+    for (rollback, is_certain) in [
+        (lost(RollbackCause::Behind, head("old", 9)), true),
+        (lost(RollbackCause::Forked, head("old", 3)), true),
+        (lost(RollbackCause::GuardLost, head("old", 4)), false),
+        (lost(RollbackCause::Behind, unknown), false),
+        (lost(RollbackCause::OtherLog, head("new", 9)), true),
+        (lost(RollbackCause::OtherLog, head("foreign", 9)), false),
+    ] {
+        assert_eq!(guard.is_certain(&rollback), is_certain, "{rollback:?}");
+    }
+    // What only the file says may be another service's.
+    let guard = open(&place.file());
+    let of_the_file = lost(RollbackCause::OtherLog, head("new", 9));
+    assert!(!guard.is_certain(&of_the_file));
+    guard.say("new", None);
+    assert!(guard.is_certain(&of_the_file));
 }
 
 #[cfg(unix)]

@@ -156,8 +156,16 @@ impl<'a> Writes<'a> {
             // Written with the rows of the booking, its entries, or the head.
             Change::BookingAdded(_)
             | Change::Entry(_)
-            | Change::BookingChanged(_)
-            | Change::LogRenamed { .. } => {}
+            | Change::BookingChanged(_) => {}
+            // Its name is written with the head.
+            Change::LogRenamed { .. } => self.single.push(Statement::new(
+                "UPDATE head SET lacking = NULL WHERE id = 1",
+                vec![],
+            )),
+            Change::LossNoted(lacking) => self.single.push(Statement::new(
+                "UPDATE head SET lacking = $1 WHERE id = 1",
+                vec![json(lacking).into()],
+            )),
             Change::PartnerAdded { partner, secret } => self.partners.push((partner, secret)),
             Change::PartnerEdited(partner) => self.single.push(edited(partner)),
             Change::PartnerStatusChanged { partner_id, status } => self.single.push(Statement::new(

@@ -21,8 +21,30 @@ use crate::log::Log;
 impl Log {
     /// Checks whether the stored head continues the head last `seen`, and if not, says why. `tree` is the stored tree,
     /// where it is at hand. Costs a comparison while both heads are the same, and at most one flight once the log has
-    /// grown.
+    /// grown. If a node noted in the database that it lacks more than `seen`, that counts.
     pub(crate) fn check(
+        &self,
+        conn: &mut dyn Conn,
+        tree: Option<&Tree>,
+        seen: Option<&PublishedHead>,
+        stored: &StoredHead,
+    ) -> Result<Option<Rollback>, StoreError> {
+        let own = self.check_one(conn, tree, seen, stored)?;
+        if stored.lacking.is_none() {
+            return Ok(own);
+        }
+        let noted = self.check_one(conn, tree, stored.lacking.as_ref(), stored)?;
+        Ok(match (own, noted) {
+            (Some(own), Some(noted)) => {
+                let is_more =
+                    own.seen.origin == noted.seen.origin && own.seen.size < noted.seen.size;
+                Some(if is_more { noted } else { own })
+            }
+            (own, noted) => own.or(noted),
+        })
+    }
+
+    fn check_one(
         &self,
         conn: &mut dyn Conn,
         tree: Option<&Tree>,

@@ -66,6 +66,7 @@ pub(crate) fn begin(
         origin: head.origin.clone(),
         vkey: head.vkey.clone(),
         written: head.written,
+        lacking: head.lacking.clone(),
         ..BatchState::default()
     };
     for (reader, rows) in readers.into_iter().zip(rest) {

@@ -29,7 +29,7 @@ pub struct Step {
 }
 
 /// The steps, oldest first. Their count is the version that this program knows.
-pub const STEPS: [Step; 7] = [
+pub const STEPS: [Step; 8] = [
     Step {
         sql: include_str!("schema/001.sql"),
         oldest_reader: 1,
@@ -64,6 +64,11 @@ pub const STEPS: [Step; 7] = [
     Step {
         sql: include_str!("schema/007.sql"),
         oldest_reader: 7,
+    },
+    // Programs of version 7 would write to a database of which a node has noted that it lacks published entries.
+    Step {
+        sql: include_str!("schema/008.sql"),
+        oldest_reader: 8,
     },
 ];
 

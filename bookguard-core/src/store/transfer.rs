@@ -1,15 +1,16 @@
 //! Moves a whole database to another place, between any two engines, for `bookguard transfer`.
 //!
-//! First the log gets a last entry in its old place, so that a backup from before the move is behind what was published, and
-//! is not taken for the log where that was. Then the transfer holds the write turns of both databases from the first row to
-//! the last, so that nothing changes meanwhile. Before anything else the target is durably marked as one into which this log is being moved (`arriving`), so that nobody
-//! begins another log there. Everything else is one transaction of the target: until it commits, the target holds only
-//! that mark, and a transfer that failed or was killed can be started again. Two databases must never continue the same
-//! log. So the source is durably marked as moved before the target commits. Between the two there is a moment in which
-//! neither database can be written, and never one in which both can. If the commit fails and the target is certainly
-//! empty, the source's mark is removed again. If a killed transfer left the source marked, the next transfer to the same
-//! place accepts the mark. Otherwise an operator removes it ([`reopen`]), which is possible only if nothing was written
-//! in the other place.
+//! A transfer begins with a last entry of the log in its old place, a map of it: a backup from before lacks that entry, so that
+//! nobody takes the backup for the log. Then the transfer takes the write turns of both databases and holds them to the end, so that
+//! nothing changes meanwhile. The target is durably marked as one into which this log is being moved (`arriving`), so that nobody
+//! begins another log there. All rows go into one transaction of the target: until it commits, the target holds only the mark, and a
+//! transfer that failed or was killed can be started again.
+//!
+//! Two databases must never continue the same log. So the source is durably marked as moved before the target commits. Between the
+//! two there is a moment in which neither database can be written, and never one in which both can. If the commit fails and the
+//! target is certainly empty, the source's mark is removed again. If a killed transfer left the source marked, the next transfer to
+//! the same place accepts the mark. Otherwise an operator removes it ([`reopen`]), which is possible only if nothing was written in
+//! the other place.
 
 mod arriving;
 mod back;
@@ -125,9 +126,8 @@ enum Trouble {
 
 /// Moves everything from `from` to `to`, which must be empty. Both may be in use: anyone who wants to write waits and
 /// is told that the database is busy. `log` holds the log's key and what this node saw of the log; neither is stored in
-/// a database. `close` adds the last entry that the log gets in its place: a backup from before then lacks what was published, so
-/// that nobody takes it for the log there. `progress` receives the rows done and the total; each row counts once when it is copied
-/// and once when it is compared.
+/// a database. `record_last` records the last entry that the log gets in its old place, as `features::epochs` does. `progress`
+/// receives the rows done and the total; each row counts once when it is copied and once when it is compared.
 ///
 /// # Errors
 /// As [`TransferError`] lists.
@@ -135,7 +135,7 @@ pub fn transfer(
     from: &Database,
     to: &Database,
     log: &Log,
-    close: &mut dyn FnMut() -> Result<(), String>,
+    record_last: &mut dyn FnMut() -> Result<(), String>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Transferred, TransferError> {
     let began = Instant::now();
@@ -184,11 +184,11 @@ pub fn transfer(
             ),
         ));
     }
-    let closed = close();
+    let recorded = record_last();
     let mut source = source.mover().map_err(|e| failed(from, &e))?;
     // If the log may not go, that says why better.
     let departing = set_out(&mut *source, &errand).map_err(explained)?;
-    closed.map_err(|why| TransferError::Failed(format!("{from}: {why} Nothing was moved")))?;
+    recorded.map_err(|why| TransferError::Failed(format!("{from}: {why} Nothing was moved")))?;
     // Made only now, so that a transfer that is refused leaves nothing behind.
     let made = to.file().filter(|file| !file.exists());
     let store = open_target()?;

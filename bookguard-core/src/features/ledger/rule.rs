@@ -1,4 +1,5 @@
-//! Continues the log under a new name after an accepted loss. The first entry under that name records it.
+//! Notes a loss for everybody who uses the database, and continues the log under a new name once it is accepted. The first entry under
+//! that name records it.
 
 use crate::engine::batch::BatchState;
 use crate::engine::chain;
@@ -7,10 +8,34 @@ use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
 use crate::error::Error;
 use crate::evidence::{Continuation, FoundLog};
-use crate::features::ledger::ContinueLog;
+use crate::features::ledger::{ContinueLog, NoteLoss};
 use crate::ledger::LeafKind;
 use crate::ledger::rollback::{PublishedHead, Rollback, RollbackCause};
 use crate::model::Timestamp;
+
+impl Command for NoteLoss {
+    type Reply = ();
+
+    fn needs(&self, _: &mut Needs) {}
+
+    /// Notes it only while it is the loss of this database: another may have its place by now.
+    fn decide(&self, batch: &BatchState, _: Timestamp) -> Decided<()> {
+        let Self(Rollback { found, seen, .. }) = self;
+        let is_still = |now: &Rollback| now.found.origin == found.origin && now.seen == *seen;
+        let is_new =
+            batch.rollback.as_ref().is_some_and(is_still) && batch.lacking.as_ref() != Some(seen);
+        let noted = is_new.then(|| Change::LossNoted(seen.clone()));
+        Ok((noted.into_iter().collect(), ()))
+    }
+
+    fn is_for_rollback(&self) -> bool {
+        true
+    }
+
+    fn is_probe(&self) -> bool {
+        true
+    }
+}
 
 impl Command for ContinueLog {
     type Reply = Continuation;
@@ -71,7 +96,7 @@ impl Command for ContinueLog {
         Ok((changes, continuation))
     }
 
-    fn mends_rollback(&self) -> bool {
+    fn is_for_rollback(&self) -> bool {
         true
     }
 }

@@ -13,7 +13,7 @@ use crate::ledger::rollback::PublishedHead;
 use crate::log::Log;
 use crate::store::conn::{Conn, Statement, StoreError};
 use crate::store::files::{ListError, list_erasures};
-use crate::store::{Store, StoredHead, head};
+use crate::store::{Store, StoredHead, head, head_of_any_schema};
 
 /// Why guard and list did not learn.
 enum Trouble {
@@ -106,7 +106,7 @@ fn begun(conn: &mut dyn Conn) -> Result<Option<StoredHead>, StoreError> {
     let tables = conn.one(Statement::new(sql, vec![]))?;
     match tables.rows.first().map_or(Ok(0), |row| row.int(0))? {
         0 => Ok(None),
-        _ => head(conn),
+        _ => head_of_any_schema(conn),
     }
 }
 
@@ -126,6 +126,10 @@ fn learn(
     erasures.last().map_err(Trouble::Unkept)?;
     let looked = log.look_at_erasures(conn);
     looked.map_err(|why| Trouble::Unread(StoreError::Failed(why)))?;
+    // What another node noted there, it saw published.
+    if let Some(lacking) = &stored.lacking {
+        note(log, None, lacking.clone()).map_err(Trouble::Unkept)?;
+    }
     let seen = log.guard().latest();
     let rollback = log.check(conn, None, seen.as_deref(), stored)?;
     let is_of_the_log = rollback.as_ref().is_none_or(|it| it.cause.is_earlier());
@@ -160,7 +164,7 @@ fn lacks(backup: &Store, log: &Log, seen: &PublishedHead) -> bool {
 ///
 /// # Errors
 /// [`BackupError::Failed`] if the guard cannot be written.
-pub(super) fn close(log: &Log, origin: &str, size: u64) -> Result<(), BackupError> {
+pub(super) fn require_decision(log: &Log, origin: &str, size: u64) -> Result<(), BackupError> {
     let seen = log.guard().latest();
     let unknown = PublishedHead::at_least(origin, size);
     note(log, seen.as_deref(), unknown).map_err(BackupError::Failed)

@@ -1,10 +1,9 @@
 //! Puts a verified backup in the place of a database file, for `bookguard restore`.
 //!
 //! The backup is copied beside the database, the copy gets the schema of this program, and the copy is checked, so that what
-//! was checked is what is used. The old
-//! database is first brought into its one file, because SQLite would apply a write-ahead log that stays behind to
-//! whatever has the database's name. From then until the names have changed nobody writes it, so what `replaced` learns from it is
-//! all that it ever published. Invariants: a process that is killed leaves the old database or the new one, whole.
+//! was checked is what is used. The old database is first brought into its one file, because SQLite would apply a write-ahead log
+//! that stays behind to whatever has the database's name. From then until the names have changed nobody writes it, so what
+//! `replaced` learns from it is all that it ever published. Invariants: a process that is killed leaves the old database or the new one, whole.
 //! The old one stays under another name. The caller keeps servers away.
 
 use std::fs::{self, File};
@@ -37,7 +36,9 @@ pub struct Restored {
     pub upgraded: Option<Upgraded>,
     /// The file of the database that was there before; `None` if there was none.
     pub replaced: Option<PathBuf>,
-    /// Why the guard did not learn what that database had published, if it did not.
+    /// Whether that database showed what it had published.
+    pub is_compared: bool,
+    /// Why it did not, if it was there.
     pub uncompared: Option<String>,
     /// Whether a record in the guard's file could not be read.
     pub is_guard_torn: bool,
@@ -58,13 +59,7 @@ impl Restored {
         let knows =
             |seen: &PublishedHead| seen.origin == self.made.origin && seen.size >= self.made.size;
         let seen = self.report.guard.seen.as_deref();
-        seen.is_some_and(knows) && (self.is_compared() || !self.is_guard_torn)
-    }
-
-    /// Whether the database that was there showed what it had published.
-    #[must_use]
-    pub fn is_compared(&self) -> bool {
-        self.replaced.is_some() && self.uncompared.is_none()
+        seen.is_some_and(knows) && (self.is_compared || !self.is_guard_torn)
     }
 }
 
@@ -124,32 +119,31 @@ pub fn restore(
         Ok(_) => Some(taken(to)?),
         Err(_) => None,
     };
-    let is_there = there.is_some();
     let log = check.log(check.key().map_err(BackupError::Failed)?)?;
     // The turn is held until the names have changed.
-    let (turn, uncompared) = match there {
+    let (turn, is_compared, uncompared) = match there {
         Some(Ok(mut conn)) => {
             let backup = Store::still(&draft.0).map_err(|e| whole(unreadable(&e)))?;
             let uncompared = replaced::remember(&mut *conn, to, &log, &backup)?;
-            (Some(conn), uncompared)
+            (Some(conn), uncompared.is_none(), uncompared)
         }
-        Some(Err(error)) => (None, Some(error.to_string())),
-        None => (None, None),
+        Some(Err(error)) => (None, false, Some(error.to_string())),
+        None => (None, false, None),
     };
     report.guard = guarded(&log, &draft).map_err(|e| whole(unreadable(&e)))?;
     let mut restored = Restored {
         made,
         report,
         upgraded,
-        // Until it is put aside, that it is there.
-        replaced: is_there.then(|| to.clone()),
+        replaced: None,
+        is_compared,
         uncompared,
         is_guard_torn: log.guard().was_torn(),
     };
     // The list of erasures may show that there is a loss. It stands for no guard: it can be lost on its own.
     let is_known = |lost: &Rollback| lost.cause != RollbackCause::GuardLost;
     if !restored.lost().is_some_and(is_known) && !restored.is_guarded() {
-        replaced::close(&log, &restored.made.origin, restored.made.size)?;
+        replaced::require_decision(&log, &restored.made.origin, restored.made.size)?;
     }
     restored.replaced = put_in_place(&draft, to)?;
     drop(turn);

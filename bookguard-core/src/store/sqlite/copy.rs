@@ -12,7 +12,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::{Inserts, Sqlite, TURN_MS, immutable, is_at_rest, is_foreign, open_checker, set_up};
 use crate::store::conn::{Conn, StoreError};
-use crate::store::{StoredHead, head};
+use crate::store::{StoredHead, head_of_any_schema};
 
 /// The number of pages copied and then flushed at a time, 2 MiB. If everything were flushed at once, a commit behind it
 /// would wait twice as long.
@@ -53,7 +53,7 @@ pub(in crate::store) fn copy_into(
         }
         // The first statement takes the snapshot, and the copy is made in the same transaction.
         source.begin(&[])?;
-        head(&mut source)
+        head_of_any_schema(&mut source)
     })();
     let head = read.map_err(CopyError::From)?;
     let written = (|| {
@@ -92,7 +92,7 @@ pub(in crate::store) fn head_of(file: &Path) -> Result<Option<StoredHead>, Store
     if is_foreign(&reader.connection)? {
         return Err(StoreError::Foreign);
     }
-    head(&mut reader)
+    head_of_any_schema(&mut reader)
 }
 
 /// Opens a file as it lies there, to read it.

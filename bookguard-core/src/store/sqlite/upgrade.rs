@@ -14,7 +14,7 @@ use crate::private;
 use crate::store::backup::{self, BackupError};
 use crate::store::conn::{Conn as _, StoreError};
 use crate::store::schema::{self, Schema, Step, Upgraded};
-use crate::store::{Database, head};
+use crate::store::{Database, head_of_any_schema};
 
 /// What the file says about its schema. Returns `None` if the file does not exist or has no tables.
 pub(in crate::store) fn schema(path: &Path) -> Result<Option<Schema>, StoreError> {
@@ -63,7 +63,7 @@ pub(in crate::store) fn upgrade(path: &Path, steps: &[Step]) -> Result<Upgraded,
                 copy,
             });
         }
-        let copy = match head(&mut writer)? {
+        let copy = match head_of_any_schema(&mut writer)? {
             Some(_) => Some(keep(path, from)?),
             None => None,
         };
@@ -175,7 +175,7 @@ fn verify(path: &Path, copy: &Path, version: i64) -> Result<(), String> {
     let checked = (|| {
         let mut here = open_checker(path)?;
         let mut there = open_checker(&immutable(copy))?;
-        let same = head(&mut here)? == head(&mut there)?;
+        let same = head_of_any_schema(&mut here)? == head_of_any_schema(&mut there)?;
         let same = same && schema::found(&mut there)?.version == version;
         let faults = there.faults()?;
         Ok((same, faults.into_iter().next()))

@@ -9,7 +9,7 @@ const PAGE: i64 = 500;
 
 /// Columns that are not copied, because they describe the database itself.
 #[cfg(test)]
-pub(super) const LEFT_BEHIND: [(&str, &str); 1] = [("head", "moved_to")];
+pub(super) const LEFT_BEHIND: [(&str, &str); 2] = [("head", "moved_to"), ("head", "lacking")];
 
 /// A table of the schema.
 pub(super) struct Table {

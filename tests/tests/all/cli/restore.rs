@@ -278,6 +278,25 @@ async fn the_database_that_is_replaced_shows_the_loss_if_the_guard_is_lost_or_ol
     }
 }
 
+/// The guard knew, and is lost after that: a server had noted in the first restored database what that lacks.
+#[tokio::test]
+async fn the_database_that_is_replaced_shows_the_loss_that_was_noted_in_it() {
+    let (backed, server, _) = Backed::up(2).await;
+    server.stop().await;
+    let done = backed.restore().run().await.json();
+    assert_eq!(lost(&done), (4, 8), "{done}");
+    let server = Serving::start(&backed.database, &[]).await;
+    until("the loss to be noted", async || {
+        let sql = "SELECT COUNT(*) FROM head WHERE lacking IS NOT NULL";
+        (backed.database.count(sql) == 1).then_some(())
+    })
+    .await;
+    server.stop().await;
+    std::fs::remove_file(backed.guard()).unwrap();
+    let done = backed.restore().run().await.json();
+    assert_eq!(lost(&done), (4, 8), "{done}");
+}
+
 #[tokio::test]
 async fn a_guard_that_was_lost_may_have_known_more_than_a_database_that_shows_no_loss() {
     let (backed, server, _) = Backed::up(0).await;

@@ -2,7 +2,7 @@
 
 use crate::evidence::Continuation;
 use crate::features::fixture::*;
-use crate::features::ledger::ContinueLog;
+use crate::features::ledger::{ContinueLog, NoteLoss};
 use crate::ledger::rollback::{PublishedHead, Rollback, RollbackCause};
 use crate::ledger::{Hash, LeafKind, leaf_hash};
 
@@ -121,6 +121,34 @@ fn a_loss_that_nobody_remembers_is_accepted_when_asked_for() {
     assert_eq!(code(decide(&whole, &accept(unknown(3)))), changed);
     let work = rolled_back(Some(lost(2)));
     assert_eq!(code(decide(&work, &accept(unknown(4)))), changed);
+}
+
+#[test]
+fn a_loss_is_noted_once_and_only_while_it_is_this_databases() {
+    let noted = |work: &BatchState, loss: Rollback| {
+        let Decision::Do { changes, .. } = decide(work, &command(NoteLoss(loss))).unwrap() else {
+            panic!("it is decided anew each time");
+        };
+        let mut after = work.clone();
+        changes.iter().for_each(|change| after.apply(change));
+        (changes.len(), after.lacking)
+    };
+    let of = |loss: Rollback| Some(loss.seen);
+    let work = rolled_back(Some(lost(2)));
+    assert_eq!(noted(&work, lost(2)), (1, of(lost(2))));
+    assert_eq!(noted(&work, lost(3)), (0, None), "it lacks something else");
+    let elsewhere = Rollback {
+        found: head("other", 4),
+        ..lost(2)
+    };
+    assert_eq!(noted(&work, elsewhere), (0, None));
+    assert_eq!(noted(&rolled_back(None), lost(2)), (0, None), "it is whole");
+    let known = |entries| BatchState {
+        lacking: of(lost(entries)),
+        ..rolled_back(Some(lost(2)))
+    };
+    assert_eq!(noted(&known(2), lost(2)), (0, of(lost(2))));
+    assert_eq!(noted(&known(1), lost(2)), (1, of(lost(2))));
 }
 
 #[test]
