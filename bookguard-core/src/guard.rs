@@ -78,9 +78,8 @@ fn best_of(found: &[Option<Option<PublishedHead>>]) -> usize {
     best.unwrap_or(0)
 }
 
-/// Where a loss is known from: the guard's file, which has `seen`, the list of erasures beside it, or what another node noted in the
-/// database.
-fn known_from(rollback: &Rollback, seen: Option<&PublishedHead>, guard: &Path) -> String {
+/// Where a loss is known from: this guard's file, the list of erasures beside it, or another node.
+pub(crate) fn known_from(rollback: &Rollback, guard: &Path) -> String {
     let guard = guard.display();
     match rollback.cause {
         RollbackCause::GuardLost => {
@@ -88,7 +87,7 @@ fn known_from(rollback: &Rollback, seen: Option<&PublishedHead>, guard: &Path) -
                 "a backup was restored without {guard}, or the list of erasures beside it names a later entry"
             )
         }
-        _ if seen != Some(&rollback.seen) => format!(
+        _ if rollback.is_noted => format!(
             "root {} according to another node, which noted it in the database",
             rollback.seen.root
         ),
@@ -258,11 +257,6 @@ impl Guard {
         self.state().rolled_back
     }
 
-    /// Where a loss is known from, for people.
-    pub(crate) fn known_from(&self, rollback: &Rollback) -> String {
-        known_from(rollback, self.state().seen.as_deref(), &self.path)
-    }
-
     /// Whether the loss is certain: this guard is not another service's, and knows what was published.
     pub(crate) fn is_certain(&self, rollback: &Rollback) -> bool {
         let seen = &rollback.seen;
@@ -288,7 +282,7 @@ impl Guard {
         match rollback {
             Some(rollback) => tracing::error!(
                 "the ledger is rolled back: {rollback} ({}). Every write is refused. {}",
-                known_from(rollback, state.seen.as_deref(), &self.path),
+                known_from(rollback, &self.path),
                 rollback.way_out()
             ),
             None => tracing::info!("the ledger is whole again: writes are taken"),

@@ -357,6 +357,7 @@ impl Service {
             seen: found.clone(),
             found,
             cause: RollbackCause::GuardLost,
+            is_noted: false,
         })
     }
 

@@ -99,7 +99,9 @@ fn described(rollback: &Rollback) -> String {
 
 /// The entries that are lost, in a sentence.
 pub(super) fn lost(rollback: &Rollback) -> String {
-    let Rollback { found, seen, cause } = rollback;
+    let Rollback {
+        found, seen, cause, ..
+    } = rollback;
     match cause {
         RollbackCause::Behind => {
             let lost = seen.size - found.size;

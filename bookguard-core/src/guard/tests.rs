@@ -387,11 +387,11 @@ fn an_unwritable_guard_file_is_reported_once() {
 fn a_rollback_is_said_when_it_begins_and_when_it_ends() {
     let place = Place::new();
     let guard = open(&place.file());
-    guard.note(None, head("log", 9));
     let rollback = Rollback {
         found: head("log", 4),
         seen: head("log", 9),
         cause: RollbackCause::Behind,
+        is_noted: false,
     };
     guard.say("log", None);
     guard.say("log", Some(&rollback));
@@ -418,6 +418,7 @@ fn a_loss_is_certain_only_if_the_guard_is_this_ledgers() {
         found: head("old", 4),
         seen,
         cause,
+        is_noted: false,
     };
     let unknown = PublishedHead::at_least("old", 4);
     let guard = open(&place.file());

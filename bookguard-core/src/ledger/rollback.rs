@@ -67,13 +67,15 @@ pub struct Rollback {
     pub seen: PublishedHead,
     /// How the two conflict.
     pub cause: RollbackCause,
+    /// Whether another node knew it, and noted it in the database.
+    pub is_noted: bool,
 }
 
 impl Rollback {
     /// What to make sure of before the loss is accepted: whoever named another service's guard would end a log that is whole.
     pub fn doubt(&self) -> Option<&'static str> {
         match self.cause {
-            RollbackCause::OtherLog => Some(
+            RollbackCause::OtherLog if !self.is_noted => Some(
                 "If the guard's log is another service's, nothing is lost: name this one's own guard with --guard-file.",
             ),
             RollbackCause::GuardLost if self.seen.origin != self.found.origin => Some(
@@ -97,7 +99,12 @@ impl Rollback {
 
 impl fmt::Display for Rollback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { found, seen, cause } = self;
+        let Self {
+            found,
+            seen,
+            cause,
+            is_noted,
+        } = self;
         match cause {
             RollbackCause::Behind => write!(
                 f,
@@ -108,6 +115,11 @@ impl fmt::Display for Rollback {
                 f,
                 "the first {} entries that the database holds of log {} are not the {0} that were published",
                 seen.size, found.origin
+            ),
+            RollbackCause::OtherLog if *is_noted => write!(
+                f,
+                "{} entries of log {} were published, and the database holds another log, {} with {} entries",
+                seen.size, seen.origin, found.origin, found.size
             ),
             RollbackCause::OtherLog => write!(
                 f,

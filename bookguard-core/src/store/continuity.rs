@@ -34,6 +34,10 @@ impl Log {
             return Ok(own);
         }
         let noted = self.check_one(conn, tree, stored.lacking.as_ref(), stored)?;
+        let noted = noted.map(|noted| Rollback {
+            is_noted: true,
+            ..noted
+        });
         Ok(match (own, noted) {
             (Some(own), Some(noted)) => {
                 let is_more =
@@ -80,6 +84,7 @@ impl Log {
             found: stored.seen(),
             seen: seen.clone(),
             cause,
+            is_noted: false,
         }))
     }
 
@@ -216,6 +221,7 @@ fn unknown(stored: &StoredHead, origin: &str) -> Rollback {
             ..stored.seen()
         },
         cause: RollbackCause::GuardLost,
+        is_noted: false,
     }
 }
 

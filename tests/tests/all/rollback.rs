@@ -523,9 +523,11 @@ async fn whoever_has_not_seen_a_loss_learns_of_it_from_the_database() {
         book(&acme).await.ok(201);
         old.put_back();
         noted(&database).await;
+        let words =
+            format!("entries of log {origin} were published, and the database holds another log");
         protect("later.seen")
             .await
-            .ended(9, &["ledger_rolled_back"]);
+            .ended(9, &["ledger_rolled_back", &words]);
         stop_and_code(server.terminate().await);
     })
     .await;

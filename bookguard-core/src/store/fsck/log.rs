@@ -6,6 +6,7 @@ use super::continued::Names;
 use super::epoch::MapWalk;
 use super::{CLOCK_SLACK_MS, Check, PAGE};
 use crate::evidence::LoggedEpoch;
+use crate::guard::known_from;
 use crate::ledger::tile::TILE_BYTES;
 use crate::ledger::{Checkpoint, Hash, Leaf, Tile, Tree, leaf_hash};
 use crate::store::conn::{Statement, StoreError};
@@ -347,7 +348,7 @@ impl Check<'_> {
             "head",
             format!(
                 "{rollback} ({}). A server reads this database and refuses every write. If it is a backup, add --backup. {}",
-                self.log.guard().known_from(&rollback),
+                known_from(&rollback, self.log.guard().path()),
                 rollback.way_out()
             ),
         );

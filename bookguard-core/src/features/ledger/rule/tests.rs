@@ -19,6 +19,7 @@ fn lost(entries: u64) -> Rollback {
         found: head("old", 4),
         seen: head("old", 4 + entries),
         cause: RollbackCause::Behind,
+        is_noted: false,
     }
 }
 
@@ -107,6 +108,7 @@ fn a_loss_that_nobody_remembers_is_accepted_when_asked_for() {
         found: head("old", size),
         seen: head("old", size),
         cause: RollbackCause::GuardLost,
+        is_noted: false,
     };
     let whole = rolled_back(None);
     let decided = decide(&whole, &accept(unknown(4)));
