@@ -346,6 +346,14 @@ fn read_head(rows: &Rows) -> Result<Option<StoredHead>, StoreError> {
     }))
 }
 
+/// Notes what the database lacks, for [`StoredHead::lacking`].
+fn loss_noted(lacking: &PublishedHead) -> Statement<'static> {
+    Statement::new(
+        "UPDATE head SET lacking = $1 WHERE id = 1",
+        vec![commit::json(lacking).into()],
+    )
+}
+
 fn read_lacking(json: &str) -> Result<PublishedHead, StoreError> {
     serde_json::from_str(json).map_err(|_| {
         StoreError::Corrupt("what the database is said to lack cannot be read".to_owned())

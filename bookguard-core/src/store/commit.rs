@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use super::conn::{Arg, Conn, Statement, StoreError, insert, select_in, update};
 use super::terms::hash_bytes;
 use super::{
-    audit, console_sessions, cosignatures, endpoints, epochs, files, holds, keys, operator_keys,
-    policies, projection, recoveries, retention, shares, stamps,
+    audit, console_sessions, cosignatures, endpoints, epochs, files, holds, keys, loss_noted,
+    operator_keys, policies, projection, recoveries, retention, shares, stamps,
 };
 use crate::engine::batch::PartnerState;
 use crate::engine::change::{Change, DeliveryState, Entry, EventRow, Pruned};
@@ -162,10 +162,7 @@ impl<'a> Writes<'a> {
                 "UPDATE head SET lacking = NULL WHERE id = 1",
                 vec![],
             )),
-            Change::LossNoted(lacking) => self.single.push(Statement::new(
-                "UPDATE head SET lacking = $1 WHERE id = 1",
-                vec![json(lacking).into()],
-            )),
+            Change::LossNoted(lacking) => self.single.push(loss_noted(lacking)),
             Change::PartnerAdded { partner, secret } => self.partners.push((partner, secret)),
             Change::PartnerEdited(partner) => self.single.push(edited(partner)),
             Change::PartnerStatusChanged { partner_id, status } => self.single.push(Statement::new(

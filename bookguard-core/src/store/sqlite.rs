@@ -19,7 +19,7 @@ use super::conn::{Arg, Cell, Conn, Row, Rows, Statement, StoreError};
 use super::{Engine, schema};
 use crate::private;
 pub(super) use copy::{CopyError, Use, copy_into, head_of, look_into, settle};
-pub(super) use upgrade::{schema, upgrade, upgrade_copy};
+pub(super) use upgrade::{change_copy, schema, upgrade, upgrade_copy};
 
 /// How long the writer waits for the write turn while another process holds it.
 const TURN_MS: u64 = 10_000;

@@ -132,6 +132,9 @@ fn learn(
     }
     let seen = log.guard().latest();
     let rollback = log.check(conn, None, seen.as_deref(), stored)?;
+    if rollback.is_none() {
+        log.guard().say(&stored.origin, None);
+    }
     let is_of_the_log = rollback.as_ref().is_none_or(|it| it.cause.is_earlier());
     // A list whose last erasure the database lacks must not end with one that it has.
     if is_of_the_log && !erasures.is_owed() {

@@ -23,7 +23,7 @@ use crate::store::conn::{Conn, StoreError};
 use crate::store::fsck::{Guarded, LedgerReport};
 use crate::store::schema::Upgraded;
 use crate::store::sqlite::{self, Use};
-use crate::store::{Database, Store};
+use crate::store::{Database, Store, loss_noted};
 
 /// A backup that is the database now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,6 +144,12 @@ pub fn restore(
     let is_known = |lost: &Rollback| lost.cause != RollbackCause::GuardLost;
     if !restored.lost().is_some_and(is_known) && !restored.is_guarded() {
         replaced::require_decision(&log, &restored.made.origin, restored.made.size)?;
+    }
+    // Whatever becomes of the guard.
+    let lost = restored.lost();
+    if let Some(lost) = lost.filter(|lost| log.guard().is_certain(lost)) {
+        let noted = sqlite::change_copy(&draft.0, loss_noted(&lost.seen));
+        noted.map_err(|e| whole(unreadable(&e)))?;
     }
     restored.replaced = put_in_place(&draft, to)?;
     drop(turn);

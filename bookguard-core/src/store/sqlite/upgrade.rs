@@ -12,7 +12,7 @@ use crate::clock::Clock;
 use crate::limits::DISK_RESERVE;
 use crate::private;
 use crate::store::backup::{self, BackupError};
-use crate::store::conn::{Conn as _, StoreError};
+use crate::store::conn::{Conn as _, Statement, StoreError};
 use crate::store::schema::{self, Schema, Step, Upgraded};
 use crate::store::{Database, head_of_any_schema};
 
@@ -86,6 +86,23 @@ pub(in crate::store) fn upgrade_copy(path: &Path) -> Result<Option<Upgraded>, St
     if from >= schema::known() {
         return Ok(None);
     }
+    let mut writer = copy_writer(path)?;
+    schema::apply(&mut writer, from, &schema::STEPS, script)?;
+    writer.commit(&[])?;
+    Ok(Some(Upgraded {
+        from,
+        to: schema::known(),
+        copy: None,
+    }))
+}
+
+/// Changes such a copy, durably.
+pub(in crate::store) fn change_copy(path: &Path, change: Statement<'_>) -> Result<(), StoreError> {
+    copy_writer(path)?.commit(&[change]).map(drop)
+}
+
+/// A transaction that writes such a copy.
+fn copy_writer(path: &Path) -> Result<Sqlite<Box<Connection>>, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     set_up(&connection)?;
@@ -100,13 +117,7 @@ pub(in crate::store) fn upgrade_copy(path: &Path) -> Result<Option<Upgraded>, St
         held_up: None,
     };
     writer.begin(&[])?;
-    schema::apply(&mut writer, from, &schema::STEPS, script)?;
-    writer.commit(&[])?;
-    Ok(Some(Upgraded {
-        from,
-        to: schema::known(),
-        copy: None,
-    }))
+    Ok(writer)
 }
 
 /// Copies the file beside itself, under a name with its schema and the time, and verifies the copy. Called under the
