@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -42,6 +43,10 @@ use crate::store::{Database, LiveNode, Store, StoreError, StoredHead};
 pub use config::{
     AddressRefused, EndpointRule, OpenError, RegistrationMode, ServiceConfig, SettingInForce,
 };
+
+/// How long a process without a guard waits before it writes to a database that nodes may share: each of them looks every second, and
+/// notes what it knows to be lost.
+const HOLD_OFF: Duration = Duration::from_secs(3);
 
 /// A running service.
 pub struct Service {
@@ -108,6 +113,10 @@ impl Service {
         let (key, made_key) =
             open_key(&store, &source, &guard).map_err(|why| format!("{}: {why}", config.db))?;
         let unguarded = unguarded(&store, &guard);
+        let hold_off = match &config.db {
+            Database::Postgres(_) if unguarded.is_some() => HOLD_OFF,
+            _ => Duration::ZERO,
+        };
         let log = Arc::new(Log::new(key, guard));
         if config.create {
             let warnings = private::warnings(&kept_files(&config.db, &source, &log));
@@ -123,6 +132,7 @@ impl Service {
                 let store = store.clone();
                 move || Ok(slowed(store.writer()?, config.commit_delay))
             }),
+            hold_off,
             log: Arc::clone(&log),
             seal: seal.clone(),
             outbox: config.outbox.clone(),
@@ -170,6 +180,10 @@ impl Service {
         service.look_at_erasures()?;
         // A caller that only reads may be reading a backup, which lacks later entries.
         if config.create {
+            if hold_off > Duration::ZERO {
+                // So that no request waits for it. Whether it succeeds does not matter.
+                let _ = service.submit_and_wait(service.envelope(ProbeStorage));
+            }
             service.look_back();
         }
         Ok((Arc::new(service), Closing(thread)))

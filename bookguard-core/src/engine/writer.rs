@@ -112,6 +112,8 @@ pub type BatchObserver = Arc<dyn Fn(BatchReport) + Send + Sync>;
 pub struct WriterDeps {
     /// Opens a connection that takes the write turn: at the start, and again after a failure.
     pub(crate) connect: Connect,
+    /// How long the first batch waits, so that whoever knows that the database lacks something has noted it there.
+    pub hold_off: Duration,
     /// Signs checkpoints and remembers the published head.
     pub log: Arc<Log>,
     /// Seals remembered answers.
@@ -177,6 +179,7 @@ impl Writer {
         let mut batch = Vec::with_capacity(limits::BATCH);
         let mut pace = Pace::default();
         while jobs.blocking_recv_many(&mut batch, limits::BATCH) > 0 {
+            std::thread::sleep(std::mem::take(&mut self.deps.hold_off));
             pace.gather(&mut jobs, &mut batch);
             let began = Instant::now();
             self.deps.storage.begins();

@@ -129,6 +129,7 @@ impl Bench {
 
     fn start_over(&self, outbox: Option<Arc<Outbox>>, connect: Connect) -> (Inbox, JoinHandle<()>) {
         let deps = WriterDeps {
+            hold_off: Duration::ZERO,
             connect,
             log: self.log(),
             seal: Seal::derive(self.key.seed()),
@@ -420,6 +421,7 @@ fn a_full_database_refuses_with_the_reason_and_keeps_what_it_had() {
         Ok(conn)
     });
     let deps = WriterDeps {
+        hold_off: Duration::ZERO,
         connect,
         log: bench.log(),
         seal: Seal::derive(bench.key.seed()),
@@ -467,6 +469,7 @@ fn a_log_that_was_moved_takes_no_more_writes_until_it_is_brought_back() {
     tracing::subscriber::set_global_default(subscriber).unwrap();
     let store = bench.store.clone();
     let deps = WriterDeps {
+        hold_off: Duration::ZERO,
         storage: Arc::new(Storage::new(0)),
         quota: Quota::GENEROUS,
         observer: Arc::new(drop),

@@ -183,6 +183,12 @@ fn untouched(
     if found.arriving_from().is_some() {
         return Ok(Arrived::Mark);
     }
+    if let Some(lacking) = &found.lacking {
+        return Err(Open::Written(format!(
+            "it was put back since: {} entries of log {} were published there",
+            lacking.size, lacking.origin
+        )));
+    }
     if found.head != stored.head {
         return Err(Open::Written(format!(
             "its ledger has {} entries and the root {}; moved were {} and {}",

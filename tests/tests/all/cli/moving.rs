@@ -211,6 +211,25 @@ async fn a_failed_move_can_be_undone_and_the_target_takes_no_writes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_move_is_not_undone_if_the_new_place_was_written_and_put_back() {
+    let [from, to] = [Engine::Sqlite; 2].map(TestDatabase::new);
+    let server = Serving::start(&from, &[]).await;
+    let acme = server.partner("Acme").await;
+    acme.book().await;
+    server.stop().await;
+    transfer(&from, &to).run().await.json();
+    take_key(&from, &to);
+    let backup = to.folder().join("moved.db");
+    to.command("backup").arg(&backup).run().await.json();
+    let there = Serving::start(&to, &[]).await;
+    acme.on(there.url()).book().await;
+    there.stop().await;
+    to.command("restore").arg(&backup).run().await.json();
+    let refused = reopen(&from, &to).arg("--yes").run().await;
+    refused.refused(5, &["target_written", "put back since: 3 entries"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_runs_meanwhile_loses_nothing_and_stops_writing() {
     on_every_route(async |engine, other| {
         let (from, to) = (TestDatabase::new(engine), TestDatabase::new(other));
