@@ -110,6 +110,8 @@ struct State {
     displaced: Option<Arc<PublishedHead>>,
     /// The name under which this process last found the database sound.
     sound_as: Option<String>,
+    /// The key of this ledger.
+    key: Option<String>,
     file: Option<Arc<File>>,
     /// The file's bytes as last read.
     bytes: Option<Box<slots::GuardBytes>>,
@@ -177,6 +179,11 @@ impl Guard {
             was_torn,
             state: Mutex::new(state),
         })
+    }
+
+    /// Says with which key its ledger is signed: the end of a verifier key, which is the same under every name.
+    pub(crate) fn belongs_to(&self, key: Option<String>) {
+        self.state().key = key;
     }
 
     /// Whether the file may have lacked the last head that was noted, because one of its slots could not be read.
@@ -262,7 +269,11 @@ impl Guard {
         let seen = &rollback.seen;
         let is_of_this = match rollback.cause {
             RollbackCause::Behind | RollbackCause::Forked => true,
-            RollbackCause::OtherLog => self.state().sound_as.as_ref() == Some(&seen.origin),
+            RollbackCause::OtherLog => {
+                let state = self.state();
+                let was_sound = state.sound_as.as_ref() == Some(&seen.origin);
+                was_sound || (state.key.is_some() && state.key_in_file(seen) == state.key.as_ref())
+            }
             RollbackCause::GuardLost => false,
         };
         is_of_this && !seen.is_at_least()
@@ -316,6 +327,21 @@ fn say_renamed(before: &PublishedHead, now: &PublishedHead) {
 }
 
 impl State {
+    /// The key with which the file has this head.
+    fn key_in_file(&self, seen: &PublishedHead) -> Option<&String> {
+        let slot = self.written.as_ref().map(|(_, slot)| slot);
+        slot.filter(|slot| slot.seen == *seen)?.key.as_ref()
+    }
+
+    /// What the next write says.
+    fn slot(&self, turn: u64, seen: &PublishedHead) -> Slot {
+        Slot {
+            turn,
+            seen: seen.clone(),
+            key: self.key.clone(),
+        }
+    }
+
     /// Notes that the database was found sound under this name, and lets go of what was known of another log, if it continues that as the
     /// log that the file names.
     fn confirm(&mut self, origin: &str) {
@@ -402,7 +428,7 @@ impl State {
                 return Ok(());
             };
             // If another process makes it at the same moment, this is that one's file, with what that one knows.
-            self.file = Some(Arc::new(slots::make(path, seen)?));
+            self.file = Some(Arc::new(slots::make(path, &self.slot(1, seen))?));
         }
         let file = self.file.clone();
         let _held = file.as_deref().and_then(slots::FileLock::take);
@@ -440,10 +466,7 @@ impl State {
         if written.is_some_and(|(_, slot)| slot.seen == **seen) {
             return Ok(());
         }
-        let slot = Slot {
-            turn: written.map_or(1, |(_, slot)| slot.next_turn()),
-            seen: PublishedHead::clone(seen),
-        };
+        let slot = self.slot(written.map_or(1, |(_, slot)| slot.next_turn()), seen);
         let bytes = self.bytes.get_or_insert_with(|| Box::new([0; slots::FILE]));
         let at = slots::write(file, written.map(|(at, _)| *at), &slot, bytes).map_err(|error| {
             // If the file is open only for reading, the write's error does not say why. Opening it for writing does.

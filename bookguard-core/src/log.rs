@@ -23,6 +23,12 @@ pub struct Log {
 impl Log {
     /// A log signed with this key. The list of erasures is beside the guard's file.
     pub fn new(key: LedgerKey, guard: Guard) -> Self {
+        let vkey = key.signer().map(|signer| signer.verifier().to_string());
+        // Name, hash of both, key: the last may hold a plus sign.
+        guard.belongs_to(
+            vkey.ok()
+                .and_then(|vkey| Some(vkey.splitn(3, '+').nth(2)?.to_owned())),
+        );
         Self {
             erasures: ErasureList::beside(guard.path()),
             key,

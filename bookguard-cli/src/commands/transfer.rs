@@ -67,7 +67,7 @@ fn run(call: Call<'_>) -> Result<(), Failure> {
     }
     let from = named(&args.from, "--from", "BOOKGUARD_TRANSFER_FROM")?;
     if args.reopen {
-        return reopen(&from, args, screen);
+        return reopen(place, &from, args, screen);
     }
     let to = named(&args.to, "--to", "BOOKGUARD_TRANSFER_TO")?;
     go(place, &from, &to, screen)
@@ -86,16 +86,25 @@ fn named(flag: &Option<Database>, name: &str, variable: &str) -> Result<Database
     Ok(database)
 }
 
-fn go(place: &GlobalArgs, from: &Database, to: &Database, screen: &Screen) -> Result<(), Failure> {
+/// Where the key and the guard of a ledger are that is, or was, in this database.
+fn key_and_guard(
+    place: &GlobalArgs,
+    from: &Database,
+) -> Result<(LedgerKeySource, PathBuf), Failure> {
     let config = settings::config(place, None, &environment)?;
-    let at = config
+    let key = config
         .ledger_key
         .unwrap_or_else(|| LedgerKeySource::File(key_file::default_path(from.file())));
-    let key = LedgerKey::find(&at).map_err(Failure::Unexpected)?;
-    let key = key.ok_or_else(|| no_key(from, &at))?;
     let guard = config
         .guard_file
-        .unwrap_or_else(|| guard::default_path(at.path(), from.file()));
+        .unwrap_or_else(|| guard::default_path(key.path(), from.file()));
+    Ok((key, guard))
+}
+
+fn go(place: &GlobalArgs, from: &Database, to: &Database, screen: &Screen) -> Result<(), Failure> {
+    let (at, guard) = key_and_guard(place, from)?;
+    let key = LedgerKey::find(&at).map_err(Failure::Unexpected)?;
+    let key = key.ok_or_else(|| no_key(from, &at))?;
     let mut record_last = || record_last(from, &at, &guard);
     let log = Log::new(
         key,
@@ -215,7 +224,12 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-fn reopen(database: &Database, args: &TransferArgs, screen: &Screen) -> Result<(), Failure> {
+fn reopen(
+    place: &GlobalArgs,
+    database: &Database,
+    args: &TransferArgs,
+    screen: &Screen,
+) -> Result<(), Failure> {
     let to = args.to.clone();
     let to = to.or_else(|| environment("BOOKGUARD_TRANSFER_TO").map(Database::from));
     let unseen = args.risk_two_histories;
@@ -238,7 +252,10 @@ fn reopen(database: &Database, args: &TransferArgs, screen: &Screen) -> Result<(
         )?;
     }
     // If the ledger was not moved, the store refuses in the same words, whether or not the user was asked.
-    let opened = block_in_place(|| transfer::reopen(database, to.as_ref(), unseen));
+    let (_, guard) = key_and_guard(place, database)?;
+    let published = Guard::open(guard).map_err(Failure::Unexpected)?.seen();
+    let opened =
+        block_in_place(|| transfer::reopen(database, to.as_ref(), unseen, published.as_deref()));
     let opened = opened.map_err(failure)?;
     let (database, place) = (database.to_string(), opened.moved_to);
     let value = json!({"reopened": database, "wasMovedTo": place, "closed": opened.seen});

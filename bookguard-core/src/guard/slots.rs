@@ -24,6 +24,8 @@ const SLOT: usize = 512;
 pub(super) const FILE: usize = 2 * SLOT;
 /// The first word of a slot: format and version.
 const FORMAT: &str = "bookguard.seen/1";
+/// Stands for a key that is not known.
+const NO_KEY: &str = "-";
 /// Characters of a slot's digest, which comes last.
 const DIGEST: usize = 32;
 /// How often to try for the lock, which another process holds for microseconds. A process that was stopped while it
@@ -42,15 +44,18 @@ pub(super) struct Slot {
     pub turn: u64,
     /// The head that was seen.
     pub seen: PublishedHead,
+    /// The key of its ledger, which is the same under every name, if the writer knew it.
+    pub key: Option<String>,
 }
 
 impl Slot {
     fn bytes(&self) -> Vec<u8> {
         let PublishedHead { origin, size, root } = &self.seen;
-        let mut text = format!("{FORMAT} {} {size} {root} {origin} ", self.turn);
+        let key = self.key.as_deref().unwrap_or(NO_KEY);
+        let mut text = format!("{FORMAT} {} {size} {root} {key} {origin} ", self.turn);
         text.push_str(&digest(&text));
         let mut bytes = text.into_bytes();
-        // Names have at most 255 bytes, so the text fits.
+        // Names have at most 255 bytes and keys 44, so the text fits.
         bytes.resize(SLOT - 1, b' ');
         bytes.push(b'\n');
         bytes
@@ -72,14 +77,15 @@ impl Slot {
         if digest(said) != found {
             return None;
         }
-        let mut words = said.strip_suffix(' ')?.splitn(5, ' ');
+        let mut words = said.strip_suffix(' ')?.splitn(6, ' ');
         if words.next() != Some(FORMAT) {
             return None;
         }
-        let (turn, size, root, origin) =
-            (words.next()?, words.next()?, words.next()?, words.next()?);
+        let (turn, size, root) = (words.next()?, words.next()?, words.next()?);
+        let (key, origin) = (words.next()?, words.next()?);
         Some(Self {
             turn: turn.parse().ok()?,
+            key: (key != NO_KEY).then(|| key.to_owned()),
             seen: PublishedHead {
                 origin: origin.to_owned(),
                 size: size.parse().ok()?,
@@ -136,14 +142,10 @@ fn denied(error: &io::Error) -> bool {
 }
 
 /// Creates the file with its first slot, whole or not at all, unless it exists. Then opens it.
-pub(super) fn make(path: &Path, seen: &PublishedHead) -> io::Result<File> {
+pub(super) fn make(path: &Path, first: &Slot) -> io::Result<File> {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(format!(".{}", hex::encode(entropy::bytes::<6>())));
     let temporary = PathBuf::from(temporary);
-    let first = Slot {
-        turn: 1,
-        seen: seen.clone(),
-    };
     let mut bytes = first.bytes();
     bytes.resize(FILE, b' ');
     let mut options = private::options();
@@ -254,6 +256,7 @@ mod tests {
                 size: turn / 3,
                 root: leaf_hash(&turn.to_be_bytes()),
             },
+            key: turn.is_multiple_of(2).then(|| "k".repeat(44)),
         }
     }
 
@@ -261,7 +264,7 @@ mod tests {
     fn a_slot_of_any_log_fits_and_reads_back() {
         for slot in [
             slot(1, "bookguard-0123456789abcdef"),
-            slot(u64::MAX / 3, &"n".repeat(255)),
+            slot(u64::MAX - 1, &"n".repeat(255)),
             slot(7, "größe.example/log"),
         ] {
             let bytes = slot.bytes();
@@ -292,7 +295,7 @@ mod tests {
     fn writes_take_turns_so_that_a_torn_one_leaves_the_other() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("b.key.seen");
-        let file = make(&path, &slot(1, "log").seen).unwrap();
+        let file = make(&path, &slot(1, "log")).unwrap();
         // After the highest number, turns begin anew.
         let mut known = read(&file).unwrap();
         write(&file, Some(0), &slot(u64::MAX - 3, "log"), &mut known).unwrap();

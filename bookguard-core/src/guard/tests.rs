@@ -439,6 +439,17 @@ fn a_loss_is_certain_only_if_the_guard_is_this_ledgers() {
     assert!(!guard.is_certain(&of_the_file));
     guard.say("new", None);
     assert!(guard.is_certain(&of_the_file));
+    // The key is the same under every name.
+    let of = |key: &str| {
+        let guard = open(&place.file());
+        guard.belongs_to(Some(key.to_owned()));
+        guard
+    };
+    let more = head("new", 10);
+    of("own").note(None, more.clone());
+    let of_the_file = lost(RollbackCause::OtherLog, more);
+    assert!(of("own").is_certain(&of_the_file));
+    assert!(!of("other").is_certain(&of_the_file));
 }
 
 #[cfg(unix)]

@@ -529,6 +529,14 @@ async fn whoever_has_not_seen_a_loss_learns_of_it_from_the_database() {
             .await
             .ended(9, &["ledger_rolled_back", &words]);
         stop_and_code(server.terminate().await);
+        // A server that starts only then knows by the key that its guard is this ledger's.
+        old.put_back();
+        let server = Serving::start(&database, &[]).await;
+        noted(&database).await;
+        protect("last.seen")
+            .await
+            .ended(9, &["ledger_rolled_back", &words]);
+        stop_and_code(server.terminate().await);
     })
     .await;
 }

@@ -8,8 +8,9 @@
 use super::arriving::{announcement, is_begun, renunciation, require_no_rows};
 use super::copy;
 use super::{TransferError, Trouble, failed, mark, open_known, place, refused};
+use crate::ledger::rollback::PublishedHead;
 use crate::store::conn::{Conn, StoreError};
-use crate::store::{Database, StoredHead, head};
+use crate::store::{Database, StoredHead, head, loss_noted};
 
 /// Where a database's log had been moved to, and whether that place was closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +54,8 @@ impl From<StoreError> for Open {
 /// Removes the mark of a move, so that `database` takes writes again, and closes the place it was moved to. `to` is
 /// that place, given if its address needs a password, which no mark holds. `unseen` means that the operator vouches for
 /// a place that cannot be examined, or for `to` being that place under another address. Only the operator can: a copy
-/// of the place as it was looks the same.
+/// of the place as it was looks the same. `published` is the head last published, as the guard knows it: if the database lacks that,
+/// it says so itself from then on, and takes no writes before the loss is accepted.
 ///
 /// # Errors
 /// [`TransferError::Refused`] with `not_moved`, `other_target`, `target_written` or `target_not_seen`;
@@ -62,12 +64,13 @@ pub fn reopen(
     database: &Database,
     to: Option<&Database>,
     unseen: bool,
+    published: Option<&PublishedHead>,
 ) -> Result<Reopened, TransferError> {
     let at = |e: StoreError| failed(database, &e);
     let store = open_known(database, false).map_err(at)?;
     let mut source = store.mover().map_err(at)?;
     source.begin(&[]).map_err(at)?;
-    let opened = open_again(&mut *source, database, to, unseen);
+    let opened = open_again(&mut *source, database, (to, unseen), published);
     if opened.is_err() {
         source.rollback();
     }
@@ -77,8 +80,8 @@ pub fn reopen(
 fn open_again(
     source: &mut dyn Conn,
     database: &Database,
-    to: Option<&Database>,
-    unseen: bool,
+    (to, unseen): (Option<&Database>, bool),
+    published: Option<&PublishedHead>,
 ) -> Result<Reopened, TransferError> {
     let at = |e: StoreError| failed(database, &e);
     let stored = head(source).map_err(at)?;
@@ -120,7 +123,12 @@ fn open_again(
         }
         Err(open) => return Err(explain(open, database, &target)),
     };
-    source.commit(&[mark(None)]).map_err(at)?;
+    let is_lacking = |published: &&PublishedHead| {
+        published.origin == stored.origin && published.size > stored.head.size
+    };
+    let lacking = published.filter(is_lacking).map(loss_noted);
+    let opening: Vec<_> = [mark(None)].into_iter().chain(lacking).collect();
+    source.commit(&opening).map_err(at)?;
     Ok(Reopened { moved_to, seen })
 }
 

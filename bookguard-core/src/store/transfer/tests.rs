@@ -184,11 +184,11 @@ fn everything_arrives_on_the_other_engine_and_comes_back() {
     assert_eq!(code(go(&server, &bench.db("x.db"))), "ledger_moved");
     // An address may contain what no mark holds, so it is given again.
     assert_eq!(
-        back_refused(reopen(&bench.db("old.db"), Some(&server), false)),
+        back_refused(reopen(&bench.db("old.db"), Some(&server), false, None)),
         "target_written"
     );
     assert!(
-        reopen(&server, None, false)
+        reopen(&server, None, false, None)
             .unwrap()
             .moved_to
             .ends_with("new.db")
@@ -196,7 +196,7 @@ fn everything_arrives_on_the_other_engine_and_comes_back() {
     assert_eq!(moved_to(&server).unwrap(), None);
     assert_eq!(moved_to(&bench.db("new.db")).unwrap(), Some(place(&server)));
     assert!(
-        reopen(&bench.db("old.db"), Some(&server), false)
+        reopen(&bench.db("old.db"), Some(&server), false, None)
             .unwrap()
             .seen
     );
@@ -273,7 +273,7 @@ fn an_empty_log_of_the_same_key_makes_way_for_the_one_that_is_moved() {
     let second = bench.db("second.db");
     let there = Store::open(&second, true).unwrap();
     there.begin_log("another", &vkey, "signed").unwrap();
-    reopen(&old, None, false).unwrap();
+    reopen(&old, None, false, None).unwrap();
     stop_before_the_end(&bench, &second);
     is_not_served(&bench, &second);
 }
@@ -292,7 +292,7 @@ fn a_database_that_was_moved_goes_to_the_same_place_again_or_nowhere() {
     Store::open(&bench.db("new.db"), true).unwrap();
     assert_eq!(code(bench.go("old.db", "new.db")), "target_not_seen");
     std::fs::rename(&aside, &new).unwrap();
-    let back = || reopen(&bench.db("old.db"), None, false);
+    let back = || reopen(&bench.db("old.db"), None, false, None);
     let opened = back().unwrap();
     assert!(
         opened.moved_to.ends_with("new.db") && opened.seen,
@@ -316,7 +316,7 @@ fn a_move_is_taken_back_only_if_nothing_was_written_there_and_nothing_can_be() {
     let (old, new) = (bench.db("old.db"), bench.db("new.db"));
     let path = |name: &str| bench.folder.path().join(name);
     bench.go("old.db", "new.db").unwrap();
-    let back = |unseen| reopen(&old, None, unseen);
+    let back = |unseen| reopen(&old, None, unseen, None);
     let change = |sql: &'static str| {
         let store = Store::open(&new, false).unwrap();
         store
@@ -354,7 +354,7 @@ fn a_move_is_taken_back_only_if_nothing_was_written_there_and_nothing_can_be() {
         change(undo);
     }
     assert_eq!(
-        back_refused(reopen(&old, Some(&bench.db("other.db")), true)),
+        back_refused(reopen(&old, Some(&bench.db("other.db")), true, None)),
         "other_target"
     );
     std::fs::rename(path("new.db"), path("away.db")).unwrap();
@@ -424,7 +424,7 @@ fn ends_in_either_way(bench: &Bench, to: &Database) {
     let old = bench.db("old.db");
     let before = rows(&old);
     let go = || transfer(&old, to, &bench.log(), &mut || Ok(()), &mut |_, _| {});
-    let back = || reopen(&old, Some(to), false).unwrap();
+    let back = || reopen(&old, Some(to), false, None).unwrap();
     stop_before_the_end(bench, to);
     assert_eq!(moved_to(&old).unwrap(), Some(place(to)));
     is_not_served(bench, to);
@@ -437,7 +437,7 @@ fn ends_in_either_way(bench: &Bench, to: &Database) {
         &mut |_, _| {},
     );
     assert_eq!(code(on), "nothing_to_move");
-    assert_eq!(back_refused(reopen(to, None, true)), "not_moved");
+    assert_eq!(back_refused(reopen(to, None, true, None)), "not_moved");
     let copy = bench.folder.path().join("copy.db");
     std::fs::copy(old.file().unwrap(), copy).unwrap();
     let reopened = bench.db("copy.db");
@@ -509,7 +509,7 @@ fn a_move_is_taken_back_from_a_target_in_which_nothing_but_an_empty_ledger_began
         let marked = place(&to);
         let store = Store::open(&old, false).unwrap();
         store.writer().unwrap().one(mark(Some(&marked))).unwrap();
-        let back = reopen(&old, None, false);
+        let back = reopen(&old, None, false, None);
         if !opened {
             assert_eq!(back_refused(back), "target_written", "{name}");
             continue;
@@ -518,7 +518,7 @@ fn a_move_is_taken_back_from_a_target_in_which_nothing_but_an_empty_ledger_began
         is_not_served(&bench, &to);
         assert!(!bench.go("old.db", name).unwrap().again, "{name}");
         bench.clean(name);
-        reopen(&old, None, false).unwrap();
+        reopen(&old, None, false, None).unwrap();
     }
 }
 
@@ -530,7 +530,7 @@ fn a_target_at_another_address_must_hold_what_was_moved() {
     bench.go("old.db", "new.db").unwrap();
     std::fs::rename(path("new.db"), path("away.db")).unwrap();
     Store::open(&bench.db("empty.db"), true).unwrap();
-    let back = |to: &Database, vouched| reopen(&old, Some(to), vouched);
+    let back = |to: &Database, vouched| reopen(&old, Some(to), vouched, None);
     assert_eq!(back_refused(back(&away, false)), "other_target");
     assert_eq!(
         back_refused(back(&bench.db("empty.db"), true)),
@@ -741,7 +741,7 @@ fn fail_everywhere(
                 }
             }
             bench.clean(&to);
-            reopen(&bench.db("old.db"), None, false).unwrap();
+            reopen(&bench.db("old.db"), None, false, None).unwrap();
         }
         if through {
             return (unclear, fail_at);

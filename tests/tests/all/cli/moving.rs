@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bookguard_core::guard;
 use bookguard_core::limits::FILE_BYTES;
 use bookguard_core::store::Database;
 use bookguard_core::webhook::verify;
@@ -227,6 +228,16 @@ async fn a_move_is_not_undone_if_the_new_place_was_written_and_put_back() {
     to.command("restore").arg(&backup).run().await.json();
     let refused = reopen(&from, &to).arg("--yes").run().await;
     refused.refused(5, &["target_written", "put back since: 3 entries"]);
+
+    // Nor is it forgotten if the new place is gone, as long as the guard knows.
+    std::fs::remove_file(to.file()).unwrap();
+    let guard = guard::default_path(None, Some(to.file()));
+    let line = reopen(&from, &to).args(["--yes", "--risk-two-histories", "--guard-file"]);
+    line.arg(guard).run().await.json();
+    let line =
+        "partners register --name Zenith --business-type venue --contact-email z@zenith.example";
+    let refused = from.command(line).run().await;
+    refused.ended(9, &["ledger_rolled_back", "but 3 were published"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
