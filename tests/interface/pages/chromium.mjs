@@ -33,8 +33,12 @@ export class Chromium {
     browser.log = join(folder, "net-log.json");
     const own = [`--user-data-dir=${join(folder, "profile")}`, `--log-net-log=${browser.log}`, "about:blank"];
     browser.process = spawn("chromium-headless-shell", [...QUIET, ...own], { stdio: ["ignore", "ignore", "pipe"] });
-    browser.ended = new Promise((resolve) => browser.process.once("exit", resolve));
     browser.calls = new Map();
+    browser.ended = new Promise((resolve) => browser.process.once("exit", resolve));
+    // Nobody answers then, and a promise that nothing settles would end the test without a word.
+    browser.process.once("exit", (code, signal) => {
+      for (const { reject } of browser.calls.values()) reject(new Error(`Chromium ended: ${signal ?? code}`));
+    });
     browser.sessions = new Map();
     browser.next = 1;
     const address = await listening(browser.process);
@@ -75,7 +79,8 @@ export class Chromium {
 
   // Ends in order, because only then the log is whole; every address that pages asked for.
   async close() {
-    await this.call("Browser.close");
+    // It may end before it answers.
+    await Promise.race([this.call("Browser.close"), this.ended]);
     if ((await Promise.race([this.ended, pause(BOUND_MS, "late", { ref: false })])) === "late") {
       this.process.kill("SIGKILL");
       throw new Error("Chromium does not end");
