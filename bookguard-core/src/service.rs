@@ -623,7 +623,7 @@ fn not_opened(db: &Database, error: &StoreError) -> OpenError {
 fn unguarded(store: &Store, guard: &Guard) -> Option<String> {
     // Damage is reported to whoever asks for the damaged data.
     let head = store.head().ok().flatten();
-    let head = head.filter(|head| head.head.size > 0 && head.lacking.is_none())?;
+    let head = head.filter(|head| head.head.size > 0 && head.lacking.is_empty())?;
     if guard.seen().is_some() {
         return None;
     }

@@ -51,7 +51,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use conn::StoreError;
-use conn::{Conn, Rows, Statement};
+use conn::{Arg, Conn, Rows, Statement};
 pub use database::Database;
 
 use crate::engine::command::Head;
@@ -139,8 +139,8 @@ pub struct StoredHead {
     pub written: Timestamp,
     /// The database that the log was moved to, if it was. This database then takes no more writes.
     pub moved_to: Option<String>,
-    /// What a node saw published and this database lacks, according to that node.
-    pub lacking: Option<PublishedHead>,
+    /// What nodes saw published and this database lacks, according to them.
+    pub lacking: Vec<PublishedHead>,
 }
 
 impl StoredHead {
@@ -342,19 +342,20 @@ fn read_head(rows: &Rows) -> Result<Option<StoredHead>, StoreError> {
         checkpoint: row.text(4)?.to_owned(),
         moved_to: row.maybe_text(5)?.map(str::to_owned),
         written: Timestamp::from_ms(row.int(6)?),
-        lacking: row.maybe_text(7)?.map(read_lacking).transpose()?,
+        lacking: row.maybe_text(7)?.map_or(Ok(Vec::new()), read_lacking)?,
     }))
 }
 
 /// Notes what the database lacks, for [`StoredHead::lacking`].
-fn loss_noted(lacking: &PublishedHead) -> Statement<'static> {
-    Statement::new(
-        "UPDATE head SET lacking = $1 WHERE id = 1",
-        vec![commit::json(lacking).into()],
-    )
+fn losses_noted(lacking: &[PublishedHead]) -> Statement<'static> {
+    let lacking = match lacking {
+        [] => Arg::Null,
+        heads => commit::json(&heads).into(),
+    };
+    Statement::new("UPDATE head SET lacking = $1 WHERE id = 1", vec![lacking])
 }
 
-fn read_lacking(json: &str) -> Result<PublishedHead, StoreError> {
+fn read_lacking(json: &str) -> Result<Vec<PublishedHead>, StoreError> {
     serde_json::from_str(json).map_err(|_| {
         StoreError::Corrupt("what the database is said to lack cannot be read".to_owned())
     })

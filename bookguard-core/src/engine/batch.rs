@@ -94,7 +94,7 @@ pub struct BatchState {
     /// What the database lacks of the published log, if it was rolled back. Then only accepting the loss is allowed.
     pub rollback: Option<Rollback>,
     /// What the database itself says that it lacks.
-    pub lacking: Option<PublishedHead>,
+    pub lacking: Vec<PublishedHead>,
     /// Whether the database's disk has less room than the operator reserves for existing data.
     pub storage_low: bool,
     /// The quota of partners without one of their own.

@@ -118,8 +118,8 @@ pub enum Change {
         /// The key under that name, in note form.
         vkey: String,
     },
-    /// The database lacks this published head.
-    LossNoted(PublishedHead),
+    /// The database lacks these published heads, and no others.
+    LossesNoted(Vec<PublishedHead>),
     /// An event was added.
     EventAdded(Box<EventRow>),
     /// A delivery of an event to an endpoint was added.

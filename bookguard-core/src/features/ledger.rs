@@ -62,7 +62,7 @@ pub(crate) struct NoteLoss(pub(crate) Rollback);
 
 /// Notes in the database what it lacks. A failure costs no more than that: the next call makes up for it. Blocks.
 pub(crate) fn note_loss(service: &Service, stored: &StoredHead, lost: &Rollback) {
-    let is_noted = stored.lacking.as_ref() == Some(&lost.seen);
+    let is_noted = lost.is_noted || stored.lacking.contains(&lost.seen);
     if !is_noted && stored.moved_to.is_none() && service.is_certain(stored, lost) {
         let _ = service.submit_and_wait(service.envelope(NoteLoss(lost.clone())));
     }

@@ -36,6 +36,16 @@ impl PublishedHead {
     }
 }
 
+/// Adds a head to those that a database is noted to lack: the greatest of each log.
+pub fn add_lacking(lacking: &mut Vec<PublishedHead>, head: &PublishedHead) {
+    let known = lacking.iter_mut().find(|known| known.origin == head.origin);
+    match known {
+        Some(known) if known.size < head.size => known.clone_from(head),
+        Some(_) => {}
+        None => lacking.push(head.clone()),
+    }
+}
+
 /// Why a database's head does not continue the head last seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RollbackCause {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::conn::{Arg, Conn, Statement, StoreError, insert, select_in, update};
 use super::terms::hash_bytes;
 use super::{
-    audit, console_sessions, cosignatures, endpoints, epochs, files, holds, keys, loss_noted,
+    audit, console_sessions, cosignatures, endpoints, epochs, files, holds, keys, losses_noted,
     operator_keys, policies, projection, recoveries, retention, shares, stamps,
 };
 use crate::engine::batch::PartnerState;
@@ -156,13 +156,9 @@ impl<'a> Writes<'a> {
             // Written with the rows of the booking, its entries, or the head.
             Change::BookingAdded(_)
             | Change::Entry(_)
-            | Change::BookingChanged(_) => {}
-            // Its name is written with the head.
-            Change::LogRenamed { .. } => self.single.push(Statement::new(
-                "UPDATE head SET lacking = NULL WHERE id = 1",
-                vec![],
-            )),
-            Change::LossNoted(lacking) => self.single.push(loss_noted(lacking)),
+            | Change::BookingChanged(_)
+            | Change::LogRenamed { .. } => {}
+            Change::LossesNoted(lacking) => self.single.push(losses_noted(lacking)),
             Change::PartnerAdded { partner, secret } => self.partners.push((partner, secret)),
             Change::PartnerEdited(partner) => self.single.push(edited(partner)),
             Change::PartnerStatusChanged { partner_id, status } => self.single.push(Statement::new(

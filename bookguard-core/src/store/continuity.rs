@@ -29,26 +29,27 @@ impl Log {
         seen: Option<&PublishedHead>,
         stored: &StoredHead,
     ) -> Result<Option<Rollback>, StoreError> {
-        let own = self.check_one(conn, tree, seen, stored)?;
-        if stored.lacking.is_none() {
-            return Ok(own);
+        let mut rollback = self.check_seen(conn, tree, seen, stored)?;
+        for noted in &stored.lacking {
+            let found = self.check_seen(conn, tree, Some(noted), stored)?;
+            let noted = found.map(|found| Rollback {
+                is_noted: true,
+                ..found
+            });
+            rollback = match (rollback, noted) {
+                (Some(own), Some(noted)) => {
+                    let is_more =
+                        own.seen.origin == noted.seen.origin && own.seen.size < noted.seen.size;
+                    Some(if is_more { noted } else { own })
+                }
+                (own, noted) => own.or(noted),
+            };
         }
-        let noted = self.check_one(conn, tree, stored.lacking.as_ref(), stored)?;
-        let noted = noted.map(|noted| Rollback {
-            is_noted: true,
-            ..noted
-        });
-        Ok(match (own, noted) {
-            (Some(own), Some(noted)) => {
-                let is_more =
-                    own.seen.origin == noted.seen.origin && own.seen.size < noted.seen.size;
-                Some(if is_more { noted } else { own })
-            }
-            (own, noted) => own.or(noted),
-        })
+        Ok(rollback)
     }
 
-    fn check_one(
+    /// As [`Self::check`], whatever nodes noted in the database.
+    pub(crate) fn check_seen(
         &self,
         conn: &mut dyn Conn,
         tree: Option<&Tree>,

@@ -21,9 +21,9 @@ impl BatchState {
             Change::LogRenamed { origin, vkey } => {
                 self.origin.clone_from(origin);
                 self.vkey.clone_from(vkey);
-                (self.rollback, self.lacking) = (None, None);
+                self.rollback = None;
             }
-            Change::LossNoted(lacking) => self.lacking = Some(lacking.clone()),
+            Change::LossesNoted(lacking) => self.lacking.clone_from(lacking),
             Change::BookingChanged(booking) => {
                 self.bookings
                     .insert(booking.booking.booking_id, (**booking).clone());

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::evidence::{Continuation, FoundLog};
 use crate::features::ledger::{ContinueLog, NoteLoss};
 use crate::ledger::LeafKind;
-use crate::ledger::rollback::{PublishedHead, Rollback, RollbackCause};
+use crate::ledger::rollback::{PublishedHead, Rollback, RollbackCause, add_lacking};
 use crate::model::Timestamp;
 
 impl Command for NoteLoss {
@@ -22,9 +22,11 @@ impl Command for NoteLoss {
     fn decide(&self, batch: &BatchState, _: Timestamp) -> Decided<()> {
         let Self(Rollback { found, seen, .. }) = self;
         let is_still = |now: &Rollback| now.found.origin == found.origin && now.seen == *seen;
-        let is_new =
-            batch.rollback.as_ref().is_some_and(is_still) && batch.lacking.as_ref() != Some(seen);
-        let noted = is_new.then(|| Change::LossNoted(seen.clone()));
+        let mut lacking = batch.lacking.clone();
+        if batch.rollback.as_ref().is_some_and(is_still) {
+            add_lacking(&mut lacking, seen);
+        }
+        let noted = (lacking != batch.lacking).then_some(Change::LossesNoted(lacking));
         Ok((noted.into_iter().collect(), ()))
     }
 
@@ -86,13 +88,27 @@ impl Command for ContinueLog {
         };
         let fact = (LeafKind::LogContinued, &continuation);
         let entry = chain::of_the_log(batch, self.stream, at, &self.seed, fact)?;
-        let changes = vec![
+        let mut changes = vec![
             Change::Entry(Box::new(entry)),
             Change::LogRenamed {
                 origin: self.origin.clone(),
                 vkey: self.vkey.clone(),
             },
         ];
+        // A loss of another log, or of more of this one, is still to be accepted.
+        let heads = [&rollback.found, &rollback.seen];
+        let covers = |noted: &&PublishedHead| {
+            (heads.iter()).any(|head| head.origin == noted.origin && head.size >= noted.size)
+        };
+        let rest: Vec<_> = batch
+            .lacking
+            .iter()
+            .filter(|noted| !covers(noted))
+            .cloned()
+            .collect();
+        if rest != batch.lacking {
+            changes.push(Change::LossesNoted(rest));
+        }
         Ok((changes, continuation))
     }
 

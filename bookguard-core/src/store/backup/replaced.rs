@@ -15,6 +15,24 @@ use crate::store::conn::{Conn, Statement, StoreError};
 use crate::store::files::{ListError, list_erasures};
 use crate::store::{Store, StoredHead, head, head_of_any_schema};
 
+/// What the replaced database showed.
+#[derive(Default)]
+pub(super) struct Shown {
+    /// Why guard and list did not learn, if the database is the reason.
+    pub uncompared: Option<String>,
+    /// The heads that it was noted to lack, of those that the backup lacks too.
+    pub lacking: Vec<PublishedHead>,
+}
+
+impl From<String> for Shown {
+    fn from(why: String) -> Self {
+        Self {
+            uncompared: Some(why),
+            lacking: Vec::new(),
+        }
+    }
+}
+
 /// Why guard and list did not learn.
 enum Trouble {
     /// The database cannot be read.
@@ -38,8 +56,7 @@ impl From<ListError> for Trouble {
     }
 }
 
-/// Has guard and list learn from the database at `place`, which `backup` replaces. Returns why they could not, if the database
-/// is the reason.
+/// Has guard and list learn from the database at `place`, which `backup` replaces.
 ///
 /// # Errors
 /// `ledger_moved`; [`BackupError::Failed`] if the guard or the list cannot be read or written.
@@ -48,11 +65,11 @@ pub(super) fn remember(
     place: &Path,
     log: &Log,
     backup: &Store,
-) -> Result<Option<String>, BackupError> {
+) -> Result<Shown, BackupError> {
     let stored = match own_head(conn, log) {
         Ok(Some(stored)) => stored,
-        Ok(None) => return Ok(Some("it holds no ledger".to_owned())),
-        Err(why) => return Ok(Some(why)),
+        Ok(None) => return Ok("it holds no ledger".to_owned().into()),
+        Err(why) => return Ok(why.into()),
     };
     if let Some(from) = stored.arriving_from() {
         let place = place.display();
@@ -76,8 +93,15 @@ pub(super) fn remember(
         ));
     }
     match learn(conn, log, &stored, backup) {
-        Ok(contradiction) => Ok(contradiction),
-        Err(Trouble::Unread(error)) => Ok(Some(error.to_string())),
+        Ok(uncompared) => {
+            let noted = stored.lacking.into_iter();
+            let lacking = noted.filter(|noted| lacks(backup, log, noted)).collect();
+            Ok(Shown {
+                uncompared,
+                lacking,
+            })
+        }
+        Err(Trouble::Unread(error)) => Ok(error.to_string().into()),
         Err(Trouble::Unkept(why)) => Err(BackupError::Failed(format!(
             "{} was not replaced: {why}",
             place.display()
@@ -126,12 +150,12 @@ fn learn(
     erasures.last().map_err(Trouble::Unkept)?;
     let looked = log.look_at_erasures(conn);
     looked.map_err(|why| Trouble::Unread(StoreError::Failed(why)))?;
-    // What another node noted there, it saw published.
-    if let Some(lacking) = &stored.lacking {
+    // What other nodes noted there, they saw published. Of another log than the guard's, it stays a note.
+    for lacking in &stored.lacking {
         note(log, None, lacking.clone()).map_err(Trouble::Unkept)?;
     }
     let seen = log.guard().latest();
-    let rollback = log.check(conn, None, seen.as_deref(), stored)?;
+    let rollback = log.check_seen(conn, None, seen.as_deref(), stored)?;
     if rollback.is_none() {
         log.guard().say(&stored.origin, None);
     }
@@ -155,7 +179,9 @@ fn lacks(backup: &Store, log: &Log, seen: &PublishedHead) -> bool {
     let rollback = || -> Result<bool, StoreError> {
         let mut conn = backup.reader()?;
         match head(&mut *conn)? {
-            Some(stored) => Ok(log.check(&mut *conn, None, Some(seen), &stored)?.is_some()),
+            Some(stored) => Ok(log
+                .check_seen(&mut *conn, None, Some(seen), &stored)?
+                .is_some()),
             None => Ok(true),
         }
     };

@@ -12,18 +12,19 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::check::{contradictions, unreadable};
+use super::replaced::Shown;
 use super::{
     BackedUp, BackupCheck, BackupError, Draft, Drafts, cannot_write, draft_of, file_of, in_name,
     refused, replaced, sweep, sync_folder, with_end,
 };
 use crate::clock::Clock;
-use crate::ledger::rollback::{PublishedHead, Rollback, RollbackCause};
+use crate::ledger::rollback::{PublishedHead, Rollback, RollbackCause, add_lacking};
 use crate::log::Log;
 use crate::store::conn::{Conn, StoreError};
 use crate::store::fsck::{Guarded, LedgerReport};
 use crate::store::schema::Upgraded;
 use crate::store::sqlite::{self, Use};
-use crate::store::{Database, Store, loss_noted};
+use crate::store::{Database, Store, losses_noted};
 
 /// A backup that is the database now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,23 +122,26 @@ pub fn restore(
     };
     let log = check.log(check.key().map_err(BackupError::Failed)?)?;
     // The turn is held until the names have changed.
-    let (turn, is_compared, uncompared) = match there {
+    let was_there = there.is_some();
+    let (turn, shown) = match there {
         Some(Ok(mut conn)) => {
             let backup = Store::still(&draft.0).map_err(|e| whole(unreadable(&e)))?;
-            let uncompared = replaced::remember(&mut *conn, to, &log, &backup)?;
-            (Some(conn), uncompared.is_none(), uncompared)
+            let shown = replaced::remember(&mut *conn, to, &log, &backup)?;
+            (Some(conn), shown)
         }
-        Some(Err(error)) => (None, false, Some(error.to_string())),
-        None => (None, false, None),
+        Some(Err(error)) => (None, error.to_string().into()),
+        None => (None, Shown::default()),
     };
+    // Whatever becomes of the guard.
+    note(&draft, &shown.lacking).map_err(|e| whole(unreadable(&e)))?;
     report.guard = guarded(&log, &draft).map_err(|e| whole(unreadable(&e)))?;
     let mut restored = Restored {
         made,
         report,
         upgraded,
         replaced: None,
-        is_compared,
-        uncompared,
+        is_compared: was_there && shown.uncompared.is_none(),
+        uncompared: shown.uncompared,
         is_guard_torn: log.guard().was_torn(),
     };
     // The list of erasures may show that there is a loss. It stands for no guard: it can be lost on its own.
@@ -145,11 +149,9 @@ pub fn restore(
     if !restored.lost().is_some_and(is_known) && !restored.is_guarded() {
         replaced::require_decision(&log, &restored.made.origin, restored.made.size)?;
     }
-    // Whatever becomes of the guard.
     let lost = restored.lost();
     if let Some(lost) = lost.filter(|lost| log.guard().is_certain(lost)) {
-        let noted = sqlite::change_copy(&draft.0, loss_noted(&lost.seen));
-        noted.map_err(|e| whole(unreadable(&e)))?;
+        note(&draft, std::slice::from_ref(&lost.seen)).map_err(|e| whole(unreadable(&e)))?;
     }
     restored.replaced = put_in_place(&draft, to)?;
     drop(turn);
@@ -162,6 +164,20 @@ pub fn restore(
 pub fn forget_killed(database: &Database) {
     if let Some(file) = database.file() {
         sweep(&resolved(file), |_| true);
+    }
+}
+
+/// Notes in the copy what it lacks besides what it says already.
+fn note(draft: &Draft, heads: &[PublishedHead]) -> Result<(), StoreError> {
+    let stored = sqlite::head_of(&draft.0)?;
+    let before = stored.map_or_else(Vec::new, |stored| stored.lacking);
+    let mut lacking = before.clone();
+    heads
+        .iter()
+        .for_each(|head| add_lacking(&mut lacking, head));
+    match lacking == before {
+        true => Ok(()),
+        false => sqlite::change_copy(&draft.0, losses_noted(&lacking)),
     }
 }
 

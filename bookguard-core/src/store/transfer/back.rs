@@ -8,9 +8,9 @@
 use super::arriving::{announcement, is_begun, renunciation, require_no_rows};
 use super::copy;
 use super::{TransferError, Trouble, failed, mark, open_known, place, refused};
-use crate::ledger::rollback::PublishedHead;
+use crate::ledger::rollback::{PublishedHead, add_lacking};
 use crate::store::conn::{Conn, StoreError};
-use crate::store::{Database, StoredHead, head, loss_noted};
+use crate::store::{Database, StoredHead, head, losses_noted};
 
 /// Where a database's log had been moved to, and whether that place was closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,7 +126,12 @@ fn open_again(
     let is_lacking = |published: &&PublishedHead| {
         published.origin == stored.origin && published.size > stored.head.size
     };
-    let lacking = published.filter(is_lacking).map(loss_noted);
+    let lacking = published.filter(is_lacking).map(|published| {
+        let mut lacking = stored.lacking.clone();
+        add_lacking(&mut lacking, published);
+        lacking
+    });
+    let lacking = lacking.as_deref().map(losses_noted);
     let opening: Vec<_> = [mark(None)].into_iter().chain(lacking).collect();
     source.commit(&opening).map_err(at)?;
     Ok(Reopened { moved_to, seen })
@@ -191,7 +196,7 @@ fn untouched(
     if found.arriving_from().is_some() {
         return Ok(Arrived::Mark);
     }
-    if let Some(lacking) = &found.lacking {
+    if let Some(lacking) = found.lacking.first() {
         return Err(Open::Written(format!(
             "it was put back since: {} entries of log {} were published there",
             lacking.size, lacking.origin

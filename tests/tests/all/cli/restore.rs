@@ -311,6 +311,51 @@ async fn a_restored_database_says_itself_what_it_lacks_even_if_the_guard_is_lost
     takes_no_writes().await;
 }
 
+/// Two losses, of a log under two names: neither hides the other, whatever guard there is.
+#[tokio::test]
+async fn a_database_says_what_it_lacks_under_every_name_that_its_log_had() {
+    let (backed, server, acme) = Backed::up(2).await;
+    server.stop().await;
+    let database = &backed.database;
+    let newer = database.folder().join("newer.db");
+    database.command("backup").arg(&newer).run().await.json();
+    let accept = async |words: &[&str]| {
+        let line = database.command("ledger accept-rollback --yes");
+        line.run().await.ended(0, words);
+    };
+    let older_guard = || std::fs::copy(&backed.old_guard, backed.guard()).unwrap();
+    backed.restore().run().await.json();
+    accept(&["4 published entries are lost"]).await;
+    let server = Serving::start(database, &[]).await;
+    acme.on(server.url()).book().await;
+    server.stop().await;
+    // What was published under the second name is lost, and a guard of the first name is put back.
+    assert_eq!(lost(&backed.restore().run().await.json()), (4, 6));
+    older_guard();
+    let done = database.command("restore").arg(&newer).run().await.json();
+    assert_eq!(lost(&done), (8, 6), "{done}");
+    // A node that saw more under the first name notes that too. Each loss is accepted by itself.
+    backed.restore().run().await.json();
+    let guard = Guard::open(backed.guard()).unwrap();
+    let mut more = guard.seen().unwrap().as_ref().clone();
+    more.size += 5;
+    guard.note(None, more);
+    drop(guard);
+    let server = Serving::start(database, &[]).await;
+    until("both to be noted", async || {
+        let sql = r#"SELECT COUNT(*) FROM head WHERE lacking LIKE '%"size":13%'"#;
+        (database.count(sql) == 1).then_some(())
+    })
+    .await;
+    server.stop().await;
+    accept(&["9 published entries are lost"]).await;
+    accept(&["The 6 published entries of log"]).await;
+    let server = Serving::start(database, &[]).await;
+    acme.on(server.url()).book().await;
+    server.stop().await;
+    database.verify(3).await;
+}
+
 #[tokio::test]
 async fn a_guard_that_was_lost_may_have_known_more_than_a_database_that_shows_no_loss() {
     let (backed, server, _) = Backed::up(0).await;

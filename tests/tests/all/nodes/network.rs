@@ -71,6 +71,23 @@ async fn book(caller: &Caller, key: &str) -> Reply {
         .await
 }
 
+/// Has the rule meet a booking's commit, and returns its key and the bookings made before. The node commits other things too, such as
+/// which keys were used.
+async fn cut(pair: &Pair, rule: Rule) -> (String, usize) {
+    let mut made = 0;
+    loop {
+        let key = format!("lost-{made}");
+        pair.proxy.set(rule);
+        let reply = book(&pair.far(), &key).await;
+        assert_eq!(pair.proxy.rule(), Rule::Pass, "a commit was on its way");
+        if reply.status != 201 {
+            unavailable(&reply);
+            return (key, pair.bookings().await);
+        }
+        made += 1;
+    }
+}
+
 fn unavailable(reply: &Reply) {
     reply.refused(503, "unavailable");
     assert!(reply.header("retry-after").is_some());
@@ -81,17 +98,14 @@ async fn a_commit_whose_answer_is_lost_is_repeated_to_whoever_asks_again() {
     on_postgres(async |engine| {
         let pair = Pair::open(engine).await;
         book(&pair.far(), "before").await.ok(201);
-        pair.proxy.set(Rule::CutAfterCommit);
         // The node cannot know whether the commit was done, so it does not claim success.
-        unavailable(&book(&pair.far(), "lost").await);
-        assert_eq!(pair.proxy.rule(), Rule::Pass, "a commit was on its way");
-        assert_eq!(pair.bookings().await, 2, "and was done");
+        let (lost, bookings) = cut(&pair, Rule::CutAfterCommit).await;
         for caller in [pair.far(), pair.near().clone()] {
-            let again = book(&caller, "lost").await;
+            let again = book(&caller, &lost).await;
             assert_eq!(again.status, 201, "{}", again.text());
             assert_eq!(again.header("idempotent-replayed"), Some("true"));
         }
-        assert_eq!(pair.bookings().await, 2);
+        assert_eq!(pair.bookings().await, bookings, "it was done");
         pair.close().await;
     })
     .await;
@@ -102,14 +116,11 @@ async fn a_commit_that_does_not_arrive_leaves_nothing_behind() {
     on_postgres(async |engine| {
         let pair = Pair::open(engine).await;
         book(&pair.far(), "before").await.ok(201);
-        pair.proxy.set(Rule::CutBeforeCommit);
-        unavailable(&book(&pair.far(), "lost").await);
-        assert_eq!(pair.proxy.rule(), Rule::Pass, "a commit was on its way");
-        assert_eq!(pair.bookings().await, 1);
-        let again = book(&pair.far(), "lost").await;
+        let (lost, bookings) = cut(&pair, Rule::CutBeforeCommit).await;
+        let again = book(&pair.far(), &lost).await;
         assert_eq!(again.status, 201, "{}", again.text());
         assert_eq!(again.header("idempotent-replayed"), None);
-        assert_eq!(pair.bookings().await, 2);
+        assert_eq!(pair.bookings().await, bookings + 1);
         pair.close().await;
     })
     .await;

@@ -135,16 +135,24 @@ fn a_loss_is_noted_once_and_only_while_it_is_this_databases() {
         changes.iter().for_each(|change| after.apply(change));
         (changes.len(), after.lacking)
     };
-    let of = |loss: Rollback| Some(loss.seen);
+    let of = |loss: Rollback| vec![loss.seen];
     let work = rolled_back(Some(lost(2)));
     assert_eq!(noted(&work, lost(2)), (1, of(lost(2))));
-    assert_eq!(noted(&work, lost(3)), (0, None), "it lacks something else");
+    assert_eq!(
+        noted(&work, lost(3)),
+        (0, vec![]),
+        "it lacks something else"
+    );
     let elsewhere = Rollback {
         found: head("other", 4),
         ..lost(2)
     };
-    assert_eq!(noted(&work, elsewhere), (0, None));
-    assert_eq!(noted(&rolled_back(None), lost(2)), (0, None), "it is whole");
+    assert_eq!(noted(&work, elsewhere), (0, vec![]));
+    assert_eq!(
+        noted(&rolled_back(None), lost(2)),
+        (0, vec![]),
+        "it is whole"
+    );
     let known = |entries| BatchState {
         lacking: of(lost(entries)),
         ..rolled_back(Some(lost(2)))
