@@ -78,7 +78,7 @@ fn best_of(found: &[Option<Option<PublishedHead>>]) -> usize {
     best.unwrap_or(0)
 }
 
-/// Where a loss is known from: this guard's file, the list of erasures beside it, or another node.
+/// Where a loss is known from: this guard's file, the list of erasures beside it, or a note in the database.
 pub(crate) fn known_from(rollback: &Rollback, guard: &Path) -> String {
     let guard = guard.display();
     match rollback.cause {
@@ -88,7 +88,7 @@ pub(crate) fn known_from(rollback: &Rollback, guard: &Path) -> String {
             )
         }
         _ if rollback.is_noted => format!(
-            "root {} according to another node, which noted it in the database",
+            "root {} according to a note in the database",
             rollback.seen.root
         ),
         _ => format!("root {} according to {guard}", rollback.seen.root),

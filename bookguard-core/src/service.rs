@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::guard::{self, Guard};
 use crate::key_file::{self, LedgerKey, LedgerKeySource};
 use crate::ledger::hash::EMPTY_ROOT;
-use crate::ledger::rollback::{Rollback, RollbackCause};
+use crate::ledger::rollback::{Rollback, RollbackCause, entries};
 use crate::ledger::tile::UpperNodes;
 use crate::ledger::trust::TrustPolicy;
 use crate::ledger::{Checkpoint, Signer};
@@ -628,10 +628,10 @@ fn unguarded(store: &Store, guard: &Guard) -> Option<String> {
         return None;
     }
     Some(format!(
-        "no guard file was found: the database holds {} entries of log {}, and what was published after them is not known. {} is made \
+        "no guard file was found: the database holds {} of log {}, and what was published after that is not known. {} is made \
          now, as for a new node. If the database was put back, or the guard was lost or is elsewhere (--guard-file), stop now and put \
          the guard file in its place; otherwise other entries are published under the same numbers",
-        head.head.size,
+        entries(head.head.size),
         head.origin,
         guard.path().display()
     ))

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use bookguard_core::features::epochs;
 use bookguard_core::guard::{self, Guard};
 use bookguard_core::key_file::{self, LedgerKey, LedgerKeySource};
+use bookguard_core::ledger::rollback::entries;
 use bookguard_core::log::Log;
 use bookguard_core::service::{Service, ServiceConfig};
 use bookguard_core::store::Database;
@@ -258,13 +259,30 @@ fn reopen(
         block_in_place(|| transfer::reopen(database, to.as_ref(), unseen, published.as_deref()));
     let opened = opened.map_err(failure)?;
     let (database, place) = (database.to_string(), opened.moved_to);
-    let value = json!({"reopened": database, "wasMovedTo": place, "closed": opened.seen});
+    let lacking = opened.lacking.first();
+    let value = json!({
+        "reopened": database,
+        "wasMovedTo": place,
+        "closed": opened.seen,
+        "takesWrites": lacking.is_none(),
+    });
+    let is_open = lacking.map_or_else(
+        || format!("{database} takes writes again"),
+        |lost| {
+            format!(
+                "{database} is open again, but takes no writes yet: {} of log {} were published, and it lacks some of them. Bring back \
+                 a database that holds them; or accept the loss with `bookguard ledger accept-rollback`",
+                entries(lost.size),
+                lost.origin
+            )
+        },
+    );
     screen.said(&value, |_| match opened.seen {
         true => format!(
-            "{database} takes writes again; its ledger continues here, not in {place}, where nothing was written."
+            "{is_open}. Its ledger continues here, not in {place}, where nothing was written."
         ),
         false => format!(
-            "{database} takes writes again. {place} could not be examined and is not closed: never serve it again."
+            "{is_open}. {place} could not be examined and is not closed: never serve it again."
         ),
     })
 }

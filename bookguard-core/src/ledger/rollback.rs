@@ -36,13 +36,27 @@ impl PublishedHead {
     }
 }
 
-/// Adds a head to those that a database is noted to lack: the greatest of each log.
-pub fn add_lacking(lacking: &mut Vec<PublishedHead>, head: &PublishedHead) {
-    let known = lacking.iter_mut().find(|known| known.origin == head.origin);
-    match known {
-        Some(known) if known.size < head.size => known.clone_from(head),
-        Some(_) => {}
-        None => lacking.push(head.clone()),
+/// What a database is noted to lack once `heads` are noted too: the greatest head of each log. `None` if it says that already.
+#[must_use]
+pub fn longer_note(noted: &[PublishedHead], heads: &[PublishedHead]) -> Option<Vec<PublishedHead>> {
+    let mut lacking = noted.to_vec();
+    for head in heads {
+        let known = lacking.iter_mut().find(|known| known.origin == head.origin);
+        match known {
+            Some(known) if known.size < head.size => known.clone_from(head),
+            Some(_) => {}
+            None => lacking.push(head.clone()),
+        }
+    }
+    (lacking != noted).then_some(lacking)
+}
+
+/// So many entries, in words.
+#[must_use]
+pub fn entries(size: u64) -> String {
+    match size {
+        1 => "1 entry".to_owned(),
+        _ => format!("{size} entries"),
     }
 }
 
@@ -77,7 +91,7 @@ pub struct Rollback {
     pub seen: PublishedHead,
     /// How the two conflict.
     pub cause: RollbackCause,
-    /// Whether another node knew it, and noted it in the database.
+    /// Whether this is known from a note in the database: by another node, or by the command that restored it.
     pub is_noted: bool,
 }
 
@@ -118,29 +132,39 @@ impl fmt::Display for Rollback {
         match cause {
             RollbackCause::Behind => write!(
                 f,
-                "the database holds {} entries of log {}, but {} were published",
-                found.size, found.origin, seen.size
+                "the database holds {} of log {}, but {} were published",
+                entries(found.size),
+                found.origin,
+                seen.size
             ),
             RollbackCause::Forked => write!(
                 f,
-                "the first {} entries that the database holds of log {} are not the {0} that were published",
-                seen.size, found.origin
+                "the first {} that the database holds of log {} are not what was published",
+                entries(seen.size),
+                found.origin
             ),
             RollbackCause::OtherLog if *is_noted => write!(
                 f,
-                "{} entries of log {} were published, and the database holds another log, {} with {} entries",
-                seen.size, seen.origin, found.origin, found.size
+                "{} of log {} were published, and the database holds another log, {} with {}",
+                entries(seen.size),
+                seen.origin,
+                found.origin,
+                entries(found.size)
             ),
             RollbackCause::OtherLog => write!(
                 f,
-                "the guard belongs to log {}, of which {} entries were published, and the database holds another log, {} with {} entries",
-                seen.origin, seen.size, found.origin, found.size
+                "the guard belongs to log {}, of which {} were published, and the database holds another log, {} with {}",
+                seen.origin,
+                entries(seen.size),
+                found.origin,
+                entries(found.size)
             ),
             RollbackCause::GuardLost => {
                 write!(
                     f,
-                    "the database holds {} entries of log {}, and what was published after them is not known",
-                    found.size, found.origin
+                    "the database holds {} of log {}, and what was published after that is not known",
+                    entries(found.size),
+                    found.origin
                 )?;
                 match seen.origin == found.origin {
                     true => Ok(()),

@@ -190,7 +190,7 @@ async fn a_rolled_back_database_is_read_only_until_the_loss_is_accepted() {
         let alone = alone.run().await;
         alone.ended(6, &["ledger_rolled_back"]);
         assert!(
-            alone.stdout.contains("another node, which noted it"),
+            alone.stdout.contains("according to a note in the database"),
             "{alone:?}"
         );
 
@@ -393,7 +393,7 @@ async fn an_old_backup_that_has_grown_past_what_was_published_is_a_fork() {
         assert_eq!((code, lines.len()), (Some(0), 1), "{said}");
         assert!(
             lines[0].contains("no guard file was found")
-                && lines[0].contains("holds 1 entries")
+                && lines[0].contains("holds 1 entry")
                 && lines[0].contains("other.seen is made now"),
             "{said}"
         );
@@ -412,7 +412,7 @@ async fn an_old_backup_that_has_grown_past_what_was_published_is_a_fork() {
         }
         let said = server.until_said("rolled back").await;
         assert!(
-            said.contains("the first 2 entries") && said.contains("are not the 2"),
+            said.contains("the first 2 entries") && said.contains("are not what was published"),
             "{said}"
         );
         let origin = accepted(&accept(&database).await, &["has others in their place"]);
@@ -507,7 +507,10 @@ async fn whoever_has_not_seen_a_loss_learns_of_it_from_the_database() {
         let there = acme.on(node.url());
         only_reads(&there, &kept).await;
         let said = node.until_said("the ledger is rolled back").await;
-        assert!(said.contains("another node, which noted it"), "{said}");
+        assert!(
+            said.contains("according to a note in the database"),
+            "{said}"
+        );
         let line = format!("ledger accept-rollback --yes --guard-file {new}");
         let origin = accepted(
             &database.command(line).run().await,

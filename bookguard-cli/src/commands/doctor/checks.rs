@@ -9,6 +9,7 @@ use bookguard_core::features::cosignatures::places;
 use bookguard_core::features::epochs::is_overdue;
 use bookguard_core::guard::Guard;
 use bookguard_core::key_file::LedgerKey;
+use bookguard_core::ledger::rollback::entries;
 use bookguard_core::limits::{COSIGNATURE_FRESH_MS, LEASE_SKEW_MS};
 use bookguard_core::log::Log;
 use bookguard_core::private;
@@ -135,8 +136,9 @@ fn database(config: &Config) -> (Diagnosis, Option<(Store, StoredHead)>) {
                 return (finding, None);
             }
             let said = format!(
-                "{db} holds {} entries of log {}",
-                head.head.size, head.origin
+                "{db} holds {} of log {}",
+                entries(head.head.size),
+                head.origin
             );
             let finding = match &head.moved_to {
                 None => Diagnosis::ok(check, said),

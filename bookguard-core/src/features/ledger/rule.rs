@@ -1,6 +1,8 @@
 //! Notes a loss for everybody who uses the database, and continues the log under a new name once it is accepted. The first entry under
 //! that name records it.
 
+use std::slice;
+
 use crate::engine::batch::BatchState;
 use crate::engine::chain;
 use crate::engine::change::Change;
@@ -10,7 +12,7 @@ use crate::error::Error;
 use crate::evidence::{Continuation, FoundLog};
 use crate::features::ledger::{ContinueLog, NoteLoss};
 use crate::ledger::LeafKind;
-use crate::ledger::rollback::{PublishedHead, Rollback, RollbackCause, add_lacking};
+use crate::ledger::rollback::{PublishedHead, Rollback, RollbackCause, longer_note};
 use crate::model::Timestamp;
 
 impl Command for NoteLoss {
@@ -22,11 +24,11 @@ impl Command for NoteLoss {
     fn decide(&self, batch: &BatchState, _: Timestamp) -> Decided<()> {
         let Self(Rollback { found, seen, .. }) = self;
         let is_still = |now: &Rollback| now.found.origin == found.origin && now.seen == *seen;
-        let mut lacking = batch.lacking.clone();
-        if batch.rollback.as_ref().is_some_and(is_still) {
-            add_lacking(&mut lacking, seen);
-        }
-        let noted = (lacking != batch.lacking).then_some(Change::LossesNoted(lacking));
+        let lacking = match batch.rollback.as_ref().is_some_and(is_still) {
+            true => longer_note(&batch.lacking, slice::from_ref(seen)),
+            false => None,
+        };
+        let noted = lacking.map(Change::LossesNoted);
         Ok((noted.into_iter().collect(), ()))
     }
 

@@ -14,6 +14,7 @@ use super::{
     remove, with_end,
 };
 use crate::clock::Clock;
+use crate::ledger::rollback::entries;
 use crate::limits::CLOCK_SKEW_MS;
 use crate::model::Timestamp;
 use crate::private;
@@ -160,9 +161,18 @@ impl BackupFolder {
         ))
     }
 
-    /// Deletes the oldest backups of the ledger in `made`, but that one.
+    /// Deletes the oldest backups of the ledger in `made`, but that one; none while the database lacks what one of them may hold.
     fn delete_old(&self, made: &Path, keep: usize, warnings: &mut Vec<String>) -> Vec<PathBuf> {
         let own = sqlite::head_of(made).ok().flatten();
+        if let Some(lacking) = own.as_ref().and_then(|head| head.lacking.first()) {
+            warnings.push(format!(
+                "no older backup was deleted: {} of log {} were published, and the database lacks what an older backup may hold. Once \
+                 it is brought back, or the loss is accepted, old backups are deleted again",
+                entries(lacking.size),
+                lacking.origin
+            ));
+            return Vec::new();
+        }
         let own = own.as_ref().map(|head| public_key(&head.vkey));
         let mut names = names(&self.path).unwrap_or_default();
         names.retain(|name| time_of(name).is_some());

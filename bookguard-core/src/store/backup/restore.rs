@@ -18,7 +18,7 @@ use super::{
     refused, replaced, sweep, sync_folder, with_end,
 };
 use crate::clock::Clock;
-use crate::ledger::rollback::{PublishedHead, Rollback, RollbackCause, add_lacking};
+use crate::ledger::rollback::{PublishedHead, Rollback, RollbackCause, longer_note};
 use crate::log::Log;
 use crate::store::conn::{Conn, StoreError};
 use crate::store::fsck::{Guarded, LedgerReport};
@@ -170,14 +170,10 @@ pub fn forget_killed(database: &Database) {
 /// Notes in the copy what it lacks besides what it says already.
 fn note(draft: &Draft, heads: &[PublishedHead]) -> Result<(), StoreError> {
     let stored = sqlite::head_of(&draft.0)?;
-    let before = stored.map_or_else(Vec::new, |stored| stored.lacking);
-    let mut lacking = before.clone();
-    heads
-        .iter()
-        .for_each(|head| add_lacking(&mut lacking, head));
-    match lacking == before {
-        true => Ok(()),
-        false => sqlite::change_copy(&draft.0, losses_noted(&lacking)),
+    let noted = stored.map_or_else(Vec::new, |stored| stored.lacking);
+    match longer_note(&noted, heads) {
+        None => Ok(()),
+        Some(lacking) => sqlite::change_copy(&draft.0, losses_noted(&lacking)),
     }
 }
 

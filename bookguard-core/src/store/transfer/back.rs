@@ -5,10 +5,12 @@
 //! the old database is opened, so that both can never be written at once. If the process is killed in between, both are
 //! closed, and the same command continues from there.
 
+use std::slice;
+
 use super::arriving::{announcement, is_begun, renunciation, require_no_rows};
 use super::copy;
 use super::{TransferError, Trouble, failed, mark, open_known, place, refused};
-use crate::ledger::rollback::{PublishedHead, add_lacking};
+use crate::ledger::rollback::{PublishedHead, entries, longer_note};
 use crate::store::conn::{Conn, StoreError};
 use crate::store::{Database, StoredHead, head, losses_noted};
 
@@ -19,6 +21,8 @@ pub struct Reopened {
     pub moved_to: String,
     /// Whether the other place could be examined. If not, nobody knows what was written there.
     pub seen: bool,
+    /// What was published and the database lacks: it takes no writes before the loss is accepted.
+    pub lacking: Vec<PublishedHead>,
 }
 
 /// Why the other place cannot be closed.
@@ -123,18 +127,17 @@ fn open_again(
         }
         Err(open) => return Err(explain(open, database, &target)),
     };
-    let is_lacking = |published: &&PublishedHead| {
-        published.origin == stored.origin && published.size > stored.head.size
-    };
-    let lacking = published.filter(is_lacking).map(|published| {
-        let mut lacking = stored.lacking.clone();
-        add_lacking(&mut lacking, published);
-        lacking
-    });
-    let lacking = lacking.as_deref().map(losses_noted);
-    let opening: Vec<_> = [mark(None)].into_iter().chain(lacking).collect();
+    let published = published
+        .filter(|published| published.origin == stored.origin && published.size > stored.head.size);
+    let noted = published.and_then(|head| longer_note(&stored.lacking, slice::from_ref(head)));
+    let opening = [mark(None)].into_iter();
+    let opening: Vec<_> = opening.chain(noted.as_deref().map(losses_noted)).collect();
     source.commit(&opening).map_err(at)?;
-    Ok(Reopened { moved_to, seen })
+    Ok(Reopened {
+        moved_to,
+        seen,
+        lacking: noted.unwrap_or(stored.lacking),
+    })
 }
 
 /// Closes the target for good, if nothing was written there since the move: marks it as moved back, or as the target of
@@ -198,8 +201,9 @@ fn untouched(
     }
     if let Some(lacking) = found.lacking.first() {
         return Err(Open::Written(format!(
-            "it was put back since: {} entries of log {} were published there",
-            lacking.size, lacking.origin
+            "it was put back since: {} of log {} were published there",
+            entries(lacking.size),
+            lacking.origin
         )));
     }
     if found.head != stored.head {

@@ -11,7 +11,7 @@ use bookguard_tests::program::{CommandLine, Serving, bookguard};
 use bookguard_tests::samples;
 use bookguard_tests::test_server::Partner;
 use bookguard_tests::waiting::until;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::backup_folder::names;
 
@@ -319,17 +319,28 @@ async fn a_database_says_what_it_lacks_under_every_name_that_its_log_had() {
     let database = &backed.database;
     let newer = database.folder().join("newer.db");
     database.command("backup").arg(&newer).run().await.json();
+    // What the database is noted to lack may be in an older backup, even one of many.
+    let keep_one = async || {
+        let folder = backed.backup.parent().unwrap();
+        let line = database.command("backup --keep 1");
+        line.arg(folder).run().await.json()
+    };
     let accept = async |words: &[&str]| {
         let line = database.command("ledger accept-rollback --yes");
         line.run().await.ended(0, words);
     };
     let older_guard = || std::fs::copy(&backed.old_guard, backed.guard()).unwrap();
     backed.restore().run().await.json();
+    let kept = keep_one().await;
+    assert_eq!(kept["deleted"], json!([]), "{kept}");
+    let warned = |words: &str| kept["warnings"].to_string().contains(words);
+    assert!(warned("no older backup was deleted: 8 entries"), "{kept}");
+    std::fs::remove_file(kept.text("file")).unwrap();
     accept(&["4 published entries are lost"]).await;
     let server = Serving::start(database, &[]).await;
     acme.on(server.url()).book().await;
     server.stop().await;
-    // What was published under the second name is lost, and a guard of the first name is put back.
+    // What was published under the second name is lost. Then a guard of the first name is put back.
     assert_eq!(lost(&backed.restore().run().await.json()), (4, 6));
     older_guard();
     let done = database.command("restore").arg(&newer).run().await.json();
