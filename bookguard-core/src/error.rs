@@ -12,6 +12,7 @@ use crate::model::ResolutionId;
 
 /// The class of an error, as coarse as a caller can act on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum Kind {
     /// The request is malformed or breaks a rule on its fields (400).
     Invalid,
@@ -36,6 +37,7 @@ pub enum Kind {
 /// One faulty field of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct FieldError {
     /// RFC 6901 JSON pointer into the body, or `?name` for a query parameter, or a header's name.
     pub pointer: String,
@@ -52,6 +54,7 @@ pub struct FieldError {
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Obstacle {
     /// The existing resolution of a booking that is already canceled, or of a review that is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,6 +90,7 @@ impl FieldError {
 
 /// Why an operation did not happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Error {
     /// The coarse kind.
     pub kind: Kind,

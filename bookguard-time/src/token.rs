@@ -29,6 +29,7 @@ pub struct Stamp {
 
 /// What a response says of itself. Whether its signer is an authority's is left open.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Claim {
     /// The SHA-256 that it stamps.
     pub imprint: [u8; 32],

@@ -8,6 +8,7 @@ use crate::model::{BookingId, Timestamp};
 
 /// One check and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Check {
     /// The name of the check; stable snake_case.
     pub name: &'static str,
@@ -34,6 +35,7 @@ pub struct Witness {
 /// A witness that has cosigned that state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct CosignedBy {
     /// The witness's name in the trust policy.
     pub witness: String,
@@ -44,6 +46,7 @@ pub struct CosignedBy {
 /// When a packet's entries existed, as an authority says that the reader trusts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct StampedTime {
     /// They existed by then.
     pub at: Timestamp,
@@ -56,6 +59,7 @@ pub struct StampedTime {
 /// How far the packet is known to be complete: the ledger commits to a map of its first entries that has exactly the packet's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct CompleteAsOf {
     /// When the last of the mapped entries was written. Nothing recorded by then is missing.
     pub at: Timestamp,
@@ -66,6 +70,7 @@ pub struct CompleteAsOf {
 /// The outcome of verifying a packet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Report {
     /// The packet's booking; absent if the packet cannot be read.
     pub booking_id: Option<BookingId>,

@@ -22,6 +22,7 @@ use crate::model::Timestamp;
 /// An entry of the booking that the log holds and the packet lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct LogEntry {
     /// Its place in the log, from 0.
     pub index: u64,
@@ -36,6 +37,7 @@ pub struct LogEntry {
 /// The result of a scan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct LogReport {
     /// The log's name.
     pub origin: String,
@@ -247,6 +249,7 @@ impl Scan {
 
 /// Why a log cannot say whether a packet is complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum ScanError {
     /// The key cannot be read.
     Key(KeyError),

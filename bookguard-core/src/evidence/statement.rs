@@ -20,6 +20,7 @@ const STATEMENT_TYPE: &str = "bookguard.packet/1";
 
 /// The signed statement of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct SignedStatement {
     /// SHA-256 of the packet's RFC 8785 text without the member `signature`.
     pub digest: [u8; 32],

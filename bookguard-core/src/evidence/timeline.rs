@@ -25,6 +25,7 @@ pub struct Timeline {
 
 /// A signed account of a booking.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum Account {
     /// A verified packet.
     Packet(Timeline),
@@ -109,6 +110,7 @@ impl Account {
 /// Whether two accounts can both be true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum TimelineVerdict {
     /// They can.
     Consistent,
@@ -120,6 +122,7 @@ pub enum TimelineVerdict {
 
 /// Two accounts compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Comparison {
     /// Whether both can be true.
     pub verdict: TimelineVerdict,

@@ -94,6 +94,7 @@ pub(super) fn decimal(text: &str) -> Option<u64> {
 
 /// Why a checkpoint is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum CheckpointError {
     /// It is not a note signed by the pinned key.
     Note(NoteError),

@@ -29,6 +29,7 @@ pub const SALT_BYTES: usize = 32;
 
 /// The kind of fact that a leaf records. The set is closed: a leaf of one kind never stands for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum LeafKind {
     /// A booking was created.
     BookingCreated,
@@ -110,6 +111,7 @@ impl FromStr for LeafKind {
 
 /// The body that a leaf commits to. As JSON: `{"kind","sd","v"}`, with digests in unpadded base64url.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct EventBody {
     /// The name of the fact's kind; [`LeafKind`] for those this program knows.
     pub kind: String,
@@ -315,6 +317,7 @@ fn hmac(key: &[u8; SALT_BYTES], message: &[u8]) -> [u8; 32] {
 
 /// Why an event, its commitment or a disclosure is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum EventError {
     /// A body of this unknown version.
     Version(String),

@@ -118,6 +118,7 @@ impl TryFrom<&[u8]> for Hash {
 
 /// Why a value is not a hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum HashError {
     /// Not exactly 64 lower-case hex digits.
     Hex,

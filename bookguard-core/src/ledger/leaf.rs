@@ -167,6 +167,7 @@ fn json(error: serde_json::Error) -> LeafError {
 
 /// Why bytes are not a leaf, or a leaf cannot be encoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum LeafError {
     /// A leaf of this unknown version.
     Version(String),

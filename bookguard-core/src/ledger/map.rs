@@ -209,6 +209,7 @@ fn climb(key: &Hash, end: Hash, path: &[MapStep]) -> Result<Hash, MapError> {
 
 /// Why a path proves nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum MapError {
     /// The bits of its nodes do not descend.
     Order,

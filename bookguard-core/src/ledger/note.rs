@@ -320,6 +320,7 @@ fn key_id(name: &str, kind: u8, key: &VerifyingKey) -> [u8; ID_BYTES] {
 
 /// Why a verifier key or key name is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum KeyError {
     /// Not `name+id+base64`.
     Form,
@@ -370,6 +371,7 @@ impl std::error::Error for KeyError {}
 
 /// Why a note is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum NoteError {
     /// Longer than [`MAX_NOTE_BYTES`].
     TooLong,

@@ -268,6 +268,7 @@ fn split(count: u64) -> u64 {
 
 /// Why a proof is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum ProofError {
     /// The claimed position or older size is not within the tree.
     OutOfRange {

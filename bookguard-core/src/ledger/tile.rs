@@ -55,6 +55,7 @@ impl Tile {
 
 /// Why stored tiles cannot be used. `E` is the reader's error.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum ReadError<E> {
     /// The reader itself failed; the tiles may be fine.
     Read(E),

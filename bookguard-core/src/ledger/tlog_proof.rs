@@ -141,6 +141,7 @@ fn line(text: &str) -> Result<(&str, &str), TlogProofError> {
 
 /// Why a proof is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum TlogProofError {
     /// Not the text of a proof: it breaks this rule.
     Form(&'static str),

@@ -350,6 +350,7 @@ impl std::error::Error for PolicyError {}
 
 /// Why a checkpoint does not satisfy a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum TrustError {
     /// It is not signed by a log of the policy. The reason is that of the last log; `None` if the policy names no log.
     Log(Option<CheckpointError>),

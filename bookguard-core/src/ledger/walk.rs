@@ -284,6 +284,7 @@ fn paths(first: u64, size: u64, known: u64) -> Paths {
 
 /// Why a log cannot be relied on.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum WalkError {
     /// The log has fewer entries than were known.
     Smaller {

@@ -109,6 +109,7 @@ const SAID_CHARS: usize = 200;
 
 /// What a witness's answer comes to for the log that asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum WitnessAnswer {
     /// It has cosigned the checkpoint. The signature line and time of each witness that was asked for, in their order.
     Cosigned(Vec<(String, u64)>),
@@ -196,6 +197,7 @@ impl WitnessAnswer {
 
 /// Why a witness does not cosign.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum WitnessRefusal {
     /// The request breaks this rule.
     Request(&'static str),

@@ -11,6 +11,7 @@ use super::{Amount, BookingId, Currency, Decimal, PartnerId, ResolutionId, Times
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "openapi", oai(rename_all = "lowercase"))]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum BookingStatus {
     /// Recorded.
     Created,
@@ -37,6 +38,7 @@ impl BookingStatus {
 /// The talent or the organizer, identified by the partner's own id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Party {
     /// The partner's own id for them.
     pub id: String,
@@ -49,6 +51,7 @@ pub struct Party {
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct PolicySummary {
     /// The policy's id.
     pub policy_id: String,
@@ -65,6 +68,7 @@ pub struct PolicySummary {
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Booking {
     /// The booking's id.
     pub booking_id: BookingId,

@@ -7,6 +7,7 @@ use super::{BookingId, EndpointId, EventId, PartnerId, Timestamp};
 /// What an event reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum EventType {
     /// A booking was recorded.
     #[serde(rename = "booking.created")]
@@ -89,6 +90,7 @@ impl EventType {
 /// the ledger and in evidence packets, whose format names no others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum RecordedEventType {
     /// A booking was recorded.
     #[serde(rename = "booking.created")]
@@ -109,6 +111,7 @@ pub enum RecordedEventType {
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", oai(rename_all = "snake_case"))]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum DeliveryStatus {
     /// No attempt has ended yet.
     Pending,

@@ -59,6 +59,7 @@ impl<'de> Deserialize<'de> for Currency {
 
 /// Why a number is not an amount of a currency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum AmountError {
     /// Not a number in JSON's notation.
     NotANumber,

@@ -26,6 +26,7 @@ pub const DISCLOSURE_VERSION: &str = "bookguard-disclosure-1";
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct TermsDisclosure {
     /// `sha256:` and the hex digest of the text's UTF-8 bytes.
     pub disclosure_hash: String,

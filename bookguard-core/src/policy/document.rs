@@ -81,6 +81,7 @@ pub struct Document {
 /// A period after booking in which canceling is free.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Grace {
     /// How long after the booking was created.
     pub within: Duration,
@@ -92,6 +93,7 @@ pub struct Grace {
 /// The deposit: a share of the value or a fixed amount.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Deposit {
     /// How much.
     #[serde(flatten)]
@@ -103,6 +105,7 @@ pub struct Deposit {
 /// How large a deposit is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum DepositSize {
     /// Basis points of the value, 0 to 10,000.
     Bps(u16),
@@ -113,6 +116,7 @@ pub enum DepositSize {
 /// The rules for the organizer, who booked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct OrganizerRules {
     /// From the earliest deadline to the latest.
     pub tiers: Vec<Tier>,
@@ -125,6 +129,7 @@ pub struct OrganizerRules {
 /// One step of the organizer's schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Tier {
     /// How far ahead of the event its deadline lies.
     pub before: Duration,
@@ -138,6 +143,7 @@ pub struct Tier {
 /// The rules for the talent, who is booked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct TalentRules {
     /// Canceling, at any time.
     pub cancel: Outcome,
@@ -147,6 +153,7 @@ pub struct TalentRules {
 
 /// The rule for the platform.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct PartnerRules {
     /// Canceling, at any time.
     pub cancel: Outcome,
@@ -155,6 +162,7 @@ pub struct PartnerRules {
 /// The rule for force majeure: events that nobody could prevent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct ForceMajeure {
     /// What it costs, no matter who cancels.
     pub outcome: Outcome,
@@ -164,6 +172,7 @@ pub struct ForceMajeure {
 
 /// What a change of date does to a step already reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Reschedule {
     /// Whether the step stays.
     pub floor: Floor,
@@ -172,6 +181,7 @@ pub struct Reschedule {
 /// Whether a step reached before a change of date stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum Floor {
     /// The penalty reached is the minimum from then on.
     KeepReachedTier,

@@ -22,6 +22,7 @@ const SUMMARY_CHARS: usize = 300;
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Evaluation {
     /// The booking.
     pub booking_id: BookingId,
@@ -95,6 +96,7 @@ pub struct Evaluation {
 /// Why an evaluation came out as it did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Explanation {
     /// The stable code, in upper case: `TIER`, `LATE`, `GRACE`, …
     pub code: String,
@@ -109,6 +111,7 @@ pub struct Explanation {
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct NextChange {
     /// The first second of the change.
     pub at: Timestamp,
@@ -122,6 +125,7 @@ pub struct NextChange {
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Alternative {
     /// The condition under which the review ends this way, for people.
     pub condition: String,
@@ -144,6 +148,7 @@ pub struct Alternative {
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct EvaluatedPolicy {
     /// The policy's id.
     pub policy_id: String,

@@ -12,6 +12,7 @@ use crate::model::Timestamp;
 
 /// An event's start: an instant with its offset, a local date-time, or a bare date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum EventDate {
     /// RFC 3339 with an offset: the instant is known.
     Instant {

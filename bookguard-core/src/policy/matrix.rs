@@ -17,6 +17,7 @@ use crate::model::Amount;
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct MatrixRow {
     /// Who cancels.
     pub canceled_by: Actor,

@@ -8,6 +8,7 @@ use serde::{Serialize, Serializer};
 /// How a share that is not a whole number of minor units is rounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum Rounding {
     /// To the nearest, a half up.
     HalfUp,
@@ -61,6 +62,7 @@ impl Serialize for FixedAmount {
 
 /// One way to divide the value.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum Split {
     /// A share is returned; in addition, the other side may owe compensation. Both in basis points of the value.
     Refund {
@@ -77,6 +79,7 @@ pub enum Split {
 
 /// What a rule costs.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum Outcome {
     /// One way to divide the value.
     Plain(Split),
@@ -90,6 +93,7 @@ pub enum Outcome {
 
 /// What shares are computed from, in minor units of one currency.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Basis {
     /// The booking's value.
     pub value: i64,
@@ -101,6 +105,7 @@ pub struct Basis {
 
 /// An outcome in money.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Charge<'p> {
     /// Minor units kept of the value.
     pub penalty: i64,

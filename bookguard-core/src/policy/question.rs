@@ -61,6 +61,7 @@ pub struct Recorded {
 
 /// Whether the caller only asks or cancels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum Mode {
     /// A hypothetical question: changes nothing; any instant from the booking's creation on.
     Evaluate,

@@ -20,6 +20,7 @@ use crate::model::{Amount, BookingId, PartnerId, ResolutionId, Timestamp};
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Resolution {
     /// Its id.
     pub resolution_id: ResolutionId,
@@ -66,6 +67,7 @@ pub struct Resolution {
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct ResolutionDecision {
     /// How much of what was paid is returned; the rest is kept.
     pub refund: Amount,

@@ -19,6 +19,7 @@ use crate::model::{Amount, Currency, Timestamp};
 /// The frozen terms of one booking.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Terms {
     /// The policy; absent if none was chosen and the library's defaults are switched off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,6 +51,7 @@ pub struct Terms {
 /// The policy that applies to a booking.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Adopted {
     /// The normalised policy.
     pub document: Policy,
@@ -78,6 +80,7 @@ pub struct Booked<'a> {
 
 /// What to do with a date that is not an instant when there is no zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum MissingZone {
     /// Refuse it with `time_zone_required`.
     Refuse,

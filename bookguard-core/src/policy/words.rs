@@ -10,6 +10,7 @@ macro_rules! vocabulary {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
+        #[cfg_attr(not(feature = "internals"), non_exhaustive)]
         pub enum $name {
             $($(#[$variant_doc])* #[serde(rename = $word)] #[cfg_attr(feature = "openapi", oai(rename = $word))] $variant,)+
         }

@@ -18,6 +18,7 @@ use crate::model::Timestamp;
 
 /// A wall clock: an IANA zone, or a fixed offset from UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum Zone {
     /// A zone of the IANA database.
     Named(Tz),

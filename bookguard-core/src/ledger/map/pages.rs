@@ -454,6 +454,7 @@ impl Pages {
 
 /// Why pages do not give a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum PageError {
     /// A page or its name is written otherwise than pages are.
     Form,

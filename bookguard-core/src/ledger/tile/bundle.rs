@@ -59,6 +59,7 @@ pub fn parse_bundle(bytes: &[u8], width: usize) -> Result<Vec<&[u8]>, BundleErro
 
 /// Why bytes are not an entry bundle, or entries cannot form one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum BundleError {
     /// A bundle has 1 to 256 entries, not this many.
     Count(usize),

@@ -162,6 +162,7 @@ fn parse_index(text: &str) -> Result<u64, TilePathError> {
 
 /// Why a tile path is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum TilePathError {
     /// Not `tile/<L>/<N>`, `tile/entries/<N>`, with or without `.p/<W>`.
     Form,
