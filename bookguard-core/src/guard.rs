@@ -87,6 +87,10 @@ pub(crate) fn known_from(rollback: &Rollback, guard: &Path) -> String {
                 "a backup was restored without {guard}, or the list of erasures beside it names a later entry"
             )
         }
+        _ if rollback.seen.is_at_least() => match rollback.is_noted {
+            true => "according to a note in the database".to_owned(),
+            false => format!("according to {guard}"),
+        },
         _ if rollback.is_noted => format!(
             "root {} according to a note in the database",
             rollback.seen.root
@@ -266,17 +270,18 @@ impl Guard {
 
     /// Whether the loss is certain: this guard is not another service's, and knows what was published.
     pub(crate) fn is_certain(&self, rollback: &Rollback) -> bool {
-        let seen = &rollback.seen;
-        let is_of_this = match rollback.cause {
-            RollbackCause::Behind | RollbackCause::Forked => true,
+        let (seen, found) = (&rollback.seen, &rollback.found);
+        match rollback.cause {
+            RollbackCause::Behind | RollbackCause::Forked => !seen.is_at_least(),
             RollbackCause::OtherLog => {
                 let state = self.state();
                 let was_sound = state.sound_as.as_ref() == Some(&seen.origin);
-                was_sound || (state.key.is_some() && state.key_in_file(seen) == state.key.as_ref())
+                let is_ours = state.key.is_some() && state.key_in_file(seen) == state.key.as_ref();
+                !seen.is_at_least() && (was_sound || is_ours)
             }
-            RollbackCause::GuardLost => false,
-        };
-        is_of_this && !seen.is_at_least()
+            // The list of erasures names an entry under this name that is not there.
+            RollbackCause::GuardLost => seen.is_at_least() && seen.origin == found.origin,
+        }
     }
 
     /// Reports when the database, which holds the log `origin`, becomes rolled back, when it is whole again, and when that log is

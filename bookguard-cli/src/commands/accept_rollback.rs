@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use bookguard_core::Error;
 use bookguard_core::evidence::Continuation;
 use bookguard_core::features;
-use bookguard_core::ledger::rollback::{PublishedHead, Rollback, RollbackCause};
+use bookguard_core::ledger::rollback::{PublishedHead, Rollback, RollbackCause, entries};
 use clap::Args;
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
@@ -77,11 +77,18 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
 
 /// Both heads, and the entries between them; before them, what to make sure of.
 fn described(rollback: &Rollback) -> String {
-    let head = |what: &str, seen: &PublishedHead| {
-        format!(
-            "{what}  log {}, {} entries, root {}",
-            seen.origin, seen.size, seen.root
-        )
+    let head = |what: &str, seen: &PublishedHead| match seen.is_at_least() {
+        true => format!(
+            "{what}  log {}, {} or more",
+            seen.origin,
+            entries(seen.size)
+        ),
+        false => format!(
+            "{what}  log {}, {}, root {}",
+            seen.origin,
+            entries(seen.size),
+            seen.root
+        ),
     };
     let doubt = rollback.doubt().map(str::to_owned);
     let known = rollback.cause != RollbackCause::GuardLost;

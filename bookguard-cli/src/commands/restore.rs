@@ -2,7 +2,7 @@
 //!
 //! The store does it; this file keeps servers away meanwhile, and shows what was lost and what to do next.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bookguard_core::Error;
 use bookguard_core::store::backup::{self, BackupCheck, Restored};
@@ -77,7 +77,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
         |upgraded| json!({"from": upgraded.from, "to": upgraded.to}),
     );
     value["guard"] = json!(known(&done));
-    value["next"] = json!(next(&done));
+    value["next"] = json!(next(&done, place.unwrap_or(&file)));
     call.screen.said(&value, |_| {
         let mut lines = vec![held(&done.made, place.unwrap_or(&file))];
         if let Some(replaced) = &done.replaced {
@@ -98,7 +98,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
             Some(loss) => lost(loss),
             None => format!("Guard: {}.", plain(&known(&done))),
         });
-        lines.push(next(&done).to_owned());
+        lines.push(next(&done, place.unwrap_or(&file)));
         lines.join("\n")
     })
 }
@@ -120,8 +120,15 @@ fn known(done: &Restored) -> String {
 }
 
 /// What to do after this.
-fn next(done: &Restored) -> &'static str {
-    match done.lost() {
+fn next(done: &Restored, database: &Path) -> String {
+    if let Some(to) = &done.moved_to {
+        return format!(
+            "This backup was made after its ledger had been moved to {to}, so it takes no writes. Restore a backup of that database \
+             instead. If there is none, take the move back: `bookguard transfer --reopen --risk-two-histories --from {}`.",
+            database.display()
+        );
+    }
+    let next = match done.lost() {
         Some(_) => {
             "If there is no newer backup, accept the loss with `bookguard ledger accept-rollback`: until then, a server refuses \
              every write, and every read if values were erased since the backup. Then start the server."
@@ -132,15 +139,12 @@ fn next(done: &Restored) -> &'static str {
              ledger accept-rollback`. Only if you are certain that nothing was published after this backup, remove the guard file \
              instead."
         }
-        None if !done.is_compared => {
-            "The guard knows of no loss, but no old database was there to compare with: if the guard file was itself put back from an \
-             older copy, put its newest copy in its place and restore again, because a server would publish other entries under \
-             the same numbers. What no entry records is as it was at the backup: legal holds, keys, endpoints, quotas, \
-             suspensions, settings. Make those changes again, then start the server."
-        }
         None => {
-            "No entry is lost. What no entry records is as it was at the backup: legal holds, keys, endpoints, quotas, \
-             suspensions, settings. Make those changes again, then start the server."
+            "No loss is known: neither the guard nor an old database in this place holds more than this backup. But if either had been \
+             put back itself, a server would publish other entries under the same numbers: then put the newest copy of the guard \
+             file in its place, and restore again. What no entry records is as it was at the backup: \
+             legal holds, keys, endpoints, quotas, suspensions, settings. Make those changes again, then start the server."
         }
-    }
+    };
+    next.to_owned()
 }

@@ -278,11 +278,9 @@ fn reopen(
         },
     );
     screen.said(&value, |_| match opened.seen {
-        true => format!(
-            "{is_open}. Its ledger continues here, not in {place}, where nothing was written."
-        ),
+        true => format!("{is_open}. Its ledger continues here, and {place} is closed."),
         false => format!(
-            "{is_open}. {place} could not be examined and is not closed: never serve it again."
+            "{is_open}. {place} could not be examined and is not closed: never serve what else there is of it."
         ),
     })
 }

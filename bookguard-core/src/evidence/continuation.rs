@@ -31,7 +31,8 @@ pub struct Continuation {
     pub vkey: String,
     /// The log that the database held.
     pub found: FoundLog,
-    /// The head that had been published or seen; the found one if nobody knew, because the guard was lost too.
+    /// The head that had been published or seen; the found one if nobody knew, because the guard was lost too. Its root is zeros if only
+    /// the number of its entries was known, as from the list of erasures.
     pub seen: PublishedHead,
     /// When the loss was accepted.
     #[serde(rename = "continuedAt")]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::limits::{BOOKINGS_COUNTED, ENDPOINTS_PER_PARTNER, WAITING_COUNTED};
-use crate::model::{DeliveryStatus, EndpointStatus, EventType, Scope, Timestamp};
+use crate::model::{DeliveryStatus, EndpointStatus, Scope, Timestamp};
 use crate::operation::{Action, Operation, Request, Route, query, read_long};
 use crate::session::{Access, Session};
 use crate::store::activity::LatestEvents;
@@ -197,7 +197,7 @@ fn count(hours: &mut [ActivityHour], latest: &LatestEvents) {
             DeliveryStatus::Failed => &mut hour.failed,
             DeliveryStatus::NoEndpoints => &mut hour.no_endpoints,
         } += 1;
-        hour.cancellations += u64::from(event.event_type == EventType::ResolutionCreated);
+        hour.cancellations += u64::from(event.is_cancellation);
     }
 }
 
@@ -247,35 +247,19 @@ mod tests {
         use DeliveryStatus::*;
         let now = at("2027-01-02T10:30:00Z");
         let mut hours = hours_until(now);
-        let event = |when: &str, event_type, status| CountedEvent {
+        let event = |when: &str, is_cancellation, status| CountedEvent {
             at: at(when),
-            event_type,
+            is_cancellation,
             status,
         };
         let latest = LatestEvents {
             events: vec![
-                event("2027-01-02T11:00:00Z", EventType::BookingCreated, Failed),
-                event("2027-01-02T10:59:59Z", EventType::BookingCreated, Pending),
-                event(
-                    "2027-01-02T10:00:00Z",
-                    EventType::ResolutionCreated,
-                    Delivered,
-                ),
-                event(
-                    "2027-01-02T09:59:59.999Z",
-                    EventType::ResolutionDecided,
-                    Failed,
-                ),
-                event(
-                    "2027-01-01T11:00:00Z",
-                    EventType::ResolutionCreated,
-                    NoEndpoints,
-                ),
-                event(
-                    "2027-01-01T10:59:59.999Z",
-                    EventType::BookingCreated,
-                    Failed,
-                ),
+                event("2027-01-02T11:00:00Z", false, Failed),
+                event("2027-01-02T10:59:59Z", false, Pending),
+                event("2027-01-02T10:00:00Z", true, Delivered),
+                event("2027-01-02T09:59:59.999Z", false, Failed),
+                event("2027-01-01T11:00:00Z", true, NoEndpoints),
+                event("2027-01-01T10:59:59.999Z", false, Failed),
             ],
             unexamined_until: None,
         };

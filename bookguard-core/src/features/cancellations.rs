@@ -376,7 +376,7 @@ impl DecisionRequest {
 }
 
 fn expected(form: &mut Form<'_, '_>) -> Option<Expected> {
-    form.about("What the user was shown before canceling; what is left out is not compared.")
+    form.about("What the user was shown before canceling, at least one of its members; what is left out is not compared.")
         .named("ExpectedResult");
     let refund_minor_units = form
         .about("The refund in minor units.")
@@ -391,6 +391,17 @@ fn expected(form: &mut Form<'_, '_>) -> Option<Expected> {
     let policy_hash = form
         .about("The policy's hash.")
         .optional("policyHash", digest);
+    form.describe(|draft| draft.set("minProperties", 1));
+    if !["refundMinorUnits", "resolutionPath", "policyHash"]
+        .iter()
+        .any(|name| form.has(name))
+    {
+        form.fault_here::<()>(
+            "empty",
+            "is empty, so that nothing would be compared",
+            "Send at least one of \"refundMinorUnits\", \"resolutionPath\" and \"policyHash\", or leave \"expected\" out.",
+        );
+    }
     Some(Expected {
         refund_minor_units,
         resolution_path,

@@ -190,7 +190,13 @@ pub(super) fn events(v: &mut Value<'_, '_>) -> Option<Vec<EventType>> {
             "Name a type, or leave \"events\" out for booking.created, booking.protected and resolution.created.",
         );
     }
-    Some(types)
+    let mut once = Vec::with_capacity(types.len());
+    for event_type in types {
+        if !once.contains(&event_type) {
+            once.push(event_type);
+        }
+    }
+    Some(once)
 }
 
 /// `GET /v1/webhook-endpoints`

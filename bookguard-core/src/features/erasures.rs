@@ -476,7 +476,8 @@ fn repeat(service: &Service, listed: ListedErasure) -> Result<bool, SettleError>
     );
     let plan = plan.map_err(|e| service.fault(&e))??;
     drop(reader);
-    if plan.values.is_empty() {
+    // Its values may all be of entries that are lost, and a note on a share not.
+    if plan.is_empty() {
         return Ok(false);
     }
     let erase = EraseValues {

@@ -428,6 +428,18 @@ fn a_loss_is_certain_only_if_the_guard_is_this_ledgers() {
         (lost(RollbackCause::Forked, head("old", 3)), true),
         (lost(RollbackCause::GuardLost, head("old", 4)), false),
         (lost(RollbackCause::Behind, unknown), false),
+        // As the list of erasures shows it.
+        (
+            lost(RollbackCause::GuardLost, PublishedHead::at_least("old", 6)),
+            true,
+        ),
+        (
+            lost(
+                RollbackCause::GuardLost,
+                PublishedHead::at_least("foreign", 6),
+            ),
+            false,
+        ),
         (lost(RollbackCause::OtherLog, head("new", 9)), true),
         (lost(RollbackCause::OtherLog, head("foreign", 9)), false),
     ] {

@@ -85,7 +85,7 @@ pub struct Recovery {
     pub deliveries: u64,
     /// Events in one of the statuses that no endpoint takes now, or that already went to the maximum number of endpoints.
     pub no_endpoints: u64,
-    /// Events in one of the statuses whose payload was deleted because they are old: there is nothing left to send.
+    /// Events in one of the statuses whose payload is deleted, because it was too old or the booking's data were erased: there is nothing left to send.
     pub expired: u64,
     /// When it was requested.
     pub created_at: Timestamp,

@@ -5,7 +5,6 @@
 use std::collections::BTreeSet;
 
 use super::keys::{self, keys_where};
-use super::load::event_type;
 use super::read::{Read, Reader};
 use crate::engine::change::DeliveryPhase;
 use crate::limits::{DELIVERIES_EXAMINED, EVENT_ORDER_MS, KEY_NOTICE_MS, KEYS_PER_PARTNER};
@@ -14,8 +13,10 @@ use crate::model::{
 };
 
 const BOOKINGS: &str = "SELECT COUNT(*) FROM (SELECT 1 FROM booking WHERE partner_id = $1 AND id >= $2 AND id < $3 LIMIT $4) e";
-const EVENTS: &str = "SELECT e.id, e.seq, e.type, d.endpoint_id, d.phase FROM event e LEFT JOIN delivery d ON d.event_id = e.id \
-     WHERE e.partner_id = $1 AND e.seq < $2 ORDER BY e.seq DESC LIMIT $3";
+// A booking's first resolution cancels it; a second one is the decision.
+const EVENTS: &str = "SELECT e.id, e.seq, d.endpoint_id, d.phase, CASE WHEN e.type = $1 THEN (SELECT MIN(f.seq) FROM event f \
+     WHERE f.booking_id = e.booking_id AND f.type = $1) END FROM event e LEFT JOIN delivery d ON d.event_id = e.id \
+     WHERE e.partner_id = $2 AND e.seq < $3 ORDER BY e.seq DESC LIMIT $4";
 const WAITING: &str = "SELECT COUNT(*) FROM (SELECT 1 FROM delivery WHERE endpoint_id = $1 AND lease IS NULL AND due_ms IS NOT NULL LIMIT $2) e";
 
 /// The number of rows that are read at a time: more than one event has.
@@ -26,8 +27,8 @@ const PIECE: u32 = 500;
 pub struct CountedEvent {
     /// When it happened.
     pub at: Timestamp,
-    /// Its type.
-    pub event_type: EventType,
+    /// Whether it says that a booking was canceled.
+    pub is_cancellation: bool,
     /// Its status over all its deliveries.
     pub status: DeliveryStatus,
 }
@@ -72,7 +73,13 @@ impl Reader<'_> {
         let mut found = LatestEvents::default();
         let (mut before, mut examined) = (i64::MAX, 0);
         loop {
-            let args = vec![partner_id.into(), before.into(), i64::from(PIECE).into()];
+            let resolved = EventType::ResolutionCreated as i64;
+            let args = vec![
+                resolved.into(),
+                partner_id.into(),
+                before.into(),
+                i64::from(PIECE).into(),
+            ];
             let rows = self.all(EVENTS, args)?;
             examined += PIECE;
             let is_full = rows.len() == PIECE as usize;
@@ -90,10 +97,10 @@ impl Reader<'_> {
                 let at = EventId::made_at(&first.id(0)?);
                 reached = Some(at);
                 let mut phases = Vec::with_capacity(deliveries.len());
-                for row in deliveries.iter().filter(|row| !row.is_null(4)) {
-                    phases.push(match DeliveryPhase::from_number(row.int(4)?) {
+                for row in deliveries.iter().filter(|row| !row.is_null(3)) {
+                    phases.push(match DeliveryPhase::from_number(row.int(3)?) {
                         Some(DeliveryPhase::Delivered) => DeliveryStatus::Delivered,
-                        Some(DeliveryPhase::Pending) if live.contains(&row.id(3)?) => {
+                        Some(DeliveryPhase::Pending) if live.contains(&row.id(2)?) => {
                             DeliveryStatus::Pending
                         }
                         _ => DeliveryStatus::Failed,
@@ -101,7 +108,7 @@ impl Reader<'_> {
                 }
                 found.events.push(CountedEvent {
                     at,
-                    event_type: event_type(first.int(2)?)?,
+                    is_cancellation: !first.is_null(4) && first.int(4)? == before,
                     status: DeliveryStatus::of_event(phases),
                 });
             }
@@ -236,7 +243,8 @@ mod tests {
             .rev()
             .map(|seq| CountedEvent {
                 at: minute(seq),
-                event_type: event(seq).0,
+                // They are of no booking.
+                is_cancellation: false,
                 status: event(seq).1,
             })
             .collect();

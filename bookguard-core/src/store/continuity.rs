@@ -138,7 +138,11 @@ impl Log {
         match is_accepted || records(conn, &last)? {
             true => Ok(None),
             // A continuation that names it ends the loss.
-            false => Ok(Some(unknown(stored, &last.log))),
+            false => Ok(Some(Rollback {
+                // It is not known how much more there was.
+                seen: PublishedHead::at_least(&last.log, last.index + 1),
+                ..unknown(stored, &last.log)
+            })),
         }
     }
 

@@ -170,7 +170,10 @@ pub fn transfer(
             let target = open_target()?.reader().map_err(Trouble::Target);
             target
                 .and_then(|mut conn| vacancy(&mut *conn, &errand, &looked.vkey))
-                .map_err(explained)?
+                .map_err(|trouble| match trouble {
+                    Trouble::NotEmpty(held) if again => arrived_before(from, to, &held),
+                    trouble => explained(trouble),
+                })?
         }
     };
     // The target of a move that did not end is marked. One that is not had everything, and was lost with what was written there.
@@ -309,6 +312,15 @@ fn may_go(
         None => Ok(stored),
         Some(before) => Err(moved_elsewhere(from, before)),
     }
+}
+
+fn arrived_before(from: &Database, to: &Database, held: &str) -> TransferError {
+    refused(
+        "target_not_empty",
+        format!(
+            "the ledger of {from} was moved to {to} before, and {held}. There is nothing left to move: serve {to}"
+        ),
+    )
 }
 
 fn moved_elsewhere(from: &Database, before: &str) -> TransferError {

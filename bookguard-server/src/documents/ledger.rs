@@ -38,7 +38,10 @@ pub(super) fn add_routes(app: &Arc<App>, get: Get<'_>) {
             let policy = service.witnesses();
             let head = policy.map(|policy| cosignatures::witnessed(service, policy));
             let head = head.transpose()?.flatten();
-            let head = head.ok_or_else(|| Error::not_found("cosigned checkpoint"))?;
+            let head = head.ok_or_else(|| Error {
+                message: "No checkpoint has been cosigned yet. The latest one is at /v1/ledger/checkpoint.".into(),
+                ..Error::not_found("cosigned checkpoint")
+            })?;
             Ok(Some(answer(TEXT, "no-cache", head.note)))
         }),
     );

@@ -13,8 +13,8 @@ use crate::features::cancellations::{CancelBooking, DecideResolution, Expected, 
 use crate::features::deliveries;
 use crate::model::{Amount, BookingId, Currency, EventType, PartnerId, Timestamp};
 use crate::policy::{
-    self, Cancellation, Evaluation, Recorded, Resolution, ResolutionDecision, ResolutionPath,
-    ResolutionStatus,
+    self, Cancellation, Evaluation, Mode, Question, Recorded, Resolution, ResolutionDecision,
+    ResolutionPath, ResolutionStatus,
 };
 use crate::webhook::body;
 
@@ -37,7 +37,7 @@ impl Command for CancelBooking {
         let recorded = state.resolution().map(Resolution::recorded);
         let evaluation = evaluate(state, recorded.as_ref(), &cancellation)
             .map_err(|refusal| refused(refusal, state))?;
-        guard(&self.asked.expected, &evaluation, state.resolution())?;
+        guard(&self.asked.expected, &evaluation, state, &cancellation)?;
         if let Some(resolution) = state.resolution() {
             let resolution = Resolution {
                 evaluation,
@@ -206,8 +206,10 @@ fn evaluate(
 fn guard(
     expected: &Expected,
     evaluation: &Evaluation,
-    recorded: Option<&Resolution>,
+    state: &LoadedBooking,
+    cancellation: &Cancellation,
 ) -> Result<(), Error> {
+    let recorded = state.resolution();
     let refund = evaluation.refund.map(Amount::minor);
     let hash = evaluation.policy.as_ref().map(|p| p.policy_hash.as_str());
     let wanted = expected.refund_minor_units;
@@ -237,9 +239,22 @@ fn guard(
              \"evaluation\" and cancel again, expecting that."
         ),
     };
+    // Nothing was canceled, so it is told as a quote; unless the time at which the cancellation is received makes a difference.
+    let question = Question {
+        mode: Mode::Evaluate,
+        ..cancellation.question()
+    };
+    let quote = match recorded {
+        None => policy::evaluate(&state.subject(&state.terms, None), &question).ok(),
+        Some(_) => None,
+    };
+    let comes_to_the_same = |quote: &Evaluation| {
+        (quote.refund, quote.resolution_path) == (evaluation.refund, evaluation.resolution_path)
+    };
+    let quote = quote.filter(comes_to_the_same);
     Err(Error::conflict("quote_changed", message).showing(Obstacle {
         resolution_id: recorded.map(|resolution| resolution.resolution_id),
-        evaluation: serde_json::to_string(evaluation).ok(),
+        evaluation: serde_json::to_string(quote.as_ref().unwrap_or(evaluation)).ok(),
         ..Obstacle::default()
     }))
 }

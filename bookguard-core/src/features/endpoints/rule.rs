@@ -13,7 +13,7 @@ use crate::features::endpoints::update::UpdateEndpoint;
 use crate::features::endpoints::{CreateEndpoint, DeleteEndpoint, EndpointKept, NewSecret};
 use crate::features::partners::quota;
 use crate::limits;
-use crate::model::{Endpoint, EndpointId, PartnerId, Timestamp};
+use crate::model::{Endpoint, EndpointId, EndpointStatus, PartnerId, Timestamp};
 use crate::webhook::SecretTerm;
 use crate::webhook::keyring::first_valid;
 
@@ -235,6 +235,7 @@ impl Command for DeleteEndpoint {
         }
         let ended = Endpoint {
             enabled: false,
+            status: EndpointStatus::Disabled,
             ..endpoint.clone()
         };
         Ok((changes, ended))

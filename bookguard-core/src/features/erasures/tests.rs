@@ -6,10 +6,12 @@ use std::sync::Arc;
 use super::*;
 use crate::features::bookings::CreateBooking;
 use crate::features::evidence::GetEvidence;
+use crate::features::items::AddEvidenceItem;
 use crate::features::ledger::accept_rollback;
 use crate::features::partners::{RegisterPartner, Registration};
+use crate::features::shares::CreateShare;
 use crate::guard::Guard;
-use crate::ledger::rollback::RollbackCause;
+use crate::ledger::rollback::{PublishedHead, RollbackCause};
 use crate::model::Scopes;
 use crate::operation;
 use crate::service::{Closing, ServiceConfig};
@@ -199,6 +201,23 @@ fn whoever_is_killed_while_erasures_are_repeated_repeats_the_rest_at_the_next_st
     let (service, closing) = open(&db);
     assert!(service.owes_erasures());
     let lost = listed(&service);
+    // A node with neither guard nor list learns of it from the database.
+    follow(&service).unwrap();
+    let last = lost.last().unwrap();
+    let noted = PublishedHead::at_least(&last.log, last.index + 1);
+    assert_eq!(service.head().unwrap().lacking, [noted]);
+    let config = ServiceConfig {
+        guard_file: Some(folder.path().join("other.seen")),
+        ..ServiceConfig::of(db.as_path().into())
+    };
+    let (other, ended) = Service::open(config).unwrap();
+    let known = other.rollback().unwrap().unwrap();
+    assert!(
+        known.is_noted && known.cause == RollbackCause::Behind,
+        "{known:?}"
+    );
+    drop(other);
+    ended.wait();
     // The list alone shows the loss: nothing is written under the numbers that its entries had.
     let refused = settle(&service).map_err(|error| error.code);
     assert_eq!(refused.unwrap_err(), "erasures_pending");
@@ -207,6 +226,7 @@ fn whoever_is_killed_while_erasures_are_repeated_repeats_the_rest_at_the_next_st
     let accept = accept_rollback(&service, rollback).unwrap();
     service.submit_and_wait(accept).unwrap();
     assert!(service.rollback().unwrap().is_none() && service.owes_erasures());
+    assert_eq!(service.head().unwrap().lacking, []);
     let begun = repeat(&service, lost[0].clone());
     assert!(matches!(begun, Ok(true)));
     drop(service);
@@ -235,4 +255,43 @@ fn whoever_is_killed_while_erasures_are_repeated_repeats_the_rest_at_the_next_st
     service.submit_and_wait(accept).unwrap();
     assert_eq!(service.rollback().unwrap(), None);
     assert_eq!(settle(&service).unwrap(), 2);
+}
+
+#[test]
+fn a_note_on_a_share_goes_again_even_if_every_entry_of_its_erasure_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let (db, before) = (folder.path().join("b.db"), folder.path().join("before.db"));
+    let (service, closing) = open(&db);
+    let acme = partner(&service);
+    let booking_id = book(&acme);
+    let id = booking_id.to_string();
+    let notes = |session: &Session| {
+        let mut reader = session.service.reader_anyway().unwrap();
+        let shares = reader.shares(&booking_id, None, 10).unwrap();
+        shares
+            .into_iter()
+            .map(|share| share.note)
+            .collect::<Vec<_>>()
+    };
+    written::<CreateShare>(&acme, &request(&[&id], r#"{"note":"for Jane"}"#));
+    backup(&db.as_path().into(), &before, &mut |_, _| ()).unwrap();
+    let item = r#"{"kind":"message","title":"y","note":"call Jane"}"#;
+    written::<AddEvidenceItem>(&acme, &request(&[&id], item));
+    let asked = r#"{"fields":["note"],"legalBasis":"objection"}"#;
+    written::<EraseValues>(&acme, &request(&[&id], asked));
+    assert_eq!(notes(&acme), [None]);
+    let authority = acme.authority.clone();
+    drop((acme, service));
+    closing.wait();
+    std::fs::copy(&before, &db).unwrap();
+    for beside in ["db-wal", "db-shm"] {
+        let _ = std::fs::remove_file(db.with_extension(beside));
+    }
+    let (service, _) = open(&db);
+    let acme = session(&service, authority);
+    assert_eq!(notes(&acme), [Some("for Jane".to_owned())]);
+    let accept = accept_rollback(&service, service.rollback().unwrap().unwrap()).unwrap();
+    service.submit_and_wait(accept).unwrap();
+    assert_eq!(settle(&service).unwrap(), 1);
+    assert_eq!(notes(&acme), [None]);
 }

@@ -36,8 +36,7 @@ impl Command for RetryEvent {
             return Err(Error::conflict(
                 "event_pruned",
                 format!(
-                    "The payload of event {event_id} was deleted at {}, because events of its age are not kept; it cannot be delivered \
-                     any more. What happened is in the evidence packet of its booking: GET /v1/bookings/{{bookingId}}/evidence.",
+                    "The payload of event {event_id} was deleted at {}, because it was too old or its booking's data were erased; it cannot be delivered any more. What happened is in the evidence packet of its booking: GET /v1/bookings/{{bookingId}}/evidence.",
                     pruned.at
                 ),
             ));

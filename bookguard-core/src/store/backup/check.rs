@@ -1,15 +1,17 @@
 //! Checks a database file that nobody writes, as `ledger verify --backup` does, and writes nothing itself.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::{BackupError, no_ledger, refused};
 use crate::clock::Clock;
 use crate::guard::{self, Guard};
 use crate::key_file::{self, LedgerKey, LedgerKeySource};
+use crate::ledger::rollback::{PublishedHead, entries};
 use crate::log::Log;
 use crate::store::conn::StoreError;
 use crate::store::fsck::{self, LedgerReport};
-use crate::store::{Database, Store};
+use crate::store::{Database, Store, head};
 
 /// What a check needs besides the file.
 #[derive(Debug, Clone)]
@@ -77,6 +79,36 @@ impl BackupCheck {
         fsck::verify(&store, &log.seal(), &log, moment, progress)
             .map(Ok)
             .map_err(|e| unreadable(&e))
+    }
+
+    /// The head that was last published, as far as the guard can be read.
+    pub(super) fn published(&self) -> Option<Arc<PublishedHead>> {
+        let guard = Guard::open(self.guard_file.clone()).ok()?;
+        guard.seen()
+    }
+
+    /// What this file lacks of `published` and of what it notes itself, in words. Without the ledger key, only the note counts.
+    pub(super) fn lost(
+        &self,
+        file: &Path,
+        published: Option<&PublishedHead>,
+    ) -> Result<Option<String>, BackupError> {
+        let log = self.key().ok().map(|key| self.log(key)).transpose()?;
+        let lost = || {
+            let mut conn = Store::still(file)?.reader()?;
+            let Some(stored) = head(&mut *conn)? else {
+                return Ok(None);
+            };
+            let noted = stored.lacking.first();
+            let noted =
+                noted.map(|it| format!("{} of log {} were published", entries(it.size), it.origin));
+            let Some(log) = &log else {
+                return Ok(noted);
+            };
+            let lost = log.check(&mut *conn, None, published, &stored)?;
+            Ok(lost.map(|lost| lost.to_string()))
+        };
+        lost().map_err(|e| unreadable(&e))
     }
 
     /// The ledger key, or why there is none.

@@ -8,13 +8,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::check::contradictions;
+use super::check::{contradictions, unreadable};
 use super::{
     BackedUp, BackupCheck, BackupError, Draft, cannot_write, copied, file_of, in_name, refused,
     remove, with_end,
 };
 use crate::clock::Clock;
-use crate::ledger::rollback::entries;
 use crate::limits::CLOCK_SKEW_MS;
 use crate::model::Timestamp;
 use crate::private;
@@ -111,9 +110,21 @@ impl BackupFolder {
     ) -> Result<KeptBackup, BackupError> {
         let began = Instant::now();
         file_of(database)?;
+        // Before the database is read: if it is sound, it has what was published until now.
+        let published = check.published();
         let name = name_at(Clock::System.now());
         let file = self.path.join(&name);
         let (draft, made) = copied(database, &file, progress)?;
+        let head = sqlite::head_of(&draft.0).map_err(|e| unreadable(&e))?;
+        let head = head.filter(|head| head.arriving_from().is_none());
+        if let Some(to) = head.and_then(|head| head.moved_to) {
+            return Err(refused(
+                "ledger_moved",
+                format!(
+                    "the ledger of {database} was moved to {to} and continues there: back that up"
+                ),
+            ));
+        }
         let checked = check.run(&draft.0, progress).and_then(|report| {
             let Ok(report) = report else {
                 return Ok(report.err());
@@ -129,7 +140,16 @@ impl BackupFolder {
         };
         draft.publish(&file)?;
         let mut warnings = private::readable_folder(&self.path).into_iter().collect();
-        let deleted = self.delete_old(&file, keep, &mut warnings);
+        let deleted = match check.lost(&file, published.as_deref())? {
+            None => self.delete_old(&file, keep, &mut warnings),
+            Some(lost) => {
+                warnings.push(format!(
+                    "no older backup was deleted, because one may hold what the database lacks: {lost}. Once that is brought back, or \
+                     its loss accepted, old backups are deleted again"
+                ));
+                Vec::new()
+            }
+        };
         Ok(KeptBackup {
             made: BackedUp {
                 elapsed: began.elapsed(),
@@ -161,18 +181,9 @@ impl BackupFolder {
         ))
     }
 
-    /// Deletes the oldest backups of the ledger in `made`, but that one; none while the database lacks what one of them may hold.
+    /// Deletes the oldest backups of the ledger in `made`, but that one.
     fn delete_old(&self, made: &Path, keep: usize, warnings: &mut Vec<String>) -> Vec<PathBuf> {
         let own = sqlite::head_of(made).ok().flatten();
-        if let Some(lacking) = own.as_ref().and_then(|head| head.lacking.first()) {
-            warnings.push(format!(
-                "no older backup was deleted: {} of log {} were published, and the database lacks what an older backup may hold. Once \
-                 it is brought back, or the loss is accepted, old backups are deleted again",
-                entries(lacking.size),
-                lacking.origin
-            ));
-            return Vec::new();
-        }
         let own = own.as_ref().map(|head| public_key(&head.vkey));
         let mut names = names(&self.path).unwrap_or_default();
         names.retain(|name| time_of(name).is_some());

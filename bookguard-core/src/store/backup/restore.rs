@@ -37,10 +37,10 @@ pub struct Restored {
     pub upgraded: Option<Upgraded>,
     /// The file of the database that was there before; `None` if there was none.
     pub replaced: Option<PathBuf>,
-    /// Whether that database showed what it had published.
-    pub is_compared: bool,
-    /// Why it did not, if it was there.
+    /// Why that database did not show what it had published, if it was there and did not.
     pub uncompared: Option<String>,
+    /// Where its ledger had been moved when the backup was made: then it takes no writes.
+    pub moved_to: Option<String>,
     /// Whether a record in the guard's file could not be read.
     pub is_guard_torn: bool,
 }
@@ -60,7 +60,7 @@ impl Restored {
         let knows =
             |seen: &PublishedHead| seen.origin == self.made.origin && seen.size >= self.made.size;
         let seen = self.report.guard.seen.as_deref();
-        seen.is_some_and(knows) && (self.is_compared || !self.is_guard_torn)
+        seen.is_some_and(knows) && !self.is_guard_torn
     }
 }
 
@@ -122,7 +122,6 @@ pub fn restore(
     };
     let log = check.log(check.key().map_err(BackupError::Failed)?)?;
     // The turn is held until the names have changed.
-    let was_there = there.is_some();
     let (turn, shown) = match there {
         Some(Ok(mut conn)) => {
             let backup = Store::still(&draft.0).map_err(|e| whole(unreadable(&e)))?;
@@ -140,8 +139,10 @@ pub fn restore(
         report,
         upgraded,
         replaced: None,
-        is_compared: was_there && shown.uncompared.is_none(),
         uncompared: shown.uncompared,
+        moved_to: sqlite::head_of(&draft.0)
+            .map_err(|e| whole(unreadable(&e)))?
+            .and_then(|head| head.moved_to),
         is_guard_torn: log.guard().was_torn(),
     };
     // The list of erasures may show that there is a loss. It stands for no guard: it can be lost on its own.

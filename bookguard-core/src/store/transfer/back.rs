@@ -19,7 +19,7 @@ use crate::store::{Database, StoredHead, head, losses_noted};
 pub struct Reopened {
     /// The place, without a password.
     pub moved_to: String,
-    /// Whether the other place could be examined. If not, nobody knows what was written there.
+    /// Whether the other place could be examined, and is closed. If not, nobody knows what was written there.
     pub seen: bool,
     /// What was published and the database lacks: it takes no writes before the loss is accepted.
     pub lacking: Vec<PublishedHead>,
@@ -27,8 +27,8 @@ pub struct Reopened {
 
 /// Why the other place cannot be closed.
 enum Open {
-    /// It cannot be examined.
-    Unseen(StoreError),
+    /// It cannot be examined, or does not show what was there; the reason, as a clause.
+    Unseen(String),
     /// Examining it failed.
     Failed(Trouble),
     /// The log continued there.
@@ -109,9 +109,19 @@ fn open_again(
     };
     let target = to.map_or_else(|| Database::from(moved_to.as_str()), Clone::clone);
     let elsewhere = place(&target) != moved_to;
-    let closed = match elsewhere && !unseen {
-        true => Err(Open::Other),
-        false => close(source, &target, &stored, (&place(database), elsewhere)),
+    let back = Back {
+        place: &place(database),
+        elsewhere,
+        unseen,
+    };
+    let closed = if elsewhere && !unseen {
+        Err(Open::Other)
+    } else if place(&target) == back.place {
+        Err(Open::Unseen(
+            "it is this database itself, a copy of one that was moved here".to_owned(),
+        ))
+    } else {
+        close(source, &target, &stored, &back)
     };
     let seen = match closed {
         Ok(()) => true,
@@ -140,23 +150,39 @@ fn open_again(
     })
 }
 
+/// How a move is taken back.
+struct Back<'a> {
+    /// The source.
+    place: &'a str,
+    /// Whether the target is named by another address than the source says.
+    elsewhere: bool,
+    /// Whether the operator vouches for what cannot be examined.
+    unseen: bool,
+}
+
 /// Closes the target for good, if nothing was written there since the move: marks it as moved back, or as the target of
 /// a move that has not ended. A target at another address than the source says must show that it belongs to the move.
 fn close(
     source: &mut dyn Conn,
     target: &Database,
     stored: &StoredHead,
-    (back, elsewhere): (&str, bool),
+    back: &Back<'_>,
 ) -> Result<(), Open> {
-    let store = open_known(target, false).map_err(Open::Unseen)?;
-    let mut conn = store.mover().map_err(Open::Unseen)?;
+    let unseen = |e: StoreError| Open::Unseen(format!("it cannot be examined: {e}"));
+    let store = open_known(target, false).map_err(unseen)?;
+    let mut conn = store.mover().map_err(unseen)?;
     conn.begin(&[])?;
-    let closing = untouched(source, &mut *conn, stored, back).and_then(|arrived| match arrived {
-        Arrived::Nothing | Arrived::Begun if elsewhere => Err(Open::Other),
+    let arrived = untouched(source, &mut *conn, stored, back.place);
+    let closing = arrived.and_then(|arrived| match arrived {
+        Arrived::Nothing | Arrived::Begun if back.elsewhere => Err(Open::Other),
+        // The source is marked after the target was announced there, so this is not what the move left.
+        Arrived::Nothing | Arrived::Begun if !back.unseen => Err(Open::Unseen(
+            "it holds an empty ledger, which was made there since".to_owned(),
+        )),
         // If a commit that was lost from sight may still arrive, this waits for its end, and fails if it arrived.
-        Arrived::Nothing => Ok(Some(announcement(stored, back))),
-        Arrived::Begun => Ok(Some(renunciation(stored, back))),
-        Arrived::Everything => Ok(Some(mark(Some(back)))),
+        Arrived::Nothing => Ok(Some(announcement(stored, back.place))),
+        Arrived::Begun => Ok(Some(renunciation(stored, back.place))),
+        Arrived::Everything => Ok(Some(mark(Some(back.place)))),
         Arrived::Mark => Ok(None),
     });
     let closed = closing.and_then(|closing| match closing {
@@ -235,12 +261,12 @@ fn explain(open: Open, database: &Database, target: &Database) -> TransferError 
                  empty database"
             ),
         ),
-        Open::Unseen(error) => refused(
+        Open::Unseen(why) => refused(
             "target_not_seen",
             format!(
-                "it is not known whether anything was written in {target} since {database} was moved there, because it cannot \
-                 be examined: {error}. {database} stays closed. Bring {target} back within reach, or name it with --to if its \
-                 address needs a password or parameters. If it is gone for good, --risk-two-histories opens {database} all the \
+                "it is not known whether anything was written in {target} since {database} was moved there, because \
+                 {why}. {database} stays closed. Bring {target} back within reach, or name it with --to if its \
+                 address needs a password or parameters. If what was moved is gone for good, --risk-two-histories opens {database} all the \
                  same: if {target} was ever written, its answers are lost and one ledger has two histories"
             ),
         ),

@@ -242,6 +242,44 @@ async fn a_move_is_not_undone_if_the_new_place_was_written_and_put_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_moved_is_not_backed_up_in_its_old_place() {
+    let [from, to] = [Engine::Sqlite; 2].map(TestDatabase::new);
+    let server = Serving::start(&from, &[]).await;
+    server.partner("Acme").await.book().await;
+    server.stop().await;
+    transfer(&from, &to).run().await.json();
+    take_key(&from, &to);
+    let folder = tempfile::tempdir().unwrap();
+    let back_up = |database: &TestDatabase| {
+        let line = database.command("backup --keep 1");
+        line.arg(folder.path())
+    };
+    let kept = back_up(&to).run().await.string("file");
+    let refused = back_up(&from).run().await;
+    refused.refused(5, &["ledger_moved", "back that up"]);
+    assert!(std::fs::exists(kept).unwrap());
+
+    // A copy of the old place, in the new one: it says where it was moved, which is itself.
+    let copy = from.folder().join("copy.db");
+    from.command("backup").arg(&copy).run().await.json();
+    std::fs::remove_file(to.file()).unwrap();
+    let [old, new] = [&from, &to].map(|database| guard::default_path(None, Some(database.file())));
+    std::fs::copy(old, new).unwrap();
+    let done = to.command("restore").arg(&copy).run().await.json();
+    assert!(
+        done.text("next").contains("--reopen --risk-two-histories"),
+        "{done}"
+    );
+    let line = bookguard("transfer --reopen --yes --from").arg(to.file());
+    let refused = line.run().await;
+    refused.refused(5, &["target_not_seen", "this database itself"]);
+    let line = bookguard("transfer --reopen --yes --risk-two-histories --from");
+    let opened = line.arg(to.file()).run().await.json();
+    opened.holds(json!({"closed": false, "takesWrites": true}));
+    to.verify(1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_runs_meanwhile_loses_nothing_and_stops_writing() {
     on_every_route(async |engine, other| {
         let (from, to) = (TestDatabase::new(engine), TestDatabase::new(other));

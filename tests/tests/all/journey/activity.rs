@@ -5,6 +5,7 @@ use bookguard_tests::caller::Caller;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
+use bookguard_tests::samples;
 use bookguard_tests::test_server::TestServer;
 use serde_json::{Value, json};
 
@@ -43,11 +44,11 @@ async fn the_last_day_is_counted_by_hour_with_what_is_open_now() {
             "keysExpiring": 0,
         }));
 
-        // Nobody listens: two bookings, one of them protected, the other canceled.
-        let (first, second) = (acme.book().await, acme.book().await);
+        // Nobody listens: two bookings, one of them protected, the other canceled. Its decision is no other cancellation.
+        let first = acme.book().await;
         acme.protect(&first).await;
-        acme.cancel(&second, &json!({"canceledBy": "organizer"}))
-            .await;
+        let decide = format!("/v1/resolutions/{}/decide", acme.leave_open().await);
+        acme.post(&decide, &samples::decision()).await.ok(201);
         other.book().await;
         server.advance(2 * HOUR);
         // One event is accepted; an hour later, one fails and will be tried again.
@@ -65,7 +66,7 @@ async fn the_last_day_is_counted_by_hour_with_what_is_open_now() {
         assert_eq!(shown["at"], json!(now));
         let last = Timestamp::from_ms(server.now_ms() / HOUR * HOUR);
         assert_eq!(shown["hours"][23]["from"], json!(last));
-        assert_eq!(hour(&shown, 3), [2, 1, 0, 0, 0, 4]);
+        assert_eq!(hour(&shown, 3), [2, 1, 0, 0, 0, 5]);
         assert_eq!(hour(&shown, 1), [1, 0, 1, 0, 0, 0]);
         assert_eq!(hour(&shown, 0), [1, 0, 0, 0, 1, 0]);
         shown.holds(json!({

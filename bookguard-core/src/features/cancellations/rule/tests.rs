@@ -7,7 +7,8 @@ use crate::features::fixture::*;
 use crate::features::reschedules::RescheduleRequest;
 use crate::ledger::{Hash, Leaf, LeafKind};
 use crate::policy::{
-    Actor, EvidenceGrade, NamedDocument, Policy, Reason, ResolutionPath, ResolutionStatus,
+    Actor, EvaluationStatus, EvidenceGrade, NamedDocument, Policy, Reason, ResolutionPath,
+    ResolutionStatus,
 };
 
 fn ask_to_decide(refund: &str) -> DecisionRequest {
@@ -404,6 +405,8 @@ fn an_unexpected_result_is_shown_and_changes_nothing() {
             serde_json::from_str::<crate::policy::Evaluation>(&obstacle.evaluation.unwrap())
                 .unwrap();
         assert_eq!(fresh.refund.unwrap().minor(), 60_025);
+        let status = fresh.evaluation_status;
+        assert_eq!(status, EvaluationStatus::Evaluated, "nothing is canceled");
     }
 }
 
