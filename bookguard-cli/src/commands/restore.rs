@@ -141,8 +141,9 @@ fn next(done: &Restored, database: &Path) -> String {
         }
         None => {
             "No loss is known: neither the guard nor an old database in this place holds more than this backup. But if either had been \
-             put back itself, a server would publish other entries under the same numbers: then put the newest copy of the guard \
-             file in its place, and restore again. What no entry records is as it was at the backup: \
+             put back itself, a server would publish other entries under the same numbers: then put the guard file of the last moment \
+             in its place, and restore again; without one, let the log continue under a new name first, with `bookguard ledger \
+             accept-rollback --guard-lost`. What no entry records is as it was at the backup: \
              legal holds, keys, endpoints, quotas, suspensions, settings. Make those changes again, then start the server."
         }
     };
