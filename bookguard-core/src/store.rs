@@ -152,6 +152,12 @@ impl StoredHead {
         from.filter(|_| self.checkpoint.is_empty())
     }
 
+    /// Whether this log has the key of `vkey`, as it keeps it under every name.
+    pub(crate) fn has_key_of(&self, vkey: &str) -> bool {
+        let [own, other] = [&self.vkey, vkey].map(|vkey| vkey.splitn(3, '+').nth(2));
+        own == other
+    }
+
     /// The head as the guard remembers it.
     pub(crate) fn seen(&self) -> PublishedHead {
         PublishedHead {

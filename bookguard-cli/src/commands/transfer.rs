@@ -266,7 +266,7 @@ fn reopen(
         "closed": opened.seen,
         "takesWrites": lacking.is_none(),
     });
-    let is_open = lacking.map_or_else(
+    let outcome = lacking.map_or_else(
         || format!("{database} takes writes again"),
         |lost| {
             format!(
@@ -278,9 +278,9 @@ fn reopen(
         },
     );
     screen.said(&value, |_| match opened.seen {
-        true => format!("{is_open}. Its ledger continues here, and {place} is closed."),
+        true => format!("{outcome}. Its ledger continues here, and {place} is closed."),
         false => format!(
-            "{is_open}. {place} could not be examined and is not closed: never serve what else there is of it."
+            "{outcome}. {place} could not be examined and is not closed: never serve what else there is of it."
         ),
     })
 }

@@ -3,11 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::bookings::visible;
+use super::cancellations::rule::amount;
 use crate::engine::batch::LoadedBooking;
 use crate::error::Error;
 use crate::input::shorten;
 use crate::limits;
-use crate::model::{Amount, BookingId, Currency, Scope, Timestamp};
+use crate::model::{BookingId, Currency, Scope, Timestamp};
 use crate::operation::{
     Action, Operation, QueryForm, QueryParam, Request, Route, path_id, query_choice, query_fault,
     query_instant, query_value, read, whole_number,
@@ -143,20 +144,10 @@ impl EvaluationQuery {
     }
 
     fn question(&self, now: Timestamp, currency: Currency) -> Result<Question, Error> {
-        let agreed_refund = match &self.agreed_refund {
-            None => None,
-            Some(digits) => Some(Amount::parse(digits, currency).map_err(|e| {
-                Error::fault(
-                    "?agreedRefund",
-                    e.code(),
-                    e.to_string(),
-                    format!(
-                        "Send a number from 0 with at most {} decimals ({currency}).",
-                        currency.decimals()
-                    ),
-                )
-            })?),
-        };
+        let agreed_refund = self.agreed_refund.as_deref();
+        let agreed_refund = agreed_refund
+            .map(|digits| amount("?agreedRefund", digits, currency))
+            .transpose()?;
         Ok(Question {
             mode: Mode::Evaluate,
             actor: self.actor,

@@ -87,6 +87,22 @@ impl AmountError {
             Self::CurrencyHasNoMinorUnit => "currency_has_no_minor_unit",
         }
     }
+
+    /// What to send instead, for an amount of this currency.
+    #[cfg(feature = "store")]
+    pub(crate) fn fix(self, currency: Currency) -> String {
+        let minor = AMOUNT_MINOR_UNITS;
+        match self {
+            Self::TooLarge => {
+                let most = Amount { minor, currency }.decimal();
+                format!("Send at most {most} ({currency}).")
+            }
+            _ => format!(
+                "Send a number from 0 with at most {} decimals ({currency}).",
+                currency.decimals()
+            ),
+        }
+    }
 }
 
 impl fmt::Display for AmountError {

@@ -167,25 +167,21 @@ pub fn transfer(
     let found = match tables {
         None => Vacancy::Nothing,
         Some(_) => {
-            let target = open_target()?.reader().map_err(Trouble::Target);
-            target
-                .and_then(|mut conn| vacancy(&mut *conn, &errand, &looked.vkey))
-                .map_err(|trouble| match trouble {
-                    Trouble::NotEmpty(held) if again => arrived_before(from, to, &held),
-                    trouble => explained(trouble),
-                })?
+            let target = open_target()?.reader();
+            let mut target = target.map_err(|e| explained(Trouble::Target(e)))?;
+            let found = vacancy(&mut *target, &errand, &looked.vkey);
+            found.map_err(|trouble| match trouble {
+                Trouble::NotEmpty(_) if again && !holds_log(&mut *target, &looked.vkey) => {
+                    gone(from, to, "which holds something else now")
+                }
+                Trouble::NotEmpty(held) if again => arrived_before(from, to, &held),
+                trouble => explained(trouble),
+            })?
         }
     };
     // The target of a move that did not end is marked. One that is not had everything, and was lost with what was written there.
     if again && found != Vacancy::Mark {
-        return Err(refused(
-            "target_not_seen",
-            format!(
-                "the ledger of {from} was moved to {to}, which is empty now, and it is not known whether anything was written there. \
-                 Bring back the database that was there. If it is gone for good, `bookguard transfer --reopen --risk-two-histories \
-                 --from {from}` opens {from} again: if anything was written there, one ledger has two histories"
-            ),
-        ));
+        return Err(gone(from, to, "which is empty now"));
     }
     let recorded = record_last();
     let mut source = source.mover().map_err(|e| failed(from, &e))?;
@@ -312,6 +308,23 @@ fn may_go(
         None => Ok(stored),
         Some(before) => Err(moved_elsewhere(from, before)),
     }
+}
+
+/// Whether this database holds the log with this key, under whatever name.
+fn holds_log(conn: &mut dyn Conn, vkey: &str) -> bool {
+    let found = head(conn).ok().flatten();
+    found.is_some_and(|found| found.has_key_of(vkey))
+}
+
+fn gone(from: &Database, to: &Database, found: &str) -> TransferError {
+    refused(
+        "target_not_seen",
+        format!(
+            "the ledger of {from} was moved to {to}, {found}, and it is not known whether anything was written there. Bring back the \
+             database that was there. If it is gone for good, `bookguard transfer --reopen --risk-two-histories --from {from}` opens \
+             {from} again: if anything was written there, one ledger has two histories"
+        ),
+    )
 }
 
 fn arrived_before(from: &Database, to: &Database, held: &str) -> TransferError {

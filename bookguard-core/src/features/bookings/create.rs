@@ -285,11 +285,11 @@ fn amount(v: &mut Value<'_, '_>, currency: Option<Currency>) -> Option<Amount> {
     let currency = currency?;
     Amount::parse(digits, currency)
         .map_err(|e| {
-            let fix = format!(
-                "Send a number from 0 with at most {} decimals ({currency}).",
-                currency.decimals()
-            );
-            v.fault::<()>(e.code(), format!("{} {e}", input::shorten(digits)), fix)
+            v.fault::<()>(
+                e.code(),
+                format!("{} {e}", input::shorten(digits)),
+                e.fix(currency),
+            )
         })
         .ok()
 }

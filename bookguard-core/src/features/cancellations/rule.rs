@@ -313,10 +313,7 @@ pub(crate) fn amount(pointer: &str, digits: &str, currency: Currency) -> Result<
             pointer,
             e.code(),
             format!("{} {e}", crate::input::shorten(digits)),
-            format!(
-                "Send a number from 0 with at most {} decimals ({currency}).",
-                currency.decimals()
-            ),
+            e.fix(currency),
         )
     })
 }

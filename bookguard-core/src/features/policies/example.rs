@@ -133,15 +133,11 @@ impl ExampleBooking {
 }
 
 fn value_fault(text: &str, why: AmountError, currency: Currency) -> FieldError {
-    let fix = format!(
-        "Send a number from 0 with at most {} decimals ({currency}).",
-        currency.decimals()
-    );
     query_fault(
         "bookingValue",
         why.code(),
         &format!("{} {why}", shorten(text)),
-        &fix,
+        &why.fix(currency),
     )
 }
 

@@ -17,7 +17,7 @@ use crate::clock::Clock;
 use crate::limits::CLOCK_SKEW_MS;
 use crate::model::Timestamp;
 use crate::private;
-use crate::store::{Database, sqlite};
+use crate::store::{Database, StoredHead, sqlite};
 
 /// What a copy that did not verify is called: the backup's name with this end.
 const FAILED: &str = ".failed";
@@ -138,9 +138,11 @@ impl BackupFolder {
             Err(BackupError::NotVerified(why)) => return Err(self.set_aside(&draft, &name, &why)),
             checked => checked?,
         };
+        // While it is a draft, a look that fails leaves nothing behind.
+        let lost = check.lost(&draft.0, published.as_deref())?;
         draft.publish(&file)?;
         let mut warnings = private::readable_folder(&self.path).into_iter().collect();
-        let deleted = match check.lost(&file, published.as_deref())? {
+        let deleted = match lost {
             None => self.delete_old(&file, keep, &mut warnings),
             Some(lost) => {
                 warnings.push(format!(
@@ -184,7 +186,7 @@ impl BackupFolder {
     /// Deletes the oldest backups of the ledger in `made`, but that one.
     fn delete_old(&self, made: &Path, keep: usize, warnings: &mut Vec<String>) -> Vec<PathBuf> {
         let own = sqlite::head_of(made).ok().flatten();
-        let own = own.as_ref().map(|head| public_key(&head.vkey));
+        let is_own = |head: &StoredHead| own.as_ref().is_some_and(|own| head.has_key_of(&own.vkey));
         let mut names = names(&self.path).unwrap_or_default();
         names.retain(|name| time_of(name).is_some());
         names.sort_unstable_by(|one, other| other.cmp(one));
@@ -194,7 +196,7 @@ impl BackupFolder {
                 continue;
             }
             match sqlite::head_of(&file) {
-                Ok(Some(head)) if own == Some(public_key(&head.vkey)) => {}
+                Ok(Some(head)) if is_own(&head) => {}
                 // Another ledger's.
                 Ok(_) => continue,
                 Err(error) => {
@@ -250,11 +252,6 @@ fn time_of(name: &str) -> Option<Timestamp> {
         text.push(digit);
     }
     Timestamp::parse(&text).filter(|at| name_at(*at) == name)
-}
-
-/// The part of a verifier key that stays the same under every name of its log.
-fn public_key(vkey: &str) -> Option<&str> {
-    vkey.splitn(3, '+').nth(2)
 }
 
 fn names(folder: &Path) -> io::Result<Vec<String>> {

@@ -101,14 +101,7 @@ pub(super) fn vacancy(
 
 /// Whether this is a log without entries of the same key. It may have a name of its own.
 pub(super) fn is_begun(found: &StoredHead, vkey: &str) -> bool {
-    found.head.size == 0
-        && found.arriving_from().is_none()
-        && public_key(&found.vkey) == public_key(vkey)
-}
-
-/// The part of a verifier key that is the same under every name of the log.
-fn public_key(vkey: &str) -> Option<&str> {
-    vkey.splitn(3, '+').nth(2)
+    found.head.size == 0 && found.arriving_from().is_none() && found.has_key_of(vkey)
 }
 
 /// What a target holds that is not empty.

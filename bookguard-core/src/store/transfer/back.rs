@@ -216,6 +216,13 @@ fn untouched(
             Err(trouble) => return Err(Open::Failed(trouble)),
         }
     }
+    if !found.has_key_of(&stored.vkey) {
+        return Err(Open::Unseen(format!(
+            "it holds another ledger, {}, with {}",
+            found.origin,
+            entries(found.head.size)
+        )));
+    }
     if found.vkey != stored.vkey {
         return Err(Open::Written(format!(
             "it holds the ledger {} with {} entries, not {} as it was moved there",
