@@ -269,6 +269,36 @@ fn the_write_turn_is_waited_for_and_shows_what_was_written_in_the_last() {
 }
 
 #[test]
+fn a_write_ahead_log_that_had_to_grow_is_cut_without_another_commit() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("b.db");
+    let store = Store::open(&file.as_path().into(), true).unwrap();
+    let log = || {
+        let log = folder.path().join("b.db-wal");
+        log.metadata().unwrap().len()
+    };
+    let mut writer = store.writer().unwrap();
+    let grow = |writer: &mut dyn Conn, owner: &[u8]| {
+        writer.begin(&[]).unwrap();
+        let large = vec![0; 20 * 1024 * 1024];
+        writer.commit(&[secret(owner, &large)]).unwrap();
+        assert!(log() > 20 * 1024 * 1024);
+    };
+    grow(&mut *writer, b"1");
+    assert!(writer.keep_up(false).unwrap());
+    assert_eq!(log(), 0);
+
+    // A log that a reader holds stays as it is, and nothing waits for the reader.
+    let mut reader = store.reader().unwrap();
+    grow(&mut *writer, b"2");
+    reader.begin(&[]).unwrap();
+    assert_eq!(secrets(&mut *reader), 2);
+    assert!(writer.keep_up(false).unwrap(), "the file has everything");
+    assert!(log() > 0);
+    reader.rollback();
+}
+
+#[test]
 fn a_reader_sees_one_moment_and_cannot_write() {
     on_every_store(|store| {
         let mut writer = store.writer().unwrap();

@@ -299,4 +299,8 @@ fn a_partner_has_so_many_sessions_at_a_time_and_begins_so_many() {
     }
     assert_eq!(code(&state, &start_at(0, 250)), full);
     assert_eq!(code(&state, &start_at(SESSION, 250)), "");
+    // Nor do those count that have expired and are there because other commands of the batch name them.
+    let whole = |at| crate::engine::decide::decide(&state, &start_at(at, 250));
+    assert_eq!(whole(SESSION - 1).unwrap_err().code, full);
+    assert!(whole(SESSION).is_ok());
 }

@@ -341,6 +341,65 @@ fn a_booking_under_a_hold_that_changed_meanwhile_keeps_the_files_that_it_may_nee
 }
 
 #[test]
+fn the_events_of_a_plan_lose_their_bodies_and_deliveries_that_wait_end_under_no_lease() {
+    let waiting = delivery(DeliveryPhase::Pending, Some(1_000), Some(77));
+    let over = delivery(DeliveryPhase::Delivered, None, None);
+    let one = with_delivery(waiting);
+    let mut work = BatchState {
+        events: one.events,
+        deliveries: one.deliveries,
+        ..work_with(state(Some("firm"), BookingStatus::Created))
+    };
+    work.deliveries.insert((id(5), id(8)), over);
+    let of_events = |work: &BatchState, events| -> Vec<Change> {
+        let erase = erasing(Plan {
+            entries: work.chains[&booking_id()].entries,
+            events,
+            ..planned()
+        });
+        let changes = changes(decide(work, &Envelope::new(at(NOW), erase)));
+        let of_events = changes.into_iter().filter(|change| {
+            matches!(
+                change,
+                Change::DeliveryUpdated { .. } | Change::EventPruned { .. }
+            )
+        });
+        of_events.collect()
+    };
+    let ended = of_events(&work, vec![id(5)]);
+    let [
+        Change::DeliveryUpdated {
+            event_id,
+            endpoint_id,
+            state,
+        },
+        Change::EventPruned {
+            event_id: pruned_id,
+            pruned,
+        },
+    ] = &ended[..]
+    else {
+        panic!("{ended:?}")
+    };
+    assert_eq!((*event_id, *endpoint_id), (id(5), id(7)));
+    let expected = DeliveryState {
+        since: None,
+        ..delivery(DeliveryPhase::Failed, None, None)
+    };
+    assert_eq!(*state, expected);
+    let digest: [u8; 32] = Sha256::digest("{}").into();
+    assert_eq!(
+        (*pruned_id, pruned.at, pruned.digest),
+        (id(5), at(NOW), digest)
+    );
+    assert!(of_events(&work, vec![]).is_empty(), "the plan names none");
+    assert!(of_events(&work, vec![id(9)]).is_empty(), "it is gone");
+    let known = work.events.get_mut(&id(5)).unwrap();
+    known.content = Content::Pruned(*pruned);
+    assert!(of_events(&work, vec![id(5)]).is_empty(), "it was pruned");
+}
+
+#[test]
 fn nothing_left_to_erase_changes_nothing() {
     let work = work_with(state(Some("firm"), BookingStatus::Created));
     let empty = Plan {
