@@ -35,6 +35,8 @@ pub(crate) use self::value::text_fault;
 pub use self::whole::whole;
 use crate::error::Error;
 use crate::model::Timestamp;
+#[cfg(feature = "store")]
+use crate::model::{Amount, Currency};
 
 /// An instant as examples show it.
 const INSTANT: &str = "2031-06-01T09:00:00Z";
@@ -48,6 +50,18 @@ pub fn instant(v: &mut Value<'_, '_>) -> Option<Timestamp> {
             format!("\"{}\" is not a valid instant", shorten(&text)),
             format!("Send RFC 3339 with an offset, such as {INSTANT}."),
         )
+    })
+}
+
+/// Reads an amount in the currency of a booking. Its form was checked before the booking was known.
+///
+/// # Errors
+/// Those of [`Amount::parse`], at `pointer`.
+#[cfg(feature = "store")]
+pub(crate) fn amount(pointer: &str, digits: &str, currency: Currency) -> Result<Amount, Error> {
+    Amount::parse(digits, currency).map_err(|e| {
+        let message = format!("{} {e}", shorten(digits));
+        Error::fault(pointer, e.code(), message, e.fix(currency))
     })
 }
 

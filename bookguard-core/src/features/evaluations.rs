@@ -3,10 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::bookings::visible;
-use super::cancellations::rule::amount;
 use crate::engine::batch::LoadedBooking;
 use crate::error::Error;
-use crate::input::shorten;
+use crate::input::{amount, shorten};
 use crate::limits;
 use crate::model::{BookingId, Currency, Scope, Timestamp};
 use crate::operation::{

@@ -11,6 +11,7 @@ use crate::error::{Error, Obstacle};
 use crate::evidence::facts::ResolutionFact;
 use crate::features::cancellations::{CancelBooking, DecideResolution, Expected, NewResolution};
 use crate::features::deliveries;
+use crate::input::amount;
 use crate::model::{Amount, BookingId, Currency, EventType, PartnerId, Timestamp};
 use crate::policy::{
     self, Cancellation, Evaluation, Mode, Question, Recorded, Resolution, ResolutionDecision,
@@ -305,17 +306,6 @@ fn refused(refusal: Error, state: &LoadedBooking) -> Error {
         _ => return refusal,
     };
     refusal.at_field(field, fix)
-}
-
-pub(crate) fn amount(pointer: &str, digits: &str, currency: Currency) -> Result<Amount, Error> {
-    Amount::parse(digits, currency).map_err(|e| {
-        Error::fault(
-            pointer,
-            e.code(),
-            format!("{} {e}", crate::input::shorten(digits)),
-            e.fix(currency),
-        )
-    })
 }
 
 #[cfg(test)]

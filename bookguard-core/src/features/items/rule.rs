@@ -8,8 +8,9 @@ use crate::engine::command::{Command, Decided, Head, Receipt};
 use crate::engine::needs::Needs;
 use crate::error::Error;
 use crate::evidence::EvidenceItem;
-use crate::features::cancellations::rule::{amount, owned};
+use crate::features::cancellations::rule::owned;
 use crate::features::items::{AddEvidenceItem, AddedItem};
+use crate::input::amount;
 use crate::limits::{CLOCK_SKEW_MS, ITEMS};
 use crate::model::Timestamp;
 
