@@ -50,7 +50,7 @@ pub trait Command: Debug + Send + 'static {
         false
     }
 
-    /// Whether it only ends something, such as a key. Then no number of changes in a day refuses it.
+    /// Whether it only ends something, such as a key. Then no number of a partner's changes in a day refuses it.
     fn only_ends(&self) -> bool {
         false
     }

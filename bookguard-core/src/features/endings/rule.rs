@@ -24,10 +24,6 @@ impl Command for EraseBooking {
 impl Command for DisarmPartner {
     type Reply = ();
 
-    fn only_ends(&self) -> bool {
-        true
-    }
-
     fn needs(&self, needs: &mut Needs) {
         needs.partners.push(self.partner_id);
         needs.key_owners.push(self.partner_id);

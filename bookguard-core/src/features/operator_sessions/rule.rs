@@ -112,10 +112,6 @@ impl Command for OpenOperatorLink {
 impl Command for EndOperatorSession {
     type Reply = OperatorSession;
 
-    fn only_ends(&self) -> bool {
-        true
-    }
-
     fn needs(&self, needs: &mut Needs) {
         needs.console_sessions.push(self.console_session_id);
     }

@@ -108,13 +108,20 @@ fn a_killed_upgrade_on_a_server_leaves_the_old_or_the_new_one() {
     let file = folder.path().join("b.db");
     let key = key_file::default_path(Some(&file));
     let url = moved(&file, postgres);
-    let copies = std::cell::RefCell::new(Vec::new());
+    // One copy at a time: whoever drops a database waits until the disk has every file of every database.
+    let last = std::cell::RefCell::new(None::<String>);
+    let drop_last = || {
+        if let Some(copy) = last.take() {
+            postgres.drop_database(&copy);
+        }
+    };
     let copy = |number| {
+        drop_last();
         let name = format!("{}_{number}", database_of(&url));
         let copied = format!("CREATE DATABASE {name} TEMPLATE {}", database_of(&url));
         postgres.sql("postgres", &copied);
         let copy = postgres.url(&name);
-        copies.borrow_mut().push(copy.clone());
+        last.replace(Some(copy.clone()));
         copy
     };
     // The server notices by and by that its client was killed, and may commit before.
@@ -125,9 +132,8 @@ fn a_killed_upgrade_on_a_server_leaves_the_old_or_the_new_one() {
         assert!(left, "{url}");
     };
     killed_again_and_again(kills(), &key, &copy, &gone);
-    for copy in copies.take().iter().chain([&url]) {
-        postgres.drop_database(copy);
-    }
+    drop_last();
+    postgres.drop_database(&url);
 }
 
 /// Makes everything in a file, and moves it to a server.
