@@ -203,8 +203,7 @@ const NOT_IN_A_URI: &AsciiSet = &CONTROLS
 
 /// The same URL in the spelling of RFC 3986, which the interface document promises.
 fn written_as_uri(mut url: Url) -> Url {
-    let uri = |text: &str| utf8_percent_encode(text, NOT_IN_A_URI).to_string();
-    let (path, query) = (uri(url.path()), url.query().map(uri));
+    let (path, query) = (escaped(url.path()), url.query().map(escaped));
     if path != url.path() {
         url.set_path(&path);
     }
@@ -212,6 +211,20 @@ fn written_as_uri(mut url: Url) -> Url {
         url.set_query(query.as_deref());
     }
     url
+}
+
+/// Escapes what a URI may not hold, and a `%` that begins no escape.
+fn escaped(text: &str) -> String {
+    let mut parts = text.split('%');
+    let plain = |part| utf8_percent_encode(part, NOT_IN_A_URI);
+    let mut written = plain(parts.next().unwrap_or_default()).to_string();
+    for part in parts {
+        let digits = part.as_bytes().get(..2);
+        let is_escape = digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+        written.push_str(if is_escape { "%" } else { "%25" });
+        written.extend(plain(part));
+    }
+    written
 }
 
 fn check_length(url: &str) -> Result<(), RefusedAddress> {

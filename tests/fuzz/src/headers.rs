@@ -139,8 +139,8 @@ pub fn forwarded(bytes: &[u8]) {
     }
 }
 
-/// An address that is taken is the same when it is read again, has nothing that is never sent, and may be connected to. What the public
-/// rules take, those for development take too.
+/// An address that is taken is the same when it is read again, has nothing that is never sent and no escape that is none, and may be
+/// connected to. What the public rules take, those for development take too.
 pub fn addresses(bytes: &[u8]) {
     let Some(text) = crate::text(bytes) else {
         return;
@@ -158,6 +158,10 @@ pub fn addresses(bytes: &[u8]) {
         ("https", "", None, None)
     );
     assert!(url.port() != Some(0) && url.as_str().is_ascii());
+    for escape in url.as_str().split('%').skip(1) {
+        let digits = escape.bytes().take(2).filter(u8::is_ascii_hexdigit);
+        assert_eq!(digits.count(), 2, "{url}");
+    }
     let host = url.host_str().unwrap_or_default();
     if let Ok(ip) = host.trim_matches(['[', ']']).parse() {
         assert!(public.check_ip(ip).is_ok(), "{url}");

@@ -365,6 +365,14 @@ proptest! {
         }
         let _ = subnet.parse::<Subnet>();
     }
+
+    #[test]
+    fn what_is_stored_is_a_uri(rest in "/[ -~]{0,30}", more in "[^#]{0,20}") {
+        if let Ok(url) = AddressRules::public().check_url(&format!("https://example.com{rest}{more}")) {
+            prop_assert!(fluent_uri::Uri::parse(url.as_str()).is_ok(), "{}", url);
+            prop_assert_eq!(AddressRules::public().check_url(url.as_str()), Ok(url));
+        }
+    }
 }
 
 #[test]
@@ -380,6 +388,10 @@ fn an_address_is_stored_in_the_spelling_of_rfc_3986() {
             "https://example.com/%7b?a=%5B",
         ),
         ("https://example.com/?", "https://example.com/?"),
+        (
+            "https://example.com/100%/%e9%%41?%U=%F1%4&%",
+            "https://example.com/100%25/%e9%25%41?%25U=%F1%254&%25",
+        ),
     ] {
         let url = AddressRules::default().check_url(typed).unwrap();
         assert_eq!(url.as_str(), stored);
