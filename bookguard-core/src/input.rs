@@ -34,9 +34,11 @@ pub(crate) use self::value::text_fault;
 #[cfg(feature = "internals")]
 pub use self::whole::whole;
 use crate::error::Error;
+#[cfg(feature = "store")]
+use crate::error::FieldError;
 use crate::model::Timestamp;
 #[cfg(feature = "store")]
-use crate::model::{Amount, Currency};
+use crate::model::{Amount, AmountError, Currency};
 
 /// An instant as examples show it.
 const INSTANT: &str = "2031-06-01T09:00:00Z";
@@ -59,10 +61,20 @@ pub fn instant(v: &mut Value<'_, '_>) -> Option<Timestamp> {
 /// Those of [`Amount::parse`], at `pointer`.
 #[cfg(feature = "store")]
 pub(crate) fn amount(pointer: &str, digits: &str, currency: Currency) -> Result<Amount, Error> {
-    Amount::parse(digits, currency).map_err(|e| {
-        let message = format!("{} {e}", shorten(digits));
-        Error::fault(pointer, e.code(), message, e.fix(currency))
-    })
+    Amount::parse(digits, currency)
+        .map_err(|why| Error::faults(vec![amount_fault(pointer, digits, why, currency)]))
+}
+
+/// Says why these digits are not an amount in the currency.
+#[cfg(feature = "store")]
+pub(crate) fn amount_fault(
+    pointer: &str,
+    digits: &str,
+    why: AmountError,
+    currency: Currency,
+) -> FieldError {
+    let message = format!("{} {why}", shorten(digits));
+    FieldError::new(pointer, why.code(), message, why.fix(currency))
 }
 
 /// Reads the body as one JSON object with `read`. Fails with every fault found.

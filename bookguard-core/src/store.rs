@@ -152,7 +152,7 @@ impl StoredHead {
         from.filter(|_| self.checkpoint.is_empty())
     }
 
-    /// Whether this log has the key of `vkey`, as it keeps it under every name.
+    /// Whether `vkey` has this log's key. A log that continues under another name keeps its key, so names are not compared.
     pub(crate) fn has_key_of(&self, vkey: &str) -> bool {
         let [own, other] = [&self.vkey, vkey].map(|vkey| vkey.splitn(3, '+').nth(2));
         own == other

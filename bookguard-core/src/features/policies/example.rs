@@ -1,8 +1,8 @@
 //! An example of a booking, for which the check of a policy shows the schedule.
 
 use super::check::PolicyCheck;
-use crate::error::{Error, FieldError};
-use crate::input::shorten;
+use crate::error::Error;
+use crate::input::{amount, amount_fault, shorten};
 use crate::limits;
 use crate::model::{Amount, AmountError, Currency, Timestamp};
 use crate::operation::{QueryForm, QueryParam, Request, query_fault, query_text, query_value};
@@ -10,6 +10,8 @@ use crate::policy::{Booked, EventDate, MissingZone, Policy, PolicySource, Segmen
 
 /// The value of an example that has none, in whole units of its currency.
 const VALUE: &str = "1000";
+/// Where a fault of its value is.
+const VALUE_POINTER: &str = "?bookingValue";
 
 /// The parameters that describe the example, named as in a booking.
 pub(super) const PARAMETERS: [QueryParam; 4] = [
@@ -89,7 +91,8 @@ impl ExampleBooking {
         // How many decimals it may have, and how large it may be, can depend on the policy's currency.
         let in_dollars = Amount::parse(value, Currency::USD);
         if let Err(e @ (AmountError::NotANumber | AmountError::Negative)) = in_dollars {
-            faults.push(value_fault(value, e, currency.unwrap_or(Currency::USD)));
+            let currency = currency.unwrap_or(Currency::USD);
+            faults.push(amount_fault(VALUE_POINTER, value, e, currency));
         }
         if !faults.is_empty() {
             return Err(Error::faults(faults));
@@ -117,7 +120,11 @@ impl ExampleBooking {
             event_date: self.event_date,
             time_zone: self.time_zone.as_deref(),
             partner_time_zone,
-            value: self.amount(currency.unwrap_or(Currency::USD))?,
+            value: amount(
+                VALUE_POINTER,
+                &self.value,
+                currency.unwrap_or(Currency::USD),
+            )?,
             paid: None,
             created_at: now,
         };
@@ -125,20 +132,6 @@ impl ExampleBooking {
         let terms = Terms::freeze(Some(policy), &booked, MissingZone::AssumeUtc);
         Ok(terms.map_err(in_query)?.schedule)
     }
-
-    fn amount(&self, currency: Currency) -> Result<Amount, Error> {
-        Amount::parse(&self.value, currency)
-            .map_err(|e| Error::faults(vec![value_fault(&self.value, e, currency)]))
-    }
-}
-
-fn value_fault(text: &str, why: AmountError, currency: Currency) -> FieldError {
-    query_fault(
-        "bookingValue",
-        why.code(),
-        &format!("{} {why}", shorten(text)),
-        &why.fix(currency),
-    )
 }
 
 impl PolicyCheck {

@@ -503,7 +503,7 @@ fn an_empty_target_does_not_show_what_was_written_there() {
         ("foreign.db", Some(foreign), None, unseen),
         ("written.db", Some(stored.vkey.as_str()), Some(row), written),
     ] {
-        // What was moved there was lost, and a database was made in its place. A server was started on it.
+        // What was moved there was lost, and another database is in its place.
         let to = bench.db(name);
         let there = Store::open(&to, true).unwrap();
         if let Some(vkey) = begun {

@@ -131,6 +131,16 @@ async fn a_check_shows_the_schedule_that_a_booking_gets() {
         assert_eq!(check("").await.ok(200)["schedule"], Value::Null);
         let refused = check("?eventDate=soon&currency=eur").await;
         refused.faulty(&[("?eventDate", "invalid_date"), ("?currency", "currency_unknown")]);
+        for (value, code, fix) in [
+            ("ten", "amount_not_a_number", "Send a number from 0 with at most 2 decimals (EUR)."),
+            ("1.005", "amount_precision", "Send a number from 0 with at most 2 decimals (EUR)."),
+            ("99999999999999", "amount_too_large", "Send at most 9999999999999.99 (EUR)."),
+        ] {
+            let query = format!("?eventDate=2031-06-20&bookingValue={value}&currency=EUR");
+            let refused = check(&query).await;
+            refused.faulty(&[("?bookingValue", code)]);
+            refused.says(&[fix]);
+        }
     })
     .await;
 }
