@@ -67,11 +67,11 @@ impl StoredEntry {
     /// # Errors
     /// Why the fact cannot be read, in a sentence.
     pub fn fact(&self) -> Result<Logged<Fact>, String> {
-        let leaf = Leaf::parse(&self.leaf).map_err(|e| e.to_string())?;
+        let written = Leaf::written_at(&self.leaf).ok_or("it does not end like a ledger entry")?;
         let place = LeafPlace {
             index: self.index,
             hash: leaf_hash(&self.leaf),
-            at: Timestamp::from_ms(leaf.t),
+            at: Timestamp::from_ms(written),
         };
         let kind: LeafKind = self.kind.parse().map_err(|e: EventError| e.to_string())?;
         Ok(Logged {

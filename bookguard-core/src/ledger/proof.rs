@@ -3,7 +3,7 @@
 //! `tlog_proof` has the text form of an inclusion proof; `checkpoint` decides whether a root can be trusted. Invariant:
 //! given the positions, exactly one number of hashes is right, and any other is refused.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::hash::{EMPTY_ROOT, Hash, node_hash};
@@ -31,6 +31,8 @@ pub fn prove_inclusion<E>(
 pub struct Prover<'a, R> {
     size: u64,
     nodes: Nodes<'a, R>,
+    /// The roots of the leaves from one on, up to the end of the tree: most paths share them.
+    ends: BTreeMap<u64, Hash>,
 }
 
 impl<'a, R, E> Prover<'a, R>
@@ -39,8 +41,11 @@ where
 {
     /// Proofs in the tree of `size` leaves; `read` is as in [`prove_inclusion`]. What `kept` knows is not hashed again.
     pub fn new(size: u64, read: R, kept: Option<&'a UpperNodes>) -> Self {
-        let nodes = Nodes::new(read, kept);
-        Self { size, nodes }
+        Self {
+            size,
+            nodes: Nodes::new(read, kept),
+            ends: BTreeMap::new(),
+        }
     }
 
     /// The proof of a leaf, as [`prove_inclusion`] makes it.
@@ -58,7 +63,10 @@ where
         while high - low > 1 {
             let middle = low + split(high - low);
             if index < middle {
-                path.push(self.nodes.range(middle, high)?);
+                path.push(match high == size {
+                    true => self.end(middle)?,
+                    false => self.nodes.range(middle, high)?,
+                });
                 high = middle;
             } else {
                 path.push(self.nodes.range(low, middle)?);
@@ -67,6 +75,16 @@ where
         }
         path.reverse();
         Ok(path)
+    }
+
+    /// The root of all leaves from this one on.
+    fn end(&mut self, from: u64) -> Result<Hash, ReadError<E>> {
+        if let Some(known) = self.ends.get(&from) {
+            return Ok(*known);
+        }
+        let root = self.nodes.range(from, self.size)?;
+        self.ends.insert(from, root);
+        Ok(root)
     }
 }
 

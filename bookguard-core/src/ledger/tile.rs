@@ -266,8 +266,12 @@ pub(super) fn fold_right(parts: &[Hash]) -> Hash {
 /// The root of concatenated hashes whose number is a power of two.
 pub(super) fn fold_perfect(bytes: &[u8]) -> Hash {
     let mut nodes: Vec<Hash> = hashes(bytes).collect();
-    while nodes.len() > 1 {
-        nodes = pairs(&nodes);
+    let mut width = nodes.len();
+    while width > 1 {
+        width /= 2;
+        for at in 0..width {
+            nodes[at] = node_hash(&nodes[2 * at], &nodes[2 * at + 1]);
+        }
     }
     nodes[0]
 }
