@@ -12,6 +12,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -345,8 +346,8 @@ pub fn to_json<T: Serialize>(output: &T) -> Vec<u8> {
 /// An answer ready to send. It is kept as bytes so that a replay is identical to the last byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
-    /// The JSON body.
-    pub body: Vec<u8>,
+    /// The JSON body. Packets that are kept share theirs.
+    pub body: Bytes,
     /// The address of the created object.
     pub location: Option<String>,
     /// The tag of its content, in hex digits; `None` if its bytes identify it best.
@@ -368,9 +369,9 @@ pub struct FileAnswer {
 
 impl Finished {
     /// An answer that was made before, with the tag of its content.
-    pub fn stored(body: Vec<u8>, tag: Option<String>) -> Self {
+    pub fn stored(body: impl Into<Bytes>, tag: Option<String>) -> Self {
         Self {
-            body,
+            body: body.into(),
             location: None,
             tag,
             replayed: false,
@@ -381,7 +382,7 @@ impl Finished {
     /// An answer that has only the tag of what the caller has cached.
     pub fn unchanged(tag: String) -> Self {
         Self {
-            body: Vec::new(),
+            body: Bytes::new(),
             location: None,
             tag: Some(tag),
             replayed: false,
@@ -393,7 +394,7 @@ impl Finished {
 /// Encodes an operation's output.
 pub fn finish<O: Operation>(output: &O::Output) -> Finished {
     Finished {
-        body: to_json(output),
+        body: to_json(output).into(),
         location: O::location(output),
         tag: None,
         replayed: false,
@@ -410,7 +411,7 @@ pub fn finish_write<O: Operation>(answer: Written<O::Output>) -> Finished {
                 .ok()
                 .and_then(|output| O::location(&output));
             Finished {
-                body: body.to_vec(),
+                body: Bytes::from_owner(body),
                 location,
                 tag: None,
                 replayed: true,

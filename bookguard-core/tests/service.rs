@@ -230,7 +230,7 @@ fn equal_requests_in_one_batch_make_one_booking_with_one_answer() {
             }
         })
         .collect();
-    let bodies: Vec<Vec<u8>> = waiting
+    let bodies: Vec<_> = waiting
         .into_iter()
         .map(|answer| {
             operation::finish_write::<features::bookings::CreateBooking>(

@@ -275,11 +275,14 @@ impl Local {
     async fn answer(&self, step: StepFn, request: &Request) -> Result<Vec<u8>, Failure> {
         // The store blocks, and may have its own runtime.
         match block_in_place(|| step(&self.session, request))? {
-            RequestStep::Read { read, .. } => Ok(block_in_place(|| read(&self.session))?.body),
+            RequestStep::Read { read, .. } => {
+                let finished = block_in_place(|| read(&self.session))?;
+                Ok(finished.body.into())
+            }
             RequestStep::Watch(reading) => {
                 let look = async || block_in_place(|| (reading.look)(&self.session));
                 let finished = watch(self.service().news(), &reading, look).await?;
-                Ok(finished.body)
+                Ok(finished.body.into())
             }
             RequestStep::Write(write) => self.write(write).await,
         }
@@ -299,16 +302,16 @@ impl Local {
             _ => None,
         };
         let finished = (write.submit)(Arc::clone(service), true).await?;
+        let body = finished.body.into();
         match awaited.filter(|_| !finished.replayed) {
             Some((_, Awaited::Outcome(_), false)) => {
                 say(UNSERVED);
-                Ok(finished.body)
+                Ok(body)
             }
             Some((courier, awaited, _)) => {
-                let (key, pending) = (write.remembered, finished.body);
-                self.outcome(courier, awaited, key, pending).await
+                self.outcome(courier, awaited, write.remembered, body).await
             }
-            None => Ok(finished.body),
+            None => Ok(body),
         }
     }
 

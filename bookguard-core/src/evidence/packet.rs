@@ -8,6 +8,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+#[cfg(feature = "store")]
+use bytes::Bytes;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -287,6 +289,12 @@ impl SealedPacket {
     /// The exact text: to keep, to pass on and to verify.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The exact text as an answer's body, without copying it.
+    #[cfg(feature = "store")]
+    pub(crate) fn bytes(&self) -> Bytes {
+        Bytes::from_owner(Arc::<[u8]>::from(Arc::clone(&self.text)))
     }
 
     /// Adds the tag of its contents.

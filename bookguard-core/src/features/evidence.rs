@@ -148,7 +148,7 @@ pub(super) enum PacketLookup {
 /// The text that was signed, as it is.
 fn answer(packet: &SealedPacket) -> Finished {
     let tag = packet.tag().map(str::to_owned);
-    Finished::stored(packet.text().into(), tag)
+    Finished::stored(packet.bytes(), tag)
 }
 
 /// The packet of a caller's booking, however long it takes.

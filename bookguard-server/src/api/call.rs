@@ -170,7 +170,7 @@ impl Caller<'_> {
         if let Some(awaited) = awaited.filter(|_| !finished.replayed)
             && let Some(body) = observer::waiting(courier.answer(awaited, RETRY_WAIT)).await?
         {
-            finished.body = body;
+            finished.body = body.into();
             if let Some(key) = write.remembered {
                 // Store the answer before it is sent: a repeated request must find the same answer.
                 let replacement = events::replace_answer(session, key, &finished.body);

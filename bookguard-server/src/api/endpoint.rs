@@ -257,13 +257,14 @@ fn respond(status: u16, finished: Finished, tagged: Option<&HeaderMap>) -> Respo
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use poem::http::header::IF_NONE_MATCH;
 
     use super::*;
 
     fn finished() -> Finished {
         Finished {
-            body: b"{}".to_vec(),
+            body: Bytes::from_static(b"{}"),
             location: Some("/v1/x".to_owned()),
             tag: None,
             replayed: false,

@@ -120,7 +120,7 @@ impl Tools {
             };
             let finished = call(caller, bound.route.id, bound.step, input).await;
             let finished = finished.map_err(in_arguments)?;
-            let body = String::from_utf8(finished.body)
+            let body = String::from_utf8(finished.body.into())
                 .map_err(|_| Error::internal("an answer of ours is not UTF-8"))?;
             Ok(Some(body))
         };

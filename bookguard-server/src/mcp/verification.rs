@@ -10,6 +10,7 @@ use bookguard_core::ledger::jcs;
 use bookguard_core::limits::PACKET_BYTES_AT_ONCE;
 use bookguard_core::operation::{self, Action, Body, Operation, Request, Route};
 use bookguard_core::session::{Access, Session};
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -49,7 +50,7 @@ impl Operation for VerifyEvidence {
         let (packet, is_long): (PacketFn, _) = match subject {
             Subject::Packet(packet) => {
                 let is_long = packet.len() > PACKET_BYTES_AT_ONCE;
-                (Box::new(move |_| Ok(one_spelling(packet))), is_long)
+                (Box::new(move |_| Ok(one_spelling(packet).into())), is_long)
             }
             Subject::Booking(booking_id) => packet_of(session, booking_id)?,
         };
@@ -66,7 +67,7 @@ impl Operation for VerifyEvidence {
 }
 
 /// Makes the packet that is to be verified.
-type PacketFn = Box<dyn FnOnce(&Session) -> Result<Vec<u8>, Error> + Send>;
+type PacketFn = Box<dyn FnOnce(&Session) -> Result<Bytes, Error> + Send>;
 
 impl From<Report> for Verification {
     fn from(report: Report) -> Self {

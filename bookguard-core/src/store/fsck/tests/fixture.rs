@@ -628,7 +628,7 @@ pub(in crate::store) fn everything_and_more(db: &Path) -> Known {
         let Action::Read { read, .. } = asked.unwrap() else {
             panic!("a packet is read")
         };
-        String::from_utf8(read(&session).unwrap().body).unwrap()
+        String::from_utf8(read(&session).unwrap().body.into()).unwrap()
     });
     let known = Known {
         partner_id: registered.partner_id.to_string(),
