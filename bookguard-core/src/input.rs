@@ -55,6 +55,13 @@ pub fn instant(v: &mut Value<'_, '_>) -> Option<Timestamp> {
     })
 }
 
+/// Whether what follows a `%` makes it a percent-encoded byte (RFC 3986 section 2.1).
+#[cfg(feature = "store")]
+pub fn is_escape(rest: &str) -> bool {
+    let digits = rest.as_bytes().get(..2);
+    digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+}
+
 /// Reads an amount in the currency of a booking. Its form was checked before the booking was known.
 ///
 /// # Errors

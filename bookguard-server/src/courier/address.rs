@@ -11,6 +11,7 @@ mod table;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
+use bookguard_core::input::is_escape;
 use bookguard_core::limits::URL_CHARS;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use poem::http::Uri;
@@ -219,9 +220,7 @@ fn escaped(text: &str) -> String {
     let plain = |part| utf8_percent_encode(part, NOT_IN_A_URI);
     let mut written = plain(parts.next().unwrap_or_default()).to_string();
     for part in parts {
-        let digits = part.as_bytes().get(..2);
-        let is_escape = digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
-        written.push_str(if is_escape { "%" } else { "%25" });
+        written.push_str(if is_escape(part) { "%" } else { "%25" });
         written.extend(plain(part));
     }
     written

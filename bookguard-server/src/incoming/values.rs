@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use bookguard_core::error::Error;
+use bookguard_core::input::is_escape;
 use percent_encoding::percent_decode_str;
 use poem::http::header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
 
@@ -50,11 +51,7 @@ pub(crate) fn check_query_bytes(bytes: usize) -> Result<(), Error> {
 /// Undoes percent-encoding. Returns `None` if the encoding is broken, which the crate would let pass, or if the result is not
 /// UTF-8.
 pub(crate) fn decode(text: &str, plus_is_space: bool) -> Option<String> {
-    let is_byte = |rest: &str| {
-        let digits = rest.as_bytes().get(..2);
-        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
-    };
-    if !text.split('%').skip(1).all(is_byte) {
+    if !text.split('%').skip(1).all(is_escape) {
         return None;
     }
     let spaced = match plus_is_space {

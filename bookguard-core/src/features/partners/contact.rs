@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use crate::input::Value;
+use crate::input::{Value, is_escape};
 use crate::limits;
 use crate::text::{HIDDEN, JOINING, is_invisible};
 
@@ -91,11 +91,7 @@ fn is_uri_text(text: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~:/?@!$&'()*+,;=#".contains(&b);
     let mut parts = text.split('%');
     let first = parts.next().unwrap_or_default();
-    let escaped = |part: &str| {
-        let digits = part.as_bytes().get(..2);
-        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
-    };
     first.bytes().all(plain)
-        && parts.all(|part| escaped(part) && part.bytes().all(plain))
+        && parts.all(|part| is_escape(part) && part.bytes().all(plain))
         && text.matches('#').count() <= 1
 }
