@@ -35,6 +35,7 @@ pub const PACKET_TYPE: &str = "bookguard.evidence/1";
 /// The member that holds the note over a packet.
 pub(super) const SIGNATURE: &str = "signature";
 
+// Its members, like those of each entry, stand in canonical order: what is written in order need not be moved.
 /// An evidence packet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
@@ -44,63 +45,63 @@ pub(super) const SIGNATURE: &str = "signature";
     oai(rename = "EvidencePacket", rename_all = "camelCase")
 )]
 pub struct Packet {
-    /// `bookguard.evidence/1`.
-    #[serde(rename = "type")]
-    #[cfg_attr(feature = "openapi", oai(rename = "type"))]
-    pub packet_type: String,
-    /// When the packet was made.
-    pub created_at: Timestamp,
+    /// The acceptances of the texts in `termsDisclosures`, oldest first.
+    pub acceptances: Vec<Acceptance>,
     /// The booking as `GET /v1/bookings/{bookingId}` shows it.
     pub booking: Booking,
-    /// The registered name of the booking's partner, as the service states it.
-    pub partner_name: String,
-    /// The booking's random stream id in the ledger.
-    pub stream: String,
-    /// The ledger; only a hint, because verifiers pin its key themselves.
-    pub log: LogHint,
+    /// Shows that no entry was left out of those that the ledger has mapped; absent until its map covers all entries of the packet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
+    pub completeness: Option<Completeness>,
+    /// When the packet was made.
+    pub created_at: Timestamp,
+    /// What was sent to the partner. The ledger proves how each delivery ended; the rest, such as hosts and earlier
+    /// attempts, is only the service's statement.
+    pub deliveries: Vec<PacketDelivery>,
     /// The booking's ledger entries, oldest first.
     pub entries: Vec<PacketEntry>,
+    /// The result of a cancellation by the organizer at `createdAt`, or of the recorded cancellation.
+    #[cfg_attr(feature = "openapi", oai(nullable))]
+    pub evaluation: Option<Evaluation>,
+    /// The terms before each move of the event, oldest first; empty if it was never moved.
+    pub former_terms: Vec<FrozenTerms>,
+    /// The evidence items that the partner added, oldest first.
+    pub items: Vec<EvidenceItem>,
+    /// The ledger; only a hint, because verifiers pin its key themselves.
+    pub log: LogHint,
+    /// The registered name of the booking's partner, as the service states it.
+    pub partner_name: String,
     /// The policy that applies to the booking.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub policy: Option<Policy>,
     /// `sha256:` and the hex digest of the policy's canonical text.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub policy_hash: Option<String>,
-    /// The terms in force: frozen when the booking was recorded, or when its event was last moved.
-    pub terms: FrozenTerms,
-    /// The terms before each move of the event, oldest first; empty if it was never moved.
-    pub former_terms: Vec<FrozenTerms>,
-    /// The texts of the terms to show: before each change of date, then those of the terms in force.
-    pub terms_disclosures: Vec<TermsDisclosure>,
-    /// The acceptances of these texts, oldest first.
-    pub acceptances: Vec<Acceptance>,
-    /// The evidence items that the partner added, oldest first.
-    pub items: Vec<EvidenceItem>,
-    /// The result of a cancellation by the organizer at `createdAt`, or of the recorded cancellation.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
-    pub evaluation: Option<Evaluation>,
     /// The booking's resolution; null if it is not canceled.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub resolution: Option<Resolution>,
-    /// What was sent to the partner. The ledger proves how each delivery ended; the rest, such as hosts and earlier
-    /// attempts, is only the service's statement.
-    pub deliveries: Vec<PacketDelivery>,
-    /// The names of values that this copy does not show, sorted; empty in the partner's own packet. Their digests stay in
-    /// the entries. A party is shown as `withheld`, other values are absent.
-    pub withheld: Vec<Withheld>,
+    /// C2SP signed note by the ledger key: the SHA-256 of this document's RFC 8785 text without this member, and how far
+    /// the booking's chain reached in the log.
+    pub signature: String,
+    /// The booking's random stream id in the ledger.
+    pub stream: String,
     /// The packet in sentences.
     pub summary: Summary,
+    /// The terms in force: frozen when the booking was recorded, or when its event was last moved.
+    pub terms: FrozenTerms,
+    /// The texts of the terms to show: before each change of date, then those of the terms in force.
+    pub terms_disclosures: Vec<TermsDisclosure>,
     /// A time-stamp over the entries, and its renewals; absent if they are not yet timestamped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "openapi", oai(default, skip_serializing_if_is_empty))]
     pub timestamps: Vec<PacketTimestamp>,
-    /// Shows that no entry was left out of those that the ledger has mapped; absent until its map covers all entries of the packet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
-    pub completeness: Option<Completeness>,
-    /// C2SP signed note by the ledger key: the SHA-256 of this document's RFC 8785 text without this member, and how far
-    /// the booking's chain reached in the log.
-    pub signature: String,
+    /// `bookguard.evidence/1`.
+    #[serde(rename = "type")]
+    #[cfg_attr(feature = "openapi", oai(rename = "type"))]
+    pub packet_type: String,
+    /// The names of values that this copy does not show, sorted; empty in the partner's own packet. Their digests stay in
+    /// the entries. A party is shown as `withheld`, other values are absent.
+    pub withheld: Vec<Withheld>,
 }
 
 /// The ledger that proves a packet.
@@ -119,16 +120,16 @@ pub struct LogHint {
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
 #[serde(deny_unknown_fields)]
 pub struct PacketEntry {
-    /// The exact leaf bytes, base64.
-    pub leaf: String,
     /// The event body the leaf commits to.
     pub body: EventBody,
-    /// The commitment's salt, unpadded base64url.
-    pub salt: String,
     /// The event's values, each with its salt, sorted by name.
     pub disclosures: Vec<Disclosure>,
+    /// The exact leaf bytes, base64.
+    pub leaf: String,
     /// C2SP tlog-proof of the leaf.
     pub proof: String,
+    /// The commitment's salt, unpadded base64url.
+    pub salt: String,
 }
 
 /// The value of the booking's stream in the map that the log commits to: the number of its entries, and the last.

@@ -67,13 +67,13 @@ pub struct Summary {
 pub struct Moment {
     /// When it was recorded, or when it happened if it is not in the ledger.
     pub at: Timestamp,
-    /// The same for people: local time, and UTC.
-    pub when: String,
     /// The ledger's entry; null for a statement of the service that no entry holds.
     #[cfg_attr(feature = "openapi", oai(nullable))]
     pub entry: Option<u64>,
     /// What happened, in sentences.
     pub text: String,
+    /// `at` for people: local time, and UTC.
+    pub when: String,
 }
 
 /// The material of a summary.
