@@ -29,8 +29,6 @@ pub struct StoredEntry {
     pub disclosures: Vec<Disclosure>,
     /// The digests of members that were erased.
     pub erased: BTreeMap<String, [u8; 32]>,
-    /// What opens it, as its row holds it.
-    pub opening: Opening,
 }
 
 impl StoredEntry {
@@ -39,8 +37,17 @@ impl StoredEntry {
     /// # Errors
     /// A value that canonical JSON cannot represent.
     pub fn without(&self, names: &[&str]) -> Result<(Opening, String), EventError> {
+        let mut salts = BTreeMap::new();
+        let mut erased = self.erased.clone();
+        for one in &self.disclosures {
+            let name = one.name.clone();
+            match names.contains(&name.as_str()) {
+                true => erased.insert(name, field_digest(&one.name, &one.value, &one.salt)?),
+                false => salts.insert(name, one.salt),
+            };
+        }
+        let left = Opening::kept(self.salt, salts, erased);
         let mut members = members(&self.disclosures);
-        let left = self.opening.without(names, &members)?;
         let gone = self.erased.keys().map(String::as_str);
         stand_in(gone.chain(names.iter().copied()), &mut members);
         let facts = Value::Object(members).to_string();
@@ -52,14 +59,9 @@ impl StoredEntry {
     /// # Errors
     /// A value that canonical JSON cannot represent.
     pub fn event_body(&self) -> Result<EventBody, EventError> {
-        let digests = (self.disclosures.iter())
-            .map(|d| Ok((d.name.clone(), field_digest(&d.name, &d.value, &d.salt)?)));
-        let mut sd = digests.collect::<Result<BTreeMap<_, _>, EventError>>()?;
-        sd.extend(self.erased.clone());
-        Ok(EventBody {
-            kind: self.kind.clone(),
-            sd,
-        })
+        let mut body = EventBody::of(&self.kind, &self.disclosures)?;
+        body.sd.extend(self.erased.clone());
+        Ok(body)
     }
 
     /// The stored fact, whether or not the leaf commits to it.

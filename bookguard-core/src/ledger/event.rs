@@ -120,6 +120,22 @@ pub struct EventBody {
 }
 
 impl EventBody {
+    /// The body of an event with these fields.
+    ///
+    /// # Errors
+    /// [`EventError::Number`] for a value that cannot be committed to.
+    pub fn of(kind: &str, fields: &[Disclosure]) -> Result<Self, EventError> {
+        let mut scratch = Vec::with_capacity(256);
+        let digests = fields.iter().map(|field| {
+            let digest = digest_into(&mut scratch, &field.name, &field.value, &field.salt)?;
+            Ok((field.name.clone(), digest))
+        });
+        Ok(Self {
+            sd: digests.collect::<Result<_, EventError>>()?,
+            kind: kind.to_owned(),
+        })
+    }
+
     /// The canonical JSON that is committed to (RFC 8785).
     #[must_use]
     pub fn to_canonical(&self) -> String {
