@@ -119,9 +119,11 @@ impl fmt::Display for TlogProof {
         }
         writeln!(f, "index {}", self.index)?;
         for hash in &self.path {
-            writeln!(f, "{}", hash.write_base64(&mut [0; 44]))?;
+            f.write_str(hash.write_base64(&mut [0; 44]))?;
+            f.write_str("\n")?;
         }
-        write!(f, "\n{}", self.checkpoint)
+        f.write_str("\n")?;
+        f.write_str(&self.checkpoint)
     }
 }
 

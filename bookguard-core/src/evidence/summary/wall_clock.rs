@@ -9,9 +9,35 @@ use crate::evidence::verify::ZONE_CHANGE_MS;
 use crate::model::{Amount, Timestamp};
 use crate::policy::{Zone, clock};
 
+const WEEKDAYS: [&str; 7] = [
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+    "Sunday",
+];
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
 /// Writes times, and keeps the offset of each.
 pub(super) struct WallClock<'a> {
     zone: Zone,
+    /// What it is called: `New York time`, `UTC`, `UTC+02:00`.
+    name: String,
     /// The offsets to use, in the order of the times; beyond them and without them, those of the tables.
     given: &'a [i32],
     /// The offsets used so far: seconds by which the clock was ahead of UTC.
@@ -22,6 +48,7 @@ impl<'a> WallClock<'a> {
     pub fn new(zone: Zone, given: &'a [i32]) -> Self {
         Self {
             zone,
+            name: name_of(zone),
             given,
             used: Vec::new(),
         }
@@ -38,16 +65,16 @@ impl<'a> WallClock<'a> {
         let utc = at.to_utc().naive_utc();
         // Within the years of a timestamp, no offset of a day leaves the calendar.
         let local = utc + TimeDelta::seconds(i64::from(offset));
-        let day = format!("{} {}", local.format("%A"), day(local));
-        let name = self.name();
+        let weekday = WEEKDAYS[local.weekday().num_days_from_monday() as usize];
+        let (day, name) = (day(local), &self.name);
         if name == "UTC" {
-            return format!("{day}, {} UTC", clock(utc));
+            return format!("{weekday} {day}, {} UTC", clock(utc));
         }
         let utc = match utc.date() == local.date() {
             true => clock(utc),
-            false => format!("{} {}, {}", utc.day(), utc.format("%B"), clock(utc)),
+            false => format!("{} {}, {}", utc.day(), month(utc), clock(utc)),
         };
-        format!("{day}, {} {name} ({utc} UTC)", clock(local))
+        format!("{weekday} {day}, {} {name} ({utc} UTC)", clock(local))
     }
 
     /// Whether an offset can be that of another edition of the tables. One that cannot is not used, so the sentences differ.
@@ -55,24 +82,27 @@ impl<'a> WallClock<'a> {
         let change = i64::from(given) - i64::from(table);
         matches!(self.zone, Zone::Named(_)) && change.abs() * 1000 <= ZONE_CHANGE_MS
     }
+}
 
-    /// What the wall clock is called: `New York time`, `UTC`, `UTC+02:00`.
-    fn name(&self) -> String {
-        match self.zone {
-            Zone::Fixed(offset) if offset.local_minus_utc() == 0 => "UTC".to_owned(),
-            Zone::Fixed(offset) => format!("UTC{offset}"),
-            Zone::Named(zone) => match zone.name().rsplit_once('/') {
-                Some(("Etc", "UTC" | "UCT" | "Universal" | "Zulu")) => "UTC".to_owned(),
-                Some(("Etc", _)) | None => zone.name().to_owned(),
-                Some((_, city)) => format!("{} time", city.replace('_', " ")),
-            },
-        }
+fn name_of(zone: Zone) -> String {
+    match zone {
+        Zone::Fixed(offset) if offset.local_minus_utc() == 0 => "UTC".to_owned(),
+        Zone::Fixed(offset) => format!("UTC{offset}"),
+        Zone::Named(zone) => match zone.name().rsplit_once('/') {
+            Some(("Etc", "UTC" | "UCT" | "Universal" | "Zulu")) => "UTC".to_owned(),
+            Some(("Etc", _)) | None => zone.name().to_owned(),
+            Some((_, city)) => format!("{} time", city.replace('_', " ")),
+        },
     }
 }
 
 /// `20 June 2026`.
 pub(super) fn day(local: NaiveDateTime) -> String {
-    format!("{} {} {}", local.day(), local.format("%B"), local.year())
+    format!("{} {} {}", local.day(), month(local), local.year())
+}
+
+fn month(time: NaiveDateTime) -> &'static str {
+    MONTHS[time.month0() as usize]
 }
 
 /// `USD 1,200.50`: the thousands are grouped.
@@ -137,6 +167,16 @@ mod tests {
         ] {
             let at = Timestamp::parse(at).unwrap();
             assert_eq!(WallClock::new(zone.unwrap(), &[]).time(at), text);
+        }
+    }
+
+    #[test]
+    fn every_day_of_a_year_has_its_name() {
+        let first = Timestamp::parse("2028-01-01T12:00:00Z").unwrap();
+        for n in 0..366 {
+            let at = Timestamp::from_ms(first.ms() + n * 86_400_000);
+            let named = at.to_utc().format("%A %-d %B %Y, 12:00 UTC").to_string();
+            assert_eq!(WallClock::new(Zone::UTC, &[]).time(at), named);
         }
     }
 
