@@ -1,6 +1,6 @@
-//! What Bookguard costs, compared with the least that its work can cost: `cargo bench -p bookguard-tests`.
+//! What Bookguard costs, compared with the least that its work can cost: `cargo bench --profile dist -p bookguard-tests`.
 //!
-//! The release server runs as its users run it, on a SQLite file whose every commit is flushed, and is driven over
+//! The server runs as it is shipped, on a SQLite file whose every commit is flushed, and is driven over
 //! kept-alive connections. Right before each result, its floor is measured on the same machine: an HTTP handler that
 //! does nothing under the same driver, bare SQLite with the same rows, a bare HTTP client with the same receiver, or
 //! bare hashing. The rates vary with the state of the machine, the ratios much less. Figures are medians.
@@ -86,7 +86,7 @@ fn main() -> ExitCode {
         Some((first, rest)) if first == CHILD => counterparts::become_counterpart(rest),
         // Only `cargo bench` passes this flag; a test run that compiles every target must not start minutes of load.
         _ if !arguments.iter().any(|argument| argument == "--bench") => {
-            println!("a benchmark; run it with: cargo bench -p bookguard-tests");
+            println!("a benchmark; run it with: cargo bench --profile dist -p bookguard-tests");
             Ok(())
         }
         _ => run(),

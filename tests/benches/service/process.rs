@@ -194,7 +194,7 @@ impl Target for Server {
 }
 
 impl Maker {
-    /// Finds the server: the program that `BOOKGUARD_BENCH_BIN` names, or the release build of this source.
+    /// Finds the server: the program that `BOOKGUARD_BENCH_BIN` names, or the build of this source that is shipped.
     pub fn new(commit_delay: Duration) -> Fallible<Self> {
         let folder = match std::env::var_os("BOOKGUARD_BENCH_DIR") {
             Some(parent) => TempDir::new_in(parent)?,
@@ -271,11 +271,11 @@ impl Maker {
     }
 }
 
-/// Builds the server as its users do, and returns its path.
+/// Builds the server as it is shipped, and returns its path.
 fn build() -> Fallible<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["build", "--release", "--package", "bookguard-cli"])
+        .args(["build", "--profile", "dist", "--package", "bookguard-cli"])
         .args(["--message-format", "json-render-diagnostics"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .stderr(Stdio::inherit())
