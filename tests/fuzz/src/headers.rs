@@ -139,8 +139,8 @@ pub fn forwarded(bytes: &[u8]) {
     }
 }
 
-/// An address that is taken is the same when it is read again, and may be connected to. It holds nothing that is never sent, and each `%`
-/// in it begins an escape. What the public rules take, those for development take too.
+/// An address that is taken is the same when it is read again, and may be connected to. Nothing in it is left out when it is
+/// sent, and each `%` in it begins an escape. What the public rules take, those for development take too.
 pub fn addresses(bytes: &[u8]) {
     let Some(text) = crate::text(bytes) else {
         return;
