@@ -27,7 +27,7 @@ pub const TILE_BYTES: usize = TILE_WIDTH * HASH_BYTES;
 /// Tree levels one tile spans: 2^8 = 256 hashes.
 pub(super) const TILE_HEIGHT: u32 = 8;
 /// Tree levels of a group: the hashes of a tile under one node that [`UpperNodes`] can keep.
-const GROUP_HEIGHT: u32 = 2;
+const GROUP_HEIGHT: u32 = 3;
 /// Hashes in a group.
 const GROUP_WIDTH: usize = 1 << GROUP_HEIGHT;
 

@@ -192,7 +192,7 @@ fn proofs_need_no_other_tiles_and_what_is_kept_of_them_changes_none_even_after_a
     let kept = UpperNodes::default();
     for log in [&first, &second, &first] {
         for size in [1, 16, 255, 256, 257, 511, 700, 65_535, 65_536, 66_000] {
-            let leaves = [0, 15, 16, 255, 256, 599, 600, 40_000, 65_535, 65_999];
+            let leaves = [0, 7, 8, 15, 16, 255, 256, 599, 600, 40_000, 65_535, 65_999];
             let leaves = leaves.into_iter().filter(|leaf| *leaf < size);
             let tiles = tiles_of(leaves.clone(), size);
             let read = |level, index| {

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::Rows;
 use crate::ledger::hash::Hash;
 
-/// Tiles of a generation, at about 4.4 kB each: two are kept.
-const GENERATION: usize = 1024;
+/// Tiles of a generation, at about 2.3 kB each: two are kept.
+const GENERATION: usize = 2048;
 
 /// The upper nodes of the full tiles that were used last, by their roots.
 #[derive(Default)]
