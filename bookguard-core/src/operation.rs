@@ -346,7 +346,7 @@ pub fn to_json<T: Serialize>(output: &T) -> Vec<u8> {
 /// An answer ready to send. It is kept as bytes so that a replay is identical to the last byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
-    /// The JSON body. Packets that are kept share theirs.
+    /// The JSON body, shared with the cache if it is a packet.
     pub body: Bytes,
     /// The address of the created object.
     pub location: Option<String>,

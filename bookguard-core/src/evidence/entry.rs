@@ -69,11 +69,11 @@ impl StoredEntry {
     /// # Errors
     /// Why the fact cannot be read, in a sentence.
     pub fn fact(&self) -> Result<Logged<Fact>, String> {
-        let written = Leaf::written_at(&self.leaf).ok_or("it does not end like a ledger entry")?;
+        let leaf = Leaf::parse(&self.leaf).map_err(|e| e.to_string())?;
         let place = LeafPlace {
             index: self.index,
             hash: leaf_hash(&self.leaf),
-            at: Timestamp::from_ms(written),
+            at: Timestamp::from_ms(leaf.t),
         };
         let kind: LeafKind = self.kind.parse().map_err(|e: EventError| e.to_string())?;
         Ok(Logged {

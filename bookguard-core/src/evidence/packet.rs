@@ -35,7 +35,7 @@ pub const PACKET_TYPE: &str = "bookguard.evidence/1";
 /// The member that holds the note over a packet.
 pub(super) const SIGNATURE: &str = "signature";
 
-// Its members, like those of each entry, stand in canonical order: what is written in order need not be moved.
+// Members are declared in canonical order, here and in entries, so that `CanonicalText` need not reorder them.
 /// An evidence packet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]

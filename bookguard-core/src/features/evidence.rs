@@ -468,10 +468,16 @@ impl Source {
             deliveries: &deliveries,
             withheld,
         });
+        let resolution = resolution.cloned();
+        let terms_disclosures = told.in_words()?;
+        let former_terms = (told.versions.into_iter().take(told.state.moves.len()))
+            .map(|version| version.terms)
+            .collect();
+        let state = told.state;
         Ok(Packet {
             packet_type: PACKET_TYPE.to_owned(),
             created_at,
-            booking: booking.clone(),
+            booking: state.booking,
             partner_name: self.partner_name,
             stream: URL_SAFE_NO_PAD.encode(self.state.stream),
             log: LogHint {
@@ -482,18 +488,16 @@ impl Source {
             policy: terms.policy.as_ref().map(|policy| policy.document.clone()),
             policy_hash: terms.policy_hash().map(str::to_owned),
             terms: frozen,
-            terms_disclosures: told.in_words()?,
-            former_terms: (told.versions.iter().take(told.state.moves.len()))
-                .map(|version| version.terms.clone())
+            terms_disclosures,
+            former_terms,
+            acceptances: (state.acceptances.into_iter())
+                .map(|logged| logged.fact)
                 .collect(),
-            acceptances: (told.state.acceptances.iter())
-                .map(|logged| logged.fact.clone())
-                .collect(),
-            items: (told.state.items.iter())
-                .map(|logged| logged.fact.clone())
+            items: (state.items.into_iter())
+                .map(|logged| logged.fact)
                 .collect(),
             evaluation,
-            resolution: resolution.cloned(),
+            resolution,
             deliveries,
             withheld: withheld.to_vec(),
             summary,

@@ -31,7 +31,7 @@ pub fn prove_inclusion<E>(
 pub struct Prover<'a, R> {
     size: u64,
     nodes: Nodes<'a, R>,
-    /// The roots of the leaves from one on, up to the end of the tree: most paths share them.
+    /// By leaf: the root of all leaves from that one to the end of the tree. Most paths share them.
     ends: BTreeMap<u64, Hash>,
 }
 

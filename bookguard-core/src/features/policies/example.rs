@@ -10,7 +10,7 @@ use crate::policy::{Booked, EventDate, MissingZone, Policy, PolicySource, Segmen
 
 /// The value of an example that has none, in whole units of its currency.
 const VALUE: &str = "1000";
-/// Where a fault of its value is.
+/// The pointer of the faults in its value.
 const VALUE_POINTER: &str = "?bookingValue";
 
 /// The parameters that describe the example, named as in a booking.

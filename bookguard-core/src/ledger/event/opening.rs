@@ -96,7 +96,7 @@ impl Opening {
         }
     }
 
-    /// What opens an entry of which values were erased: the salts of its commitment and of the members that are still there, and
+    /// What opens an entry some of whose values were erased: the salts of its commitment and of the members that are still there, and
     /// the digests of the erased ones.
     pub fn kept(salt: [u8; SALT_BYTES], salts: ByName, erased: ByName) -> Self {
         Self::Kept(Kept {
