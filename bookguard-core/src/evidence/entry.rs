@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::erasure::stand_in;
 use super::facts::{Fact, LeafPlace, Logged, members};
-use crate::ledger::event::{EventError, Opening, field_digest};
+use crate::ledger::event::{EventError, Opening};
 use crate::ledger::{Disclosure, EventBody, Leaf, LeafKind, leaf_hash};
 use crate::model::{BookingId, Timestamp};
 
@@ -29,6 +29,8 @@ pub struct StoredEntry {
     pub disclosures: Vec<Disclosure>,
     /// The digests of members that were erased.
     pub erased: BTreeMap<String, [u8; 32]>,
+    /// What opens it, as its row holds it.
+    pub opening: Opening,
 }
 
 impl StoredEntry {
@@ -37,17 +39,8 @@ impl StoredEntry {
     /// # Errors
     /// A value that canonical JSON cannot represent.
     pub fn without(&self, names: &[&str]) -> Result<(Opening, String), EventError> {
-        let mut salts = BTreeMap::new();
-        let mut erased = self.erased.clone();
-        for one in &self.disclosures {
-            let name = one.name.clone();
-            match names.contains(&name.as_str()) {
-                true => erased.insert(name, field_digest(&one.name, &one.value, &one.salt)?),
-                false => salts.insert(name, one.salt),
-            };
-        }
-        let left = Opening::kept(self.salt, salts, erased);
         let mut members = members(&self.disclosures);
+        let left = self.opening.without(names, &members)?;
         let gone = self.erased.keys().map(String::as_str);
         stand_in(gone.chain(names.iter().copied()), &mut members);
         let facts = Value::Object(members).to_string();

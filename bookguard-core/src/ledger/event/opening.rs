@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::wire::{Digests, salt};
-use super::{Disclosure, SALT_BYTES, salts};
+use super::{EventError, SALT_BYTES, field_digest, salts};
 
 /// Salts or digests by the names of members.
 pub type ByName = BTreeMap<String, [u8; 32]>;
@@ -70,39 +70,42 @@ impl Opening {
         }
     }
 
-    /// The salt of the commitment, the stored members with their salts, sorted by name, and the digests of the erased ones. A
-    /// stored member without a salt stands in for an erased value.
-    pub fn open(self, members: Map<String, Value>) -> ([u8; SALT_BYTES], Vec<Disclosure>, ByName) {
-        let members = members.into_iter();
+    /// The salt of the commitment, the salts of the stored members, and the digests of the erased ones. A stored member without
+    /// a salt stands in for an erased value.
+    pub fn of(&self, members: &Map<String, Value>) -> ([u8; SALT_BYTES], ByName, ByName) {
         match self {
             Self::Seed(seed) => {
-                let mut next = salts(&seed);
-                let salted = |(name, value)| Disclosure {
-                    name,
-                    salt: next(),
-                    value,
-                };
-                let disclosures = members.map(salted).collect();
-                (next(), disclosures, ByName::new())
+                let mut next = salts(seed);
+                let by_name = members.keys().map(|name| (name.clone(), next())).collect();
+                (next(), by_name, BTreeMap::new())
             }
-            Self::Kept(kept) => {
-                let salted = |(name, value)| {
-                    let salt = *kept.salts.0.get(&name)?;
-                    Some(Disclosure { name, salt, value })
-                };
-                let disclosures = members.filter_map(salted).collect();
-                (kept.salt, disclosures, kept.erased.0.into_owned())
-            }
+            Self::Kept(kept) => (
+                kept.salt,
+                kept.salts.0.clone().into_owned(),
+                kept.erased.0.clone().into_owned(),
+            ),
         }
     }
 
-    /// What opens an entry some of whose values were erased: the salts of its commitment and of the members that are still there, and
-    /// the digests of the erased ones.
-    pub fn kept(salt: [u8; SALT_BYTES], salts: ByName, erased: ByName) -> Self {
-        Self::Kept(Kept {
+    /// What opens the entry once the members with these names are erased. `members` are those stored now.
+    ///
+    /// # Errors
+    /// A value that cannot be committed to.
+    pub fn without(
+        &self,
+        names: &[&str],
+        members: &Map<String, Value>,
+    ) -> Result<Self, EventError> {
+        let (salt, mut salts, mut erased) = self.of(members);
+        for name in names {
+            if let (Some(salt), Some(value)) = (salts.remove(*name), members.get(*name)) {
+                erased.insert((*name).to_owned(), field_digest(name, value, &salt)?);
+            }
+        }
+        Ok(Self::Kept(Kept {
             salt,
             salts: Digests(Cow::Owned(salts)),
             erased: Digests(Cow::Owned(erased)),
-        })
+        }))
     }
 }

@@ -9,7 +9,7 @@ use crate::evidence::facts::CreationFact;
 use crate::evidence::{Acceptance, EvidenceItem, HeldBy, ItemKind, LegalBasis, StoredHold};
 use crate::features::fixture::*;
 use crate::ledger::event::Opening;
-use crate::ledger::{Leaf, LeafKind};
+use crate::ledger::{Disclosure, Leaf, LeafKind};
 use crate::policy::{Cancellation, NamedDocument};
 
 const NOW: &str = "2026-06-01T00:00:00.500Z";
@@ -37,6 +37,7 @@ fn stored(seq: u64, fact: impl Into<Fact>) -> StoredEntry {
         salt: [0; 32],
         disclosures: Vec::new(),
         erased: BTreeMap::new(),
+        opening: Opening::Seed(sealed.seed),
     };
     read(entry, &sealed.seed, &sealed.members)
 }
@@ -45,11 +46,16 @@ fn stored(seq: u64, fact: impl Into<Fact>) -> StoredEntry {
 fn read(entry: StoredEntry, opening: &[u8], facts: &str) -> StoredEntry {
     let opening = Opening::read(opening).unwrap();
     let members: Map<String, Value> = serde_json::from_str(facts).unwrap();
-    let (salt, disclosures, erased) = opening.open(members);
+    let (salt, mut salts, erased) = opening.of(&members);
+    let shown = members.into_iter().filter_map(|(name, value)| {
+        let salt = salts.remove(&name)?;
+        Some(Disclosure { name, salt, value })
+    });
     StoredEntry {
         salt,
-        disclosures,
+        disclosures: shown.collect(),
         erased,
+        opening,
         ..entry
     }
 }
@@ -168,17 +174,20 @@ fn what_is_left_of_an_entry_opens_its_leaf_and_tells_nothing_more() {
         let salts: Vec<[u8; 32]> = entry.disclosures.iter().map(|one| one.salt).collect();
         // First one value, then the rest.
         let one = Erased::Fields(vec![Erasable::Organizer, Erasable::Ip, Erasable::Note]);
-        let (mut left, mut opening) = (entry.clone(), Vec::new());
+        let mut left = entry.clone();
         for what in [one, everything.clone()] {
             let plan = plan(&partner_id(), std::slice::from_ref(&left), (&what, None)).unwrap();
             let row = &plan.rows[0];
-            opening = row.opening.to_bytes();
-            left = read(left.clone(), &opening, &row.facts);
+            left = read(left.clone(), &row.opening.to_bytes(), &row.facts);
             assert_eq!(left.event_body().unwrap(), body);
             body.verify(&leaf, &left.salt).unwrap();
             left.fact().unwrap();
         }
-        let row = format!("{:?}{}", left.shown(), String::from_utf8(opening).unwrap());
+        let row = format!(
+            "{:?}{}",
+            left.shown(),
+            String::from_utf8(left.opening.to_bytes()).unwrap()
+        );
         for gone in ["Jane", "jane@", "203.0.113.9", "5c5c"] {
             assert!(!row.contains(gone), "{row}");
         }
