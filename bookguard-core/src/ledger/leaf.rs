@@ -4,7 +4,7 @@
 //! it happened to. The caller provides the time, the random values and the place in the chain. Invariant: a leaf has one
 //! byte form, and it never changes meaning; another form is another version.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -47,16 +47,21 @@ impl Leaf {
     /// for any but the first leaf, or not zero for the first.
     pub fn encode(&self) -> Result<Vec<u8>, LeafError> {
         self.check()?;
+        let (mut commit, mut stream) = ([0; 43], [0; 43]);
         let (commit, stream) = (
-            URL_SAFE_NO_PAD.encode(self.commit),
-            URL_SAFE_NO_PAD.encode(self.stream),
+            text_of(&self.commit, &mut commit),
+            text_of(&self.stream, &mut stream),
         );
         let (prev, seq, time) = (self.prev, self.seq, Timestamp::from_ms(self.t));
+        // Longer than any leaf, so that it is not moved while it grows.
+        let mut text = String::with_capacity(288);
         // Already canonical: names are in order, and no value has a character that needs an escape.
-        let text = format!(
+        write!(
+            text,
             "{{\"commit\":\"{commit}\",\"prev\":\"{prev}\",\"seq\":{seq},\"stream\":\"{stream}\",\
              \"t\":\"{time}\",\"v\":\"{LEAF_VERSION}\"}}"
-        );
+        )
+        .expect("a string takes every text");
         Ok(text.into_bytes())
     }
 
@@ -154,11 +159,11 @@ pub(crate) fn bytes_of<const N: usize>(text: &str) -> Option<[u8; N]> {
     URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()
 }
 
-/// Writes 32 bytes as unpadded base64url into `room`: packets hold hundreds of them.
-pub(crate) fn text_of<'a>(bytes: &[u8; 32], room: &'a mut [u8; 43]) -> &'a str {
+/// Writes at most 32 bytes as unpadded base64url into `room`: packets hold hundreds of them.
+pub(crate) fn text_of<'a, const N: usize>(bytes: &[u8; N], room: &'a mut [u8; 43]) -> &'a str {
     let written = URL_SAFE_NO_PAD.encode_slice(bytes, room.as_mut_slice());
-    written.expect("43 characters hold 32 bytes in unpadded base64");
-    std::str::from_utf8(room).expect("base64 is ASCII")
+    let written = written.expect("43 characters hold 32 bytes in unpadded base64");
+    std::str::from_utf8(&room[..written]).expect("base64 is ASCII")
 }
 
 fn json(error: serde_json::Error) -> LeafError {

@@ -200,7 +200,7 @@ where
     /// The root of the leaves `low..high`. `low` must be a multiple of the largest power of two within the range, as in all
     /// ranges that RFC 6962's splitting produces.
     pub(super) fn range(&mut self, mut low: u64, high: u64) -> Result<Hash, ReadError<E>> {
-        let mut parts = Vec::new();
+        let mut parts = Vec::with_capacity(1); // most ranges are perfect subtrees
         while low < high {
             let height = (high - low).ilog2();
             parts.push(self.subtree(height, low >> height)?);
@@ -265,15 +265,11 @@ pub(super) fn fold_right(parts: &[Hash]) -> Hash {
 
 /// The root of concatenated hashes whose number is a power of two.
 pub(super) fn fold_perfect(bytes: &[u8]) -> Hash {
-    let mut nodes: Vec<Hash> = hashes(bytes).collect();
-    let mut width = nodes.len();
-    while width > 1 {
-        width /= 2;
-        for at in 0..width {
-            nodes[at] = node_hash(&nodes[2 * at], &nodes[2 * at + 1]);
-        }
+    if bytes.len() <= HASH_BYTES {
+        return Hash::try_from(bytes).expect("halves of a power of two of hashes are whole hashes");
     }
-    nodes[0]
+    let (left, right) = bytes.split_at(bytes.len() / 2);
+    node_hash(&fold_perfect(left), &fold_perfect(right))
 }
 
 /// The parents of these nodes, without one for an odd last.
