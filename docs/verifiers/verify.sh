@@ -9,7 +9,7 @@
 #
 # It checks everything that was recorded. It does not recompute what the policy gives, nor the sentences: see the last line.
 set -euo pipefail
-export LC_ALL=C
+export LC_ALL=C OPENSSL_CONF=/dev/null
 refuse() { echo "NOT VERIFIED. $*"; exit 1; }
 usage() { echo "usage: verify.sh PACKET KEYFILE [--timestamp-roots FILE] [--witness-policy FILE] ($*)" >&2; exit 2; }
 files=() roots='' policy=''
@@ -30,9 +30,13 @@ packet=$1 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 hex() { od -An -v -tx1 | tr -d ' \n'; }
-raw() { printf %b "$(printf %s "$1" | sed 's/../\\x&/g')"; }           # of hex
-sha256() { openssl dgst -sha256 -r | cut -c1-64; }
-hmac() { openssl dgst -sha256 -mac HMAC -macopt "hexkey:$1" -r | cut -c1-64; }
+raw() {                                                                 # of hex
+    local at text=''
+    for ((at = 0; at < ${#1}; at += 2)); do text+="\\x${1:at:2}"; done
+    printf %b "$text"
+}
+sha256() { openssl dgst -sha256 "$@" -r | { read -rn 64 hash && echo "$hash"; }; }
+hmac() { sha256 -mac HMAC -macopt "hexkey:$1"; }
 
 # small HEX: whether a point is of small order, whatever its sign bit: a signature by or with one of them proves nothing.
 small() {
@@ -428,12 +432,13 @@ stamped() {
         openssl asn1parse -inform DER -in "$token.info" >"$token" && ! grep -Eq 'd=3 .*BOOLEAN +:255' "$token" &&
         [[ $(sed -nE '1,8s/.*(OBJECT|OCTET STRING) *(\[HEX DUMP\])?://p' "$token" | tr 'A-F\n' 'a-f ') == *" sha256 $(sha256 <"$scratch/stamped$1") " ]]
 }
-digest='' stream='' size='' count=0 last='' leaves='' hashes='' stamps=0 cosigned=''
+# The first task is the whole packet. It is never a variable: where there is no tab, bash looks for one for the square of its length.
+digest=$(sed -n $'1s/^content\t//p' "$scratch/plan" | tr -d '\n' | openssl dgst -sha256 -binary | openssl base64)
+stream='' size='' count=0 last='' leaves='' hashes='' stamps=0 cosigned=''
 while IFS= read -r line; do
     task=${line%%$'\t'*} rest=${line#*$'\t'}
     first=${rest%%$'\t'*} more=${rest#*$'\t'}
     case $task in
-        content) digest=$(printf %s "$rest" | openssl dgst -sha256 -binary | openssl base64) ;;
         note)
             openssl base64 -d -A <<<"$more" >"$scratch/text"
             verify "$scratch/text" "$first" || refuse "signature: the key has not signed the packet, or not its checkpoint"
@@ -477,7 +482,7 @@ while IFS= read -r line; do
         stream) stream=$rest ;;
         size) size=$rest ;;
     esac
-done <"$scratch/plan"
+done < <(sed 1d "$scratch/plan")
 printf '%s\n' bookguard.packet/1 "$digest" "$stream" "$count" "$last" "$size" |
     cmp -s - "$scratch/said" || refuse "signature: the packet is not the one that was signed"
 
