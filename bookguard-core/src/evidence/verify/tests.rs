@@ -1,5 +1,7 @@
 //! Genuine packets verify; a packet changed in any way does not, and the report says where.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::super::SealedPacket;
@@ -488,16 +490,25 @@ fn no_field_is_free(
     places(&document, Vec::new(), &mut all);
     assert!(all.len() > 200);
     all.retain(|path| tried(&pointer(path)));
-    let all: Vec<_> = all.into_iter().enumerate().collect();
-    let found = shared_out(&all, Vec::new, |stated, (nth, path)| {
+    let mut patterns = HashSet::new();
+    let all: Vec<_> = (all.into_iter().enumerate())
+        .map(|(nth, path)| {
+            let is_first = patterns.insert(pattern(&pointer(&path)));
+            (nth, path, is_first || is_long())
+        })
+        .collect();
+    let found = shared_out(&all, Vec::new, |stated, (nth, path, as_it_is)| {
         let at = pointer(path);
         for other in others(*nth, document.pointer(&at).unwrap()) {
             let changed = changed(&document, path, other.clone());
-            let spelled = jcs::to_canonical(&changed).unwrap();
-            assert!(
-                !verify(spelled.as_bytes(), &fixture.vkey()).verified(),
-                "{at}: {other:?}"
-            );
+            // What nobody signed anew is noticed by the digest of the whole, wherever it stands.
+            if *as_it_is {
+                let spelled = jcs::to_canonical(&changed).unwrap();
+                assert!(
+                    !verify(spelled.as_bytes(), &fixture.vkey()).verified(),
+                    "{at}: {other:?}"
+                );
+            }
             let anew = signed_anew(&changed, &fixture.signer);
             if verify(&anew, &fixture.vkey()).verified() {
                 let place = pattern(&at);
