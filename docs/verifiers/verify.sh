@@ -237,9 +237,10 @@ def erased: .entries as $entries | reduce ($entries | to_entries[] | select(.val
     | . + $more));
 def made_at: need(matches("evt_[0-9a-f]{32}"); "form: not an event's id")
   | reduce (.[4:16] | explode[]) as $digit (0; . * 16 + (if $digit > 57 then $digit - 87 else $digit - 48 end));
+def is_stream: matches("[A-Za-z0-9_-]{21}[AQgw]");
 def leaf: (.leaf | @base64d) as $text | ($text | fromjson) as $leaf
   | need(.leaf == ($text | @base64) and ($leaf | canonical) == $text and ($leaf | has_shape("leaf"; "proof") | (.commit | url_32) and .seq < 9007199254740992
-      and (.stream | matches("[A-Za-z0-9_-]{21}[AQgw]")) and (.seq == 0) == (.prev == "0" * 64) and (.t | time) >= 0);
+      and (.stream | is_stream) and (.seq == 0) == (.prev == "0" * 64) and (.t | time) >= 0);
     "proof: a leaf is not written as leaves are")
   | {text: $text} + $leaf;
 # Sizes and indexes are below 2^64, where numbers of jq and bash end at 2^53 and 2^63. So they are texts of twenty digits, which sort.
@@ -296,7 +297,7 @@ reason() {
 cat >"$scratch/plan.jq" <<'JQ'
 include "format";
 need([.. | numbers | select(fabs >= 9007199254740992)] == []; "form: a number is too large") | has_shape("packet"; "form")
-| need(.timestamps != []; "form: it names no time-stamps, and says that it has some")
+| need(.stream | is_stream; "form: the stream is not one") | need(.timestamps != []; "form: it names no time-stamps, and says that it has some")
 | need(.withheld == (.withheld | unique); "disclosures: the names of withheld values are out of order, or one is given twice")
 | .withheld as $withheld | erased as $erased
 | need(.log == {origin: $name, vkey: $vkey}; "key: the packet names another ledger or key")
@@ -339,7 +340,7 @@ need([.. | numbers | select(fabs >= 9007199254740992)] == []; "form: a number is
     | (.checkpoint | note($name; $id; "timestamps")) as $note | ($note.text | split("\n")) as $head
     | ($checkpoint | split("\n")) as $now
     | need($head[0] == $name and ($head[1] | size) <= ($now[1] | size) and $head[1] != "0" and ($head[2] | b64_32) and all($head[:-1][]; . != "")
-        and all(.consistency[]; b64_32) and (.response | base64); "timestamps: one is not of its form")
+        and (.consistency | length <= 65 and all(.[]; b64_32)) and (.response | length <= 43692 and base64); "timestamps: one is not of its form")
     | need(($head[1] | size) > (if $i == 0 then $first else ($stamps[$i - 1].anchor.proof | proof | .index) end);
         "timestamps: one covers none of the entries, or not the one before it")
     | ["note", $note.signature, ($note.text | @base64)],
@@ -432,8 +433,10 @@ stamped() {
         openssl asn1parse -inform DER -in "$token.info" >"$token" && ! grep -Eq 'd=3 .*BOOLEAN +:255' "$token" &&
         [[ $(sed -nE '1,8s/.*(OBJECT|OCTET STRING) *(\[HEX DUMP\])?://p' "$token" | tr 'A-F\n' 'a-f ') == *" sha256 $(sha256 <"$scratch/stamped$1") " ]]
 }
-# The first task is the whole packet. It is never a variable: where there is no tab, bash looks for one for the square of its length.
+# The first task is the whole packet. It is kept out of variables: in a long text without a tab, bash takes time that grows with
+# the square of the length to find that there is none.
 digest=$(sed -n $'1s/^content\t//p' "$scratch/plan" | tr -d '\n' | openssl dgst -sha256 -binary | openssl base64)
+sed 1d "$scratch/plan" >"$scratch/tasks"
 stream='' size='' count=0 last='' leaves='' hashes='' stamps=0 cosigned=''
 while IFS= read -r line; do
     task=${line%%$'\t'*} rest=${line#*$'\t'}
@@ -482,7 +485,7 @@ while IFS= read -r line; do
         stream) stream=$rest ;;
         size) size=$rest ;;
     esac
-done < <(sed 1d "$scratch/plan")
+done <"$scratch/tasks"
 printf '%s\n' bookguard.packet/1 "$digest" "$stream" "$count" "$last" "$size" |
     cmp -s - "$scratch/said" || refuse "signature: the packet is not the one that was signed"
 

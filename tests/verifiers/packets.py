@@ -13,7 +13,7 @@ with open(verifier, encoding="utf-8") as source:
     program = compile(source.read(), verifier, "exec")
 for packet in packets:
     sys.argv = [verifier, packet, key]
-    printed = io.StringIO()
+    printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     code = 0
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         try:
@@ -23,4 +23,4 @@ for packet in packets:
         except Exception:
             traceback.print_exc()
             code = 1
-    print(json.dumps([code, printed.getvalue()]))
+    print(json.dumps([code, printed.buffer.getvalue().decode()]))

@@ -501,7 +501,7 @@ fn no_field_is_free(
         let at = pointer(path);
         for other in others(*nth, document.pointer(&at).unwrap()) {
             let changed = changed(&document, path, other.clone());
-            // What nobody signed anew is noticed by the digest of the whole, wherever it stands.
+            // The digest of the whole notices a change that nobody signed anew, wherever it is, so one place of each form is tried.
             if *as_it_is {
                 let spelled = jcs::to_canonical(&changed).unwrap();
                 assert!(
