@@ -261,9 +261,11 @@ impl Packet {
         let document = CanonicalText::of(self).map_err(|e| fault(&e))?;
         let statement = SignedStatement::of(self, digest(&document)).map_err(|e| fault(&e))?;
         let note = (signer.sign(&statement.to_string())).map_err(|e| fault(&e))?;
+        let mut text = document.with(SIGNATURE, &note);
+        // Packets are cached.
+        text.shrink_to_fit();
         Ok(SealedPacket {
-            // Packets are cached, so the spare capacity of the string they were written into must go.
-            text: document.with(SIGNATURE, &note).into(),
+            text: text.into(),
             tag: None,
         })
     }
@@ -272,7 +274,7 @@ impl Packet {
 /// A signed packet: its exact text. Its serde form is that text, byte for byte.
 #[derive(Debug, Clone)]
 pub struct SealedPacket {
-    text: Arc<str>,
+    text: Arc<String>,
     /// A digest of its contents, without the time it was made; only its maker knows it.
     tag: Option<Arc<str>>,
 }
@@ -280,7 +282,7 @@ pub struct SealedPacket {
 impl From<Box<RawValue>> for SealedPacket {
     fn from(text: Box<RawValue>) -> Self {
         Self {
-            text: Box::<str>::from(text).into(),
+            text: String::from(Box::<str>::from(text)).into(),
             tag: None,
         }
     }
@@ -295,7 +297,13 @@ impl SealedPacket {
     /// The exact text as an answer's body, without copying it.
     #[cfg(feature = "store")]
     pub(crate) fn bytes(&self) -> Bytes {
-        Bytes::from_owner(Arc::<[u8]>::from(Arc::clone(&self.text)))
+        struct Shared(Arc<String>);
+        impl AsRef<[u8]> for Shared {
+            fn as_ref(&self) -> &[u8] {
+                self.0.as_bytes()
+            }
+        }
+        Bytes::from_owner(Shared(Arc::clone(&self.text)))
     }
 
     /// Adds the tag of its contents.

@@ -61,8 +61,11 @@ impl Hash {
         if text.len() != 44 {
             return Err(HashError::Base64);
         }
-        let bytes = STANDARD.decode(text).map_err(|_| HashError::Base64)?;
-        Self::try_from(bytes.as_slice()).map_err(|_| HashError::Base64)
+        let mut bytes = [0; HASH_BYTES];
+        match STANDARD.decode_slice(text, &mut bytes) {
+            Ok(HASH_BYTES) => Ok(Self(bytes)),
+            _ => Err(HashError::Base64),
+        }
     }
 }
 

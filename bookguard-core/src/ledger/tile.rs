@@ -135,12 +135,12 @@ struct KnownTile {
     upper: Option<Arc<Rows>>,
 }
 
-impl KnownTile {
-    fn above_groups(&self) -> Rows {
-        let groups = self.bytes.chunks_exact(GROUP_WIDTH * HASH_BYTES);
-        let row = Some(groups.map(fold_perfect).collect());
-        iter::successors(row, |row: &Vec<Hash>| (row.len() > 1).then(|| pairs(row))).collect()
-    }
+/// The roots of a tile's full groups, of which these first ones are known, and the nodes above.
+fn above_groups(bytes: &[u8], known: &[Hash]) -> Rows {
+    let groups = bytes.chunks_exact(GROUP_WIDTH * HASH_BYTES);
+    let more = groups.skip(known.len()).map(fold_perfect);
+    let row = Some(known.iter().copied().chain(more).collect());
+    iter::successors(row, |row: &Vec<Hash>| (row.len() > 1).then(|| pairs(row))).collect()
 }
 
 impl<'a, R, E> Nodes<'a, R>
@@ -177,14 +177,14 @@ where
 
     /// The nodes above the groups of a tile of which none was needed before.
     fn above_groups(&mut self, level: u8, tile: u64) -> Result<Arc<Rows>, ReadError<E>> {
-        let is_full = self.known(level, tile, 0)?.bytes.len() == TILE_BYTES;
-        // Without a root, nothing says what the tile holds, so nothing is kept of it.
-        let kept = self.kept.filter(|_| is_full);
-        let kept = kept.and_then(|kept| Some((kept, self.root_of_full(level, tile)?)));
+        let kept = self.kept;
+        let root = self.root_of_full(level, tile);
         let known = self.known(level, tile, 0)?;
-        let upper = match kept {
-            Some((kept, root)) => kept.find(root, || known.above_groups()),
-            None => known.above_groups().into(),
+        let bytes = known.bytes.as_slice();
+        let upper = match (kept, root) {
+            (Some(kept), _) if bytes.len() < TILE_BYTES => kept.unfinished(level, bytes),
+            (Some(kept), Some(root)) => kept.full(root, || above_groups(bytes, &[])),
+            _ => above_groups(bytes, &[]).into(),
         };
         known.upper = Some(Arc::clone(&upper));
         Ok(upper)

@@ -15,7 +15,6 @@ use crate::engine::batch::LoadedBooking;
 use crate::engine::lease::Node;
 use crate::evidence::StoredEntry;
 use crate::evidence::facts::ResolutionFact;
-use crate::ledger::Disclosure;
 use crate::ledger::event::Opening;
 use crate::ledger::rollback::{PublishedHead, Rollback};
 use crate::ledger::tile::TileAddress;
@@ -736,14 +735,7 @@ pub(crate) fn own_entries(conn: &mut dyn Conn) -> Read<Vec<Row>> {
 pub(crate) fn entry(row: &Row) -> Read<StoredEntry> {
     let members: Map<String, Value> = row.json(6)?;
     let opening = Opening::read(row.blob(5)?).map_err(StoreError::Corrupt)?;
-    let (salt, mut salts, erased) = opening.of(&members);
-    // A member without a salt stands in for an erased one.
-    let disclosures = (members.into_iter())
-        .filter_map(|(name, value)| {
-            let salt = salts.remove(&name)?;
-            Some(Disclosure { name, salt, value })
-        })
-        .collect();
+    let (salt, disclosures, erased) = opening.disclose(members);
     Ok(StoredEntry {
         index: row.size(0)?,
         booking_id: match row.0.get(1) {

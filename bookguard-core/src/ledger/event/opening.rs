@@ -9,6 +9,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+#[cfg(feature = "store")]
+use super::Disclosure;
 use super::wire::{Digests, salt};
 use super::{EventError, SALT_BYTES, field_digest, salts};
 
@@ -85,6 +87,33 @@ impl Opening {
                 kept.erased.0.clone().into_owned(),
             ),
         }
+    }
+
+    /// The salt of the commitment, the stored members with their salts, and the digests of the erased ones; see [`Self::of`].
+    #[cfg(feature = "store")]
+    pub(crate) fn disclose(
+        &self,
+        members: Map<String, Value>,
+    ) -> ([u8; SALT_BYTES], Vec<Disclosure>, ByName) {
+        let (salt, mut salts, erased) = match self {
+            Self::Seed(seed) => {
+                let mut next = salts(seed);
+                let disclosures = members.into_iter();
+                let disclosures = disclosures.map(|(name, value)| Disclosure {
+                    name,
+                    salt: next(),
+                    value,
+                });
+                let disclosures = disclosures.collect();
+                return (next(), disclosures, BTreeMap::new());
+            }
+            Self::Kept(_) => self.of(&members),
+        };
+        let disclosures = members.into_iter().filter_map(|(name, value)| {
+            let salt = salts.remove(&name)?;
+            Some(Disclosure { name, salt, value })
+        });
+        (salt, disclosures.collect(), erased)
     }
 
     /// What opens the entry once the members with these names are erased. `members` are those stored now.

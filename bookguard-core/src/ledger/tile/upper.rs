@@ -1,23 +1,34 @@
-//! A cache of the upper nodes of full tiles, so that a proof hashes the group around its leaf instead of the whole tile.
+//! A cache of the upper nodes of tiles, so that a proof hashes the group around its leaf instead of the whole tile.
 //!
-//! The caller names a tile by its root, which stands for one content: so nothing here is ever out of date, whatever a database
-//! was replaced by. Invariant: dropping any of it at any time changes only how long a proof takes.
+//! The caller names a full tile by its root and an unfinished one by its bytes, which stand for one content: so nothing here is
+//! ever out of date, whatever a database was replaced by. Invariant: dropping any of it at any time changes only how long a
+//! proof takes.
 
 use std::collections::HashMap;
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::Rows;
+use super::{Rows, above_groups};
 use crate::ledger::hash::Hash;
 
 /// Tiles of a generation, at about 2.3 kB each: two are kept.
 const GENERATION: usize = 2048;
 
-/// The upper nodes of the full tiles that were used last, by their roots.
+/// The upper nodes of the tiles that were used last.
 #[derive(Default)]
-pub struct UpperNodes(Mutex<Generations>);
+pub struct UpperNodes {
+    full: Mutex<Generations>,
+    /// By level, the unfinished tile that was used last.
+    unfinished: Mutex<HashMap<u8, Unfinished>>,
+}
 
-/// Tiles enter the younger generation, and again when they are used. When it is full, it becomes the older one, whose tiles go.
+/// An unfinished tile, and its upper nodes.
+struct Unfinished {
+    bytes: Vec<u8>,
+    rows: Arc<Rows>,
+}
+
+/// The upper nodes of full tiles, by their roots. Tiles enter the younger generation, and again when they are used. When it is full, it becomes the older one, whose tiles go.
 #[derive(Default)]
 struct Generations {
     younger: HashMap<Hash, Arc<Rows>>,
@@ -25,9 +36,29 @@ struct Generations {
 }
 
 impl UpperNodes {
+    /// The upper nodes of an unfinished tile. If the one before it at its level has only grown, most of them are known.
+    pub(super) fn unfinished(&self, level: u8, bytes: &[u8]) -> Arc<Rows> {
+        let mut kept = self
+            .unfinished
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let known = kept
+            .get(&level)
+            .filter(|known| bytes.starts_with(&known.bytes));
+        let rows = match known {
+            Some(known) if known.bytes.len() == bytes.len() => return Arc::clone(&known.rows),
+            Some(known) => above_groups(bytes, &known.rows[0]),
+            None => above_groups(bytes, &[]),
+        };
+        let (bytes, rows) = (bytes.to_vec(), Arc::new(rows));
+        let shared = Arc::clone(&rows);
+        kept.insert(level, Unfinished { bytes, rows });
+        shared
+    }
+
     /// The upper nodes of the full tile with this root; `make` makes them if they are not known. They are kept unless they have
     /// another root: then the tile is not what its log says.
-    pub(super) fn find(&self, root: Hash, make: impl FnOnce() -> Rows) -> Arc<Rows> {
+    pub(super) fn full(&self, root: Hash, make: impl FnOnce() -> Rows) -> Arc<Rows> {
         if let Some(found) = self.lock_and(|kept| kept.find(&root)) {
             return found;
         }
@@ -39,7 +70,7 @@ impl UpperNodes {
     }
 
     fn lock_and<T>(&self, work: impl FnOnce(&mut Generations) -> T) -> T {
-        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut self.full.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -77,7 +108,7 @@ mod tests {
         let is_known = |n| {
             let (root, rows) = rows(n);
             let mut is_known = true;
-            kept.find(root, || {
+            kept.full(root, || {
                 is_known = false;
                 rows
             });
@@ -97,12 +128,39 @@ mod tests {
     }
 
     #[test]
+    fn an_unfinished_tile_has_its_own_nodes_however_it_came_about() {
+        let kept = UpperNodes::default();
+        let bytes = |from: u32, width: u32| -> Vec<u8> {
+            let hashes = (from..from + width).map(|n| Hash::of(&n.to_be_bytes()).0);
+            hashes.flatten().collect()
+        };
+        // It grows, stays, shrinks after a rollback, and grows otherwise.
+        for (from, width) in [
+            (0, 5),
+            (0, 8),
+            (0, 100),
+            (0, 100),
+            (0, 250),
+            (0, 90),
+            (9, 90),
+            (9, 91),
+        ] {
+            for level in [0, 1] {
+                let bytes = bytes(from + u32::from(level), width);
+                let rows = kept.unfinished(level, &bytes);
+                assert_eq!(*rows, above_groups(&bytes, &[]), "{from} {width}");
+                assert!(Arc::ptr_eq(&rows, &kept.unfinished(level, &bytes)));
+            }
+        }
+    }
+
+    #[test]
     fn a_tile_with_another_root_is_used_but_not_kept() {
         let kept = UpperNodes::default();
         let (root, right) = rows(1);
         let (_, wrong) = rows(2);
-        assert_eq!(*kept.find(root, || wrong.clone()), wrong);
-        assert_eq!(*kept.find(root, || right.clone()), right);
-        assert_eq!(*kept.find(root, || wrong), right);
+        assert_eq!(*kept.full(root, || wrong.clone()), wrong);
+        assert_eq!(*kept.full(root, || right.clone()), right);
+        assert_eq!(*kept.full(root, || wrong), right);
     }
 }

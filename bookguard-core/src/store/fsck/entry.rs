@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::evidence::facts::{Fact, LeafPlace, Logged};
+use crate::ledger::event::{EventError, Opening, salts, seal};
 use crate::ledger::{Leaf, LeafKind, leaf_hash};
 use crate::model::Timestamp;
 use crate::store::conn::{Row, StoreError};
@@ -17,52 +18,77 @@ pub(super) struct OpenedEntry {
     pub erased: Vec<String>,
 }
 
+/// What a row holds that its leaf commits to.
+pub(super) struct Committed {
+    pub leaf: Leaf,
+    pub kind: LeafKind,
+    /// The members of the fact, with what stands in for erased ones.
+    pub members: Map<String, Value>,
+    erased: Vec<String>,
+}
+
 /// Opens a row with the columns idx, booking_id, seq, leaf, kind, seed, facts.
 ///
 /// # Errors
 /// Why the entry does not hold.
 pub(super) fn open(row: &Row) -> Result<OpenedEntry, String> {
-    let (leaf, kind, members) = committed(row)?;
+    let said = committed(row)?;
     let place = LeafPlace {
         index: row.size(0).map_err(unreadable)?,
         hash: leaf_hash(row.blob(3).map_err(unreadable)?),
-        at: Timestamp::from_ms(leaf.t),
+        at: Timestamp::from_ms(said.leaf.t),
     };
     Ok(OpenedEntry {
         seq: row.size(2).map_err(unreadable)?,
-        erased: (read::entry(row).map_err(unreadable)?.erased.into_keys()).collect(),
-        leaf,
+        erased: said.erased,
+        leaf: said.leaf,
         logged: Logged {
             place,
-            fact: Fact::read(kind, members)?,
+            fact: Fact::read(said.kind, said.members)?,
         },
     })
 }
 
-/// The leaf of such a row, and the stored fact that it commits to with the stored seed. The fact must be spelled as the
-/// program spells it.
+/// What such a row holds, if its leaf commits to it with the stored seed. The fact must be spelled as the program spells it.
 ///
 /// # Errors
 /// Why the leaf does not commit to it.
-pub(super) fn committed(row: &Row) -> Result<(Leaf, LeafKind, Map<String, Value>), String> {
+pub(super) fn committed(row: &Row) -> Result<Committed, String> {
     let leaf = Leaf::parse(row.blob(3).map_err(unreadable)?).map_err(|e| e.to_string())?;
     let kind = row.text(4).map_err(unreadable)?;
     let members: Map<String, Value> = row.json(6).map_err(unreadable)?;
-    let stored = read::entry(row).map_err(unreadable)?;
+    let opening = Opening::read(row.blob(5).map_err(unreadable)?)?;
     let kind = kind
         .parse()
         .map_err(|_| format!("\"{kind}\" is not a kind of entry"))?;
     if serde_json::to_string(&members).ok().as_deref() != row.text(6).ok() {
         return Err("Bookguard does not spell its values this way".to_owned());
     }
-    let body = stored.event_body().map_err(|e| e.to_string())?;
-    if body.commit(&stored.salt) != leaf.commit || stored.shown() != members {
+    let number = |e: EventError| e.to_string();
+    let (holds, erased) = match opening {
+        Opening::Seed(seed) => {
+            let sealed = seal(kind, &members, salts(&seed)).map_err(number)?;
+            (sealed.commit == leaf.commit, Vec::new())
+        }
+        Opening::Kept(_) => {
+            let stored = read::entry(row).map_err(unreadable)?;
+            let commit = stored.event_body().map_err(number)?.commit(&stored.salt);
+            let holds = commit == leaf.commit && stored.shown() == members;
+            (holds, stored.erased.into_keys().collect())
+        }
+    };
+    if !holds {
         return Err(
             "the ledger does not commit to what is stored for it; kind, salts or facts were changed"
                 .to_owned(),
         );
     }
-    Ok((leaf, kind, members))
+    Ok(Committed {
+        leaf,
+        kind,
+        members,
+        erased,
+    })
 }
 
 fn unreadable(error: StoreError) -> String {

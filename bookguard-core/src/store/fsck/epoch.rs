@@ -4,7 +4,8 @@
 //! The walk along the log keeps no stream in memory. Each entry names the hash of the one before it, so the leaf that it replaces
 //! in the map is known; the exclusive or of all leaves that came and went is that of those that are left.
 
-use super::{Check, PAGE, entry};
+use super::entry::{self, Committed};
+use super::{Check, PAGE};
 use crate::evidence::facts::LeafPlace;
 use crate::evidence::{Epoch, LoggedEpoch};
 use crate::ledger::map::pages::{PageId, Pages};
@@ -25,13 +26,13 @@ pub(super) struct MapWalk {
 }
 
 impl MapWalk {
-    /// Takes the next entry of the log.
-    pub fn leaf(&mut self, index: u64, bytes: &[u8]) {
+    /// Takes the next entry of the log, whose leaf hash is `head`.
+    pub fn leaf(&mut self, index: u64, bytes: &[u8], head: Hash) {
         let covered = index < self.covered;
         let Some(leaf) = covered.then(|| Leaf::parse(bytes).ok()).flatten() else {
             return;
         };
-        let (key, head) = (key_of(&leaf.stream), leaf_hash(bytes));
+        let key = key_of(&leaf.stream);
         let count = leaf.seq + 1;
         self.toggle(map_leaf(&key, &MapValue { count, head }));
         if leaf.seq > 0 {
@@ -153,7 +154,12 @@ impl Check<'_> {
 
 /// The epoch that an entry records, if it may follow the one before.
 fn follows(row: &Row, before: Option<&LoggedEpoch>) -> Result<LoggedEpoch, String> {
-    let (leaf, kind, members) = entry::committed(row)?;
+    let Committed {
+        leaf,
+        kind,
+        members,
+        ..
+    } = entry::committed(row)?;
     let unreadable = |e: StoreError| e.to_string();
     let index = row.size(0).map_err(unreadable)?;
     let epoch = Epoch::read(members)?;

@@ -118,8 +118,9 @@ impl Check<'_> {
             walk.written = t;
             pace(walk, index, t);
         }
-        walk.pending.push(leaf_hash(bytes));
-        walk.map.1.leaf(index, bytes);
+        let hash = leaf_hash(bytes);
+        walk.pending.push(hash);
+        walk.map.1.leaf(index, bytes, hash);
         self.fetch(walk)?;
         let size = index + 1;
         if walk.ahead.last().is_some_and(|kept| kept.size <= size) {

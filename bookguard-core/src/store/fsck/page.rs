@@ -3,6 +3,7 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::num::NonZero;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
@@ -117,9 +118,8 @@ impl<'a> BookingRows<'a> {
 
 /// The rows whose first column is `key`. `rows` must be ordered by that column.
 fn group<'a>(rows: &'a [Row], key: &[u8]) -> &'a [Row] {
-    let first = |row: &Row| row.blob(0).unwrap_or_default().to_vec();
-    let from = rows.partition_point(|row| first(row).as_slice() < key);
-    let to = rows.partition_point(|row| first(row).as_slice() <= key);
+    let from = rows.partition_point(|row| row.blob(0).unwrap_or_default() < key);
+    let to = rows.partition_point(|row| row.blob(0).unwrap_or_default() <= key);
     &rows[from..to]
 }
 
@@ -143,8 +143,8 @@ pub(super) struct PartnerTotals {
 impl Check<'_> {
     /// Checks every booking with its entries, events, deliveries and attempts.
     pub(super) fn bookings(&mut self) -> Result<(), StoreError> {
-        let workers =
-            thread::available_parallelism().map_or(1, |n| n.get().saturating_sub(1).max(1));
+        // Whoever reads has time to spare.
+        let workers = thread::available_parallelism().map_or(1, NonZero::get);
         let (pages, inbox) = mpsc::sync_channel::<Page>(AHEAD);
         let (outbox, results) = mpsc::channel::<Checked>();
         let inbox = Mutex::new(inbox);

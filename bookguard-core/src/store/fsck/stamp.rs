@@ -5,7 +5,8 @@
 use sha2::{Digest as _, Sha256};
 
 use super::continued::Names;
-use super::{Check, PAGE, entry};
+use super::entry::{self, Committed};
+use super::{Check, PAGE};
 use crate::engine::change::StoredStamp;
 use crate::evidence::Anchor;
 use crate::ledger::{Checkpoint, LeafKind};
@@ -101,7 +102,12 @@ impl Check<'_> {
 
 /// The anchor that an entry records.
 fn anchor(row: &Row) -> Result<Anchor, String> {
-    let (leaf, kind, members) = entry::committed(row)?;
+    let Committed {
+        leaf,
+        kind,
+        members,
+        ..
+    } = entry::committed(row)?;
     if kind != LeafKind::LogAnchored || !row.is_null(1) {
         return Err("the entry that it names does not commit to a stamp".to_owned());
     }
