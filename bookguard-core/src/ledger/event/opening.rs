@@ -89,6 +89,18 @@ impl Opening {
         }
     }
 
+    /// Whether all that it holds belongs to these stored members. Without that, a salt that opens nothing would be shown.
+    #[cfg(feature = "store")]
+    pub(crate) fn belongs_to(&self, members: &Map<String, Value>) -> bool {
+        match self {
+            Self::Seed(_) => true,
+            Self::Kept(Kept { salts, erased, .. }) => {
+                let opens = |name| members.contains_key(name) && !erased.0.contains_key(name);
+                !erased.0.is_empty() && salts.0.keys().all(opens)
+            }
+        }
+    }
+
     /// The salt of the commitment, the stored members with their salts, and the digests of the erased ones; see [`Self::of`].
     #[cfg(feature = "store")]
     pub(crate) fn disclose(

@@ -49,7 +49,7 @@ pub(super) fn open(row: &Row) -> Result<OpenedEntry, String> {
     })
 }
 
-/// What such a row holds, if its leaf commits to it with the stored seed. The fact must be spelled as the program spells it.
+/// What such a row holds, if its leaf commits to it with the stored salts. The fact must be spelled as the program spells it.
 ///
 /// # Errors
 /// Why the leaf does not commit to it.
@@ -64,16 +64,17 @@ pub(super) fn committed(row: &Row) -> Result<Committed, String> {
     if serde_json::to_string(&members).ok().as_deref() != row.text(6).ok() {
         return Err("Bookguard does not spell its values this way".to_owned());
     }
-    let number = |e: EventError| e.to_string();
+    let in_words = |e: EventError| e.to_string();
     let (holds, erased) = match opening {
         Opening::Seed(seed) => {
-            let sealed = seal(kind, &members, salts(&seed)).map_err(number)?;
+            let sealed = seal(kind, &members, salts(&seed)).map_err(in_words)?;
             (sealed.commit == leaf.commit, Vec::new())
         }
-        Opening::Kept(_) => {
+        ref kept @ Opening::Kept(_) => {
             let stored = read::entry(row).map_err(unreadable)?;
-            let commit = stored.event_body().map_err(number)?.commit(&stored.salt);
-            let holds = commit == leaf.commit && stored.shown() == members;
+            let commit = stored.event_body().map_err(in_words)?.commit(&stored.salt);
+            let holds =
+                commit == leaf.commit && stored.shown() == members && kept.belongs_to(&members);
             (holds, stored.erased.into_keys().collect())
         }
     };

@@ -143,7 +143,7 @@ pub(super) struct PartnerTotals {
 impl Check<'_> {
     /// Checks every booking with its entries, events, deliveries and attempts.
     pub(super) fn bookings(&mut self) -> Result<(), StoreError> {
-        // Whoever reads has time to spare.
+        // One for each processor: the thread that reads mostly waits for them.
         let workers = thread::available_parallelism().map_or(1, NonZero::get);
         let (pages, inbox) = mpsc::sync_channel::<Page>(AHEAD);
         let (outbox, results) = mpsc::channel::<Checked>();

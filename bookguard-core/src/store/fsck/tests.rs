@@ -7,6 +7,7 @@ use rusqlite::ToSql;
 use rusqlite::types::Value;
 
 use super::*;
+use crate::ledger::event::Opening;
 use crate::tests::{is_long, shared_out};
 
 mod bench;
@@ -661,6 +662,49 @@ fn a_manipulated_row_is_named_with_booking_and_field() {
             )
         );
     }
+}
+
+#[test]
+fn salts_kept_of_an_entry_that_open_nothing_are_noticed() {
+    let mut bench = Bench::new();
+    let salt = serde_json::json!("A".repeat(43));
+    let mut tried = [0, 0];
+    for row in bench.rows("entry") {
+        let columns = bench.columns("entry");
+        let cell = |name: &str| &row[columns.iter().position(|column| column == name).unwrap()];
+        let (Value::Blob(seed), Value::Text(facts)) = (cell("seed"), cell("facts")) else {
+            panic!("an entry has a seed and facts");
+        };
+        let others = match serde_json::from_slice::<serde_json::Value>(seed) {
+            Ok(kept) => {
+                tried[0] += 1;
+                let erased = kept["erased"].as_object().unwrap().keys().cloned();
+                let with = |name: String| {
+                    let mut other = kept.clone();
+                    other["salts"][name] = salt.clone();
+                    other
+                };
+                erased.chain(["other".to_owned()]).map(with).collect()
+            }
+            Err(_) => {
+                tried[1] += 1;
+                let members = serde_json::from_str(facts).unwrap();
+                let opening = Opening::read(seed).unwrap().without(&[], &members);
+                vec![serde_json::from_slice(&opening.unwrap().to_bytes()).unwrap()]
+            }
+        };
+        for other in others {
+            let sql = "UPDATE main.entry SET seed = ?1 WHERE idx = ?2";
+            // In the order in which the program writes them.
+            let parts =
+                ["salt", "salts", "erased"].map(|part| format!("\"{part}\":{}", other[part]));
+            let other = format!("{{{}}}", parts.join(",")).into_bytes();
+            assert!(Opening::read(&other).is_ok());
+            let findings = bench.changed("entry", sql, &[&other, cell("idx")]).unwrap();
+            assert!(!findings.is_empty(), "{:?}: {other:?}", cell("idx"));
+        }
+    }
+    assert!(tried.iter().all(|tried| *tried > 0), "{tried:?}");
 }
 
 #[test]
