@@ -68,7 +68,7 @@ impl Leaf {
         Ok(text.into_bytes())
     }
 
-    /// Reads a leaf, beginning with its version.
+    /// Reads a leaf.
     ///
     /// # Errors
     /// [`LeafError::Version`] for another version, [`LeafError::Json`] for text that is not a leaf,
@@ -369,6 +369,17 @@ mod tests {
         let moved = FIRST.replace(first_member, "").replace('}', "");
         let moved = format!("{moved},{}}}", first_member.trim_end_matches(','));
         assert_eq!(Leaf::parse(moved.as_bytes()), Err(LeafError::Canonical));
+        for (from, to, error) in [
+            ("T10:00:00", "T10:00:60", LeafError::Canonical),
+            ("\"seq\":0", "\"seq\":9007199254740992", LeafError::Seq),
+            ("BAQE\"", "BAQF\"", LeafError::Field("commit")),
+            ("AgICAg\"", "AgICA\u{e9}\"", LeafError::Field("stream")),
+            ("\"0000", "\"\u{e9}00", LeafError::Field("prev")),
+            ("000Z", "00\u{e9}", LeafError::Field("t")),
+        ] {
+            let changed = FIRST.replacen(from, to, 1);
+            assert_eq!(Leaf::parse(changed.as_bytes()), Err(error), "{changed}");
+        }
         let long = vec![b' '; MAX_LEAF_BYTES + 1];
         assert_eq!(Leaf::parse(&long), Err(LeafError::TooLong(long.len())));
     }

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Rows, above_groups};
-use crate::ledger::hash::Hash;
+use super::{GROUP_WIDTH, Rows, above_groups};
+use crate::ledger::hash::{HASH_BYTES, Hash};
 
 /// Tiles of a generation, at about 2.3 kB each: two are kept.
 const GENERATION: usize = 2048;
@@ -28,7 +28,19 @@ struct Unfinished {
     rows: Arc<Rows>,
 }
 
-/// The upper nodes of full tiles, by their roots. Tiles enter the younger generation, and again when they are used. When it is full, it becomes the older one, whose tiles go.
+impl Unfinished {
+    /// The roots of the full groups that it shares with these bytes, if one of both has only grown from the other.
+    fn groups_of(&self, bytes: &[u8]) -> Vec<Hash> {
+        let shared = self.bytes.len().min(bytes.len());
+        match self.bytes[..shared] == bytes[..shared] {
+            true => self.rows[0][..shared / (GROUP_WIDTH * HASH_BYTES)].to_vec(),
+            false => Vec::new(),
+        }
+    }
+}
+
+/// The upper nodes of full tiles, by their roots. Tiles enter the younger generation, and again when they are used. When it is
+/// full, it becomes the older one, whose tiles go.
 #[derive(Default)]
 struct Generations {
     younger: HashMap<Hash, Arc<Rows>>,
@@ -36,24 +48,29 @@ struct Generations {
 }
 
 impl UpperNodes {
-    /// The upper nodes of an unfinished tile. If the one before it at its level has only grown, most of them are known.
+    /// The upper nodes of an unfinished tile. If the one used before it at its level has only grown, most of them are known.
     pub(super) fn unfinished(&self, level: u8, bytes: &[u8]) -> Arc<Rows> {
-        let mut kept = self
-            .unfinished
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let known = kept
-            .get(&level)
-            .filter(|known| bytes.starts_with(&known.bytes));
-        let rows = match known {
-            Some(known) if known.bytes.len() == bytes.len() => return Arc::clone(&known.rows),
-            Some(known) => above_groups(bytes, &known.rows[0]),
-            None => above_groups(bytes, &[]),
+        let lock = || {
+            let kept = self.unfinished.lock();
+            kept.unwrap_or_else(PoisonError::into_inner)
         };
-        let (bytes, rows) = (bytes.to_vec(), Arc::new(rows));
-        let shared = Arc::clone(&rows);
-        kept.insert(level, Unfinished { bytes, rows });
-        shared
+        let known = match lock().get(&level) {
+            Some(kept) if kept.bytes == bytes => return Arc::clone(&kept.rows),
+            Some(kept) => kept.groups_of(bytes),
+            None => Vec::new(),
+        };
+        let rows = Arc::new(above_groups(bytes, &known));
+        let mut kept = lock();
+        // A reader of an older snapshot takes nothing from those of the newest.
+        let is_newer = (kept.get(&level)).is_none_or(|kept| !kept.bytes.starts_with(bytes));
+        if is_newer {
+            let one = Unfinished {
+                bytes: bytes.to_vec(),
+                rows: Arc::clone(&rows),
+            };
+            kept.insert(level, one);
+        }
+        rows
     }
 
     /// The upper nodes of the full tile with this root; `make` makes them if they are not known. They are kept unless they have
@@ -134,22 +151,24 @@ mod tests {
             let hashes = (from..from + width).map(|n| Hash::of(&n.to_be_bytes()).0);
             hashes.flatten().collect()
         };
-        // It grows, stays, shrinks after a rollback, and grows otherwise.
-        for (from, width) in [
-            (0, 5),
-            (0, 8),
-            (0, 100),
-            (0, 100),
-            (0, 250),
-            (0, 90),
-            (9, 90),
-            (9, 91),
+        // It grows, stays, is read as it was before, is another after a rollback, and grows.
+        for (from, width, is_newest) in [
+            (0, 5, true),
+            (0, 8, true),
+            (0, 100, true),
+            (0, 100, true),
+            (0, 250, true),
+            (0, 91, false),
+            (0, 251, true),
+            (9, 90, true),
+            (9, 97, true),
         ] {
             for level in [0, 1] {
                 let bytes = bytes(from + u32::from(level), width);
                 let rows = kept.unfinished(level, &bytes);
                 assert_eq!(*rows, above_groups(&bytes, &[]), "{from} {width}");
-                assert!(Arc::ptr_eq(&rows, &kept.unfinished(level, &bytes)));
+                let again = kept.unfinished(level, &bytes);
+                assert_eq!(Arc::ptr_eq(&rows, &again), is_newest, "{from} {width}");
             }
         }
     }
