@@ -262,7 +262,7 @@ impl Packet {
         let statement = SignedStatement::of(self, digest(&document)).map_err(|e| fault(&e))?;
         let note = (signer.sign(&statement.to_string())).map_err(|e| fault(&e))?;
         let mut text = document.with(SIGNATURE, &note);
-        // Packets are cached.
+        // Packets are cached, so the spare capacity must go.
         text.shrink_to_fit();
         Ok(SealedPacket {
             text: text.into(),

@@ -136,7 +136,7 @@ struct KnownTile {
 }
 
 /// The roots of a tile's full groups, of which these first ones are known, and the nodes above.
-fn above_groups(bytes: &[u8], known: &[Hash]) -> Rows {
+fn rows_above_groups(bytes: &[u8], known: &[Hash]) -> Rows {
     let groups = bytes.chunks_exact(GROUP_WIDTH * HASH_BYTES);
     let more = groups.skip(known.len()).map(fold_perfect);
     let row = Some(known.iter().copied().chain(more).collect());
@@ -181,10 +181,11 @@ where
         let root = self.root_of_full(level, tile);
         let known = self.known(level, tile, 0)?;
         let bytes = known.bytes.as_slice();
+        // Without a root, nothing says what a full tile holds, so nothing is kept of it.
         let upper = match (kept, root) {
             (Some(kept), _) if bytes.len() < TILE_BYTES => kept.unfinished(level, bytes),
-            (Some(kept), Some(root)) => kept.full(root, || above_groups(bytes, &[])),
-            _ => above_groups(bytes, &[]).into(),
+            (Some(kept), Some(root)) => kept.full(root, || rows_above_groups(bytes, &[])),
+            _ => rows_above_groups(bytes, &[]).into(),
         };
         known.upper = Some(Arc::clone(&upper));
         Ok(upper)

@@ -107,20 +107,18 @@ impl Opening {
         &self,
         members: Map<String, Value>,
     ) -> ([u8; SALT_BYTES], Vec<Disclosure>, ByName) {
-        let (salt, mut salts, erased) = match self {
-            Self::Seed(seed) => {
-                let mut next = salts(seed);
-                let disclosures = members.into_iter();
-                let disclosures = disclosures.map(|(name, value)| Disclosure {
-                    name,
-                    salt: next(),
-                    value,
-                });
-                let disclosures = disclosures.collect();
-                return (next(), disclosures, BTreeMap::new());
-            }
-            Self::Kept(_) => self.of(&members),
-        };
+        if let Self::Seed(seed) = self {
+            let mut next = salts(seed);
+            let salted = |(name, value)| Disclosure {
+                name,
+                salt: next(),
+                value,
+            };
+            let disclosures = members.into_iter().map(salted).collect();
+            return (next(), disclosures, BTreeMap::new());
+        }
+        let (salt, mut salts, erased) = self.of(&members);
+        // A member without a salt stands in for an erased value.
         let disclosures = members.into_iter().filter_map(|(name, value)| {
             let salt = salts.remove(&name)?;
             Some(Disclosure { name, salt, value })

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{GROUP_WIDTH, Rows, above_groups};
+use super::{GROUP_WIDTH, Rows, rows_above_groups};
 use crate::ledger::hash::{HASH_BYTES, Hash};
 
 /// Tiles of a generation, at about 2.3 kB each: two are kept.
@@ -59,7 +59,7 @@ impl UpperNodes {
             Some(kept) => kept.groups_of(bytes),
             None => Vec::new(),
         };
-        let rows = Arc::new(above_groups(bytes, &known));
+        let rows = Arc::new(rows_above_groups(bytes, &known));
         let mut kept = lock();
         // A reader of an older snapshot takes nothing from those of the newest.
         let is_newer = (kept.get(&level)).is_none_or(|kept| !kept.bytes.starts_with(bytes));
@@ -166,7 +166,7 @@ mod tests {
             for level in [0, 1] {
                 let bytes = bytes(from + u32::from(level), width);
                 let rows = kept.unfinished(level, &bytes);
-                assert_eq!(*rows, above_groups(&bytes, &[]), "{from} {width}");
+                assert_eq!(*rows, rows_above_groups(&bytes, &[]), "{from} {width}");
                 let again = kept.unfinished(level, &bytes);
                 assert_eq!(Arc::ptr_eq(&rows, &again), is_newest, "{from} {width}");
             }
