@@ -1,6 +1,6 @@
 //! What every request needs: the service, the caller and the caller's limits.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -21,9 +21,9 @@ use crate::config::Config;
 use crate::courier::Courier;
 use crate::meter::{Meter, metered};
 use crate::observer::{self, Observed};
-use crate::payer::{Payer, network_of};
+use crate::payer::{Payer, UNKNOWN_ADDRESS, network_of};
 use crate::rate::{Limiter, Verdict};
-use crate::readers::{ReadClass, Readers};
+use crate::readers::{LookUps, ReadClass, Readers};
 use crate::refusal::rate_limited;
 use crate::uploads::Uploads;
 
@@ -287,7 +287,7 @@ impl App {
     /// # Errors
     /// `rate_limited`.
     pub(crate) fn admit_visitor(&self, from: Option<IpAddr>) -> Result<Payer, Error> {
-        let network = network_of(from.unwrap_or(Ipv4Addr::UNSPECIFIED.into()));
+        let network = network_of(from.unwrap_or(UNKNOWN_ADDRESS));
         let now_ms = self.service.clock().now().ms();
         match self.visitors.take(network, now_ms) {
             Some(limit) if !limit.allowed => {
@@ -312,16 +312,29 @@ impl App {
         self.budgets.charge(payer, spent);
     }
 
-    /// The owner of the key in these headers.
+    fn look_ups(&self, payer: Payer) -> LookUps<'_> {
+        LookUps {
+            service: &self.service,
+            readers: &self.readers,
+            payer,
+        }
+    }
+
+    /// The owner of the key in these headers, looked up in the turn of `payer`.
     ///
     /// # Errors
-    /// `unauthorized`, or `unavailable` when the store does not answer; `partner_id_invalid`.
-    pub(crate) async fn identify(&self, headers: &HeaderMap) -> Result<Authority, Error> {
+    /// `unauthorized`, `api_key_expired`, `partner_id_invalid`, and those of [`LookUps::run`].
+    pub(crate) async fn identify(
+        &self,
+        headers: &HeaderMap,
+        payer: Payer,
+    ) -> Result<Authority, Error> {
+        let look_ups = self.look_ups(payer);
         match &self.callers {
             Callership::Whoever(operator) => Ok(operator.clone()),
-            Callership::Operator(_) => auth::identify_operator(&self.service, headers).await,
+            Callership::Operator(_) => auth::identify_operator(&look_ups, headers).await,
             Callership::Partners => {
-                let authority = self.keys.identify(&self.service, headers).await?;
+                let authority = self.keys.identify(&look_ups, headers).await?;
                 if let Authority::Partner { partner_id, .. } = authority {
                     observer::identified(partner_id);
                 }
@@ -333,10 +346,15 @@ impl App {
     /// Who is signed in to the console with this session's token.
     ///
     /// # Errors
-    /// `unauthorized` if the session is over, `unavailable`.
+    /// `unauthorized` if the session is over, and those of [`LookUps::run`].
     #[cfg(feature = "console")]
-    pub(crate) async fn identify_session(&self, token: &str) -> Result<Authority, Error> {
-        let (authority, _) = self.keys.identify_session(&self.service, token).await?;
+    pub(crate) async fn identify_session(
+        &self,
+        token: &str,
+        payer: Payer,
+    ) -> Result<Authority, Error> {
+        let look_ups = self.look_ups(payer);
+        let (authority, _) = self.keys.identify_session(&look_ups, token).await?;
         if let Authority::Partner { partner_id, .. } = authority {
             observer::identified(partner_id);
         }
@@ -344,15 +362,23 @@ impl App {
     }
 
     /// Who is signed in to the operator's console with this session's token.
+    ///
+    /// # Errors
+    /// As [`Self::identify_session`].
     #[cfg(feature = "console")]
-    pub(crate) async fn identify_operator_session(&self, token: &str) -> Result<Authority, Error> {
-        auth::identify_operator_session(&self.service, token).await
+    pub(crate) async fn identify_operator_session(
+        &self,
+        token: &str,
+        payer: Payer,
+    ) -> Result<Authority, Error> {
+        auth::identify_operator_session(&self.look_ups(payer), token).await
     }
 
     /// Identifies the operator.
     async fn admit_operator(&self, headers: &HeaderMap, from: IpAddr) -> Result<Authority, Error> {
         let is_wrong = |error: &Error| *error == operator_unauthorized();
-        self.guarded(from, is_wrong, self.identify(headers)).await
+        let ask = self.identify(headers, Payer::at(Some(from)));
+        self.guarded(from, is_wrong, ask).await
     }
 
     /// Does what shows whether somebody is the operator. A network from which wrong keys and links came is refused before.
@@ -376,23 +402,25 @@ impl App {
         answer
     }
 
-    /// Admits the caller of this route, if it may call now. `from` is its address, if known.
+    /// Admits the caller of this route, if it may call now. `from` is its address, if known, and `payer` whose turn its look-up
+    /// takes.
     pub(crate) async fn admit(
         &self,
         route: &Route,
         headers: &HeaderMap,
         from: Option<IpAddr>,
+        payer: Payer,
     ) -> Result<Admitted, NotAdmitted> {
         let now_ms = self.service.clock().now().ms();
         let (authority, limit) = if let Callership::Operator(_) = &self.callers
             && !(route.access == Access::Open && route.method == Method::Get)
         {
-            let from = from.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+            let from = from.unwrap_or(UNKNOWN_ADDRESS);
             let identified = self.admit_operator(headers, from).await;
             let authority = identified.map_err(|error| NotAdmitted { error, limit: None })?;
             (authority, None)
         } else if route.access == Access::Open {
-            let address = from.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+            let address = from.unwrap_or(UNKNOWN_ADDRESS);
             // What anonymous callers write costs storage, so it is limited; what they read is not.
             let limit = match route.method {
                 Method::Get => None,
@@ -405,7 +433,7 @@ impl App {
                 limit,
             )
         } else {
-            let identified = self.identify(headers).await;
+            let identified = self.identify(headers, payer).await;
             let authority = identified.map_err(|error| NotAdmitted { error, limit: None })?;
             let limit = match &authority {
                 Authority::Partner { partner_id, .. } => {

@@ -26,6 +26,7 @@ use poem::http::header::HeaderMap;
 use subtle::ConstantTimeEq as _;
 
 use crate::key_uses::KeyUses;
+use crate::readers::LookUps;
 
 /// The most valid keys cached.
 const KNOWN: usize = 10_000;
@@ -41,7 +42,7 @@ type Hash = [u8; 32];
 
 /// A cache of recently seen keys.
 #[derive(Default)]
-pub struct Keys {
+pub(crate) struct Keys {
     seen: Mutex<Seen>,
     pub(crate) uses: Arc<KeyUses>,
 }
@@ -89,8 +90,7 @@ type Opens = (Authority, Option<Timestamp>);
 /// What the cache knows about a key.
 #[derive(Debug, PartialEq)]
 enum CachedKey {
-    Known(Authority),
-    Refused(Refused),
+    Answer(Result<Authority, Refused>),
     /// Ask the store. The number of revocations goes into [`Keys::keep`].
     Ask(u64),
 }
@@ -99,25 +99,36 @@ impl Keys {
     /// Identifies the caller of a request with these headers.
     ///
     /// # Errors
-    /// `unauthorized`, `api_key_expired`, or `unavailable` when the store does not answer.
-    pub async fn identify(
-        &self,
-        service: &Arc<Service>,
+    /// `unauthorized`, `api_key_expired`, and those of [`LookUps::run`].
+    pub(crate) async fn identify(
+        self: &Arc<Self>,
+        look_ups: &LookUps<'_>,
         headers: &HeaderMap,
     ) -> Result<Authority, Error> {
         let hash = presented(headers).ok_or_else(unauthorized)?.hash();
-        let asked_at = service.clock().now();
-        let revocations = match self.glance(&hash, asked_at) {
-            CachedKey::Known(authority) => return Ok(authority),
-            CachedKey::Refused(refused) => return Err(refused.into()),
+        if let CachedKey::Answer(answer) = self.glance(&hash, look_ups.service.clock().now()) {
+            return Ok(answer?);
+        }
+        let keys = Arc::clone(self);
+        let find = move |service: &Arc<Service>| {
+            keys.find(&hash, service.clock().now(), || look_up(service, &hash))
+        };
+        look_ups.run(find).await
+    }
+
+    /// Identifies the owner of the key with this hash, and caches the answer. `look_up` asks the store, unless another request
+    /// with the same key has done so meanwhile.
+    fn find(
+        &self,
+        hash: &Hash,
+        asked_at: Timestamp,
+        look_up: impl FnOnce() -> Result<KeyFound, Error>,
+    ) -> Result<Authority, Error> {
+        let revocations = match self.glance(hash, asked_at) {
+            CachedKey::Answer(answer) => return Ok(answer?),
             CachedKey::Ask(revocations) => revocations,
         };
-        let store = Arc::clone(service);
-        let asked = tokio::task::spawn_blocking(move || look_up(&store, &hash));
-        let found = asked
-            .await
-            .map_err(|e| Error::internal(format!("a key's look-up did not end: {e}")))??;
-        let found = match found {
+        let found = match look_up()? {
             KeyFound::Owned {
                 partner_id,
                 key,
@@ -142,21 +153,21 @@ impl Keys {
                 Err(Refused::Unknown)
             }
         };
-        self.keep(&hash, found.clone(), asked_at, revocations);
+        self.keep(hash, found.clone(), asked_at, revocations);
         Ok(found.map(|(authority, _)| authority)?)
     }
 
     /// Identifies the caller by the token of a session of the console, and says when the session expires.
     ///
     /// # Errors
-    /// `unauthorized`, or `unavailable` when the store does not answer.
-    pub async fn identify_session(
+    /// `unauthorized`, and those of [`LookUps::run`].
+    pub(crate) async fn identify_session(
         &self,
-        service: &Arc<Service>,
+        look_ups: &LookUps<'_>,
         token: &str,
     ) -> Result<(Authority, Timestamp), Error> {
         let hash = console::hash_of(token);
-        let asked_at = service.clock().now();
+        let asked_at = look_ups.service.clock().now();
         let revocations = {
             let seen = self.seen();
             let known = seen.sessions.get(&place(&hash));
@@ -165,12 +176,9 @@ impl Keys {
             }
             seen.revocations
         };
-        let (store, token) = (Arc::clone(service), token.to_owned());
-        let asked = tokio::task::spawn_blocking(move || console::find(&store, &token));
-        let found = asked
-            .await
-            .map_err(|e| Error::internal(format!("a session's look-up did not end: {e}")))??;
-        let found = found.ok_or_else(unauthorized)?;
+        let token = token.to_owned();
+        let found = look_ups.run(move |service| console::find(service, &token));
+        let found = found.await?.ok_or_else(unauthorized)?;
         self.uses.note(&found.key, asked_at);
         let session = (found.authority, found.expires_at);
         self.keep_session(&hash, session.clone(), asked_at, revocations);
@@ -208,21 +216,21 @@ impl Keys {
     }
 
     /// Forgets the keys of a partner whose standing changed on this node.
-    pub fn forget_partner(&self, partner_id: &PartnerId) {
+    pub(crate) fn forget_partner(&self, partner_id: &PartnerId) {
         self.forget_callers(|authority| {
             matches!(authority, Authority::Partner { partner_id: id, .. } if id == partner_id)
         });
     }
 
     /// Forgets a key that was revoked or rotated on this node, and its sessions.
-    pub fn forget(&self, api_key_id: &ApiKeyId) {
+    pub(crate) fn forget(&self, api_key_id: &ApiKeyId) {
         self.forget_callers(|authority| {
             matches!(authority, Authority::Partner { api_key_id: id, .. } if id == api_key_id)
         });
     }
 
     /// Forgets a session of the console that was ended on this node.
-    pub fn forget_session(&self, ended: &ConsoleSessionId) {
+    pub(crate) fn forget_session(&self, ended: &ConsoleSessionId) {
         self.forget_callers(|authority| {
             matches!(authority, Authority::Partner { signed_in: Some(by), .. } if by.console_session_id == *ended)
         });
@@ -243,11 +251,11 @@ impl Keys {
             .get(&place(hash))
             .filter(|entry| entry.holds(hash, now))
         {
-            return CachedKey::Known(entry.value.clone());
+            return CachedKey::Answer(Ok(entry.value.clone()));
         }
         let refused = seen.refused.get(&place(hash));
         if let Some(entry) = refused.filter(|entry| entry.holds(hash, now)) {
-            return CachedKey::Refused(entry.value);
+            return CachedKey::Answer(Err(entry.value));
         }
         CachedKey::Ask(seen.revocations)
     }
@@ -339,22 +347,18 @@ fn single<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
 /// Identifies the operator, and the partner it acts for.
 ///
 /// # Errors
-/// `unauthorized`, `partner_id_invalid`, or `unavailable` when the store does not answer.
-pub async fn identify_operator(
-    service: &Arc<Service>,
+/// `unauthorized`, `partner_id_invalid`, and those of [`LookUps::run`].
+pub(crate) async fn identify_operator(
+    look_ups: &LookUps<'_>,
     headers: &HeaderMap,
 ) -> Result<Authority, Error> {
     let key = single(headers, OPERATOR_KEY).and_then(ApiKeySecret::parse_operators);
     let hash = key.ok_or_else(operator_unauthorized)?.hash();
-    let store = Arc::clone(service);
-    let asked = tokio::task::spawn_blocking(move || {
-        let found = store.reader()?.operator_key_by_hash(&hash);
-        found.map_err(|e| store.fault(&e))
+    let found = look_ups.run(move |service| {
+        let found = service.reader()?.operator_key_by_hash(&hash);
+        found.map_err(|e| service.fault(&e))
     });
-    let found = asked
-        .await
-        .map_err(|e| Error::internal(format!("a key's look-up did not end: {e}")))??;
-    let key = match found {
+    let key = match found.await? {
         OperatorKeyFound::Live(key) => key,
         OperatorKeyFound::Unknown => return Err(operator_unauthorized()),
         OperatorKeyFound::Forged(operator_key_id) => {
@@ -382,17 +386,14 @@ pub async fn identify_operator(
 /// request, so it stops working at once on every node.
 ///
 /// # Errors
-/// `unauthorized`, or `unavailable` when the store does not answer.
-pub async fn identify_operator_session(
-    service: &Arc<Service>,
+/// `unauthorized`, and those of [`LookUps::run`].
+pub(crate) async fn identify_operator_session(
+    look_ups: &LookUps<'_>,
     token: &str,
 ) -> Result<Authority, Error> {
-    let (store, token) = (Arc::clone(service), token.to_owned());
-    let asked = tokio::task::spawn_blocking(move || operator_sessions::find(&store, &token));
-    let found = asked
-        .await
-        .map_err(|e| Error::internal(format!("a session's look-up did not end: {e}")))??;
-    found.ok_or_else(operator_unauthorized)
+    let token = token.to_owned();
+    let found = look_ups.run(move |service| operator_sessions::find(service, &token));
+    found.await?.ok_or_else(operator_unauthorized)
 }
 
 fn acting_for(headers: &HeaderMap) -> Result<PartnerId, Error> {
@@ -414,18 +415,25 @@ fn look_up(service: &Service, hash: &Hash) -> Result<KeyFound, Error> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicI64, Ordering};
+    use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+    use std::task::{Context, Waker};
 
     use bookguard_core::clock::Clock;
     use bookguard_core::engine::command::Written;
     use bookguard_core::features::console::{SignOut, StartConsoleSession};
-    use bookguard_core::features::partners::RegisterPartner;
+    use bookguard_core::features::partners::{RegisterPartner, Registration};
     use bookguard_core::model::{PartnerId, Scopes};
     use bookguard_core::operation::{self, Action, Operation, Request};
-    use bookguard_core::service::ServiceConfig;
+    use bookguard_core::service::{Closing, ServiceConfig};
     use bookguard_core::session::{Session, SignedIn};
+    use bookguard_core::store::read::Reader;
+    use poem::http::Method;
+    use poem::http::header::{HeaderName, HeaderValue};
 
     use super::*;
+    use crate::observer::{self, Observed};
+    use crate::payer::Payer;
+    use crate::readers::Readers;
 
     fn at(ms: i64) -> Timestamp {
         Timestamp::from_ms(1_700_000_000_000 + ms)
@@ -492,12 +500,36 @@ mod tests {
             assert!(!has_session(&keys, 1, at(last + 1)), "kept too long");
             forget(&keys);
             assert!(!has_session(&keys, 1, at(0)) && has_session(&keys, 2, at(0)));
-            assert_eq!(keys.glance(&hash(9), at(0)), CachedKey::Known(holder(2)));
+            assert_eq!(
+                keys.glance(&hash(9), at(0)),
+                CachedKey::Answer(Ok(holder(2)))
+            );
         }
     }
 
-    #[tokio::test]
-    async fn a_session_is_looked_up_once_in_five_seconds_and_unknown_tokens_open_nothing() {
+    /// A service with a clock that tests set, and a partner.
+    struct Registered {
+        _folder: tempfile::TempDir,
+        clock: Arc<AtomicI64>,
+        service: Arc<Service>,
+        closing: Closing,
+        partner: Registration,
+    }
+
+    impl Registered {
+        /// The headers of its requests.
+        fn headers(&self) -> HeaderMap {
+            let key = self.partner.api_key.as_ref().unwrap();
+            HeaderMap::from_iter([(HeaderName::from_static("x-api-key"), key.parse().unwrap())])
+        }
+
+        /// All connections for reading.
+        fn hold(&self) -> Vec<Reader<'_>> {
+            (0..8).map(|_| self.service.reader().unwrap()).collect()
+        }
+    }
+
+    async fn registered() -> Registered {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(AtomicI64::new(1_790_000_000_000));
         let (service, closing) = Service::open(ServiceConfig {
@@ -505,42 +537,153 @@ mod tests {
             ..ServiceConfig::of(folder.path().join("b.db").as_path().into())
         })
         .unwrap();
-        let session = |authority| Session {
-            service: Arc::clone(&service),
+        let stranger = session(
+            &service,
+            Authority::Anonymous {
+                address: "127.0.0.1".to_owned(),
+            },
+        );
+        let body = r#"{"name":"Acme","businessType":"venue","contactEmail":"a@example.com"}"#;
+        let partner = written::<RegisterPartner>(&stranger, body).await;
+        Registered {
+            _folder: folder,
+            clock,
+            service,
+            closing,
+            partner,
+        }
+    }
+
+    fn session(service: &Arc<Service>, authority: Authority) -> Session {
+        Session {
+            service: Arc::clone(service),
             authority,
             address: None,
-        };
-        let stranger = session(Authority::Anonymous {
-            address: "127.0.0.1".to_owned(),
-        });
-        let body = r#"{"name":"Acme","businessType":"venue","contactEmail":"a@example.com"}"#;
-        let registered = written::<RegisterPartner>(&stranger, body).await;
-        let api_key_id = registered.api_key_id.unwrap();
-        let acme = session(Authority::Partner {
-            partner_id: registered.partner_id,
-            api_key_id,
+        }
+    }
+
+    fn look_ups<'r>(service: &'r Arc<Service>, readers: &'r Readers) -> LookUps<'r> {
+        LookUps {
+            service,
+            readers,
+            payer: Payer::STRANGER,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_session_is_looked_up_once_for_its_time_and_unknown_tokens_open_nothing() {
+        let acme = registered().await;
+        let by_key = Authority::Partner {
+            partner_id: acme.partner.partner_id,
+            api_key_id: acme.partner.api_key_id.unwrap(),
             scopes: Scopes::all(),
             suspended: false,
             signed_in: None,
-        });
-        let started = written::<StartConsoleSession>(&acme, "").await;
+        };
+        let by_key = session(&acme.service, by_key);
+        let started = written::<StartConsoleSession>(&by_key, "").await;
         let keys = Keys::default();
-        let unknown = keys.identify_session(&service, "unknown").await;
+        let readers = Readers::start(0).unwrap();
+        let look_ups = look_ups(&acme.service, &readers);
+        let unknown = keys.identify_session(&look_ups, "unknown").await;
         assert_eq!(unknown, Err(unauthorized()));
         let token = &*started.token;
-        let found = keys.identify_session(&service, token).await.unwrap();
+        let found = keys.identify_session(&look_ups, token).await.unwrap();
         assert_eq!(found.1, started.expires_at);
-        let signed_in = session(found.0.clone());
+        let signed_in = session(&acme.service, found.0.clone());
         let id = signed_in.signed_in().unwrap().console_session_id;
         assert_eq!(id, started.console_session_id);
         // Ended by another node.
         written::<SignOut>(&signed_in, "").await;
-        assert_eq!(keys.identify_session(&service, token).await, Ok(found));
-        clock.fetch_add(limits::KEY_CACHE_MS, Ordering::AcqRel);
-        let ended = keys.identify_session(&service, token).await;
+        assert_eq!(keys.identify_session(&look_ups, token).await, Ok(found));
+        acme.clock.fetch_add(limits::KEY_CACHE_MS, Ordering::AcqRel);
+        let ended = keys.identify_session(&look_ups, token).await;
         assert_eq!(ended, Err(unauthorized()));
-        drop((stranger, acme, signed_in, service));
-        closing.wait();
+        drop((by_key, signed_in, acme.service));
+        acme.closing.wait();
+    }
+
+    #[test]
+    fn callers_that_wait_for_the_store_take_no_thread_each() {
+        let threads = Arc::new(AtomicUsize::new(0));
+        let started = Arc::clone(&threads);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .on_thread_start(move || {
+                started.fetch_add(1, Ordering::AcqRel);
+            })
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let acme = registered().await;
+            let readers = Readers::start(0).unwrap();
+            let look_ups = look_ups(&acme.service, &readers);
+            let keys = Arc::new(Keys::default());
+            let headers = acme.headers();
+            // While the test holds every connection, whoever asks waits.
+            let held = acme.hold();
+            let mut asking: Vec<_> = (0..64)
+                .map(|_| Box::pin(keys.identify(&look_ups, &headers)))
+                .collect();
+            for asked in &mut asking {
+                let mut context = Context::from_waker(Waker::noop());
+                assert!(asked.as_mut().poll(&mut context).is_pending());
+            }
+            drop(held);
+            for asked in asking {
+                asked.await.unwrap();
+            }
+            assert_eq!(threads.load(Ordering::Acquire), 0);
+            drop(acme.service);
+            acme.closing.wait();
+        });
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_that_cannot_be_looked_up_in_time_is_told_so() {
+        let acme = registered().await;
+        let readers = Readers::start(0).unwrap();
+        let look_ups = look_ups(&acme.service, &readers);
+        let keys = Arc::new(Keys::default());
+        let headers = acme.headers();
+        let held = acme.hold();
+        let late = keys.identify(&look_ups, &headers).await;
+        assert_eq!(late.unwrap_err().code, "unavailable");
+        drop(held);
+        tokio::time::resume();
+        keys.identify(&look_ups, &headers).await.unwrap();
+        drop(acme.service);
+        acme.closing.wait();
+    }
+
+    #[tokio::test]
+    async fn what_a_look_up_logs_belongs_to_its_request() {
+        let acme = registered().await;
+        let readers = Readers::start(0).unwrap();
+        let look_ups = look_ups(&acme.service, &readers);
+        let request = Observed::new(
+            &Method::GET,
+            &HeaderMap::new(),
+            HeaderValue::from_static("r"),
+        );
+        let of = |_: &Arc<Service>| Ok(observer::current().map(|of| of.request_id.clone()));
+        let of = request.scope(look_ups.run(of)).await;
+        assert_eq!(of, Ok(Some(HeaderValue::from_static("r"))));
+        drop(acme.service);
+        acme.closing.wait();
+    }
+
+    #[test]
+    fn what_another_request_has_found_meanwhile_is_not_looked_up_again() {
+        let keys = Keys::default();
+        let unknown = || Ok(KeyFound::Unknown);
+        assert_eq!(keys.find(&hash(1), at(0), unknown), Err(unauthorized()));
+        let not_asked = || panic!("it is known");
+        assert_eq!(keys.find(&hash(1), at(0), not_asked), Err(unauthorized()));
+        let down = Error::unavailable("down");
+        let failed = keys.find(&hash(2), at(0), || Err(down.clone()));
+        assert_eq!(failed, Err(down));
+        assert_eq!(keys.find(&hash(2), at(0), unknown), Err(unauthorized()));
     }
 
     /// The answer to an operation that writes.
@@ -587,10 +730,13 @@ mod tests {
         keys.keep(&hash(1), Ok((holder(1), None)), at(0), 0);
         keys.keep(&hash(2), UNKNOWN_KEY, at(0), 0);
         let last = limits::KEY_CACHE_MS - 1;
-        assert_eq!(keys.glance(&hash(1), at(last)), CachedKey::Known(holder(1)));
+        assert_eq!(
+            keys.glance(&hash(1), at(last)),
+            CachedKey::Answer(Ok(holder(1)))
+        );
         assert_eq!(
             keys.glance(&hash(2), at(last)),
-            CachedKey::Refused(Refused::Unknown)
+            CachedKey::Answer(Err(Refused::Unknown))
         );
         for n in [1, 2] {
             assert_eq!(keys.glance(&hash(n), at(last + 1)), CachedKey::Ask(0));
@@ -609,12 +755,12 @@ mod tests {
             let keys = Keys::default();
             keys.keep(&hash(1), Ok((holder(1), Some(at(expires)))), at(0), 0);
             let glance = |ms| keys.glance(&hash(1), at(ms));
-            assert_eq!(glance(kept_until), CachedKey::Known(holder(1)));
+            assert_eq!(glance(kept_until), CachedKey::Answer(Ok(holder(1))));
             assert_eq!(glance(kept_until + 1), CachedKey::Ask(0));
         }
         let keys = Keys::default();
         keys.keep(&hash(1), Err(Refused::Expired(at(-5))), at(0), 0);
-        let refused = CachedKey::Refused(Refused::Expired(at(-5)));
+        let refused = CachedKey::Answer(Err(Refused::Expired(at(-5))));
         assert_eq!(keys.glance(&hash(1), at(last)), refused);
     }
 
@@ -634,7 +780,10 @@ mod tests {
         keys.keep(&hash(2), Ok((holder(2), None)), at(0), 0);
         keys.forget(&ApiKeyId::from_bytes([1; 16]));
         assert_eq!(keys.glance(&hash(1), at(0)), CachedKey::Ask(1));
-        assert_eq!(keys.glance(&hash(2), at(0)), CachedKey::Known(holder(2)));
+        assert_eq!(
+            keys.glance(&hash(2), at(0)),
+            CachedKey::Answer(Ok(holder(2)))
+        );
     }
 
     #[test]
@@ -656,7 +805,10 @@ mod tests {
             keys.keep(&hash(n), UNKNOWN_KEY, at(0), 0);
         }
         assert!(keys.seen().refused.len() <= UNKNOWN);
-        assert_eq!(keys.glance(&hash(0), at(0)), CachedKey::Known(holder(1)));
+        assert_eq!(
+            keys.glance(&hash(0), at(0)),
+            CachedKey::Answer(Ok(holder(1)))
+        );
     }
 
     #[test]

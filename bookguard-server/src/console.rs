@@ -47,7 +47,7 @@ mod schedule;
 mod sign_in;
 mod user;
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -66,6 +66,7 @@ use poem::{EndpointExt as _, Request, Response};
 use crate::app::App;
 use crate::incoming;
 use crate::pages::HTML;
+use crate::payer::UNKNOWN_ADDRESS;
 use crate::refusal::{ErrorBody, Refusal};
 use crate::router::{Explain, Routes};
 use cookie::{Cookie, Cookies};
@@ -331,12 +332,9 @@ impl Console {
             .query()
             .map_or_else(String::new, |query| format!("?{query}"));
         let address = format!("{path}{query}");
-        let from = request.remote_addr().as_socket_addr();
         Ok(Arrival {
             cookie: self.cookies.read(request.headers(), self.now()),
-            from: from.map_or(Ipv4Addr::UNSPECIFIED.into(), |address| {
-                address.ip().to_canonical()
-            }),
+            from: incoming::address(request).unwrap_or(UNKNOWN_ADDRESS),
             address,
             is_form,
         })

@@ -8,6 +8,7 @@ mod values;
 
 use std::error::Error as StdError;
 use std::io;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use bookguard_core::engine::change::SentFile;
@@ -304,6 +305,12 @@ async fn rest_of_file(
         upload.keep_pace(piece.len())?;
     }
     Err(too_large(whole))
+}
+
+/// The address that a request comes from, if known. One of IPv4 is never written as one of IPv6.
+pub(crate) fn address(request: &Request) -> Option<IpAddr> {
+    let from = request.remote_addr().as_socket_addr();
+    from.map(|address| address.ip().to_canonical())
 }
 
 /// Reads and drops the body of a request that was refused before its body was read.

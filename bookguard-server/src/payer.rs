@@ -5,12 +5,15 @@ use std::net::{IpAddr, Ipv4Addr};
 use bookguard_core::model::PartnerId;
 use bookguard_core::session::Authority;
 
-/// The caller on whose behalf work is done: its turn is used, and it is charged.
+/// Stands for an address that is not known.
+pub(crate) const UNKNOWN_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+/// The caller on whose behalf work is done: its turn is used, and a partner is charged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Payer {
     /// A partner, whichever of its keys it uses.
     Partner(PartnerId),
-    /// A caller without a key, by its network.
+    /// A caller without a key, or whose key was not looked up yet, by its network.
     Network(IpAddr),
     /// A caller that holds the database itself.
     Operator,
@@ -18,17 +21,19 @@ pub(crate) enum Payer {
 
 impl Payer {
     /// A caller about which nothing is known.
-    pub(crate) const STRANGER: Self = Self::Network(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    pub(crate) const STRANGER: Self = Self::Network(UNKNOWN_ADDRESS);
 
     pub(crate) fn of(authority: &Authority) -> Self {
         match authority {
             Authority::Partner { partner_id, .. } => Self::Partner(*partner_id),
             Authority::Administrator { .. } => Self::Operator,
-            Authority::Anonymous { address } => {
-                let address = address.parse();
-                Self::Network(network_of(address.unwrap_or(Ipv4Addr::UNSPECIFIED.into())))
-            }
+            Authority::Anonymous { address } => Self::at(address.parse().ok()),
         }
+    }
+
+    /// A caller of which at most the address is known.
+    pub(crate) fn at(address: Option<IpAddr>) -> Self {
+        Self::Network(network_of(address.unwrap_or(UNKNOWN_ADDRESS)))
     }
 }
 

@@ -4,18 +4,23 @@
 //! thread of the runtime never does, so a disk that hangs cannot block them all. Other reads run on a small pool of threads
 //! that may block. The pool is small because readers of one file mostly compete for the same processors; tokio's blocking pool
 //! would grow to one thread per request, each with its own memory. Long reads have a few threads of their own at lower
-//! priority, so a thread is always free for short reads. Callers are served in turn: one with many reads waits for its own
-//! turns.
+//! priority, so a thread is always free for short reads. Every request waits until its caller is known, so look-ups of callers
+//! ([`LookUps`]) have threads of their own, which no other read can occupy. Callers are served in turn: one with many reads waits
+//! for its own turns.
 //!
 //! Invariants: work is not begun if its caller is gone; no caller has more reads queued than [`ReadClass::waiting`].
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bookguard_core::error::Error;
+use bookguard_core::service::Service;
 use tokio::sync::{Semaphore, oneshot};
+use tokio::time::timeout;
 
+use crate::observer;
 use crate::payer::Payer;
 use crate::refusal::rate_limited;
 
@@ -23,10 +28,16 @@ use crate::refusal::rate_limited;
 const THREADS: (usize, usize) = (2, 8);
 /// One in this many threads, and at least one, is for long reads.
 const LONG_SHARE: usize = 4;
+/// The threads for look-ups, each of which takes about 0.1 ms.
+const LOOK_UP_THREADS: usize = 2;
+/// How long a caller waits for a look-up, its turn included. A database that does not answer keeps a thread for longer.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long a read may take, which decides the threads that run it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadClass {
+    /// A look-up of a caller.
+    LookUp,
     /// About a millisecond.
     Short,
     /// Possibly long.
@@ -34,11 +45,11 @@ pub(crate) enum ReadClass {
 }
 
 impl ReadClass {
-    /// The most reads that one caller may have queued: for short reads as many as the writer queues for all callers, for long
-    /// reads what is done within a second or two.
+    /// The most reads that one caller may have queued: for long reads what is done within a second or two, for others as many as
+    /// the writer queues for all callers.
     fn waiting(self) -> usize {
         match self {
-            Self::Short => bookguard_core::limits::INBOX,
+            Self::LookUp | Self::Short => bookguard_core::limits::INBOX,
             Self::Long => bookguard_core::limits::LONG_READS_WAITING,
         }
     }
@@ -48,6 +59,7 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// The reader threads. They end when this is dropped and the queues are empty.
 pub(crate) struct Readers {
+    look_ups: Arc<JobQueue>,
     short: Arc<JobQueue>,
     long: Arc<JobQueue>,
     /// Permits for tasks to read on their own thread.
@@ -110,7 +122,7 @@ impl<K: Copy + Eq + std::hash::Hash, T> Turns<K, T> {
 }
 
 impl Readers {
-    /// Starts them. On `in_place` threads at most, a short read is the calling thread's own work.
+    /// Starts them. On `in_place` threads at most, a read that is not long is the calling thread's own work.
     ///
     /// # Errors
     /// A sentence for the operator if the system gives no threads.
@@ -118,10 +130,14 @@ impl Readers {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = (2 * processors).clamp(THREADS.0, THREADS.1);
         let readers = Self {
+            look_ups: Arc::default(),
             short: Arc::default(),
             long: Arc::default(),
             in_place: Semaphore::new(in_place),
         };
+        for _ in 0..LOOK_UP_THREADS {
+            readers.look_ups.employ("look-up", || ())?;
+        }
         let long = (threads / LONG_SHARE).max(1);
         for _ in long..threads {
             readers.short.employ("reader", || ())?;
@@ -142,7 +158,7 @@ impl Readers {
         class: ReadClass,
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        if class == ReadClass::Short
+        if class != ReadClass::Long
             && let Ok(_held) = self.in_place.try_acquire()
         {
             return work();
@@ -155,6 +171,7 @@ impl Readers {
             }
         });
         let jobs = match class {
+            ReadClass::LookUp => &self.look_ups,
             ReadClass::Short => &self.short,
             ReadClass::Long => &self.long,
         };
@@ -170,9 +187,42 @@ impl Readers {
     }
 }
 
+/// Look-ups of a caller. Nobody is charged for them.
+pub(crate) struct LookUps<'r> {
+    pub(crate) service: &'r Arc<Service>,
+    pub(crate) readers: &'r Readers,
+    /// Whose turn they take: the caller's network until it is known.
+    pub(crate) payer: Payer,
+}
+
+impl LookUps<'_> {
+    /// Runs one.
+    ///
+    /// # Errors
+    /// `unavailable` if it was not done in time, and those of [`Readers::run`].
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Arc<Service>) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let service = Arc::clone(self.service);
+        let observed = observer::current();
+        let work = move || match observed {
+            Some(observed) => observed.at_once(|| read(&service)),
+            None => read(&service),
+        };
+        let done = self.readers.run(self.payer, ReadClass::LookUp, work);
+        let late = |_| {
+            Err(Error::unavailable(
+                "The database did not say in time who the caller is.",
+            ))
+        };
+        timeout(PATIENCE, done).await.unwrap_or_else(late)
+    }
+}
+
 impl Drop for Readers {
     fn drop(&mut self) {
-        for jobs in [&self.short, &self.long] {
+        for jobs in [&self.look_ups, &self.short, &self.long] {
             jobs.queue().closed = true;
             jobs.arrived.notify_all();
         }

@@ -25,6 +25,7 @@ use poem::http::header::HeaderMap;
 
 use crate::app::{App, RequestCost};
 use crate::observer;
+use crate::payer::Payer;
 use crate::readers::ReadClass;
 use crate::watch;
 
@@ -137,7 +138,8 @@ impl Caller<'_> {
                 let found = self.watch(session, watch).await?;
                 // The key may have been revoked during the wait.
                 if let Some(headers) = self.headers {
-                    self.app.identify(headers).await?;
+                    let payer = Payer::of(&self.session.authority);
+                    self.app.identify(headers, payer).await?;
                 }
                 Ok(found)
             }

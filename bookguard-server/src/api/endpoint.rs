@@ -73,7 +73,8 @@ impl OperationEndpoint {
             && incoming::declared_length(request.headers()) != Some(0)
         {
             // The key may have been revoked, or have expired, while the body arrived.
-            session.authority = self.app.identify(request.headers()).await?;
+            let payer = Payer::of(&session.authority);
+            session.authority = self.app.identify(request.headers(), payer).await?;
         }
         let download = Download {
             app: Arc::clone(&self.app),
@@ -193,9 +194,10 @@ impl Endpoint for OperationEndpoint {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
-        let from = request.remote_addr().as_socket_addr();
-        let from = from.map(|address| address.ip().to_canonical());
-        let admitted = self.app.admit(&self.route, request.headers(), from).await;
+        let from = incoming::address(&request);
+        let admitted = (self.app)
+            .admit(&self.route, request.headers(), from, Payer::at(from))
+            .await;
         let (mut response, limit) = match admitted {
             Ok(Admitted { session, limit }) => {
                 let answer = self.answer(session, &mut request).await;

@@ -21,6 +21,7 @@ use super::frame::Frame;
 use super::{Arrival, Console, PATH, Whose, document};
 use crate::api::call::{Caller, call};
 use crate::app::Admitted;
+use crate::payer::Payer;
 
 const TO: &str = "to";
 
@@ -272,7 +273,11 @@ impl Console {
         arrival: &Arrival,
         headers: &HeaderMap,
     ) -> Result<Session, Error> {
-        let admitted = self.app.admit(&O::ROUTE, headers, Some(arrival.from)).await;
+        let payer = Payer::at(Some(arrival.from));
+        let admitted = self
+            .app
+            .admit(&O::ROUTE, headers, Some(arrival.from), payer)
+            .await;
         let Admitted { session, .. } = admitted.map_err(|turned| turned.error)?;
         Ok(session)
     }

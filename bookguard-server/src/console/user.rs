@@ -37,7 +37,7 @@ impl User {
         from: IpAddr,
     ) -> Result<Self, Error> {
         let app = &console.app;
-        let authority = authority(&console, &cookie).await?;
+        let authority = authority(&console, &cookie, Payer::at(Some(from))).await?;
         let payer = Payer::of(&authority);
         app.count(payer)?;
         let session = Session {
@@ -58,9 +58,10 @@ impl User {
     /// Identifies them again, after something that may have taken long.
     ///
     /// # Errors
-    /// `unauthorized` if the session ended meanwhile, `unavailable`.
+    /// `unauthorized` if the session ended meanwhile, `rate_limited`, `unavailable`.
     pub(super) async fn identify_again(&mut self) -> Result<(), Error> {
-        self.session.authority = authority(&self.console, &self.cookie).await?;
+        let payer = Payer::of(&self.session.authority);
+        self.session.authority = authority(&self.console, &self.cookie, payer).await?;
         Ok(())
     }
 
@@ -172,10 +173,10 @@ impl User {
     }
 }
 
-async fn authority(console: &Console, cookie: &Cookie) -> Result<Authority, Error> {
+async fn authority(console: &Console, cookie: &Cookie, payer: Payer) -> Result<Authority, Error> {
     let app = &console.app;
     match console.whose {
-        Whose::Partners => app.identify_session(&cookie.token).await,
-        Whose::Operator => app.identify_operator_session(&cookie.token).await,
+        Whose::Partners => app.identify_session(&cookie.token, payer).await,
+        Whose::Operator => app.identify_operator_session(&cookie.token, payer).await,
     }
 }

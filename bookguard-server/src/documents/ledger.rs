@@ -12,7 +12,9 @@ use poem::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use poem::{Body, EndpointExt as _, Request, Response};
 
 use crate::app::App;
-use crate::incoming::{accepts, decode};
+use crate::incoming::{self, accepts, decode};
+use crate::payer::Payer;
+use crate::readers::ReadClass;
 use crate::refusal::Refusal;
 
 const PREFIX: &str = "/v1/ledger/";
@@ -63,7 +65,8 @@ fn endpoint(
 ) -> BoxEndpoint<'static> {
     let app = Arc::clone(app);
     let call = move |request: Request| {
-        let service = Arc::clone(&app.service);
+        let app = Arc::clone(&app);
+        let payer = Payer::at(incoming::address(&request));
         let path = request.uri().path().strip_prefix(PREFIX);
         // A client generated from the interface document sends the slashes of a tile's path as %2F.
         let path = path.and_then(|path| decode(path, false));
@@ -73,10 +76,9 @@ fn endpoint(
             if let Err(refusal) = acceptable {
                 return refusal.respond();
             }
-            let asked = tokio::task::spawn_blocking(move || read(&service, &path)).await;
-            match asked
-                .unwrap_or_else(|e| Err(Error::internal(format!("a ledger read did not end: {e}"))))
-            {
+            let service = Arc::clone(&app.service);
+            let read = move || read(&service, &path);
+            match app.read(&app.cost(payer), ReadClass::Short, read).await {
                 Ok(Some(response)) => response,
                 Ok(None) => {
                     let message = "The log has no such tile, or has not grown that far yet. See /v1/ledger/checkpoint for its \

@@ -9,7 +9,6 @@
 //! whatever reason. No answer here may be cached, indexed, or named as a referrer. The token is in the path alone, and the path
 //! is in no log.
 
-use std::net::IpAddr;
 use std::sync::{Arc, LazyLock};
 
 use bookguard_core::error::Error;
@@ -80,9 +79,7 @@ pub(super) fn endpoint(app: &Arc<App>) -> BoxEndpoint<'static> {
 }
 
 async fn answer(app: &Arc<App>, request: &Request) -> Result<Response, Refusal> {
-    let from = request.remote_addr().as_socket_addr();
-    let from: Option<IpAddr> = from.map(|address| address.ip().to_canonical());
-    let payer = app.admit_visitor(from)?;
+    let payer = app.admit_visitor(incoming::address(request))?;
     let query = incoming::query(request.uri().query())?;
     let wanted = wanted(request.method(), request.headers(), &query)?;
     let token = request.uri().path().strip_prefix(pages::LINKS);

@@ -106,7 +106,7 @@ impl Tools {
         let bound = self.bound.iter().find(|bound| bound.name == name);
         let route = bound.map_or(&VERIFICATION, |bound| &bound.route);
         let answer = async {
-            let admitted = self.app.admit(route, headers, None).await;
+            let admitted = self.app.admit(route, headers, None, cost.payer()).await;
             let Admitted { session, .. } = admitted.map_err(|turned| turned.error)?;
             let Some(bound) = bound else {
                 return Ok(None);

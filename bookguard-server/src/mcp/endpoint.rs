@@ -102,7 +102,10 @@ impl McpEndpoint {
         incoming::accepts(request.headers(), "application/json")?;
         let headers = request.headers().clone();
         let caller = match headers.contains_key("x-api-key") {
-            true => Some(self.app.identify(&headers).await?),
+            true => {
+                let payer = Payer::at(incoming::address(request));
+                Some(self.app.identify(&headers, payer).await?)
+            }
             false => None,
         };
         let few = if caller.is_some() {

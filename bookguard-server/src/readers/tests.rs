@@ -89,6 +89,30 @@ async fn long_work_of_one_caller_is_bounded_and_blocks_no_other() {
 }
 
 #[tokio::test]
+async fn look_ups_do_not_wait_for_slow_reads() {
+    let readers = Arc::new(Readers::start(0).unwrap());
+    let (open, gate) = std::sync::mpsc::channel::<()>();
+    let gate = Arc::new(Mutex::new(gate));
+    // Every thread for short reads waits at the gate.
+    let busy: Vec<_> = (0..THREADS.1)
+        .map(|_| {
+            let (readers, gate) = (Arc::clone(&readers), Arc::clone(&gate));
+            tokio::spawn(async move {
+                let wait = move || Ok(gate.lock().unwrap().recv().is_err());
+                readers.run(partner(1), ReadClass::Short, wait).await
+            })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    let looked_up = readers.run(partner(1), ReadClass::LookUp, || Ok(1));
+    assert_eq!(looked_up.await, Ok(1));
+    drop(open);
+    for busy in busy {
+        assert_eq!(busy.await.unwrap(), Ok(true));
+    }
+}
+
+#[tokio::test]
 async fn many_at_once_all_come_back_with_their_own() {
     let readers = Arc::new(Readers::start(0).unwrap());
     let asked = (0..500).map(|n| {

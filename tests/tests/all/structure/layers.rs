@@ -99,7 +99,6 @@ const SERVER: Layers = Layers {
             "watch",
         ],
         &[
-            "auth",
             "cosigning",
             "courier",
             "housekeeping",
@@ -112,7 +111,7 @@ const SERVER: Layers = Layers {
         &["observer"],
         &["logging"],
         &["incoming", "proxies", "readers"],
-        &["config", "router"],
+        &["auth", "config", "router"],
         &["app", "probes"],
         &["connections"],
         &["api", "scrape"],
