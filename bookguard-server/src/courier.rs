@@ -51,6 +51,7 @@ use endpoint_test::EndpointTests;
 use proxy::Proxy;
 pub use rule::endpoint_rule;
 use sender::{Sender, SenderError};
+use signing::EndpointReader;
 
 /// How long to wait for an outcome before asking the store whether another process settled it.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -126,6 +127,7 @@ impl Courier {
             attempt_time: settings.attempt_time,
             notes: notes.clone(),
             waiting: Arc::clone(&waiting),
+            endpoints: EndpointReader::new(&service),
             failures: Semaphore::new(FAILURES_SETTLED_AT_ONCE),
             failing: AtomicBool::new(false),
             complained: Mutex::default(),

@@ -23,7 +23,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::dispatch::Note;
 use super::fair_queue::{AttemptSeat, Ended, Turn};
 use super::sender::{ASKER, Sender};
-use super::signing::{self, Destination, KnownReceiver, ReceiverCell};
+use super::signing::{self, Destination, EndpointReader, KnownReceiver, ReceiverCell};
 use crate::metrics::DeliveryMetrics;
 
 /// The first pause before settling an outcome again after a failure; each further one is twice as long.
@@ -39,6 +39,7 @@ pub(super) struct DeliveryContext {
     pub attempt_time: Duration,
     pub notes: UnboundedSender<Note>,
     pub waiting: Arc<Waiting<EventId>>,
+    pub endpoints: EndpointReader,
     /// Turns to settle failed attempts.
     pub failures: Semaphore,
     /// Whether outcomes cannot be settled at present. An outage is reported once, not once per delivery.
@@ -109,7 +110,7 @@ impl DeliveryContext {
             notes: self.notes.clone(),
             sent: false,
         };
-        let destination = match signing::receiver(&receiver, &self.service, &delivery).await {
+        let destination = match self.endpoints.receiver(&receiver, &delivery).await {
             KnownReceiver::Open(_, destination) => Some(destination),
             KnownReceiver::Unknown => None,
             KnownReceiver::Closed => {

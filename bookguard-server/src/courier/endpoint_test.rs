@@ -14,7 +14,6 @@ use bookguard_core::webhook::Attempt;
 
 use super::deliver::DeliveryContext;
 use super::sender::{ASKER, Asker};
-use super::signing;
 
 /// The most tests under way on one node: few, because each holds a request's connection.
 const TESTS_AT_ONCE: usize = 64;
@@ -81,7 +80,9 @@ impl EndpointTest {
             body,
         } = &self.test;
         // Not cached: a caller that just changed the endpoint wants to test the change.
-        let destination = signing::destination(&context.service, *partner_id, *endpoint_id).await;
+        let destination = (context.endpoints)
+            .destination(*partner_id, *endpoint_id)
+            .await;
         let asker = Asker {
             partner_id: *partner_id,
             standing: EndpointStanding::New,

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bookguard_core::engine::command::LeasedDelivery;
 use bookguard_core::limits::LEASE_MS;
@@ -13,7 +14,8 @@ use bookguard_core::model::{Endpoint, EndpointId, EventId, PartnerId, Timestamp}
 use bookguard_core::service::Service;
 use bookguard_core::webhook::{Keyring, sign_body, sign_standard};
 use hyper::header::HeaderValue;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore};
+use tokio::time::timeout;
 use url::Url;
 
 use super::sender::DeliveryHeaders;
@@ -25,6 +27,12 @@ const KNOWN_MS: i64 = 3_000;
 /// The most endpoints cached.
 const KNOWN: usize = 4_096;
 
+/// The most endpoints read at once, each on a thread of its own: the store has as many connections for reading.
+const READ_AT_ONCE: usize = 8;
+
+/// How long a read waits for its turn.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// What is known about the receiver of a delivery.
 #[derive(Debug)]
 pub(super) enum KnownReceiver {
@@ -32,7 +40,7 @@ pub(super) enum KnownReceiver {
     Open(Box<Endpoint>, Destination),
     /// It was deleted or disabled, or its address changed and must be verified.
     Closed,
-    /// The store did not answer, or the secret cannot be used. The service has reported it.
+    /// The store did not answer in time, or the secret cannot be used. The service has reported it.
     Unknown,
 }
 
@@ -94,64 +102,80 @@ fn is_fresh(since: Timestamp, now: Timestamp) -> bool {
 /// queue.
 static MOVED: KnownReceiver = KnownReceiver::Closed;
 
-/// The receiver in the cell; the first caller reads it from the store.
-pub(super) async fn receiver<'c>(
-    cell: &'c ReceiverCell,
-    service: &Arc<Service>,
-    delivery: &LeasedDelivery,
-) -> &'c KnownReceiver {
-    let leased = delivery.until.plus_ms(-LEASE_MS);
-    let look = || async {
-        let read = read(service, delivery.partner_id, delivery.endpoint_id).await;
-        match read {
-            Some(Some((endpoint, destination))) if endpoint.enabled => {
-                KnownReceiver::Open(Box::new(endpoint), destination)
-            }
-            Some(_) => KnownReceiver::Closed,
-            None => KnownReceiver::Unknown,
+/// Reads endpoints from the store, a few at a time.
+pub(super) struct EndpointReader {
+    service: Arc<Service>,
+    turns: Semaphore,
+}
+
+impl EndpointReader {
+    pub(super) fn new(service: &Arc<Service>) -> Self {
+        Self {
+            service: Arc::clone(service),
+            turns: Semaphore::new(READ_AT_ONCE),
         }
-    };
-    match cell.get_or_init(look).await {
-        KnownReceiver::Open(endpoint, _) if endpoint.has_moved_since(leased) => &MOVED,
-        known => known,
     }
-}
 
-/// The destination for a test of this endpoint, enabled or not; `None` if it is deleted or the store did not answer.
-pub(super) async fn destination(
-    service: &Arc<Service>,
-    partner_id: PartnerId,
-    endpoint_id: EndpointId,
-) -> Option<Destination> {
-    let (_, destination) = read(service, partner_id, endpoint_id).await??;
-    Some(destination)
-}
+    /// The receiver in the cell; the first caller reads it from the store.
+    pub(super) async fn receiver<'c>(
+        &self,
+        cell: &'c ReceiverCell,
+        delivery: &LeasedDelivery,
+    ) -> &'c KnownReceiver {
+        let leased = delivery.until.plus_ms(-LEASE_MS);
+        let look = || async {
+            let read = self.read(delivery.partner_id, delivery.endpoint_id).await;
+            match read {
+                Some(Some((endpoint, destination))) if endpoint.enabled => {
+                    KnownReceiver::Open(Box::new(endpoint), destination)
+                }
+                Some(_) => KnownReceiver::Closed,
+                None => KnownReceiver::Unknown,
+            }
+        };
+        match cell.get_or_init(look).await {
+            KnownReceiver::Open(endpoint, _) if endpoint.has_moved_since(leased) => &MOVED,
+            known => known,
+        }
+    }
 
-/// Reads an endpoint and its destination from the store. The inner `None` means that it is deleted, the outer that the store
-/// did not answer.
-async fn read(
-    service: &Arc<Service>,
-    partner_id: PartnerId,
-    endpoint_id: EndpointId,
-) -> Option<Option<(Endpoint, Destination)>> {
-    let service = Arc::clone(service);
-    let read = tokio::task::spawn_blocking(move || {
-        let mut reader = service.reader().ok()?;
-        reader.snapshot();
-        let read = reader.endpoint(&endpoint_id).and_then(|found| {
-            let Some((_, endpoint)) = found else {
-                return Ok(None);
-            };
-            let own = endpoint.own_secret.then_some(&endpoint_id);
-            let destination = Destination {
-                keyring: reader.keyring(&partner_id, own)?,
-                url: Url::parse(&endpoint.url).ok(),
-            };
-            Ok(Some((endpoint, destination)))
+    /// The destination for a test of this endpoint, enabled or not; `None` if it is deleted or the store did not answer.
+    pub(super) async fn destination(
+        &self,
+        partner_id: PartnerId,
+        endpoint_id: EndpointId,
+    ) -> Option<Destination> {
+        let (_, destination) = self.read(partner_id, endpoint_id).await??;
+        Some(destination)
+    }
+
+    /// Reads an endpoint and its destination from the store. The inner `None` means that it is deleted, the outer that the store
+    /// did not answer.
+    async fn read(
+        &self,
+        partner_id: PartnerId,
+        endpoint_id: EndpointId,
+    ) -> Option<Option<(Endpoint, Destination)>> {
+        let _turn = timeout(PATIENCE, self.turns.acquire()).await.ok()?;
+        let service = Arc::clone(&self.service);
+        let read = tokio::task::spawn_blocking(move || {
+            let mut reader = service.reader().ok()?;
+            reader.snapshot();
+            let read = reader.endpoint(&endpoint_id).and_then(|found| {
+                let Some((_, endpoint)) = found else {
+                    return Ok(None);
+                };
+                let own = endpoint.own_secret.then_some(&endpoint_id);
+                let destination = Destination {
+                    keyring: reader.keyring(&partner_id, own)?,
+                    url: Url::parse(&endpoint.url).ok(),
+                };
+                Ok(Some((endpoint, destination)))
+            });
+            read.map_err(|error| service.fault(&error)).ok()
         });
-        read.map_err(|error| service.fault(&error)).ok()
-    });
-    read.await.ok().flatten()
+        read.await.ok().flatten()
+    }
 }
 
 /// The headers of an attempt that begins at `now`; `None` if there is no usable secret.
@@ -182,12 +206,55 @@ pub(super) fn headers(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Context, Waker};
+
+    use bookguard_core::service::ServiceConfig;
+
     use super::*;
 
     fn endpoint(number: u16) -> EndpointId {
         let mut bytes = [0; 16];
         bytes[..2].copy_from_slice(&number.to_be_bytes());
         EndpointId::from_bytes(bytes)
+    }
+
+    #[test]
+    fn many_endpoints_are_read_on_few_threads() {
+        let threads = Arc::new(AtomicUsize::new(0));
+        let started = Arc::clone(&threads);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .on_thread_start(move || {
+                started.fetch_add(1, Ordering::AcqRel);
+            })
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let folder = tempfile::tempdir().unwrap();
+            let config = ServiceConfig::of(folder.path().join("b.db").as_path().into());
+            let (service, closing) = Service::open(config).unwrap();
+            let endpoints = EndpointReader::new(&service);
+            // While the test holds every connection, whoever reads waits.
+            let held: Vec<_> = (0..READ_AT_ONCE)
+                .map(|_| service.reader().unwrap())
+                .collect();
+            let nobody = PartnerId::from_bytes([1; 16]);
+            let mut reading: Vec<_> = (0..64)
+                .map(|n| Box::pin(endpoints.destination(nobody, endpoint(n))))
+                .collect();
+            for read in &mut reading {
+                let mut context = Context::from_waker(Waker::noop());
+                assert!(read.as_mut().poll(&mut context).is_pending());
+            }
+            drop(held);
+            for read in reading {
+                assert!(read.await.is_none());
+            }
+            assert_eq!(threads.load(Ordering::Acquire), READ_AT_ONCE);
+            drop((endpoints, service));
+            closing.wait();
+        });
     }
 
     #[test]
