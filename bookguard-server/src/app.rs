@@ -402,8 +402,8 @@ impl App {
         answer
     }
 
-    /// Admits the caller of this route, if it may call now. `from` is its address, if known, and `payer` whose turn its look-up
-    /// takes.
+    /// Admits the caller of this route, if it may call now. `from` is its address, if known. Its look-up takes the turn of
+    /// `payer`, an operator's that of its address.
     pub(crate) async fn admit(
         &self,
         route: &Route,

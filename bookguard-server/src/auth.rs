@@ -116,8 +116,8 @@ impl Keys {
         look_ups.run(find).await
     }
 
-    /// Identifies the owner of the key with this hash, and caches the answer. `look_up` asks the store, unless another request
-    /// with the same key has done so meanwhile.
+    /// Identifies the owner of the key with this hash, and caches the answer. `look_up`, which asks the store, is not called if
+    /// another request has cached the answer meanwhile.
     fn find(
         &self,
         hash: &Hash,
@@ -162,27 +162,45 @@ impl Keys {
     /// # Errors
     /// `unauthorized`, and those of [`LookUps::run`].
     pub(crate) async fn identify_session(
-        &self,
+        self: &Arc<Self>,
         look_ups: &LookUps<'_>,
         token: &str,
-    ) -> Result<(Authority, Timestamp), Error> {
+    ) -> Result<FoundSession, Error> {
         let hash = console::hash_of(token);
-        let asked_at = look_ups.service.clock().now();
-        let revocations = {
-            let seen = self.seen();
-            let known = seen.sessions.get(&place(&hash));
-            if let Some(entry) = known.filter(|entry| entry.holds(&hash, asked_at)) {
-                return Ok(entry.value.clone());
-            }
-            seen.revocations
+        if let Ok(found) = self.glance_session(&hash, look_ups.service.clock().now()) {
+            return Ok(found);
+        }
+        let (keys, token) = (Arc::clone(self), token.to_owned());
+        let find = move |service: &Arc<Service>| keys.find_session(service, &hash, &token);
+        look_ups.run(find).await
+    }
+
+    /// Finds the session with this token, and caches it.
+    fn find_session(
+        &self,
+        service: &Service,
+        hash: &Hash,
+        token: &str,
+    ) -> Result<FoundSession, Error> {
+        let asked_at = service.clock().now();
+        // Another request may have cached it meanwhile.
+        let revocations = match self.glance_session(hash, asked_at) {
+            Ok(found) => return Ok(found),
+            Err(revocations) => revocations,
         };
-        let token = token.to_owned();
-        let found = look_ups.run(move |service| console::find(service, &token));
-        let found = found.await?.ok_or_else(unauthorized)?;
+        let found = console::find(service, token)?.ok_or_else(unauthorized)?;
         self.uses.note(&found.key, asked_at);
         let session = (found.authority, found.expires_at);
-        self.keep_session(&hash, session.clone(), asked_at, revocations);
+        self.keep_session(hash, session.clone(), asked_at, revocations);
         Ok(session)
+    }
+
+    /// The cached session, or else the number of revocations for [`Self::keep_session`].
+    fn glance_session(&self, hash: &Hash, now: Timestamp) -> Result<FoundSession, u64> {
+        let seen = self.seen();
+        let known = seen.sessions.get(&place(hash));
+        let known = known.filter(|entry| entry.holds(hash, now));
+        known.map_or(Err(seen.revocations), |entry| Ok(entry.value.clone()))
     }
 
     /// Caches a session, as [`Self::keep`] caches a key.
@@ -415,6 +433,7 @@ fn look_up(service: &Service, hash: &Hash) -> Result<KeyFound, Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::Pin;
     use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
     use std::task::{Context, Waker};
 
@@ -529,6 +548,15 @@ mod tests {
         }
     }
 
+    type IsKnown<'a> = Pin<Box<dyn Future<Output = bool> + 'a>>;
+
+    /// The headers of an operator whose key is unknown.
+    fn operator_headers() -> HeaderMap {
+        let key = ApiKeySecret::of_operator(|| 9);
+        let name = HeaderName::from_static(OPERATOR_KEY);
+        HeaderMap::from_iter([(name, key.reveal().parse().unwrap())])
+    }
+
     async fn registered() -> Registered {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(AtomicI64::new(1_790_000_000_000));
@@ -582,7 +610,7 @@ mod tests {
         };
         let by_key = session(&acme.service, by_key);
         let started = written::<StartConsoleSession>(&by_key, "").await;
-        let keys = Keys::default();
+        let keys = Arc::new(Keys::default());
         let readers = Readers::start(0).unwrap();
         let look_ups = look_ups(&acme.service, &readers);
         let unknown = keys.identify_session(&look_ups, "unknown").await;
@@ -622,16 +650,26 @@ mod tests {
             let headers = acme.headers();
             // While the test holds every connection, whoever asks waits.
             let held = acme.hold();
-            let mut asking: Vec<_> = (0..64)
-                .map(|_| Box::pin(keys.identify(&look_ups, &headers)))
-                .collect();
-            for asked in &mut asking {
+            let operator = operator_headers();
+            let mut asking: Vec<(IsKnown<'_>, bool)> = Vec::new();
+            for _ in 0..16 {
+                let key = async { keys.identify(&look_ups, &headers).await.is_ok() };
+                let session = async { keys.identify_session(&look_ups, "none").await.is_ok() };
+                let operators_key = async { identify_operator(&look_ups, &operator).await.is_ok() };
+                let operators_session =
+                    async { identify_operator_session(&look_ups, "none").await.is_ok() };
+                asking.push((Box::pin(key), true));
+                asking.push((Box::pin(session), false));
+                asking.push((Box::pin(operators_key), false));
+                asking.push((Box::pin(operators_session), false));
+            }
+            for (asked, _) in &mut asking {
                 let mut context = Context::from_waker(Waker::noop());
                 assert!(asked.as_mut().poll(&mut context).is_pending());
             }
             drop(held);
-            for asked in asking {
-                asked.await.unwrap();
+            for (asked, is_known) in asking {
+                assert_eq!(asked.await, is_known);
             }
             assert_eq!(threads.load(Ordering::Acquire), 0);
             drop(acme.service);
@@ -648,7 +686,9 @@ mod tests {
         let headers = acme.headers();
         let held = acme.hold();
         let late = keys.identify(&look_ups, &headers).await;
-        assert_eq!(late.unwrap_err().code, "unavailable");
+        let late = late.unwrap_err();
+        assert_eq!(late.code, "unavailable");
+        assert!(late.message.contains("in time"), "{}", late.message);
         drop(held);
         tokio::time::resume();
         keys.identify(&look_ups, &headers).await.unwrap();

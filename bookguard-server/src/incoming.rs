@@ -307,7 +307,7 @@ async fn rest_of_file(
     Err(too_large(whole))
 }
 
-/// The address that a request comes from, if known. One of IPv4 is never written as one of IPv6.
+/// The address that a request comes from, if known. An IPv4 address is never given in its IPv6 form.
 pub(crate) fn address(request: &Request) -> Option<IpAddr> {
     let from = request.remote_addr().as_socket_addr();
     from.map(|address| address.ip().to_canonical())

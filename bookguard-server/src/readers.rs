@@ -4,9 +4,9 @@
 //! thread of the runtime never does, so a disk that hangs cannot block them all. Other reads run on a small pool of threads
 //! that may block. The pool is small because readers of one file mostly compete for the same processors; tokio's blocking pool
 //! would grow to one thread per request, each with its own memory. Long reads have a few threads of their own at lower
-//! priority, so a thread is always free for short reads. Every request waits until its caller is known, so look-ups of callers
-//! ([`LookUps`]) have threads of their own, which no other read can occupy. Callers are served in turn: one with many reads waits
-//! for its own turns.
+//! priority, so a thread is always free for short reads. Whoever presents a key waits until it is looked up, so look-ups of
+//! callers ([`LookUps`]) have threads of their own, which no other read can occupy. Callers are served in turn: one with many reads
+//! waits for its own turns.
 //!
 //! Invariants: work is not begun if its caller is gone; no caller has more reads queued than [`ReadClass::waiting`].
 
@@ -28,10 +28,13 @@ use crate::refusal::rate_limited;
 const THREADS: (usize, usize) = (2, 8);
 /// One in this many threads, and at least one, is for long reads.
 const LONG_SHARE: usize = 4;
-/// The threads for look-ups, each of which takes about 0.1 ms.
-const LOOK_UP_THREADS: usize = 2;
-/// How long a caller waits for a look-up, its turn included. A database that does not answer keeps a thread for longer.
+/// The threads for look-ups. A look-up takes 0.1 ms, or a few round trips to the database server, but a thread whose connection
+/// is dead waits for 10 s.
+const LOOK_UP_THREADS: usize = 4;
+/// How long a caller waits for a look-up on such a thread, its turn included.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The message for a caller that was not looked up within it.
+const LATE: &str = "The database did not say in time who the caller is. Try again.";
 
 /// How long a read may take, which decides the threads that run it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,7 +154,7 @@ impl Readers {
     /// Runs work that may block, when it is the caller's turn. A panic in it is propagated.
     ///
     /// # Errors
-    /// `rate_limited` if the caller has too much queued already, and the errors of the work.
+    /// `rate_limited` if the caller has too much queued already, `unavailable` if a network has; and the errors of the work.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         payer: Payer,
@@ -176,8 +179,13 @@ impl Readers {
             ReadClass::Long => &self.long,
         };
         if !jobs.add(payer, job, class.waiting()) {
-            let why = "Too many requests of yours are waiting already.";
-            return Err(rate_limited(1, why));
+            return Err(match (payer, class) {
+                // They may be those of many callers, and some may be gone.
+                (Payer::Network(_), ReadClass::LookUp | ReadClass::Short) => {
+                    Error::unavailable("Too many requests are waiting already. Try again.")
+                }
+                _ => rate_limited(1, "Too many requests of yours are waiting already."),
+            });
         }
         match told.await {
             Ok(Ok(result)) => result,
@@ -211,11 +219,7 @@ impl LookUps<'_> {
             None => read(&service),
         };
         let done = self.readers.run(self.payer, ReadClass::LookUp, work);
-        let late = |_| {
-            Err(Error::unavailable(
-                "The database did not say in time who the caller is.",
-            ))
-        };
+        let late = |_| Err(Error::unavailable(LATE));
         timeout(PATIENCE, done).await.unwrap_or_else(late)
     }
 }
