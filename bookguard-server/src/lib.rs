@@ -73,6 +73,8 @@ mod scrape;
 mod server;
 mod skew;
 mod stamping;
+#[cfg(test)]
+mod test_runtime;
 pub mod tls;
 mod traces;
 mod uploads;

@@ -56,6 +56,17 @@ impl ReadClass {
             Self::Long => bookguard_core::limits::LONG_READS_WAITING,
         }
     }
+
+    /// The refusal for a caller that already has [`Self::waiting`] reads queued.
+    fn full(self, payer: Payer) -> Error {
+        match (payer, self) {
+            // They may be those of many callers, and some may be gone.
+            (Payer::Network(_), Self::LookUp | Self::Short) => {
+                Error::unavailable("Too many requests are waiting already. Try again.")
+            }
+            _ => rate_limited(1, "Too many requests of yours are waiting already."),
+        }
+    }
 }
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -179,13 +190,7 @@ impl Readers {
             ReadClass::Long => &self.long,
         };
         if !jobs.add(payer, job, class.waiting()) {
-            return Err(match (payer, class) {
-                // They may be those of many callers, and some may be gone.
-                (Payer::Network(_), ReadClass::LookUp | ReadClass::Short) => {
-                    Error::unavailable("Too many requests are waiting already. Try again.")
-                }
-                _ => rate_limited(1, "Too many requests of yours are waiting already."),
-            });
+            return Err(class.full(payer));
         }
         match told.await {
             Ok(Ok(result)) => result,

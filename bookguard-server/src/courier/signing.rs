@@ -40,7 +40,8 @@ pub(super) enum KnownReceiver {
     Open(Box<Endpoint>, Destination),
     /// It was deleted or disabled, or its address changed and must be verified.
     Closed,
-    /// The store did not answer in time, or the secret cannot be used. The service has reported it.
+    /// The store did not answer in time, or the secret cannot be used. The service has reported it, here or for the reads that
+    /// this one waited for.
     Unknown,
 }
 
@@ -206,12 +207,12 @@ pub(super) fn headers(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::{Context, Waker};
 
     use bookguard_core::service::ServiceConfig;
 
     use super::*;
+    use crate::test_runtime::threads_started_by;
 
     fn endpoint(number: u16) -> EndpointId {
         let mut bytes = [0; 16];
@@ -221,16 +222,7 @@ mod tests {
 
     #[test]
     fn many_endpoints_are_read_on_few_threads() {
-        let threads = Arc::new(AtomicUsize::new(0));
-        let started = Arc::clone(&threads);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .on_thread_start(move || {
-                started.fetch_add(1, Ordering::AcqRel);
-            })
-            .build()
-            .unwrap();
-        runtime.block_on(async {
+        let started = threads_started_by(async {
             let folder = tempfile::tempdir().unwrap();
             let config = ServiceConfig::of(folder.path().join("b.db").as_path().into());
             let (service, closing) = Service::open(config).unwrap();
@@ -251,9 +243,7 @@ mod tests {
             drop((endpoints, service));
             closing.wait();
         });
-        // Every thread that was asked for has started and ended.
-        drop(runtime);
-        assert_eq!(threads.load(Ordering::Acquire), READ_AT_ONCE);
+        assert_eq!(started, READ_AT_ONCE);
     }
 
     #[test]

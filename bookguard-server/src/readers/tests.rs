@@ -1,3 +1,5 @@
+use std::sync::mpsc::Sender;
+
 use bookguard_core::model::PartnerId;
 
 use super::*;
@@ -6,6 +8,27 @@ const SOMEBODY: Payer = Payer::Operator;
 
 fn partner(n: u8) -> Payer {
     Payer::Partner(PartnerId::from_bytes([n; 16]))
+}
+
+type Reading = tokio::task::JoinHandle<Result<bool, Error>>;
+
+/// Asks for reads that wait until the returned sender is dropped, and then return true.
+fn wait_at_a_gate(
+    readers: &Arc<Readers>,
+    payer: Payer,
+    class: ReadClass,
+    count: usize,
+) -> (Sender<()>, Vec<Reading>) {
+    let (open, gate) = std::sync::mpsc::channel::<()>();
+    let gate = Arc::new(Mutex::new(gate));
+    let ask = |_| {
+        let (readers, gate) = (Arc::clone(readers), Arc::clone(&gate));
+        tokio::spawn(async move {
+            let wait = move || Ok(gate.lock().unwrap().recv().is_err());
+            readers.run(payer, class, wait).await
+        })
+    };
+    (open, (0..count).map(ask).collect())
 }
 
 #[test]
@@ -45,18 +68,8 @@ fn whoever_has_had_a_turn_is_behind_those_who_have_not() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn long_work_of_one_caller_is_bounded_and_blocks_no_other() {
     let readers = Arc::new(Readers::start(0).unwrap());
-    let (open, gate) = std::sync::mpsc::channel::<()>();
-    let gate = Arc::new(Mutex::new(gate));
     let most = ReadClass::Long.waiting();
-    let long: Vec<_> = (0..most + THREADS.1)
-        .map(|_| {
-            let (readers, gate) = (Arc::clone(&readers), Arc::clone(&gate));
-            tokio::spawn(async move {
-                let wait = move || Ok(gate.lock().unwrap().recv().is_err());
-                readers.run(partner(1), ReadClass::Long, wait).await
-            })
-        })
-        .collect();
+    let (open, long) = wait_at_a_gate(&readers, partner(1), ReadClass::Long, most + THREADS.1);
     // While every thread for long reads waits at the gate, everybody's short reads are done.
     for n in [1, 2] {
         assert_eq!(
@@ -91,18 +104,8 @@ async fn long_work_of_one_caller_is_bounded_and_blocks_no_other() {
 #[tokio::test]
 async fn look_ups_do_not_wait_for_slow_reads() {
     let readers = Arc::new(Readers::start(0).unwrap());
-    let (open, gate) = std::sync::mpsc::channel::<()>();
-    let gate = Arc::new(Mutex::new(gate));
     // Every thread for short reads waits at the gate.
-    let busy: Vec<_> = (0..THREADS.1)
-        .map(|_| {
-            let (readers, gate) = (Arc::clone(&readers), Arc::clone(&gate));
-            tokio::spawn(async move {
-                let wait = move || Ok(gate.lock().unwrap().recv().is_err());
-                readers.run(partner(1), ReadClass::Short, wait).await
-            })
-        })
-        .collect();
+    let (open, busy) = wait_at_a_gate(&readers, partner(1), ReadClass::Short, THREADS.1);
     tokio::task::yield_now().await;
     let looked_up = readers.run(partner(1), ReadClass::LookUp, || Ok(1));
     let looked_up = tokio::time::timeout(Duration::from_secs(20), looked_up);
@@ -165,18 +168,8 @@ async fn a_panic_reaches_its_caller_and_leaves_the_thread_to_the_others() {
 #[tokio::test]
 async fn what_nobody_waits_for_is_not_begun() {
     let readers = Arc::new(Readers::start(0).unwrap());
-    let (open, gate) = std::sync::mpsc::channel::<()>();
-    let gate = Arc::new(Mutex::new(gate));
     // Every thread waits at the gate, so new jobs stay in the queue.
-    let busy: Vec<_> = (0..THREADS.1)
-        .map(|_| {
-            let (readers, gate) = (Arc::clone(&readers), Arc::clone(&gate));
-            tokio::spawn(async move {
-                let wait = move || Ok(gate.lock().unwrap().recv().is_err());
-                readers.run(SOMEBODY, ReadClass::Short, wait).await
-            })
-        })
-        .collect();
+    let (open, busy) = wait_at_a_gate(&readers, SOMEBODY, ReadClass::Short, THREADS.1);
     tokio::task::yield_now().await;
     let begun = Arc::new(Mutex::new(false));
     let late = {

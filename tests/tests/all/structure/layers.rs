@@ -95,6 +95,7 @@ const SERVER: Layers = Layers {
             "rate",
             "retention",
             "skew",
+            "test_runtime",
             "tls",
             "watch",
         ],
