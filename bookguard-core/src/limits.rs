@@ -229,8 +229,12 @@ pub const STAMP_PAUSE_MAX_MS: i64 = 60 * 60 * 1_000;
 pub const STAMP_IDLE_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
 /// Characters of the sentence that says why there is no stamp.
 pub const STAMP_TROUBLE_CHARS: usize = 500;
-/// Entries that one epoch covers more than the one before it, so that its write turn stays short.
-pub const EPOCH_ENTRIES: u64 = 4_096;
+/// The most entries that an epoch adds to a small map.
+pub const EPOCH_ENTRIES_MIN: u64 = 4_096;
+/// The most entries that an epoch adds, however large the map is, so that its write turn stays short.
+pub const EPOCH_ENTRIES_MAX: u64 = 16_384;
+/// The entries of one step of an audit of maps.
+pub const MAP_AUDIT_ENTRIES: u64 = 4_096;
 /// Stamps in a packet: one, and one for each time that the certificates of the one before ended.
 pub const PACKET_STAMPS: usize = 8;
 /// Manual retries of one event.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bookguard_core::ledger::walk::{Entries, Walk, WalkError};
 use bookguard_core::ledger::{Checkpoint, TilePath};
-use bookguard_core::limits::EPOCH_ENTRIES;
+use bookguard_core::limits::MAP_AUDIT_ENTRIES;
 use bookguard_core::store::StoreError;
 use bookguard_core::store::map_audit::AuditFile;
 use bookguard_server::witness::{AuditedLog, LogAuditor, NotAudited};
@@ -104,7 +104,7 @@ impl LogAudit {
         self.pending.extend(new.map(|entry| entry.to_vec()));
         let is_last = walk.walked() == walk.log().size;
         let waiting = self.pending.len() as u64;
-        if waiting == 0 || !is_last && waiting < EPOCH_ENTRIES {
+        if waiting == 0 || !is_last && waiting < MAP_AUDIT_ENTRIES {
             return Ok(Ok(()));
         }
         let root = walk.root_so_far();

@@ -312,7 +312,7 @@ pub struct MapWritten {
     /// The epoch.
     pub epoch: LoggedEpoch,
     /// The pages.
-    pub pages: Vec<(Vec<u8>, Vec<u8>)>,
+    pub pages: Arc<[(Vec<u8>, Vec<u8>)]>,
 }
 
 /// Where the stamps of the log have got to, for all nodes together.

@@ -8,6 +8,7 @@
 pub(crate) mod rule;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::engine::command::Envelope;
 use crate::error::Error;
@@ -15,7 +16,6 @@ use crate::evidence::{Epoch, LoggedEpoch};
 use crate::ledger::map::pages::Pages;
 use crate::ledger::map::{MapValue, key_of};
 use crate::ledger::{Hash, Leaf, leaf_hash};
-use crate::limits::EPOCH_ENTRIES;
 use crate::model::Timestamp;
 use crate::service::Service;
 use crate::store::StoreError;
@@ -29,7 +29,7 @@ pub struct RecordEpoch {
     pub(crate) after: Option<u64>,
     pub(crate) epoch: Epoch,
     /// The changed pages of the map: names and contents.
-    pub(crate) pages: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(crate) pages: Arc<[(Vec<u8>, Vec<u8>)]>,
     /// Whether entries remain that it does not cover, so that the next epoch need not wait.
     pub is_behind: bool,
 }
@@ -39,7 +39,7 @@ pub struct RecordEpoch {
 /// # Errors
 /// `unavailable` when the store does not answer.
 pub fn due(service: &Service, interval_ms: i64) -> Result<Option<RecordEpoch>, Error> {
-    due_by(service, interval_ms, EPOCH_ENTRIES)
+    due_of(service, interval_ms, None)
 }
 
 /// As [`due`], of at most so many entries, which are enough for an epoch at once.
@@ -51,9 +51,17 @@ pub fn due_by(
     interval_ms: i64,
     most: u64,
 ) -> Result<Option<RecordEpoch>, Error> {
+    due_of(service, interval_ms, Some(most))
+}
+
+fn due_of(
+    service: &Service,
+    interval_ms: i64,
+    most: Option<u64>,
+) -> Result<Option<RecordEpoch>, Error> {
     let now = service.clock().now();
-    let is_due = |entries: u64, waiting: Option<Timestamp>| {
-        waiting.is_some_and(|waiting| rule::is_time((entries, most), waiting, now, interval_ms))
+    let is_due = |counts: (u64, u64), waiting: Option<Timestamp>| {
+        waiting.is_some_and(|waiting| rule::is_time(counts, waiting, now, interval_ms))
     };
     made(service, most, &is_due)
 }
@@ -64,19 +72,22 @@ pub fn due_by(
 /// # Errors
 /// As any write.
 pub fn record_last(service: &Service) -> Result<(), Error> {
-    match made(service, EPOCH_ENTRIES, &|_, _| true)? {
+    match made(service, None, &|_, _| true)? {
         // If another one was recorded meanwhile, that is the last entry.
         Some(epoch) => service.submit_and_wait(record(service, epoch)).map(drop),
         None => Ok(()),
     }
 }
 
-/// The epoch of at most so many entries, if `is_due` says so of the number of entries without one, and of the time at which the
-/// first of a booking was written.
+/// Says whether an epoch is due, from the number of entries without one, the most that it may add, and the time at which the first entry
+/// of a booking was written.
+type IsDue<'a> = &'a dyn Fn((u64, u64), Option<Timestamp>) -> bool;
+
+/// The epoch, if it is due. It adds at most so many entries, or as many as the rule says.
 fn made(
     service: &Service,
-    most: u64,
-    is_due: &dyn Fn(u64, Option<Timestamp>) -> bool,
+    most: Option<u64>,
+    is_due: IsDue<'_>,
 ) -> Result<Option<RecordEpoch>, Error> {
     let mut reader = service.reader()?;
     reader.snapshot();
@@ -85,16 +96,17 @@ fn made(
 
 fn made_from(
     reader: &mut Reader<'_>,
-    most: u64,
-    is_due: &dyn Fn(u64, Option<Timestamp>) -> bool,
+    most: Option<u64>,
+    is_due: IsDue<'_>,
 ) -> Result<Option<RecordEpoch>, StoreError> {
     let latest = reader.latest_epoch()?;
     let head = reader.head()?;
     let from = latest.as_ref().map_or(0, |latest| latest.epoch.tree_size);
+    let most = most.unwrap_or_else(|| rule::most(from));
     let waiting = reader.first_written(from)?;
     let size = head.head.size;
     let entries = size.saturating_sub(from);
-    if head.moved_to.is_some() || entries == 0 || !is_due(entries, waiting) {
+    if head.moved_to.is_some() || entries == 0 || !is_due((entries, most), waiting) {
         return Ok(None);
     }
     let to = size.min(from.saturating_add(most));

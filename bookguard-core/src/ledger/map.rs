@@ -8,7 +8,6 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use super::hash::{HASH_BYTES, Hash};
 
@@ -94,24 +93,24 @@ pub fn empty_root() -> Hash {
 /// The hash of a leaf: SHA-256(0x02 ‖ key ‖ count as eight bytes, big-endian ‖ head).
 #[must_use]
 pub fn map_leaf(key: &Hash, value: &MapValue) -> Hash {
-    let digest = Sha256::new()
-        .chain_update([LEAF])
-        .chain_update(key.0)
-        .chain_update(value.count.to_be_bytes())
-        .chain_update(value.head.0);
-    Hash(digest.finalize().into())
+    let mut bytes = [0; 1 + HASH_BYTES + 8 + HASH_BYTES];
+    bytes[0] = LEAF;
+    bytes[1..33].copy_from_slice(&key.0);
+    bytes[33..41].copy_from_slice(&value.count.to_be_bytes());
+    bytes[41..].copy_from_slice(&value.head.0);
+    Hash::of(&bytes)
 }
 
 /// The hash of a node with two children: SHA-256(0x03 ‖ bit ‖ prefix ‖ left ‖ right). The prefix has 32 bytes: the first `bit`
 /// bits of `key`, which all keys below the node have, then zeros.
 #[must_use]
 pub fn map_node(bit: u8, key: &Hash, left: &Hash, right: &Hash) -> Hash {
-    let digest = Sha256::new()
-        .chain_update([NODE, bit])
-        .chain_update(prefix(key, bit).0)
-        .chain_update(left.0)
-        .chain_update(right.0);
-    Hash(digest.finalize().into())
+    let mut bytes = [0; 2 + 3 * HASH_BYTES];
+    bytes[..2].copy_from_slice(&[NODE, bit]);
+    bytes[2..34].copy_from_slice(&prefix(key, bit).0);
+    bytes[34..66].copy_from_slice(&left.0);
+    bytes[66..].copy_from_slice(&right.0);
+    Hash::of(&bytes)
 }
 
 /// The first `bits` bits of a key, then zeros.

@@ -246,7 +246,7 @@ impl<'a> Writes<'a> {
                 "UPDATE answer SET body = $1 WHERE key = $2",
                 vec![answer.into(), key.into()],
             )),
-            Change::Mapped(written) => self.pages.extend(&written.pages),
+            Change::Mapped(written) => self.pages.extend(written.pages.iter()),
             Change::Stamped(stamp) => self.single.push(stamps::stamped(stamp)),
             Change::StampingChanged(stamping) => self.single.push(stamps::stamping_changed(stamping)),
             Change::AnswersForgotten { before } => self.single.push(Statement::new(

@@ -3,8 +3,6 @@
 //! The entry that commits to an epoch and the pages that it changes are written in one commit, so that the pages are always
 //! those of the newest epoch. Invariant: no query reads more than the entries of one epoch, or the pages on their paths.
 
-use std::collections::BTreeSet;
-
 use super::commit::int;
 use super::conn::{Row, Rows, Statement, insert, select_in};
 use super::load::Loading;
@@ -25,6 +23,9 @@ pub(super) const ALL: &str = "SELECT idx, booking_id, seq, leaf, kind, seed, fac
 const FIRST: &str =
     "SELECT leaf FROM entry WHERE idx >= $1 AND booking_id IS NOT NULL ORDER BY idx LIMIT 1";
 const PAGES: &str = "SELECT id, body FROM map_page WHERE id IN ({})";
+/// The pages of one statement. SQLite compares each parameter's name with all before it when it parses a statement, so a list of
+/// thousands takes longer to parse than to answer.
+pub(super) const PAGES_TOGETHER: usize = 256;
 
 /// How far the newest map goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,31 +75,31 @@ impl Reader<'_> {
         Ok(Mapping { covered, waiting })
     }
 
-    /// The pages of the map on the paths of these keys, level by level.
-    pub fn map_pages<'k>(
-        &mut self,
-        keys: impl IntoIterator<Item = &'k Hash> + Clone,
-    ) -> Read<Pages> {
-        let mut pages = Pages::default();
-        loop {
-            let missing = pages.missing(keys.clone());
-            let ids: Vec<Vec<u8>> = missing.iter().map(|id| id.to_bytes()).collect();
-            let Some(statement) = select_in(PAGES, &ids) else {
-                return Ok(pages);
-            };
-            load(&mut pages, &missing, &self.ask(statement)?)?;
-        }
+    /// The pages of the map on the paths of these keys.
+    pub fn map_pages<'k>(&mut self, keys: impl IntoIterator<Item = &'k Hash>) -> Read<Pages> {
+        Pages::load(keys, |ids| {
+            all_of(ids, &self.ask_all(&asking(&names(ids)))?)
+        })
     }
 }
 
-/// Adds the pages that were asked for.
-pub(super) fn load(pages: &mut Pages, asked: &BTreeSet<PageId>, found: &Rows) -> Read<()> {
-    for row in &found.rows {
-        let (id, page) = page(row)?;
-        pages.load(id, page);
-    }
-    match found.rows.len() == asked.len() {
-        true => Ok(()),
+/// The names of pages, as stored.
+pub(super) fn names(ids: &[PageId]) -> Vec<Vec<u8>> {
+    ids.iter().map(|id| id.to_bytes()).collect()
+}
+
+/// Asks for the pages with these names.
+pub(super) fn asking(names: &[Vec<u8>]) -> Vec<Statement<'_>> {
+    let lists = names.chunks(PAGES_TOGETHER);
+    lists.filter_map(|names| select_in(PAGES, names)).collect()
+}
+
+/// The pages that were found, which must be all that were asked for.
+pub(super) fn all_of(asked: &[PageId], found: &[Rows]) -> Read<Vec<(PageId, MapPage)>> {
+    let rows = found.iter().flat_map(|found| &found.rows);
+    let pages: Vec<_> = rows.map(page).collect::<Read<_>>()?;
+    match pages.len() == asked.len() {
+        true => Ok(pages),
         false => Err(StoreError::Corrupt(
             "a page of the log's map is missing".to_owned(),
         )),
@@ -112,11 +113,6 @@ pub(super) fn page(row: &Row) -> Read<(PageId, MapPage)> {
         Ok::<_, PageError>((id, MapPage::read(id, body)?))
     };
     read(row.blob(0)?, row.blob(1)?).map_err(|e| StoreError::Corrupt(e.to_string()))
-}
-
-/// Asks for pages.
-pub(super) fn pages(ids: &[Vec<u8>]) -> Option<Statement<'_>> {
-    select_in(PAGES, ids)
 }
 
 fn written(row: &Row) -> Read<Option<Timestamp>> {
@@ -156,4 +152,18 @@ pub(super) fn push_pages<'a>(
         pages,
         |(id, body), args| args.extend([id.into(), body.into()]),
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_list_of_pages_is_asked_for_in_several_statements() {
+        let names: Vec<Vec<u8>> = (0..=PAGES_TOGETHER).map(|n| vec![n as u8]).collect();
+        let asked = asking(&names);
+        let lists: Vec<usize> = asked.iter().map(|asked| asked.args.len()).collect();
+        assert_eq!(lists, [PAGES_TOGETHER, 1]);
+        assert!(asking(&[]).is_empty());
+    }
 }

@@ -8,12 +8,12 @@ use std::path::Path;
 
 use super::StoreError;
 use super::commit::int;
-use super::conn::{Arg, Conn, Rows, Statement, insert, select_in};
+use super::conn::{Arg, Conn, Statement, insert, select_in};
 use super::epochs;
 use super::sqlite;
 use crate::evidence::{AuditedTo, MapAudit, MapCommits, MapFault};
 use crate::ledger::hash::EMPTY_ROOT;
-use crate::ledger::map::pages::{PageId, Pages};
+use crate::ledger::map::pages::{MapPage, PageId, Pages};
 use crate::ledger::{Checkpoint, Hash};
 
 /// The tables. `map_commit` holds the commitments that the next entry with a map may have, by the number of entries.
@@ -179,21 +179,15 @@ impl AuditFile {
 
     /// The pages on the paths of the entries' streams.
     fn pages(&mut self, step: &MapAudit) -> Result<Pages, StoreError> {
-        let keys = step.keys();
-        let mut pages = Pages::default();
-        loop {
-            let missing = pages.missing(&keys);
-            let ids: Vec<Vec<u8>> = missing.iter().map(|id| id.to_bytes()).collect();
-            let Some(statement) = epochs::pages(&ids) else {
-                return Ok(pages);
-            };
-            let found: Rows = self.conn.one(statement)?;
+        Pages::load(&step.keys(), |ids| {
+            let names = epochs::names(ids);
+            let found = self.conn.run(&epochs::asking(&names))?;
             // There are no pages while no entry was a leaf.
-            if found.rows.is_empty() && missing.contains(&PageId::ROOT) {
-                return Ok(Pages::empty());
+            if *ids == [PageId::ROOT] && found.iter().all(|found| found.rows.is_empty()) {
+                return Ok(vec![(PageId::ROOT, MapPage::default())]);
             }
-            epochs::load(&mut pages, &missing, &found)?;
-        }
+            epochs::all_of(ids, &found)
+        })
     }
 
     /// Which of the entries' commitments are those of maps of earlier entries.

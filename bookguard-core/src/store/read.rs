@@ -156,7 +156,7 @@ impl<'a> Reader<'a> {
     }
 
     /// As [`ask`](Self::ask) for each of the statements, in one round trip.
-    fn ask_all(&mut self, statements: &[Statement<'_>]) -> Read<Vec<Rows>> {
+    pub(super) fn ask_all(&mut self, statements: &[Statement<'_>]) -> Read<Vec<Rows>> {
         match std::mem::take(&mut self.to_begin) {
             true => self.conn.begin(statements),
             false => self.conn.run(statements),

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::ledger::map::pages::MapPage;
+use crate::ledger::map::pages::{MapPage, PageId};
 
 /// A log that is made by hand, entry by entry.
 #[derive(Clone, Default)]
@@ -92,17 +92,14 @@ impl Kept {
         if self.pages.is_empty() {
             return Pages::empty();
         }
-        let mut pages = Pages::default();
-        loop {
-            let missing = pages.missing(keys);
-            if missing.is_empty() {
-                return pages;
-            }
-            for id in missing {
-                let bytes = &self.pages[&id.to_bytes()];
-                pages.load(id, MapPage::read(id, bytes).unwrap());
-            }
-        }
+        let page = |id: &PageId| {
+            let bytes = &self.pages[&id.to_bytes()];
+            (*id, MapPage::read(*id, bytes).unwrap())
+        };
+        let loaded = Pages::load(keys, |ids| {
+            Ok::<_, PageError>(ids.iter().map(page).collect())
+        });
+        loaded.unwrap()
     }
 }
 

@@ -1,22 +1,21 @@
 //! The map in pages: each holds four bits of its keys, so a change touches few of them, and few are read for a proof.
 //!
 //! A page belongs to the keys that begin with so many hex digits, and has a slot for each next digit: nothing, a leaf if one key
-//! remains, or the hash of what the next page holds. Callers load the pages that [`Pages::missing`] names, level by level, and
+//! remains, or the hash of what the next page holds. Callers load the pages on the paths of some keys ([`Pages::load`]), and
 //! keep those that [`Pages::changed`] returns. Invariant: the same streams and values give the same pages, in whatever order they
 //! came and however many at a time.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
+use std::ops::Range;
 
 use super::{
     HASH_BYTES, Hash, MapEnd, MapProof, MapStep, MapValue, bit_of, empty_root, map_leaf, map_node,
     prefix,
 };
 
-/// Slots of a page.
-const WIDTH: usize = 16;
 /// Bits of a key that a page holds.
-const PAGE_BITS: usize = 4;
+const PAGE_BITS: u8 = 4;
 /// Bytes of a slot with a hash, and of one with a leaf: the first says which, and which digit.
 const HASH_SLOT: usize = 1 + HASH_BYTES;
 const LEAF_SLOT: usize = 1 + HASH_BYTES + 8 + HASH_BYTES;
@@ -31,14 +30,12 @@ pub struct PageId {
     prefix: super::Hash,
 }
 
-/// A page of the map.
+/// A page of the map: the slots that hold something, by their digits, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct MapPage([Slot; WIDTH]);
+pub struct MapPage(Vec<(u8, Slot)>);
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Slot {
-    #[default]
-    Nothing,
     Leaf(Hash, MapValue),
     /// What the next page holds.
     Below(Hash),
@@ -51,12 +48,11 @@ pub struct Pages {
     changed: BTreeSet<PageId>,
 }
 
-/// Slots of a page that lie beside each other: what is below a bit.
-#[derive(Debug, Clone, Copy)]
+/// Slots of a page that hold something and lie beside each other.
+#[derive(Debug, Clone)]
 struct Part {
     page: PageId,
-    first: usize,
-    width: usize,
+    slots: Range<usize>,
 }
 
 /// What is at the top of a part.
@@ -75,15 +71,15 @@ impl PageId {
 
     /// The page of the keys that begin with the first digits of this key.
     fn of(key: &Hash, digits: u8) -> Self {
-        let prefix = prefix(key, digits * PAGE_BITS as u8);
+        let prefix = prefix(key, digits * PAGE_BITS);
         Self { digits, prefix }
     }
 
     /// The page of a digit more.
-    fn below(self, digit: usize) -> Self {
+    fn below(self, digit: u8) -> Self {
         let mut next = self;
-        let shift = PAGE_BITS * (1 - usize::from(self.digits % 2));
-        next.prefix.0[usize::from(self.digits / 2)] |= (digit as u8) << shift;
+        let shift = PAGE_BITS * (1 - self.digits % 2);
+        next.prefix.0[usize::from(self.digits / 2)] |= digit << shift;
         next.digits += 1;
         next
     }
@@ -115,18 +111,10 @@ impl PageId {
     }
 
     /// The digit of a key that chooses its slot in this page.
-    fn digit(self, key: &Hash) -> usize {
+    fn digit(self, key: &Hash) -> u8 {
         let byte = key.0[usize::from(self.digits / 2)];
         let is_high = self.digits.is_multiple_of(2);
-        usize::from(if is_high { byte >> 4 } else { byte & 0x0f })
-    }
-
-    fn whole(self) -> Part {
-        Part {
-            page: self,
-            first: 0,
-            width: WIDTH,
-        }
+        if is_high { byte >> 4 } else { byte & 0x0f }
     }
 }
 
@@ -135,11 +123,10 @@ impl MapPage {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        for (digit, slot) in (0_u8..).zip(&self.0) {
+        for (digit, slot) in &self.0 {
             match slot {
-                Slot::Nothing => {}
                 Slot::Below(hash) => {
-                    out.push(digit);
+                    out.push(*digit);
                     out.extend(hash.0);
                 }
                 Slot::Leaf(key, value) => {
@@ -161,7 +148,7 @@ impl MapPage {
         let mut page = Self::default();
         let mut next = 0;
         while let Some(first) = bytes.first() {
-            let (is_leaf, digit) = (first & IS_LEAF != 0, usize::from(first & 0x0f));
+            let (is_leaf, digit) = (first & IS_LEAF != 0, first & 0x0f);
             let length = if is_leaf { LEAF_SLOT } else { HASH_SLOT };
             if first & !(IS_LEAF | 0x0f) != 0 || digit < next || bytes.len() < length {
                 return Err(PageError::Form);
@@ -171,7 +158,7 @@ impl MapPage {
                 let bytes = slot.get(at..at + HASH_BYTES).ok_or(PageError::Form)?;
                 Hash::try_from(bytes).map_err(|_| PageError::Form)
             };
-            page.0[digit] = if is_leaf {
+            let slot = if is_leaf {
                 let key = hash(1)?;
                 let count = slot.get(HASH_SLOT..HASH_SLOT + 8).map(<[u8; 8]>::try_from);
                 let Some(Ok(count)) = count else {
@@ -191,6 +178,7 @@ impl MapPage {
             } else {
                 return Err(PageError::Form);
             };
+            page.0.push((digit, slot));
             bytes = rest;
             next = digit + 1;
         }
@@ -199,69 +187,65 @@ impl MapPage {
 
     /// The values of its leaves, by key.
     pub fn leaves(&self) -> impl Iterator<Item = (Hash, MapValue)> {
-        self.0.iter().filter_map(|slot| match slot {
+        self.0.iter().filter_map(|(_, slot)| match slot {
             Slot::Leaf(key, value) => Some((*key, *value)),
-            _ => None,
+            Slot::Below(_) => None,
         })
     }
 
     /// The pages below it, and the hash of what each holds.
     pub fn below(&self, id: PageId) -> impl Iterator<Item = (PageId, Hash)> {
-        let slots = self.0.iter().enumerate();
-        slots.filter_map(move |(digit, slot)| match slot {
-            Slot::Below(hash) => Some((id.below(digit), *hash)),
-            _ => None,
+        self.0.iter().filter_map(move |(digit, slot)| match slot {
+            Slot::Below(hash) => Some((id.below(*digit), *hash)),
+            Slot::Leaf(..) => None,
         })
     }
 
     /// The hash of what it holds; that of an empty map if that is nothing.
     #[must_use]
     pub fn hash(&self, id: PageId) -> Hash {
-        self.hash_of(id.whole()).unwrap_or_else(empty_root)
+        hash_of(id, &self.0)
     }
 
-    /// The hash of what a part of it holds; `None` if that is nothing.
-    fn hash_of(&self, part: Part) -> Option<Hash> {
-        let Some((left, right)) = part.halves() else {
-            return match &self.0[part.first] {
-                Slot::Nothing => None,
-                Slot::Leaf(key, value) => Some(map_leaf(key, value)),
-                Slot::Below(hash) => Some(*hash),
-            };
-        };
-        match (self.hash_of(left), self.hash_of(right)) {
-            (Some(left), Some(right)) => Some(map_node(part.bit(), &part.prefix(), &left, &right)),
-            (one, other) => one.or(other),
+    /// The place of a digit's slot, or where it would be.
+    fn place(&self, digit: u8) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&digit, |(digit, _)| *digit)
+    }
+
+    fn slot(&self, digit: u8) -> Option<Slot> {
+        let place = self.place(digit).ok()?;
+        Some(self.0[place].1)
+    }
+
+    fn put(&mut self, digit: u8, slot: Slot) {
+        match self.place(digit) {
+            Ok(place) => self.0[place].1 = slot,
+            Err(place) => self.0.insert(place, (digit, slot)),
         }
-    }
-
-    fn holds(&self, part: Part) -> bool {
-        let mut slots = self.0.iter().skip(part.first).take(part.width);
-        slots.any(|slot| *slot != Slot::Nothing)
     }
 }
 
-impl Part {
-    /// The bit that tells its halves apart.
-    fn bit(self) -> u8 {
-        let within = PAGE_BITS - self.width.ilog2() as usize;
-        self.page.digits * PAGE_BITS as u8 + within as u8
+/// The hash of what some slots of a page hold.
+fn hash_of(id: PageId, slots: &[(u8, Slot)]) -> Hash {
+    match slots {
+        [] => empty_root(),
+        [(_, Slot::Leaf(key, value))] => map_leaf(key, value),
+        [(_, Slot::Below(hash))] => *hash,
+        [(first, _), ..] => {
+            let (bit, ones) = divide(id, slots);
+            let (left, right) = slots.split_at(ones);
+            let begins = id.below(*first).prefix;
+            map_node(bit, &begins, &hash_of(id, left), &hash_of(id, right))
+        }
     }
+}
 
-    /// The bits before that one, then zeros, or something else.
-    fn prefix(self) -> Hash {
-        self.page.below(self.first).prefix
-    }
-
-    fn halves(self) -> Option<(Self, Self)> {
-        let width = self.width / 2;
-        let half = |first| Self {
-            first,
-            width,
-            ..self
-        };
-        (width > 0).then(|| (half(self.first), half(self.first + width)))
-    }
+/// The first bit in which two or more slots of a page differ, and the place of the first slot in which it is 1.
+fn divide(id: PageId, slots: &[(u8, Slot)]) -> (u8, usize) {
+    let differs = slots[0].0 ^ slots[slots.len() - 1].0;
+    let highest = differs.checked_ilog2().unwrap_or(0) as u8;
+    let ones = slots.partition_point(|(digit, _)| digit >> highest & 1 == 0);
+    (id.digits * PAGE_BITS + (PAGE_BITS - 1 - highest), ones)
 }
 
 impl Pages {
@@ -273,31 +257,36 @@ impl Pages {
         pages
     }
 
-    /// Adds a page as it was stored.
-    pub fn load(&mut self, id: PageId, page: MapPage) {
-        self.pages.insert(id, page);
-    }
-
-    /// A page that was loaded or made.
-    #[must_use]
-    pub fn get(&self, id: PageId) -> Option<&MapPage> {
-        self.pages.get(&id)
-    }
-
-    /// The pages on the paths of these keys that must be loaded next. None are left once all are there.
-    #[must_use]
-    pub fn missing<'a>(&self, keys: impl IntoIterator<Item = &'a Hash>) -> BTreeSet<PageId> {
-        let next = |key: &Hash| {
-            let mut id = PageId::ROOT;
-            while let Some(page) = self.pages.get(&id) {
-                match page.0[id.digit(key)] {
-                    Slot::Below(_) => id = id.below(id.digit(key)),
-                    _ => return None,
+    /// Loads the pages on the paths of these keys, level by level. `fetch` returns those that it is asked for; one that it leaves out is
+    /// missing later ([`PageError::Missing`]).
+    ///
+    /// # Errors
+    /// Those of `fetch`.
+    pub fn load<'k, E>(
+        keys: impl IntoIterator<Item = &'k Hash>,
+        mut fetch: impl FnMut(&[PageId]) -> Result<Vec<(PageId, MapPage)>, E>,
+    ) -> Result<Self, E> {
+        let mut keys: Vec<&Hash> = keys.into_iter().collect();
+        keys.sort_unstable();
+        let mut pages = Self::default();
+        let mut level = vec![(PageId::ROOT, &keys[..])];
+        level.retain(|(_, keys)| !keys.is_empty());
+        while !level.is_empty() {
+            let ids: Vec<PageId> = level.iter().map(|(id, _)| *id).collect();
+            pages.pages.extend(fetch(&ids)?);
+            let mut next = Vec::new();
+            for (id, keys) in level {
+                let page = pages.pages.get(&id);
+                for alike in keys.chunk_by(|one, next| id.digit(one) == id.digit(next)) {
+                    let digit = id.digit(alike[0]);
+                    if let Some(Slot::Below(_)) = page.and_then(|page| page.slot(digit)) {
+                        next.push((id.below(digit), alike));
+                    }
                 }
             }
-            Some(id)
-        };
-        keys.into_iter().filter_map(next).collect()
+            level = next;
+        }
+        Ok(pages)
     }
 
     /// The value of a key; `None` if the map does not have it.
@@ -307,10 +296,10 @@ impl Pages {
     pub fn value(&self, key: &Hash) -> Result<Option<MapValue>, PageError> {
         let mut id = PageId::ROOT;
         loop {
-            match self.page(id)?.0[id.digit(key)] {
-                Slot::Below(_) => id = id.below(id.digit(key)),
-                Slot::Leaf(other, value) => return Ok((other == *key).then_some(value)),
-                Slot::Nothing => return Ok(None),
+            match self.page(id)?.slot(id.digit(key)) {
+                Some(Slot::Below(_)) => id = id.below(id.digit(key)),
+                Some(Slot::Leaf(other, value)) => return Ok((other == *key).then_some(value)),
+                None => return Ok(None),
             }
         }
     }
@@ -320,58 +309,39 @@ impl Pages {
     /// # Errors
     /// [`PageError::Missing`] for a page that is not loaded. Then these pages are of no use any more.
     pub fn set(&mut self, values: &BTreeMap<Hash, MapValue>) -> Result<Hash, PageError> {
-        let mut stale = BTreeSet::from([PageId::ROOT]);
-        for (key, value) in values {
-            self.put(*key, *value, &mut stale)?;
-        }
-        // The hash of a page is in the page above it, so the longest names come first.
-        let mut root = empty_root();
-        for id in stale.iter().rev() {
-            let hash = self.page(*id)?.hash(*id);
-            let Some(digits) = id.digits.checked_sub(1) else {
-                root = hash;
-                continue;
-            };
-            let above = PageId::of(&id.prefix, digits);
-            let slot = above.digit(&id.prefix);
-            self.page_mut(above)?.0[slot] = Slot::Below(hash);
-        }
-        if values.is_empty() {
-            return Ok(root);
-        }
-        self.changed.extend(stale);
-        Ok(root)
+        let values: Vec<_> = values.iter().map(|(key, value)| (*key, *value)).collect();
+        self.set_below(PageId::ROOT, &values)
     }
 
-    /// Puts a value into its page. The hashes in the pages that are now `stale` are no longer right.
-    fn put(
-        &mut self,
-        key: Hash,
-        value: MapValue,
-        stale: &mut BTreeSet<PageId>,
-    ) -> Result<(), PageError> {
-        let mut id = PageId::ROOT;
-        loop {
-            stale.insert(id);
+    /// As [`Self::set`], of one page and sorted keys that belong to it. Returns the hash of what it then holds.
+    fn set_below(&mut self, id: PageId, values: &[(Hash, MapValue)]) -> Result<Hash, PageError> {
+        let mut page = self.pages.remove(&id).ok_or(PageError::Missing)?;
+        for alike in values.chunk_by(|(one, _), (next, _)| id.digit(one) == id.digit(next)) {
+            let (key, value) = alike[0];
             let digit = id.digit(&key);
-            let slot = &mut self.page_mut(id)?.0[digit];
-            match *slot {
-                Slot::Leaf(other, _) if other != key => {
-                    // Two keys begin alike: both move into a page of their own.
-                    let mut page = MapPage::default();
+            let slot = match (page.slot(digit), alike) {
+                (Some(Slot::Below(_)), _) => Slot::Below(self.set_below(id.below(digit), alike)?),
+                (None, [_]) => Slot::Leaf(key, value),
+                (Some(Slot::Leaf(old, _)), [_]) if old == key => Slot::Leaf(key, value),
+                // Several keys begin alike: they have a page of their own.
+                (leaf, _) => {
                     let below = id.below(digit);
-                    std::mem::swap(&mut page.0[below.digit(&other)], slot);
-                    *slot = Slot::Below(Hash::ZERO);
+                    let mut page = MapPage::default();
+                    if let Some(leaf @ Slot::Leaf(old, _)) = leaf {
+                        page.put(below.digit(&old), leaf);
+                    }
                     self.pages.insert(below, page);
-                    id = below;
+                    Slot::Below(self.set_below(below, alike)?)
                 }
-                Slot::Below(_) => id = id.below(digit),
-                Slot::Nothing | Slot::Leaf(..) => {
-                    *slot = Slot::Leaf(key, value);
-                    return Ok(());
-                }
-            }
+            };
+            page.put(digit, slot);
         }
+        let hash = page.hash(id);
+        self.pages.insert(id, page);
+        if !values.is_empty() {
+            self.changed.insert(id);
+        }
+        Ok(hash)
     }
 
     /// The pages that changed since they were loaded.
@@ -386,24 +356,22 @@ impl Pages {
     /// [`PageError::Missing`] for a page that is not loaded.
     pub fn prove(&self, key: &Hash) -> Result<MapProof, PageError> {
         let mut path = Vec::new();
-        let mut at = PageId::ROOT.whole();
+        let mut at = self.whole(PageId::ROOT)?;
         let end = loop {
             let (bit, left, right) = match self.top(at)? {
                 Top::Nothing => break MapEnd::Empty,
                 Top::Leaf(key, value) => break MapEnd::Leaf { key, value },
                 Top::Node { bit, left, right } => (bit, left, right),
             };
-            let hash = |part: Part| {
-                let hash = self.page(part.page)?.hash_of(part);
-                Ok::<_, PageError>(hash.unwrap_or_else(empty_root))
-            };
-            let begins = prefix(&left.prefix(), bit);
+            let hash = |part: &Part| Ok(hash_of(part.page, self.slots(part)?));
+            let first = self.slots(&left)?.first().map_or(0, |(digit, _)| *digit);
+            let begins = prefix(&left.page.below(first).prefix, bit);
             if begins != prefix(key, bit) {
                 break MapEnd::Node {
                     bit,
                     prefix: begins,
-                    left: hash(left)?,
-                    right: hash(right)?,
+                    left: hash(&left)?,
+                    right: hash(&right)?,
                 };
             }
             let (own, other) = match bit_of(key, bit) {
@@ -412,7 +380,7 @@ impl Pages {
             };
             path.push(MapStep {
                 bit,
-                hash: hash(other)?,
+                hash: hash(&other)?,
             });
             at = own;
         };
@@ -423,32 +391,35 @@ impl Pages {
     /// The topmost node or leaf of a part.
     fn top(&self, mut part: Part) -> Result<Top, PageError> {
         loop {
-            let page = self.page(part.page)?;
-            part = match part.halves() {
-                None => match page.0[part.first] {
-                    Slot::Nothing => return Ok(Top::Nothing),
-                    Slot::Leaf(key, value) => return Ok(Top::Leaf(key, value)),
-                    Slot::Below(_) => part.page.below(part.first).whole(),
-                },
-                Some((left, right)) => match (page.holds(left), page.holds(right)) {
-                    (true, true) => {
-                        let bit = part.bit();
-                        return Ok(Top::Node { bit, left, right });
-                    }
-                    (true, false) => left,
-                    (false, true) => right,
-                    (false, false) => return Ok(Top::Nothing),
-                },
+            let (page, slots) = (part.page, self.slots(&part)?);
+            part = match slots {
+                [] => return Ok(Top::Nothing),
+                [(_, Slot::Leaf(key, value))] => return Ok(Top::Leaf(*key, *value)),
+                [(digit, Slot::Below(_))] => self.whole(page.below(*digit))?,
+                _ => {
+                    let (bit, ones) = divide(page, slots);
+                    let half = |slots| Part { page, slots };
+                    let Range { start, end } = part.slots;
+                    let (left, right) = (half(start..start + ones), half(start + ones..end));
+                    return Ok(Top::Node { bit, left, right });
+                }
             };
         }
     }
 
-    fn page(&self, id: PageId) -> Result<&MapPage, PageError> {
-        self.pages.get(&id).ok_or(PageError::Missing)
+    /// All slots of a page.
+    fn whole(&self, page: PageId) -> Result<Part, PageError> {
+        let slots = 0..self.page(page)?.0.len();
+        Ok(Part { page, slots })
     }
 
-    fn page_mut(&mut self, id: PageId) -> Result<&mut MapPage, PageError> {
-        self.pages.get_mut(&id).ok_or(PageError::Missing)
+    fn slots(&self, part: &Part) -> Result<&[(u8, Slot)], PageError> {
+        let slots = self.page(part.page)?.0.get(part.slots.clone());
+        slots.ok_or(PageError::Missing)
+    }
+
+    fn page(&self, id: PageId) -> Result<&MapPage, PageError> {
+        self.pages.get(&id).ok_or(PageError::Missing)
     }
 }
 

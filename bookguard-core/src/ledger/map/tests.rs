@@ -18,21 +18,18 @@ impl Stored {
     }
 
     /// The pages on the paths of some keys, loaded level by level.
-    fn load<'a>(&self, keys: impl IntoIterator<Item = &'a Hash> + Clone) -> Pages {
-        let mut pages = Pages::default();
-        loop {
-            let missing = pages.missing(keys.clone());
-            if missing.is_empty() {
-                return pages;
-            }
-            for id in missing {
-                let bytes = &self.0[&id.to_bytes()];
-                assert_eq!(PageId::read(&id.to_bytes()), Ok(id));
-                let page = MapPage::read(id, bytes).unwrap();
-                assert_eq!(page.to_bytes(), *bytes);
-                pages.load(id, page);
-            }
-        }
+    fn load<'a>(&self, keys: impl IntoIterator<Item = &'a Hash>) -> Pages {
+        let page = |id: &PageId| {
+            let bytes = &self.0[&id.to_bytes()];
+            assert_eq!(PageId::read(&id.to_bytes()), Ok(*id));
+            let page = MapPage::read(*id, bytes).unwrap();
+            assert_eq!(page.to_bytes(), *bytes);
+            (*id, page)
+        };
+        let loaded = Pages::load(keys, |ids| {
+            Ok::<_, PageError>(ids.iter().map(page).collect())
+        });
+        loaded.unwrap()
     }
 
     /// Sets values, and returns the root.
@@ -311,6 +308,31 @@ fn a_page_has_one_spelling() {
     }
     let missing = Pages::default().set(&Values::new());
     assert_eq!(missing, Err(PageError::Missing));
+}
+
+#[test]
+fn keys_in_any_order_load_their_pages_once_and_no_keys_load_none() {
+    let keys = [0x00, 0x01, 0x10, 0xff].map(|first| Hash([first; 32]));
+    let mut stored = Stored::new();
+    stored.set(&keys.map(|key| (key, value(3))).into());
+    let mut fetched = Vec::new();
+    let mut load = |keys: &[Hash], most: usize| {
+        fetched.clear();
+        let pages = Pages::load(keys, |ids| {
+            fetched.extend_from_slice(ids);
+            let page = |id: &PageId| (*id, MapPage::read(*id, &stored.0[&id.to_bytes()]).unwrap());
+            Ok::<_, PageError>(ids.iter().take(most).map(page).collect())
+        });
+        (pages.unwrap(), fetched.len())
+    };
+    assert_eq!(load(&[], 9).1, 0);
+    let [first, second, third, _] = keys;
+    let (pages, fetched) = load(&[third, second, first, second], 9);
+    assert_eq!(fetched, 2);
+    assert_eq!(pages.value(&second), Ok(Some(value(3))));
+    let (pages, _) = load(&[first], 0);
+    assert_eq!(pages.value(&first), Err(PageError::Missing));
+    assert_eq!(pages.prove(&first), Err(PageError::Missing));
 }
 
 /// The vectors of `tests/vectors/map.json`, which another implementation judges too.

@@ -4,11 +4,13 @@
 //! The walk along the log keeps no stream in memory. Each entry names the hash of the one before it, so the leaf that it replaces
 //! in the map is known; the exclusive or of all leaves that came and went is that of those that are left.
 
+use std::collections::HashMap;
+
 use super::entry::{self, Committed};
 use super::{Check, PAGE};
 use crate::evidence::facts::LeafPlace;
 use crate::evidence::{Epoch, LoggedEpoch};
-use crate::ledger::map::pages::{PageId, Pages};
+use crate::ledger::map::pages::PageId;
 use crate::ledger::map::{MapValue, empty_root, key_of, map_leaf};
 use crate::ledger::{Hash, Leaf, LeafKind, leaf_hash};
 use crate::model::Timestamp;
@@ -93,21 +95,21 @@ impl Check<'_> {
         }
         while !open.is_empty() {
             // The last ones are the lowest, so few are open at a time.
-            let some = open.split_off(open.len().saturating_sub(256));
-            let ids: Vec<Vec<u8>> = some.iter().map(|(id, _)| id.to_bytes()).collect();
-            let rows = match epochs::pages(&ids) {
-                Some(statement) => self.rows(statement)?,
-                None => Vec::new(),
-            };
-            let mut pages = Pages::default();
-            for row in &rows {
-                match epochs::page(row) {
-                    Ok((id, page)) => pages.load(id, page),
-                    Err(why) => self.map_is_wrong(why.to_string()),
+            let some = open.split_off(open.len().saturating_sub(epochs::PAGES_TOGETHER));
+            let ids: Vec<PageId> = some.iter().map(|(id, _)| *id).collect();
+            let mut pages = HashMap::new();
+            for statement in epochs::asking(&epochs::names(&ids)) {
+                for row in self.rows(statement)? {
+                    match epochs::page(&row) {
+                        Ok((id, page)) => {
+                            pages.insert(id, page);
+                        }
+                        Err(why) => self.map_is_wrong(why.to_string()),
+                    }
                 }
             }
             for (id, hash) in some {
-                let Some(page) = pages.get(id) else {
+                let Some(page) = pages.get(&id) else {
                     self.map_is_wrong("a page is missing, or cannot be read".to_owned());
                     continue;
                 };

@@ -157,7 +157,7 @@ async fn a_database_from_before_the_map_catches_up_in_steps() {
     assert_eq!(verifies(&server).await, 11);
 }
 
-/// With `LONG=1`, epochs of as many streams as one may have; without, of a few. Prints what they cost.
+/// With `LONG=1`, epochs of as many streams as one may add to a small map; without, of a few. Prints what they cost.
 #[tokio::test]
 async fn an_epoch_takes_a_short_turn() {
     on_every_engine(async |engine| {
