@@ -229,10 +229,8 @@ pub const STAMP_PAUSE_MAX_MS: i64 = 60 * 60 * 1_000;
 pub const STAMP_IDLE_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
 /// Characters of the sentence that says why there is no stamp.
 pub const STAMP_TROUBLE_CHARS: usize = 500;
-/// The most entries that an epoch adds to a small map.
-pub const EPOCH_ENTRIES_MIN: u64 = 4_096;
-/// The most entries that an epoch adds, however large the map is, so that its write turn stays short.
-pub const EPOCH_ENTRIES_MAX: u64 = 16_384;
+/// The most entries that an epoch adds to the map, so that its write turn stays short. So many are enough for one.
+pub const EPOCH_ENTRIES: u64 = 4_096;
 /// The entries of one step of an audit of maps.
 pub const MAP_AUDIT_ENTRIES: u64 = 4_096;
 /// Stamps in a packet: one, and one for each time that the certificates of the one before ended.

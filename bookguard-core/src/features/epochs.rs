@@ -16,6 +16,7 @@ use crate::evidence::{Epoch, LoggedEpoch};
 use crate::ledger::map::pages::Pages;
 use crate::ledger::map::{MapValue, key_of};
 use crate::ledger::{Hash, Leaf, leaf_hash};
+use crate::limits::EPOCH_ENTRIES;
 use crate::model::Timestamp;
 use crate::service::Service;
 use crate::store::StoreError;
@@ -39,7 +40,7 @@ pub struct RecordEpoch {
 /// # Errors
 /// `unavailable` when the store does not answer.
 pub fn due(service: &Service, interval_ms: i64) -> Result<Option<RecordEpoch>, Error> {
-    due_of(service, interval_ms, None)
+    due_by(service, interval_ms, EPOCH_ENTRIES)
 }
 
 /// As [`due`], of at most so many entries, which are enough for an epoch at once.
@@ -51,19 +52,10 @@ pub fn due_by(
     interval_ms: i64,
     most: u64,
 ) -> Result<Option<RecordEpoch>, Error> {
-    due_of(service, interval_ms, Some(most))
-}
-
-fn due_of(
-    service: &Service,
-    interval_ms: i64,
-    most: Option<u64>,
-) -> Result<Option<RecordEpoch>, Error> {
     let now = service.clock().now();
-    let is_due = |counts: (u64, u64), waiting: Option<Timestamp>| {
-        waiting.is_some_and(|waiting| rule::is_time(counts, waiting, now, interval_ms))
-    };
-    made(service, most, &is_due)
+    made(service, most, &|entries, waiting| {
+        waiting.is_some_and(|waiting| rule::is_time((entries, most), waiting, now, interval_ms))
+    })
 }
 
 /// Records an epoch even if no booking's entry waits for it, as the last entry of a log that is about to be moved: every backup
@@ -72,23 +64,18 @@ fn due_of(
 /// # Errors
 /// As any write.
 pub fn record_last(service: &Service) -> Result<(), Error> {
-    match made(service, None, &|_, _| true)? {
+    match made(service, EPOCH_ENTRIES, &|_, _| true)? {
         // If another one was recorded meanwhile, that is the last entry.
         Some(epoch) => service.submit_and_wait(record(service, epoch)).map(drop),
         None => Ok(()),
     }
 }
 
-/// Says whether an epoch is due, from the number of entries without one, the most that it may add, and the time at which the first entry
-/// of a booking was written.
-type IsDue<'a> = &'a dyn Fn((u64, u64), Option<Timestamp>) -> bool;
+/// Says whether an epoch is due, from the number of entries without one, and the time at which the first entry of a booking was written.
+type IsDue<'a> = &'a dyn Fn(u64, Option<Timestamp>) -> bool;
 
-/// The epoch, if it is due. It adds at most so many entries, or as many as the rule says.
-fn made(
-    service: &Service,
-    most: Option<u64>,
-    is_due: IsDue<'_>,
-) -> Result<Option<RecordEpoch>, Error> {
+/// The epoch, if it is due. It adds at most so many entries.
+fn made(service: &Service, most: u64, is_due: IsDue<'_>) -> Result<Option<RecordEpoch>, Error> {
     let mut reader = service.reader()?;
     reader.snapshot();
     made_from(&mut reader, most, is_due).map_err(|e| service.fault(&e))
@@ -96,17 +83,16 @@ fn made(
 
 fn made_from(
     reader: &mut Reader<'_>,
-    most: Option<u64>,
+    most: u64,
     is_due: IsDue<'_>,
 ) -> Result<Option<RecordEpoch>, StoreError> {
     let latest = reader.latest_epoch()?;
     let head = reader.head()?;
     let from = latest.as_ref().map_or(0, |latest| latest.epoch.tree_size);
-    let most = most.unwrap_or_else(|| rule::most(from));
     let waiting = reader.first_written(from)?;
     let size = head.head.size;
     let entries = size.saturating_sub(from);
-    if head.moved_to.is_some() || entries == 0 || !is_due((entries, most), waiting) {
+    if head.moved_to.is_some() || entries == 0 || !is_due(entries, waiting) {
         return Ok(None);
     }
     let to = size.min(from.saturating_add(most));

@@ -518,7 +518,7 @@ fn mapped(
     entries: &[StoredEntry],
 ) -> Result<Option<(StoredEntry, Vec<MapStep>)>, StoreError> {
     let key = map::key_of(stream);
-    let pages = reader.map_pages([&key])?;
+    let mut pages = reader.map_pages([&key])?;
     let proof = pages.prove(&key);
     let proof = proof.map_err(|e| StoreError::Corrupt(e.to_string()))?;
     let last = entries.last().map(|last| leaf_hash(&last.leaf));

@@ -29,7 +29,7 @@ pub struct Step {
 }
 
 /// The steps, oldest first. Their count is the version that this program knows.
-pub const STEPS: [Step; 8] = [
+pub const STEPS: [Step; 9] = [
     Step {
         sql: include_str!("schema/001.sql"),
         oldest_reader: 1,
@@ -69,6 +69,11 @@ pub const STEPS: [Step; 8] = [
     Step {
         sql: include_str!("schema/008.sql"),
         oldest_reader: 8,
+    },
+    // Programs of version 8 cannot read pages of the map in which values wait.
+    Step {
+        sql: include_str!("schema/009.sql"),
+        oldest_reader: 9,
     },
 ];
 

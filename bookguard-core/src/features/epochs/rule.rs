@@ -9,19 +9,10 @@ use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
 use crate::evidence::LoggedEpoch;
 use crate::features::epochs::RecordEpoch;
-use crate::limits::{EPOCH_ENTRIES_MAX, EPOCH_ENTRIES_MIN};
 use crate::model::Timestamp;
 
-/// What part of a large map an epoch adds to it: a 64th.
-const SHARE: u64 = 64;
 /// Intervals after which an epoch is overdue.
 const OVERDUE: i64 = 5;
-
-/// The most entries that the next epoch adds to a map that covers `covered`. Most of them change a page of their own, and each changed
-/// page costs a whole block of the disk. In a larger map as many changes share fewer blocks, so an epoch takes more of them.
-pub(crate) fn most(covered: u64) -> u64 {
-    (covered / SHARE).clamp(EPOCH_ENTRIES_MIN, EPOCH_ENTRIES_MAX)
-}
 
 /// Whether so many entries of `most` that one epoch covers are enough for one; the first of a booking was written at `waiting`. An
 /// entry from the future was written by a clock that was ahead.

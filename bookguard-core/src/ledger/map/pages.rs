@@ -1,12 +1,18 @@
-//! The map in pages: each holds four bits of its keys, so a change touches few of them, and few are read for a proof.
+//! The map in pages: each stands for four bits of its keys, so a change touches few of them, and few are read for a proof.
 //!
 //! A page belongs to the keys that begin with so many hex digits, and has a slot for each next digit: nothing, a leaf if one key
-//! remains, or the hash of what the next page holds. Callers load the pages on the paths of some keys ([`Pages::load`]), and
-//! keep those that [`Pages::changed`] returns. Invariant: the same streams and values give the same pages, in whatever order they
-//! came and however many at a time.
+//! remains, or the hash of what is below. Callers load the pages on the paths of some keys ([`Pages::load`]), and keep those that
+//! [`Pages::changed`] returns.
+//!
+//! A value that belongs far down is not written there at once, since in a large map it alone would cost a block of the disk. It
+//! waits in a page above until that one is full, which then hands all that wait in it down to the pages below it, neighbours on
+//! the disk: a buffer tree. Invariants: a page's slots always say what is below it with the values that wait, so a root depends
+//! on streams and values alone, in whatever order they came and however many at a time; a waiting value is newer than what the
+//! pages below say of its key.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
+use std::mem;
 use std::ops::Range;
 
 use super::{
@@ -16,10 +22,18 @@ use super::{
 
 /// Bits of a key that a page holds.
 const PAGE_BITS: u8 = 4;
-/// Bytes of a slot with a hash, and of one with a leaf: the first says which, and which digit.
+/// Bytes of a slot with a hash, and of one with a leaf or a waiting value.
 const HASH_SLOT: usize = 1 + HASH_BYTES;
 const LEAF_SLOT: usize = 1 + HASH_BYTES + 8 + HASH_BYTES;
+/// What the first byte says beside the digit. That of a slot whose page is stored has the digit alone, that of a waiting value none.
 const IS_LEAF: u8 = 0x10;
+const IS_NOT_STORED: u8 = 0x20;
+const WAITS: u8 = 0x30;
+/// Values wait in pages with so many digits, and more. Those above are few and change with every epoch; the more of them a value
+/// could wait in, the more pages a proof would need.
+pub const WAITING_DIGITS: u8 = 3;
+/// The most bytes of a page in which values wait. A longer row of a clustered table of SQLite needs blocks of its own.
+const FULL: usize = 1_900;
 
 /// Which page: the hex digits that its keys begin with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,15 +44,23 @@ pub struct PageId {
     prefix: super::Hash,
 }
 
-/// A page of the map: the slots that hold something, by their digits, in order.
+/// A page of the map.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct MapPage(Vec<(u8, Slot)>);
+pub struct MapPage {
+    /// The slots that hold something, by their digits, in order.
+    slots: Vec<(u8, Slot)>,
+    /// The values that wait here for the pages below, in the order of their keys.
+    waiting: Vec<(Hash, MapValue)>,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Slot {
     Leaf(Hash, MapValue),
-    /// What the next page holds.
-    Below(Hash),
+    /// What is below. Its page is stored unless all of that still waits.
+    Below {
+        hash: Hash,
+        is_stored: bool,
+    },
 }
 
 /// Pages of one map that were loaded, and changes to it.
@@ -73,6 +95,12 @@ impl PageId {
     fn of(key: &Hash, digits: u8) -> Self {
         let prefix = prefix(key, digits * PAGE_BITS);
         Self { digits, prefix }
+    }
+
+    /// The number of digits.
+    #[must_use]
+    pub fn digits(self) -> u8 {
+        self.digits
     }
 
     /// The page of a digit more.
@@ -119,25 +147,40 @@ impl PageId {
 }
 
 impl MapPage {
-    /// Its bytes as stored: the slots that hold something, in order.
+    /// Its bytes as stored: the slots that hold something, then the values that wait, in order.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        for (digit, slot) in &self.0 {
+        let mut out = Vec::with_capacity(self.length());
+        let mut push = |first: u8, hash: &Hash, value: Option<&MapValue>| {
+            out.push(first);
+            out.extend(hash.0);
+            if let Some(value) = value {
+                out.extend(value.count.to_be_bytes());
+                out.extend(value.head.0);
+            }
+        };
+        for (digit, slot) in &self.slots {
             match slot {
-                Slot::Below(hash) => {
-                    out.push(*digit);
-                    out.extend(hash.0);
-                }
-                Slot::Leaf(key, value) => {
-                    out.push(IS_LEAF | digit);
-                    out.extend(key.0);
-                    out.extend(value.count.to_be_bytes());
-                    out.extend(value.head.0);
+                Slot::Leaf(key, value) => push(IS_LEAF | digit, key, Some(value)),
+                Slot::Below { hash, is_stored } => {
+                    let mark = if *is_stored { 0 } else { IS_NOT_STORED };
+                    push(mark | digit, hash, None);
                 }
             }
         }
+        for (key, value) in &self.waiting {
+            push(WAITS, key, Some(value));
+        }
         out
+    }
+
+    /// The number of those bytes.
+    fn length(&self) -> usize {
+        let of = |(_, slot): &(u8, Slot)| match slot {
+            Slot::Leaf(..) => LEAF_SLOT,
+            Slot::Below { .. } => HASH_SLOT,
+        };
+        self.slots.iter().map(of).sum::<usize>() + LEAF_SLOT * self.waiting.len()
     }
 
     /// Reads a page from what [`Self::to_bytes`] writes.
@@ -146,20 +189,18 @@ impl MapPage {
     /// [`PageError::Form`] for any other bytes, or a leaf of another page.
     pub fn read(id: PageId, mut bytes: &[u8]) -> Result<Self, PageError> {
         let mut page = Self::default();
-        let mut next = 0;
         while let Some(first) = bytes.first() {
-            let (is_leaf, digit) = (first & IS_LEAF != 0, first & 0x0f);
-            let length = if is_leaf { LEAF_SLOT } else { HASH_SLOT };
-            if first & !(IS_LEAF | 0x0f) != 0 || digit < next || bytes.len() < length {
-                return Err(PageError::Form);
-            }
-            let (slot, rest) = bytes.split_at(length);
+            let (kind, digit) = (first & 0xf0, first & 0x0f);
+            let has_key = matches!(kind, IS_LEAF | WAITS);
+            let length = if has_key { LEAF_SLOT } else { HASH_SLOT };
+            let (slot, rest) = bytes.split_at_checked(length).ok_or(PageError::Form)?;
+            bytes = rest;
             let hash = |at: usize| {
                 let bytes = slot.get(at..at + HASH_BYTES).ok_or(PageError::Form)?;
                 Hash::try_from(bytes).map_err(|_| PageError::Form)
             };
-            let slot = if is_leaf {
-                let key = hash(1)?;
+            let key = hash(1)?;
+            let leaf = || {
                 let count = slot.get(HASH_SLOT..HASH_SLOT + 8).map(<[u8; 8]>::try_from);
                 let Some(Ok(count)) = count else {
                     return Err(PageError::Form);
@@ -168,35 +209,57 @@ impl MapPage {
                     count: u64::from_be_bytes(count),
                     head: hash(HASH_SLOT + 8)?,
                 };
-                if PageId::of(&key, id.digits) != id || id.digit(&key) != digit || value.count == 0
-                {
-                    return Err(PageError::Form);
+                let is_here = PageId::of(&key, id.digits) == id;
+                match is_here && value.count > 0 {
+                    true => Ok(value),
+                    false => Err(PageError::Form),
                 }
-                Slot::Leaf(key, value)
-            } else if usize::from(id.digits) + 1 < 2 * HASH_BYTES {
-                Slot::Below(hash(1)?)
-            } else {
-                return Err(PageError::Form);
             };
-            page.0.push((digit, slot));
-            bytes = rest;
-            next = digit + 1;
+            let slot = match kind {
+                WAITS => {
+                    let is_next = page.waiting.last().is_none_or(|(last, _)| *last < key);
+                    let has_place = matches!(page.slot(id.digit(&key)), Some(Slot::Below { .. }));
+                    let may_wait = id.digits >= WAITING_DIGITS;
+                    if digit != 0 || !may_wait || !is_next || !has_place {
+                        return Err(PageError::Form);
+                    }
+                    page.waiting.push((key, leaf()?));
+                    continue;
+                }
+                IS_LEAF if id.digit(&key) == digit => Slot::Leaf(key, leaf()?),
+                0 | IS_NOT_STORED if usize::from(id.digits) + 1 < 2 * HASH_BYTES => Slot::Below {
+                    hash: key,
+                    is_stored: kind == 0,
+                },
+                _ => return Err(PageError::Form),
+            };
+            let is_next = page.slots.last().is_none_or(|(last, _)| *last < digit);
+            if !is_next || !page.waiting.is_empty() {
+                return Err(PageError::Form);
+            }
+            page.slots.push((digit, slot));
         }
-        Ok(page)
+        let waits = |digit: u8| page.waiting(id, digit).len() > 1;
+        let is_whole = page.slots.iter().all(|(digit, slot)| match slot {
+            Slot::Below { is_stored, .. } => *is_stored || waits(*digit),
+            Slot::Leaf(..) => true,
+        });
+        is_whole.then_some(page).ok_or(PageError::Form)
     }
 
     /// The values of its leaves, by key.
     pub fn leaves(&self) -> impl Iterator<Item = (Hash, MapValue)> {
-        self.0.iter().filter_map(|(_, slot)| match slot {
+        self.slots.iter().filter_map(|(_, slot)| match slot {
             Slot::Leaf(key, value) => Some((*key, *value)),
-            Slot::Below(_) => None,
+            Slot::Below { .. } => None,
         })
     }
 
     /// The pages below it, and the hash of what each holds.
     pub fn below(&self, id: PageId) -> impl Iterator<Item = (PageId, Hash)> {
-        self.0.iter().filter_map(move |(digit, slot)| match slot {
-            Slot::Below(hash) => Some((id.below(*digit), *hash)),
+        let slots = self.slots.iter();
+        slots.filter_map(move |(digit, slot)| match slot {
+            Slot::Below { hash, .. } => Some((id.below(*digit), *hash)),
             Slot::Leaf(..) => None,
         })
     }
@@ -204,25 +267,52 @@ impl MapPage {
     /// The hash of what it holds; that of an empty map if that is nothing.
     #[must_use]
     pub fn hash(&self, id: PageId) -> Hash {
-        hash_of(id, &self.0)
+        hash_of(id, &self.slots)
     }
 
     /// The place of a digit's slot, or where it would be.
     fn place(&self, digit: u8) -> Result<usize, usize> {
-        self.0.binary_search_by_key(&digit, |(digit, _)| *digit)
+        self.slots.binary_search_by_key(&digit, |(digit, _)| *digit)
     }
 
     fn slot(&self, digit: u8) -> Option<Slot> {
         let place = self.place(digit).ok()?;
-        Some(self.0[place].1)
+        Some(self.slots[place].1)
     }
 
     fn put(&mut self, digit: u8, slot: Slot) {
         match self.place(digit) {
-            Ok(place) => self.0[place].1 = slot,
-            Err(place) => self.0.insert(place, (digit, slot)),
+            Ok(place) => self.slots[place].1 = slot,
+            Err(place) => self.slots.insert(place, (digit, slot)),
         }
     }
+
+    /// The values that wait here for the page of this digit.
+    fn waiting(&self, id: PageId, digit: u8) -> &[(Hash, MapValue)] {
+        with_digit(&self.waiting, |(key, _)| id.digit(key), digit)
+    }
+
+    fn wait(&mut self, values: &[(Hash, MapValue)]) {
+        for (key, value) in values {
+            match self.waiting.binary_search_by_key(key, |(key, _)| *key) {
+                Ok(place) => self.waiting[place].1 = *value,
+                Err(place) => self.waiting.insert(place, (*key, *value)),
+            }
+        }
+    }
+
+    /// Whether it hands down the values that wait here once it has grown by so many bytes. One that is not to be stored keeps them: the
+    /// pages below it would not be stored either.
+    fn hands_down(&self, id: PageId, stores: bool, more: usize) -> bool {
+        id.digits < WAITING_DIGITS || stores && self.length() + more > FULL
+    }
+}
+
+/// Those of the sorted items that have this digit.
+fn with_digit<T>(items: &[T], of: impl Fn(&T) -> u8, digit: u8) -> &[T] {
+    let first = items.partition_point(|item| of(item) < digit);
+    let length = items[first..].partition_point(|item| of(item) == digit);
+    &items[first..first + length]
 }
 
 /// The hash of what some slots of a page hold.
@@ -230,7 +320,7 @@ fn hash_of(id: PageId, slots: &[(u8, Slot)]) -> Hash {
     match slots {
         [] => empty_root(),
         [(_, Slot::Leaf(key, value))] => map_leaf(key, value),
-        [(_, Slot::Below(hash))] => *hash,
+        [(_, Slot::Below { hash, .. })] => *hash,
         [(first, _), ..] => {
             let (bit, ones) = divide(id, slots);
             let (left, right) = slots.split_at(ones);
@@ -257,8 +347,8 @@ impl Pages {
         pages
     }
 
-    /// Loads the pages on the paths of these keys, level by level. `fetch` returns those that it is asked for; one that it leaves out is
-    /// missing later ([`PageError::Missing`]).
+    /// Loads the pages on the paths of these keys and of the values that wait for the same pages, level by level. `fetch` returns those
+    /// that it is asked for; one that it leaves out is missing later ([`PageError::Missing`]).
     ///
     /// # Errors
     /// Those of `fetch`.
@@ -266,27 +356,110 @@ impl Pages {
         keys: impl IntoIterator<Item = &'k Hash>,
         mut fetch: impl FnMut(&[PageId]) -> Result<Vec<(PageId, MapPage)>, E>,
     ) -> Result<Self, E> {
-        let mut keys: Vec<&Hash> = keys.into_iter().collect();
+        let mut keys: Vec<Hash> = keys.into_iter().copied().collect();
         keys.sort_unstable();
         let mut pages = Self::default();
-        let mut level = vec![(PageId::ROOT, &keys[..])];
-        level.retain(|(_, keys)| !keys.is_empty());
+        let mut level = vec![(PageId::ROOT, keys, true)];
+        level.retain(|(_, keys, _)| !keys.is_empty());
         while !level.is_empty() {
-            let ids: Vec<PageId> = level.iter().map(|(id, _)| *id).collect();
+            let ids: Vec<PageId> = level.iter().map(|(id, ..)| *id).collect();
             pages.pages.extend(fetch(&ids)?);
             let mut next = Vec::new();
-            for (id, keys) in level {
-                let page = pages.pages.get(&id);
-                for alike in keys.chunk_by(|one, next| id.digit(one) == id.digit(next)) {
-                    let digit = id.digit(alike[0]);
-                    if let Some(Slot::Below(_)) = page.and_then(|page| page.slot(digit)) {
-                        next.push((id.below(digit), alike));
-                    }
-                }
+            for (id, keys, stores) in &level {
+                pages.next_level(*id, keys, *stores, &mut next);
             }
             level = next;
         }
         Ok(pages)
+    }
+
+    /// Lists the pages below a loaded one that setting the values of these keys may need, each with the keys that may be set there,
+    /// and whether it may be stored then.
+    fn next_level(
+        &mut self,
+        id: PageId,
+        keys: &[Hash],
+        stores: bool,
+        next: &mut Vec<(PageId, Vec<Hash>, bool)>,
+    ) {
+        let Some(page) = self.pages.get(&id) else {
+            return;
+        };
+        // Each key may take a leaf along.
+        let may_hand_down = page.hands_down(id, stores, 2 * LEAF_SLOT * keys.len());
+        let mut not_stored = Vec::new();
+        for (digit, slot) in &page.slots {
+            let own = with_digit(keys, |key| id.digit(key), *digit);
+            let waiting = page.waiting(id, *digit);
+            let is_needed = !own.is_empty() || may_hand_down && !waiting.is_empty();
+            match slot {
+                Slot::Below {
+                    is_stored: false, ..
+                } if is_needed => not_stored.push(id.below(*digit)),
+                Slot::Below { .. } if is_needed => {
+                    let mut keys: Vec<Hash> = waiting.iter().map(|(key, _)| *key).collect();
+                    keys.extend(own);
+                    keys.sort_unstable();
+                    next.push((id.below(*digit), keys, stores && may_hand_down));
+                }
+                _ => {}
+            }
+        }
+        let not_stored = not_stored.into_iter();
+        (self.pages).extend(not_stored.map(|id| (id, MapPage::default())));
+    }
+
+    /// Loads a page and all that are below it, level by level. `fetch` is that of [`Self::load`].
+    ///
+    /// # Errors
+    /// Those of `fetch`.
+    pub fn load_below<E>(
+        id: PageId,
+        mut fetch: impl FnMut(&[PageId]) -> Result<Vec<(PageId, MapPage)>, E>,
+    ) -> Result<Self, E> {
+        let mut pages = Self::default();
+        let mut level = vec![id];
+        while !level.is_empty() {
+            let mut next = Vec::new();
+            for (id, page) in fetch(&level)? {
+                for (digit, slot) in &page.slots {
+                    match slot {
+                        Slot::Leaf(..) => {}
+                        Slot::Below {
+                            is_stored: true, ..
+                        } => next.push(id.below(*digit)),
+                        Slot::Below { .. } => {
+                            pages.pages.insert(id.below(*digit), MapPage::default());
+                        }
+                    }
+                }
+                pages.pages.insert(id, page);
+            }
+            level = next;
+        }
+        Ok(pages)
+    }
+
+    /// Checks that a page and all that are below it are those with this hash, and hands each of their leaves to `take`.
+    ///
+    /// # Errors
+    /// [`PageError::Missing`] or [`PageError::Differs`] for the first page that is missing or another one.
+    pub fn check(
+        &mut self,
+        id: PageId,
+        hash: Hash,
+        take: &mut impl FnMut(Hash, MapValue),
+    ) -> Result<(), PageError> {
+        let page = self.page(id)?.clone();
+        if page.hash(id) != hash {
+            return Err(PageError::Differs);
+        }
+        page.leaves().for_each(|(key, value)| take(key, value));
+        for (below, hash) in page.below(id) {
+            self.set_waiting(id, &page, below)?;
+            self.check(below, hash, take)?;
+        }
+        Ok(())
     }
 
     /// The value of a key; `None` if the map does not have it.
@@ -296,8 +469,13 @@ impl Pages {
     pub fn value(&self, key: &Hash) -> Result<Option<MapValue>, PageError> {
         let mut id = PageId::ROOT;
         loop {
-            match self.page(id)?.slot(id.digit(key)) {
-                Some(Slot::Below(_)) => id = id.below(id.digit(key)),
+            let page = self.page(id)?;
+            let waiting = &page.waiting;
+            if let Ok(place) = waiting.binary_search_by_key(key, |(key, _)| *key) {
+                return Ok(Some(waiting[place].1));
+            }
+            match page.slot(id.digit(key)) {
+                Some(Slot::Below { .. }) => id = id.below(id.digit(key)),
                 Some(Slot::Leaf(other, value)) => return Ok((other == *key).then_some(value)),
                 None => return Ok(None),
             }
@@ -310,38 +488,78 @@ impl Pages {
     /// [`PageError::Missing`] for a page that is not loaded. Then these pages are of no use any more.
     pub fn set(&mut self, values: &BTreeMap<Hash, MapValue>) -> Result<Hash, PageError> {
         let values: Vec<_> = values.iter().map(|(key, value)| (*key, *value)).collect();
-        self.set_below(PageId::ROOT, &values)
+        self.set_below(PageId::ROOT, &values, true)
     }
 
-    /// As [`Self::set`], of one page and sorted keys that belong to it. Returns the hash of what it then holds.
-    fn set_below(&mut self, id: PageId, values: &[(Hash, MapValue)]) -> Result<Hash, PageError> {
+    /// As [`Self::set`], of one page and sorted keys that belong to it. Returns the hash of what it then holds. If `stores` is false, the
+    /// page above keeps the values, and this one is brought up to date in memory alone, for its hash.
+    fn set_below(
+        &mut self,
+        id: PageId,
+        values: &[(Hash, MapValue)],
+        stores: bool,
+    ) -> Result<Hash, PageError> {
         let mut page = self.pages.remove(&id).ok_or(PageError::Missing)?;
+        let mut touched = [false; 1 << PAGE_BITS];
         for alike in values.chunk_by(|(one, _), (next, _)| id.digit(one) == id.digit(next)) {
             let (key, value) = alike[0];
             let digit = id.digit(&key);
-            let slot = match (page.slot(digit), alike) {
-                (Some(Slot::Below(_)), _) => Slot::Below(self.set_below(id.below(digit), alike)?),
-                (None, [_]) => Slot::Leaf(key, value),
-                (Some(Slot::Leaf(old, _)), [_]) if old == key => Slot::Leaf(key, value),
+            touched[usize::from(digit)] = true;
+            match (page.slot(digit), alike) {
+                (None, [_]) => page.put(digit, Slot::Leaf(key, value)),
+                (Some(Slot::Leaf(old, _)), [_]) if old == key => {
+                    page.put(digit, Slot::Leaf(key, value));
+                }
+                (Some(Slot::Below { .. }), _) => page.wait(alike),
                 // Several keys begin alike: they have a page of their own.
                 (leaf, _) => {
-                    let below = id.below(digit);
-                    let mut page = MapPage::default();
-                    if let Some(leaf @ Slot::Leaf(old, _)) = leaf {
-                        page.put(below.digit(&old), leaf);
+                    if let Some(Slot::Leaf(old, value)) = leaf {
+                        page.wait(&[(old, value)]);
                     }
-                    self.pages.insert(below, page);
-                    Slot::Below(self.set_below(below, alike)?)
+                    page.wait(alike);
+                    let (hash, is_stored) = (empty_root(), false);
+                    page.put(digit, Slot::Below { hash, is_stored });
+                    self.pages.insert(id.below(digit), MapPage::default());
                 }
-            };
-            page.put(digit, slot);
+            }
+        }
+        let hands_down = page.hands_down(id, stores, 0);
+        let waiting = mem::take(&mut page.waiting);
+        for alike in waiting.chunk_by(|(one, _), (next, _)| id.digit(one) == id.digit(next)) {
+            let digit = id.digit(&alike[0].0);
+            if !hands_down && !touched[usize::from(digit)] {
+                continue;
+            }
+            let stores = stores && hands_down;
+            let hash = self.set_below(id.below(digit), alike, stores)?;
+            let was_stored = matches!(
+                page.slot(digit),
+                Some(Slot::Below {
+                    is_stored: true,
+                    ..
+                })
+            );
+            let is_stored = was_stored || stores;
+            page.put(digit, Slot::Below { hash, is_stored });
+        }
+        if !hands_down {
+            page.waiting = waiting;
         }
         let hash = page.hash(id);
         self.pages.insert(id, page);
-        if !values.is_empty() {
+        if stores && !values.is_empty() {
             self.changed.insert(id);
         }
         Ok(hash)
+    }
+
+    /// Sets in a page the values that wait for it in the page above.
+    fn set_waiting(&mut self, above: PageId, page: &MapPage, id: PageId) -> Result<(), PageError> {
+        let waiting = page.waiting(above, above.digit(&id.prefix));
+        if !waiting.is_empty() {
+            self.set_below(id, waiting, false)?;
+        }
+        Ok(())
     }
 
     /// The pages that changed since they were loaded.
@@ -354,7 +572,13 @@ impl Pages {
     ///
     /// # Errors
     /// [`PageError::Missing`] for a page that is not loaded.
-    pub fn prove(&self, key: &Hash) -> Result<MapProof, PageError> {
+    pub fn prove(&mut self, key: &Hash) -> Result<MapProof, PageError> {
+        let mut id = PageId::ROOT;
+        while let Some(Slot::Below { .. }) = self.page(id)?.slot(id.digit(key)) {
+            let (above, page) = (id, self.page(id)?.clone());
+            id = above.below(above.digit(key));
+            self.set_waiting(above, &page, id)?;
+        }
         let mut path = Vec::new();
         let mut at = self.whole(PageId::ROOT)?;
         let end = loop {
@@ -395,7 +619,7 @@ impl Pages {
             part = match slots {
                 [] => return Ok(Top::Nothing),
                 [(_, Slot::Leaf(key, value))] => return Ok(Top::Leaf(*key, *value)),
-                [(digit, Slot::Below(_))] => self.whole(page.below(*digit))?,
+                [(digit, Slot::Below { .. })] => self.whole(page.below(*digit))?,
                 _ => {
                     let (bit, ones) = divide(page, slots);
                     let half = |slots| Part { page, slots };
@@ -409,12 +633,12 @@ impl Pages {
 
     /// All slots of a page.
     fn whole(&self, page: PageId) -> Result<Part, PageError> {
-        let slots = 0..self.page(page)?.0.len();
+        let slots = 0..self.page(page)?.slots.len();
         Ok(Part { page, slots })
     }
 
     fn slots(&self, part: &Part) -> Result<&[(u8, Slot)], PageError> {
-        let slots = self.page(part.page)?.0.get(part.slots.clone());
+        let slots = self.page(part.page)?.slots.get(part.slots.clone());
         slots.ok_or(PageError::Missing)
     }
 
@@ -431,6 +655,8 @@ pub enum PageError {
     Form,
     /// A page is not there.
     Missing,
+    /// A page is not the one with the hash that the page above it has, or the ledger.
+    Differs,
 }
 
 impl fmt::Display for PageError {
@@ -438,6 +664,7 @@ impl fmt::Display for PageError {
         f.write_str(match self {
             Self::Form => "a page of the map is not written as pages are",
             Self::Missing => "a page of the map is missing",
+            Self::Differs => "a page of the map is not the one that the ledger commits to",
         })
     }
 }

@@ -40,6 +40,26 @@ impl Stored {
         (self.0).extend(changed.map(|(id, page)| (id.to_bytes(), page.to_bytes())));
         root
     }
+
+    /// All leaves, if the pages are exactly those of the map with this root.
+    fn leaves(&self, root: Hash) -> Result<Values, PageError> {
+        let mut met = 0;
+        let page = |id: &PageId| {
+            let bytes = self.0.get(&id.to_bytes())?;
+            Some(MapPage::read(*id, bytes).map(|page| (*id, page)))
+        };
+        let mut pages = Pages::load_below(PageId::ROOT, |ids| {
+            let found: Result<Vec<_>, _> = ids.iter().filter_map(page).collect();
+            met += found.as_ref().map_or(0, Vec::len);
+            found
+        })?;
+        let mut leaves = Values::new();
+        pages.check(PageId::ROOT, root, &mut |key, value| {
+            assert_eq!(leaves.insert(key, value), None);
+        })?;
+        assert_eq!(met, self.0.len(), "pages of no map");
+        Ok(leaves)
+    }
 }
 
 /// All pages of a map that is made at once.
@@ -86,7 +106,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn order_and_steps_do_not_matter(all in values(40), order: Vec<prop::sample::Index>, step in 1..9_usize) {
+    fn order_and_steps_do_not_matter(all in values(80), order: Vec<prop::sample::Index>, step in 1..9_usize) {
         let mut left: Vec<(Hash, MapValue)> = all.iter().map(|(k, v)| (*k, *v)).collect();
         let mut shuffled = Vec::new();
         let mut order = order.iter();
@@ -107,19 +127,20 @@ proptest! {
             prop_assert_eq!(root, built(&known).1);
         }
         prop_assert_eq!(&known, &all);
-        let (pages, rebuilt) = built(&all);
+        let (_, rebuilt) = built(&all);
         let sorted: Vec<_> = all.iter().map(|(k, v)| (*k, *v)).collect();
         prop_assert_eq!((root, rebuilt), (defined(&sorted), defined(&sorted)));
-        let mut whole = Stored::new();
-        whole.0.extend(pages.changed().map(|(id, page)| (id.to_bytes(), page.to_bytes())));
-        prop_assert_eq!(stored, whole);
-        let leaves: Values = pages.changed().flat_map(|(_, page)| page.leaves()).collect();
-        prop_assert_eq!(leaves, all);
+        for (key, value) in &all {
+            let proof = stored.load([key]).prove(key).unwrap();
+            prop_assert_eq!(proof.verify(&root, key), Ok(Some(*value)));
+            prop_assert_eq!(stored.load([key]).value(key), Ok(Some(*value)));
+        }
+        prop_assert_eq!(stored.leaves(root), Ok(all));
     }
 
     #[test]
     fn members_are_proven_and_others_are_proven_absent(all in values(30), others in values(10)) {
-        let (pages, root) = built(&all);
+        let (mut pages, root) = built(&all);
         let mut stored = Stored::new();
         if !all.is_empty() {
             stored.set(&all);
@@ -145,7 +166,7 @@ proptest! {
 
     #[test]
     fn no_bit_of_a_proof_can_change(all in values(24), others in values(4)) {
-        let (pages, root) = built(&all);
+        let (mut pages, root) = built(&all);
         for key in all.keys().take(4).chain(others.keys()) {
             let proof = pages.prove(key).unwrap();
             let right = proof.verify(&root, key);
@@ -300,10 +321,40 @@ fn a_page_has_one_spelling() {
         }
     }
     assert_eq!(lengths, [33 + 73 + 73, 73 + 73].into());
+    // Leaves, values that wait, and pages that are stored and not stored.
+    let mut stored = Stored::new();
+    let name = [3, 0, 0];
+    let (id, bytes) = neighbours(60)
+        .into_iter()
+        .find_map(|one| {
+            stored.set(&[one].into());
+            let bytes = stored.0.get(&name[..])?;
+            let (mut kinds, mut rest) = (BTreeSet::new(), &bytes[..]);
+            while let [first, ..] = rest {
+                kinds.insert(first & 0xf0);
+                let has_key = [0x10, 0x30].contains(&(first & 0xf0));
+                rest = &rest[if has_key { 73 } else { 33 }..];
+            }
+            let id = PageId::read(&name).unwrap();
+            (kinds.len() == 4).then(|| (id, bytes.clone()))
+        })
+        .unwrap();
+    let page = MapPage::read(id, &bytes).unwrap();
+    assert_eq!(page.to_bytes(), bytes);
+    for at in 0..bytes.len() {
+        assert!(MapPage::read(id, &bytes[..at]).as_ref() != Ok(&page));
+        for bit in 0..8 {
+            let mut other = bytes.clone();
+            other[at] ^= 1 << bit;
+            assert!(MapPage::read(id, &other).as_ref() != Ok(&page));
+        }
+    }
     for bad in [&[][..], &[0, 0], &[1], &[1, 0x01], &[2, 0, 0], &[64], &[63]] {
         assert_eq!(PageId::read(bad), Err(PageError::Form), "{bad:?}");
     }
-    for bad in [&[0; 32][..], &[0x20; 33], &[0x80; 73]] {
+    // No value waits this far up, where the hashes do not say so.
+    let waiting = [&[0; 33], &[0x30; 73][..]].concat();
+    for bad in [&[0; 32][..], &[0x20; 33], &[0x80; 73], &waiting] {
         assert_eq!(MapPage::read(PageId::ROOT, bad), Err(PageError::Form));
     }
     let missing = Pages::default().set(&Values::new());
@@ -330,9 +381,111 @@ fn keys_in_any_order_load_their_pages_once_and_no_keys_load_none() {
     let (pages, fetched) = load(&[third, second, first, second], 9);
     assert_eq!(fetched, 2);
     assert_eq!(pages.value(&second), Ok(Some(value(3))));
-    let (pages, _) = load(&[first], 0);
+    let (mut pages, _) = load(&[first], 0);
     assert_eq!(pages.value(&first), Err(PageError::Missing));
     assert_eq!(pages.prove(&first), Err(PageError::Missing));
+}
+
+/// Keys that begin with the same three digits, and values that tell them apart.
+fn neighbours(count: u64) -> Vec<(Hash, MapValue)> {
+    let key = |n: u64| {
+        let mut key = Hash::of(&n.to_be_bytes());
+        (key.0[0], key.0[1]) = (0, key.0[1] & 0x0f);
+        (
+            key,
+            MapValue {
+                count: 1,
+                head: Hash::of(&[1]),
+            },
+        )
+    };
+    (0..count).map(key).collect()
+}
+
+#[test]
+fn values_wait_above_until_a_page_is_full_of_them() {
+    let mut stored = Stored::new();
+    let mut all = Values::new();
+    let mut written = 0;
+    for some in neighbours(900).chunks(3) {
+        let some: Values = some.iter().copied().collect();
+        all.extend(&some);
+        let mut pages = stored.load(some.keys());
+        let root = pages.set(&some).unwrap();
+        // Those above the third digit, and that page.
+        written += pages.changed().count() - 4;
+        let changed = pages.changed();
+        (stored.0).extend(changed.map(|(id, page)| (id.to_bytes(), page.to_bytes())));
+        let sorted: Vec<_> = all.iter().map(|(key, value)| (*key, *value)).collect();
+        assert_eq!(root, defined(&sorted));
+    }
+    let longest = stored.0.values().map(Vec::len).max();
+    assert!(
+        longest.is_some_and(|bytes| (1_700..=1_900).contains(&bytes)),
+        "{longest:?}"
+    );
+    // Three values have some five pages of their own below it.
+    assert!(written < 3 * 300, "{written}");
+}
+
+/// As an audit does.
+#[test]
+fn values_set_one_by_one_in_the_same_pages_are_kept() {
+    let all: Values = neighbours(900).into_iter().collect();
+    let sorted: Vec<_> = all.iter().map(|(key, value)| (*key, *value)).collect();
+    for step in [7, 40, 200] {
+        let mut stored = Stored::new();
+        let mut root = empty_root();
+        for some in neighbours(900).chunks(step) {
+            let mut pages = stored.load(some.iter().map(|(key, _)| key));
+            for (key, value) in some {
+                root = pages.set(&[(*key, *value)].into()).unwrap();
+                assert_eq!(pages.value(key), Ok(Some(*value)));
+            }
+            let changed = pages.changed();
+            (stored.0).extend(changed.map(|(id, page)| (id.to_bytes(), page.to_bytes())));
+        }
+        assert_eq!(root, defined(&sorted));
+        assert_eq!(stored.leaves(root).as_ref(), Ok(&all));
+    }
+}
+
+#[test]
+fn a_page_that_is_missing_or_changed_is_found() {
+    let mut stored = Stored::new();
+    let mut all = Values::new();
+    for some in neighbours(150).chunks(30) {
+        stored.set(&some.iter().copied().collect());
+        all.extend(some.iter().copied());
+    }
+    // Some values wait above what the pages below say of the same keys.
+    let newer = neighbours(12)
+        .into_iter()
+        .map(|(key, value)| (key, MapValue { count: 2, ..value }));
+    let newer: Values = newer.collect();
+    let root = stored.set(&newer);
+    all.extend(newer);
+    assert_eq!(stored.leaves(root).as_ref(), Ok(&all));
+    assert!(stored.0.len() > 8, "{}", stored.0.len());
+    let mut outdated = 0;
+    for (id, bytes) in &stored.0 {
+        let mut less = stored.clone();
+        less.0.remove(id);
+        assert_eq!(less.leaves(root), Err(PageError::Missing));
+        for at in 0..bytes.len() {
+            let mut other = stored.clone();
+            other.0.get_mut(id).unwrap()[at] ^= 1;
+            match other.leaves(root) {
+                Err(_) => {}
+                // Only what a value that waits above replaces may change: the map is the same.
+                Ok(leaves) => {
+                    assert_eq!(leaves, all);
+                    outdated += 1;
+                }
+            }
+        }
+    }
+    println!("{outdated} bytes are outdated");
 }
 
 /// The vectors of `tests/vectors/map.json`, which another implementation judges too.
@@ -355,7 +508,7 @@ fn the_vectors_are_those_of_this_map() {
             )
         };
         let values: Vec<_> = streams[..size].iter().enumerate().map(of).collect();
-        let (pages, root) = built(
+        let (mut pages, root) = built(
             &values
                 .iter()
                 .map(|(stream, value)| (key_of(stream), *value))

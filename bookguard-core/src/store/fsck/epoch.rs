@@ -4,18 +4,21 @@
 //! The walk along the log keeps no stream in memory. Each entry names the hash of the one before it, so the leaf that it replaces
 //! in the map is known; the exclusive or of all leaves that came and went is that of those that are left.
 
-use std::collections::HashMap;
-
 use super::entry::{self, Committed};
 use super::{Check, PAGE};
 use crate::evidence::facts::LeafPlace;
 use crate::evidence::{Epoch, LoggedEpoch};
-use crate::ledger::map::pages::PageId;
+use crate::ledger::map::pages::{MapPage, PageError, PageId, Pages, WAITING_DIGITS};
 use crate::ledger::map::{MapValue, empty_root, key_of, map_leaf};
 use crate::ledger::{Hash, Leaf, LeafKind, leaf_hash};
 use crate::model::Timestamp;
 use crate::store::conn::{Row, Statement, StoreError};
 use crate::store::epochs;
+
+/// The digits of a page below which the map is checked in one go, in memory: a 256th of it.
+const MAP_PART: u8 = 2;
+// No value waits in the pages above.
+const _: () = assert!(MAP_PART <= WAITING_DIGITS);
 
 /// What the entries that the newest epoch covers make of the map.
 #[derive(Default)]
@@ -93,35 +96,25 @@ impl Check<'_> {
         if latest.is_some() {
             open.push((PageId::ROOT, root));
         }
-        while !open.is_empty() {
-            // The last ones are the lowest, so few are open at a time.
-            let some = open.split_off(open.len().saturating_sub(epochs::PAGES_TOGETHER));
-            let ids: Vec<PageId> = some.iter().map(|(id, _)| *id).collect();
-            let mut pages = HashMap::new();
-            for statement in epochs::asking(&epochs::names(&ids)) {
-                for row in self.rows(statement)? {
-                    match epochs::page(&row) {
-                        Ok((id, page)) => {
-                            pages.insert(id, page);
-                        }
-                        Err(why) => self.map_is_wrong(why.to_string()),
+        while let Some((id, hash)) = open.pop() {
+            let mut take = |key: Hash, value: MapValue| found.toggle(map_leaf(&key, &value));
+            // Further down, values may wait for the pages below. So those are looked at together.
+            let checked = if id.digits() < MAP_PART {
+                let page = self.map_pages(&[id], &mut met)?.pop();
+                page.ok_or(PageError::Missing).and_then(|(_, page)| {
+                    open.extend(page.below(id));
+                    page.leaves().for_each(|(key, value)| take(key, value));
+                    match page.hash(id) == hash {
+                        true => Ok(()),
+                        false => Err(PageError::Differs),
                     }
-                }
-            }
-            for (id, hash) in some {
-                let Some(page) = pages.get(&id) else {
-                    self.map_is_wrong("a page is missing, or cannot be read".to_owned());
-                    continue;
-                };
-                met += 1;
-                if page.hash(id) != hash {
-                    self.map_is_wrong(
-                        "a page is not the one that the ledger commits to".to_owned(),
-                    );
-                }
-                let leaves = page.leaves();
-                leaves.for_each(|(key, value)| found.toggle(map_leaf(&key, &value)));
-                open.extend(page.below(id));
+                })
+            } else {
+                let pages = Pages::load_below(id, |ids| self.map_pages(ids, &mut met));
+                pages?.check(id, hash, &mut take)
+            };
+            if let Err(why) = checked {
+                self.map_is_wrong(why.to_string());
             }
         }
         let rows = self.count("SELECT COUNT(*) FROM map_page")?;
@@ -147,6 +140,25 @@ impl Check<'_> {
             self.findings.add("entry", place, said);
         }
         Ok(())
+    }
+
+    /// The pages with these names that are there and can be read; the others are a finding. Counts them.
+    fn map_pages(
+        &mut self,
+        ids: &[PageId],
+        met: &mut u64,
+    ) -> Result<Vec<(PageId, MapPage)>, StoreError> {
+        let mut pages = Vec::with_capacity(ids.len());
+        for statement in epochs::asking(&epochs::names(ids)) {
+            for row in self.rows(statement)? {
+                *met += 1;
+                match epochs::page(&row) {
+                    Ok(page) => pages.push(page),
+                    Err(why) => self.map_is_wrong(why.to_string()),
+                }
+            }
+        }
+        Ok(pages)
     }
 
     fn map_is_wrong(&mut self, why: String) {

@@ -563,7 +563,7 @@ impl Fixture {
     pub fn completeness(&self, map: &MappedLog, packet: &Packet) -> Completeness {
         let stream = URL_SAFE_NO_PAD.decode(&packet.stream).unwrap();
         let key = key_of(&stream.try_into().unwrap());
-        let path = map.pages.prove(&key).unwrap().path;
+        let path = map.pages.clone().prove(&key).unwrap().path;
         let step = |step: &MapStep| CompletenessStep {
             bit: step.bit,
             hash: step.hash.to_base64(),
