@@ -3,13 +3,16 @@
 //! `features::epochs` decides when, and makes the map. Invariants: a write waits for an epoch only while its rows are written;
 //! entries without end leave room for other writes between two epochs.
 
+use std::fmt::Display;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use bookguard_core::engine::command::Written;
 use bookguard_core::error::Error;
 use bookguard_core::features::epochs;
 use bookguard_core::service::Service;
+use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 /// How often to look whether an epoch is due.
@@ -36,11 +39,17 @@ pub(crate) async fn map(service: Arc<Service>, interval: Duration) {
 
 /// Records an epoch, if one is due. Returns whether the next one is due already.
 async fn turn(service: &Arc<Service>, interval_ms: i64) -> Result<bool, Error> {
+    let (made, due) = oneshot::channel();
     let looking = Arc::clone(service);
-    let due = tokio::task::spawn_blocking(move || epochs::due(&looking, interval_ms));
-    let due = due
-        .await
-        .map_err(|error| Error::internal(format!("the map was not made: {error}")))??;
+    let work = move || {
+        // A server that ends does not wait for the map.
+        let _ = made.send(epochs::due(&looking, interval_ms));
+    };
+    let not_made = |why: &dyn Display| Error::internal(format!("the map was not made: {why}"));
+    // The pages of a large map take tens of megabytes for a moment. A thread that ends gives them back; each of a pool's would keep its own.
+    let thread = thread::Builder::new().name("map".to_owned()).spawn(work);
+    thread.map_err(|why| not_made(&why))?;
+    let due = due.await.map_err(|why| not_made(&why))??;
     let Some(epoch) = due else {
         return Ok(false);
     };
