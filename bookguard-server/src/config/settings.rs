@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::fmt::{Debug, Display};
 use std::fs;
+use std::num::{IntErrorKind, ParseIntError};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -478,7 +479,10 @@ values! {
         fn number(&self) -> Option<u64> { Some(*self) };
 }
 
-fn whole<N: FromStr>(digits: String, at: &str) -> Result<N, String> {
+fn whole<N: FromStr<Err = ParseIntError>>(digits: String, at: &str) -> Result<N, String> {
     let number = digits.parse();
-    number.map_err(|_| format!("{at} is \"{digits}\"; it must be a whole number from 0"))
+    number.map_err(|error: ParseIntError| match error.kind() {
+        IntErrorKind::PosOverflow => format!("{at} is \"{digits}\", which is too large"),
+        _ => format!("{at} is \"{digits}\"; it must be a whole number, in digits alone"),
+    })
 }

@@ -225,6 +225,31 @@ fn every_wrong_value_is_refused_with_its_name() {
 }
 
 #[test]
+fn a_number_that_is_none_or_too_large_is_told_from_one_out_of_range() {
+    for (value, told) in [
+        (
+            "abc",
+            "--map-interval-seconds is \"abc\"; it must be a whole number, in digits alone",
+        ),
+        (
+            "-1",
+            "--map-interval-seconds is \"-1\"; it must be a whole number, in digits alone",
+        ),
+        (
+            "4294967296",
+            "--map-interval-seconds is \"4294967296\", which is too large",
+        ),
+        ("0", "map_interval_seconds is 0; at least 1 is possible"),
+    ] {
+        let read = Settings::read(settings::Source::Flag, |setting| {
+            (setting.name == "map_interval_seconds").then(|| value.into())
+        });
+        let why = read.and_then(Settings::resolve).unwrap_err();
+        assert_eq!(why, told);
+    }
+}
+
+#[test]
 fn where_to_listen_is_a_host_and_a_port() {
     for text in ["0.0.0.0:0", "[::1]:8080", "bookings.example.com:443"] {
         let config = Settings::parse(&format!("listen = \"{text}\"")).unwrap();
