@@ -40,6 +40,11 @@ pub mod test_server;
 pub mod time_authority;
 pub mod waiting;
 
+/// Whether everything is to be tried, which takes minutes (`.ci/nightly`), or what stands for the rest.
+pub fn is_long() -> bool {
+    std::env::var_os("LONG").is_some()
+}
+
 /// Compiles the Rust code of README.md as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]

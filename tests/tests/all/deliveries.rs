@@ -1,4 +1,4 @@
-//! Many concurrent deliveries: how long one takes while another partner's receiver hangs, and what remains of ten thousand
+//! Many concurrent deliveries: how long one takes while another partner's receiver hangs, and what remains of thousands
 //! when the server is killed while sending them.
 
 use std::collections::BTreeMap;
@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use bookguard_core::clock::Clock;
 use bookguard_server::config::Config;
 use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
+use bookguard_tests::is_long;
 use bookguard_tests::load::{Addresses, Load};
 use bookguard_tests::program::Serving;
 use bookguard_tests::receiver::{Answer, Receiver};
@@ -110,14 +111,16 @@ async fn a_receiver_that_hangs_delays_nobody_elses_deliveries() {
 }
 
 /// The least number of deliveries.
-const DELIVERIES: usize = 10_000;
+fn deliveries() -> usize {
+    if is_long() { 10_000 } else { 4_000 }
+}
 /// How many have arrived when the server is killed.
-const BEFORE: usize = 4_000;
+const BEFORE: usize = 2_000;
 /// Endpoints, all of one partner: the most that one may have.
 const ENDPOINTS: usize = 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_kill_loses_none_of_ten_thousand_deliveries_and_repeats_only_those_in_flight() {
+async fn a_kill_loses_no_delivery_and_repeats_only_those_in_flight() {
     let _machine = MACHINE.lock().await;
     on_every_engine(async |engine| killed_in_the_middle(engine).await).await;
 }
@@ -147,10 +150,10 @@ async fn killed_in_the_middle(engine: Engine) {
 
     let server = Serving::start(&database, &["--dev"]).await;
     addresses.set(0, server.url());
-    until_within(PATIENCE, "ten thousand deliveries", async || {
+    until_within(PATIENCE, "enough deliveries", async || {
         let told = load.told();
         let events = told.bookings.len() + told.protected.len() + told.canceled.len();
-        (events * ENDPOINTS >= DELIVERIES).then_some(())
+        (events * ENDPOINTS >= deliveries()).then_some(())
     })
     .await;
     let told = load.finish().await;
@@ -168,7 +171,7 @@ async fn killed_in_the_middle(engine: Engine) {
         *times.entry((webhook.path, event)).or_default() += 1;
     }
     assert_eq!(times.len(), owed, "none was lost");
-    assert!(owed >= DELIVERIES, "{owed}");
+    assert!(owed >= deliveries(), "{owed}");
     let repeated: usize = times.values().map(|times| times - 1).sum();
     // Attempts that took longer than the deadline were retried, so they may come again too.
     let again = database.count("SELECT COUNT(*) FROM attempt WHERE number > 1");
@@ -179,7 +182,7 @@ async fn killed_in_the_middle(engine: Engine) {
         repeated <= in_flight + again,
         "{repeated} {in_flight} {again}"
     );
-    assert!(in_flight < BEFORE / 4, "most were recorded: {in_flight}");
+    assert!(in_flight < BEFORE / 2, "most were recorded: {in_flight}");
     assert!(told.broken > 0, "requests were in flight too");
     database.verify(told.bookings.len()).await;
 }

@@ -440,9 +440,9 @@ fn all_rows(bench: &Bench) -> Vec<(String, usize)> {
     rows.collect()
 }
 
-/// The number of things that are tried where one stands for the others.
-fn at_most(few: usize) -> usize {
-    if is_long() { usize::MAX } else { few }
+/// How many are tried of things of which the first can stand for the others.
+fn tried() -> usize {
+    if is_long() { usize::MAX } else { 1 }
 }
 
 /// The cells to change, as a table, a row and its columns: of those of one shape in one column the first. The check reads cells
@@ -457,20 +457,19 @@ fn cells_to_change(bench: &Bench) -> Vec<(String, usize, Vec<usize>)> {
             let shape = changes::shape(&row[*column]);
             let seen = shapes.entry((table.clone(), *column, shape)).or_default();
             *seen += 1;
-            *seen <= at_most(1)
+            *seen <= tried()
         });
         cells.push((table, place, columns));
     }
     cells
 }
 
-/// What other rows have in a column, each value once: of the rows that follow, the first two values.
+/// What other rows have in a column, each value once: of the rows that follow, the first value.
 fn elsewhere(rows: &[Vec<Value>], place: usize, column: usize) -> Vec<Value> {
-    let most = at_most(2);
     let mut values: Vec<Value> = Vec::new();
     for row in rows[place..].iter().chain(&rows[..place]) {
         let is_new = row[column] != rows[place][column] && !values.contains(&row[column]);
-        if is_new && values.len() < most {
+        if is_new && values.len() < tried() {
             values.push(row[column].clone());
         }
     }

@@ -7,6 +7,7 @@ use bookguard_core::evidence::{Report, verify};
 use bookguard_core::features::epochs;
 use bookguard_server::config::Config;
 use bookguard_tests::engine::{Engine, on_every_engine, on_postgres};
+use bookguard_tests::is_long;
 use bookguard_tests::test_server::{Partner, START_MS, TestServer};
 use bookguard_tests::waiting::until;
 
@@ -163,7 +164,7 @@ async fn an_epoch_takes_a_short_turn() {
     on_every_engine(async |engine| {
         let server = TestServer::open(engine).await;
         let acme = server.partner("Acme").await;
-        let streams = if std::env::var_os("LONG").is_some() { 4_096 } else { 64 };
+        let streams = if is_long() { 4_096 } else { 64 };
         for round in 0..3 {
             for _ in 0..streams {
                 acme.book().await;
