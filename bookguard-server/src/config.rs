@@ -255,7 +255,7 @@ fn base(setting: &str, example: &str, text: &str) -> Result<String, String> {
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// An address in a message: quoted, unless it may hold a password, also if it cannot be read as one.
+/// An address for a message: quoted, or not shown at all if it may hold a password. The text need not be a valid address.
 #[must_use]
 pub fn quoted(address: &str) -> String {
     match address.contains('@') {
@@ -456,8 +456,8 @@ impl Config {
         Ok(Self { in_force, ..config })
     }
 
-    /// Notes that a setting has this value whatever was set, because the program chose it; without a value, what applies if nothing is
-    /// set.
+    /// Notes that the program itself chose this value of a setting, whatever was set. Without a value, it is the one that applies
+    /// if nothing is set.
     pub fn note(&mut self, name: &str, value: Option<&str>, from: &str) {
         let known = Settings::ALL.iter().find(|setting| setting.name == name);
         let value = value.map(str::to_owned);

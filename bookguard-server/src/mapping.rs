@@ -1,7 +1,7 @@
 //! Has the log commit to the map of its entries, from time to time, in a task of its own.
 //!
-//! `features::epochs` decides when, and makes the map. Invariants: a write waits for an epoch only while its rows are written;
-//! entries without end leave room for other writes between two epochs.
+//! `features::epochs` decides when, and makes the map. Invariants: an epoch delays other writes only while its own rows are
+//! written; however fast entries come in, there is room for other writes between two epochs.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -42,11 +42,12 @@ async fn turn(service: &Arc<Service>, interval_ms: i64) -> Result<bool, Error> {
     let (made, due) = oneshot::channel();
     let looking = Arc::clone(service);
     let work = move || {
-        // A server that ends does not wait for the map.
+        // Sending fails if the server is shutting down: it does not wait for the map.
         let _ = made.send(epochs::due(&looking, interval_ms));
     };
     let not_made = |why: &dyn Display| Error::internal(format!("the map was not made: {why}"));
-    // The pages of a large map take tens of megabytes for a moment. A thread that ends gives them back; each of a pool's would keep its own.
+    // The pages of a large map take tens of megabytes for a moment. A thread gives them back when it ends; each thread of a pool
+    // would keep them.
     let thread = thread::Builder::new().name("map".to_owned()).spawn(work);
     thread.map_err(|why| not_made(&why))?;
     let due = due.await.map_err(|why| not_made(&why))??;

@@ -5,8 +5,8 @@
 //! that may block. The pool is small because readers of one file mostly compete for the same processors; tokio's blocking pool
 //! would grow to one thread per request, each with its own memory. Long reads have a few threads of their own at lower
 //! priority, so a thread is always free for short reads. Whoever presents a key waits until it is looked up, so look-ups of
-//! callers ([`LookUps`]) have threads of their own, which no other read can occupy. Callers are served in turn: one with many reads
-//! waits for its own turns.
+//! callers ([`LookUps`]) have threads of their own, which no other read can occupy. Callers take turns, so one with many reads
+//! delays only itself.
 //!
 //! Invariants: work is not begun if its caller is gone; no caller has more reads queued than [`ReadClass::waiting`].
 
@@ -34,7 +34,7 @@ const LOOK_UP_THREADS: usize = 4;
 /// How long a caller waits for a look-up on such a thread, its turn included.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The message for a caller that was not looked up within it.
-const LATE: &str = "The database did not say in time who the caller is. Try again.";
+const LATE: &str = "The caller could not be looked up in time. Try again.";
 
 /// How long a read may take, which decides the threads that run it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! `audit`: who changed what, and deleting records of that which are too old.
+//! `audit`: shows who changed what, and deletes the records that are too old.
 
 use std::collections::BTreeMap;
 
@@ -86,7 +86,7 @@ fn counted(local: &Local, before: Timestamp) -> Result<(u64, Option<AuditId>), F
     }
 }
 
-/// Deletes them a page at a time. The first page leaves the one record of all of it, which names the newest of them.
+/// Deletes them a page at a time. The first page writes the only audit record of the whole deletion; it names the newest of them.
 async fn delete(local: &Local, before: Timestamp, newest: AuditId) -> Result<u64, Failure> {
     let service = local.service();
     let mut subject = Some(BTreeMap::from([("auditId".to_owned(), newest.to_string())]));

@@ -41,11 +41,11 @@ const EVERY_MAX: u64 = 366 * 24 * 60 * 60;
 
 #[derive(Debug, Args)]
 struct BackupArgs {
-    /// The file to make; with --keep or --every the folder for files named by their time [default then: backup_folder].
-    /// The ledger key is in none of them
+    /// The file to make; with --keep or --every, the folder for the files, which are named by their time [default then:
+    /// backup_folder]. No backup contains the ledger key
     #[arg(value_name = "FILE|FOLDER", required_unless_present_any = ["keep", "every"])]
     to: Option<PathBuf>,
-    /// Verify the backup, and then delete the oldest of the folder but this many [default with --every: 14]
+    /// Verify the backup, then delete all but the newest N backups in the folder [default with --every: 14]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=BACKUPS_KEPT))]
     keep: Option<u32>,
     /// Back up again and again, as often as this, such as 24h, until stopped
@@ -211,7 +211,7 @@ impl Ending {
             made = &mut done => Some(result(made)),
             () = self.told() => match block_in_place(backup::give_up) {
                 true => None,
-                // It had got its name already, so it is told what became of it.
+                // The file already had its final name, so the result is reported after all.
                 false => Some(result(done.await)).filter(Result::is_ok),
             }
         }

@@ -47,7 +47,7 @@ pub(super) fn command() -> CliCommand {
             .name("expected.refundMinorUnits", "expect-refund")
             .says(
                 "expected.refundMinorUnits",
-                "Cancel only if this goes back, in minor units (50000 for USD 500.00)",
+                "Cancel only if the refund is exactly this, in minor units (50000 for USD 500.00)",
             )
             .name("expected.policyHash", "expect-policy")
             .says(

@@ -40,7 +40,7 @@ struct DrillArgs {
     /// Tamper with a small database that is made for it, not with copies of yours
     #[arg(long)]
     demo: bool,
-    /// Only in this way, by its name in the JSON; may be repeated
+    /// Tamper only in this way, named as in the JSON output; may be repeated
     #[arg(long)]
     way: Vec<String>,
 }

@@ -16,7 +16,7 @@ pub(super) fn commands() -> Declared {
     let export = operation::<ExportDispute>("export", about, filled_in);
     group(
         "evidence",
-        "Evidence packets: fetch, verify, compare, share them, make documents of them",
+        "Evidence packets: fetch, verify, compare and share them, and make documents of them",
         [
             get.into(),
             export.into(),

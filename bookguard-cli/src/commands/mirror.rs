@@ -250,7 +250,7 @@ impl FollowedLog {
         let log = Checkpoint::open(&note, &self.key).map_err(|why| {
             Failure::NotVerified(format!("The log at {place} cannot be relied on: {why}."))
         })?;
-        // A key that was mistyped binds no folder.
+        // The key is kept only once it has verified a checkpoint, so a mistyped one does not bind the folder.
         if !self.folder.join(KEY).exists() {
             replace(&self.folder, KEY, format!("{}\n", self.key).as_bytes())
                 .map_err(|e| self.cannot_write(&e))?;
@@ -260,7 +260,7 @@ impl FollowedLog {
         let mut audit = (self.audits)
             .then(|| LogAudit::open(&self.folder.join(AUDIT), self.key.name()))
             .transpose()?;
-        // Usually the audit is where the folder is, and needs no look of its own.
+        // Usually the audit has got as far as the folder, so one walk serves both.
         let goes_along = audit.as_ref().is_some_and(|audit| audit.is_at(&known));
         let mut walk = match Walk::since(known, log) {
             Ok(walk) => walk,
@@ -314,7 +314,7 @@ impl FollowedLog {
             let reached = audit.reach(&source, log.clone(), &note).await?;
             reached.map_err(|why| self.refused(place, &note, &why))?;
         }
-        // A mirror that is stopped here reads the same tiles again.
+        // If a mirror is stopped here, its next run reads the same tiles again.
         let kept = written.iter().try_for_each(|folder| private::sync(folder));
         // Signatures of witnesses stay with the checkpoint.
         kept.and_then(|()| replace(&self.folder, CHECKPOINT, note.as_bytes()))
@@ -344,7 +344,7 @@ impl FollowedLog {
         }
     }
 
-    /// Writes a tile that was checked. The hashes of a full bundle's entries are a tile too, which a walk does not read.
+    /// Writes a tile that was checked; with a full bundle also the tile of its entries' hashes, which a walk does not read.
     fn keep(
         &self,
         path: &TilePath,

@@ -58,7 +58,7 @@ struct EndArgs {
 }
 
 pub(super) fn export_command() -> CliCommand {
-    let about = "Write all data of a partner into one archive: of the one that the key belongs to, or that --partner names";
+    let about = "Write all data of a partner into one archive: the partner that the key belongs to, or that --partner names";
     special("export", about, |call| Box::pin(export(call)))
         .purpose(Purpose::Many)
         .with::<ExportArgs>()
@@ -76,8 +76,8 @@ async fn end(call: Call<'_>) -> Result<(), Failure> {
     let first = call.request()?;
     let partner_id = first.path.first().cloned().unwrap_or_default();
     let question = format!(
-        "Its keys are revoked, its endpoints deleted, and the personal data of all bookings of {partner_id} erased. Nothing of this can \
-         be undone. Export it first: bookguard partners export."
+        "Its keys are revoked, its endpoints deleted, and the personal data of all bookings of {partner_id} erased. None of this \
+         can be undone. Export it first: bookguard partners export."
     );
     consent::ask(&question, yes)?;
     let mut asked: Value = serde_json::from_slice(&first.body).unwrap_or_else(|_| json!({}));
@@ -89,7 +89,7 @@ async fn end(call: Call<'_>) -> Result<(), Failure> {
             ..Request::default()
         };
         let page = match call.target().call::<EndContract>(request).await {
-            // A delivery was settled in between, or an item added. Nothing of the page is done twice.
+            // A delivery was settled in between, or an item added. The page is asked for again; nothing in it is done twice.
             Err(failure) if failure.is("booking_changed") && changes < CHANGES => {
                 changes += 1;
                 sleep(CHANGED_PAUSE).await;

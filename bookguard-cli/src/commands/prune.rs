@@ -128,7 +128,7 @@ impl Pruning {
             false => ("were deleted", "were"),
         };
         let mut text = format!(
-            "Of {} events from before {} the payloads ({} bytes) and {} attempts {done}; the events themselves, their hashes \
+            "The payloads ({2} bytes) and {3} attempts of {0} events from before {1} {done}; the events themselves, their hashes \
              and the evidence stay.",
             grouped(self.events),
             time(self.before),

@@ -85,9 +85,7 @@ async fn run(call: Call<'_>) -> Result<(), Failure> {
         }
         if let Some(why) = &done.uncompared {
             let why = plain(why);
-            lines.push(format!(
-                "What it had published is not known from it: {why}."
-            ));
+            lines.push(format!("It does not show what it had published: {why}."));
         }
         if let Some(upgraded) = &done.upgraded {
             lines.push(format!(
@@ -134,17 +132,17 @@ fn next(done: &Restored, database: &Path) -> String {
              every write, and every read if values were erased since the backup. Then start the server."
         }
         None if !done.is_guarded() => {
-            "A server takes no writes until you have decided. Put a copy of the guard file in its place (guard_file) that knows all \
-             that this backup holds, and restore again; or, without one, let the log continue under a new name with `bookguard \
-             ledger accept-rollback`. Only if you are certain that nothing was published after this backup, remove the guard file \
-             instead."
+            "A server takes no writes until you have decided. If you have a copy of the guard file that knows everything in \
+             this backup, put it in its place (guard_file) and restore again. If not, let the log continue under a new name with \
+             `bookguard ledger accept-rollback`. Only if you are certain that nothing was published after this backup, remove \
+             the guard file instead."
         }
         None => {
-            "No loss is known: neither the guard nor an old database in this place holds more than this backup. But if either had been \
-             put back itself, a server would publish other entries under the same numbers: then put the guard file of the last moment \
-             in its place, and restore again; without one, let the log continue under a new name first, with `bookguard ledger \
-             accept-rollback --guard-lost`. What no entry records is as it was at the backup: \
-             legal holds, keys, endpoints, quotas, suspensions, settings. Make those changes again, then start the server."
+            "No loss is known: neither the guard nor a database that was in this place knows more than this backup. But if one \
+             of them was an older copy itself, a server would publish different entries under numbers already used. Then put \
+             the latest guard file in its place and restore again; if you have none, first let the log continue under a new \
+             name with `bookguard ledger accept-rollback --guard-lost`. What no entry records is as it was when the backup was \
+             made: legal holds, keys, endpoints, quotas, suspensions, settings. Make those changes again, then start the server."
         }
     };
     next.to_owned()

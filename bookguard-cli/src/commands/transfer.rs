@@ -87,7 +87,7 @@ fn named(flag: &Option<Database>, name: &str, variable: &str) -> Result<Database
     Ok(database)
 }
 
-/// Where the key and the guard of a ledger are that is, or was, in this database.
+/// Where to find the key and the guard of the ledger that is, or was, in this database.
 fn key_and_guard(
     place: &GlobalArgs,
     from: &Database,

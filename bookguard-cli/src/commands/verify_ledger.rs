@@ -84,13 +84,10 @@ fn run(call: Call<'_>) -> Result<(), Failure> {
             "The ledger agrees with every row, but no checkpoint of it is cosigned as the trust policy demands.",
         );
     }
-    let things = if found == 1 { "thing is" } else { "things are" };
+    let findings = if found == 1 { "finding" } else { "findings" };
     conclude(
         report.clean(),
-        &format!(
-            "The ledger does not verify: {} {things} not as the ledger says.",
-            grouped(found)
-        ),
+        &format!("The ledger does not verify: {} {findings}.", grouped(found)),
     )
 }
 

@@ -43,7 +43,7 @@ pub fn due(service: &Service, interval_ms: i64) -> Result<Option<RecordEpoch>, E
     due_by(service, interval_ms, EPOCH_ENTRIES)
 }
 
-/// As [`due`], of at most so many entries, which are enough for an epoch at once.
+/// As [`due`], but an epoch covers at most `most` new entries, and is due as soon as that many wait.
 ///
 /// # Errors
 /// As for [`due`].
@@ -58,8 +58,8 @@ pub fn due_by(
     })
 }
 
-/// Records an epoch even if no booking's entry waits for it, as the last entry of a log that is about to be moved: every backup
-/// from before lacks it, so that none is taken for the log where that was. Without entries there is none. Blocks.
+/// Records an epoch even if no booking's entry waits for it, as the last entry of a log that is about to be moved. Every earlier
+/// backup lacks it, so none can pass for the log in its old place. Does nothing if the log has no entries. Blocks.
 ///
 /// # Errors
 /// As any write.
@@ -149,8 +149,8 @@ impl RecordEpoch {
     }
 }
 
-/// Whether an entry of a booking that was written at `waiting` waits for an epoch too long: of those that a server records every
-/// interval, several did not come.
+/// Whether an entry of a booking that was written at `waiting` has waited too long for an epoch: a server records one every
+/// interval, and several did not come.
 #[must_use]
 pub fn is_overdue(waiting: Timestamp, now: Timestamp, interval_ms: i64) -> bool {
     rule::is_overdue(waiting, now, interval_ms)

@@ -145,7 +145,7 @@ impl Operation for EraseValues {
         description: "Erases values from everything that the service stores: the booking, its ledger entries and their salts, its events and \
                       every attempt to deliver them, remembered answers, files, notes on shares, texts of released holds. Deliveries that still wait are given up. The \
                       ledger keeps digests that nobody can open again, and `evidence.erased` says which values were erased and why. \
-                      Packets made before and after verify. With `dryRun`, the answer says what would be erased. A legal hold refuses it: \
+                      Packets made before the erasure verify, and so do those made after it. With `dryRun`, the answer says what would be erased. A legal hold refuses it: \
                       409 `legal_hold`. Repeating it changes nothing.",
         ..Route::POST
     };

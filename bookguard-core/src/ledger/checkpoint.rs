@@ -107,7 +107,7 @@ pub enum CheckpointError {
     },
     /// Its text breaks this rule of checkpoints.
     Text(&'static str),
-    /// It claims another root for no entries than SHA-256 of nothing.
+    /// It claims no entries, but its root is not SHA-256 of nothing.
     EmptyRoot,
 }
 
@@ -120,7 +120,7 @@ impl fmt::Display for CheckpointError {
             }
             Self::Text(rule) => write!(f, "this is not a checkpoint: {rule}"),
             Self::EmptyRoot => f.write_str(
-                "this is not a checkpoint: it claims another root for no entries than SHA-256 of nothing",
+                "this is not a checkpoint: it claims no entries, but its root is not SHA-256 of nothing",
             ),
         }
     }

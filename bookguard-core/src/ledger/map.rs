@@ -13,11 +13,11 @@ use super::hash::{HASH_BYTES, Hash};
 
 pub mod pages;
 
-/// What the bytes of a leaf begin with, before they are hashed. The log's own tree uses 0 and 1.
+/// The first of the bytes that are hashed for a leaf. The log's own tree uses 0 and 1.
 const LEAF: u8 = 2;
-/// What those of a node with two children begin with.
+/// The first of the bytes that are hashed for a node with two children.
 const NODE: u8 = 3;
-/// What stands for a map without streams.
+/// The only byte that is hashed for a map without streams.
 const EMPTY: u8 = 4;
 /// Bits of a key.
 pub const KEY_BITS: usize = HASH_BYTES * 8;
@@ -212,7 +212,7 @@ fn climb(key: &Hash, end: Hash, path: &[MapStep]) -> Result<Hash, MapError> {
 pub enum MapError {
     /// The bits of its nodes do not descend.
     Order,
-    /// What is at its end cannot be there.
+    /// Its end does not fit its nodes or the key.
     End,
     /// It leads to another root.
     Root,
@@ -222,7 +222,7 @@ impl fmt::Display for MapError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Order => "the path's nodes are not in order, from the leaf to the root",
-            Self::End => "what is at the path's end cannot be there",
+            Self::End => "the end of the path does not fit its nodes or the key",
             Self::Root => "the path does not lead to the map's root",
         })
     }

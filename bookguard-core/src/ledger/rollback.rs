@@ -18,8 +18,8 @@ pub struct PublishedHead {
 }
 
 impl PublishedHead {
-    /// What a guard remembers after a backup was restored without one that knows more: at least so many entries were published. No
-    /// tree has this root, so that no database continues the head.
+    /// The head if no more is known than that at least this many entries were published, such as after a restore with a guard
+    /// that knows no more. No tree has this root, so no database continues the head.
     #[must_use]
     pub fn at_least(origin: &str, size: u64) -> Self {
         Self {
@@ -29,14 +29,14 @@ impl PublishedHead {
         }
     }
 
-    /// Whether it says no more than how many entries were published at least.
+    /// Whether it says only how many entries were published at least.
     #[must_use]
     pub fn is_at_least(&self) -> bool {
         self.root == Hash::ZERO
     }
 }
 
-/// What a database is noted to lack once `heads` are noted too: the greatest head of each log. `None` if it says that already.
+/// The note of what a database lacks, extended by `heads`: the greatest head of each log. `None` if `noted` covers them already.
 #[must_use]
 pub fn longer_note(noted: &[PublishedHead], heads: &[PublishedHead]) -> Option<Vec<PublishedHead>> {
     let mut lacking = noted.to_vec();
@@ -69,13 +69,13 @@ pub enum RollbackCause {
     Forked,
     /// It belongs to another log, which does not continue the one seen.
     OtherLog,
-    /// Nobody knows: what remembered the head last seen was lost with the database. `seen` is then what was found, if the list of
-    /// erasures shows the loss under the name that it gives.
+    /// Unknown: what remembered the head last seen was lost with the database. `seen` is then the head that was found; or, if the
+    /// list of erasures shows the loss, the least that was published according to the list, under the name that it gives.
     GuardLost,
 }
 
 impl RollbackCause {
-    /// Whether a database is like this that is merely of an earlier moment.
+    /// Whether a database that is merely an older copy would show this.
     #[must_use]
     pub fn is_earlier(self) -> bool {
         matches!(self, Self::Behind | Self::GuardLost)
@@ -96,15 +96,15 @@ pub struct Rollback {
 }
 
 impl Rollback {
-    /// What to make sure of before the loss is accepted: whoever named another service's guard would end a log that is whole.
+    /// What to rule out before the loss is accepted: with another service's guard, accepting it would end a log that is whole.
     pub fn doubt(&self) -> Option<&'static str> {
         match self.cause {
             RollbackCause::OtherLog if !self.is_noted => Some(
-                "If the guard's log is another service's, nothing is lost: name this one's own guard with --guard-file.",
+                "If this guard belongs to another service, nothing is lost: name this service's own guard with --guard-file.",
             ),
             RollbackCause::GuardLost if self.seen.origin != self.found.origin => Some(
-                "If the list's log is another service's, nothing is lost: name this one's own guard with --guard-file, and keep \
-                 its list beside it.",
+                "If the list of erasures belongs to another service, nothing is lost: name this service's own guard with \
+                 --guard-file, and keep its list beside it.",
             ),
             _ => None,
         }

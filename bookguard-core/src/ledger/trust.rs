@@ -15,7 +15,7 @@ pub const MAX_POLICY_BYTES: usize = 64 * 1024;
 /// The most logs, witnesses and groups, each. The format recommends at least 32.
 pub const MAX_ENTRIES: usize = 256;
 
-/// Something at an address.
+/// A log or a witness that the policy names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known<K> {
     /// The name by which the policy's quorum refers to it; of a log, its origin.
@@ -58,7 +58,7 @@ pub struct Trusted {
 }
 
 impl TrustPolicy {
-    /// The logs of which a checkpoint may be.
+    /// The logs whose checkpoints are trusted.
     #[must_use]
     pub fn logs(&self) -> &[Known<VerifierKey>] {
         &self.logs
@@ -116,7 +116,8 @@ impl TrustPolicy {
         }
     }
 
-    /// The same for whoever knows the log's verifier key otherwise: it must be one of the policy's logs, or the policy names none.
+    /// As [`TrustPolicy::check`], for a caller that has checked the log itself: a policy that names no log takes it,
+    /// one that names some must name it.
     ///
     /// # Errors
     /// As [`TrustPolicy::check`], if the policy names logs.

@@ -115,7 +115,7 @@ pub enum WitnessAnswer {
     Cosigned(Vec<(String, u64)>),
     /// It has cosigned this size last, which is another than it was thought to be.
     Size(u64),
-    /// It holds what it was shown for no continuation of what it has cosigned: the log is forked, or the proof was wrong.
+    /// It says that the log does not continue what it has cosigned: the log is forked, or the proof was wrong.
     Contradicts(String),
     /// Anything else, in words.
     Failed(String),
@@ -157,7 +157,7 @@ impl WitnessAnswer {
                 None => Self::Failed(told("it names no size that it has cosigned last")),
             },
             422 => Self::Contradicts(told(
-                "it finds that the log does not continue what it has cosigned, or does not tell the truth",
+                "it says that the log does not continue what it has cosigned: the log is forked, or the witness is wrong",
             )),
             429 | 503 => Self::Failed(told("it asks to be asked again later")),
             403 => Self::Failed(told("it knows the log under another key")),

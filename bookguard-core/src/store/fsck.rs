@@ -80,7 +80,7 @@ pub struct Guarded {
     pub seen: Option<Arc<PublishedHead>>,
     /// What the database lacks of the published log. It is among the findings too.
     pub rollback: Option<Rollback>,
-    /// The same for a backup, which may lack later entries. It is no finding.
+    /// The same for a backup, which may lack later entries. It is not among the findings.
     pub behind: Option<Rollback>,
 }
 
@@ -362,7 +362,7 @@ impl Check<'_> {
                 self.findings.add(
                     table,
                     format!("table {table}"),
-                    format!("it holds {rows} rows, of which {met} belong where they can be"),
+                    format!("it holds {rows} rows, but only {met} can be reached from what they belong to"),
                 );
             }
         }

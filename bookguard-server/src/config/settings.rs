@@ -35,7 +35,7 @@ const SHUTDOWN_DELAY_MAX: u64 = 300;
 const SLOW_REQUEST_MAX: u64 = 60_000;
 /// Some authorities refuse whoever asks more often.
 const TIMESTAMP_INTERVAL_MIN: u64 = 15;
-/// A day: until then, a packet cannot show that it lacks nothing.
+/// A day: until a map covers its entries, a packet cannot show that it is complete.
 const MAP_INTERVAL_MAX: u64 = 24 * 60 * 60;
 /// A day: a stamp says little of when something was logged before it.
 const TIMESTAMP_INTERVAL_MAX: u64 = 24 * 60 * 60;
@@ -241,7 +241,7 @@ settings! {
         everywhere = true, unset = Some("beside the ledger key's file, else beside the database; one that is there already is used");
     database_wait_seconds: u32, "N", "Seconds to wait for a PostgreSQL server that cannot be reached yet",
         default = Some(&30), most = Some(DATABASE_WAIT_MAX), zero = Some("0 does not wait");
-    shutdown_delay_seconds: u32, "N", "Seconds for which a server told to end goes on serving while /readyz says that it is not ready",
+    shutdown_delay_seconds: u32, "N", "Seconds for which a server that was told to stop keeps serving, while /readyz says that it is not ready",
         default = Some(&0), most = Some(SHUTDOWN_DELAY_MAX);
     dev: bool, "", "For development: webhooks may go to this machine and over plain http", everywhere = true, default = Some(&false);
     registration: String, "MODE", "Who may register: open, approval or closed", default = Some(&"open");
@@ -249,7 +249,8 @@ settings! {
     rate_limit_per_second: u32, "N", "Requests per second that one partner may make on each node, all its keys together; a request \
         that keeps a processor busy counts for more", default = Some(&1000), most = Some(RATE_MAX), zero = Some("0 means no limit"),
         is_reloaded = true;
-    rate_limit_burst: u32, "N", "Requests that one partner may make at once after a pause, on each node; at least those of a second unless it is set",
+    rate_limit_burst: u32, "N", "Requests that one partner may make at once after a pause, on each node; if not set, at least \
+        rate_limit_per_second",
         default = Some(&RATE_LIMIT_BURST), most = Some(RATE_MAX), is_reloaded = true;
     registrations_per_minute: u32, "N", "Registrations per minute from one network address, on each node",
         default = Some(&300), most = Some(RATE_MAX), zero = Some("0 means no limit"), is_reloaded = true;
@@ -276,8 +277,8 @@ settings! {
         node; of several, the first that has a character shows it", flag = Some("pdf-font"), everywhere = true;
     witnesses: PathBuf, "FILE", "A file with a trust policy (C2SP tlog-policy), the same for every node: its witnesses are asked to cosign the log's \
         checkpoints, and evidence shows its quorum once it is there", everywhere = true, unset = Some("no witnesses");
-    map_interval_seconds: u32, "N", "The longest time, in seconds, until a new entry is in a map of the ledger; by the map a packet shows that it \
-        lacks none",
+    map_interval_seconds: u32, "N", "The longest time, in seconds, until a map of the ledger covers a new entry; with the map, a \
+        packet shows that none of its booking's entries is missing",
         default = Some(&60), least = Some(1), most = Some(MAP_INTERVAL_MAX);
     timestamp_authorities: Vec<String>, "URL", "A time-stamp authority (RFC 3161) that stamps the ledger, such as \
         http://timestamp.example.com; of several, the next one is asked when one gives no stamp",
@@ -310,7 +311,7 @@ settings! {
 }
 
 impl Settings {
-    /// Returns these settings, with gaps filled from a weaker source. Whichever source says where the database is says all of it.
+    /// Returns these settings, with gaps filled from a weaker source. If these have `db` or `db_file`, the weaker ones lose both.
     #[must_use]
     pub fn merge(self, mut weaker: Self) -> Self {
         if self.db.is_some() || self.db_file.is_some() {

@@ -14,7 +14,7 @@ use crate::stamping::Stamper;
 
 /// The most bytes of the file of roots: a hundred of the longest certificates.
 const ROOTS_BYTES: u64 = 1024 * 1024;
-/// Of authorities. Each is asked in turn until one answers.
+/// The most authorities. They are asked one after another until one gives a stamp.
 const AUTHORITIES: usize = 8;
 
 /// Who stamps the ledger.

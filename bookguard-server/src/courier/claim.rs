@@ -61,7 +61,7 @@ struct ClaimableWork {
     last: Duration,
     /// Endpoints that have deliveries due.
     due: Vec<Due>,
-    /// Since when the oldest of them is due that only this service keeps waiting.
+    /// Since when the longest waiting delivery is due, of those that only this service keeps waiting (see `DuePage::oldest`).
     oldest: Option<Timestamp>,
     /// The time by which some leases have ended, if any have.
     lapsed: Option<Timestamp>,

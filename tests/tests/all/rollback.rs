@@ -601,7 +601,7 @@ async fn the_guard_of_another_service_is_said_to_be_one() {
         refused.refused(2, &["--yes"]);
         for said in [&said, &refused.stderr] {
             let (first, _) = said.split_once("accept the loss").unwrap();
-            let doubt = "name this one's own guard with --guard-file";
+            let doubt = "name this service's own guard with --guard-file";
             assert!(first.contains(doubt), "{said}");
         }
         assert!(said.contains("the guard belongs to log"), "{said}");

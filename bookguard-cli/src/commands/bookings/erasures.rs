@@ -97,7 +97,9 @@ fn report(report: &ErasureReport, style: Style) -> String {
     let said = match (report.is_empty(), report.dry_run) {
         (true, _) => "Nothing is left to erase.",
         (false, true) => "Nothing was erased: this is what would be. It cannot be undone.",
-        (false, false) => "Erased for good. Packets made before and after verify.",
+        (false, false) => {
+            "Erased for good. Packets made before the erasure verify, and so do those made after it."
+        }
     };
     format!("{}\n\n{said}", record(style, &fields))
 }

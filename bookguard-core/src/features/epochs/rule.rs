@@ -14,8 +14,8 @@ use crate::model::Timestamp;
 /// Intervals after which an epoch is overdue.
 const OVERDUE: i64 = 5;
 
-/// Whether so many entries of `most` that one epoch covers are enough for one; the first of a booking was written at `waiting`. An
-/// entry from the future was written by a clock that was ahead.
+/// Whether it is time for an epoch: there are as many entries as one covers (`most`), or the first entry of a booking, written at
+/// `waiting`, is an interval old. An entry from the future counts as old: the clock that wrote it was ahead.
 pub(crate) fn is_time(
     (entries, most): (u64, u64),
     waiting: Timestamp,

@@ -25,14 +25,15 @@ const PAGE_BITS: u8 = 4;
 /// Bytes of a slot with a hash, and of one with a leaf or a waiting value.
 const HASH_SLOT: usize = 1 + HASH_BYTES;
 const LEAF_SLOT: usize = 1 + HASH_BYTES + 8 + HASH_BYTES;
-/// What the first byte says beside the digit. That of a slot whose page is stored has the digit alone, that of a waiting value none.
+/// What the upper four bits of the first byte say; the lower four are a slot's digit. They are zero for a slot whose page is
+/// stored. A waiting value has no digit.
 const IS_LEAF: u8 = 0x10;
 const IS_NOT_STORED: u8 = 0x20;
 const WAITS: u8 = 0x30;
-/// Values wait in pages with so many digits, and more. Those above are few and change with every epoch; the more of them a value
-/// could wait in, the more pages a proof would need.
+/// Values wait only in pages with at least this many digits. The pages above are few and change with every epoch anyway; and the
+/// more pages a value could wait in, the more pages a proof would need.
 pub const WAITING_DIGITS: u8 = 3;
-/// The most bytes of a page in which values wait. A longer row of a clustered table of SQLite needs blocks of its own.
+/// The most bytes of a page in which values wait. In a WITHOUT ROWID table, SQLite moves part of a longer row to overflow pages.
 const FULL: usize = 1_900;
 
 /// Which page: the hex digits that its keys begin with.
@@ -301,8 +302,8 @@ impl MapPage {
         }
     }
 
-    /// Whether it hands down the values that wait here once it has grown by so many bytes. One that is not to be stored keeps them: the
-    /// pages below it would not be stored either.
+    /// Whether it hands down the values that wait here once it has grown by this many bytes. A page that is not to be stored
+    /// keeps them: the pages below it would not be stored either.
     fn hands_down(&self, id: PageId, stores: bool, more: usize) -> bool {
         id.digits < WAITING_DIGITS || stores && self.length() + more > FULL
     }
@@ -347,8 +348,8 @@ impl Pages {
         pages
     }
 
-    /// Loads the pages on the paths of these keys and of the values that wait for the same pages, level by level. `fetch` returns those
-    /// that it is asked for; one that it leaves out is missing later ([`PageError::Missing`]).
+    /// Loads the pages on the paths of these keys, and of the values that wait for the same pages, level by level. `fetch`
+    /// returns the pages that it is asked for. A page that it leaves out causes [`PageError::Missing`] later.
     ///
     /// # Errors
     /// Those of `fetch`.
@@ -443,7 +444,7 @@ impl Pages {
     /// Checks that a page and all that are below it are those with this hash, and hands each of their leaves to `take`.
     ///
     /// # Errors
-    /// [`PageError::Missing`] or [`PageError::Differs`] for the first page that is missing or another one.
+    /// [`PageError::Missing`] or [`PageError::Differs`] for the first page that is missing or has another hash.
     pub fn check(
         &mut self,
         id: PageId,
@@ -491,8 +492,8 @@ impl Pages {
         self.set_below(PageId::ROOT, &values, true)
     }
 
-    /// As [`Self::set`], of one page and sorted keys that belong to it. Returns the hash of what it then holds. If `stores` is false, the
-    /// page above keeps the values, and this one is brought up to date in memory alone, for its hash.
+    /// As [`Self::set`], but for one page and sorted keys that belong to it. Returns the hash of what the page then holds. If
+    /// `stores` is false, the page above keeps the values, and this one is updated in memory only, for its hash.
     fn set_below(
         &mut self,
         id: PageId,
@@ -662,7 +663,7 @@ pub enum PageError {
 impl fmt::Display for PageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Form => "a page of the map is not written as pages are",
+            Self::Form => "a page of the map is malformed",
             Self::Missing => "a page of the map is missing",
             Self::Differs => "a page of the map is not the one that the ledger commits to",
         })

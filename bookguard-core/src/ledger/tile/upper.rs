@@ -1,8 +1,8 @@
 //! A cache of the upper nodes of tiles, so that a proof hashes the group around its leaf instead of the whole tile.
 //!
-//! The caller names a full tile by its root and an unfinished one by its bytes, which stand for one content: so nothing here is
-//! ever out of date, whatever a database was replaced by. Invariant: dropping any of it at any time changes only how long a
-//! proof takes.
+//! The caller names a full tile by its root and an unfinished one by its bytes. Either determines the content, so nothing here is
+//! ever out of date, even if the database is replaced. Invariant: dropping any of it at any time changes only how long a proof
+//! takes.
 
 use std::collections::HashMap;
 use std::mem;
@@ -39,8 +39,8 @@ impl Unfinished {
     }
 }
 
-/// The upper nodes of full tiles, by their roots. Tiles enter the younger generation, and again when they are used. When it is
-/// full, it becomes the older one, whose tiles go.
+/// The upper nodes of full tiles, by their roots. Tiles enter the younger generation, and return to it when they are used. When
+/// it is full, it becomes the older one, and the tiles of the former older one are dropped.
 #[derive(Default)]
 struct Generations {
     younger: HashMap<Hash, Arc<Rows>>,

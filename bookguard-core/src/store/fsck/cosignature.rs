@@ -1,5 +1,5 @@
-//! Checks what is kept of witnesses. A cosignature proves itself; how it went with a witness carries a code that only the service can
-//! make.
+//! Checks what is kept of witnesses. A cosignature proves itself; the row with a witness's state carries a code that only the
+//! service can make.
 
 use super::others::MISSPELLED;
 use super::{Check, PAGE, spelled};
@@ -25,7 +25,7 @@ impl Check<'_> {
     }
 
     pub(super) fn cosignatures(&mut self) -> Result<(), StoreError> {
-        // No checkpoint that is witnessed has no entries.
+        // Every witnessed checkpoint has entries, so every size is above 0.
         let (mut size, mut witness) = (0, Vec::new());
         loop {
             let args = vec![size.into(), Arg::from(witness.as_slice()), PAGE.into()];
@@ -76,7 +76,7 @@ impl Check<'_> {
         })
     }
 
-    /// The checkpoint of a row whose columns agree, and which log and witness have signed.
+    /// The checkpoint of a row, if its columns agree and both the log and the witness have signed it.
     fn opened(&self, stored: &StoredCosignature, id: &[u8]) -> Result<Checkpoint, String> {
         let origin = stored.note.split('\n').next().unwrap_or_default();
         let signer = self.log.signer(origin)?;

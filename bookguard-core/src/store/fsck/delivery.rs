@@ -47,7 +47,7 @@ pub(super) fn check_all(
     for Logged { place, fact } in settled {
         if !met.contains(&fact.endpoint_id) {
             let index = place.index;
-            let detail = format!("entry {index} says how it ended; it is not there");
+            let detail = format!("it is missing, but entry {index} says how it ended");
             let place = named(&event.event_id, &fact.endpoint_id);
             findings.add("delivery", place, detail);
         }
@@ -458,9 +458,9 @@ fn judge_pruned(
 
 /// Why a delivery's due time is wrong.
 enum DueFault {
-    /// DueFault whatever the clocks said.
+    /// Wrong whatever the clocks said.
     Anyway(&'static str),
-    /// DueFault only if the clocks were right.
+    /// Wrong only if the clocks were right.
     ByTheClock(String),
 }
 
@@ -476,7 +476,9 @@ fn wrong_due(
     let over = last.is_some_and(Attempt::delivered);
     let waits = state.due.zip(state.since);
     if waits.is_none() && (state.due.is_some() || state.since.is_some()) {
-        return anyway("what is due was put off at some time, and what is over at none");
+        return anyway(
+            "due_ms and since_ms must both be set while it is due, and neither once it is over",
+        );
     }
     if waits.is_some_and(|(due, since)| state.lease.is_some() && due.ms() - since.ms() != LEASE_MS)
     {
@@ -496,7 +498,7 @@ fn wrong_due(
         (due, None) => due,
     };
     if due.is_some() && event.retries > 0 {
-        // PartnerTotals forward by hand, or scheduled after that.
+        // Brought forward by hand, or scheduled after that.
         return None;
     }
     // Taken and given back unsent. Then it is due since it was given back, which is in the past.
@@ -508,7 +510,7 @@ fn wrong_due(
             None => anyway("no attempt was made, and none is due"),
             Some(due) if since.contains(&due.ms()) => None,
             Some(_) => by_the_clock(format!(
-                "no attempt was made, and it is not due since {from}"
+                "no attempt was made, but its due time is before {from} or in the future"
             )),
         };
     };
@@ -529,7 +531,7 @@ fn wrong_due(
             match (end.saturating_sub(CLOCK_SLACK_MS)..=latest).contains(&due.ms()) {
                 true => None,
                 false => by_the_clock(format!(
-                    "it is due at {due}, which is not since it was recovered"
+                    "it is due at {due}, which does not fit the time at which its schedule restarted"
                 )),
             }
         }

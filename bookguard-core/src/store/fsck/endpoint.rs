@@ -94,7 +94,7 @@ impl Check<'_> {
 fn contradiction(health: EndpointHealth) -> Option<&'static str> {
     let suspended = health.status == EndpointStatus::Suspended;
     if (health.failures > 0) != health.failing_since.is_some() {
-        return Some("failures have a beginning, and what has not failed has none");
+        return Some("failing_ms must be set if it counts failures, and only then");
     }
     if health.failures > 0 && !health.status.takes_events() {
         return Some("it is disabled, and counts failures");
@@ -102,7 +102,7 @@ fn contradiction(health: EndpointHealth) -> Option<&'static str> {
     let tried = health.status.takes_events() && health.is_on_probation();
     if health.probe_at.map_or(suspended, |_| !tried) {
         return Some(
-            "a suspended endpoint is tried again some time, and no verified one otherwise",
+            "a suspended endpoint must have a next attempt; any other verified endpoint must have none",
         );
     }
     (suspended && health.failures < WARNING_FAILURES)

@@ -2,7 +2,7 @@
 //! entries say.
 //!
 //! The walk along the log keeps no stream in memory. Each entry names the hash of the one before it, so the leaf that it replaces
-//! in the map is known; the exclusive or of all leaves that came and went is that of those that are left.
+//! in the map is known. Leaves that were replaced cancel out, so the XOR of all that came and went is that of those that remain.
 
 use super::entry::{self, Committed};
 use super::{Check, PAGE};
@@ -15,7 +15,7 @@ use crate::model::Timestamp;
 use crate::store::conn::{Row, Statement, StoreError};
 use crate::store::epochs;
 
-/// The digits of a page below which the map is checked in one go, in memory: a 256th of it.
+/// A page with this many digits is checked in memory in one go with all pages below it: a 256th of the map.
 const MAP_PART: u8 = 2;
 // No value waits in the pages above.
 const _: () = assert!(MAP_PART <= WAITING_DIGITS);
@@ -125,7 +125,7 @@ impl Check<'_> {
         }
         if found.leaves != walk.leaves {
             let why =
-                "its leaves are not the numbers and last entries of the streams that it covers";
+                "its leaves do not give the number of entries and the last entry of each stream";
             self.map_is_wrong(why.to_owned());
         }
         if let Some(latest) = latest
@@ -133,7 +133,7 @@ impl Check<'_> {
         {
             let place = format!("entry {} value writtenAt", latest.place.index);
             let said = format!(
-                "it says {}, the entry was written at {}",
+                "it says {}, the last entry that the map covers was written at {}",
                 latest.epoch.written_at.ms(),
                 walk.written
             );

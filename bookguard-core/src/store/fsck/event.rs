@@ -142,7 +142,7 @@ pub(super) fn check_all(
             Some(at) => check(row, &untold.remove(at), findings),
             None => {
                 let place = format!("an event of booking {booking_id}");
-                let detail = "the ledger does not say that what it reports happened then";
+                let detail = "according to the ledger, what it reports did not happen at that time";
                 findings.add("event", place, detail);
             }
         }
@@ -154,7 +154,8 @@ pub(super) fn check_all(
         if !told.contains(&fact.event_id) {
             let index = place.index;
             let place = format!("event {}", fact.event_id);
-            let detail = format!("entry {index} says how a delivery of it ended; it is not there");
+            let detail =
+                format!("it is missing, but entry {index} says how a delivery of it ended");
             findings.add("event", place, detail);
         }
     }
@@ -234,7 +235,7 @@ fn told_without_booking(
         let expiry: Expiry = serde_json::from_value(payload)
             .map_err(|_| "its body does not say which key will expire")?;
         if expiry.expires_at < event.at {
-            return Err("the key had expired before it was told of");
+            return Err("the key had already expired when the event happened");
         }
         // A key that was rotated since ends earlier.
         let is_it = |key: ExpiringKey| {

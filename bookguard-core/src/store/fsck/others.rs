@@ -205,7 +205,7 @@ impl Check<'_> {
         let born = |term: &SecretTerm| born_in_force(*term, partner.created_at);
         if terms.is_empty() || !terms.iter().all(born) {
             notes.fault(
-                "its signing secrets are not the one made with it, or those that replaced that",
+                "its signing secrets must be the one that was made with it, or its successors",
             );
         }
         if terms.iter().any(|term| term.made < partner.created_at) {
@@ -255,7 +255,7 @@ impl Check<'_> {
                 let (field, detail) = match there {
                     u64::MAX => (
                         "day",
-                        "row says another day than its last event is of".to_owned(),
+                        "row says another day than that of the partner's last event".to_owned(),
                     ),
                     there => (field, format!("row says {said}; there are {there}")),
                 };
@@ -377,14 +377,15 @@ impl Check<'_> {
         let fault = match rows.as_slice() {
             [] => None,
             [row] => match retention::sweep(row) {
-                Ok(sweep) if sweep.waiting.is_some_and(|id| id >= sweep.next) => {
-                    Some("what was passed over was not looked at".to_owned())
-                }
+                Ok(sweep) if sweep.waiting.is_some_and(|id| id >= sweep.next) => Some(
+                    "the event that still waits must come before the first one not examined"
+                        .to_owned(),
+                ),
                 Ok(_) if row.int(2) == Ok(1) => None,
-                Ok(_) => Some("its row is not the one that is read".to_owned()),
+                Ok(_) => Some("its row must have the id 1".to_owned()),
                 Err(why) => Some(format!("it cannot be read: {why}")),
             },
-            _ => Some("it says more than once how far events were looked through".to_owned()),
+            _ => Some("it has more than one row".to_owned()),
         };
         if let Some(detail) = fault {
             self.findings.add("sweep", "table sweep", detail);
@@ -407,7 +408,7 @@ impl Check<'_> {
                 let good = Policy::from_json(body)
                     .is_ok_and(|policy| policy.hash() == hash && policy.canonical_json() == body);
                 if !good {
-                    let detail = "its text is not the one the hash is of";
+                    let detail = "its text does not have this hash";
                     self.findings
                         .add("policy", format!("policy {hash}"), detail);
                 }

@@ -39,7 +39,7 @@ impl Check<'_> {
                 .contains(&recovery.deliveries)
             && (recovery.endpoint_id.is_none() || recovery.deliveries == recovery.recovered);
         if !fitting {
-            fault("recovered", "its counts cannot be of the same events");
+            fault("recovered", "its counts contradict each other");
         }
         let now = self.now.ms().saturating_add(CLOCK_SLACK_MS);
         if recovery
@@ -67,14 +67,14 @@ impl Check<'_> {
         } = *recovery;
         if !(after_seq <= reached_seq && reached_seq <= through_seq && through_seq <= events) {
             let detail = format!(
-                "it went from {after_seq} by {reached_seq} to {through_seq} in a log of {events} events"
+                "row says after {after_seq}, reached {reached_seq}, through {through_seq}; the log has {events} events"
             );
             self.findings.add("recovery", place("reached"), detail);
         }
         let examined = self.events_of_its_time(owner, recovery)?;
         if examined != recovery.examined {
             let detail = format!(
-                "row says {}; between its numbers {examined} events are of its time",
+                "row says {}; the range it went through has {examined} events of its period",
                 recovery.examined
             );
             self.findings.add("recovery", place("examined"), detail);

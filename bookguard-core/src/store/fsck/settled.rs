@@ -53,7 +53,7 @@ pub(super) fn compare(
         let Some(event_type) = event.event_type.recorded() else {
             let word = event.event_type.word();
             notes.fault(format!(
-                "entry {index} says how it ended, and the ledger records nothing of {word}"
+                "entry {index} says how it ended, but the ledger does not record deliveries of {word}"
             ));
             continue;
         };

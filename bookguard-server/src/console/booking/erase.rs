@@ -24,7 +24,7 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
         Ok(would) if would.dry_run => page(user, asked, None, Some(&would)).await,
         Ok(_) => Ok(Answer::Go(
             format!("/bookings/{}", asked.id(0)),
-            Some("Erased for good. Packets made before and after verify.".to_owned()),
+            Some("Erased for good. Packets made before the erasure verify, and so do those made after it.".to_owned()),
         )),
         Err(error) if form::is_correctable(&error) => page(user, asked, Some(&error), None).await,
         Err(error) => Err(error),

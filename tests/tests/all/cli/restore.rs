@@ -553,7 +553,7 @@ async fn a_damaged_database_is_replaced_and_kept_as_it_is() {
     assert!(done["lost"].is_null(), "{done}");
     assert!(
         done.text("next")
-            .contains("if either had been put back itself"),
+            .contains("if one of them was an older copy itself"),
         "{done}"
     );
 }
