@@ -1,12 +1,12 @@
-// The console as people use it: every page in the light and in the dark, on a small screen, a tablet and a large one; its tasks
-// without a script, and by keyboard alone; what its script adds; and a page of a hundred among ten thousand.
+// The partner's console as people use it: every page in the light and in the dark, on a small screen, a tablet and a large one;
+// its tasks without a script, and by keyboard alone; what its script adds; and a page of a hundred among ten thousand.
 import assert from "node:assert/strict";
 
 import { judging } from "./judge.mjs";
 import { click, follow, press, seenFocus, type } from "./person.mjs";
-import { ask, booked, receiver, registered, settled } from "./service.mjs";
+import { ask, booked, receiver, registered, settled } from "../pages/service.mjs";
 import { everyTask, field, keyboard, link, mouse, said, submit, use } from "./tasks.mjs";
-import { complaints, inBrowser, outside } from "./watched.mjs";
+import { complaints, inBrowser, outside } from "../pages/watched.mjs";
 
 const { BASE, BOOKGUARD } = process.env;
 const CONSOLE = `${BASE}/console`;

@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 
-import { barriers, complaints } from "./watched.mjs";
+import { barriers, complaints } from "../pages/watched.mjs";
 
 const WIDTHS = [320, 768, 1280];
 const { PICTURES } = process.env;

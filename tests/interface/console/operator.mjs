@@ -8,9 +8,9 @@ import { createInterface } from "node:readline";
 
 import { judging } from "./judge.mjs";
 import { follow, type } from "./person.mjs";
-import { receiver } from "./service.mjs";
+import { receiver } from "../pages/service.mjs";
 import { field, keyboard, mouse, operatorsTasks, submit } from "./tasks.mjs";
-import { complaints, inBrowser, outside } from "./watched.mjs";
+import { complaints, inBrowser, outside } from "../pages/watched.mjs";
 
 const { BOOKGUARD, WORK } = process.env;
 const database = join(WORK, "operator.db");

@@ -5,7 +5,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 import { follow } from "./person.mjs";
-import { inBrowser } from "./watched.mjs";
+import { inBrowser } from "../pages/watched.mjs";
 
 const [link, operatorLink, folder] = process.argv.slice(2);
 const [width, height] = [1280, 860];

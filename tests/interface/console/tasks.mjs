@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { choose, click, follow, press, tabTo, type, write } from "./person.mjs";
-import { ask, booked, registered, settled } from "./service.mjs";
+import { ask, booked, registered, settled } from "../pages/service.mjs";
 
 export const submit = (path) => `form[action$="${path}"] button`;
 export const link = (path) => `main a[href$="${path}"]`;
