@@ -36,7 +36,7 @@ pub enum Kind {
 
 /// One faulty field of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct FieldError {
     /// RFC 6901 JSON pointer into the body, or `?name` for a query parameter, or a header's name.
@@ -51,23 +51,19 @@ pub struct FieldError {
 
 /// What blocks an operation, as far as the caller may see it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Obstacle {
     /// The existing resolution of a booking that is already canceled, or of a review that is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub resolution_id: Option<ResolutionId>,
     /// With `disclosure_changed`: the hash of the text in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub disclosure_hash: Option<String>,
     /// The current result of a cancellation, which differs from the expected one: an evaluation as JSON, because this
     /// module does not depend on policies.
     #[serde(skip)]
-    #[cfg_attr(feature = "openapi", oai(skip))]
     pub evaluation: Option<String>,
 }
 

@@ -37,6 +37,10 @@
     )
 )]
 
+// What the derive `Schema` writes names this crate as others see it.
+#[cfg(feature = "openapi")]
+extern crate self as bookguard_core;
+
 #[cfg(feature = "store")]
 pub mod clock;
 #[cfg(feature = "store")]
@@ -76,6 +80,8 @@ pub mod policy;
 mod policy_cache;
 #[cfg(feature = "store")]
 pub mod private;
+#[cfg(feature = "openapi")]
+pub mod schema;
 #[cfg(feature = "store")]
 pub mod seal;
 #[cfg(feature = "store")]

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use bookguard_core::error::{Error, FieldError, Kind, Obstacle};
 use bookguard_core::policy::Evaluation;
+use bookguard_core::schema::Schema;
 use bookguard_core::session::{KEY_EXPIRED, unauthorized};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use poem::Response;
@@ -21,9 +22,8 @@ use crate::negotiation::{names, prefers_page, wish};
 use crate::pages;
 
 /// Body of every refusal except a 401, which has only `error` and `message`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, poem_openapi::Object)]
-#[serde(rename_all = "camelCase")]
-#[oai(rename = "Error", rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Schema)]
+#[serde(rename = "Error", rename_all = "camelCase")]
 pub struct ErrorBody {
     /// The status in words, such as "Not Found".
     pub error: String,
@@ -31,22 +31,21 @@ pub struct ErrorBody {
     pub message: String,
     /// Stable snake_case code to branch on.
     #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schema(required)]
     pub code: String,
     /// Every faulty field; empty when no field is at fault.
     #[serde(default)]
     pub details: Vec<FieldError>,
     /// What stands in the way.
     #[serde(flatten)]
-    #[oai(flatten)]
     pub obstacle: Obstacle,
     /// With `quote_changed`: the evaluation of the cancellation as of now.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[oai(skip_serializing_if_is_none)]
     pub evaluation: Option<Evaluation>,
 }
 
 /// Body of a 401.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, poem_openapi::Object)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Schema)]
 pub struct Unauthorized {
     /// Always "Unauthorized".
     pub error: String,
@@ -55,11 +54,10 @@ pub struct Unauthorized {
 }
 
 /// Body of a refusal for clients that ask for `application/problem+json` (RFC 9457).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, poem_openapi::Object)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Schema)]
 pub struct Problem {
     /// Always "about:blank": `code` says what it is.
     #[serde(rename = "type")]
-    #[oai(rename = "type")]
     pub kind: String,
     /// The status in words.
     pub title: String,
@@ -71,7 +69,6 @@ pub struct Problem {
     pub instance: String,
     /// The members of the ordinary refusal body.
     #[serde(flatten)]
-    #[oai(flatten)]
     pub refused: ErrorBody,
 }
 

@@ -268,9 +268,8 @@ pub struct KeptPolicy {
 
 /// Where a leaf stands in the log (RFC 6962).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct Receipt {
     /// The log's name.
     pub log_origin: String,

@@ -14,9 +14,8 @@ use crate::policy::{Actor, DISCLOSURE_VERSION, Terms, TermsDisclosure, disclose}
 
 /// A party's acceptance of the terms exactly as they were disclosed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct Acceptance {
     /// The booking.
     pub booking_id: BookingId,
@@ -30,11 +29,9 @@ pub struct Acceptance {
     pub at: Timestamp,
     /// The network address it came from; absent when not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub ip: Option<String>,
     /// The program used; absent when not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub user_agent: Option<String>,
     /// The hash of the text that was accepted.
     pub disclosure_hash: String,

@@ -37,13 +37,11 @@ vocabulary! {
 
 /// Evidence for a card dispute.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct DisputeExport {
     /// Whose form it fills in.
     #[serde(rename = "for")]
-    #[cfg_attr(feature = "openapi", oai(rename = "for"))]
     pub form: DisputeForm,
     /// What the cardholder claims.
     pub reason: DisputeReason,
@@ -51,11 +49,9 @@ pub struct DisputeExport {
     pub booking_id: BookingId,
     /// For `stripe`, the body of Stripe's `POST /v1/disputes/{dispute}`; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub request: Option<StripeDispute>,
     /// For `card`, the texts under neutral names; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub fields: Option<CardFields>,
     /// Documents to upload, and the field that takes each one's id.
     pub files: Vec<DisputeFile>,
@@ -69,7 +65,7 @@ pub struct DisputeExport {
 
 /// What Stripe takes about a dispute.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 pub struct StripeDispute {
     /// The texts.
     pub evidence: StripeEvidence,
@@ -87,7 +83,7 @@ pub struct CardFields(pub BTreeMap<String, String>);
 
 /// A document to upload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 pub struct DisputeFile {
     /// The field that takes the id of the uploaded file.
     pub field: String,
@@ -97,7 +93,7 @@ pub struct DisputeFile {
 
 /// Evidence that the packet does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 pub struct MissingEvidence {
     /// The field for it, by Stripe's name.
     pub field: String,
@@ -107,9 +103,8 @@ pub struct MissingEvidence {
 
 /// How another processor takes the evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct DisputeProcessor {
     /// The processor.
     pub name: String,

@@ -73,9 +73,8 @@ vocabulary! {
 
 /// An erasure as the ledger records it: the members of `evidence.erased`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct Erasure {
     /// The booking.
     pub booking_id: BookingId,
@@ -85,7 +84,6 @@ pub struct Erasure {
     pub legal_basis: LegalBasis,
     /// What the partner knows the request by; absent when not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub request_ref: Option<String>,
     /// What was erased, by entry.
     pub values: Vec<ErasedValues>,
@@ -93,9 +91,8 @@ pub struct Erasure {
 
 /// The values of one entry that were erased.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct ErasedValues {
     /// The entry's number in the booking's chain, from 0.
     pub entry: u64,

@@ -9,9 +9,8 @@ use crate::model::{BookingId, HoldId, PartnerId, Timestamp};
 
 /// A legal hold on a booking.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct Hold {
     /// The hold's id.
     pub hold_id: HoldId,
@@ -25,19 +24,16 @@ pub struct Hold {
     pub reason: String,
     /// What others know the matter by, such as the number of a case; absent when not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub reference: Option<String>,
     /// When it was released; absent while it is active.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub released_at: Option<Timestamp>,
 }
 
 /// Who placed a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "snake_case"))]
 pub enum HeldBy {
     /// The booking's partner.
     Partner,

@@ -33,9 +33,8 @@ vocabulary! {
 
 /// An evidence item as the ledger records it: the members of `evidence.added`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct EvidenceItem {
     /// The item's id.
     pub item_id: ItemId,
@@ -49,27 +48,21 @@ pub struct EvidenceItem {
     pub title: String,
     /// When it was made or happened, according to the partner; absent when not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub at: Option<Timestamp>,
     /// Whom it comes from, according to the partner; absent when not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub party: Option<Actor>,
     /// The amount paid or returned; absent when not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub amount: Option<Amount>,
     /// What others know it by, such as the number of a payment; absent when not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub reference: Option<String>,
     /// A note by the partner; absent when not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub note: Option<String>,
     /// `sha256:` and the hex digest of its file; absent without a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub sha256: Option<String>,
 }
 

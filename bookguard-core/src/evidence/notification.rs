@@ -13,9 +13,8 @@ use crate::webhook::{Attempt, FailureClass};
 
 /// How a delivery ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "snake_case"))]
 pub enum NotificationOutcome {
     /// The receiver answered 2xx.
     Delivered,
@@ -25,15 +24,13 @@ pub enum NotificationOutcome {
 
 /// How the delivery of one event to one endpoint ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct Notification {
     /// The event.
     pub event_id: EventId,
     /// The event's type.
     #[serde(rename = "type")]
-    #[cfg_attr(feature = "openapi", oai(rename = "type"))]
     pub event_type: RecordedEventType,
     /// Its number in the partner's gapless sequence.
     pub seq: u64,
@@ -49,15 +46,12 @@ pub struct Notification {
     pub attempts: u32,
     /// Why it failed; absent when the receiver accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub error: Option<String>,
     /// The response's status; absent if there was no response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub status_code: Option<u16>,
     /// Lower hex SHA-256 of the response's body, as far as it was read; absent if there was no response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub response_sha256: Option<String>,
 }
 

@@ -38,11 +38,11 @@ pub(super) const SIGNATURE: &str = "signature";
 // Members are declared in canonical order, here and in entries, so that `CanonicalText` need not reorder them.
 /// An evidence packet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[cfg_attr(
-    feature = "openapi",
-    oai(rename = "EvidencePacket", rename_all = "camelCase")
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
+#[serde(
+    rename = "EvidencePacket",
+    rename_all = "camelCase",
+    deny_unknown_fields
 )]
 pub struct Packet {
     /// The acceptances of the texts in `termsDisclosures`, oldest first.
@@ -51,7 +51,6 @@ pub struct Packet {
     pub booking: Booking,
     /// Shows that no entry was left out of those that the ledger has mapped; absent until its map covers all entries of the packet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub completeness: Option<Completeness>,
     /// When the packet was made.
     pub created_at: Timestamp,
@@ -61,7 +60,6 @@ pub struct Packet {
     /// The booking's ledger entries, oldest first.
     pub entries: Vec<PacketEntry>,
     /// The result of a cancellation by the organizer at `createdAt`, or of the recorded cancellation.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub evaluation: Option<Evaluation>,
     /// The terms before each move of the event, oldest first; empty if it was never moved.
     pub former_terms: Vec<FrozenTerms>,
@@ -72,13 +70,10 @@ pub struct Packet {
     /// The registered name of the booking's partner, as the service states it.
     pub partner_name: String,
     /// The policy that applies to the booking.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub policy: Option<Policy>,
     /// `sha256:` and the hex digest of the policy's canonical text.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub policy_hash: Option<String>,
     /// The booking's resolution; null if it is not canceled.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub resolution: Option<Resolution>,
     /// C2SP signed note by the ledger key: the SHA-256 of this document's RFC 8785 text without this member, and how far
     /// the booking's chain reached in the log.
@@ -93,11 +88,9 @@ pub struct Packet {
     pub terms_disclosures: Vec<TermsDisclosure>,
     /// A time-stamp over the entries, and its renewals; absent if they are not yet timestamped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "openapi", oai(default, skip_serializing_if_is_empty))]
     pub timestamps: Vec<PacketTimestamp>,
     /// `bookguard.evidence/1`.
     #[serde(rename = "type")]
-    #[cfg_attr(feature = "openapi", oai(rename = "type"))]
     pub packet_type: String,
     /// The names of values that this copy does not show, sorted; empty in the partner's own packet. Their digests stay in
     /// the entries. A party is shown as `withheld`, other values are absent.
@@ -106,7 +99,7 @@ pub struct Packet {
 
 /// The ledger that proves a packet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(deny_unknown_fields)]
 pub struct LogHint {
     /// The ledger's name.
@@ -117,7 +110,7 @@ pub struct LogHint {
 
 /// A ledger entry with the values that open its commitment, and its proof.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(deny_unknown_fields)]
 pub struct PacketEntry {
     /// The event body the leaf commits to.
@@ -134,7 +127,7 @@ pub struct PacketEntry {
 
 /// The value of the booking's stream in the map that the log commits to: the number of its entries, and the last.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(deny_unknown_fields)]
 pub struct Completeness {
     /// The entry that commits to the map.
@@ -145,7 +138,7 @@ pub struct Completeness {
 
 /// A node of the map on the path of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(deny_unknown_fields)]
 pub struct CompletenessStep {
     /// The bit of the keys at which it stands.
@@ -156,7 +149,7 @@ pub struct CompletenessStep {
 
 /// A time-stamp (RFC 3161) of a checkpoint of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(deny_unknown_fields)]
 pub struct PacketTimestamp {
     /// The checkpoint, signed. The SHA-256 of its text is what was stamped.
@@ -166,27 +159,22 @@ pub struct PacketTimestamp {
     /// What the time-stamp authority answered, base64.
     pub response: String,
     /// The entry that commits to the answer; null unless the next time-stamp is over it and so renews this one.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub anchor: Option<PacketEntry>,
 }
 
 /// The delivery of one event to one endpoint, or an event without a delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct PacketDelivery {
     /// The event.
     pub event_id: EventId,
     /// The event's type.
     #[serde(rename = "type")]
-    #[cfg_attr(feature = "openapi", oai(rename = "type"))]
     pub event_type: RecordedEventType,
     /// The endpoint; null if the event has no delivery.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub endpoint_id: Option<EndpointId>,
     /// Scheme and host of the endpoint's address. The rest may hold a token and is shown to the partner only.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub url: Option<String>,
     /// The delivery's status.
     pub status: DeliveryStatus,
@@ -201,17 +189,14 @@ pub struct PacketDelivery {
 
 /// One attempt to deliver an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct PacketAttempt {
     /// When it began.
     pub started_at: Timestamp,
     /// The response's status; null if there was no response.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub status_code: Option<u16>,
     /// Why it failed; null if the receiver accepted.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub error: Option<String>,
 }
 

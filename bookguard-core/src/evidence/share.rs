@@ -11,9 +11,8 @@ use crate::model::{BookingId, ShareId, Timestamp};
 
 /// A link to a booking's evidence, without the token that opens it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct Share {
     /// The share's id.
     pub share_id: ShareId,
@@ -25,19 +24,16 @@ pub struct Share {
     pub expires_at: Timestamp,
     /// When it was revoked, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub revoked_at: Option<Timestamp>,
     /// The values that it does not show, sorted by name.
     pub withhold: Vec<Withheld>,
     /// The partner's own note. Visitors do not see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub note: Option<String>,
     /// How many views are recorded. Repeated views in one form within a minute count once.
     pub views: u64,
     /// When the last recorded view was; absent before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub last_viewed_at: Option<Timestamp>,
     /// The latest views, newest first, 50 at most. Nothing is recorded about who looked.
     pub recent_views: Vec<ShareView>,
@@ -45,9 +41,8 @@ pub struct Share {
 
 /// One recorded view of a share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct ShareView {
     /// When.
     pub at: Timestamp,
@@ -57,9 +52,8 @@ pub struct ShareView {
 
 /// The form in which evidence was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "snake_case"))]
 pub enum ViewForm {
     /// The page.
     Page,

@@ -45,7 +45,7 @@ const DOES_NOT_PROVE: &[&str] = &[
 
 /// The packet in sentences.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(deny_unknown_fields)]
 pub struct Summary {
     /// The version of the wording.
@@ -62,13 +62,12 @@ pub struct Summary {
 
 /// An item of the timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(deny_unknown_fields)]
 pub struct Moment {
     /// When it was recorded, or when it happened if it is not in the ledger.
     pub at: Timestamp,
     /// The ledger's entry; null for a statement of the service that no entry holds.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub entry: Option<u64>,
     /// What happened, in sentences.
     pub text: String,

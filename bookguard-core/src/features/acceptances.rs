@@ -30,15 +30,13 @@ pub struct GetDisclosure;
 
 /// The terms of a booking in words, and its former terms.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct BookingDisclosure {
     /// The booking.
     pub booking_id: BookingId,
     /// The terms now in force.
     #[serde(flatten)]
-    #[cfg_attr(feature = "openapi", oai(flatten))]
     pub current: DisclosedTerms,
     /// The terms before each change of date, oldest first. An acceptance stays with the text that was accepted.
     pub former: Vec<DisclosedTerms>,
@@ -46,9 +44,8 @@ pub struct BookingDisclosure {
 
 /// Terms in words and figures, and their acceptances.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct DisclosedTerms {
     /// `sha256:` and the hex digest of the text's UTF-8 bytes.
     pub disclosure_hash: String,
@@ -60,7 +57,6 @@ pub struct DisclosedTerms {
     pub since: Timestamp,
     /// When they ended; absent for the terms in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub until: Option<Timestamp>,
     /// When the event starts, or would have started.
     pub event_date: Timestamp,
@@ -334,11 +330,10 @@ pub(super) fn facts(entries: &[&StoredEntry]) -> Result<Vec<Logged<Fact>>, Error
 
 /// Answer to an acceptance of a booking's terms.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 pub struct Accepted {
     /// The acceptance as the ledger records it.
     #[serde(flatten)]
-    #[cfg_attr(feature = "openapi", oai(flatten))]
     pub acceptance: Acceptance,
     /// Where the record is in the ledger.
     pub receipt: Receipt,

@@ -19,9 +19,8 @@ pub struct GetActivity;
 
 /// What happened lately, and what is open, as of one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct Activity {
     /// That moment.
     pub at: Timestamp,
@@ -38,9 +37,8 @@ pub struct Activity {
 
 /// What happened in one hour. The events are counted by the status that they have now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct ActivityHour {
     /// When the hour began.
     pub from: Timestamp,
@@ -62,9 +60,8 @@ pub struct ActivityHour {
 
 /// How many deliveries wait for their first or their next attempt. Those being attempted right now are not counted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct WaitingCount {
     /// The number of deliveries.
     pub deliveries: u64,
@@ -74,9 +71,8 @@ pub struct WaitingCount {
 
 /// The number of endpoints in each status.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct EndpointCounts {
     /// They receive events.
     pub active: u32,

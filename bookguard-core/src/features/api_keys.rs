@@ -273,9 +273,8 @@ impl Operation for RevokeApiKey {
 
 /// A new key, shown once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct NewApiKey {
     /// The key's id.
     pub api_key_id: ApiKeyId,
@@ -289,7 +288,6 @@ pub struct NewApiKey {
     pub created_at: Timestamp,
     /// From then on it does not work. Absent if it works until it is revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub expires_at: Option<Timestamp>,
 }
 

@@ -7,9 +7,8 @@ use crate::webhook::{Attempt, FailureClass, Phase};
 
 /// One attempt to deliver an event to an endpoint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct AttemptRecord {
     /// The endpoint.
     pub endpoint_id: EndpointId,
@@ -25,15 +24,12 @@ pub struct AttemptRecord {
     pub phase: Phase,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub error: Option<FailureClass>,
     /// The failure in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub detail: Option<String>,
     /// The response's status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub status_code: Option<u16>,
     /// The first 1,024 bytes of the response's body, made printable.
     pub response_head: String,
@@ -41,7 +37,6 @@ pub struct AttemptRecord {
     pub response_len: u32,
     /// SHA-256 of those bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub response_sha256: Option<String>,
 }
 

@@ -193,9 +193,8 @@ impl Operation for ProtectBooking {
 
 /// A protected booking, and where the record of its protection stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct Protected {
     /// The booking's id.
     pub booking_id: BookingId,

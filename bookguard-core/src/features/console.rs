@@ -190,9 +190,8 @@ impl ConsoleLinkRequest {
 
 /// A new link to the console, with its address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct NewConsoleLink {
     /// The id of the link, and of the session that it begins.
     pub console_session_id: ConsoleSessionId,

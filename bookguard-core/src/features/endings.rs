@@ -74,9 +74,8 @@ impl fmt::Display for PageEnd {
 
 /// How far the end of a contract has got.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct ContractEnd {
     /// The partner.
     pub partner_id: PartnerId,
@@ -86,7 +85,6 @@ pub struct ContractEnd {
     pub held: Vec<Hold>,
     /// Where the next page begins: send it as `after`, unchanged. Absent when all bookings were looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub next: Option<String>,
     /// Whether nothing is left, on this page and those before: no booking was passed over because of a hold, and the partner's name and
     /// contact are erased.

@@ -314,21 +314,17 @@ impl Operation for DeleteEndpoint {
 
 /// Answer to a new endpoint, and to a changed one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct EndpointKept {
     /// The endpoint.
     #[serde(flatten)]
-    #[cfg_attr(feature = "openapi", oai(flatten))]
     pub endpoint: Endpoint,
     /// The endpoint's own new secret. Shown only once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub secret: Option<String>,
     /// When the endpoint's own secret takes over from the partner's, if the partner's signed before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub switches_at: Option<Timestamp>,
 }
 

@@ -90,9 +90,8 @@ pub struct ErasureRequest {
 
 /// What was erased, or would be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct ErasureReport {
     /// The booking.
     pub booking_id: BookingId,
@@ -110,7 +109,6 @@ pub struct ErasureReport {
     pub holds: Vec<HoldId>,
     /// The place of `evidence.erased` in the ledger; absent if no value of an entry was erased.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub receipt: Option<Receipt>,
 }
 
@@ -123,9 +121,8 @@ impl ErasureReport {
 
 /// The erasures of a booking.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct BookingErasures {
     /// The booking.
     pub booking_id: BookingId,

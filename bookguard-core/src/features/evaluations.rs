@@ -20,15 +20,13 @@ pub struct EvaluatePolicy;
 
 /// The result of a cancellation, possible or recorded, and on request for every actor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 pub struct PolicyEvaluation {
     /// The requested evaluation, or the recorded one of a canceled booking.
     #[serde(flatten)]
-    #[cfg_attr(feature = "openapi", oai(flatten))]
     pub evaluation: Evaluation,
     /// The evaluation for every actor, with `matrix=true`. Absent once the booking is canceled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub matrix: Option<Vec<MatrixRow>>,
 }
 

@@ -24,9 +24,8 @@ pub struct ListBookingEvents;
 
 /// A booking's events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct BookingEvents {
     /// The booking.
     pub booking_id: BookingId,
@@ -133,11 +132,10 @@ pub struct GetEvent;
 
 /// An event with every attempt to deliver it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 pub struct EventWithAttempts {
     /// The event.
     #[serde(flatten)]
-    #[cfg_attr(feature = "openapi", oai(flatten))]
     pub event: Event,
     /// Every attempt to deliver it, by endpoint and number; empty once it was pruned.
     pub attempts: Vec<AttemptRecord>,
@@ -255,9 +253,8 @@ pub fn replace_answer(session: &Session, key: [u8; 32], body: &[u8]) -> Envelope
 
 /// What came of a manual retry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct RetryResult {
     /// The event's id.
     pub event_id: EventId,

@@ -13,7 +13,7 @@ pub struct GetHealth;
 
 /// The answer while the service works.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 pub struct Health {
     /// `ok`.
     pub status: String,

@@ -63,11 +63,10 @@ pub struct ItemRequest {
 
 /// An evidence item just recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 pub struct AddedItem {
     /// The item as the ledger records it.
     #[serde(flatten)]
-    #[cfg_attr(feature = "openapi", oai(flatten))]
     pub item: EvidenceItem,
     /// Where the record is in the ledger.
     pub receipt: Receipt,
@@ -75,23 +74,20 @@ pub struct AddedItem {
 
 /// An evidence item, and its file if the service stores it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 pub struct ItemWithFile {
     /// The item as the ledger records it.
     #[serde(flatten)]
-    #[cfg_attr(feature = "openapi", oai(flatten))]
     pub item: EvidenceItem,
     /// Its file; absent if it names none, or if the file was not sent yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub file: Option<StoredFile>,
 }
 
 /// The evidence items of a booking.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct BookingItems {
     /// The booking.
     pub booking_id: BookingId,

@@ -141,9 +141,8 @@ impl OperatorLinkRequest {
 
 /// A new link to the operator's console, with its address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct NewOperatorLink {
     /// The id of the link, and of the session that it begins.
     pub console_session_id: ConsoleSessionId,

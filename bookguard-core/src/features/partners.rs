@@ -503,9 +503,8 @@ impl Operation for ListPartners {
 
 /// A partner just registered or approved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct Registration {
     /// The partner's id.
     pub partner_id: PartnerId,
@@ -515,15 +514,12 @@ pub struct Registration {
     pub status: PartnerStatus,
     /// The first key's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub api_key_id: Option<ApiKeyId>,
     /// The first key, with all scopes. Shown once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub api_key: Option<String>,
     /// The secret that signs its webhooks. Shown once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub signing_secret: Option<String>,
 }
 

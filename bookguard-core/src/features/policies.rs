@@ -25,9 +25,8 @@ pub use example::ExampleBooking;
 
 /// A version of a policy in full.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct PolicyVersion {
     /// The policy's id.
     pub policy_id: String,
@@ -47,9 +46,8 @@ pub struct PolicyVersion {
 
 /// A version of a policy, as in lists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct PolicyListing {
     /// The policy's id.
     pub policy_id: String,
@@ -57,7 +55,6 @@ pub struct PolicyListing {
     pub version: u32,
     /// The policy's name, when it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub name: Option<String>,
     /// `sha256:` and the hex SHA-256 of the policy's canonical JSON (RFC 8785).
     pub policy_hash: String,

@@ -170,9 +170,8 @@ fn agreed_by(v: &mut Value<'_, '_>) -> Option<Vec<Actor>> {
 
 /// Answer to a change of an event's date.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct Rescheduled {
     /// The booking's id.
     pub booking_id: BookingId,
@@ -180,7 +179,6 @@ pub struct Rescheduled {
     pub event_date: Timestamp,
     /// The booking's IANA time zone from now on, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub time_zone: Option<String>,
     /// The event's date before the change, as it was given.
     pub previous_event_date: String,
@@ -192,19 +190,13 @@ pub struct Rescheduled {
     pub agreed_by: Vec<Actor>,
     /// What the organizer's cancellation would have cost at that instant; null when a person would have decided. Under a
     /// policy with `keep_reached_tier`, a cancellation costs at least this from now on.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub reached: Option<Amount>,
     /// The organizer's schedule from now on, including the step reached before.
     pub schedule: Vec<Segment>,
     /// True for a dry run: nothing was changed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    #[cfg_attr(
-        feature = "openapi",
-        oai(default, skip_serializing_if = "std::ops::Not::not")
-    )]
     pub dry_run: bool,
     /// Where the record is in the ledger; absent for a dry run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub receipt: Option<Receipt>,
 }

@@ -251,9 +251,8 @@ impl Operation for RevokeShare {
 
 /// A new share, with the address that opens it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct NewShare {
     /// The share's id.
     pub share_id: ShareId,
@@ -269,7 +268,6 @@ pub struct NewShare {
     pub withhold: Vec<Withheld>,
     /// The partner's own note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub note: Option<String>,
 }
 

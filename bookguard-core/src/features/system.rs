@@ -19,9 +19,8 @@ pub struct GetSystem;
 
 /// The service as one node sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct System {
     /// The time of the node that answers.
     pub at: Timestamp,
@@ -33,7 +32,6 @@ pub struct System {
     pub schema_version: u32,
     /// The nodes on the database, longest connected first. Absent if the database is a file, on which one at most runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub nodes: Option<Vec<NodeState>>,
     /// Whether writes are taken.
     pub writes: WriteState,
@@ -47,11 +45,9 @@ pub struct System {
     pub timestamps: TimestampState,
     /// The disk of a database file. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub disk: Option<DiskState>,
     /// The backups that this node can see. Absent if no folder of backups is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub backups: Option<BackupState>,
     /// The node's settings as it began with them, in the order of the settings' page. No secret is in them.
     pub settings: Vec<SettingInForce>,
@@ -59,9 +55,8 @@ pub struct System {
 
 /// A node on a database, as the database's server sees it, and by its clock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct NodeState {
     /// Its number, drawn at its start. Log lines name it so.
     pub node_id: u32,
@@ -70,45 +65,37 @@ pub struct NodeState {
     /// Since when it has been connected to the database: since its start, unless the connection was lost. Absent, like the rest, if the
     /// database does not let the node that answers see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub since: Option<Timestamp>,
     /// When it last reported that it is there, which it does every half second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub seen_at: Option<Timestamp>,
     /// The version of its program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub version: Option<String>,
     /// The network address from which it is connected, or that of a pooler between. Absent for a connection without a network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub address: Option<String>,
 }
 
 /// Whether a database takes writes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct WriteState {
     /// Whether it does.
     pub taken: bool,
     /// Why not, as `GET /v1/health` says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub code: Option<String>,
     /// The same in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub message: Option<String>,
 }
 
 /// The head of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct LogState {
     /// The log's name.
     pub origin: String,
@@ -118,7 +105,6 @@ pub struct LogState {
     pub root_hash: String,
     /// When its last entry was written. Absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub written_at: Option<Timestamp>,
     /// Whether the database has every entry that this node has seen published.
     pub is_sound: bool,
@@ -126,9 +112,8 @@ pub struct LogState {
 
 /// A witness of the log, and what came of asking it last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct LogWitness {
     /// Its name in the policy.
     pub name: String,
@@ -138,29 +123,24 @@ pub struct LogWitness {
     pub size: u64,
     /// When it last cosigned. Absent if it never has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub cosigned_at: Option<Timestamp>,
     /// Whether what it has cosigned is not in the log: entries were lost, or the log is forked.
     pub is_alarm: bool,
     /// Why it did not cosign when it was last asked, in words. Absent if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub trouble: Option<String>,
 }
 
 /// How the log is stamped.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct TimestampState {
     /// The time of the last time-stamp. Absent, like its authority, if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub stamped_at: Option<Timestamp>,
     /// Who made it: the name in the certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub authority: Option<String>,
     /// How many entries of the log it covers.
     pub size: u64,
@@ -168,15 +148,13 @@ pub struct TimestampState {
     pub asked: u32,
     /// Why the last question got no time-stamp, in words. Absent if it got one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub trouble: Option<String>,
 }
 
 /// How full a disk is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct DiskState {
     /// Bytes that are free.
     pub free_bytes: u64,
@@ -186,15 +164,13 @@ pub struct DiskState {
 
 /// Backups in a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct BackupState {
     /// The folder.
     pub folder: String,
     /// When the newest verified one was made. Absent if there is none, or the folder cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub newest_at: Option<Timestamp>,
 }
 

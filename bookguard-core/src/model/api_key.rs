@@ -183,9 +183,8 @@ impl<'de> Deserialize<'de> for Scopes {
 
 /// A key as lists show it: never its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct ApiKey {
     /// The key's id.
     pub api_key_id: ApiKeyId,
@@ -199,15 +198,12 @@ pub struct ApiKey {
     pub created_at: Timestamp,
     /// From then on it opens nothing. Absent if it works until it is revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub expires_at: Option<Timestamp>,
     /// When it was last used, to within 15 minutes. Absent if it never was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub last_used_at: Option<Timestamp>,
     /// When it was revoked, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub revoked_at: Option<Timestamp>,
 }
 

@@ -9,9 +9,8 @@ use super::{AuditId, PartnerId, Timestamp};
 /// One action of the operator or of a person in the console, or one change that a partner made to its keys, secrets, endpoints or
 /// policies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct AuditRecord {
     /// The record's id.
     pub audit_id: AuditId,
@@ -21,13 +20,11 @@ pub struct AuditRecord {
     pub actor: AuditActor,
     /// The network address it was done from; absent if it was done on the database itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub address: Option<String>,
     /// The `operationId` of what was done, or the name of what only the database's command line or the console does.
     pub action: String,
     /// The partner concerned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub partner_id: Option<PartnerId>,
     /// The ids of what was changed or made, by their names.
     pub subject: BTreeMap<String, String>,
@@ -35,28 +32,24 @@ pub struct AuditRecord {
 
 /// Who did something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct AuditActor {
     /// What kind of caller it was.
     pub kind: AuditActorKind,
     /// The id of its key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub key_id: Option<String>,
     /// The name of the operator's key, of the user on the database's machine, or of the person for whom the link to the console
     /// was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub name: Option<String>,
 }
 
 /// The kinds of callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "snake_case"))]
 pub enum AuditActorKind {
     /// A partner's key.
     ApiKey,

@@ -8,9 +8,8 @@ use super::{Amount, BookingId, Currency, Decimal, PartnerId, ResolutionId, Times
 
 /// The status of a booking: `created → protected → canceled` or `created → canceled`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "lowercase"))]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum BookingStatus {
     /// Recorded.
@@ -37,7 +36,7 @@ impl BookingStatus {
 
 /// The talent or the organizer, identified by the partner's own id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Party {
     /// The partner's own id for them.
@@ -48,9 +47,8 @@ pub struct Party {
 
 /// The policy that applies to a booking.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct PolicySummary {
     /// The policy's id.
@@ -65,9 +63,8 @@ pub struct PolicySummary {
 
 /// A booking as `GET /v1/bookings/{bookingId}` shows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Booking {
     /// The booking's id.
@@ -84,13 +81,11 @@ pub struct Booking {
     pub event_date: Timestamp,
     /// The event's IANA time zone, if the partner gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub time_zone: Option<String>,
     /// The total value, a decimal number of `currency`.
     pub booking_value: Decimal,
     /// The amount paid so far, if the partner gave it; otherwise the whole value counts as paid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub amount_paid: Option<Decimal>,
     /// ISO 4217 code.
     pub currency: Currency,
@@ -100,27 +95,21 @@ pub struct Booking {
     pub protected: bool,
     /// When it was protected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub protected_at: Option<Timestamp>,
     /// When its event was last moved to another date.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub rescheduled_at: Option<Timestamp>,
     /// When it was canceled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub canceled_at: Option<Timestamp>,
     /// The latest resolution, once the booking is canceled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub resolution_id: Option<ResolutionId>,
     /// The policy that applies to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub policy: Option<PolicySummary>,
     /// The partner's own key-value pairs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_empty, default))]
     pub metadata: BTreeMap<String, String>,
     /// When it was recorded.
     pub created_at: Timestamp,

@@ -7,9 +7,8 @@ use crate::limits::MOVED_MS;
 
 /// The status of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "snake_case"))]
 pub enum EndpointStatus {
     /// It receives events.
     Active,
@@ -77,15 +76,13 @@ impl EndpointHealth {
 
 /// An endpoint as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct Endpoint {
     /// The endpoint's id.
     pub endpoint_id: EndpointId,
     /// The partner that owns it, when the administrator lists the endpoints of all partners.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip))]
     pub partner_id: Option<PartnerId>,
     /// The address to which events are posted.
     pub url: String,
@@ -93,11 +90,9 @@ pub struct Endpoint {
     pub events: Vec<EventType>,
     /// The partner's description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub description: Option<String>,
     /// Maximum deliveries begun per second, on each node; unlimited if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub rate_limit_per_second: Option<u32>,
     /// Whether it has its own signing secret; otherwise, the partner's secret signs its deliveries.
     pub own_secret: bool,
@@ -109,17 +104,14 @@ pub struct Endpoint {
     pub failures: u32,
     /// When the first of them was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub failing_since: Option<Timestamp>,
     /// When a single delivery is tried again at a suspended endpoint, or at an unverified one that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub next_probe_at: Option<Timestamp>,
     /// When deliveries to this address began, while none has been accepted; after a change of address, when every node
     /// knows it. Until one is accepted, the endpoint gets one delivery at a time, at most six a minute. Absent once it is
     /// verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub unverified_since: Option<Timestamp>,
     /// When it was made.
     pub created_at: Timestamp,

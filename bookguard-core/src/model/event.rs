@@ -6,40 +6,32 @@ use super::{BookingId, EndpointId, EventId, PartnerId, Timestamp};
 
 /// What an event reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum EventType {
     /// A booking was recorded.
     #[serde(rename = "booking.created")]
-    #[cfg_attr(feature = "openapi", oai(rename = "booking.created"))]
     BookingCreated,
     /// A booking was protected.
     #[serde(rename = "booking.protected")]
-    #[cfg_attr(feature = "openapi", oai(rename = "booking.protected"))]
     BookingProtected,
     /// A cancellation was resolved.
     #[serde(rename = "resolution.created")]
-    #[cfg_attr(feature = "openapi", oai(rename = "resolution.created"))]
     ResolutionCreated,
     /// A booking's event was moved to another date.
     #[serde(rename = "booking.rescheduled")]
-    #[cfg_attr(feature = "openapi", oai(rename = "booking.rescheduled"))]
     BookingRescheduled,
     /// An acceptance of a booking's terms was recorded.
     #[serde(rename = "terms.accepted")]
-    #[cfg_attr(feature = "openapi", oai(rename = "terms.accepted"))]
     TermsAccepted,
     /// A person decided a resolution that needed it.
     #[serde(rename = "resolution.decided")]
-    #[cfg_attr(feature = "openapi", oai(rename = "resolution.decided"))]
     ResolutionDecided,
     /// An endpoint was suspended because all attempts failed for long.
     #[serde(rename = "endpoint.suspended")]
-    #[cfg_attr(feature = "openapi", oai(rename = "endpoint.suspended"))]
     EndpointSuspended,
     /// An API key will soon expire.
     #[serde(rename = "api_key.expiring")]
-    #[cfg_attr(feature = "openapi", oai(rename = "api_key.expiring"))]
     ApiKeyExpiring,
 }
 
@@ -89,28 +81,24 @@ impl EventType {
 /// The event types of the specification. They are made whether or not anybody listens, and only their deliveries are in
 /// the ledger and in evidence packets, whose format names no others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum RecordedEventType {
     /// A booking was recorded.
     #[serde(rename = "booking.created")]
-    #[cfg_attr(feature = "openapi", oai(rename = "booking.created"))]
     BookingCreated,
     /// A booking was protected.
     #[serde(rename = "booking.protected")]
-    #[cfg_attr(feature = "openapi", oai(rename = "booking.protected"))]
     BookingProtected,
     /// A cancellation was resolved.
     #[serde(rename = "resolution.created")]
-    #[cfg_attr(feature = "openapi", oai(rename = "resolution.created"))]
     ResolutionCreated,
 }
 
 /// The status of a delivery, or of an event over all its deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "snake_case"))]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub enum DeliveryStatus {
     /// No attempt has ended yet.
@@ -153,9 +141,8 @@ impl DeliveryStatus {
 
 /// The delivery of one event to one endpoint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct Delivery {
     /// The endpoint.
     pub endpoint_id: EndpointId,
@@ -167,36 +154,29 @@ pub struct Delivery {
     pub attempts: u32,
     /// When the next automatic attempt is due, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub next_attempt_at: Option<Timestamp>,
     /// Status code of the last attempt's response, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub last_status_code: Option<u16>,
     /// Why the last attempt failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub last_error: Option<String>,
 }
 
 /// An event as listings show it: the delivered envelope, and the state of its deliveries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct Event {
     /// The event's id; receivers deduplicate by it.
     pub event_id: EventId,
     /// The partner that owns it, when the administrator lists the events of all partners.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip))]
     pub partner_id: Option<PartnerId>,
     /// The event's type.
     #[serde(rename = "type")]
-    #[cfg_attr(feature = "openapi", oai(rename = "type"))]
     pub event_type: EventType,
     /// The booking it happened to; null if it is about none.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub booking_id: Option<BookingId>,
     /// When it happened.
     pub timestamp: Timestamp,
@@ -208,28 +188,19 @@ pub struct Event {
     pub seq: u64,
     /// `x-service-signature` of the delivered body under the partner's secret; absent once the event was pruned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "openapi",
-        oai(
-            skip_serializing_if_is_none,
-            validator(pattern = "^sha256=[0-9a-f]{64}$")
-        )
-    )]
+    #[cfg_attr(feature = "openapi", schema(pattern = "^sha256=[0-9a-f]{64}$"))]
     pub signature: Option<String>,
     /// When its payload and its attempts were deleted because of their age. It can no longer be delivered; the booking's
     /// evidence packet still shows what happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub pruned_at: Option<Timestamp>,
     /// SHA-256 of the body that was deleted, lower-case hex.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub body_sha256: Option<String>,
     /// Manual retries so far.
     pub retry_count: u32,
     /// The earliest automatic attempt that is planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub next_attempt_at: Option<Timestamp>,
     /// One delivery per endpoint that the event goes to.
     pub deliveries: Vec<Delivery>,

@@ -1,20 +1,14 @@
-//! OpenAPI schemas of the nouns for which poem-openapi has no derive.
+//! OpenAPI schemas of the nouns that the derive `Schema` cannot describe, because they write themselves.
 
 use std::borrow::Cow;
 
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
-use poem_openapi::types::{ParseError, ParseFromJSON, ParseResult, ToJSON, Type};
+use poem_openapi::types::Type;
 use serde_json::Value;
 
 use super::id::{Noun, id_pattern};
 use super::{Amount, Currency, Decimal, Id, Page, Scopes, Timestamp};
 use crate::limits;
-
-pub(crate) fn from_serde<T: serde::de::DeserializeOwned + Type>(
-    value: Option<Value>,
-) -> ParseResult<T> {
-    serde_json::from_value(value.unwrap_or_default()).map_err(ParseError::custom)
-}
 
 /// Implements the parts of [`Type`] that are the same for every such noun. The schema is inline, or with `component` one of
 /// the components.
@@ -47,16 +41,6 @@ macro_rules! noun_type {
             }
             fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self::RawElementValueType> + 'a> {
                 Box::new(self.as_raw_value().into_iter())
-            }
-        }
-        impl$(<$generics: Noun>)? poem_openapi::types::ToJSON for $noun {
-            fn to_json(&self) -> Option<serde_json::Value> {
-                serde_json::to_value(self).ok()
-            }
-        }
-        impl$(<$generics: Noun>)? poem_openapi::types::ParseFromJSON for $noun {
-            fn parse_from_json(value: Option<serde_json::Value>) -> poem_openapi::types::ParseResult<Self> {
-                $crate::model::openapi::from_serde(value)
             }
         }
     };
@@ -119,18 +103,6 @@ impl Type for Scopes {
         &'a self,
     ) -> Box<dyn Iterator<Item = &'a Self::RawElementValueType> + 'a> {
         Box::new(self.as_raw_value().into_iter())
-    }
-}
-
-impl ToJSON for Scopes {
-    fn to_json(&self) -> Option<Value> {
-        serde_json::to_value(self).ok()
-    }
-}
-
-impl ParseFromJSON for Scopes {
-    fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
-        from_serde(value)
     }
 }
 

@@ -8,9 +8,8 @@ use super::{PartnerId, Timestamp};
 
 /// Whether a partner may use the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "lowercase"))]
 pub enum PartnerStatus {
     /// Registered; waits for the administrator.
     Pending,
@@ -34,9 +33,8 @@ impl PartnerStatus {
 
 /// A partner as `GET /v1/partners/me` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct Partner {
     /// The partner's id.
     pub partner_id: PartnerId,
@@ -48,7 +46,6 @@ pub struct Partner {
     pub contact_email: String,
     /// The partner's site.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub website: Option<String>,
     /// The partner's status.
     pub status: PartnerStatus,
@@ -56,23 +53,19 @@ pub struct Partner {
     pub created_at: Timestamp,
     /// The partner's settings for its bookings.
     #[serde(flatten)]
-    #[cfg_attr(feature = "openapi", oai(flatten))]
     pub settings: PartnerSettings,
 }
 
 /// A partner's settings for bookings that do not specify them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct PartnerSettings {
     /// The policy of a booking that chooses none: event type → policy id. Event types are in lower case, with words joined
     /// by `_`; `*` stands for all others.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_empty, default))]
     pub default_policies: BTreeMap<String, String>,
     /// The IANA time zone of events if neither the booking nor its policy names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub time_zone: Option<String>,
 }

@@ -139,11 +139,10 @@ pub fn day_begins(day: u64) -> Timestamp {
 
 /// A partner and how much of its quota it has used, as `GET /v1/partners/me` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 pub struct PartnerAccount {
     /// The partner.
     #[serde(flatten)]
-    #[cfg_attr(feature = "openapi", oai(flatten))]
     pub partner: Partner,
     /// The partner's quota and usage.
     pub quota: QuotaReport,
@@ -152,9 +151,8 @@ pub struct PartnerAccount {
 /// A partner's quota and usage. Beyond the quota, only additions are refused: existing bookings can always be protected and
 /// canceled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct QuotaReport {
     /// Bookings recorded.
     pub bookings: QuotaUse,
@@ -170,13 +168,12 @@ pub struct QuotaReport {
 
 /// One part of a quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 pub struct QuotaUse {
     /// How much is used.
     pub used: u64,
     /// How much is allowed; absent without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub limit: Option<u64>,
 }
 

@@ -10,9 +10,8 @@ use crate::limits::EVENT_ORDER_MS;
 
 /// The statuses in which an event can be recovered. A delivered event has arrived, and a pending one is still being delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "snake_case"))]
 pub enum Unreceived {
     /// A delivery's last attempt failed, whether or not automatic attempts remain.
     Failed,
@@ -39,9 +38,8 @@ impl Unreceived {
 
 /// The status of a recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "snake_case"))]
 pub enum RecoveryStatus {
     /// Some events are not examined yet.
     Running,
@@ -51,9 +49,8 @@ pub enum RecoveryStatus {
 
 /// A recovery of events: the request, and its progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct Recovery {
     /// The recovery's id.
     pub recovery_id: RecoveryId,
@@ -69,7 +66,6 @@ pub struct Recovery {
     pub statuses: Vec<Unreceived>,
     /// Only deliveries to this endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub endpoint_id: Option<EndpointId>,
     /// Only events with a greater `seq` are examined.
     pub after_seq: u64,
@@ -91,7 +87,6 @@ pub struct Recovery {
     pub created_at: Timestamp,
     /// When everything was examined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub finished_at: Option<Timestamp>,
 }
 

@@ -23,9 +23,8 @@ pub const DISCLOSURE_VERSION: &str = "bookguard-disclosure-1";
 
 /// A booking's terms in words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct TermsDisclosure {
     /// `sha256:` and the hex digest of the text's UTF-8 bytes.

@@ -19,9 +19,8 @@ const SUMMARY_CHARS: usize = 300;
 
 /// The result of a cancellation, possible or recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Evaluation {
     /// The booking.
@@ -38,32 +37,22 @@ pub struct Evaluation {
     pub canceled_by: Actor,
     /// Why, if given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub reason: Option<Reason>,
     /// Whether the question was about an instant other than the present.
     pub simulated: bool,
     /// Whether a recorded cancellation was repeated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    #[cfg_attr(
-        feature = "openapi",
-        oai(default, skip_serializing_if = "std::ops::Not::not")
-    )]
     pub replayed: bool,
     /// What is returned of the amount paid; null when undecided.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub refund: Option<Amount>,
     /// What is kept of the value, or owed; null when undecided.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub penalty: Option<Amount>,
     /// What the organizer still owes; null when undecided.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub balance_due: Option<Amount>,
     /// What the organizer is owed on top of the refund; null when undecided.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub compensation: Option<Amount>,
     /// The rule that applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub matched_rule: Option<Rule>,
     /// The explanation, for machines and for people.
     pub explanation: Explanation,
@@ -71,11 +60,9 @@ pub struct Evaluation {
     pub anchor_utc: Timestamp,
     /// The last second of the matched rule, if it has a deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub deadline_utc: Option<Timestamp>,
     /// When the organizer's refund changes next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub next_change: Option<NextChange>,
     /// The organizer's whole schedule.
     pub schedule: Vec<Segment>,
@@ -87,7 +74,6 @@ pub struct Evaluation {
     pub alternatives: Vec<Alternative>,
     /// The policy; absent when there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub policy: Option<EvaluatedPolicy>,
     /// The version of the evaluation rules.
     pub engine_version: String,
@@ -95,7 +81,7 @@ pub struct Evaluation {
 
 /// Why an evaluation came out as it did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Explanation {
     /// The stable code, in upper case: `TIER`, `LATE`, `GRACE`, …
@@ -108,46 +94,39 @@ pub struct Explanation {
 
 /// When the organizer's refund changes next.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct NextChange {
     /// The first second of the change.
     pub at: Timestamp,
     /// The refund from then on; null when a person decides.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub then_refund: Option<Amount>,
 }
 
 /// One way a review can end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Alternative {
     /// The condition under which the review ends this way, for people.
     pub condition: String,
     /// The rule that would apply; absent if none would.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub rule_id: Option<Rule>,
     /// What would happen to the money.
     pub resolution_path: ResolutionPath,
     /// What would be returned; null if the rule does not determine it.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub refund: Option<Amount>,
     /// What would be kept or owed; null if the rule does not determine it.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub penalty: Option<Amount>,
 }
 
 /// The policy of an evaluation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct EvaluatedPolicy {
     /// The policy's id.

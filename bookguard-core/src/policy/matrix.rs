@@ -14,9 +14,8 @@ use crate::model::Amount;
 
 /// The result of a cancellation by one actor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct MatrixRow {
     /// Who cancels.
@@ -26,20 +25,15 @@ pub struct MatrixRow {
     /// What would happen to the money.
     pub resolution_path: ResolutionPath,
     /// What would be returned; null when undecided, or still to be agreed on.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub refund: Option<Amount>,
     /// What would be kept of the value, or owed; null if the refund is null.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub penalty: Option<Amount>,
     /// What the organizer would still owe; null if the refund is null.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub balance_due: Option<Amount>,
     /// What the organizer would be owed on top; null if the refund is null.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub compensation: Option<Amount>,
     /// The rule that would apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub matched_rule: Option<Rule>,
     /// Why a person would have to decide.
     pub review_reasons: Vec<ReviewReason>,

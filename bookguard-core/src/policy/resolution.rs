@@ -17,9 +17,8 @@ use crate::model::{Amount, BookingId, PartnerId, ResolutionId, Timestamp};
 
 /// How a canceled booking is resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Resolution {
     /// Its id.
@@ -36,25 +35,20 @@ pub struct Resolution {
     pub canceled_by: Actor,
     /// Why, if given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub reason: Option<Reason>,
     /// When it was to take effect, if given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub effective_at: Option<Timestamp>,
     /// When the cancellation was received.
     pub canceled_at: Timestamp,
     /// The pending resolution that this one replaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub supersedes: Option<ResolutionId>,
     /// The decided resolution that replaces this one; never in the ledger, which is append-only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub superseded_by: Option<ResolutionId>,
     /// What a person decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub decision: Option<ResolutionDecision>,
     /// The resolution in one line of at most 300 characters, without personal data.
     pub summary: String,
@@ -64,9 +58,8 @@ pub struct Resolution {
 
 /// What a person decided after a review.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct ResolutionDecision {
     /// How much of what was paid is returned; the rest is kept.

@@ -14,9 +14,8 @@ use crate::model::{Amount, Timestamp};
 
 /// A period in which one rule applies to the organizer's cancellation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 #[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Segment {
     /// The rule.
@@ -26,10 +25,8 @@ pub struct Segment {
     /// Its last second: the deadline, inclusive.
     pub to: Timestamp,
     /// What is returned; null when a person decides.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub refund: Option<Amount>,
     /// What is kept of the value, or owed; null when a person decides.
-    #[cfg_attr(feature = "openapi", oai(nullable))]
     pub penalty: Option<Amount>,
 }
 

@@ -466,21 +466,3 @@ fn terms_that_were_changed_are_found_out() {
     let refusal = evaluate(&protected(&changed), &ask("2026-03-01T00:00:00Z")).unwrap_err();
     assert_eq!(refusal.code, "terms_inconsistent");
 }
-
-#[cfg(feature = "openapi")]
-#[test]
-fn the_published_schema_and_serde_write_the_same_json() {
-    use poem_openapi::types::ToJSON;
-    let terms = firm();
-    for received in [
-        "2026-02-01T00:00:00Z",
-        "2026-06-20T19:00:01Z",
-        "2026-08-01T00:00:00Z",
-    ] {
-        let evaluation = evaluate(&protected(&terms), &ask(received)).unwrap();
-        assert_eq!(
-            evaluation.to_json(),
-            Some(serde_json::to_value(&evaluation).unwrap())
-        );
-    }
-}

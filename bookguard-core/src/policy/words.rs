@@ -9,10 +9,10 @@ macro_rules! vocabulary {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        #[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
+        #[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
         #[cfg_attr(not(feature = "internals"), non_exhaustive)]
         pub enum $name {
-            $($(#[$variant_doc])* #[serde(rename = $word)] #[cfg_attr(feature = "openapi", oai(rename = $word))] $variant,)+
+            $($(#[$variant_doc])* #[serde(rename = $word)] $variant,)+
         }
 
         impl $name {

@@ -86,7 +86,7 @@ impl From<String> for OpenError {
 
 /// A setting that applies, in words for the operator. No secret is in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 pub struct SettingInForce {
     /// Its name.
     pub name: String,

@@ -48,9 +48,8 @@ pub struct Attempt {
 
 /// The steps of an attempt, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "snake_case"))]
 pub enum Phase {
     /// Checking the address and resolving the name.
     Dns,
@@ -68,9 +67,8 @@ pub enum Phase {
 
 /// Why an attempt failed: a closed set, stable on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Enum))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "snake_case"))]
 pub enum FailureClass {
     /// The name does not resolve, or not to an allowed address; only the operator is told which of the two.
     DnsError,
@@ -88,11 +86,9 @@ pub enum FailureClass {
     RedirectRefused,
     /// 4xx, except 410, 413 and 429 below.
     #[serde(rename = "http_4xx")]
-    #[cfg_attr(feature = "openapi", oai(rename = "http_4xx"))]
     Http4xx,
     /// 5xx and above.
     #[serde(rename = "http_5xx")]
-    #[cfg_attr(feature = "openapi", oai(rename = "http_5xx"))]
     Http5xx,
     /// 410: the receiver wants no more events; its endpoint is disabled.
     Gone,

@@ -95,13 +95,11 @@ impl Operation for RotateApiKey {
 
 /// Answer to the rotation of an API key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct RotatedApiKey {
     /// The new key.
     #[serde(flatten)]
-    #[cfg_attr(feature = "openapi", oai(flatten))]
     pub key: NewApiKey,
     /// The key that it replaces.
     pub replaced_api_key_id: ApiKeyId,

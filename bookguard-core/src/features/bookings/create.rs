@@ -387,9 +387,8 @@ fn field_of(refusal: Error) -> Error {
 
 /// A booking just recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct BookingCreated {
     /// The booking's id.
     pub booking_id: BookingId,

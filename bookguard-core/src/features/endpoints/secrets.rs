@@ -113,9 +113,8 @@ impl Operation for RotateEndpointSecret {
 
 /// Answer to the rotation of a signing secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct RotatedSecret {
     /// The new secret. Shown once.
     pub secret: String,

@@ -26,9 +26,8 @@ pub struct ListEvents;
 
 /// A page of a partner's log of events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct EventLog {
     /// The events, oldest first, or newest first with `before`. `seq` numbers all of the partner's events without a gap.
     pub data: Vec<Event>,
@@ -39,7 +38,6 @@ pub struct EventLog {
     pub next_after: u64,
     /// The number to send as `before` next time: everything from it on was examined. Present if `before` was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub next_before: Option<u64>,
 }
 

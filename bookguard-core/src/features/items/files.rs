@@ -178,13 +178,11 @@ pub struct DeleteItemFile {
 
 /// An evidence item whose file is not stored any more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct ItemWithoutFile {
     /// The item as the ledger records it.
     #[serde(flatten)]
-    #[cfg_attr(feature = "openapi", oai(flatten))]
     pub item: EvidenceItem,
     /// The other items of this booking that name the same file, which is gone for them too. It is gone for items of other
     /// bookings as well; those are not listed.

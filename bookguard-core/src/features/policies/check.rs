@@ -13,9 +13,8 @@ use crate::session::{Access, Session};
 
 /// A policy of the library.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct PolicyTemplate {
     /// The id by which a booking or a default names it.
     pub policy_id: String,
@@ -30,15 +29,13 @@ pub struct PolicyTemplate {
     /// The schedule of the booking that the parameters describe; absent without them, and when the policy's fixed amounts are in
     /// another currency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub schedule: Option<Vec<Segment>>,
 }
 
 /// The result of checking a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(poem_openapi::Object))]
+#[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "openapi", oai(rename_all = "camelCase"))]
 pub struct PolicyCheck {
     /// Whether the policy can be used.
     pub valid: bool,
@@ -50,15 +47,12 @@ pub struct PolicyCheck {
     pub english: Vec<String>,
     /// The hash it would have on a booking as written here; absent when it cannot be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub policy_hash: Option<String>,
     /// The policy with every default written out; absent when it cannot be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub normalized: Option<Policy>,
     /// The schedule of the booking that the parameters describe; absent without them, and when the policy cannot be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", oai(skip_serializing_if_is_none))]
     pub schedule: Option<Vec<Segment>>,
 }
 

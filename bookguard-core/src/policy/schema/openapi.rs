@@ -4,8 +4,7 @@
 use std::borrow::Cow;
 
 use poem_openapi::registry::{MetaSchemaRef, Registry};
-use poem_openapi::types::{ParseError, ParseFromJSON, ParseResult, ToJSON, Type};
-use serde_json::Value;
+use poem_openapi::types::Type;
 
 use crate::policy::{POLICY_SCHEMA, Policy};
 
@@ -27,17 +26,5 @@ impl Type for Policy {
         &'a self,
     ) -> Box<dyn Iterator<Item = &'a Self::RawElementValueType> + 'a> {
         Box::new(self.as_raw_value().into_iter())
-    }
-}
-
-impl ToJSON for Policy {
-    fn to_json(&self) -> Option<Value> {
-        serde_json::to_value(self).ok()
-    }
-}
-
-impl ParseFromJSON for Policy {
-    fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
-        serde_json::from_value(value.unwrap_or_default()).map_err(ParseError::custom)
     }
 }

@@ -1,8 +1,7 @@
 //! Request bodies and answer types as JSON Schema 2020-12, which OpenAPI 3.1 uses.
 //!
-//! The types describe themselves to poem-openapi's registry in OpenAPI 3.0; this module converts that to 3.1 and adds a rule
-//! that holds for all types: a member of an answer that can be null is always present. Request bodies describe themselves
-//! (`input::Declaration`).
+//! The types describe themselves to poem-openapi's registry in OpenAPI 3.0; this module converts that to 3.1. Request bodies
+//! describe themselves (`input::Declaration`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,11 +43,7 @@ pub(super) fn components(table: &[OperationEntry]) -> Vec<(String, Json)> {
     let named = registry.schemas.iter();
     // A type that is only ever inlined in others is not a component.
     let named = named.filter(|(name, _)| answered.contains(*name));
-    let types = named.map(|(name, schema)| {
-        let mut node = whole(schema);
-        node.remove("title");
-        (name.clone(), node)
-    });
+    let types = named.map(|(name, schema)| (name.clone(), whole(schema)));
     let written = types
         .chain(policy_schemas())
         .chain(written::members("schemas"));
@@ -131,7 +126,6 @@ fn whole(schema: &MetaSchema) -> Json {
     let what = [
         ("type", types(schema)),
         ("format", format(schema)),
-        ("title", schema.title.as_deref().map(Into::into)),
         ("description", schema.description.map(one_line)),
         ("default", schema.default.clone().map(Into::into)),
         (
@@ -182,14 +176,15 @@ fn parts(schema: &MetaSchema) -> Words<7> {
         ((*name).to_owned(), member)
     });
     let properties: Vec<(String, Json)> = properties.collect();
-    let required = Some(required(schema)).filter(|names| !names.is_empty());
+    let required = schema.required.iter().copied();
+    let required = (required.len() > 0).then(|| Json::array(required));
     let properties = Some(properties).filter(|all| !all.is_empty());
     let several = |schemas: &[MetaSchemaRef]| {
         (!schemas.is_empty()).then(|| Json::array(schemas.iter().map(part)))
     };
     [
         ("items", schema.items.as_deref().map(part)),
-        ("required", required.map(Json::array)),
+        ("required", required),
         ("properties", properties.map(Json::object)),
         (
             "additionalProperties",
@@ -254,16 +249,6 @@ fn number(value: f64) -> Json {
         true => Json::Leaf((value as i64).into()),
         false => Json::Leaf(value.into()),
     }
-}
-
-fn required(schema: &MetaSchema) -> Vec<&'static str> {
-    let can_be_null =
-        |schema: &MetaSchemaRef| matches!(schema, MetaSchemaRef::Inline(schema) if schema.nullable);
-    let properties = schema.properties.iter();
-    properties
-        .filter(|(name, part)| schema.required.contains(name) || can_be_null(part))
-        .map(|(name, _)| *name)
-        .collect()
 }
 
 /// Joins the lines of each paragraph: documentation comments are wrapped in the source.

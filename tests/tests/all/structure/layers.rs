@@ -16,7 +16,7 @@ const CORE: Layers = Layers {
     folders: &["engine", "features"],
     lines: &[
         // Pure: identifiers and values, policies, the ledger's bytes, packets, signatures.
-        &["limits", "lines", "text"],
+        &["limits", "lines", "schema", "text"],
         &["model"],
         &["error", "ledger"],
         &["input"],
@@ -139,8 +139,9 @@ const CLI: Layers = Layers {
 };
 
 /// The pure modules: they do no I/O, and may import nothing of the crate but each other.
-const PURE: [&str; 9] = [
-    "error", "evidence", "input", "ledger", "limits", "model", "policy", "text", "webhook",
+const PURE: [&str; 10] = [
+    "error", "evidence", "input", "ledger", "limits", "model", "policy", "schema", "text",
+    "webhook",
 ];
 
 /// Modules that no rule may import: clocks, randomness, and everything that does I/O.
