@@ -174,7 +174,7 @@ pub fn nearest<'w>(typed: &str, words: &[&'w str]) -> Option<&'w str> {
         .map(|(_, word)| word)
 }
 
-/// The message and the fix for a text that is none of the words allowed there.
+/// The message and the fix for a text that is not one of the words allowed there.
 pub fn not_allowed(text: &str, words: &[&str]) -> (String, String) {
     let all = words.join(", ");
     let fix = match nearest(text, words) {

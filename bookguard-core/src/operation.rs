@@ -239,9 +239,7 @@ fn check_query(route: &Route, query: &[(String, String)]) -> Result<(), Error> {
             let fix = match (elsewhere, input::nearest(name, &known)) {
                 (Some((_, path)), _) => format!("Send it to {path}."),
                 (None, Some(word)) => format!("Did you mean \"{word}\"?"),
-                (None, None) if known.is_empty() => {
-                    "Remove it; this operation has no query parameters.".to_owned()
-                }
+                (None, None) if known.is_empty() => "Remove it.".to_owned(),
                 (None, None) => format!("Remove it. Known: {}.", known.join(", ")),
             };
             let message = "is not a query parameter of this operation".to_owned();
@@ -252,12 +250,7 @@ fn check_query(route: &Route, query: &[(String, String)]) -> Result<(), Error> {
                 fix,
             ));
         } else if query[..index].iter().any(|(earlier, _)| earlier == name) {
-            faults.push(FieldError::new(
-                pointer,
-                "duplicate_query_parameter",
-                "appears more than once",
-                "Send it once.",
-            ));
+            faults.push(duplicate(name));
         }
     }
     if faults.is_empty() {
@@ -265,6 +258,17 @@ fn check_query(route: &Route, query: &[(String, String)]) -> Result<(), Error> {
     } else {
         Err(Error::faults(faults))
     }
+}
+
+/// The fault of a query parameter that is sent twice.
+#[must_use]
+pub fn duplicate(name: &str) -> FieldError {
+    FieldError::new(
+        format!("?{}", input::shorten(name)),
+        "duplicate_query_parameter",
+        "appears more than once",
+        "Send it once.",
+    )
 }
 
 fn check_body(rule: Body, request: &Request) -> Result<(), Error> {
@@ -301,7 +305,10 @@ fn remember<O: Operation>(
         return Err(Error::fault(
             "Idempotency-Key",
             "idempotency_key_invalid",
-            "must be 1 to 255 visible ASCII characters",
+            format!(
+                "must be 1 to {} visible ASCII characters",
+                limits::IDEMPOTENCY_KEY_CHARS
+            ),
             "Send a UUID.",
         ));
     }

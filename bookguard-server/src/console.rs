@@ -187,7 +187,7 @@ fn places() -> Vec<Place> {
         place!("", get overview::show),
         place!("/bookings", get bookings::list),
         place!("/bookings/:bookingId", get booking::show),
-        place!("/bookings/:bookingId/protect", post booking::protect),
+        place!("/bookings/:bookingId/protect", get booking::confirm, post booking::protect),
         place!("/bookings/:bookingId/cancel", get booking::cancel::ask, post booking::cancel::send),
         place!("/bookings/:bookingId/reschedule", get booking::reschedule::ask, post booking::reschedule::send),
         place!("/bookings/:bookingId/decide", get booking::decide::ask, post booking::decide::send),

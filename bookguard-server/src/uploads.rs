@@ -98,7 +98,7 @@ impl Upload {
         Ok(())
     }
 
-    /// Notes that this many more bytes arrived, and checks that the upload may keep its room. What arrived fast is no excuse for
+    /// Notes that this many more bytes arrived, and checks that the upload may keep its room. What arrived fast does not excuse
     /// stalling later.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// Why a response is no time-stamp.
+/// Why a response is not a time-stamp.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {

@@ -64,7 +64,7 @@ impl<'a> Signed<'a> {
 fn content<'a>(data: &mut Reader<'a>) -> Result<&'a [u8], Error> {
     let mut fields = data.inside(der::SEQUENCE)?;
     if fields.object()? != oid::TST_INFO {
-        return Err(Error::Attributes("the signed content is no time-stamp"));
+        return Err(Error::Attributes("the signed content is not a time-stamp"));
     }
     let mut explicit = fields.inside(der::context(0))?;
     fields.end()?;

@@ -222,7 +222,7 @@ async fn archive(call: Call<'_>) -> Result<(), Failure> {
     written(call, &path, bytes)
 }
 
-/// Replaces a file, whole or not at all, or writes to what is no regular file.
+/// Replaces a file, whole or not at all, or writes to what is not a regular file.
 fn write(path: &Path, document: &[u8]) -> std::io::Result<()> {
     if let Some(mut special) = open_special(path)? {
         return special.write_all(document);
@@ -234,7 +234,7 @@ fn write(path: &Path, document: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Opens what is there for writing if it is no regular file, such as a pipe or a device, which must not be replaced.
+/// Opens what is there for writing if it is not a regular file, such as a pipe or a device, which must not be replaced.
 ///
 /// # Errors
 /// If it is a file that the service cannot do without.

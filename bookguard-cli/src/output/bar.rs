@@ -13,7 +13,7 @@ pub struct Bar {
 impl Bar {
     const EVERY: Duration = Duration::from_millis(100);
 
-    /// A new bar. It draws nothing yet, and never does if standard error is no terminal.
+    /// A new bar. It draws nothing yet, and never does if standard error is not a terminal.
     pub fn new() -> Self {
         Self {
             watched: std::io::stderr().is_terminal(),

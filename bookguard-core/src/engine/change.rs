@@ -92,7 +92,7 @@ pub enum Change {
         versions: u64,
     },
     /// A partner changed its settings.
-    PartnerDecided {
+    PartnerSettingsChanged {
         /// The partner.
         partner_id: PartnerId,
         /// The settings from now on.

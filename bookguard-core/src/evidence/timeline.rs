@@ -2,7 +2,7 @@
 //!
 //! An account is a packet, or only the signed note cut out of one. The holder of the ledger key can leave the last entry
 //! out of a packet; a second account of the same booking, made earlier or later, gives that away without the log. Invariants:
-//! only a verified packet has a [`Timeline`]; a booking to which entries were added is no contradiction.
+//! only a verified packet has a [`Timeline`]; a booking to which entries were added is not a contradiction.
 
 use serde::Serialize;
 

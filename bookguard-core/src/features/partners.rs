@@ -2,9 +2,7 @@
 
 pub mod account;
 mod contact;
-pub(crate) mod quota;
 pub(crate) mod rule;
-pub(crate) mod settings;
 
 use std::collections::BTreeMap;
 

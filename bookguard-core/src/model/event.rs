@@ -54,7 +54,7 @@ impl EventType {
     }
 
     /// The same type as the ledger and evidence packets know it. `None` for the types that an endpoint must list: such
-    /// an event is made only while somebody listens, so it is no part of what is proved about a booking.
+    /// an event is made only while somebody listens, so it is not part of what is proved about a booking.
     pub fn recorded(self) -> Option<RecordedEventType> {
         match self {
             Self::BookingCreated => Some(RecordedEventType::BookingCreated),

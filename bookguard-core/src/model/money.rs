@@ -230,7 +230,7 @@ impl<'de> Deserialize<'de> for Decimal {
         let text = number.to_string();
         let places = text.split_once('.').map_or(0, |(_, places)| places.len());
         match text.starts_with('-') || text.contains('e') || places > 4 {
-            true => Err(serde::de::Error::custom("is no amount of any currency")),
+            true => Err(serde::de::Error::custom("is not an amount of any currency")),
             false => Ok(Self(number)),
         }
     }

@@ -381,7 +381,7 @@ impl<'a> Inquiry<'a> {
             return Err(Error::invalid(
                 "currency_mismatch",
                 format!(
-                    "agreedRefund is in {} and the booking in {}.",
+                    "The agreed refund is in {} and the booking in {}.",
                     agreed.currency(),
                     paid.currency()
                 ),
@@ -390,9 +390,7 @@ impl<'a> Inquiry<'a> {
         if agreed.minor() > paid.minor() {
             return Err(Error::invalid(
                 "agreed_refund_exceeds_paid",
-                format!(
-                    "agreedRefund {agreed} is more than what was paid, {paid}. Send at most that."
-                ),
+                format!("The agreed refund {agreed} is more than what was paid, {paid}."),
             ));
         }
         Ok(agreed)

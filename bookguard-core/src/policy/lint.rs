@@ -211,7 +211,7 @@ mod tests {
                 r#"{"policyId":"p","grace":{"within":"PT1H"},"organizer":{"tiers":[{"before":"P9D","outcome":{"refundBps":1000}},{"before":"P8D","outcome":{"manual":true}}],"late":{"refundBps":2000},"noShow":{"manual":true}}}"#,
                 vec![("refund_rises", "/organizer/late")],
             ),
-            // A deposit that is always kept is no rise, and a fixed deposit is all of a small value.
+            // A deposit that is always kept is not a rise, and a fixed deposit may be all of a small value.
             (
                 r#"{"policyId":"p","grace":{"within":"PT1H"},"deposit":{"bps":2500,"nonRefundable":true},"organizer":{"tiers":[{"before":"P9D","outcome":{"keepDeposit":true}}],"late":{"refundBps":10000},"noShow":{"refundBps":7500}}}"#,
                 vec![],

@@ -127,16 +127,16 @@ impl<'a> Writes<'a> {
             let resolutions = state.resolutions.iter();
             (writes.resolutions).extend(resolutions.filter(|r| r.place.index >= begun));
         }
-        let mut told: Vec<PartnerId> = writes.events.iter().map(|e| e.partner_id).collect();
-        told.extend(changes.iter().filter_map(|change| match change {
+        let mut counted: Vec<PartnerId> = writes.events.iter().map(|e| e.partner_id).collect();
+        counted.extend(changes.iter().filter_map(|change| match change {
             Change::FilePartAdded { file, .. } | Change::FileDeleted(file) if file.is_whole() => {
                 Some(file.file_id.partner_id())
             }
             Change::EntryErased(entry) => Some(entry.partner_id),
             _ => None,
         }));
-        keep_last(&mut told, |partner_id| *partner_id);
-        for partner_id in told {
+        keep_last(&mut counted, |partner_id| *partner_id);
+        for partner_id in counted {
             let state = partners.get(&partner_id).ok_or_else(|| {
                 StoreError::Failed(
                     "an event, a file or an erasure was decided without its partner".to_owned(),
@@ -186,7 +186,7 @@ impl<'a> Writes<'a> {
                 self.policies.push((*partner_id, kept));
                 self.single.push(policies::counted(partner_id, *versions, kept.made_at));
             }
-            Change::PartnerDecided { partner_id, settings } => self.single.push(Statement::new(
+            Change::PartnerSettingsChanged { partner_id, settings } => self.single.push(Statement::new(
                 "UPDATE partner SET settings = $1 WHERE id = $2",
                 vec![json::<PartnerSettings>(settings).into(), partner_id.into()],
             )),
@@ -431,21 +431,7 @@ fn push_bookings<'a>(statements: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>
         statements,
         "INSERT INTO booking (id, partner_id, status, event_ms, stream, entries, tip, policy_hash, body, terms) VALUES {}",
         &writes.bookings,
-        |(new, entry), args| {
-            let booking = &new.booking;
-            args.extend([
-                (&booking.booking_id).into(),
-                (&booking.partner_id).into(),
-                (booking.status as i64).into(),
-                booking.event_date.ms().into(),
-                (&new.stream).into(),
-                Arg::Int(1),
-                entry.hash.as_bytes().into(),
-                new.terms.policy_hash().map_or(Arg::Null, hash_bytes),
-                new.body.as_str().into(),
-                new.terms_body.as_str().into(),
-            ]);
-        },
+        |(new, entry), args| args.extend(projection::added(new, &entry.hash)),
     );
     insert(
         statements,

@@ -3,7 +3,9 @@
 
 use super::commit::{int, json};
 use super::conn::Arg;
+use super::terms::hash_bytes;
 use crate::engine::change::{DeliveryState, EventRow, Pruned};
+use crate::engine::command::NewBooking;
 use crate::evidence::BookingState;
 use crate::evidence::facts::{LeafPlace, Logged};
 use crate::ledger::Hash;
@@ -49,6 +51,24 @@ pub(super) fn booking<'a>(
         .into_iter()
         .chain(changed(state, entries, tip))
         .collect()
+}
+
+/// The values of a new booking: of the columns id, partner_id, status, event_ms, stream, entries, tip, policy_hash, body and terms.
+/// The operation wrote the texts of the last two beforehand, because the writer's time is everybody's.
+pub(super) fn added<'a>(new: &'a NewBooking, tip: &'a Hash) -> [Arg<'a>; 10] {
+    let booking = &new.booking;
+    [
+        (&booking.booking_id).into(),
+        (&booking.partner_id).into(),
+        (booking.status as i64).into(),
+        booking.event_date.ms().into(),
+        (&new.stream).into(),
+        Arg::Int(1),
+        tip.as_bytes().into(),
+        new.terms.policy_hash().map_or(Arg::Null, hash_bytes),
+        new.body.as_str().into(),
+        new.terms_body.as_str().into(),
+    ]
 }
 
 /// The columns of `booking` that later facts change.

@@ -30,7 +30,7 @@ pub struct Secret {
     standard: Option<Vec<u8>>,
 }
 
-/// The secret's text is not `whsec_` + base64 of at least one byte, so it is no key for a Standard Webhooks signature.
+/// The secret's text is not `whsec_` + base64 of at least one byte, so it cannot be the key of a Standard Webhooks signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotStandardSecret;
 

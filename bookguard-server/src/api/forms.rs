@@ -7,6 +7,7 @@ use bookguard_core::error::Error;
 use bookguard_core::evidence::Packet;
 use bookguard_core::input::not_allowed;
 use bookguard_core::model::{FileState, ItemId};
+use bookguard_core::operation::duplicate;
 use bookguard_render::{Maker, PdfForm, Segment, page};
 use poem::http::header::{
     CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HeaderMap, HeaderName, HeaderValue,
@@ -89,7 +90,7 @@ pub(crate) static PACKET_FORMS: [AnswerForm; 4] = [
 /// operation does not know.
 ///
 /// # Errors
-/// 406 if it accepts none of them, 400 for a word that chooses none.
+/// 406 if it accepts none of them, 400 for a word that chooses none, or for two words.
 pub(super) fn chosen(
     forms: &'static [AnswerForm],
     headers: &HeaderMap,
@@ -101,6 +102,9 @@ pub(super) fn chosen(
     }
     let asked = query.iter().position(|(name, _)| name == PARAMETER);
     let asked = asked.map_or_else(|| WORDS[0].to_owned(), |place| query.remove(place).1);
+    if query.iter().any(|(name, _)| name == PARAMETER) {
+        return Err(Error::faults(vec![duplicate(PARAMETER)]).into());
+    }
     if !WORDS.contains(&asked.as_str()) {
         return Err(not_a_form(&asked, &WORDS).into());
     }

@@ -311,7 +311,7 @@ fn a_session_is_not_kept_beyond_its_end_nor_if_it_ended_while_it_was_looked_up()
     assert_eq!(
         keys.glance(&hash(1), at(0)),
         CachedKey::Ask(1),
-        "it is no key"
+        "it is not a key"
     );
 }
 

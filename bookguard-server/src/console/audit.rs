@@ -59,7 +59,7 @@ impl Found {
         let is_filtered = FILTER.iter().any(|name| fields.get(name).is_some());
         let next = self.records.next_cursor.as_deref();
         html! {
-            (draft.alert(&FILTER))
+            (draft.alert_of_filter(&FILTER))
             form.filter role="search" action=(user.link(PATH)) {
                 (draft.field(&Field::new("action", "What", Kind::Choice(&actions)).plain()))
                 (draft.field(&Field::new("since", "Since (UTC)", Kind::Utc).plain()))

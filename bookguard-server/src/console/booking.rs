@@ -23,7 +23,7 @@ use poem::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, Heade
 
 use super::form;
 use super::parts::{
-    booking_badge, button, copyable, delivery_badge, fact, price, records, table, time, words,
+    booking_badge, copyable, delivery_badge, fact, once, price, records, table, time, words,
 };
 use super::schedule::{schedule, sum};
 use super::user::User;
@@ -154,7 +154,7 @@ fn actions(user: &User, booking: &Booking, resolution: Option<&Resolution>) -> M
     html! {
         div.actions {
             @if may_write && booking.status == BookingStatus::Created {
-                (button(user, &format!("/bookings/{}/protect", booking.booking_id), "Protect", "first"))
+                a.button.first href=(link("/protect")) { "Protect" }
             }
             @if may_write && is_open {
                 a.button href=(link("/reschedule")) { "Reschedule" }
@@ -306,6 +306,25 @@ fn evidence_card(user: &User, booking: &Booking, shares: &[Share], now: Timestam
             @if !rows.is_empty() { (records("Links to the evidence", &["Link", "Works", "Views", "Actions"], &rows)) }
         }
     }
+}
+
+pub(super) async fn confirm(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    let id = asked.id(0);
+    let booking = user.read::<GetBooking>(&[id], &[]).await?;
+    if booking.status != BookingStatus::Created {
+        return Ok(Answer::Go(format!("/bookings/{id}"), None));
+    }
+    let main = html! {
+        p.back { a href=(user.link(&format!("/bookings/{id}"))) { "← Back to the booking" } }
+        div.title { h1 { "Protect " (title(&booking)) } }
+        form.card.narrow method="post" action=(user.link(&format!("/bookings/{id}/protect"))) {
+            p { "The ledger will say what is agreed now: who, when, for how much, and what a cancellation costs." }
+            p { "This cannot be taken back. Later changes are recorded beside it." }
+            (once())
+            button.first { "Protect the booking" }
+        }
+    };
+    Ok(Page::new(Part::Bookings, "Protect a booking", main).ok())
 }
 
 pub(super) async fn protect(user: &User, asked: &Asked) -> Result<Answer, Error> {

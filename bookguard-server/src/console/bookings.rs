@@ -83,7 +83,7 @@ fn filter(user: &User, fields: &Fields, refused: Option<&Error>) -> Markup {
     let draft = Draft { fields, refused };
     let statuses = BookingStatus::WORDS.map(|(word, _)| (word, words(word)));
     html! {
-        (draft.alert(&FILTER))
+        (draft.alert_of_filter(&FILTER))
         form.filter role="search" action=(user.link("/bookings")) {
             (draft.field(&Field::new("search", "Search", Kind::Search).plain()))
             (draft.field(&Field::new("status", "Status", Kind::Choice(&statuses)).plain()))

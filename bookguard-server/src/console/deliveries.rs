@@ -2,14 +2,14 @@
 
 pub(super) mod recover;
 
-use bookguard_core::error::Error;
+use bookguard_core::error::{Error, Kind as ErrorKind};
 use bookguard_core::features::attempts::AttemptRecord;
-use bookguard_core::features::events::log::ListEvents;
+use bookguard_core::features::events::log::{EventLog, ListEvents};
 use bookguard_core::features::events::{EventWithAttempts, GetEvent, RetryEvent};
 use bookguard_core::model::{DeliveryStatus, Event, EventType, Scope};
 use maud::{Markup, html};
 
-use super::form::{self, Draft, Field, Kind};
+use super::form::{self, Draft, Field, Fields, Kind};
 use super::parts::{
     Tone, badge, button, copyable, count, delivery_badge, empty, fact, next_page, records, time,
     words,
@@ -19,6 +19,8 @@ use super::{Answer, Asked, Page, Part};
 
 /// Rows of a page.
 const ROWS: &str = "100";
+/// The fields of the filter.
+const FILTER: [&str; 2] = ["status", "type"];
 
 pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let fields = &asked.fields;
@@ -30,28 +32,44 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         ("bookingId", text("bookingId")),
         ("limit", ROWS),
     ];
-    let log = user.read::<ListEvents>(&[], &query).await?;
+    let (log, refused) = match user.read::<ListEvents>(&[], &query).await {
+        Ok(log) => (Some(log), None),
+        Err(error) if error.kind == ErrorKind::Invalid => (None, Some(form::in_fields(error))),
+        Err(error) => return Err(error),
+    };
     let statuses = DeliveryStatus::WORDS.map(|(word, _)| (word, words(word)));
     let types = EventType::WORDS.map(|(word, _)| (word, word.to_owned()));
     let draft = Draft {
         fields,
-        refused: None,
+        refused: refused.as_ref(),
     };
-    let rows: Vec<Markup> = log.data.iter().map(|event| line(user, event)).collect();
-    let next = log
-        .next_before
-        .map(|seq| seq.to_string())
-        .filter(|_| log.has_more);
     let main = html! {
         div.title {
             h1 { "Deliveries" }
-            @if user.may(Scope::WebhooksWrite) { a.button href=(user.link("/deliveries/recover")) { "Send many again" } }
+            @if user.may(Scope::WebhooksWrite) { a.button href=(user.link(&recover::address(text("status")))) { "Send many again" } }
         }
+        (draft.alert_of_filter(&FILTER))
         form.filter role="search" action=(user.link("/deliveries")) {
             (draft.field(&Field::new("status", "State", Kind::Choice(&statuses)).plain()))
             (draft.field(&Field::new("type", "Type of event", Kind::Choice(&types)).plain()))
             button.first { "Show" }
         }
+        @if let Some(log) = &log { (found(user, fields, log)) }
+    };
+    let status = form::status(refused.as_ref());
+    Ok(Answer::Page(
+        status,
+        Page::new(Part::Deliveries, "Deliveries", main),
+    ))
+}
+
+fn found(user: &User, fields: &Fields, log: &EventLog) -> Markup {
+    let rows: Vec<Markup> = log.data.iter().map(|event| line(user, event)).collect();
+    let next = log
+        .next_before
+        .map(|seq| seq.to_string())
+        .filter(|_| log.has_more);
+    html! {
         @if !rows.is_empty() {
             section.card { (records("Events, newest first", &["Event", "Happened", "State", "Endpoints", "Last answer"], &rows)) }
         } @else if next.is_some() {
@@ -60,13 +78,16 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
             (empty("No event matches.", "Every booking, protection and cancellation makes an event, and each endpoint receives it."))
         }
         (next_page(user, "/deliveries", fields, "before", next.as_deref(), "Older events"))
-    };
-    Ok(Page::new(Part::Deliveries, "Deliveries", main).ok())
+    }
 }
 
-/// What an endpoint answered last, or why nothing was.
+/// What an endpoint answered last, or why nothing was. If some received the event, it is one of those for which its state stands.
 pub(super) fn last_answer(event: &Event) -> Markup {
-    let last = event.deliveries.iter().find_map(|delivery| {
+    let (telling, others): (Vec<_>, Vec<_>) = event
+        .deliveries
+        .iter()
+        .partition(|delivery| delivery.status == event.status);
+    let last = telling.into_iter().chain(others).find_map(|delivery| {
         delivery
             .last_error
             .clone()
@@ -213,5 +234,41 @@ pub(super) async fn retry(user: &User, asked: &Asked) -> Result<Answer, Error> {
         }
         Err(error) if form::is_correctable(&error) => page(user, asked.id(0), Some(&error)).await,
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_last_answer_is_of_a_delivery_that_tells_the_state_of_the_event() {
+        let delivered = json!({"status": "delivered", "lastStatusCode": 204});
+        let failed = json!({"status": "failed", "lastError": "connection_refused"});
+        let unanswered = json!({"status": "failed"});
+        let table = [
+            ("failed", vec![&delivered, &failed], "Connection refused"),
+            ("failed", vec![&failed, &delivered], "Connection refused"),
+            ("failed", vec![&delivered, &unanswered], "204"),
+            ("delivered", vec![&delivered], "204"),
+            ("pending", vec![], ""),
+        ];
+        for (status, deliveries, shown) in table {
+            let deliveries = deliveries.into_iter().map(|delivery| {
+                let mut delivery = delivery.clone();
+                delivery["endpointId"] = "end_01a1fc8142fd7527b8919d686c4a1720".into();
+                delivery["url"] = "https://example.com/".into();
+                delivery["attempts"] = 1.into();
+                delivery
+            });
+            let event = json!({
+                "eventId": "evt_01a1fc8142fd7527b8919d686c4a1720", "type": "booking.created", "bookingId": null,
+                "timestamp": "2026-10-05T14:13:20.000Z", "status": status, "payload": null, "seq": 1, "retryCount": 0,
+                "deliveries": deliveries.collect::<Vec<_>>(),
+            });
+            let event: Event = serde_json::from_value(event).unwrap();
+            assert_eq!(last_answer(&event).into_string(), shown, "{event:?}");
+        }
     }
 }

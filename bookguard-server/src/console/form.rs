@@ -4,7 +4,7 @@
 //! fields. How a text becomes JSON follows from the operation's own declaration; a text that is not of its member's type is
 //! sent as text, so that the operation itself refuses it. Invariant: no number passes through a float.
 
-use bookguard_core::error::{self, Error};
+use bookguard_core::error::{self, Error, FieldError};
 use bookguard_core::input::{Json, JsonObject, quoted};
 use bookguard_core::model::Timestamp;
 use bookguard_core::operation::Body;
@@ -310,13 +310,20 @@ impl Draft<'_> {
             let rest = detail.pointer.strip_prefix(name);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         });
-        of_field
-            .map(|detail| format!("{} {}", capital(&detail.message), detail.fix))
-            .collect()
+        of_field.map(told).collect()
     }
 
     /// The refusal as a whole, at the top of its form. Faults of fields that the form has are beside them.
     pub(super) fn alert(&self, names: &[&str]) -> Markup {
+        self.refusal("Nothing was sent.", names)
+    }
+
+    /// [`Self::alert`] of the filter of a list.
+    pub(super) fn alert_of_filter(&self, names: &[&str]) -> Markup {
+        self.refusal("Nothing was searched.", names)
+    }
+
+    fn refusal(&self, nothing: &str, names: &[&str]) -> Markup {
         let Some(error) = self.refused else {
             return html! {};
         };
@@ -331,7 +338,7 @@ impl Draft<'_> {
                 @if error.details.is_empty() {
                     p { (error.message) }
                 } @else {
-                    p { "Nothing was sent. Correct what is marked below." }
+                    p { (nothing) @if others.len() < error.details.len() { " Correct what is marked below." } }
                     @for detail in others {
                         p { (detail.pointer) " " (detail.message) ". " (detail.fix) }
                     }
@@ -443,6 +450,15 @@ impl Kind<'_> {
     }
 }
 
+/// A fault of a field, for somebody who sees the field and not the body that is made of it.
+fn told(fault: &FieldError) -> String {
+    match &*fault.code {
+        "missing_field" => "Fill this in.".to_owned(),
+        "wrong_type" => fault.fix.clone(),
+        _ => format!("{} {}", capital(&fault.message), fault.fix),
+    }
+}
+
 fn capital(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|first| first.to_uppercase().to_string());
@@ -471,6 +487,49 @@ mod tests {
 
     fn body(body: Body, pairs: &[(&str, &str)]) -> String {
         String::from_utf8(fields(pairs).body(body)).unwrap()
+    }
+
+    #[test]
+    fn a_fault_is_told_without_words_of_the_body() {
+        let told = |code, message, fix| told(&FieldError::new("/x", code, message, fix));
+        let missing = told("missing_field", "is required and missing", "Add \"x\".");
+        assert_eq!(missing, "Fill this in.");
+        let kind = told(
+            "wrong_type",
+            "is a string; a number is required",
+            "Send a number.",
+        );
+        assert_eq!(kind, "Send a number.");
+        let other = told("too_long", "has 3 characters", "Send at most 2.");
+        assert_eq!(other, "Has 3 characters. Send at most 2.");
+    }
+
+    #[test]
+    fn a_refusal_says_that_something_is_marked_only_if_something_is() {
+        let refused = Error::faults(vec![FieldError::new(
+            "?cursor",
+            "c",
+            "is wrong",
+            "Begin again.",
+        )]);
+        let alert = |refused: &Error| {
+            let (fields, refused) = (&Fields::default(), Some(refused));
+            Draft { fields, refused }
+                .alert_of_filter(&["search"])
+                .into_string()
+        };
+        let elsewhere = alert(&refused);
+        assert!(
+            elsewhere.contains("<p>Nothing was searched.</p><p>?cursor is wrong. Begin again.</p>"),
+            "{elsewhere}"
+        );
+        let marked = alert(&Error::faults(vec![FieldError::new(
+            "search", "c", "is wrong", "Mend it.",
+        )]));
+        assert!(
+            marked.contains("<p>Nothing was searched. Correct what is marked below.</p></div>"),
+            "{marked}"
+        );
     }
 
     #[test]

@@ -146,7 +146,7 @@ fn day(user: &User, activity: &Activity) -> Markup {
     let number = |count: u64| format!("{at_least}{}", grouped(&count.to_string()));
     let hour = |hour: &ActivityHour| hour.from.to_utc().format("%H:%M").to_string();
     let booked = activity.hours.iter().map(|h| Bar {
-        label: format!("{}: {} bookings", hour(h), h.bookings),
+        label: format!("{}: {}", hour(h), count(h.bookings, "booking")),
         pieces: vec![(h.bookings, "booked")],
     });
     let sent = activity.hours.iter().map(|h| Bar {

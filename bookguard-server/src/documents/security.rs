@@ -106,7 +106,7 @@ mod tests {
             assert!((90 * DAY_MS..365 * DAY_MS).contains(&left), "{left}");
             assert!(
                 !text.contains("Canonical"),
-                "an address without https is none for this file"
+                "an address without https does not belong in this file"
             );
         }
     }

@@ -124,6 +124,7 @@ async function partnersTasks({ page, open, fill, pick, tick, time }, links, base
   await fill(field("search"), name);
   await open(submit("/bookings"));
   await open(link(id));
+  await open(link("/protect"));
   await open(submit("/protect"));
   await told("The booking is protected");
   await open(link("/reschedule"));

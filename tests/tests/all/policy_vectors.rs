@@ -249,5 +249,7 @@ fn instant(text: &str) -> Timestamp {
 
 fn word<T: Copy>(words: &[(&str, T)], typed: &str) -> T {
     let found = words.iter().find(|(word, _)| *word == typed);
-    found.unwrap_or_else(|| panic!("{typed} is no such word")).1
+    found
+        .unwrap_or_else(|| panic!("{typed} is not such a word"))
+        .1
 }

@@ -84,7 +84,7 @@ impl BatchState {
             Change::PartnerAdded { .. }
             | Change::PartnerEdited(_)
             | Change::PartnerStatusChanged { .. }
-            | Change::PartnerDecided { .. }
+            | Change::PartnerSettingsChanged { .. }
             | Change::QuotaSet { .. }
             | Change::PolicyAdded { .. }
             | Change::KeyAdded { .. }
@@ -131,7 +131,7 @@ impl BatchState {
             Change::PartnerStatusChanged { partner_id, status } => {
                 self.with_partner(*partner_id, |state| state.partner.status = *status);
             }
-            Change::PartnerDecided {
+            Change::PartnerSettingsChanged {
                 partner_id,
                 settings,
             } => self.with_partner(*partner_id, |state| {

@@ -143,7 +143,7 @@ fn a_log_that_tells_the_truth_passes() {
         ),
         ("a map of a map", log().mapped(6).mapped(7), (8, 7, 3)),
         (
-            "what is no entry",
+            "what is not an entry",
             {
                 let mut log = log();
                 log.0.push(b"{}".to_vec());

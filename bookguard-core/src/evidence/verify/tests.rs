@@ -137,7 +137,7 @@ fn a_trust_policy_demands_witnesses_and_the_report_names_them() {
         let (report, _) = verify_with(genuine.as_bytes(), &vkey, witnessed_by(&policy));
         assert_eq!(report.verified(), named, "{report}");
     }
-    // What does not verify by itself is no packet that anybody has cosigned.
+    // Nobody has cosigned what does not verify by itself.
     let (report, _) = verify_with(&genuine.as_bytes()[1..], &vkey, witnessed_by(&none));
     assert_eq!((report.verified(), report.witnesses), (false, None));
 }

@@ -11,7 +11,7 @@ use crate::evidence::Acceptance;
 use crate::evidence::facts::{LeafPlace, Logged};
 use crate::features::acceptances::{AcceptTerms, Accepted};
 use crate::features::cancellations::rule::owned;
-use crate::features::deliveries;
+use crate::features::deliveries::rule as deliveries;
 use crate::limits::{ACCEPTANCES, CLOCK_SKEW_MS};
 use crate::model::{BookingStatus, EventType, Timestamp};
 use crate::policy::disclose;

@@ -11,8 +11,8 @@ use crate::error::Error;
 use crate::evidence::FrozenTerms;
 use crate::evidence::facts::{self, LeafPlace};
 use crate::features::bookings::{BookingCreated, CreateBooking, ProtectBooking, Protected};
-use crate::features::deliveries;
-use crate::features::partners::quota;
+use crate::features::deliveries::rule as deliveries;
+use crate::features::partners::rule::quota;
 use crate::model::{BookingStatus, EventType, Timestamp};
 use crate::webhook::body;
 

@@ -10,7 +10,7 @@ use crate::engine::needs::Needs;
 use crate::error::{Error, Obstacle};
 use crate::evidence::facts::ResolutionFact;
 use crate::features::cancellations::{CancelBooking, DecideResolution, Expected, NewResolution};
-use crate::features::deliveries;
+use crate::features::deliveries::rule as deliveries;
 use crate::input::amount;
 use crate::model::{Amount, BookingId, Currency, EventType, PartnerId, Timestamp};
 use crate::policy::{

@@ -11,7 +11,7 @@ use crate::features::endpoints::secrets::{RotateSecret, RotatedSecret};
 use crate::features::endpoints::testing::TestEndpoint;
 use crate::features::endpoints::update::UpdateEndpoint;
 use crate::features::endpoints::{CreateEndpoint, DeleteEndpoint, EndpointKept, NewSecret};
-use crate::features::partners::quota;
+use crate::features::partners::rule::quota;
 use crate::limits;
 use crate::model::{Endpoint, EndpointId, EndpointStatus, PartnerId, Timestamp};
 use crate::webhook::SecretTerm;

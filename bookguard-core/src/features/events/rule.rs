@@ -6,7 +6,7 @@ use crate::engine::change::{Change, Content, DeliveryPhase, DeliveryState};
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
 use crate::error::Error;
-use crate::features::deliveries::{fresh_delivery, hold, in_flight};
+use crate::features::deliveries::rule::{fresh_delivery, hold, in_flight};
 use crate::features::endpoints::health;
 use crate::features::events::{RetryEvent, RetryResult};
 use crate::limits;

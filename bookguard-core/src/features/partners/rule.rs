@@ -1,5 +1,8 @@
 //! Partners and their keys.
 
+pub(crate) mod quota;
+mod settings;
+
 use crate::engine::batch::BatchState;
 use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided};

@@ -10,7 +10,7 @@ use crate::engine::change::{Change, DeliveryPhase, DeliveryState};
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
 use crate::error::Error;
-use crate::features::deliveries::{fresh_delivery, in_flight};
+use crate::features::deliveries::rule::{fresh_delivery, in_flight};
 use crate::features::recoveries::{ContinueRecovery, RecoverEvents};
 use crate::limits;
 use crate::model::{

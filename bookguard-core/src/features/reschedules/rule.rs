@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::evidence::facts::LeafPlace;
 use crate::evidence::{FrozenTerms, reschedule};
 use crate::features::cancellations::rule::owned;
-use crate::features::deliveries;
+use crate::features::deliveries::rule as deliveries;
 use crate::features::reschedules::{RescheduleBooking, RescheduleRequest, Rescheduled};
 use crate::limits::{CLOCK_SKEW_MS, RESCHEDULES};
 use crate::model::{BookingStatus, EventType, Timestamp};

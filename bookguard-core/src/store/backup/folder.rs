@@ -100,7 +100,7 @@ impl BackupFolder {
     /// Backs up the database, verifies the copy, and deletes the oldest backups beyond the newest `keep`.
     ///
     /// # Errors
-    /// As [`BackupError`] lists. The last copy that did not verify stays, under a name that is no backup's.
+    /// As [`BackupError`] lists. The last copy that did not verify stays, under a name that is not a backup's.
     pub fn back_up(
         &self,
         database: &Database,

@@ -78,7 +78,7 @@ impl Locks {
     }
 }
 
-/// The node that holds a lock; `None` for a lock that is no node's.
+/// The node that holds a lock; `None` for a lock that is not a node's.
 fn live_node(row: &Row) -> Result<Option<LiveNode>, StoreError> {
     let Some(node) = Node::of(row.int(0)?) else {
         return Ok(None);

@@ -13,6 +13,14 @@ use crate::console::{Answer, Asked, Page, Part};
 const NAMES: [&str; 4] = ["/since", "/until", "/statuses", "/endpointId"];
 const PATH: &str = "/deliveries/recover";
 
+/// The address of the page, with the events of this state chosen if they can be sent again; otherwise with all that can.
+pub(super) fn address(status: &str) -> String {
+    match Unreceived::WORDS.iter().any(|(word, _)| *word == status) {
+        true => format!("{PATH}?%2Fstatuses={status}"),
+        false => PATH.to_owned(),
+    }
+}
+
 pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
     page(user, asked, None, None).await
 }

@@ -142,7 +142,7 @@ async fn check(user: &User, asked: &Asked, editing: &mut Editing<'_>) -> Result<
     let typed = &editing.typed;
     let checked = match example::check(user, &typed.text(), &typed.fields).await {
         Ok(checked) => checked,
-        // A text that is no JSON.
+        // A text that is not JSON.
         Err(error) if forms::is_correctable(&error) => {
             editing.refused = Some(error);
             return Ok(());
@@ -164,7 +164,7 @@ async fn check(user: &User, asked: &Asked, editing: &mut Editing<'_>) -> Result<
 
 /// The fault of a new policy whose id is taken: by another one of the partner's, or by the library.
 async fn taken(user: &User, asked: &Asked, id: &str) -> Result<Option<FieldError>, Error> {
-    // What this form put is no other policy, if it is sent again.
+    // If this form is sent again, what it put the first time does not count as another policy.
     if asked.fields.get(DO) == Some("put") {
         return Ok(None);
     }

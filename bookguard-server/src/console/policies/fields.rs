@@ -273,7 +273,7 @@ pub(super) fn fields(policy: &Json) -> Result<Fields, Vec<String>> {
     for kind in ["bps", "amount"] {
         let is_share = kind == "bps";
         let at = format!("/deposit/{kind}");
-        // A deposit of both kinds keeps the second one, and is no form.
+        // A deposit of both kinds keeps the second one, and cannot be shown as a form.
         if !rest.pairs.iter().any(|(name, _)| name == "/deposit/kind") {
             rest.take(&at, |value| {
                 said("/deposit", kind, figure_text(value, is_share)?)
@@ -305,7 +305,7 @@ fn said(name: &str, kind: &str, figure: String) -> Option<Vec<(String, String)>>
 fn figure_text(value: &Json, is_share: bool) -> Option<String> {
     match value {
         Json::Leaf(Value::Number(number)) if is_share => number.as_u64().map(percent),
-        // A number that is written as a text is no share, and would become one.
+        // A number that is written as a text is not a share, and would become one.
         Json::Leaf(Value::String(text)) if text.is_empty() => Some(String::new()),
         value => typed(value)
             .filter(|text| !is_share || basis_points(text).is_none())

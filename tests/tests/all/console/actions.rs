@@ -39,7 +39,7 @@ async fn a_booking_is_protected_moved_canceled_as_shown_and_decided() {
         let soon = json!({"policyId": "late", "eventDate": "2026-10-05T14:23:20Z"});
         let booking = acme.book_with(soon).await;
         let page = format!("/bookings/{booking}");
-        twice(&browser, &page, "/protect", &[])
+        twice(&browser, &format!("{page}/protect"), "/protect", &[])
             .await
             .leads_to(&page);
         assert_eq!(acme.booking(&booking).await["status"], "protected");
@@ -419,7 +419,7 @@ async fn keys_are_made_replaced_and_revoked_and_people_invited() {
         browser.fill("/keys", &end, &[]).await.leads_to("/keys");
         ada.get("/bookings").await.leads_to("/sign-in?to=%2Fbookings");
 
-        // An id that is none opens no page, whose form would otherwise lead where the id says.
+        // An invalid id opens no page, whose form would otherwise lead where the id says.
         for id in ["..%2F..%2Fconsole%2Fsign-out%3F", "x", "%22%3E%3Ci%3E"] {
             for page in ["rotate", "revoke"] {
                 browser.get(&format!("/keys/{id}/{page}")).await.is(404);

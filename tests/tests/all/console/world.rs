@@ -110,7 +110,7 @@ impl World {
         state
     }
 
-    /// Waits until the first use of each key that somebody signed in with is stored, so that it is no later change.
+    /// Waits until the first use of each key that somebody signed in with is stored, so that it does not change anything later.
     pub async fn uses_are_stored(&self) {
         until("stored uses of keys", async || {
             let keys = self.acme.partner.rows("/v1/api-keys?limit=100").await;

@@ -44,7 +44,7 @@ async fn the_last_day_is_counted_by_hour_with_what_is_open_now() {
             "keysExpiring": 0,
         }));
 
-        // Nobody listens: two bookings, one of them protected, the other canceled. Its decision is no other cancellation.
+        // Nobody listens: two bookings, one of them protected, the other canceled. Its decision does not count as another cancellation.
         let first = acme.book().await;
         acme.protect(&first).await;
         let decide = format!("/v1/resolutions/{}/decide", acme.leave_open().await);

@@ -86,7 +86,7 @@ async fn a_packet_says_that_it_is_complete_once_the_ledger_is_mapped_with_all_of
         let later = complete(&acme, &booking).await;
         let found = report(&server, &later).await.complete.unwrap();
         assert_eq!((found.at.ms(), found.tree_size), (START_MS + INTERVAL, 43));
-        // An epoch alone is no reason for another one.
+        // An epoch alone is not a reason for another one.
         server.advance(100 * INTERVAL);
         assert!(!is_due(&server).await);
         assert_eq!(verifies(&server).await, 44);

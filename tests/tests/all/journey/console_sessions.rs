@@ -108,7 +108,7 @@ async fn a_link_signs_one_person_in_whom_the_audit_names() {
         assert_eq!(
             find(&service, link_token).await,
             None,
-            "a link is no session"
+            "a link is not a session"
         );
 
         // Two who open it at once: one is first.

@@ -175,11 +175,18 @@ async fn a_packet_is_a_page_or_a_pdf_for_who_asks_for_one() {
         for (accept, query, status) in [
             ("image/png", "", 406),
             ("application/pdf", "?form=poster", 400),
-            ("application/pdf", "?form=bank&form=bank", 400),
-            ("application/pdf", "?shape=bank", 400),
         ] {
             let reply = ask(accept, query, "\"none\"").await;
             assert_eq!(reply.status, status, "{}", reply.text());
+        }
+        for (query, code) in [
+            ("?form=bank&form=bank", "duplicate_query_parameter"),
+            ("?form=bank&form=archive", "duplicate_query_parameter"),
+            ("?shape=bank", "unknown_query_parameter"),
+        ] {
+            let reply = ask("application/pdf", query, "\"none\"").await;
+            let name = query[1..].split('=').next().unwrap();
+            reply.faulty(&[(&format!("?{name}"), code)]);
         }
         let poster = ask("application/pdf", "?form=poster", "\"none\"").await;
         poster.faulty(&[("?form", "not_allowed")]);

@@ -240,7 +240,7 @@ fn events_wait_while_an_endpoint_is_suspended_and_manual_retries_go_at_once() {
         };
         let mut born = Vec::new();
         let partner = &work.partners[&id(1)];
-        crate::features::deliveries::emit(&work, partner, NOW, id(4), &event, &mut born);
+        crate::features::deliveries::rule::emit(&work, partner, NOW, id(4), &event, &mut born);
         let Change::DeliveryAdded { state, .. } = &born[1] else {
             panic!("{born:?}")
         };

@@ -15,7 +15,7 @@ use crate::features::items::ItemWithFile;
 use crate::features::items::files::{
     DeleteItemFile, FinishFile, ForgetFiles, ItemWithoutFile, StoreFilePart, without_file,
 };
-use crate::features::partners::quota::admit_file;
+use crate::features::partners::rule::quota::admit_file;
 use crate::limits::FILE_UNFINISHED_MS;
 use crate::model::{FileState, Timestamp};
 

@@ -36,7 +36,7 @@ async fn the_operator_lets_partners_in_and_keeps_them_out() {
         // The operator still acts for it.
         let booking = operated.acme(&format!("/bookings/{}", operated.world.acme.booking));
         browser
-            .fill(&booking, "/protect", &[])
+            .fill(&format!("{booking}/protect"), "/protect", &[])
             .await
             .leads_to(&booking);
         let found = operated.latest("protectBooking").await;

@@ -27,7 +27,7 @@ impl Command for UpdatePartner {
         let mut shown = partner.partner.clone();
         let changes = match settings == shown.settings {
             true => Vec::new(),
-            false => vec![Change::PartnerDecided {
+            false => vec![Change::PartnerSettingsChanged {
                 partner_id: self.partner_id,
                 settings: Box::new(settings.clone()),
             }],
