@@ -16,11 +16,18 @@ use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
 /// The fields of the form.
-const NAMES: [&str; 4] = ["/canceledBy", "/reason", "/note", "/agreedRefund"];
+const NAMES: [&str; 5] = [
+    "/canceledBy",
+    "/reason",
+    "/effectiveAt",
+    "/note",
+    "/agreedRefund",
+];
 /// The fields that the result depends on, with the parameters of the operation that evaluates it.
-const ASKED: [(&str, &str); 3] = [
+const ASKED: [(&str, &str); 4] = [
     ("/canceledBy", "canceledBy"),
     ("/reason", "reason"),
+    ("/effectiveAt", "asOf"),
     ("/agreedRefund", "agreedRefund"),
 ];
 
@@ -33,6 +40,7 @@ pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer
 
 /// Shows the result when asked for that, and cancels when asked to cancel.
 pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answer, Error> {
+    let asked = &asked.in_utc(&["/effectiveAt"]);
     if !asked.fields.has(SHOWN) {
         return preview(user, asked, None).await;
     }
@@ -95,6 +103,10 @@ async fn page(
     let by =
         draft.field(&Field::new("/canceledBy", "Who cancels?", Kind::Choice(&actors)).required());
     let reason = draft.field(&Field::new("/reason", "Why?", Kind::Choice(&reasons)));
+    let effective = draft.field(
+        &Field::new("/effectiveAt", "When was it canceled? (UTC)", Kind::Utc)
+            .about("Now if left empty. An earlier time is recorded as what you say, beside the time of recording."),
+    );
     let agreed = draft.field(
         &Field::new("/agreedRefund", "Agreed refund", Kind::Number)
             .about("Only if both sides agreed on a figure (mutual)."),
@@ -113,7 +125,7 @@ async fn page(
             // A note is personal, and may be longer than an address, so it is sent as a body.
             form.card method="post" action=(address) {
                 h2 { "1. Who cancels, and why" }
-                (by) (reason) (agreed) (note)
+                (by) (reason) (effective) (agreed) (note)
                 button { "Show what it comes to" }
             }
             @if let Some(result) = result { (confirm(&address, &asked.fields, result)) }

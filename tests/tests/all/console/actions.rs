@@ -30,6 +30,53 @@ async fn twice(
 }
 
 #[tokio::test]
+async fn a_cancellation_that_happened_earlier_comes_to_what_it_came_to_then() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        acme.put_policy("late", &samples::policy(5000)).await;
+        // The full refund ends ten minutes after the start.
+        let soon = json!({"policyId": "late", "eventDate": "2026-10-05T14:23:20Z"});
+        let booking = acme.book_with(soon).await;
+        acme.protect(&booking).await;
+        server.advance(11 * 60_000);
+        let page = format!("/bookings/{booking}");
+        let typed = [
+            ("/canceledBy", "organizer"),
+            ("/effectiveAt", "2026-09-21T14:20:00"),
+        ];
+        let shown = browser
+            .fill(&format!("{page}/cancel"), "/cancel", &typed)
+            .await;
+        shown.is(200);
+        let asked = shown.field("/effectiveAt");
+        assert_eq!(asked.get("value"), Some("2026-09-21T14:20:00"));
+        let shown = shown.form("/cancel");
+        assert_eq!(shown.value("/expected/refundMinorUnits"), "125050");
+        browser.submit(&shown).await.leads_to(&page);
+        let recorded = &acme.rows("/v1/resolutions?limit=10").await[0];
+        recorded.holds(json!({
+            "effectiveAt": "2026-09-21T14:20:00.000Z",
+            "canceledAt": "2026-09-21T14:24:20.000Z",
+        }));
+
+        let typed = [
+            ("/canceledBy", "organizer"),
+            ("/effectiveAt", "2026-09-01T00:00"),
+        ];
+        let other = acme.book().await;
+        let refused = browser
+            .fill(&format!("/bookings/{other}/cancel"), "/cancel", &typed)
+            .await;
+        refused.is(400);
+        let field = refused.field("/effectiveAt");
+        assert_eq!(field.get("aria-invalid"), Some("true"));
+        assert_eq!(field.get("value"), Some("2026-09-01T00:00:00"));
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_booking_is_protected_moved_canceled_as_shown_and_decided() {
     on_every_engine(async |engine| {
         let (server, acme) = TestServer::with_partner(engine).await;
