@@ -1,4 +1,4 @@
-//! Every maximum in the product, with its reason.
+//! Every maximum that a caller can meet, with its reason.
 
 /// Faults reported for one request. A body can hold thousands, and nobody reads more.
 pub const FAULTS: usize = 50;

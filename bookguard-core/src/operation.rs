@@ -233,7 +233,6 @@ fn check_query(route: &Route, query: &[(String, String)]) -> Result<(), Error> {
         if faults.len() == limits::FAULTS {
             break;
         }
-        let pointer = format!("?{}", input::shorten(name));
         if !known.contains(&name.as_str()) {
             let elsewhere = route.elsewhere.iter().find(|(other, _)| other == name);
             let fix = match (elsewhere, input::nearest(name, &known)) {
@@ -244,7 +243,7 @@ fn check_query(route: &Route, query: &[(String, String)]) -> Result<(), Error> {
             };
             let message = "is not a query parameter of this operation".to_owned();
             faults.push(FieldError::new(
-                pointer,
+                format!("?{}", input::shorten(name)),
                 "unknown_query_parameter",
                 message,
                 fix,

@@ -147,7 +147,7 @@ fn wrong_tokens_are_refused() {
         ("an unknown extension", &["extension"], |shape| {
             shape.critical = true
         }),
-        ("other content", &["no time-stamp"], |shape| {
+        ("other content", &["not a time-stamp"], |shape| {
             shape.content = "1.2.840.113549.1.7.1"
         }),
         (

@@ -122,9 +122,8 @@ fn moment(terms: &Terms, question: &Question) -> Result<Timestamp, Error> {
         return Err(Error::invalid(
             "no_show_before_event",
             format!(
-                "Nobody can have missed an event that starts at {}; {} is {at}. Send another reason, or wait for the start.",
-                terms.anchor,
-                name_of(question.mode)
+                "Nobody can have missed an event that starts at {} by {at}.",
+                terms.anchor
             ),
         ));
     }
@@ -141,17 +140,14 @@ fn named(
     if question.mode == Mode::Cancel && at > received.plus_ms(CLOCK_SKEW_MS) {
         return Err(Error::invalid(
             "effective_at_in_future",
-            format!(
-                "effectiveAt {at} is more than 5 minutes after receipt ({received}). Cancel then, or leave effectiveAt out."
-            ),
+            format!("The instant {at} is more than 5 minutes after receipt ({received})."),
         ));
     }
     if at < terms.created_at {
         return Err(Error::invalid(
             "effective_at_before_booking",
             format!(
-                "{} {at} is before the booking was created ({}). Send that instant or a later one.",
-                name_of(question.mode),
+                "The instant {at} is before the booking was created ({}).",
                 terms.created_at
             ),
         ));
@@ -184,19 +180,10 @@ pub(crate) fn not_before_last_move(
     Err(Error::invalid(
         "effective_at_before_reschedule",
         format!(
-            "{} {at} is before the event was last moved ({}), and both sides agreed then that it takes place. Send that instant or \
-             a later one.",
-            name_of(question.mode),
+            "The instant {at} is before the event was last moved ({}), and both sides agreed then that it takes place.",
             last.at
         ),
     ))
-}
-
-fn name_of(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Evaluate => "asOf",
-        Mode::Cancel => "effectiveAt",
-    }
 }
 
 /// An evaluation with everything that does not depend on the rules.
@@ -374,7 +361,7 @@ impl<'a> Inquiry<'a> {
         let agreed = self.question.agreed_refund.ok_or_else(|| {
             Error::invalid(
                 "agreed_refund_required",
-                "A mutual cancellation needs the refund both sides agreed on. Add \"agreedRefund\".",
+                "A mutual cancellation needs the refund both sides agreed on.",
             )
         })?;
         if agreed.currency() != paid.currency() {

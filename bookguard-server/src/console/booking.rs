@@ -316,10 +316,10 @@ pub(super) async fn confirm(user: &User, asked: &Asked) -> Result<Answer, Error>
     }
     let main = html! {
         p.back { a href=(user.link(&format!("/bookings/{id}"))) { "← Back to the booking" } }
-        div.title { h1 { "Protect " (title(&booking)) } }
+        div.title { h1 { "Protect: " (title(&booking)) } }
         form.card.narrow method="post" action=(user.link(&format!("/bookings/{id}/protect"))) {
-            p { "The ledger will say what is agreed now: who, when, for how much, and what a cancellation costs." }
-            p { "This cannot be taken back. Later changes are recorded beside it." }
+            p { "This locks the terms into the ledger: who, when, for how much, and what a cancellation costs." }
+            p { strong { "This cannot be undone." } " Later changes are recorded beside it." }
             (once())
             button.first { "Protect the booking" }
         }

@@ -2,7 +2,7 @@
 
 pub(super) mod recover;
 
-use bookguard_core::error::{Error, Kind as ErrorKind};
+use bookguard_core::error::Error;
 use bookguard_core::features::attempts::AttemptRecord;
 use bookguard_core::features::events::log::{EventLog, ListEvents};
 use bookguard_core::features::events::{EventWithAttempts, GetEvent, RetryEvent};
@@ -20,7 +20,7 @@ use super::{Answer, Asked, Page, Part};
 /// Rows of a page.
 const ROWS: &str = "100";
 /// The fields of the filter.
-const FILTER: [&str; 2] = ["status", "type"];
+pub(super) const FILTER: [&str; 2] = ["status", "type"];
 
 pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let fields = &asked.fields;
@@ -34,7 +34,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     ];
     let (log, refused) = match user.read::<ListEvents>(&[], &query).await {
         Ok(log) => (Some(log), None),
-        Err(error) if error.kind == ErrorKind::Invalid => (None, Some(form::in_fields(error))),
+        Err(error) if form::is_correctable(&error) => (None, Some(form::in_fields(error))),
         Err(error) => return Err(error),
     };
     let statuses = DeliveryStatus::WORDS.map(|(word, _)| (word, words(word)));
@@ -81,13 +81,13 @@ fn found(user: &User, fields: &Fields, log: &EventLog) -> Markup {
     }
 }
 
-/// What an endpoint answered last, or why nothing was. If some received the event, it is one of those for which its state stands.
+/// The last answer, or why there was none, of an endpoint whose delivery has the event's own status.
 pub(super) fn last_answer(event: &Event) -> Markup {
-    let (telling, others): (Vec<_>, Vec<_>) = event
+    let mut telling = event
         .deliveries
         .iter()
-        .partition(|delivery| delivery.status == event.status);
-    let last = telling.into_iter().chain(others).find_map(|delivery| {
+        .filter(|delivery| delivery.status == event.status);
+    let last = telling.find_map(|delivery| {
         delivery
             .last_error
             .clone()
@@ -250,7 +250,7 @@ mod tests {
         let table = [
             ("failed", vec![&delivered, &failed], "Connection refused"),
             ("failed", vec![&failed, &delivered], "Connection refused"),
-            ("failed", vec![&delivered, &unanswered], "204"),
+            ("failed", vec![&delivered, &unanswered], ""),
             ("delivered", vec![&delivered], "204"),
             ("pending", vec![], ""),
         ];

@@ -320,7 +320,7 @@ impl Draft<'_> {
 
     /// [`Self::alert`] of the filter of a list.
     pub(super) fn alert_of_filter(&self, names: &[&str]) -> Markup {
-        self.refusal("Nothing was searched.", names)
+        self.refusal("The filter was not applied.", names)
     }
 
     fn refusal(&self, nothing: &str, names: &[&str]) -> Markup {
@@ -453,7 +453,7 @@ impl Kind<'_> {
 /// A fault of a field, for somebody who sees the field and not the body that is made of it.
 fn told(fault: &FieldError) -> String {
     match &*fault.code {
-        "missing_field" => "Fill this in.".to_owned(),
+        "missing_field" => "This is required.".to_owned(),
         "wrong_type" => fault.fix.clone(),
         _ => format!("{} {}", capital(&fault.message), fault.fix),
     }
@@ -493,7 +493,7 @@ mod tests {
     fn a_fault_is_told_without_words_of_the_body() {
         let told = |code, message, fix| told(&FieldError::new("/x", code, message, fix));
         let missing = told("missing_field", "is required and missing", "Add \"x\".");
-        assert_eq!(missing, "Fill this in.");
+        assert_eq!(missing, "This is required.");
         let kind = told(
             "wrong_type",
             "is a string; a number is required",
@@ -507,7 +507,7 @@ mod tests {
     #[test]
     fn a_refusal_says_that_something_is_marked_only_if_something_is() {
         let refused = Error::faults(vec![FieldError::new(
-            "?cursor",
+            "cursor",
             "c",
             "is wrong",
             "Begin again.",
@@ -520,14 +520,16 @@ mod tests {
         };
         let elsewhere = alert(&refused);
         assert!(
-            elsewhere.contains("<p>Nothing was searched.</p><p>?cursor is wrong. Begin again.</p>"),
+            elsewhere
+                .contains("<p>The filter was not applied.</p><p>cursor is wrong. Begin again.</p>"),
             "{elsewhere}"
         );
         let marked = alert(&Error::faults(vec![FieldError::new(
             "search", "c", "is wrong", "Mend it.",
         )]));
         assert!(
-            marked.contains("<p>Nothing was searched. Correct what is marked below.</p></div>"),
+            marked
+                .contains("<p>The filter was not applied. Correct what is marked below.</p></div>"),
             "{marked}"
         );
     }

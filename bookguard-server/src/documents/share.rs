@@ -14,6 +14,7 @@ use std::sync::{Arc, LazyLock};
 use bookguard_core::error::Error;
 use bookguard_core::evidence::{Share, ViewForm};
 use bookguard_core::features::shares;
+use bookguard_core::operation::duplicate;
 use bookguard_core::service::Service;
 use poem::endpoint::{BoxEndpoint, make};
 use poem::http::Method;
@@ -103,6 +104,9 @@ fn wanted(
     let named = named.map(|(_, word)| word.as_str());
     if let Some(named) = named {
         word_of(named, &WORDS)?;
+    }
+    if query.iter().filter(|(name, _)| name == PARAMETER).count() > 1 {
+        return Err(Error::faults(vec![duplicate(PARAMETER)]).into());
     }
     let place = match method == Method::POST {
         true => None,

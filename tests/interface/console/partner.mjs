@@ -87,6 +87,7 @@ async function everyPage(browser, { key, created, kept, canceled, review, tried,
   await at("bookings, none found", "/bookings?search=nobody-has-this");
   await at("error page", "/bookings/bkg_00000000000000000000000000000000", 404);
   for (const [name, id] of Object.entries({ created, kept, canceled, review })) await at(`booking, ${name}`, `/bookings/${id}`);
+  await at("protect", `/bookings/${created}/protect`);
   await at("cancel", `/bookings/${kept}/cancel`);
   await sent(page, "cancel with its result", "/cancel", { "/note": LONG });
   await sent(page, "cancel refused", "/cancel", { "/agreedRefund": "much" }, 400);
@@ -116,6 +117,7 @@ async function everyPage(browser, { key, created, kept, canceled, review, tried,
   await judge(page, "revoke a share");
   await at("deliveries", "/deliveries");
   await at("deliveries, none", "/deliveries?status=no_endpoints&type=api_key.expiring");
+  await at("deliveries refused", "/deliveries?status=soon", 400);
   await at("delivery", `/deliveries/${tried}`);
   await at("recover", "/deliveries/recover");
   await sent(page, "recover with its count", "/recover", {});

@@ -250,6 +250,6 @@ fn instant(text: &str) -> Timestamp {
 fn word<T: Copy>(words: &[(&str, T)], typed: &str) -> T {
     let found = words.iter().find(|(word, _)| *word == typed);
     found
-        .unwrap_or_else(|| panic!("{typed} is not such a word"))
+        .unwrap_or_else(|| panic!("{typed} is not a known word"))
         .1
 }

@@ -16,7 +16,7 @@ use crate::text::outside_quotations;
 
 const GOLDEN: &str = "src/evidence/summary/golden.txt";
 
-/// Histories that are told of vectors, whose summaries the verifiers check too: a currency without decimals, one with three.
+/// Test vectors, whose summaries the verifiers check too. Two are in currencies with no decimals and with three.
 const VECTORS: [(&str, &str); 5] = [
     ("in yen", "yen"),
     ("in dinars", "dinar"),

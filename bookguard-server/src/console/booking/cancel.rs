@@ -49,9 +49,21 @@ pub(in crate::console) async fn send(user: &User, asked: &Asked) -> Result<Answe
             let told = format!("The booking is canceled. {}", resolution.summary);
             Ok(Answer::Go(format!("/bookings/{}", asked.id(0)), Some(told)))
         }
-        Err(error) if form::is_correctable(&error) => preview(user, asked, Some(&error)).await,
+        Err(error) if form::is_correctable(&error) => match result_now(&error) {
+            None if error.details.is_empty() => preview(user, asked, Some(&error)).await,
+            result => page(user, asked, Some(&error), result.as_ref()).await,
+        },
         Err(error) => Err(error),
     }
+}
+
+/// What the cancellation comes to, if it was refused because that is not what the form said. It is not always what the
+/// evaluation as of another time says: a cancellation that is backdated across a deadline goes to a person.
+fn result_now(refused: &Error) -> Option<Evaluation> {
+    let obstacle = refused.obstacle.as_ref()?;
+    let result = obstacle.evaluation.as_deref()?;
+    let is_open = obstacle.resolution_id.is_none();
+    serde_json::from_str(result).ok().filter(|_| is_open)
 }
 
 /// The form, and below it the result of what was typed.
@@ -105,7 +117,10 @@ async fn page(
     let reason = draft.field(&Field::new("/reason", "Why?", Kind::Choice(&reasons)));
     let effective = draft.field(
         &Field::new("/effectiveAt", "When was it canceled? (UTC)", Kind::Utc)
-            .about("Now if left empty. An earlier time is recorded as what you say, beside the time of recording."),
+            .about(user.told(
+                "Now if left empty. An earlier time is recorded as your statement, beside the time of receipt.",
+                "Now if left empty. An earlier time is recorded as the partner's statement, beside the time of receipt.",
+            )),
     );
     let agreed = draft.field(
         &Field::new("/agreedRefund", "Agreed refund", Kind::Number)

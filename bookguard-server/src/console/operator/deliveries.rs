@@ -6,8 +6,8 @@ use bookguard_core::model::{DeliveryStatus, Event, EventType};
 use maud::{Markup, html};
 
 use super::{Names, about, names_of, partner_link};
-use crate::console::deliveries::last_answer;
-use crate::console::form::{Draft, Field, Kind};
+use crate::console::deliveries::{FILTER, last_answer};
+use crate::console::form::{self, Draft, Field, Kind};
 use crate::console::parts::{delivery_badge, empty, next_page, records, time, words};
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
@@ -25,22 +25,29 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         ("cursor", text("cursor")),
         ("limit", ROWS),
     ];
-    let found = user.read::<ListAllEvents>(&[], &query).await?;
+    let (found, refused) = match user.read::<ListAllEvents>(&[], &query).await {
+        Ok(found) => (Some(found), None),
+        Err(error) if form::is_correctable(&error) => (None, Some(form::in_fields(error))),
+        Err(error) => return Err(error),
+    };
     let statuses = DeliveryStatus::WORDS.map(|(word, _)| (word, words(word)));
     let types = EventType::WORDS.map(|(word, _)| (word, word.to_owned()));
     let draft = Draft {
         fields,
-        refused: None,
+        refused: refused.as_ref(),
     };
-    let names = names_of(user, found.data.iter().filter_map(|event| event.partner_id)).await?;
-    let rows: Vec<Markup> = found
-        .data
+    let events = found.as_ref().map_or(&[][..], |found| &found.data);
+    let names = names_of(user, events.iter().filter_map(|event| event.partner_id)).await?;
+    let rows: Vec<Markup> = events
         .iter()
         .map(|event| line(user, &names, event))
         .collect();
-    let next = found.next_cursor.as_deref();
+    let next = found
+        .as_ref()
+        .and_then(|found| found.next_cursor.as_deref());
     let main = html! {
         div.title { h1 { "Deliveries" } }
+        (draft.alert_of_filter(&FILTER))
         form.filter role="search" action=(user.link(PATH)) {
             (draft.field(&Field::new("status", "State", Kind::Choice(&statuses)).plain()))
             (draft.field(&Field::new("type", "Type of event", Kind::Choice(&types)).plain()))
@@ -50,12 +57,16 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
             section.card { (records("Events of all partners, newest first", &["Event", "Partner", "Happened", "State", "Endpoints", "Last answer"], &rows)) }
         } @else if next.is_some() {
             (empty("Nothing found among the newest events.", "A search covers one part at a time: go on to search older ones."))
-        } @else {
+        } @else if found.is_some() {
             (empty("No event matches.", "Every booking, protection and cancellation makes an event."))
         }
         (next_page(user, PATH, fields, "cursor", next, "Older events"))
     };
-    Ok(Page::new(Part::Deliveries, "Deliveries", main).ok())
+    let status = form::status(refused.as_ref());
+    Ok(Answer::Page(
+        status,
+        Page::new(Part::Deliveries, "Deliveries", main),
+    ))
 }
 
 fn line(user: &User, names: &Names, event: &Event) -> Markup {

@@ -27,7 +27,7 @@ pub(in crate::console) async fn list(user: &User, asked: &Asked) -> Result<Answe
     ];
     let (found, refused) = match user.read::<ListPartners>(&[], &query).await {
         Ok(found) => (Some(found), None),
-        Err(error) if form::is_correctable(&error) => (None, Some(error)),
+        Err(error) if form::is_correctable(&error) => (None, Some(form::in_fields(error))),
         Err(error) => return Err(error),
     };
     let draft = Draft {
@@ -37,7 +37,7 @@ pub(in crate::console) async fn list(user: &User, asked: &Asked) -> Result<Answe
     let statuses = PartnerStatus::WORDS.map(|(word, _)| (word, words(word)));
     let main = html! {
         div.title { h1 { "Partners" } }
-        (draft.alert(&[]))
+        (draft.alert_of_filter(&["search", "status"]))
         form.filter role="search" action=(user.link(PATH)) {
             (draft.field(&Field::new("search", "Search", Kind::Search).plain()))
             (draft.field(&Field::new("status", "Status", Kind::Choice(&statuses)).plain()))

@@ -37,8 +37,8 @@ async fn a_cancellation_that_happened_earlier_comes_to_what_it_came_to_then() {
         acme.put_policy("late", &samples::policy(5000)).await;
         // The full refund ends ten minutes after the start.
         let soon = json!({"policyId": "late", "eventDate": "2026-10-05T14:23:20Z"});
-        let booking = acme.book_with(soon).await;
-        acme.protect(&booking).await;
+        let booking = acme.book_with(soon.clone()).await;
+        let late = acme.book_with(soon).await;
         server.advance(11 * 60_000);
         let page = format!("/bookings/{booking}");
         let typed = [
@@ -59,6 +59,26 @@ async fn a_cancellation_that_happened_earlier_comes_to_what_it_came_to_then() {
             "effectiveAt": "2026-09-21T14:20:00.000Z",
             "canceledAt": "2026-09-21T14:24:20.000Z",
         }));
+
+        // Hours later, a person must decide whether it counts from then.
+        server.advance(2 * 60 * 60_000);
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        let page = format!("/bookings/{late}");
+        let shown = browser
+            .fill(&format!("{page}/cancel"), "/cancel", &typed)
+            .await
+            .form("/cancel");
+        assert_eq!(shown.value("/expected/refundMinorUnits"), "125050");
+        let changed = browser.submit(&shown).await;
+        changed.is(409);
+        let changed = changed.form("/cancel");
+        assert_eq!(changed.value("/expected/resolutionPath"), "manual_review");
+        browser.submit(&changed).await.leads_to(&page);
+        let recorded = acme.rows("/v1/resolutions?limit=10").await;
+        let recorded = recorded.iter().find(|one| one["bookingId"] == *late);
+        recorded
+            .unwrap()
+            .holds(json!({"status": "pending_review", "effectiveAt": "2026-09-21T14:20:00.000Z"}));
 
         let typed = [
             ("/canceledBy", "organizer"),
@@ -466,7 +486,7 @@ async fn keys_are_made_replaced_and_revoked_and_people_invited() {
         browser.fill("/keys", &end, &[]).await.leads_to("/keys");
         ada.get("/bookings").await.leads_to("/sign-in?to=%2Fbookings");
 
-        // An invalid id opens no page, whose form would otherwise lead where the id says.
+        // An invalid id opens no page: its form would post to wherever the id says.
         for id in ["..%2F..%2Fconsole%2Fsign-out%3F", "x", "%22%3E%3Ci%3E"] {
             for page in ["rotate", "revoke"] {
                 browser.get(&format!("/keys/{id}/{page}")).await.is(404);

@@ -430,10 +430,16 @@ async fn a_refused_form_keeps_what_was_typed_with_each_fault_beside_its_field() 
         let seen = world.browser.post(&cancel, &noted[..1]).await;
         seen.is(200);
         is_sound(&seen);
-        let seen = world.browser.get("/bookings?eventFrom=2026-99-99").await;
-        seen.is(400);
-        is_sound(&seen);
-        assert_eq!(seen.field("eventFrom").get("aria-invalid"), Some("true"));
+        for (address, faulty) in [
+            ("/bookings?eventFrom=2026-99-99", "eventFrom"),
+            ("/deliveries?status=soon", "status"),
+            ("/audit?since=soon", "since"),
+        ] {
+            let seen = world.browser.get(address).await;
+            seen.is(400);
+            is_sound(&seen);
+            assert_eq!(seen.field(faulty).get("aria-invalid"), Some("true"));
+        }
         assert_eq!(world.state().await, before);
 
         // What conflicts says so on the same page, with what was typed.

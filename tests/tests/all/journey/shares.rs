@@ -157,6 +157,7 @@ async fn a_link_shows_the_evidence_in_every_form_and_records_each_view() {
         );
         for (method, query, accept, status) in [
             ("GET", "", "image/png", 406),
+            ("GET", "?form=bank&form=bank", "application/pdf", 400),
             ("GET", "?form=page", "application/pdf", 400),
             ("POST", "?form=poster", "text/html", 400),
             ("GET", "?form=%zz", "text/html", 400),

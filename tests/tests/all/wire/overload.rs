@@ -55,7 +55,7 @@ async fn a_partner_that_asks_too_often_waits_whatever_key_it_shows_and_others_do
         other.get("/v1/partners/me").await.ok(200);
         for key in &keys {
             let refused = acme.with_key(key).get("/v1/partners/me").await;
-            assert_eq!(refused.status, 429, "another key is the same partner");
+            assert_eq!(refused.status, 429, "another key of the same partner");
         }
         // Open routes are not limited by key.
         acme.get("/v1/health").await.ok(200);

@@ -546,7 +546,7 @@ async fn success(world: &World, seen: &mut Seen<'_>, path: &str) {
         }
     }
     if operation.statuses.contains(&304) {
-        // That a key was used is noted a moment later, and changes what is said of keys.
+        // A key's use is stored a moment later, and changes the answers about keys.
         let (etag, reply) = until("an answer that stays as it was", async || {
             let reply = ask(acme, operation, path, &[]).await;
             let etag = reply.header("etag").unwrap().to_owned();

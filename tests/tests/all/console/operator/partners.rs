@@ -150,7 +150,11 @@ async fn a_partner_that_waits_is_approved_and_gets_its_credentials_once() {
             let found = browser.page(&format!("/partners?{filter}")).await;
             assert_eq!(found.html.contains(&id), is_found, "{filter}");
         }
-        browser.get("/partners?status=nonsense").await.is(400);
+        for address in ["/partners?status=nonsense", "/deliveries?status=nonsense"] {
+            let refused = browser.get(address).await;
+            refused.is(400);
+            assert_eq!(refused.field("status").get("aria-invalid"), Some("true"));
+        }
         assert!(browser.page("").await.html.contains("Acme Stage"));
         let account = format!("/partners/{id}");
         let form = browser.page(&account).await.form("/approve");
