@@ -27,7 +27,7 @@ impl Fonts {
     /// Adds a font file for what the fonts before it lack: TrueType or OpenType. Of a collection, the first font is used.
     ///
     /// # Errors
-    /// What is wrong with the file: it is neither TrueType nor OpenType, has no outlines, or its license forbids to embed a part of it.
+    /// What is wrong with the file: it is neither TrueType nor OpenType, has no outlines, or its license forbids embedding part of it.
     pub fn with(mut self, file: Vec<u8>) -> Result<Self, &'static str> {
         let file = Arc::new(file);
         let face = Face::from_slice(&file, 0).ok_or("is not a TrueType or OpenType font")?;

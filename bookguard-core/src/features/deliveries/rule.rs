@@ -41,7 +41,7 @@ pub(crate) fn emit(
     );
 }
 
-/// Adds an event of a type that endpoints must list, and its deliveries, unless there is no receiver: then nothing is written.
+/// Adds an event of a type that endpoints must list, and its deliveries. Without a receiver, nothing is written.
 pub(crate) fn emit_if_listed(
     (batch, partner): (&BatchState, &PartnerState),
     at: Timestamp,

@@ -249,7 +249,7 @@ async fn the_newest_verified_backup_is_shown() {
     let measured = Measured::open(Engine::Sqlite).await;
     let sample = "bookguard_backup_last_success_timestamp_seconds";
     measured.until_is(sample, 0.0).await;
-    // What is being made, or did not verify, is not a backup.
+    // A backup that is being made, or did not verify, does not count.
     let folder = measured.backups.path();
     for end in ["db.failed", "db.0123456789ab.part"] {
         std::fs::write(
