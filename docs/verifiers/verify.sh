@@ -35,8 +35,7 @@ raw() {                                                                 # of hex
     for ((at = 0; at < ${#1}; at += 2)); do text+="\\x${1:at:2}"; done
     printf %b "$text"
 }
-sha256() { openssl dgst -sha256 "$@" -r | { read -rn 64 hash && echo "$hash"; }; }
-hmac() { sha256 -mac HMAC -macopt "hexkey:$1"; }
+sha256() { openssl dgst -sha256 -r | { read -rn 64 hash && echo "$hash"; }; }
 
 # small HEX: whether a point is of small order, whatever its sign bit: a signature by or with one of them proves nothing.
 small() {
@@ -367,20 +366,47 @@ jq -r -L "$scratch" --arg name "$name" --arg id "$id" --arg vkey "$vkey" --slurp
 # --- The hashes: signatures, proofs, commitments, digests
 # Goes up one level: bash takes a number from 2^63 for a negative one, and would shift its sign along.
 halve() { at=$(((at >> 1) & 0x7fffffffffffffff)) last=$(((last >> 1) & 0x7fffffffffffffff)); }
-# included ROOT INDEX SIZE PATH HASH, by RFC 9162, 2.1.3.2
-included() {
-    local root=$1 at=$((10#$2)) last=$((10#$3 - 1)) node=$5 sibling
-    for sibling in $4; do
-        ((last)) || return 1
-        if ((at & 1 || at == last)); then
-            node=$(raw "01$sibling$node" | sha256)
-            while ((!(at & 1) && at)); do halve; done
-        else
-            node=$(raw "01$node$sibling" | sha256)
-        fi
-        halve
+# hashed: the SHA-256 of each file in $scratch/in, as digest[NAME]. To start a process takes longer than to hash, so one does it for all.
+digest=()
+hashed() {
+    local hash file
+    while read -r hash file; do digest[${file#\*}]=$hash; done < <(cd "$scratch/in" && printf '%s\n' * | xargs openssl dgst -sha256 -r)
+    rm -r "$scratch/in" && mkdir "$scratch/in"
+}
+# padded HEX BYTE: a key of 32 bytes, padded to a block of SHA-256, each byte XOR this one (RFC 2104)
+padded() {
+    local at word text='' rest=\\x$2\\x$2\\x$2\\x$2
+    for ((at = 0; at < 64; at += 8)); do
+        printf -v word %08x $((16#${1:at:8} ^ 16#$2$2$2$2))
+        text+=\\x${word:0:2}\\x${word:2:2}\\x${word:4:2}\\x${word:6:2}
     done
-    ((last == 0)) && [[ $node == "$root" ]]
+    printf %b "$text$rest$rest$rest$rest$rest$rest$rest$rest"
+}
+# risen: the roots to which the paths lead from all leaves, as digest[TASK], by RFC 9162, 2.1.3.2; where one is not of the right
+# length, lasts[TASK] is not 0.
+ats=() lasts=() paths=()
+risen() {
+    local n at last sibling
+    while [[ ${paths[*]} == *[!\ ]* ]]; do
+        for n in "${!paths[@]}"; do
+            [[ ${paths[n]} ]] || continue
+            sibling=${paths[n]:0:64} paths[n]=${paths[n]:65} at=${ats[n]} last=${lasts[n]}
+            if ((last == 0 || last == -1)); then
+                : >"$scratch/in/$n"
+                lasts[n]=-1
+                continue
+            fi
+            if ((at & 1 || at == last)); then
+                raw "01$sibling${digest[n]}" >"$scratch/in/$n"
+                while ((!(at & 1) && at)); do halve; done
+            else
+                raw "01${digest[n]}$sibling" >"$scratch/in/$n"
+            fi
+            halve
+            ats[n]=$at lasts[n]=$last
+        done
+        hashed
+    done
 }
 # climbed STREAM COUNT HASH STEPS: the root of the map to which the steps (BIT:HASH, from the leaf) lead
 climbed() {
@@ -435,11 +461,37 @@ stamped() {
 }
 # The first task is the whole packet. It is kept out of variables: in a long text without a tab, bash takes time that grows with
 # the square of the length to find that there is none.
-digest=$(sed -n $'1s/^content\t//p' "$scratch/plan" | tr -d '\n' | openssl dgst -sha256 -binary | openssl base64)
+content=$(sed -n $'1s/^content\t//p' "$scratch/plan" | tr -d '\n' | openssl dgst -sha256 -binary | openssl base64)
 sed 1d "$scratch/plan" >"$scratch/tasks"
-stream='' size='' count=0 last='' leaves='' hashes='' stamps=0 cosigned=''
+# What is hashed does not depend on what is compared, so all hashes come first.
+mkdir "$scratch/in"
+salts=() tops=() leaf=() n=0
 while IFS= read -r line; do
     task=${line%%$'\t'*} rest=${line#*$'\t'}
+    more=${rest#*$'\t'}
+    case $task in
+        leaf | mapped | anchor)
+            IFS=$'\t' read -r top index log path text <<<"${rest//$'\t\t'/$'\t-\t'}"    # "-": an empty path
+            { printf '\0'; printf %s "$text"; } >"$scratch/in/$n"
+            tops[n]=$top ats[n]=$((10#$index)) lasts[n]=$((10#$log - 1)) paths[n]=${path#-} ;;
+        hmac)
+            salts[n]=${more%%$'\t'*} more=${more#*$'\t'}
+            { padded "${salts[n]}" 36; printf %s "${more#*$'\t'}"; } >"$scratch/in/$n" ;;
+        hash) printf %s "$more" >"$scratch/in/$n" ;;
+        text) openssl base64 -d -A <<<"$more" >"$scratch/in/$n" ;;
+    esac
+    n=$((n + 1))
+done <"$scratch/tasks"
+hashed
+for n in "${!tops[@]}"; do leaf[n]=${digest[n]}; done
+for n in "${!salts[@]}"; do { padded "${salts[n]}" 5c; raw "${digest[n]}"; } >"$scratch/in/$n"; done
+hashed
+risen
+# proven TASK: whether its entry is in the log
+proven() { [[ ${lasts[$1]} == 0 && ${digest[$1]} == "${tops[$1]}" ]]; }
+stream='' size='' count=0 last='' leaves='' hashes='' stamps=0 cosigned='' n=-1
+while IFS= read -r line; do
+    n=$((n + 1)) task=${line%%$'\t'*} rest=${line#*$'\t'}
     first=${rest%%$'\t'*} more=${rest#*$'\t'}
     case $task in
         note)
@@ -447,19 +499,13 @@ while IFS= read -r line; do
             verify "$scratch/text" "$first" || refuse "signature: the key has not signed the packet, or not its checkpoint"
             [[ -e $scratch/said ]] || cp "$scratch/text" "$scratch/said" ;;
         leaf)
-            IFS=$'\t' read -r root index log path text <<<"${rest//$'\t\t'/$'\t-\t'}"    # "-": an empty path
-            last=$({ printf '\0'; printf %s "$text"; } | sha256)
-            included "$root" "$index" "$log" "${path#-}" "$last" || refuse "proof: an entry is not in the ledger"
-            count=$((count + 1)) leaves+=${leaves:+,}\"$last\" ;;
-        mapped)
-            IFS=$'\t' read -r root index log path text <<<"${rest//$'\t\t'/$'\t-\t'}"
-            included "$root" "$index" "$log" "${path#-}" "$({ printf '\0'; printf %s "$text"; } | sha256)" || refuse "complete: the entry is not in the ledger" ;;
+            proven "$n" || refuse "proof: an entry is not in the ledger"
+            count=$((count + 1)) last=${leaf[n]} leaves+=${leaves:+,}\"$last\" ;;
+        mapped) proven "$n" || refuse "complete: the entry is not in the ledger" ;;
         map)
             IFS=$'\t' read -r root key path <<<"$rest"
             [[ $(climbed "$key" "$count" "$last" "$path") == "$root" ]] || refuse "complete: the map does not have exactly these entries of the booking" ;;
-        anchor)
-            IFS=$'\t' read -r root index log path text <<<"${rest//$'\t\t'/$'\t-\t'}"
-            included "$root" "$index" "$log" "${path#-}" "$({ printf '\0'; printf %s "$text"; } | sha256)" || refuse "timestamps: an anchor is not in the ledger" ;;
+        anchor) proven "$n" || refuse "timestamps: an anchor is not in the ledger" ;;
         stamp)
             IFS=$'\t' read -r old root log now path text response anchored <<<"${rest//$'\t\t'/$'\t-\t'}"
             continues "$old" "$root" "$log" "$now" "${path#-}" || refuse "timestamps: the log does not continue the stamped checkpoint"
@@ -477,16 +523,14 @@ while IFS= read -r line; do
             verify "$scratch/text" "${own:16}" "$scratch/witness" || refuse "witnesses: the cosignature of $witness is not its own"
             cosigned+=${cosigned:+$'\n'}$witness ;;
         hmac)
-            salt=${more%%$'\t'*} more=${more#*$'\t'}
-            expected=${more%%$'\t'*} message=${more#*$'\t'}
-            [[ $(printf %s "$message" | hmac "$salt") == "$expected" ]] || refuse "$first: what is shown is not what was recorded" ;;
-        hash) hashes+="${hashes:+,}[\"$first\",\"sha256:$(printf %s "$more" | sha256)\"]" ;;
-        text) hashes+="${hashes:+,}[\"$first\",\"sha256:$(openssl base64 -d -A <<<"$more" | sha256)\"]" ;;
+            more=${more#*$'\t'}
+            [[ ${digest[n]} == "${more%%$'\t'*}" ]] || refuse "$first: what is shown is not what was recorded" ;;
+        hash | text) hashes+="${hashes:+,}[\"$first\",\"sha256:${digest[n]}\"]" ;;
         stream) stream=$rest ;;
         size) size=$rest ;;
     esac
 done <"$scratch/tasks"
-printf '%s\n' bookguard.packet/1 "$digest" "$stream" "$count" "$last" "$size" |
+printf '%s\n' bookguard.packet/1 "$content" "$stream" "$count" "$last" "$size" |
     cmp -s - "$scratch/said" || refuse "signature: the packet is not the one that was signed"
 
 # --- The rules: chain, booking, and what must be equal

@@ -19,6 +19,8 @@ use super::{Answer, Asked, Page, Part};
 
 /// Rows of a page.
 const ROWS: &str = "100";
+/// How many that failed come before the others.
+const FAILED: &str = "10";
 /// The fields of the filter.
 pub(super) const FILTER: [&str; 2] = ["status", "type"];
 
@@ -37,6 +39,21 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
         Err(error) if form::is_correctable(&error) => (None, Some(form::in_fields(error))),
         Err(error) => return Err(error),
     };
+    // They come first, however many others have happened since.
+    let is_first = text("status").is_empty() && fields.get("before").is_none();
+    let failed = match is_first && refused.is_none() {
+        true => {
+            let query = [
+                ("before", "latest"),
+                ("status", "failed"),
+                ("type", text("type")),
+                ("bookingId", text("bookingId")),
+                ("limit", FAILED),
+            ];
+            user.read::<ListEvents>(&[], &query).await?.data
+        }
+        false => Vec::new(),
+    };
     let statuses = DeliveryStatus::WORDS.map(|(word, _)| (word, words(word)));
     let types = EventType::WORDS.map(|(word, _)| (word, word.to_owned()));
     let draft = Draft {
@@ -54,7 +71,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
             (draft.field(&Field::new("type", "Type of event", Kind::Choice(&types)).plain()))
             button.first { "Show" }
         }
-        @if let Some(log) = &log { (found(user, fields, log)) }
+        @if let Some(log) = &log { (found(user, fields, &failed, log)) }
     };
     let status = form::status(refused.as_ref());
     Ok(Answer::Page(
@@ -63,18 +80,33 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     ))
 }
 
-fn found(user: &User, fields: &Fields, log: &EventLog) -> Markup {
-    let rows: Vec<Markup> = log.data.iter().map(|event| line(user, event)).collect();
+fn found(user: &User, fields: &Fields, failed: &[Event], log: &EventLog) -> Markup {
+    let lines = |events: &mut dyn Iterator<Item = &Event>| -> Vec<Markup> {
+        events.map(|event| line(user, event)).collect()
+    };
+    let is_shown = |event: &&Event| failed.iter().any(|first| first.event_id == event.event_id);
+    let rows = lines(&mut log.data.iter().filter(|event| !is_shown(event)));
     let next = log
         .next_before
         .map(|seq| seq.to_string())
         .filter(|_| log.has_more);
+    let heads = ["Event", "Happened", "State", "Endpoints", "Last answer"];
     html! {
+        @if !failed.is_empty() {
+            section.card aria-labelledby="failed" {
+                h2 #failed { "Failed" }
+                (records("Failed events, newest first", &heads, &lines(&mut failed.iter())))
+                p { a href=(user.link(&format!("/deliveries{}", fields.with("status", "failed").query()))) { "All failed events" } }
+            }
+        }
         @if !rows.is_empty() {
-            section.card { (records("Events, newest first", &["Event", "Happened", "State", "Endpoints", "Last answer"], &rows)) }
+            section.card {
+                @if failed.is_empty() { (records("Events, newest first", &heads, &rows)) }
+                @else { h2 { "Other events" } (records("Other events, newest first", &heads, &rows)) }
+            }
         } @else if next.is_some() {
             (empty("Nothing found among the newest events.", "A search covers one part at a time: go on to search older ones."))
-        } @else {
+        } @else if failed.is_empty() {
             (empty("No event matches.", "Every booking, protection and cancellation makes an event, and each endpoint receives it."))
         }
         (next_page(user, "/deliveries", fields, "before", next.as_deref(), "Older events"))

@@ -11,7 +11,7 @@ use bookguard_core::features::endpoints::{GetEndpoint, ListEndpoints};
 use bookguard_core::model::{Endpoint, EventType, Scope, Timestamp};
 use maud::{Markup, html};
 
-use super::deliveries::{answer, outcome};
+use super::deliveries::{answer, outcome, recover};
 use super::form::{self, Field, Kind};
 use super::parts::{ago, button, copyable, empty, endpoint_badge, fact, records, time};
 use super::user::User;
@@ -102,7 +102,10 @@ async fn page(
                 (fact("Added", time(endpoint.created_at)))
                 (fact("Id", copyable(id)))
             }
-            p { a href=(user.link("/deliveries?status=failed")) { "Failed deliveries" } }
+            p {
+                a href=(user.link("/deliveries?status=failed")) { "Failed deliveries" }
+                @if user.may(Scope::WebhooksWrite) { " · " a href=(user.link(&recover::of_endpoint(endpoint.endpoint_id))) { "Send it what it missed" } }
+            }
         }
         (snippet(user))
     };

@@ -1,9 +1,11 @@
-// Judges pages of a console: what the browser complains of, how much they load, whether they fit on screens of three widths, and
-// what axe-core finds in the light and in the dark. PICTURES=DIR keeps a picture of each, for somebody to look at.
+// Judges pages of a console: what the browser complains of, how much they load, whether they fit on screens of three widths, what
+// axe-core finds in the light and in the dark, and whether a screen reader finds what it did. PICTURES=DIR keeps a picture of each,
+// for somebody to look at.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 
+import { differences, outline } from "./outline.mjs";
 import { barriers, complaints } from "../pages/watched.mjs";
 
 const WIDTHS = [320, 768, 1280];
@@ -27,9 +29,11 @@ async function pictures(page, name, width) {
   }
 }
 
-// Judges pages of these origins. `wrong` collects every fault of every page, so that one run shows them all.
+// Judges pages of these origins. `wrong` collects every fault of every page, so that one run shows them all; `heard` adds what
+// differs from the outlines that a file keeps.
 export function judging(origins) {
   const wrong = [];
+  const outlines = new Map();
   let judged = 0;
   async function judge(page, name, status = 200) {
     const found = [];
@@ -52,8 +56,10 @@ export function judging(origins) {
       found.push(...(await barriers(page)).map((barrier) => `${width} px, ${barrier}`));
       if (PICTURES) await pictures(page, name, width);
     }
+    outlines.set(name, await outline(page));
     wrong.push(...found.map((fault) => `${name}: ${fault}`));
     judged++;
   }
-  return { judge, wrong, count: () => judged };
+  const heard = (file) => wrong.push(...differences(outlines, file));
+  return { judge, wrong, heard, count: () => judged };
 }

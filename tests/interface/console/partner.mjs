@@ -49,7 +49,7 @@ async function eventful(site) {
 
 // ---- Pages
 
-const { judge, wrong, count } = judging([BASE]);
+const { judge, wrong, heard, count } = judging([BASE]);
 
 async function opened(browser, path = "") {
   const page = await browser.open(CONSOLE + path);
@@ -341,6 +341,7 @@ const site = await receiver();
 const all = await eventful(site);
 const asked = await inBrowser("console", async (browser) => {
   await everyPage(browser, all);
+  heard(new URL("partner.txt", import.meta.url).pathname);
   await mended(browser, site, all);
   await withoutScript(browser, site, all);
   await byKeyboard(browser, site, all);

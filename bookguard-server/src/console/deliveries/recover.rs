@@ -1,8 +1,9 @@
 //! Sending many events again: how many there are first, then the recovery of exactly that time.
 
 use bookguard_core::error::Error;
+use bookguard_core::features::endpoints::ListEndpoints;
 use bookguard_core::features::recoveries::{ListRecoveries, RecoverEvents};
-use bookguard_core::model::{Recovery, RecoveryStatus, Unreceived};
+use bookguard_core::model::{EndpointId, Recovery, RecoveryStatus, Scope, Unreceived};
 use maud::{Markup, html};
 
 use crate::console::form::{self, Draft, Field, Kind};
@@ -19,6 +20,11 @@ pub(super) fn address(status: &str) -> String {
         true => format!("{PATH}?%2Fstatuses={status}"),
         false => PATH.to_owned(),
     }
+}
+
+/// The address of the page, with one endpoint chosen.
+pub(in crate::console) fn of_endpoint(endpoint: EndpointId) -> String {
+    format!("{PATH}?%2FendpointId={endpoint}")
 }
 
 pub(in crate::console) async fn ask(user: &User, asked: &Asked) -> Result<Answer, Error> {
@@ -65,6 +71,22 @@ async fn page(
     let until = Field::new("/until", "Until (UTC)", Kind::Utc).about("Now if left empty.");
     let which = Field::new("/statuses", "Which events", Kind::Choices(&statuses))
         .value("failed no_endpoints");
+    let endpoints = match user.may(Scope::WebhooksRead) {
+        true => {
+            let all = user.read::<ListEndpoints>(&[], &[("limit", "100")]).await?;
+            all.data
+        }
+        false => Vec::new(),
+    };
+    let endpoints: Vec<_> = endpoints
+        .into_iter()
+        .map(|endpoint| (endpoint.endpoint_id.to_string(), endpoint.url))
+        .collect();
+    let endpoints: Vec<_> = endpoints
+        .iter()
+        .map(|(id, url)| (id.as_str(), url.clone()))
+        .collect();
+    let to = Field::new("/endpointId", "To which endpoint", Kind::Choice(&endpoints)).none("All");
     let rows: Vec<Markup> = earlier.iter().map(line).collect();
     let running = earlier
         .iter()
@@ -76,6 +98,7 @@ async fn page(
         form.card.narrow method="post" action=(user.link(PATH)) {
             p { "Events that no endpoint received are sent again, oldest first. First count them." }
             (draft.field(&since)) (draft.field(&until)) (draft.field(&which))
+            @if !endpoints.is_empty() { (draft.field(&to)) }
             input type="hidden" name="/dryRun" value="true";
             button.first { "Count them" }
         }

@@ -325,7 +325,7 @@ async fn what_was_missed_is_sent_again() {
         let (server, acme) = TestServer::with_partner(engine).await;
         let browser = Browser::signed_in(&server, &acme.key).await;
         let receiver = Receiver::answering(Answer::Status(413)).await;
-        acme.endpoint(&receiver.url()).await;
+        let endpoint = acme.endpoint(&receiver.url()).await;
         let bookings = [acme.book().await, acme.book().await, acme.book().await];
         for booking in &bookings {
             settled(&acme, booking).await;
@@ -340,7 +340,20 @@ async fn what_was_missed_is_sent_again() {
         assert_eq!(acme.event(&event).await["status"], "delivered");
 
         let recover = "/deliveries/recover";
-        let counted = browser.fill(recover, "/recover", &[]).await;
+        let of_endpoint = format!("{recover}?%2FendpointId={endpoint}");
+        let tags = browser.page(&format!("/endpoints/{endpoint}")).await.tags();
+        let leads = tags.iter().filter_map(|tag| tag.get("href"));
+        let leads: Vec<_> = leads.filter(|to| to.ends_with(&of_endpoint)).collect();
+        assert_eq!(leads.len(), 1);
+        assert_eq!(
+            browser
+                .page(recover)
+                .await
+                .form("/recover")
+                .value("/endpointId"),
+            ""
+        );
+        let counted = browser.fill(&of_endpoint, "/recover", &[]).await;
         counted.is(200);
         assert_eq!(receiver.count(), before + 1, "counting sends nothing");
         let mut confirm = counted.form("/recover");
@@ -349,6 +362,7 @@ async fn what_was_missed_is_sent_again() {
             "{confirm:?}"
         );
         assert!(!confirm.value("once").is_empty() && !confirm.value("/until").is_empty());
+        assert_eq!(confirm.value("/endpointId"), endpoint);
         confirm.fields.retain(|(_, text)| !text.is_empty());
         browser.submit(&confirm).await.leads_to(recover);
         browser.submit(&confirm).await.leads_to(recover);
@@ -362,8 +376,49 @@ async fn what_was_missed_is_sent_again() {
             .filter(|recovery| recovery["dryRun"] == false)
             .collect();
         assert_eq!(begun.len(), 1);
-        begun[0].holds(json!({"recovered": 2}));
+        begun[0].holds(json!({"recovered": 2, "endpointId": endpoint}));
         browser.page(recover).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn events_that_failed_come_first_and_once() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let browser = Browser::signed_in(&server, &acme.key).await;
+        let receiver = Receiver::answering(Answer::Status(413)).await;
+        acme.endpoint(&receiver.url()).await;
+        let old = acme.book().await;
+        settled(&acme, &old).await;
+        receiver.answer(Answer::Status(200));
+        let new = acme.book().await;
+        acme.event_that_is(&new, "delivered").await;
+        let (failed, delivered) = (
+            acme.events(&old).await.remove(0),
+            acme.events(&new).await.remove(0),
+        );
+        let listed = async |address: &str| {
+            let tags = browser.page(address).await.tags();
+            let links = tags.iter().filter_map(|tag| tag.get("href"));
+            let ids = links.filter_map(|link| link.strip_prefix("/console/deliveries/"));
+            let events = ids.filter(|id| id.starts_with("evt_"));
+            events.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let (failed, delivered) = (failed.text("eventId"), delivered.text("eventId"));
+        assert_eq!(listed("/deliveries").await, [failed, delivered]);
+        assert_eq!(
+            listed("/deliveries?type=booking.created").await,
+            [failed, delivered]
+        );
+        assert_eq!(listed("/deliveries?type=terms.accepted").await, [""; 0]);
+        assert_eq!(listed("/deliveries?status=delivered").await, [delivered]);
+        assert_eq!(
+            listed(&format!("/deliveries?bookingId={new}")).await,
+            [delivered]
+        );
+        // Older pages are of all.
+        assert_eq!(listed("/deliveries?before=2").await, [failed]);
     })
     .await;
 }
