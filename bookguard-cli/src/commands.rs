@@ -150,6 +150,9 @@ fn shape_of(declared: &[Declared], typed: &dyn Fn(&str) -> bool) -> clap::Comman
 }
 
 /// Runs the command line.
+///
+/// # Errors
+/// Those of the command that was typed.
 pub async fn run(
     declared: &[Declared],
     place: &GlobalArgs,

@@ -54,6 +54,9 @@ fn is_stdin(path: &Path) -> bool {
 }
 
 /// Reads text, as [`bytes`] does.
+///
+/// # Errors
+/// As [`bytes`], and for text that is not UTF-8.
 pub fn text(path: &Path, most: u64) -> Result<String, Failure> {
     String::from_utf8(bytes(path, most)?)
         .map_err(|_| Failure::Usage(format!("{} is not UTF-8 text", path.display())))

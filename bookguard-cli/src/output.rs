@@ -65,6 +65,9 @@ impl Screen {
     }
 
     /// Shows an operation's answer.
+    ///
+    /// # Errors
+    /// Those of [`Self::json`] and [`print()`].
     pub fn show<T>(
         &self,
         answer: &Answer<T>,
@@ -77,6 +80,9 @@ impl Screen {
     }
 
     /// Shows a result that is not an operation's answer.
+    ///
+    /// # Errors
+    /// Those of [`Self::json`] and [`print()`]; [`Failure::Unexpected`] for a value that cannot be written as JSON.
     pub fn said(
         &self,
         value: &impl Serialize,
@@ -180,6 +186,9 @@ pub fn error_format(choice: Option<Format>) -> Format {
 }
 
 /// Writes a text and a line break to standard output.
+///
+/// # Errors
+/// [`Failure::Closed`] if nobody reads it any more; [`Failure::Unexpected`] if it cannot be written.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;

@@ -65,16 +65,25 @@ impl LedgerKey {
     }
 
     /// The witness with this key. A key is that of a log or of a witness, never of both.
+    ///
+    /// # Errors
+    /// A sentence, for a name that no witness can have.
     pub fn cosigner(&self) -> Result<Cosigner, String> {
         Cosigner::from_seed(&self.origin, &self.seed).map_err(|e| e.to_string())
     }
 
     /// The signer with this key.
+    ///
+    /// # Errors
+    /// A sentence, for a name that no log can have.
     pub fn signer(&self) -> Result<Signer, String> {
         self.signer_as(&self.origin)
     }
 
     /// The signer with this key for a log of another name: a log that continues after a loss keeps its key.
+    ///
+    /// # Errors
+    /// As [`Self::signer`].
     pub fn signer_as(&self, origin: &str) -> Result<Signer, String> {
         Signer::from_seed(origin, &self.seed).map_err(|e| e.to_string())
     }
@@ -93,6 +102,9 @@ impl LedgerKey {
     }
 
     /// Reads `PRIVATE+KEY+<origin>+<key id>+<base64 of algorithm and seed>`.
+    ///
+    /// # Errors
+    /// What is wrong with the text, as a part of a sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
         let rest = text
             .trim_end_matches(['\n', '\r'])
@@ -124,6 +136,9 @@ impl LedgerKey {
     }
 
     /// Reads the key from its source; `None` if its file does not exist.
+    ///
+    /// # Errors
+    /// A sentence for the operator: the file cannot be read, or the source holds no complete key.
     pub fn find(source: &LedgerKeySource) -> Result<Option<Self>, String> {
         match source {
             LedgerKeySource::File(path) => Self::load(path),
@@ -149,6 +164,9 @@ impl LedgerKey {
     }
 
     /// Reads the key file; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// A sentence for the operator: the file cannot be read, or holds no complete key.
     pub fn load(path: &Path) -> Result<Option<Self>, String> {
         let mut text = String::new();
         match File::open(path) {
@@ -173,6 +191,9 @@ impl LedgerKey {
     }
 
     /// Creates the key file, whole or not at all, and never over another. Returns `false` if there already is one.
+    ///
+    /// # Errors
+    /// A sentence for the operator: the file cannot be written.
     pub fn save(&self, path: &Path) -> Result<bool, String> {
         let fail =
             |e: io::Error| format!("the ledger key {} cannot be written: {e}", path.display());

@@ -94,7 +94,8 @@ impl Closing {
 impl Service {
     /// Opens the service: the database, its key, its log, its writer.
     ///
-    /// Errors are one sentence that tells the operator what to do.
+    /// # Errors
+    /// One sentence that tells the operator what to do.
     pub fn open(config: ServiceConfig) -> Result<(Arc<Self>, Closing), OpenError> {
         let at = |e: StoreError| not_opened(&config.db, &e);
         if config.upgrade {
@@ -211,6 +212,9 @@ impl Service {
     }
 
     /// Hands a command to the writer.
+    ///
+    /// # Errors
+    /// `busy` if too many commands wait; `unavailable` if the writer has ended.
     pub fn submit<R: Send + 'static>(
         &self,
         command: Envelope<R>,
@@ -248,7 +252,10 @@ impl Service {
         self.inbox.waiting()
     }
 
-    /// Fails unless the writer is running.
+    /// Checks that the writer is running.
+    ///
+    /// # Errors
+    /// `unavailable` if it is not.
     pub fn require_writer(&self) -> Result<(), Error> {
         if self.inbox.is_open() {
             Ok(())
@@ -357,6 +364,9 @@ impl Service {
     }
 
     /// What the database lacks of the published log, if anything.
+    ///
+    /// # Errors
+    /// `unavailable` if the store does not answer.
     pub fn rollback(&self) -> Result<Option<Rollback>, Error> {
         let mut reader = self.reader_anyway()?;
         let head = reader.head().map_err(|e| self.fault(&e))?;
@@ -364,6 +374,9 @@ impl Service {
     }
 
     /// The loss that nobody can measure: the guard was lost together with the database, and this is what was put back.
+    ///
+    /// # Errors
+    /// `unavailable` if the store does not answer.
     pub fn unknown_loss(&self) -> Result<Rollback, Error> {
         let mut reader = self.reader_anyway()?;
         let found = reader.head().map_err(|e| self.fault(&e))?.seen();
@@ -463,6 +476,9 @@ impl Service {
     }
 
     /// Deletes expired remembered answers until none is left. Call this now and then. Blocks.
+    ///
+    /// # Errors
+    /// `erasures_pending`; `unavailable` if the store does not answer; and the writer's.
     pub fn forget_expired_answers(&self) -> Result<(), Error> {
         loop {
             let at = self.clock.now();
@@ -503,6 +519,9 @@ impl Service {
 
     /// The milliseconds by which this node's clock is ahead of the database machine's clock, negative if it is behind;
     /// `None` if both are the same machine. Blocks.
+    ///
+    /// # Errors
+    /// `unavailable` if the database does not answer.
     pub fn clock_ahead_ms(&self) -> Result<Option<i64>, Error> {
         let before = self.clock.now().ms();
         let there = self.store.now_ms().map_err(|e| self.fault(&e))?;
@@ -526,6 +545,9 @@ impl Service {
     }
 
     /// The head of the log, with its name, which changes when a loss is accepted.
+    ///
+    /// # Errors
+    /// `unavailable` if the store does not answer.
     pub fn head(&self) -> Result<StoredHead, Error> {
         let mut reader = self.reader_anyway()?;
         reader.head().map_err(|e| self.fault(&e))

@@ -278,6 +278,9 @@ impl Store {
     }
 
     /// The head, if the log has begun.
+    ///
+    /// # Errors
+    /// If the database cannot be read, or its head is damaged.
     pub fn head(&self) -> Result<Option<StoredHead>, StoreError> {
         head(&mut *self.reader()?)
     }

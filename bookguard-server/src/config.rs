@@ -44,7 +44,8 @@ const DB_FILE_BYTES: u64 = 64 * 1024;
 impl Settings {
     /// Fills in the defaults and checks every value.
     ///
-    /// An error is one sentence that names the setting, the rule and what to write.
+    /// # Errors
+    /// One sentence that names the setting, the rule and what to write.
     pub fn resolve(self) -> Result<Config, String> {
         self.check()?;
         let burst = self.rate_limit_burst;

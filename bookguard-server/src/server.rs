@@ -148,7 +148,8 @@ async fn told_to_end(signals: &mut UnboundedReceiver<Signal>, reload: impl Fn())
 
 /// The signals of this process: SIGTERM and SIGINT end a server, SIGHUP reloads its configuration.
 ///
-/// Fails if the system does not let signals be watched.
+/// # Errors
+/// A sentence for the operator if the system does not let signals be watched.
 pub fn signals() -> Result<UnboundedReceiver<Signal>, String> {
     let (told, signals) = unbounded_channel();
     #[cfg(unix)]
@@ -176,7 +177,8 @@ pub fn signals() -> Result<UnboundedReceiver<Signal>, String> {
 impl Server {
     /// Opens the database, binds the address and serves.
     ///
-    /// An error is one sentence for the operator: a font cannot be used, the address is taken, the database is in use by another
+    /// # Errors
+    /// One sentence for the operator, such as: a font cannot be used, the address is taken, the database is in use by another
     /// server or cannot be opened, or its ledger key is missing.
     pub async fn start(config: Config) -> Result<Self, OpenError> {
         let maker = config.maker()?;

@@ -28,6 +28,9 @@ impl Digest {
     }
 
     /// Reads an `AlgorithmIdentifier` of a digest.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`]; [`Error::Algorithm`] with `what` for one that is too weak or not supported.
     pub fn read(list: &mut Reader<'_>, what: &'static str) -> Result<Self, Error> {
         let mut fields = list.inside(der::SEQUENCE)?;
         let id = fields.object()?;
@@ -81,6 +84,9 @@ fn no_parameters(fields: &mut Reader<'_>) -> Result<(), Error> {
 
 /// Reads the `AlgorithmIdentifier` of a signature: those who can verify it, one for each kind of key. Its digest must be
 /// `digest`, by which the content was hashed too.
+///
+/// # Errors
+/// [`Error::Malformed`]; [`Error::Algorithm`] for one that is too weak or not supported, and for another digest.
 pub fn signature(list: &mut Reader<'_>, digest: Digest) -> Result<Vec<Verifier>, Error> {
     const UNKNOWN: Error = Error::Algorithm("the signature's algorithm");
     let mut fields = list.inside(der::SEQUENCE)?;

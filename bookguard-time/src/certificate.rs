@@ -28,6 +28,10 @@ struct Extension<'a> {
 }
 
 impl<'a> Certificate<'a> {
+    /// Reads a certificate.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] if it is no certificate of version 3, or has an extension twice.
     pub fn read(der: &'a [u8]) -> Result<Self, Error> {
         let mut outer = Reader::new(der, "a certificate");
         let mut fields = outer.inside(der::SEQUENCE)?;
@@ -80,6 +84,9 @@ impl<'a> Certificate<'a> {
     }
 
     /// The identifier of its key, if it has one.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] if the identifier cannot be read.
     pub fn key_id(&self) -> Result<Option<&'a [u8]>, Error> {
         let Some(mut value) = self.inside(oid::SUBJECT_KEY_ID) else {
             return Ok(None);
@@ -90,6 +97,9 @@ impl<'a> Certificate<'a> {
     }
 
     /// Whether it is an authority for certificates, and how many authorities may stand below it.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] if what it says of that cannot be read.
     pub fn authority(&self) -> Result<(bool, Option<u64>), Error> {
         let Some(mut value) = self.inside(oid::BASIC_CONSTRAINTS) else {
             return Ok((false, None));
@@ -107,6 +117,9 @@ impl<'a> Certificate<'a> {
     }
 
     /// RFC 3161 section 2.3: the key signs time-stamps and nothing else, and every program must know that.
+    ///
+    /// # Errors
+    /// [`Error::Purpose`] if that is not so; [`Error::Malformed`] if its purposes cannot be read.
     pub fn signs_time_stamps_only(&self) -> Result<(), Error> {
         let Some(extension) = self.extension(oid::EXTENDED_KEY_USAGE) else {
             return Err(Error::Purpose(
@@ -153,6 +166,9 @@ impl<'a> Certificate<'a> {
     }
 
     /// The subject's name for people: its common name, or its organization.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] if the name cannot be read.
     pub fn name(&self) -> Result<String, Error> {
         let mut parts = Reader::new(self.subject, "the name in a certificate");
         let (mut common, mut organization) = (None, None);

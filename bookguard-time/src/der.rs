@@ -57,6 +57,9 @@ impl<'a> Reader<'a> {
     }
 
     /// The next element, whatever it is.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] if there is none, or it is cut off, not DER, or has a longer tag or length than anything here.
     pub fn any(&mut self) -> Result<Element<'a>, Error> {
         let whole = self.rest;
         let (&tag, rest) = whole.split_first().ok_or_else(|| self.malformed())?;
@@ -92,11 +95,17 @@ impl<'a> Reader<'a> {
     }
 
     /// The next element, which has this tag.
+    ///
+    /// # Errors
+    /// As [`Self::any`], and if it has another tag.
     pub fn element(&mut self, tag: u8) -> Result<Element<'a>, Error> {
         self.optional(tag)?.ok_or_else(|| self.malformed())
     }
 
     /// The next element if it has this tag.
+    ///
+    /// # Errors
+    /// As [`Self::any`], if it has this tag.
     pub fn optional(&mut self, tag: u8) -> Result<Option<Element<'a>>, Error> {
         if self.rest.first() == Some(&tag) {
             self.any().map(Some)
@@ -106,17 +115,28 @@ impl<'a> Reader<'a> {
     }
 
     /// The next element, which holds others.
+    ///
+    /// # Errors
+    /// As [`Self::element`].
     pub fn inside(&mut self, tag: u8) -> Result<Self, Error> {
         let element = self.element(tag)?;
         Ok(Self::new(element.value, self.what))
     }
 
+    /// The next element, which holds others, if it has this tag.
+    ///
+    /// # Errors
+    /// As [`Self::optional`].
     pub fn optional_inside(&mut self, tag: u8) -> Result<Option<Self>, Error> {
         Ok(self
             .optional(tag)?
             .map(|element| Self::new(element.value, self.what)))
     }
 
+    /// An object identifier's bytes.
+    ///
+    /// # Errors
+    /// As [`Self::element`], and for bytes that are no identifier.
     pub fn object(&mut self) -> Result<&'a [u8], Error> {
         let object = self.element(OBJECT)?.value;
         // The last byte of every number has its top bit clear, and no number starts with padding.
@@ -133,6 +153,9 @@ impl<'a> Reader<'a> {
     }
 
     /// An integer's bytes: two's complement, as few as there can be.
+    ///
+    /// # Errors
+    /// As [`Self::element`], and for any other spelling.
     pub fn integer(&mut self) -> Result<&'a [u8], Error> {
         match self.element(INTEGER)?.value {
             [] => Err(self.malformed()),
@@ -143,6 +166,9 @@ impl<'a> Reader<'a> {
     }
 
     /// An integer from 0 that fits.
+    ///
+    /// # Errors
+    /// As [`Self::integer`], and if it is negative or does not fit.
     pub fn number(&mut self) -> Result<u64, Error> {
         let bytes = self.integer()?;
         if bytes.len() > 8 || bytes[0] & 0x80 != 0 {
@@ -154,6 +180,9 @@ impl<'a> Reader<'a> {
     }
 
     /// A boolean that is false by default, so DER writes it only if it is true.
+    ///
+    /// # Errors
+    /// As [`Self::optional`], and for any other spelling.
     pub fn flag(&mut self) -> Result<bool, Error> {
         match self.optional(BOOLEAN)? {
             None => Ok(false),
@@ -163,6 +192,9 @@ impl<'a> Reader<'a> {
     }
 
     /// Nothing may follow.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] if something does.
     pub fn end(&self) -> Result<(), Error> {
         if self.rest.is_empty() {
             Ok(())

@@ -9,6 +9,9 @@ const GRANTED_WITH_MODS: u64 = 1;
 const MAX_TEXT: usize = 200;
 
 /// The token's bytes.
+///
+/// # Errors
+/// [`Error::Malformed`]; [`Error::Refused`] if the authority granted none.
 pub fn token(response: &[u8]) -> Result<&[u8], Error> {
     let mut outer = Reader::new(response, "the response");
     let mut fields = outer.inside(der::SEQUENCE)?;

@@ -83,6 +83,10 @@ impl Roots {
     }
 
     /// Finds a path from the signer to a root that is valid at `at`, in milliseconds, and says until when it is.
+    ///
+    /// # Errors
+    /// [`Error::UnknownRoot`], [`Error::NotValidAt`]; [`Error::Path`] for any other rule that the path breaks;
+    /// [`Error::Malformed`] for a certificate on it that cannot be read.
     pub fn path(
         &self,
         signer: &EndEntityCert<'_>,

@@ -24,6 +24,10 @@ pub struct Signed<'a> {
 
 impl<'a> Signed<'a> {
     /// Reads a token, and checks its signature.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`], [`Error::Signer`], [`Error::Attributes`], [`Error::Algorithm`], [`Error::Signature`];
+    /// [`Error::Path`] for a certificate with which no signature can be checked.
     pub fn read(token: &'a [u8]) -> Result<Self, Error> {
         let mut outer = Reader::new(token, MESSAGE);
         let mut info = outer.inside(der::SEQUENCE)?;

@@ -333,6 +333,9 @@ pub fn lines(checks: &[CheckLine], verified: bool, style: Style) -> String {
 }
 
 /// The last line of a command that verified.
+///
+/// # Errors
+/// [`Failure::NotVerified`] with `why` if it did not.
 pub fn conclude(verified: bool, why: &str) -> Result<(), Failure> {
     if verified {
         Ok(())

@@ -225,6 +225,10 @@ impl Local {
     }
 
     /// Calls an operation.
+    ///
+    /// # Errors
+    /// Those of the core and of the courier; `server_running` for a test beside a server; [`Failure::Unexpected`] if our own
+    /// answer cannot be read.
     pub async fn call<O: Operation>(&self, request: Request) -> Result<Answer<O::Output>, Failure> {
         let json = self.answer(operation::step::<O>, &request).await?;
         super::read::<O>(json)
@@ -232,6 +236,9 @@ impl Local {
     }
 
     /// Calls an operation whose answer is a file.
+    ///
+    /// # Errors
+    /// Those of the core; [`Failure::Unexpected`] for an operation that does not only read.
     pub fn file<O: Operation>(&self, request: &Request) -> Result<Vec<u8>, Failure> {
         block_in_place(|| {
             let RequestStep::Read { read, .. } = operation::step::<O>(&self.session, request)?
@@ -249,6 +256,10 @@ impl Local {
     }
 
     /// Writes the archive of a booking's evidence.
+    ///
+    /// # Errors
+    /// Those of the core and of `write`; [`Failure::Usage`] for a font that cannot be used; [`Failure::Unexpected`] for
+    /// evidence that cannot be read.
     pub async fn archive(&self, request: Request, write: Sink<'_>) -> Result<(), Failure> {
         let booking_id = request.path.first().and_then(|id| BookingId::parse(id));
         let booking_id = booking_id.ok_or_else(|| Error::not_found("booking"))?;

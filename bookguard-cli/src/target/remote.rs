@@ -161,6 +161,11 @@ impl Remote {
     }
 
     /// Calls an operation.
+    ///
+    /// # Errors
+    /// [`Failure::NoKey`]; [`Failure::Usage`] for an Idempotency-Key that cannot be sent; [`Failure::Unreachable`],
+    /// [`Failure::Refused`], [`Failure::BadAnswer`]. If requests are printed, [`Failure::Printed`] and those of
+    /// [`output::print()`].
     pub async fn call<O: Operation>(&self, request: Request) -> Result<Answer<O::Output>, Failure> {
         let (url, body) = self.ask(&O::ROUTE, request).await?;
         super::read::<O>(body)
@@ -168,11 +173,17 @@ impl Remote {
     }
 
     /// Calls an operation whose answer is a file.
+    ///
+    /// # Errors
+    /// As [`Self::call`].
     pub async fn file<O: Operation>(&self, request: Request) -> Result<Vec<u8>, Failure> {
         Ok(self.ask(&O::ROUTE, request).await?.1)
     }
 
     /// Writes the archive of a booking's evidence.
+    ///
+    /// # Errors
+    /// As [`Self::call`], and those of `write`.
     pub async fn archive(&self, request: Request, write: Sink<'_>) -> Result<(), Failure> {
         if self.key.is_none() && self.printed_key.is_none() {
             return Err(Failure::NoKey);
@@ -263,6 +274,9 @@ impl Remote {
     }
 
     /// Gets a text that is not an operation's answer, such as the checkpoint.
+    ///
+    /// # Errors
+    /// As [`Self::call`], but it needs no key; [`Failure::BadAnswer`] also for bytes that are not text.
     pub async fn text(&self, path: &str) -> Result<String, Failure> {
         let url = self.address(path, &[], &[]).ok_or_else(unknown)?;
         let body = self.send(self.client.get(url.clone())).await?;

@@ -51,8 +51,10 @@ const SCRUB_WAIT: Duration = Duration::from_millis(25);
 pub struct Inbox(mpsc::Sender<Box<dyn Queued>>);
 
 impl Inbox {
-    /// Hands over a command. The receiver yields its outcome once it is durable. Refuses with `busy` if the inbox is
-    /// full.
+    /// Hands over a command. The receiver yields its outcome once it is durable.
+    ///
+    /// # Errors
+    /// `busy` if the inbox is full; `unavailable` if the writer has ended.
     pub fn submit<R: Send + 'static>(
         &self,
         asked: Envelope<R>,
@@ -79,6 +81,9 @@ impl Inbox {
 
     /// As [`Self::submit`], but waits for room. The courier uses it, because its results must not be lost to a full
     /// inbox.
+    ///
+    /// # Errors
+    /// `unavailable` if the writer has ended.
     pub async fn submit_patiently<R: Send + 'static>(
         &self,
         asked: Envelope<R>,
@@ -133,6 +138,9 @@ pub struct WriterDeps {
 }
 
 /// Starts the writer's thread. It ends when every [`Inbox`] is dropped. Join it to know that the store is closed.
+///
+/// # Errors
+/// If the first connection cannot be opened, or the thread cannot start.
 pub fn start(deps: WriterDeps) -> Result<(Inbox, JoinHandle<()>), StoreError> {
     let (sender, jobs) = mpsc::channel(limits::INBOX);
     let conn = (deps.connect)()?;

@@ -196,6 +196,9 @@ impl AcceptanceRequest {
     };
 
     /// Reads the body of an acceptance, reporting every fault.
+    ///
+    /// # Errors
+    /// Those of [`input`], `invalid_address` and `bad_digest`.
     pub fn read(body: &[u8]) -> Result<Self, Error> {
         input::read(body, Self::form)
     }

@@ -146,6 +146,9 @@ impl KeyRequest {
     };
 
     /// Reads the body of a key's creation; an empty body selects the defaults.
+    ///
+    /// # Errors
+    /// Those of [`input`], and `unknown_scope`.
     pub fn read(body: &[u8]) -> Result<Self, Error> {
         input::read(input::or_empty(body), Self::form)
     }

@@ -274,6 +274,9 @@ impl CancelRequest {
     };
 
     /// Reads the body of a cancellation, reporting every fault.
+    ///
+    /// # Errors
+    /// Those of [`input`], `agreed_refund_not_mutual` and `bad_digest`.
     pub fn read(body: &[u8]) -> Result<Self, Error> {
         input::read(body, Self::form)
     }
@@ -353,6 +356,9 @@ impl DecisionRequest {
     };
 
     /// Reads the body of a decision, reporting every fault.
+    ///
+    /// # Errors
+    /// Those of [`input`].
     pub fn read(body: &[u8]) -> Result<Self, Error> {
         input::read(body, Self::form)
     }

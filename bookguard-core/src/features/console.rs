@@ -170,6 +170,9 @@ impl ConsoleLinkRequest {
     };
 
     /// Reads the body of a link's creation.
+    ///
+    /// # Errors
+    /// Those of [`input`], and `unknown_scope`.
     pub fn read(body: &[u8]) -> Result<Self, Error> {
         input::read(body, Self::form)
     }

@@ -180,6 +180,9 @@ impl EndRequest {
     };
 
     /// Reads the body; an empty one begins with the first page.
+    ///
+    /// # Errors
+    /// Those of [`input`], and `cursor_invalid`.
     pub fn read(body: &[u8]) -> Result<Self, Error> {
         input::read(input::or_empty(body), Self::form)
     }

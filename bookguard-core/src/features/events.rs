@@ -231,6 +231,9 @@ impl Operation for RetryEvent {
 }
 
 /// The result of a manual retry; `None` while one of the event's deliveries is still being attempted.
+///
+/// # Errors
+/// `not_found`, `erasures_pending`, `unavailable`.
 pub fn retry_outcome(session: &Session, event_id: &EventId) -> Result<Option<RetryResult>, Error> {
     let event = owned(session, event_id)?;
     let now = session.service.clock().now();

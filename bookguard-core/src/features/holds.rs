@@ -95,6 +95,9 @@ impl HoldRequest {
     };
 
     /// Reads the body of a hold, reporting every fault.
+    ///
+    /// # Errors
+    /// Those of [`input`].
     pub fn read(body: &[u8]) -> Result<Self, Error> {
         input::read(body, Self::form)
     }

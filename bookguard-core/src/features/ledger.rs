@@ -17,6 +17,9 @@ use crate::store::read::Reader;
 use crate::store::{StoreError, StoredHead};
 
 /// The latest signed checkpoint, with the cosignatures that witnesses have given to it so far. It waits for none.
+///
+/// # Errors
+/// `ledger_rolled_back` if the database holds other entries than those that were published; `erasures_pending`, `unavailable`.
 pub fn checkpoint(service: &Service) -> Result<String, Error> {
     let mut reader = service.reader()?;
     let head = reader.head().map_err(|e| service.fault(&e))?;
@@ -35,6 +38,9 @@ pub fn checkpoint(service: &Service) -> Result<String, Error> {
 }
 
 /// The key that checkpoints verify under, in note form, with a line end.
+///
+/// # Errors
+/// `unavailable` if the log's name cannot be read, or is not one.
 pub fn vkey(service: &Service) -> Result<String, Error> {
     let signer = service.signer(&service.head()?.origin)?;
     Ok(format!("{}\n", signer.verifier()))
@@ -92,6 +98,9 @@ pub fn accept_rollback(
 }
 
 /// The bytes at a tile path (`tile/0/000`, `tile/entries/000.p/7`); `None` when the log has no such tile yet.
+///
+/// # Errors
+/// `erasures_pending`, `unavailable`.
 pub fn tile(service: &Service, path: &str) -> Result<Option<Vec<u8>>, Error> {
     let Ok(path) = path.parse::<TilePath>() else {
         return Ok(None);

@@ -145,6 +145,9 @@ impl NewPartner {
     };
 
     /// Reads the body of a registration, reporting every fault.
+    ///
+    /// # Errors
+    /// Those of [`input`], `invalid_email` and `invalid_uri`.
     pub fn read(body: &[u8]) -> Result<Self, Error> {
         input::read(body, Self::form)
     }
@@ -262,6 +265,9 @@ const QUOTA_CHANGES: Declaration = Declaration {
 
 impl QuotaChanges {
     /// Reads the body of [`SetQuota`]: an absent member stays as it is, null selects the service's default, 0 means no limit.
+    ///
+    /// # Errors
+    /// Those of [`input`].
     pub fn read(body: &[u8]) -> Result<Self, Error> {
         input::read(body, Self::form)
     }

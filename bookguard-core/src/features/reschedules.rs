@@ -92,6 +92,9 @@ impl RescheduleRequest {
     };
 
     /// Reads the body of a change of date, reporting every fault.
+    ///
+    /// # Errors
+    /// Those of [`input`], and `agreement_missing`.
     pub fn read(body: &[u8]) -> Result<Self, Error> {
         input::read(body, Self::form)
     }

@@ -133,6 +133,9 @@ impl ShareRequest {
     };
 
     /// Reads the body of a share's creation; an empty body selects the defaults.
+    ///
+    /// # Errors
+    /// Those of [`input`], and `bad_duration`.
     pub fn read(body: &[u8]) -> Result<Self, Error> {
         input::read(input::or_empty(body), Self::form)
     }

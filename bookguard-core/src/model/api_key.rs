@@ -85,7 +85,10 @@ impl Scopes {
         }
     }
 
-    /// Parses words; `Err` holds the first word that is not a scope.
+    /// Parses words.
+    ///
+    /// # Errors
+    /// The first word that is not a scope.
     pub fn parse<S: AsRef<str>>(words: &[S]) -> Result<Self, String> {
         let mut scopes = Self {
             words: Vec::with_capacity(words.len()),

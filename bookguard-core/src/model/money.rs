@@ -131,6 +131,9 @@ pub struct Amount {
 
 impl Amount {
     /// Makes an amount of minor units.
+    ///
+    /// # Errors
+    /// `amount_negative`, `amount_too_large`.
     pub fn from_minor(minor: i64, currency: Currency) -> Result<Self, AmountError> {
         match minor {
             ..0 => Err(AmountError::Negative),
@@ -140,6 +143,9 @@ impl Amount {
     }
 
     /// Reads a decimal in JSON's number notation (`12`, `12.50`, `1e3`), exactly. Trailing zeros do not count as precision.
+    ///
+    /// # Errors
+    /// `amount_not_a_number`, `amount_negative`, `amount_precision`, `amount_too_large`.
     pub fn parse(text: &str, currency: Currency) -> Result<Self, AmountError> {
         let (negative, unsigned) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),

@@ -37,7 +37,8 @@ pub struct TermsDisclosure {
 
 /// Puts the terms into words.
 ///
-/// Refusals: those of the policy's currency, and `terms_inconsistent`, neither of which frozen terms cause.
+/// # Errors
+/// `currency_mismatch`, `policy_currency_mismatch` and `terms_inconsistent`, none of which frozen terms cause.
 pub fn disclose(terms: &Terms, reschedules: &[PastReschedule]) -> Result<TermsDisclosure, Error> {
     let mut lines = vec![
         "Cancellation terms of this booking".to_owned(),

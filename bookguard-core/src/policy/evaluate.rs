@@ -36,9 +36,10 @@ pub const ENGINE_VERSION: &str = "bookguard-policy-1";
 
 /// Evaluates `question` about `booking`.
 ///
-/// Refusals: `booking_already_canceled`, `claim_window_closed` (kind `Conflict`); `policy_missing`,
-/// `policy_currency_mismatch`, `currency_mismatch`, `effective_at_in_future`, `effective_at_before_booking`,
-/// `no_show_before_event`, `agreed_refund_required`, `agreed_refund_exceeds_paid`, `terms_inconsistent` (`Invalid`).
+/// # Errors
+/// `booking_already_canceled`, `claim_window_closed` (kind `Conflict`); `policy_missing`, `policy_currency_mismatch`,
+/// `currency_mismatch`, `effective_at_in_future`, `effective_at_before_booking`, `no_show_before_event`,
+/// `agreed_refund_required`, `agreed_refund_exceeds_paid`, `terms_inconsistent` (`Invalid`).
 pub fn evaluate(booking: &Subject<'_>, question: &Question) -> Result<Evaluation, Error> {
     let terms = booking.terms;
     if let Standing::Canceled(recorded) = booking.standing {

@@ -43,7 +43,8 @@ pub struct MatrixRow {
 
 /// One row per actor, in the vocabulary's order.
 ///
-/// Refusals: those of [`evaluate`] that do not depend on the actor.
+/// # Errors
+/// Those of [`evaluate`] for any of the actors, except `agreed_refund_required`.
 pub fn matrix(booking: &Subject<'_>, question: &Question) -> Result<Vec<MatrixRow>, Error> {
     let mut rows = Vec::with_capacity(Actor::WORDS.len());
     for (_, actor) in Actor::WORDS {

@@ -67,7 +67,8 @@ impl PolicySet {
     /// The policy of a booking that chooses none: the partner's default for the event type, then the partner's default,
     /// then, if the operator allows it, the library's default for the event type, which is `firm` for unknown types.
     ///
-    /// Refusals: `policy_unknown` for a default that names no policy.
+    /// # Errors
+    /// `policy_unknown` for a default that names no policy.
     pub fn default_for(
         &self,
         event_type: &str,

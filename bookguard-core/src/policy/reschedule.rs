@@ -79,7 +79,8 @@ fn reached_under(terms: &Terms, before: &[PastReschedule], at: Timestamp) -> Opt
 
 /// The organizer's schedule including what was reached before the event was moved; null where a person decides.
 ///
-/// Refusals: those of the policy's currency, which frozen terms never cause.
+/// # Errors
+/// `currency_mismatch` and `policy_currency_mismatch`, which frozen terms never cause.
 pub fn effective_schedule(
     terms: &Terms,
     reschedules: &[PastReschedule],

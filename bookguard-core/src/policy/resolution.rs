@@ -108,7 +108,9 @@ impl Resolution {
 
     /// The resolution that replaces this one once a person decided under the booking's terms.
     ///
-    /// Refusals: `refund_exceeds_paid`, `currency_mismatch`.
+    /// # Errors
+    /// `refund_exceeds_paid`, `currency_mismatch`; `policy_missing` for terms without a policy; `policy_currency_mismatch`,
+    /// which frozen terms never cause.
     pub fn decided(
         &self,
         decision: ResolutionDecision,

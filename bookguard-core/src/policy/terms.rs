@@ -91,8 +91,9 @@ pub enum MissingZone {
 impl Terms {
     /// Freezes the terms of a booking.
     ///
-    /// Refusals: `time_zone_unknown`, `time_zone_required`, `policy_currency_mismatch`, `currency_mismatch` (value and paid
-    /// amount have different currencies).
+    /// # Errors
+    /// `time_zone_unknown`, `time_zone_required`, `policy_currency_mismatch`, `currency_mismatch` (value and paid amount have
+    /// different currencies).
     pub fn freeze(
         policy: Option<(Policy, PolicySource)>,
         booked: &Booked<'_>,
@@ -154,7 +155,8 @@ impl Terms {
     /// `time_zone` is the booking's own zone from now on. Without one, a zone given by the policy or the partner stays; the
     /// offset of the former date does not, because clocks change.
     ///
-    /// Refusals: those of [`Self::freeze`].
+    /// # Errors
+    /// Those of [`Self::freeze`].
     pub fn rescheduled(
         &self,
         event_date: EventDate,
@@ -194,7 +196,8 @@ impl Terms {
     /// the policy gives for these facts. A newer time zone database can change the latter for events that were far ahead;
     /// only the hash is certain.
     ///
-    /// Refusals: `terms_policy_hash`, `terms_schedule`, and those of the policy's currency.
+    /// # Errors
+    /// `terms_policy_hash`, `terms_schedule`, `currency_mismatch`, `policy_currency_mismatch`.
     pub fn verify(&self) -> Result<(), Error> {
         if let Some(policy) = &self.policy
             && policy.document.hash() != policy.policy_hash

@@ -89,6 +89,9 @@ pub(crate) struct Writes<'a> {
 
 impl<'a> Writes<'a> {
     /// Sorts the changes of a batch by table. `partners` has their new counters.
+    ///
+    /// # Errors
+    /// [`StoreError::Failed`] for a booking that was changed without an entry, and for a partner whose counters are missing.
     pub fn collect(
         changes: &'a [Change],
         partners: &HashMap<PartnerId, PartnerState>,

@@ -181,6 +181,10 @@ pub(crate) struct Rows {
 }
 
 impl Row {
+    /// The number in a column.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if it holds anything else, or is not there.
     pub fn int(&self, column: usize) -> Result<i64, StoreError> {
         match self.0.get(column) {
             Some(Cell::Int(n)) => Ok(*n),
@@ -188,6 +192,10 @@ impl Row {
         }
     }
 
+    /// The number from 0 in a column.
+    ///
+    /// # Errors
+    /// As [`Self::int`], and for a number below zero.
     pub fn size(&self, column: usize) -> Result<u64, StoreError> {
         let n = self.int(column)?;
         u64::try_from(n).map_err(|_| {
@@ -195,6 +203,10 @@ impl Row {
         })
     }
 
+    /// The number in a column; `None` for null.
+    ///
+    /// # Errors
+    /// As [`Self::int`], but not for null.
     pub fn maybe_int(&self, column: usize) -> Result<Option<i64>, StoreError> {
         match self.0.get(column) {
             Some(Cell::Null) => Ok(None),
@@ -206,6 +218,10 @@ impl Row {
         matches!(self.0.get(column), Some(Cell::Null))
     }
 
+    /// The text in a column.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if it holds anything else, or is not there.
     pub fn text(&self, column: usize) -> Result<&str, StoreError> {
         match self.0.get(column) {
             Some(Cell::Text(text)) => Ok(text),
@@ -214,6 +230,9 @@ impl Row {
     }
 
     /// As [`text`](Self::text), but moves the text out of the row.
+    ///
+    /// # Errors
+    /// As [`Self::text`].
     pub fn take_text(&mut self, column: usize) -> Result<String, StoreError> {
         match self.0.get_mut(column) {
             Some(Cell::Text(text)) => Ok(std::mem::take(text)),
@@ -221,6 +240,10 @@ impl Row {
         }
     }
 
+    /// The text in a column; `None` for null.
+    ///
+    /// # Errors
+    /// As [`Self::text`], but not for null.
     pub fn maybe_text(&self, column: usize) -> Result<Option<&str>, StoreError> {
         match self.0.get(column) {
             Some(Cell::Null) => Ok(None),
@@ -237,6 +260,10 @@ impl Row {
         self.0.iter().map(bytes).sum()
     }
 
+    /// The bytes in a column.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if it holds anything else, or is not there.
     pub fn blob(&self, column: usize) -> Result<&[u8], StoreError> {
         match self.0.get(column) {
             Some(Cell::Blob(bytes)) => Ok(bytes),
@@ -245,6 +272,9 @@ impl Row {
     }
 
     /// As [`blob`](Self::blob), but moves the bytes out of the row.
+    ///
+    /// # Errors
+    /// As [`Self::blob`].
     pub fn take_blob(&mut self, column: usize) -> Result<Vec<u8>, StoreError> {
         match self.0.get_mut(column) {
             Some(Cell::Blob(bytes)) => Ok(std::mem::take(bytes)),
@@ -252,6 +282,10 @@ impl Row {
         }
     }
 
+    /// The `N` bytes in a column.
+    ///
+    /// # Errors
+    /// As [`Self::blob`], and for more or fewer bytes.
     pub fn bytes<const N: usize>(&self, column: usize) -> Result<[u8; N], StoreError> {
         let bytes = self.blob(column)?;
         bytes.try_into().map_err(|_| {
@@ -262,10 +296,18 @@ impl Row {
         })
     }
 
+    /// The id in a column.
+    ///
+    /// # Errors
+    /// As [`Self::bytes`].
     pub fn id<N: Noun>(&self, column: usize) -> Result<Id<N>, StoreError> {
         Ok(Id::from_bytes(self.bytes(column)?))
     }
 
+    /// The id in a column; `None` for null.
+    ///
+    /// # Errors
+    /// As [`Self::bytes`], but not for null.
     pub fn maybe_id<N: Noun>(&self, column: usize) -> Result<Option<Id<N>>, StoreError> {
         match self.is_null(column) {
             true => Ok(None),
@@ -273,6 +315,10 @@ impl Row {
         }
     }
 
+    /// The value whose JSON is in a column.
+    ///
+    /// # Errors
+    /// As [`Self::text`], and for text that is not the JSON of such a value.
     pub fn json<T: serde::de::DeserializeOwned>(&self, column: usize) -> Result<T, StoreError> {
         serde_json::from_str(self.text(column)?).map_err(|e| {
             StoreError::Corrupt(format!(

@@ -71,6 +71,10 @@ impl Audit {
     }
 
     /// Audits the log up to this checkpoint.
+    ///
+    /// # Errors
+    /// [`NotCosigned::Lie`]; [`NotCosigned::Unaudited`] if the log cannot be read, or not in time; [`NotCosigned::Failed`] if
+    /// the audit panics.
     pub async fn reach(
         &self,
         folder: &Arc<WitnessFolder>,

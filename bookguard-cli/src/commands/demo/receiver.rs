@@ -55,6 +55,9 @@ struct Envelope {
 
 impl DemoReceiver {
     /// Starts on a free port of this machine.
+    ///
+    /// # Errors
+    /// [`Failure::Unexpected`] if it cannot listen.
     pub async fn start(secret: Secret) -> Result<Self, Failure> {
         let fail = |e: std::io::Error| {
             Failure::Unexpected(format!("the webhook receiver cannot listen: {e}"))

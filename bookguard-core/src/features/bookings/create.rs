@@ -159,6 +159,9 @@ impl BookingRequest {
     };
 
     /// Reads the body of a booking's creation, reporting every fault. `policy_set` holds the policies it may name.
+    ///
+    /// # Errors
+    /// Those of [`input`], of [`Currency::parse`] and [`Amount::parse`], and of a policy; `policy_unknown`, `policy_ambiguous`.
     pub fn read(body: &[u8], policy_set: &PolicySet) -> Result<Self, Error> {
         input::read(body, |form| Self::form(form, policy_set))
     }

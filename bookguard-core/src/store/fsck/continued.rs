@@ -34,6 +34,9 @@ impl Names {
     }
 
     /// The key that verifies the log's checkpoints of this size.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] for a name that no log can have.
     pub fn key_at(&self, size: u64, log: &Log, head: &str) -> Result<VerifierKey, StoreError> {
         let signer = (log.signer(self.at(size).unwrap_or(head))).map_err(StoreError::Corrupt)?;
         Ok(signer.verifier().clone())

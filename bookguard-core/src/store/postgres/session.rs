@@ -47,7 +47,10 @@ pub(super) struct Session {
 type Warnings = Arc<Mutex<Vec<String>>>;
 
 impl Session {
-    /// Opens a session. Refuses a server that is not reliable.
+    /// Opens a session.
+    ///
+    /// # Errors
+    /// If no connection can be set up, or the last server that was tried cannot be reached, refuses, or is not reliable.
     pub fn open(address: &Address, settings: &str) -> Result<Self, StoreError> {
         let runtime = Builder::new_current_thread()
             .enable_io()
@@ -91,6 +94,9 @@ impl Session {
     }
 
     /// Runs `ask` and waits for its answer for at most `patience`.
+    ///
+    /// # Errors
+    /// Those of `ask`; [`Fault::Unreached`] if the answer takes longer; [`Fault::Lost`] if the session has ended.
     pub fn wait<'a, T, E: Into<Fault>, F: Future<Output = Result<T, E>> + 'a>(
         &'a self,
         patience: Duration,
@@ -121,6 +127,9 @@ impl Session {
     }
 
     /// Prepares those of the statements that the session does not know yet, in one flight.
+    ///
+    /// # Errors
+    /// As [`Self::wait`]; `known` is then as it was.
     pub fn prepare(
         &self,
         known: &mut HashMap<(usize, usize), Prepared>,

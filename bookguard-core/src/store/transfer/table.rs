@@ -113,18 +113,27 @@ pub(super) const TABLES: [Table; 30] = [
 
 impl Table {
     /// The number of rows.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
     pub fn count(&self, conn: &mut dyn Conn) -> Result<u64, StoreError> {
         let counted = conn.one(Statement::new(self.count, vec![]))?;
         counted.rows.first().map_or(Ok(0), |row| row.size(0))
     }
 
     /// Whether the table is empty.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
     pub fn is_empty(&self, conn: &mut dyn Conn) -> Result<bool, StoreError> {
         let one = conn.one(Statement::new(self.first, vec![Arg::Int(1)]))?;
         Ok(one.rows.is_empty())
     }
 
     /// Reads every row in key order, a page at a time, until none are left or `take` says to stop.
+    ///
+    /// # Errors
+    /// If the database cannot be read, and what `take` returns.
     pub fn read<E: From<StoreError>>(
         &self,
         conn: &mut dyn Conn,
@@ -151,6 +160,9 @@ impl Table {
     }
 
     /// Writes rows as [`Self::read`] gives them.
+    ///
+    /// # Errors
+    /// If the database cannot be written.
     pub fn write(&self, conn: &mut dyn Conn, rows: &[Row]) -> Result<(), StoreError> {
         let mut statements = Vec::new();
         insert(&mut statements, self.insert, rows, |row, args| {
