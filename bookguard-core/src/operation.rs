@@ -129,6 +129,9 @@ pub trait Operation: Send + 'static {
     /// The body of its answer.
     type Output: Serialize + DeserializeOwned + Send + 'static;
     /// Reads the request and returns what to do.
+    ///
+    /// # Errors
+    /// Those of [`input`](crate::input), and the refusals of the operation that need no writer.
     fn prepare(session: &Session, request: &Request) -> Result<Action<Self::Output>, Error>;
     /// The address of the created object, for the Location header.
     fn location(_output: &Self::Output) -> Option<String> {

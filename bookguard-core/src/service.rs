@@ -223,6 +223,9 @@ impl Service {
     }
 
     /// Hands over a command, waiting for room in the inbox and then for the outcome.
+    ///
+    /// # Errors
+    /// The command's; `unavailable` if the writer has ended.
     pub async fn submit_patiently<R: Send + 'static>(
         &self,
         command: Envelope<R>,
@@ -232,6 +235,9 @@ impl Service {
     }
 
     /// Hands over a command and waits for its outcome. Blocks.
+    ///
+    /// # Errors
+    /// Those of [`Self::submit`] and [`Self::outcome`].
     pub fn submit_and_wait<R: Send + 'static>(&self, command: Envelope<R>) -> CommandOutcome<R> {
         let outcome = self.submit(command)?.blocking_recv();
         outcome.unwrap_or_else(|_| Err(writer_gone()))
@@ -243,6 +249,9 @@ impl Service {
     }
 
     /// Awaits the outcome of a command.
+    ///
+    /// # Errors
+    /// The command's; `unavailable` if the writer has ended.
     pub async fn outcome<R>(receiver: oneshot::Receiver<CommandOutcome<R>>) -> CommandOutcome<R> {
         receiver.await.unwrap_or_else(|_| Err(writer_gone()))
     }

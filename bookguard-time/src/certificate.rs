@@ -31,7 +31,7 @@ impl<'a> Certificate<'a> {
     /// Reads a certificate.
     ///
     /// # Errors
-    /// [`Error::Malformed`] if it is no certificate of version 3, or has an extension twice.
+    /// [`Error::Malformed`] if it is not a certificate of version 3, or has an extension twice.
     pub fn read(der: &'a [u8]) -> Result<Self, Error> {
         let mut outer = Reader::new(der, "a certificate");
         let mut fields = outer.inside(der::SEQUENCE)?;

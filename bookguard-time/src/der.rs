@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
     /// An object identifier's bytes.
     ///
     /// # Errors
-    /// As [`Self::element`], and for bytes that are no identifier.
+    /// As [`Self::element`], and for bytes that are not an identifier.
     pub fn object(&mut self) -> Result<&'a [u8], Error> {
         let object = self.element(OBJECT)?.value;
         // The last byte of every number has its top bit clear, and no number starts with padding.

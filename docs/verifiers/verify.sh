@@ -79,8 +79,10 @@ verify() {
 
 # --- The file. jq takes much that is not JSON, and of two equal names in an object it keeps the last without a word. So the
 # tokens are checked first: only strings, numbers and words that JSON has, and as many colons as there will be members.
+# Some programs take more than U+10FFFF for UTF-8, but UTF-16 has no place for it. Newer versions of jq keep a number as it is
+# spelled until it is added to.
 (($(wc -c <"$packet") <= 4194304)) || refuse "form: the file has more than 4 MiB"
-iconv -f UTF-8 -t UTF-8 "$packet" >/dev/null 2>&1 || refuse "form: not UTF-8"
+iconv -f UTF-8 -t UTF-16 "$packet" >/dev/null 2>&1 || refuse "form: not UTF-8"
 [[ $(tr -d '\t\n\r -\377' <"$packet" | wc -c) == 0 ]] || refuse "form: a control character"
 if sed -E 's/\\\\//g; s/\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}//g' "$packet" | grep -q '\\u[dD][89a-fA-F]'; then
     refuse "form: half a surrogate pair"
@@ -90,7 +92,7 @@ if tr '{}[],: \t\r' '\n' <"$scratch/tokens" |
     grep -Evq '^(|S|true|false|null|-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?)$'; then
     refuse "form: not JSON"
 fi
-jq -sr 'if length == 1 then .[0] | ([.. | objects | length] | add), tojson else error end' "$packet" >"$scratch/packet" 2>/dev/null ||
+jq -sr 'if length == 1 then .[0] | ([.. | objects | length] | add), (walk(if type == "number" then . + 0 else . end) | tojson) else error end' "$packet" >"$scratch/packet" 2>/dev/null ||
     refuse "form: not one JSON document"
 [[ $(head -1 "$scratch/packet") == "$(tr -cd : <"$scratch/tokens" | wc -c)" ]] || refuse "form: a name occurs twice in one object"
 sed -i.bak 1d "$scratch/packet"
@@ -279,7 +281,7 @@ JQ
 # --- The policy: its keys are checked as the ledger's was
 echo null >"$scratch/policy.json"
 if [[ $policy ]]; then
-    iconv -f UTF-8 -t UTF-8 "$policy" >/dev/null 2>&1 || usage "the policy is not UTF-8"
+    iconv -f UTF-8 -t UTF-16 "$policy" >/dev/null 2>&1 || usage "the policy is not UTF-8"
     jq -L "$scratch" -Rs --arg vkey "$vkey_pattern" 'include "format"; policy($vkey)' "$policy" >"$scratch/policy.json" 2>"$scratch/why" || usage "$(sed 's/^jq: error ([^)]*): //; q' "$scratch/why")"
     jq -r '("01 " + .logs[]), (.members[].key | values | "04 \(.name)+\(.id)+\(.key)")' "$scratch/policy.json" >"$scratch/keys"
     while read -r kind text; do

@@ -39,6 +39,9 @@ pub trait Command: Debug + Send + 'static {
 
     /// Applies the rule, without clock, randomness or I/O. `at` is when the command was received, and is the instant of
     /// every fact it causes.
+    ///
+    /// # Errors
+    /// The refusals of the operation; `internal` for stored data that cannot be.
     fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<Self::Reply>;
 
     /// Adds to the reply what is known only once the batch's leaves are in the tree.

@@ -222,10 +222,14 @@ impl Writer {
     /// Removes what the engine keeps of overwritten values beside its tables, once values were erased. Erased is erased, whatever
     /// becomes of this: it is tried again after the next batch.
     fn scrub(&mut self, conn: &mut dyn Conn, changes: &[Change]) {
+        // A partner is edited when its contract ends, and its name and contact are erased last.
         let erases = |change: &Change| {
             matches!(
                 change,
-                Change::EntryErased(_) | Change::AnswersErased(_) | Change::FileDeleted(_)
+                Change::EntryErased(_)
+                    | Change::AnswersErased(_)
+                    | Change::FileDeleted(_)
+                    | Change::PartnerEdited(_)
             )
         };
         if changes.iter().any(erases) {

@@ -110,6 +110,7 @@ pub enum KeyFound {
     Forged(ApiKeyId),
 }
 
+/// What a read returns: the error says that the database did not answer, or holds what cannot be.
 pub(super) type Read<T> = Result<T, StoreError>;
 
 impl<'a> Reader<'a> {

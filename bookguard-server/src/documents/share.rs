@@ -138,9 +138,7 @@ fn word_of(
 
 impl Visit {
     async fn answer(&self, wanted: Wanted) -> Result<Response, Error> {
-        let (service, token) = (Arc::clone(&self.app.service), self.token.clone());
-        let find = move || shares::find(&service, &token);
-        let share = self.app.read(&self.cost, ReadClass::Short, find).await?;
+        let share = self.find().await?;
         match wanted {
             Wanted::Cover => {
                 let mut response = Response::default();
@@ -149,6 +147,12 @@ impl Visit {
             }
             Wanted::Evidence(word) => self.evidence(share, word).await,
         }
+    }
+
+    async fn find(&self) -> Result<Share, Error> {
+        let (service, token) = (Arc::clone(&self.app.service), self.token.clone());
+        let find = move || shares::find(&service, &token);
+        self.app.read(&self.cost, ReadClass::Short, find).await
     }
 
     async fn evidence(&self, share: Share, word: &str) -> Result<Response, Error> {
@@ -173,11 +177,17 @@ impl Visit {
         Ok(document(&share, form, made))
     }
 
-    /// Records the view, and waits until it is recorded.
+    /// Records the view, and waits until it is recorded. To make the evidence may have taken long, and the link may have been
+    /// revoked since: then this refuses, also where a view repeats one and is not recorded.
     async fn record(&self, share: &Share, form: ViewForm) -> Result<(), Error> {
         let service = &self.app.service;
-        if let Some(view) = shares::view(service, share, form) {
-            Service::outcome(service.submit(view)?).await?;
+        match shares::view(service, share, form) {
+            Some(view) => {
+                Service::outcome(service.submit(view)?).await?;
+            }
+            None => {
+                self.find().await?;
+            }
         }
         Ok(())
     }

@@ -264,6 +264,20 @@ impl Verifier {
             let (judged, printed) = self.run(&[&file, &key]).await;
             assert_eq!(judged, Some(code), "{bytes}: {printed}");
         }
+        // U+110000, in the form of UTF-8.
+        let (before, after) = genuine.split_once("\"partnerName\":\"").unwrap();
+        let beyond = [before, "\"partnerName\":\""].concat().into_bytes();
+        std::fs::write(
+            &file,
+            [&beyond, &b"\xf4\x90\x80\x80"[..], after.as_bytes()].concat(),
+        )
+        .unwrap();
+        let (judged, printed) = self.run(&[&file, &key]).await;
+        assert_eq!(judged, Some(1), "{printed}");
+        assert!(
+            printed.contains("UTF-8") || printed.contains("form"),
+            "{printed}"
+        );
         let mut packet: Value = serde_json::from_str(&genuine).unwrap();
         packet["createdAt"] = "\r\u{1b}[2KVerified: all of it.".into();
         std::fs::write(&file, packet.to_string()).unwrap();
