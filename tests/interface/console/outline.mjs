@@ -35,8 +35,9 @@ const OUTLINE = `(() => {
   return lines;
 })()`;
 
-// Names without what differs from one run to the next: ids and numbers.
-const kept = (name) => name.replaceAll(/\b([a-z]{3})_[0-9a-f]{32}\b/g, "$1_…").replaceAll(/\d[\d.,:]*/g, "#");
+// Names without what differs from one run to the next: what is copied, ids and numbers.
+const kept = (name) =>
+  name.replace(/^Copy .*/, "Copy …").replaceAll(/\b([a-z]{3})_[0-9a-f]{32}\b/g, "$1_…").replaceAll(/\d[\d.,:]*/g, "#");
 
 // Equal neighbours are one line.
 export async function outline(page) {
