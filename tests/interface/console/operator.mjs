@@ -38,7 +38,7 @@ async function demo() {
 
 const { partners, base, address, key, stop } = await demo();
 const site = await receiver();
-const { judge, wrong, heard, count } = judging([base]);
+const { judge, wrong, count } = judging([base]);
 const CONSOLE = `${base}/console`;
 
 async function everyPage(page) {
@@ -109,7 +109,6 @@ try {
     const page = await browser.open(CONSOLE);
     await page.call("Page.bringToFront");
     await everyPage(page);
-    heard(new URL("operator.txt", import.meta.url).pathname);
     await withoutScript(browser);
     await byKeyboard(browser);
   });
