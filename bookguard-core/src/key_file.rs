@@ -104,7 +104,7 @@ impl LedgerKey {
     /// Reads `PRIVATE+KEY+<origin>+<key id>+<base64 of algorithm and seed>`.
     ///
     /// # Errors
-    /// What is wrong with the text, as a part of a sentence.
+    /// What is wrong with the text, as part of a sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
         let rest = text
             .trim_end_matches(['\n', '\r'])

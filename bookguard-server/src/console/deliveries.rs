@@ -20,20 +20,24 @@ use super::{Answer, Asked, Page, Part};
 /// Rows of a page.
 const ROWS: &str = "100";
 /// How many that failed come before the others.
-const FAILED: &str = "10";
+const FAILED: &str = "5";
 /// The fields of the filter.
 pub(super) const FILTER: [&str; 2] = ["status", "type"];
 
 pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let fields = &asked.fields;
     let text = |name| fields.get(name).unwrap_or_default();
-    let query = [
-        ("before", fields.get("before").unwrap_or("latest")),
-        ("status", text("status")),
-        ("type", text("type")),
-        ("bookingId", text("bookingId")),
-        ("limit", ROWS),
-    ];
+    let of = |before, status, limit| {
+        [
+            ("before", before),
+            ("status", status),
+            ("type", text("type")),
+            ("bookingId", text("bookingId")),
+            ("limit", limit),
+        ]
+    };
+    let before = fields.get("before").unwrap_or("latest");
+    let query = of(before, text("status"), ROWS);
     let (log, refused) = match user.read::<ListEvents>(&[], &query).await {
         Ok(log) => (Some(log), None),
         Err(error) if form::is_correctable(&error) => (None, Some(form::in_fields(error))),
@@ -43,13 +47,7 @@ pub(super) async fn list(user: &User, asked: &Asked) -> Result<Answer, Error> {
     let is_first = text("status").is_empty() && fields.get("before").is_none();
     let failed = match is_first && refused.is_none() {
         true => {
-            let query = [
-                ("before", "latest"),
-                ("status", "failed"),
-                ("type", text("type")),
-                ("bookingId", text("bookingId")),
-                ("limit", FAILED),
-            ];
+            let query = of("latest", "failed", FAILED);
             user.read::<ListEvents>(&[], &query).await?.data
         }
         false => Vec::new(),

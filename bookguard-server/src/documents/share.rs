@@ -182,14 +182,9 @@ impl Visit {
     async fn record(&self, share: &Share, form: ViewForm) -> Result<(), Error> {
         let service = &self.app.service;
         match shares::view(service, share, form) {
-            Some(view) => {
-                Service::outcome(service.submit(view)?).await?;
-            }
-            None => {
-                self.find().await?;
-            }
+            Some(view) => Service::outcome(service.submit(view)?).await.map(drop),
+            None => self.find().await.map(drop),
         }
-        Ok(())
     }
 }
 

@@ -22,8 +22,8 @@ const OUTLINE = `(() => {
       element.checked && "checked",
     ].filter(Boolean);
     lines.push(["  ".repeat(depth) + role, text.accessibleText(element), ...states]);
-    // What is above every page is told once.
-    if (role === "banner" && !/overview$/.test(location)) return;
+    // What is above every page is told once: at the first page.
+    if (role === "banner" && location.pathname !== "/console") return;
     for (const child of element.children) walk(child, depth + 1);
   };
   axe.setup(document);

@@ -4,12 +4,15 @@ use std::collections::BTreeSet;
 
 use bookguard_core::evidence;
 use bookguard_core::limits::{SHARE_REQUESTS_PER_MINUTE, SHARE_VIEW_MS};
+use bookguard_test_postgres::{Postgres, database_of};
 use bookguard_tests::caller::{Caller, Reply};
-use bookguard_tests::engine::on_every_engine;
+use bookguard_tests::engine::{on_every_engine, on_postgres};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, TestServer};
+use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
+use tokio::task::block_in_place;
 
 const DAY_MS: i64 = 86_400_000;
 const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
@@ -217,6 +220,40 @@ async fn withheld_values_are_in_no_form_and_the_packet_still_verifies() {
         }
         let again = visit(&anybody, "GET", &link, "application/json").await;
         assert_eq!(again.body, shown.body);
+    })
+    .await;
+}
+
+/// The link was seen a moment before, so that this view is not recorded, which would notice the revocation too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn evidence_that_is_being_made_while_its_link_is_revoked_is_not_sent() {
+    on_postgres(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let booking = acme.book().await;
+        let (made, link) = share(&acme, &booking, json!({})).await;
+        let anybody = server.caller();
+        let view = async || visit(&anybody, "POST", &link, "text/html").await.status;
+        assert_eq!(view().await, 200);
+
+        // A packet needs the time-stamps; finding and revoking a link does not.
+        let url = server.database().url();
+        let postgres = block_in_place(Postgres::shared).unwrap();
+        let lock = "LOCK TABLE stamp IN ACCESS EXCLUSIVE MODE";
+        let held = block_in_place(|| postgres.hold(database_of(&url), lock));
+        let revoked = async {
+            let waits =
+                "SELECT count(*) FROM pg_locks WHERE relation = 'stamp'::regclass AND NOT granted";
+            until("the evidence waits", async || {
+                let waiting = block_in_place(|| postgres.sql(database_of(&url), waits));
+                (waiting == "1").then_some(())
+            })
+            .await;
+            let path = format!("/v1/bookings/{booking}/shares/{}", made.text("shareId"));
+            acme.delete(&path).await.ok(200);
+            block_in_place(|| drop(held));
+        };
+        let (status, ()) = tokio::join!(view(), revoked);
+        assert_eq!(status, 404);
     })
     .await;
 }
