@@ -104,7 +104,7 @@ async fn page(
             }
             p {
                 a href=(user.link("/deliveries?status=failed")) { "Failed deliveries" }
-                @if user.may(Scope::WebhooksWrite) { " · " a href=(user.link(&recover::of_endpoint(endpoint.endpoint_id))) { "Send it what it missed" } }
+                @if endpoint.enabled && user.may(Scope::WebhooksWrite) { " · " a href=(user.link(&recover::of_endpoint(endpoint.endpoint_id))) { "Send it what it missed" } }
             }
         }
         (snippet(user))

@@ -80,6 +80,7 @@ async fn page(
     };
     let endpoints: Vec<_> = endpoints
         .into_iter()
+        .filter(|endpoint| endpoint.enabled)
         .map(|endpoint| (endpoint.endpoint_id.to_string(), endpoint.url))
         .collect();
     let endpoints: Vec<_> = endpoints

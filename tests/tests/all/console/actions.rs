@@ -478,6 +478,13 @@ async fn an_endpoint_is_added_tested_changed_and_removed() {
             "events": [],
             "rateLimitPerSecond": null, "description": "Ours", "enabled": false,
         }));
+        // Nothing can be sent to it now.
+        let tags = browser.page(&page).await.tags();
+        let mut leads = tags.iter().filter_map(|tag| tag.get("href"));
+        assert!(leads.all(|to| !to.contains("/recover")));
+        let recover = browser.page("/deliveries/recover").await.form("/recover");
+        let names: Vec<_> = recover.fields.iter().map(|(name, _)| name).collect();
+        assert!(!names.contains(&&"/endpointId".to_owned()), "{names:?}");
 
         let rotate = format!("{page}/rotate-secret");
         let next = twice(
