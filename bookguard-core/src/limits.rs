@@ -235,6 +235,9 @@ pub const EPOCH_ENTRIES: u64 = 4_096;
 pub const MAP_AUDIT_ENTRIES: u64 = 4_096;
 /// Stamps in a packet: one, and one for each time that the certificates of the one before ended.
 pub const PACKET_STAMPS: usize = 8;
+/// Attempts after which a delivery is given up, whoever asked for them: each is stored, and recoveries begin any number of schedules.
+/// While its endpoint is suspended, a delivery goes on waiting.
+pub const ATTEMPTS_PER_DELIVERY: u32 = 500;
 /// Manual retries of one event.
 pub const MANUAL_RETRIES: u32 = 100;
 /// Events that one step of a recovery examines: with the most endpoints, some 2,500 deliveries in one commit.
@@ -411,8 +414,9 @@ pub const MISSING_ENTRIES: usize = 100;
 pub const LOG_LINES: usize = 1_024;
 /// Bytes of one text in a line of the log: more than any sentence of ours.
 pub const LOG_TEXT_BYTES: usize = 4_096;
-/// Attempts of one delivery shown in an evidence packet, the latest ones: a delivery can have many more.
-pub const PACKET_ATTEMPTS: usize = 20;
+/// Attempts of one delivery that its event and an evidence packet show, the latest ones: two whole schedules. A delivery can
+/// have many more.
+pub const ATTEMPTS_SHOWN: u32 = 20;
 /// Witnesses that a log asks: a verifier of notes need accept no more than 16 signatures, and one is the log's.
 pub const WITNESSES: usize = 15;
 /// Milliseconds from asking a witness until it is asked again while the log grows: a witness writes to its disk each time.

@@ -17,7 +17,7 @@ pub(super) fn commands() -> Declared {
     let list = of_log("list", about, |call| Box::pin(list(call))).with::<CursorArgs>();
     let about = "Show events as they happen, until stopped; waits for a server that is away";
     let tail = of_log("tail", about, |call| Box::pin(tail::run(call)));
-    let about = "Show an event with every attempt to deliver it";
+    let about = "Show an event with the attempts to deliver it";
     let get = operation::<GetEvent>("get", about, event);
     let about = "Deliver an event again, now, and wait for the outcome";
     let retry = carried::<RetryEvent>("retry", about, |call| Box::pin(retry(call)));
@@ -127,7 +127,7 @@ pub(super) fn happened(event: &Event, style: Style) -> String {
     )
 }
 
-/// One event with every attempt.
+/// One event with its attempts.
 fn event(answer: &EventWithAttempts, style: Style) -> String {
     let EventWithAttempts { event, attempts } = answer;
     let whole = event.pruned_at.is_none();

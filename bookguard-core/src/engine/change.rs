@@ -15,7 +15,7 @@ use crate::evidence::{LoggedEpoch, StoredHold, StoredShare};
 use crate::ledger::Hash;
 use crate::ledger::event::Opening;
 use crate::ledger::rollback::PublishedHead;
-use crate::limits::FILE_PART_BYTES;
+use crate::limits::{self, FILE_PART_BYTES};
 use crate::model::{
     ApiKeyId, AuditId, AuditRecord, BookingId, Endpoint, EndpointHealth, EndpointId, EventId,
     EventType, FileState, Partner, PartnerId, PartnerSettings, PartnerStatus, Quota, Recovery,
@@ -557,6 +557,11 @@ impl DeliveryState {
     /// When the delivery's schedule began. By default, that is the instant in the event's id.
     pub fn begun_at(&self, event_id: &EventId) -> Timestamp {
         self.begun.unwrap_or(event_id.made_at())
+    }
+
+    /// Whether it was attempted as often as a delivery may be, so that nobody can begin it once more.
+    pub fn is_exhausted(&self) -> bool {
+        self.attempts >= limits::ATTEMPTS_PER_DELIVERY
     }
 }
 

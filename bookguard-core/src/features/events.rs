@@ -16,7 +16,7 @@ use crate::operation::{
     Action, Awaits, Operation, Request, Route, path_id, query, query_one, read, write_awaiting,
 };
 use crate::session::{Access, Session};
-use crate::store::events::{StoredDelivery, StoredEvent};
+use crate::store::events::{Attempts, StoredDelivery, StoredEvent};
 use crate::webhook::{Secret, sign_body};
 
 /// `GET /v1/bookings/{bookingId}/webhook-events`
@@ -54,7 +54,10 @@ impl Operation for ListBookingEvents {
                 .ok_or_else(|| Error::not_found("booking"))?;
             let now = session.service.clock().now();
             let (events, secret) = query(session, |reader| {
-                Ok((reader.events_of(&booking_id)?, reader.secret(&owner, now)?))
+                Ok((
+                    reader.events_of(&booking_id, Attempts::Last)?,
+                    reader.secret(&owner, now)?,
+                ))
             })?;
             let secret = secret
                 .ok_or_else(|| Error::internal(format!("partner {owner} has no signing secret")))?;
@@ -130,14 +133,14 @@ fn delivery(stored: &StoredDelivery) -> Delivery {
 /// `GET /v1/webhook-events/{eventId}`
 pub struct GetEvent;
 
-/// An event with every attempt to deliver it.
+/// An event with the attempts to deliver it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(crate::schema::Schema))]
 pub struct EventWithAttempts {
     /// The event.
     #[serde(flatten)]
     pub event: Event,
-    /// Every attempt to deliver it, by endpoint and number; empty once it was pruned.
+    /// The latest 20 attempts at each delivery, by endpoint and number; empty once it was pruned.
     pub attempts: Vec<AttemptRecord>,
 }
 
@@ -148,8 +151,8 @@ impl Operation for GetEvent {
         access: Access::Scope(Scope::WebhooksRead),
         refusals: &[404],
         tag: "Webhooks",
-        summary: "One event with every attempt to deliver it",
-        description: "Each attempt says how far it got, why it failed and what was answered. Once an event is older than the \
+        summary: "One event with the attempts to deliver it",
+        description: "Each attempt says how far it got, why it failed and what was answered. The latest 20 at each endpoint are shown. Once an event is older than the \
                       server's `retention_days` (90 by default) and none of its deliveries waits, its payload and attempts are \
                       deleted: `payload` is null and `signature` absent, `prunedAt` says since when, and `bodySha256` \
                       identifies the body.",
@@ -160,7 +163,7 @@ impl Operation for GetEvent {
     fn prepare(_: &Session, request: &Request) -> Result<Action<EventWithAttempts>, Error> {
         let event_id: EventId = path_id(request, 0)?;
         Ok(read::<Self>(move |session| {
-            let event = owned(session, &event_id)?;
+            let event = owned(session, &event_id, Attempts::Latest)?;
             let now = session.service.clock().now();
             let secret = query_one(session, |reader| reader.secret(&event.partner_id, now))?
                 .ok_or_else(|| {
@@ -173,8 +176,8 @@ impl Operation for GetEvent {
                 .deliveries
                 .iter()
                 .flat_map(|delivery| {
-                    (1..)
-                        .zip(&delivery.attempts)
+                    delivery
+                        .numbered()
                         .map(|(n, attempt)| AttemptRecord::of(delivery.endpoint_id, n, attempt))
                 })
                 .collect();
@@ -186,8 +189,8 @@ impl Operation for GetEvent {
     }
 }
 
-fn owned(session: &Session, event_id: &EventId) -> Result<StoredEvent, Error> {
-    query(session, |reader| reader.event(event_id))?
+fn owned(session: &Session, event_id: &EventId, attempts: Attempts) -> Result<StoredEvent, Error> {
+    query(session, |reader| reader.event(event_id, attempts))?
         .filter(|event| session.may_see(&event.partner_id))
         .ok_or_else(|| Error::not_found("webhook event"))
 }
@@ -219,7 +222,7 @@ impl Operation for RetryEvent {
 
     fn prepare(session: &Session, request: &Request) -> Result<Action<RetryResult>, Error> {
         let event_id: EventId = path_id(request, 0)?;
-        let owner = owned(session, &event_id)?.partner_id;
+        let owner = owned(session, &event_id, Attempts::None)?.partner_id;
         let retry = Self {
             partner_id: owner,
             event_id,
@@ -235,7 +238,7 @@ impl Operation for RetryEvent {
 /// # Errors
 /// `not_found`, `erasures_pending`, `unavailable`.
 pub fn retry_outcome(session: &Session, event_id: &EventId) -> Result<Option<RetryResult>, Error> {
-    let event = owned(session, event_id)?;
+    let event = owned(session, event_id, Attempts::None)?;
     let now = session.service.clock().now();
     // Leased, or due and about to be.
     let in_flight = event.deliveries.iter().any(|delivery| {

@@ -1,5 +1,5 @@
 //! The evidence packet of a booking: made from one snapshot of the store, and reused while a new one would say the same.
-//! Invariant: a packet shows every entry and every attempt that the store held when it was requested.
+//! Invariant: a packet shows every entry, and the latest attempts, that the store held when it was requested.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ use crate::ledger::map::{self, MapStep, MapValue};
 use crate::ledger::proof::{Prover, prove_consistency, tiles_of};
 use crate::ledger::tile::{ReadError, UpperNodes};
 use crate::ledger::{Hash, TlogProof, leaf_hash};
-use crate::limits::{ENTRIES_AT_ONCE, PACKET_ATTEMPTS};
+use crate::limits::ENTRIES_AT_ONCE;
 use crate::model::{BookingId, DeliveryStatus, PartnerId, Scope, Timestamp};
 use crate::operation::{
     Action, Finished, Operation, QueryForm, QueryParam, Request, Route, path_id, query_word, read,
@@ -39,7 +39,7 @@ use crate::packets::PacketKey;
 use crate::policy::{Evaluation, Explanation};
 use crate::service::Service;
 use crate::session::{Access, Session};
-use crate::store::events::{StoredDelivery, StoredEvent};
+use crate::store::events::{Attempts, StoredDelivery, StoredEvent};
 use crate::store::read::{Reader, StoredChain};
 use crate::store::{StoreError, StoredHead};
 
@@ -417,7 +417,7 @@ impl Source {
                 stamp,
             });
         }
-        let events = reader.events_of(booking_id)?;
+        let events = reader.events_of(booking_id, Attempts::Latest)?;
         Ok(Self {
             state,
             partner_name,
@@ -611,30 +611,27 @@ fn deliveries(event: &StoredEvent, settled: &[Logged<Notification>]) -> Vec<Pack
     if event.deliveries.is_empty() {
         return vec![nowhere];
     }
-    let shown = |delivery: &StoredDelivery| {
-        let attempts = &delivery.attempts;
-        let latest = &attempts[attempts.len().saturating_sub(PACKET_ATTEMPTS)..];
-        PacketDelivery {
-            endpoint_id: Some(delivery.endpoint_id),
-            url: Some(shown_address(&delivery.url)),
-            status: delivery.state.phase.into(),
-            attempts: delivery.state.attempts,
-            recorded: settled
-                .iter()
-                .map(|logged| &logged.fact)
-                .filter(|n| n.is_of(event.event_id, delivery.endpoint_id))
-                .cloned()
-                .collect(),
-            history: latest
-                .iter()
-                .map(|attempt| PacketAttempt {
-                    started_at: Timestamp::from_ms(attempt.started_at),
-                    status_code: attempt.status_code,
-                    error: attempt.class.map(|class| class.to_string()),
-                })
-                .collect(),
-            ..nowhere.clone()
-        }
+    let shown = |delivery: &StoredDelivery| PacketDelivery {
+        endpoint_id: Some(delivery.endpoint_id),
+        url: Some(shown_address(&delivery.url)),
+        status: delivery.state.phase.into(),
+        attempts: delivery.state.attempts,
+        recorded: settled
+            .iter()
+            .map(|logged| &logged.fact)
+            .filter(|n| n.is_of(event.event_id, delivery.endpoint_id))
+            .cloned()
+            .collect(),
+        history: delivery
+            .attempts
+            .iter()
+            .map(|attempt| PacketAttempt {
+                started_at: Timestamp::from_ms(attempt.started_at),
+                status_code: attempt.status_code,
+                error: attempt.class.map(|class| class.to_string()),
+            })
+            .collect(),
+        ..nowhere.clone()
     };
     event.deliveries.iter().map(shown).collect()
 }

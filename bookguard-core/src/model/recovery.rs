@@ -79,7 +79,8 @@ pub struct Recovery {
     pub recovered: u64,
     /// Deliveries of these events, over all endpoints.
     pub deliveries: u64,
-    /// Events in one of the statuses that no endpoint takes now, or that already went to the maximum number of endpoints.
+    /// Events in one of the statuses that no endpoint takes now, that already went to the maximum number of endpoints, or whose deliveries were
+    /// attempted 500 times, the most allowed.
     pub no_endpoints: u64,
     /// Events in one of the statuses whose payload is deleted, because it was too old or the booking's data were erased: there is nothing left to send.
     pub expired: u64,

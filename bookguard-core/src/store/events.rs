@@ -12,7 +12,7 @@ use super::endpoints;
 use super::load::{content, delivery, event_type};
 use super::read::{Read, Reader};
 use crate::engine::change::{Content, DeliveryPhase, DeliveryState};
-use crate::limits::EVENTS_EXAMINED;
+use crate::limits::{ATTEMPTS_SHOWN, EVENTS_EXAMINED};
 use crate::model::{
     BookingId, DeliveryStatus, EndpointId, EventId, EventType, PartnerId, Timestamp,
 };
@@ -31,8 +31,12 @@ const OF_ALL: &str = "SELECT id, partner_id, seq, booking_id, type, retries, bod
 const DELIVERIES: &str = "SELECT d.event_id, d.endpoint_id, n.deleted_ms, d.phase, d.attempts, d.charged, d.due_ms, d.lease, d.settled_leaf, \
      d.begun_ms, d.since_ms, n.status, n.failures, n.failing_ms, n.probe_ms, n.unverified_ms, n.body \
      FROM delivery d JOIN endpoint n ON n.id = d.endpoint_id WHERE d.event_id IN ({})";
-const ATTEMPTS: &str =
-    "SELECT event_id, endpoint_id, number, body FROM attempt WHERE event_id IN ({})";
+/// With CROSS JOIN, SQLite begins with the deliveries, and reads no more than the attempts it returns.
+const LAST_ATTEMPTS: &str = "SELECT a.event_id, a.endpoint_id, a.number, a.body FROM delivery d CROSS JOIN attempt a \
+     WHERE d.event_id IN ({}) AND a.event_id = d.event_id AND a.endpoint_id = d.endpoint_id AND a.number = d.attempts";
+const LATEST_ATTEMPTS: &str = "SELECT a.event_id, a.endpoint_id, a.number, a.body FROM delivery d CROSS JOIN attempt a \
+     WHERE d.event_id IN ({}) AND a.event_id = d.event_id AND a.endpoint_id = d.endpoint_id AND a.number > d.attempts - 20";
+const _: () = assert!(ATTEMPTS_SHOWN == 20, "as the statement says");
 
 const STANDINGS: &str = "SELECT e.id, e.pruned_ms, d.endpoint_id, d.phase, d.attempts, d.settled_leaf \
      FROM event e LEFT JOIN delivery d ON d.event_id = e.id WHERE e.booking_id = $1 AND e.type < 3";
@@ -74,8 +78,19 @@ pub struct StoredDelivery {
     /// When the delivery itself is due. If the endpoint has not accepted anything yet, the delivery then waits for its
     /// turn and is sent later.
     pub due: Option<Timestamp>,
-    /// Its attempts, oldest first.
+    /// The attempts that were read, oldest first; the last one is the delivery's last.
     pub attempts: Vec<Attempt>,
+}
+
+/// Which attempts of deliveries to read: each can have hundreds, with the beginning of a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attempts {
+    /// None; the delivery itself says how it ended.
+    None,
+    /// The last one of each delivery.
+    Last,
+    /// The latest [`ATTEMPTS_SHOWN`] of each delivery.
+    Latest,
 }
 
 /// Selects which of a partner's events a page shows.
@@ -119,13 +134,25 @@ impl StoredEvent {
     }
 }
 
+impl StoredDelivery {
+    /// The attempts that were read, each with its number.
+    pub fn numbered(&self) -> impl Iterator<Item = (u32, &Attempt)> {
+        let read = self.attempts.len() as u32;
+        (self.state.attempts.saturating_sub(read) + 1..).zip(&self.attempts)
+    }
+}
+
 impl Reader<'_> {
     /// A booking's events, oldest first, with their deliveries. A booking has a handful.
-    pub fn events_of(&mut self, booking_id: &BookingId) -> Read<Vec<StoredEvent>> {
+    pub fn events_of(
+        &mut self,
+        booking_id: &BookingId,
+        attempts: Attempts,
+    ) -> Read<Vec<StoredEvent>> {
         let all = vec![booking_id.into(), 0.into(), i64::from(u32::MAX).into()];
         let rows = self.all(OF_BOOKING, all)?;
         let events = rows.iter().map(event).collect::<Read<Vec<_>>>()?;
-        self.whole(events)
+        self.whole(events, attempts)
     }
 
     /// A digest of the state of the deliveries of a booking's events that its evidence shows: those of the first three
@@ -165,13 +192,13 @@ impl Reader<'_> {
     }
 
     /// One event with its deliveries.
-    pub fn event(&mut self, event_id: &EventId) -> Read<Option<StoredEvent>> {
+    pub fn event(&mut self, event_id: &EventId, attempts: Attempts) -> Read<Option<StoredEvent>> {
         let rows = self.all(
             "SELECT id, partner_id, seq, booking_id, type, retries, body, pruned_ms, digest FROM event WHERE id = $1",
             vec![event_id.into()],
         )?;
         let events = rows.iter().map(event).collect::<Read<Vec<_>>>()?;
-        Ok(self.whole(events)?.pop())
+        Ok(self.whole(events, attempts)?.pop())
     }
 
     /// A partner's events from `from` on, in its direction.
@@ -210,7 +237,7 @@ impl Reader<'_> {
                 }
             }
         }
-        page.events = self.whole(page.events)?;
+        page.events = self.whole(page.events, Attempts::Last)?;
         Ok(page)
     }
 
@@ -248,7 +275,7 @@ impl Reader<'_> {
                 break Some(before);
             }
         };
-        Ok((self.whole(found)?, next))
+        Ok((self.whole(found, Attempts::Last)?, next))
     }
 
     /// The number of a partner's latest event; 0 if it has none.
@@ -279,11 +306,16 @@ impl Reader<'_> {
         rows.iter().map(event).collect()
     }
 
-    /// Adds deliveries, with their attempts.
-    fn whole(&mut self, events: Vec<StoredEvent>) -> Read<Vec<StoredEvent>> {
+    /// Adds deliveries, with these attempts.
+    fn whole(&mut self, events: Vec<StoredEvent>, attempts: Attempts) -> Read<Vec<StoredEvent>> {
         let mut events = self.with_deliveries(events)?;
+        let sql = match attempts {
+            Attempts::None => return Ok(events),
+            Attempts::Last => LAST_ATTEMPTS,
+            Attempts::Latest => LATEST_ATTEMPTS,
+        };
         let keys = keys(&events);
-        let Some(statement) = select_in(ATTEMPTS, &keys) else {
+        let Some(statement) = select_in(sql, &keys) else {
             return Ok(events);
         };
         let mut attempts: HashMap<(EventId, EndpointId), Vec<(i64, Attempt)>> = HashMap::new();

@@ -5,7 +5,7 @@ use super::super::notification::Notification;
 use super::super::packet::{Packet, PacketDelivery, shown_address};
 use super::super::state::BookingState;
 use super::Outcome;
-use crate::limits::{DELIVERIES_PER_EVENT, PACKET_ATTEMPTS};
+use crate::limits::{DELIVERIES_PER_EVENT, ATTEMPTS_SHOWN};
 use crate::model::{DeliveryStatus, EventId};
 
 /// Checks that the deliveries shown are compatible with the ledger's records, and include every recorded end.
@@ -118,7 +118,7 @@ fn history(delivery: &PacketDelivery) -> Option<&'static str> {
     if attempts.is_empty() {
         return None;
     }
-    if attempts.len() != (delivery.attempts as usize).min(PACKET_ATTEMPTS) {
+    if attempts.len() != delivery.attempts.min(ATTEMPTS_SHOWN) as usize {
         return Some("it does not show as many attempts as it counts");
     }
     let before = delivery.attempts as usize - attempts.len();

@@ -312,7 +312,8 @@ impl Command for SettleDelivery {
         let (health_change, reply) = health.map_or((None, None), |before| {
             health_after(endpoint_id, before, at, &attempt)
         });
-        let due = next_attempt(at, begun, counted_attempts, &attempt, self.jitter);
+        let due = next_attempt(at, begun, counted_attempts, &attempt, self.jitter)
+            .filter(|_| suspended || self.number < limits::ATTEMPTS_PER_DELIVERY);
         let record = self.record.as_ref();
         let entry = record
             .filter(|_| is_to_record(state, phase, due))

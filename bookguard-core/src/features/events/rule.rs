@@ -61,6 +61,7 @@ impl Command for RetryEvent {
             changes = retry.deliver_anew(partner, event)?;
         }
         let Some(mut changes) = changes else {
+            retry.refuse_exhausted(event)?;
             return Err(Error::conflict(
                 "no_endpoints",
                 "No webhook endpoint takes this event. Add one with POST /v1/webhook-endpoints, or bring one back: PATCH it with \
@@ -130,7 +131,9 @@ impl Retry<'_> {
         let open: Vec<_> = deliveries
             .iter()
             .filter(|(endpoint_id, state)| {
-                state.phase != DeliveryPhase::Delivered && is_there(endpoint_id)
+                state.phase != DeliveryPhase::Delivered
+                    && !state.is_exhausted()
+                    && is_there(endpoint_id)
             })
             .collect();
         if open.is_empty() {
@@ -141,6 +144,26 @@ impl Retry<'_> {
         Ok(Some(
             idle.map(|(endpoint_id, state)| self.take(partner, *endpoint_id, *state))
                 .collect(),
+        ))
+    }
+
+    /// Fails if one of its deliveries was attempted as often as allowed.
+    fn refuse_exhausted(&self, event: &EventState) -> Result<(), Error> {
+        let mut states = event.endpoints.iter().filter_map(|endpoint_id| {
+            let name = (self.event_id, *endpoint_id);
+            self.batch.deliveries.get(&name)
+        });
+        if !states.any(|state| state.phase != DeliveryPhase::Delivered && state.is_exhausted()) {
+            return Ok(());
+        }
+        Err(Error::conflict(
+            "too_many_retries",
+            format!(
+                "Event {} was attempted {} times, the most allowed. Read it from the log instead: GET /v1/webhook-events/{}.",
+                self.event_id,
+                limits::ATTEMPTS_PER_DELIVERY,
+                self.event_id
+            ),
         ))
     }
 

@@ -225,6 +225,7 @@ impl<'a> RecoveryStep<'a> {
         }
         let failed = |(endpoint_id, state): &&KnownDelivery| {
             state.phase == DeliveryPhase::Failed
+                && !state.is_exhausted()
                 && find(self.partner, endpoint_id).is_some_and(|e| e.enabled)
         };
         let mut changes: Vec<Change> = deliveries

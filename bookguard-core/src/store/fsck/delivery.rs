@@ -536,6 +536,7 @@ fn wrong_due(
             }
         }
         (None, None) => None,
+        (None, Some(_)) if state.is_exhausted() => None,
         (None, Some(_)) => anyway("the schedule has another attempt, and none is due"),
         (Some(_), None) => anyway("the schedule has no further attempt, and one is due"),
         (Some(due), Some((low, high))) => {

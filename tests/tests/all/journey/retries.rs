@@ -1,4 +1,4 @@
-//! The results of a manual retry: delivered, failed, pending, or nothing to do.
+//! The results of a manual retry: delivered, failed, pending, or nothing to do; and where attempts end.
 
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
@@ -96,6 +96,53 @@ async fn a_retry_repeated_under_its_key_is_answered_the_same_and_sends_nothing()
         assert_eq!(first.ok(200), result(&event, "delivered", 1));
         again.replays(&first);
         assert_eq!(receiver.received().len(), 2);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_delivery_is_attempted_500_times_and_the_latest_attempts_are_shown() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let receiver = Receiver::answering(Answer::Status(500)).await;
+        acme.endpoint(&receiver.url()).await;
+        let booking = acme.book().await;
+        let event = acme.event_that_is(&booking, "failed").await;
+        // As after many recoveries: attempts 2 to 498 used up no step of the schedule.
+        server.database().tamper(
+            "INSERT INTO attempt (event_id, endpoint_id, number, body) \
+             WITH RECURSIVE made(number) AS (SELECT 2 UNION ALL SELECT number + 1 FROM made WHERE number < 498) \
+             SELECT event_id, endpoint_id, made.number, \
+                 substr(body, 1, length(body) - 1) || ',\"uncharged\":true}' FROM attempt, made; \
+             UPDATE delivery SET attempts = 498",
+        );
+        acme.retry(&event).await.ok(200);
+        let next = acme.event(&event).await;
+        assert!(next["nextAttemptAt"].is_string(), "{next}");
+        acme.retry(&event).await.ok(200);
+        let last = acme.event(&event).await;
+        last.holds(json!({"nextAttemptAt": null, "status": "failed"}));
+        let numbers = last["attempts"].as_array().unwrap().iter();
+        let numbers: Vec<_> = numbers.map(|attempt| attempt["number"].as_u64().unwrap()).collect();
+        assert_eq!(numbers, (481..=500).collect::<Vec<_>>());
+        let listed = acme.event_that_is(&booking, "failed").await;
+        listed["deliveries"][0].holds(json!({"attempts": 500, "lastStatusCode": 500}));
+
+        let refused = acme.retry(&event).await;
+        refused.refused(409, "too_many_retries");
+        server.advance(1000);
+        let everything = json!({"since": "2026-01-01T00:00:00Z"});
+        let recovery = acme.post("/v1/webhook-events/recover", &everything).await.ok(202);
+        recovery.holds(json!({"examined": 1, "recovered": 0, "noEndpoints": 1}));
+        assert_eq!(receiver.received().len(), 3);
+
+        let packet = acme.verified_packet(&booking).await;
+        let delivery = &packet["deliveries"][0];
+        assert_eq!(delivery["attempts"], 500);
+        assert_eq!(delivery["history"].as_array().unwrap().len(), 20);
+        let entries = packet["entries"].as_array().unwrap().len();
+        assert_eq!(entries, 2, "the creation, and that the delivery was given up");
+        server.close().await.verify(1).await;
     })
     .await;
 }

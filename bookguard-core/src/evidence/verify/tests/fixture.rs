@@ -31,7 +31,7 @@ use crate::ledger::tile::{TILE_WIDTH, TileKind, encode_bundle};
 use crate::ledger::{
     Checkpoint, Disclosure, EventBody, Leaf, LeafKind, Signer, TilePath, TlogProof, Tree, leaf_hash,
 };
-use crate::limits::{DELIVERIES_PER_EVENT, PACKET_ATTEMPTS};
+use crate::limits::{ATTEMPTS_SHOWN, DELIVERIES_PER_EVENT};
 use crate::model::*;
 use crate::policy::{
     self, Actor, Booked, Cancellation, EventDate, MissingZone, NamedDocument, PastReschedule,
@@ -695,7 +695,7 @@ impl Fixture {
 
     fn told_to_all(&mut self, which: usize, event_type: RecordedEventType) {
         for endpoint in 0..u8::try_from(DELIVERIES_PER_EVENT).unwrap() {
-            let errors = [Some("payload_too_large"); PACKET_ATTEMPTS - 1];
+            let errors = [Some("payload_too_large"); ATTEMPTS_SHOWN as usize - 1];
             for error in errors {
                 self.kept[which].attempt(event_type, endpoint, error);
             }
@@ -1207,7 +1207,10 @@ impl Kept {
             },
             error: error.map(str::to_owned),
         });
-        let more = delivery.history.len().saturating_sub(PACKET_ATTEMPTS);
+        let more = delivery
+            .history
+            .len()
+            .saturating_sub(ATTEMPTS_SHOWN as usize);
         delivery.history.drain(..more);
     }
 }

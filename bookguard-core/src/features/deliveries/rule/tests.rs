@@ -7,6 +7,31 @@ mod settled;
 use crate::features::fixture::*;
 
 #[test]
+fn a_delivery_ends_with_its_last_attempt_unless_its_endpoint_is_suspended() {
+    use EndpointStatus::{Active, Suspended};
+    let most = crate::limits::ATTEMPTS_PER_DELIVERY;
+    for (number, status, goes_on) in [
+        (most - 1, Active, true),
+        (most, Active, false),
+        (most, Suspended, true),
+        (most + 1, Suspended, true),
+    ] {
+        let mut held = with_delivery(DeliveryState {
+            attempts: number - 1,
+            ..delivery(DeliveryPhase::Failed, Some(1_000), Some(77))
+        });
+        held.health.insert(id(7), EndpointHealth::of(status));
+        let failed = settle(NOW, 77, number, Some(FailureClass::Http5xx));
+        let changes = changes(decide(&held, &failed));
+        let Change::DeliveryUpdated { state, .. } = &changes[0] else {
+            panic!("{changes:?}")
+        };
+        assert_eq!(state.due.is_some(), goes_on, "{number} {status:?}");
+        assert_eq!(state.attempts, number);
+    }
+}
+
+#[test]
 fn an_attempt_settles_only_under_the_lease_it_was_made_under() {
     let settle = |lease, class| settle(NOW, lease, 2, class);
     let held = with_delivery(delivery(DeliveryPhase::Pending, Some(1_000), Some(77)));

@@ -115,6 +115,28 @@ fn retries_by_hand_have_a_maximum() {
     let mut state = with_delivery(delivery(DeliveryPhase::Failed, None, None));
     state.events.get_mut(&id(5)).unwrap().retries = crate::limits::MANUAL_RETRIES;
     assert_eq!(refusal(decide(&state, &retry)), "too_many_retries");
+
+    let attempted = |attempts| {
+        with_delivery(DeliveryState {
+            attempts,
+            ..delivery(DeliveryPhase::Failed, None, None)
+        })
+    };
+    let most = crate::limits::ATTEMPTS_PER_DELIVERY;
+    assert_eq!(changes(decide(&attempted(most - 1), &retry)).len(), 2);
+    assert_eq!(
+        refusal(decide(&attempted(most), &retry)),
+        "too_many_retries"
+    );
+    let mut another = attempted(most);
+    let partner = another.partners.get_mut(&id(1)).unwrap();
+    partner.endpoints.push(endpoint(8, &[]));
+    let goes_there = |change: &Change| matches!(change, Change::DeliveryAdded { endpoint_id, .. } if *endpoint_id == id(8));
+    let changes = changes(decide(&another, &retry));
+    assert_eq!(
+        changes.iter().filter(|change| goes_there(change)).count(),
+        1
+    );
 }
 
 #[test]

@@ -296,6 +296,21 @@ fn a_schedule_begins_anew_and_its_age_with_it() {
 }
 
 #[test]
+fn a_delivery_attempted_as_often_as_allowed_is_left_alone() {
+    for (attempts, counted) in [(0, [1, 1, 1, 0]), (1, [1, 0, 0, 1])] {
+        let mut work = log(1, vec![endpoint(7, &[])]);
+        let state = DeliveryState {
+            attempts: crate::limits::ATTEMPTS_PER_DELIVERY - 1 + attempts,
+            ..delivery(DeliveryPhase::Failed, None, None)
+        };
+        deliver(&mut work, 1, 7, state);
+        let (recovery, changes) = begin(&mut work, everything());
+        assert_eq!(counts(&recovery), counted);
+        assert_eq!(changes.len() as u64, recovery.deliveries);
+    }
+}
+
+#[test]
 fn an_attempt_under_way_is_left_to_end_and_what_waits_keeps_its_place() {
     let now = everything().created_at.ms();
     for (due, lease, expected) in [
