@@ -119,7 +119,7 @@ async fn end(call: Call<'_>) -> Result<(), Failure> {
             return call.screen.said(&value, shown);
         };
         asked["after"] = json!(next);
-        say(&format!("{erased} bookings erased, up to {next} …"));
+        say(&format!("{erased} bookings erased so far …"));
     }
 }
 

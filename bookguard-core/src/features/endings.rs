@@ -1,6 +1,7 @@
 //! The end of a partner's contract: it can do nothing more, and its personal data is erased, a page of bookings at a time.
 //!
-//! A request takes one page. What is done is found in the database and nowhere else: keys are revoked, endpoints deleted, values erased.
+//! The first request suspends the partner and looks at no booking yet: from then on its keys can record nothing, neither on a page that was
+//! examined nor behind it. Each further request takes one page. What is done is found in the database and nowhere else: keys are revoked, endpoints deleted, values erased.
 //! So a caller that is killed asks again from the beginning, and what was done is passed over. Where a page ends, its answer says how
 //! much was left so far, and the next request brings that back. Invariant: a booking under a legal hold stays as it is, and is named; the
 //! partner's own record is erased last, when nothing is left.
@@ -17,8 +18,8 @@ use crate::error::Error;
 use crate::evidence::Hold;
 use crate::input::{self, Declaration, Form, Value};
 use crate::limits;
-use crate::model::{BookingId, PartnerId};
-use crate::operation::{Action, Body, Operation, Request, Route, Writing, path_id, query};
+use crate::model::{BookingId, PartnerId, PartnerStatus};
+use crate::operation::{Action, Body, Operation, Request, Route, Writing, path_id, query, write};
 use crate::session::{Access, Session};
 
 /// `bookguard partners end`
@@ -31,12 +32,6 @@ pub struct EndContract {
 /// Erases everything of a booking, on behalf of the page that it is in.
 #[derive(Debug)]
 pub(crate) struct EraseBooking(pub(crate) EraseValues);
-
-/// Takes from a partner whatever it could act with.
-#[derive(Debug)]
-pub(crate) struct DisarmPartner {
-    pub(crate) partner_id: PartnerId,
-}
 
 /// Body of [`EndContract`], read and checked field by field.
 #[derive(Debug, Clone, Default)]
@@ -55,6 +50,14 @@ struct PageEnd {
 const PAGE_END_PATTERN: &str = r"^bkg_[0-9a-f]{32}\.(0|[1-9][0-9]*)$";
 
 impl PageEnd {
+    /// Before every booking.
+    fn start() -> Self {
+        Self {
+            booking_id: BookingId::from_bytes([0; 16]),
+            left: 0,
+        }
+    }
+
     fn parse(text: &str) -> Option<Self> {
         let (booking_id, left) = text.split_once('.')?;
         let left: u64 = left.parse().ok()?;
@@ -91,6 +94,19 @@ pub struct ContractEnd {
     pub done: bool,
 }
 
+impl ContractEnd {
+    /// The answer of the first request.
+    pub(crate) fn begun(partner_id: PartnerId) -> Self {
+        Self {
+            partner_id,
+            erased: 0,
+            held: Vec::new(),
+            next: Some(PageEnd::start().to_string()),
+            done: false,
+        }
+    }
+}
+
 impl Operation for EndContract {
     const ROUTE: Route = Route {
         id: "endContract",
@@ -100,8 +116,8 @@ impl Operation for EndContract {
         refusals: &[404, 409],
         tag: "Partners",
         summary: "End a partner's contract: erase its personal data for good",
-        description: "Export everything first. Revokes the partner's keys, deletes its endpoints, suspends it, and erases the personal data of a \
-                      page of its bookings; repeat it with `after` until `next` is absent. Bookings under a legal hold stay as they are \
+        description: "Export everything first. The first request revokes the partner's keys, deletes its endpoints and suspends it; each further \
+                      one erases the personal data of a page of its bookings. Repeat it with `after` until `next` is absent. Bookings under a legal hold stay as they are \
                       and are named. The ledger, terms and amounts stay. It can be repeated at any time, and after any failure.",
         ..Route::POST
     };
@@ -118,9 +134,12 @@ impl Operation for EndContract {
             let holds = reader.active_holds(&partner_id)?;
             Ok((reader.partner(&partner_id)?, page, holds))
         })?;
-        known.ok_or_else(|| Error::not_found("partner"))?;
-        // With every page: a caller may begin with a later one.
-        let mut before = vec![service.envelope(DisarmPartner { partner_id })];
+        let known = known.ok_or_else(|| Error::not_found("partner"))?;
+        if asked.after.is_none() || known.status != PartnerStatus::Suspended {
+            let reply = ContractEnd::begun(partner_id);
+            return Ok(write(service.clock().now(), Self { partner_id, reply }));
+        }
+        let mut before = Vec::new();
         let more = page.len() > rows as usize;
         let page = &page[..page.len().min(rows as usize)];
         let mut left = asked.after.map_or(0, |end| end.left);

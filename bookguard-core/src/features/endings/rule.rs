@@ -1,7 +1,7 @@
 //! What ends with a partner's contract.
 
-use super::{ContractEnd, DisarmPartner, EndContract, EraseBooking};
-use crate::engine::batch::BatchState;
+use super::{ContractEnd, EndContract, EraseBooking};
+use crate::engine::batch::{BatchState, PartnerState};
 use crate::engine::change::{Change, KeyStanding};
 use crate::engine::command::{Command, Decided};
 use crate::engine::needs::Needs;
@@ -21,74 +21,71 @@ impl Command for EraseBooking {
     }
 }
 
-impl Command for DisarmPartner {
-    type Reply = ();
+impl Command for EndContract {
+    type Reply = ContractEnd;
 
     fn needs(&self, needs: &mut Needs) {
         needs.partners.push(self.partner_id);
         needs.key_owners.push(self.partner_id);
     }
 
-    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<()> {
-        let partner_id = self.partner_id;
-        let state = batch.partners.get(&partner_id);
-        let state = state.ok_or_else(|| Error::not_found("partner"))?;
-        let own = batch
-            .keys
-            .iter()
-            .filter(|(_, key)| key.partner_id == partner_id);
-        let live = own.filter(|(_, key)| key.key.revoked_at.is_none());
-        let mut changes: Vec<Change> = live
-            .map(|(api_key_id, key)| Change::KeyStandingChanged {
-                api_key_id: *api_key_id,
-                standing: KeyStanding {
-                    revoked_at: Some(at),
-                    expires_at: key.key.expires_at,
-                },
-            })
-            .collect();
-        for endpoint in &state.endpoints {
-            let endpoint_id = endpoint.endpoint_id;
-            changes.push(Change::EndpointDeleted { endpoint_id, at });
-            if endpoint.own_secret {
-                changes.push(Change::SecretsForgotten {
-                    owner: *endpoint_id.as_bytes(),
-                    made_before: None,
-                });
-            }
-        }
-        if state.partner.status != PartnerStatus::Suspended {
-            changes.push(Change::PartnerStatusChanged {
-                partner_id,
-                status: PartnerStatus::Suspended,
-            });
-        }
-        Ok((changes, ()))
-    }
-}
-
-impl Command for EndContract {
-    type Reply = ContractEnd;
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.partners.push(self.partner_id);
-    }
-
-    /// Erases the partner's own record, if nothing else is left.
-    fn decide(&self, batch: &BatchState, _: Timestamp) -> Decided<ContractEnd> {
+    /// Takes from the partner whatever it could act with, and erases its own record if nothing else is left.
+    fn decide(&self, batch: &BatchState, at: Timestamp) -> Decided<ContractEnd> {
         let state = batch.partners.get(&self.partner_id);
-        let partner = &state.ok_or_else(|| Error::not_found("partner"))?.partner;
+        let state = state.ok_or_else(|| Error::not_found("partner"))?;
+        let mut changes = disarmed(batch, state, at);
+        // Before that it could record something on the page that was examined.
+        if state.partner.status != PartnerStatus::Suspended {
+            return Ok((changes, ContractEnd::begun(self.partner_id)));
+        }
         let ended = Partner {
             name: "erased".to_owned(),
             business_type: "erased".to_owned(),
             contact_email: "erased".to_owned(),
             website: None,
-            ..partner.clone()
+            ..state.partner.clone()
         };
-        let is_last = self.reply.done && *partner != ended;
-        let edited = is_last.then(|| Change::PartnerEdited(Box::new(ended)));
-        Ok((edited.into_iter().collect(), self.reply.clone()))
+        if self.reply.done && state.partner != ended {
+            changes.push(Change::PartnerEdited(Box::new(ended)));
+        }
+        Ok((changes, self.reply.clone()))
     }
+}
+
+/// The changes by which a partner that can still act no longer can.
+fn disarmed(batch: &BatchState, state: &PartnerState, at: Timestamp) -> Vec<Change> {
+    let partner_id = state.partner.partner_id;
+    let own = batch
+        .keys
+        .iter()
+        .filter(|(_, key)| key.partner_id == partner_id);
+    let live = own.filter(|(_, key)| key.key.revoked_at.is_none());
+    let mut changes: Vec<Change> = live
+        .map(|(api_key_id, key)| Change::KeyStandingChanged {
+            api_key_id: *api_key_id,
+            standing: KeyStanding {
+                revoked_at: Some(at),
+                expires_at: key.key.expires_at,
+            },
+        })
+        .collect();
+    for endpoint in &state.endpoints {
+        let endpoint_id = endpoint.endpoint_id;
+        changes.push(Change::EndpointDeleted { endpoint_id, at });
+        if endpoint.own_secret {
+            changes.push(Change::SecretsForgotten {
+                owner: *endpoint_id.as_bytes(),
+                made_before: None,
+            });
+        }
+    }
+    if state.partner.status != PartnerStatus::Suspended {
+        changes.push(Change::PartnerStatusChanged {
+            partner_id,
+            status: PartnerStatus::Suspended,
+        });
+    }
+    changes
 }
 
 #[cfg(test)]

@@ -1,8 +1,14 @@
 //! The operator interface: whose keys open it, and what can be done there.
 
+use std::sync::Arc;
+
+use bookguard_core::engine::command::Written;
+use bookguard_core::features::endings::EndContract;
 use bookguard_core::limits;
 use bookguard_core::model::OperatorKeyId;
+use bookguard_core::operation::{Action, Operation as _, Request};
 use bookguard_core::service::RegistrationMode;
+use bookguard_core::session::{Authority, Operator, Session};
 use bookguard_server::config::Config;
 use bookguard_tests::caller::{Caller, Reply};
 use bookguard_tests::engine::{Engine, on_every_engine};
@@ -12,6 +18,7 @@ use bookguard_tests::raw::Raw;
 use bookguard_tests::samples;
 use bookguard_tests::test_server::TestServer;
 use serde_json::{Value, json};
+use tokio::task::block_in_place;
 
 /// A server with an operator interface, and one of its keys.
 struct Operated {
@@ -431,8 +438,57 @@ async fn the_keys_of_a_partner_whose_contract_ended_open_nothing_from_that_momen
         ended.holds(json!({"erased": 0}));
         // The server knew the key a moment ago.
         assert_eq!(acme.get("/v1/bookings").await.status, 401);
-        let ended = operated.caller().post_nothing(&path).await.ok(200);
+        let page = json!({"after": ended["next"]});
+        let ended = operated.caller().post(&path, &page).await.ok(200);
         ended.holds(json!({"erased": 1, "done": true}));
+        operated.server.close().await.verify(1).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_booking_recorded_while_a_contract_ends_is_erased_too() {
+    on_every_engine(async |engine| {
+        let operated = Operated::open(engine).await;
+        let acme = operated.server.partner("Acme").await;
+        let service = Arc::clone(operated.server.running().service());
+        let session = Session {
+            service: Arc::clone(&service),
+            authority: Authority::Administrator {
+                by: Operator::Here { user: None },
+                partner_id: None,
+            },
+            address: None,
+        };
+        let request = Request {
+            path: vec![acme.id.clone()],
+            ..Request::default()
+        };
+        // It looked at the bookings, and another was recorded before its commands were.
+        let prepared = block_in_place(|| EndContract::prepare(&session, &request));
+        let Ok(Action::Write(end)) = prepared else {
+            panic!("the end of a contract is written");
+        };
+        let organizer = json!({"organizer": {"id": "o", "name": "Ada"}});
+        let booking = acme.book_with(organizer).await;
+        for before in end.before {
+            service.submit_patiently(before).await.unwrap();
+        }
+        let Ok(Written::Fresh(begun)) = service.submit_patiently(end.command).await else {
+            panic!("the end of the contract begins");
+        };
+        drop((service, session));
+        let mut page = serde_json::to_value(begun).unwrap();
+        let path = format!("/v1/partners/{}/end", acme.id);
+        while let Some(next) = page.get("next") {
+            assert_eq!(page["done"], false);
+            let next = json!({"after": next});
+            page = operated.caller().post(&path, &next).await.ok(200);
+        }
+        page.holds(json!({"erased": 1, "done": true}));
+        let path = format!("/v1/bookings/{booking}");
+        let shown = operated.acting("GET", &path, &acme.id).await.ok(200);
+        assert_eq!(shown["organizer"]["name"], "erased");
         operated.server.close().await.verify(1).await;
     })
     .await;
@@ -453,7 +509,10 @@ async fn a_contract_has_not_ended_while_an_earlier_page_passed_something_over() 
         }
         let operator = operated.caller();
         let path = format!("/v1/partners/{}/end", acme.id);
-        let page = operator.post_nothing(&path).await.ok(200);
+        let begun = operator.post_nothing(&path).await.ok(200);
+        begun.holds(json!({"erased": 0, "done": false}));
+        let start = json!({"after": begun["next"]});
+        let page = operator.post(&path, &start).await.ok(200);
         page.holds(json!({"erased": 49, "done": false}));
         assert_eq!(page["held"][0]["holdId"], hold["holdId"]);
         let release = format!("{holds}/{}", hold.text("holdId"));
@@ -464,6 +523,8 @@ async fn a_contract_has_not_ended_while_an_earlier_page_passed_something_over() 
         rest.holds(json!({"erased": 1, "held": [], "done": false}));
         assert_eq!(rest.get("next"), None);
         let again = operator.post_nothing(&path).await.ok(200);
+        assert_eq!(again, begun, "it begins anew");
+        let again = operator.post(&path, &start).await.ok(200);
         again.holds(json!({"erased": 1, "done": false}));
         let rest = json!({"after": again["next"]});
         let rest = operator.post(&path, &rest).await.ok(200);
