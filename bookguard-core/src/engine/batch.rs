@@ -99,6 +99,8 @@ pub struct BatchState {
     pub storage_low: bool,
     /// The quota of partners without one of their own.
     pub quota: Quota,
+    /// The bytes that a partner's files which are not completed yet will have. Absent: none.
+    pub arriving: HashMap<PartnerId, u64>,
     /// The records of the audit that the day has of partners whose commands add one, up to the most that they may.
     pub changes: HashMap<PartnerId, u64>,
     /// The last record of the audit in each millisecond, of this batch and of the writer's last one.

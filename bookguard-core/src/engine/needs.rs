@@ -45,6 +45,8 @@ pub struct Needs {
     pub files: Vec<FileId>,
     /// Whether to load files that were not completed, and to which nothing was added since this instant.
     pub unfinished_files: Option<Timestamp>,
+    /// Partners of which the size of all files that are not completed yet is needed.
+    pub arriving: Vec<PartnerId>,
     /// Bookings of which only the end of the chain is needed.
     pub chains: Vec<BookingId>,
     /// Shares.
@@ -107,6 +109,7 @@ impl Needs {
         distinct(&mut self.acceptances);
         distinct(&mut self.items);
         distinct(&mut self.files);
+        distinct(&mut self.arriving);
         // The end of a booking's chain is loaded with the booking.
         let loaded = &self.bookings;
         self.chains.retain(|id| loaded.binary_search(id).is_err());

@@ -29,6 +29,9 @@ const ITEMS: &str = "SELECT facts FROM entry WHERE booking_id IN ({}) AND kind =
 
 const ENTRY_COUNTS: &str = "SELECT id, entries FROM booking WHERE id IN ({})";
 
+/// The sizes of the files of these partners that were not completed: there are few, and the index has no others.
+pub(super) const ARRIVING: &str = "SELECT substr(id, 1, 16), size FROM file WHERE whole = 0 AND at_ms >= 0 AND substr(id, 1, 16) IN ({})";
+
 const UNFINISHED: &str = "SELECT id, size, media, crc, parts, at_ms FROM file WHERE whole = 0 AND at_ms < $1 ORDER BY at_ms LIMIT $2";
 
 /// Asks for files that were not completed, and to which nothing was added since `before`.
@@ -62,6 +65,15 @@ pub(super) fn read_file(
 ) -> Result<(), StoreError> {
     let file = state(row)?;
     work.files.insert(file.file_id, file);
+    Ok(())
+}
+
+pub(super) fn read_arriving(
+    work: &mut BatchState,
+    _: &Loading<'_>,
+    row: &Row,
+) -> Result<(), StoreError> {
+    *work.arriving.entry(row.id(0)?).or_default() += row.size(1)?;
     Ok(())
 }
 

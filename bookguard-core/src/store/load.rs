@@ -172,6 +172,10 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
     let unfinished = needs.unfinished_files.map(files::unfinished);
     ask(unfinished, files::read_file);
     ask(
+        keys_in(files::ARRIVING, &needs.arriving),
+        files::read_arriving,
+    );
+    ask(
         keys_in(
             "SELECT id, partner_id, type, retries, body, pruned_ms, digest, seq, booking_id FROM event WHERE id IN ({})",
             &needs.events,

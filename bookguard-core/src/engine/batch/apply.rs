@@ -65,20 +65,30 @@ impl BatchState {
                 }
             }
             Change::FilePartAdded { file, .. } => {
-                self.files.insert(file.file_id, *file);
+                let before = self.files.insert(file.file_id, *file);
+                let partner_id = file.file_id.partner_id();
+                let arriving = self.arriving.entry(partner_id).or_default();
+                match (before.is_some(), file.is_whole()) {
+                    (false, false) => *arriving += file.size,
+                    (true, true) => *arriving = arriving.saturating_sub(file.size),
+                    _ => {}
+                }
                 if file.is_whole() {
-                    self.with_partner(file.file_id.partner_id(), |state| {
+                    self.with_partner(partner_id, |state| {
                         state.usage.file_bytes += file.size;
                     });
                 }
             }
             Change::FileDeleted(file) => {
                 self.files.remove(&file.file_id);
+                let partner_id = file.file_id.partner_id();
                 if file.is_whole() {
-                    self.with_partner(file.file_id.partner_id(), |state| {
+                    self.with_partner(partner_id, |state| {
                         let used = &mut state.usage.file_bytes;
                         *used = used.saturating_sub(file.size);
                     });
+                } else if let Some(arriving) = self.arriving.get_mut(&partner_id) {
+                    *arriving = arriving.saturating_sub(file.size);
                 }
             }
             Change::PartnerAdded { .. }

@@ -249,6 +249,36 @@ async fn a_file_that_was_never_completed_is_continued_or_forgotten_and_damage_is
 }
 
 #[tokio::test]
+async fn a_file_that_was_never_completed_takes_up_the_quota() {
+    on_every_engine(async |engine| {
+        let file = large(3 * FILE_PART_BYTES);
+        let server = TestServer::with(engine, |config| Config {
+            quota: Quota { file_bytes: Some(file.len() as u64), ..Quota::GENEROUS },
+            ..config
+        })
+        .await;
+        let acme = server.partner("Acme").await;
+        let booking = acme.book().await;
+        let path = add(&acme, &booking, &file).await;
+        put(&acme, &path, &file).await.ok(200);
+        // As after a kill between two parts.
+        server.database().tamper(
+            "DELETE FROM file_part WHERE number > 0; UPDATE file SET parts = 1, whole = 0; UPDATE partner SET file_bytes = 0",
+        );
+        let other = add(&acme, &booking, b"other").await;
+        let refused = put(&acme, &other, b"other").await;
+        refused.refused(409, "quota_exceeded").says(&["not whole yet", &file.len().to_string()]);
+        put(&acme, &path, &file).await.ok(200);
+        let refused = put(&acme, &other, b"other").await;
+        refused.refused(409, "quota_exceeded").says(&["has used"]);
+        acme.delete(&path).await.ok(200);
+        put(&acme, &other, b"other").await.ok(200);
+        server.database().verify(1).await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn an_archive_holds_everything_and_is_the_same_each_time() {
     on_every_engine(async |engine| {
         let (server, acme) = TestServer::with_partner(engine).await;

@@ -41,9 +41,13 @@ impl StoreFilePart {
             at,
             ..self.file
         };
-        // The quota may have been used up by another file since the first part.
-        if number == 0 || file.is_whole() {
-            admit_file(batch, partner, at, file.size)?;
+        // With its first part a file takes up all its room. The quota may have been lowered since then.
+        if number == 0 {
+            let arriving = batch.arriving.get(&file_id.partner_id());
+            let arriving = arriving.copied().unwrap_or_default();
+            admit_file(batch, partner, at, (file.size, arriving))?;
+        } else if file.is_whole() {
+            admit_file(batch, partner, at, (file.size, 0))?;
         }
         let part = self.part.clone();
         Ok((vec![Change::FilePartAdded { file, part }], file))
@@ -52,6 +56,9 @@ impl StoreFilePart {
     fn name_needs(&self, needs: &mut Needs) {
         needs.partners.push(self.file.file_id.partner_id());
         needs.files.push(self.file.file_id);
+        if self.part.number == 0 {
+            needs.arriving.push(self.file.file_id.partner_id());
+        }
     }
 }
 

@@ -48,16 +48,21 @@ pub(crate) fn admit_endpoint(
     Ok(())
 }
 
-/// Refuses a file of so many bytes if it exceeds its partner's quota.
+/// Refuses a file of so many bytes if, with files of so many that are being stored, it exceeds its partner's quota.
 pub(crate) fn admit_file(
     batch: &BatchState,
     state: &PartnerState,
     at: Timestamp,
-    bytes: u64,
+    (bytes, arriving): (u64, u64),
 ) -> Result<(), Error> {
     let part = batch.quota_of(state, at).file_bytes;
-    if part.refuses(bytes) {
-        let way_out = format!("This file takes {bytes} more. {ASK}");
+    if part.refuses(bytes.saturating_add(arriving)) {
+        let way_out = match arriving {
+            0 => format!("This file takes {bytes} more. {ASK}"),
+            _ => format!(
+                "This file takes {bytes} more, and others that are not whole yet take {arriving}: finish sending those, or wait until they are forgotten, in an hour or two. {ASK}"
+            ),
+        };
         return Err(exceeded(part, "bytes of files", &way_out));
     }
     Ok(())

@@ -86,13 +86,38 @@ fn a_file_beyond_the_quota_is_refused_at_its_first_part_or_at_its_last() {
     for number in 0..2 {
         store(&mut work, number).unwrap();
     }
-    // Another file came in between.
-    work.partners
-        .get_mut(&partner_id())
-        .unwrap()
-        .usage
-        .file_bytes = 1;
+    work.quota = quota(SIZE as u64 - 1);
     assert_eq!(store(&mut work, 2).unwrap_err().code, "quota_exceeded");
+}
+
+#[test]
+fn what_is_not_whole_yet_takes_up_the_quota_too() {
+    let other = |number| {
+        let mut other = part(number);
+        other.file.file_id = FileId::of(&partner_id(), &[2; 32]);
+        other
+    };
+    let begin_other = |work: &BatchState| decide(work, &command(other(0)));
+    let mut work = empty();
+    work.quota = Quota {
+        file_bytes: Some(2 * SIZE as u64 - 1),
+        ..Quota::GENEROUS
+    };
+    store(&mut work, 0).unwrap();
+    let refused = begin_other(&work).unwrap_err();
+    assert_eq!(refused.code, "quota_exceeded");
+    assert!(refused.message.contains("not whole yet take"), "{refused}");
+    store(&mut work, 1).unwrap();
+    store(&mut work, 2).unwrap();
+    assert!(begin_other(&work).is_err(), "now it is whole");
+    assert_eq!(delete(&mut work), 1);
+    let begun = changes(begin_other(&work));
+    apply_all(&mut work, &begun);
+    // The first is begun anew, and what is left of the other is deleted.
+    assert!(store(&mut work, 0).is_err());
+    let left = work.files[&other(0).file.file_id];
+    apply_all(&mut work, &[Change::FileDeleted(left)]);
+    store(&mut work, 0).unwrap();
 }
 
 #[test]
