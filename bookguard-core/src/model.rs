@@ -7,6 +7,7 @@ pub(crate) mod audit;
 pub(crate) mod booking;
 #[cfg(feature = "internals")]
 pub(crate) mod console_session;
+pub(crate) mod digest;
 #[cfg(feature = "internals")]
 pub(crate) mod endpoint;
 pub(crate) mod event;

@@ -110,8 +110,9 @@ fn member(field: &Field, case: Case) -> Result<Option<TokenStream>> {
     read(&field.attrs, |attribute, meta| {
         match attribute {
             "serde(rename)" => name = Some(text(meta)?),
-            // Only what is read has a default.
+            // Only reading has a default, or a function of its own.
             "serde(default)" if meta.input.peek(Token![=]) => drop(text(meta)?),
+            "serde(deserialize_with)" => drop(text(meta)?),
             "serde(default)" => {}
             "serde(skip)" => skipped = true,
             "serde(flatten)" => flattened = true,
@@ -393,7 +394,7 @@ mod tests {
         let only_read: DeriveInput = parse_quote!(
             #[serde(deny_unknown_fields)]
             struct A {
-                #[serde(default = "one")]
+                #[serde(default = "one", deserialize_with = "two")]
                 b: u8,
                 #[serde(default)]
                 c: u8,

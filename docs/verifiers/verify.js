@@ -119,7 +119,7 @@
   const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
 
   // The members of every object that is checked here, with their types. "?" marks those that may be absent, "~" is "or null",
-  // "*" an array, "|" stands between words, and the rest is in TYPES. A member without a type has the one that its name tells.
+  // "*" an array, "+" one that is not empty, "|" stands between words, and the rest is in TYPES. A member without a type has the one that its name tells.
   const PARTIES = "organizer|talent|partner|mutual";
   const ASSUMED = "policy_assumed_from_library|time_zone_assumed_utc|backdated";
   const SOURCES = "booking|named|partner_default_for_event_type|partner_default|library";
@@ -158,11 +158,11 @@
     amount: "amount currency minorUnits:integer",
     // Kinds of entries
     "booking.created": "bookingId partnerId talent:person organizer:person eventType eventDate:time timeZone? bookingValue:number"
-      + " amountPaid?:number currency metadata?:strings createdAt termsHash",
+      + " amountPaid?:number currency:code metadata?:strings createdAt termsHash",
     "booking.protected": "protectedAt termsHash",
     "booking.rescheduled": `rescheduledAt eventDate:time timeZone? agreedBy:*${PARTIES} at? former:former terms:terms`,
     "terms.accepted": `bookingId acceptedAt party:${PARTIES} method at ip? userAgent? disclosureHash disclosureVersion`,
-    "booking.canceled": `bookingId canceledAt canceledBy:${PARTIES} reason?:${REASONS} note? effectiveAt? agreedRefund?:amount evidence?:*document`
+    "booking.canceled": `bookingId canceledAt canceledBy:${PARTIES} reason?:${REASONS} note? effectiveAt? agreedRefund?:amount evidence?:+document`
       + " evidenceCount?:integer",
     "resolution.created": "resolution:resolution",
     "evidence.added": `itemId bookingId addedAt kind:contract|message|photo|check_in|payment|refund|other title at? party?:${PARTIES}`
@@ -184,7 +184,8 @@
   const TYPES = {
     any: () => true,
     string: isText,
-    strings: (value) => isObject(value) && Object.values(value).every(isText),
+    code: (value) => isText(value) && /^[A-Z]{3}$/.test(value),
+    strings: (value) => isObject(value) && Object.keys(value).length > 0 && Object.values(value).every(isText),
     digests: (value) => isObject(value) && Object.values(value).every((one) => isText(one) && /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/.test(one)),
     whole: isWhole,
     integer: (value) => isWhole(value) && value >= 0,
@@ -207,6 +208,7 @@
   function isA(type, value) {
     if (type[0] === "~") return value === null || isA(type.slice(1), value);
     if (type[0] === "*") return Array.isArray(value) && isAll(type.slice(1), value);
+    if (type[0] === "+") return isA(`*${type.slice(1)}`, value) && value.length > 0;
     if (Object.hasOwn(SHAPES, type)) return Boolean(shaped(type, value));
     if (Object.values(IDS).includes(type)) return isText(value) && new RegExp(`^${type}_[0-9a-f]{32}$`).test(value);
     return Object.hasOwn(TYPES, type) ? TYPES[type](value) : isText(value) && type.split("|").includes(value);
@@ -750,15 +752,17 @@
     must(signer && listOf.length <= 16 && !another, "The time-stamp has too many certificates, or not one signer.");
     const certificates = listOf.filter(({ tag }) => tag === 0x30).map(({ all }) => all);
 
-    const [, , what, , at, ...extensions] = inside(der(info.content)[0]);
+    const [edition, , what, , at, ...extensions] = inside(der(info.content)[0]);
+    must(edition.hex === "01", "The time-stamp is of another version.");
     const critical = extensions.filter(({ tag }) => tag === 0xa1).flatMap((one) => der(one.content)).flatMap((one) => inside(one));
     must(critical.every(({ tag, hex: value }) => tag !== 1 || value === "00"), "The time-stamp has an extension that must be understood and is not.");
     const [function_, stamped] = inside(what);
     must(digestOf(function_) === "sha256" && stamped.hex === hex(imprint), "The time-stamp is of another state of the ledger.");
     const time = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(\.\d+)?Z$/.exec(String.fromCharCode(...at.content)) ?? fail("The time-stamp has no time.");
-    const [year, month, day, hour, minute, second] = time.slice(1, 7).map(Number);
-    const instant = Date.UTC(year, month - 1, day, hour, minute, second) + Math.floor(Number(time[7] ?? 0) * 1000);
-    return { certificates, signer, info, time: instant };
+    const [, year, month, day, hour, minute, second, fraction] = time;
+    const whole = `${year}-${month}-${day}T${hour}:${minute}:${second}.000Z`;
+    must(isTime(whole), "The time-stamp is of no day of the calendar.");
+    return { certificates, signer, info, time: Date.parse(whole) + Math.floor(Number(fraction ?? 0) * 1000) };
   }
 
   /** Reads a response whose signature is that of the certificate in it. Whose certificate that is, only a path to a root shows. */

@@ -70,13 +70,13 @@ MEMBERS = {  # The members of every object that is checked here, with their type
     "document": "kind mediaType? name? sha256",
     "amount": "amount currency minorUnits:integer",
     # Kinds of entries
-    "booking.created": "amountPaid?:number bookingId bookingValue:number createdAt currency eventDate:time eventType"
+    "booking.created": "amountPaid?:number bookingId bookingValue:number createdAt currency:code eventDate:time eventType"
                        " metadata?:strings organizer:person partnerId talent:person termsHash timeZone?",
     "booking.protected": "protectedAt termsHash",
     "booking.rescheduled": "agreedBy:*" + PARTIES + " at? eventDate:time former:former rescheduledAt terms:terms timeZone?",
     "terms.accepted": "acceptedAt at bookingId disclosureHash disclosureVersion ip? method party:" + PARTIES + " userAgent?",
     "booking.canceled": "agreedRefund?:amount bookingId canceledAt canceledBy:" + PARTIES + " effectiveAt?"
-                        " evidence?:*document evidenceCount?:integer note? reason?:" + REASONS,
+                        " evidence?:+document evidenceCount?:integer note? reason?:" + REASONS,
     "resolution.created": "resolution:resolution",
     "evidence.added": "addedAt amount?:amount at? bookingId itemId"
                       " kind:contract|message|photo|check_in|payment|refund|other note? party?:" + PARTIES +
@@ -88,7 +88,7 @@ MEMBERS = {  # The members of every object that is checked here, with their type
               "|userAgent",
 }
 # Digits are spelled out: \d would match those of every script.
-TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
+TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?!24)[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
 NAME = r"[^\s+\0-\x1f\x7f-\x9f]+"  # of a key; at most 255 bytes
 LEAF = re.compile(r'\{"commit":"([\w-]{43})","prev":"([0-9a-f]{64})","seq":(0|[1-9][0-9]{0,15}),'
                   r'"stream":"([\w-]{21}[AQgw])","t":"([0-9-]{10}T[0-9:]{8}\.[0-9]{3}Z)","v":"bookguard\.leaf/1"\}', re.ASCII)
@@ -184,8 +184,8 @@ def type_of(name):
 def is_a(type_, value):
     if type_[0] == "~":
         return value is None or is_a(type_[1:], value)
-    if type_[0] == "*":
-        return isinstance(value, list) and all(is_a(type_[1:], one) for one in value)
+    if type_[0] in "*+":
+        return isinstance(value, list) and len(value) >= "*+".index(type_[0]) and all(is_a(type_[1:], one) for one in value)
     if type_ in MEMBERS:
         return bool(has(type_, value))
     if type_ in IDS.values():
@@ -198,7 +198,8 @@ IDS = {"bookingId": "bkg", "partnerId": "ptn", "resolutionId": "res", "supersede
 TYPES = {
     "any": lambda value: True,
     "string": lambda value: isinstance(value, str),
-    "strings": lambda value: isinstance(value, dict) and all(isinstance(one, str) for one in value.values()),
+    "code": lambda value: bool(re.fullmatch("[A-Z]{3}", value)),
+    "strings": lambda value: isinstance(value, dict) and value and all(isinstance(one, str) for one in value.values()),
     "digests": lambda value: all(re.fullmatch("[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]", one) for one in value.values()),
     "whole": lambda value: type(value) is int,
     "integer": lambda value: type(value) is int and value >= 0,
@@ -503,7 +504,8 @@ class Stamp:
             key.verify(signature[1], message, padding.PKCS1v15(), digest)
 
         [info] = der(info)
-        _, _, what, _, time, *more = inside(info)
+        version, _, what, _, time, *more = inside(info)
+        need(version[1] == b"\1", "the time-stamp is of another version")
         need(all(field[0] != 1 or field[1] == b"\0" for one in more if one[0] == 0xa1 for extension in der(one[1]) for field in inside(extension)),
              "it has an extension that must be understood and is not")
         algorithm, stamped = inside(what)

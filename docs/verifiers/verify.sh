@@ -99,8 +99,8 @@ sed -i.bak 1d "$scratch/packet"
 
 # --- What jq must know of the format. "?" marks members that may be absent.
 cat >"$scratch/format.jq" <<'JQ'
-# "?" marks members that may be absent, "~" is "or null", "*" an array, "|" stands between words. A member without a type has
-# the one that its name tells, see type_of.
+# "?" marks members that may be absent, "~" is "or null", "*" an array, "+" one that is not empty, "|" stands between words. A
+# member without a type has the one that its name tells, see type_of.
 def parties: "organizer|talent|partner|mutual";
 def events: "booking.created|booking.protected|resolution.created";
 def reasons: "changed_plans|schedule_conflict|illness|venue_unavailable|weather|force_majeure|no_show|non_payment|safety|other";
@@ -119,11 +119,11 @@ def shapes: {
   notification: "attempts:u32 bodySha256:hex endpointId error?:\(failures) eventId outcome:delivered|given_up responseSha256?:hex seq:integer settledAt statusCode?:u16 type:\(events)",
   resolution: "bookingId canceledAt canceledBy:\(parties) decision?:decision effectiveAt? evaluation:evaluation evidenceGrade:record_only|ledger_anchored partnerId reason?:\(reasons) resolutionId status:final|pending_review|decided summary supersedes?",
   decision: "decidedAt decidedBy rationale refund:amount",
-  "booking.created": "amountPaid?:number bookingId bookingValue:number createdAt currency eventDate:time eventType metadata?:strings organizer:person partnerId talent:person termsHash timeZone?",
+  "booking.created": "amountPaid?:number bookingId bookingValue:number createdAt currency:code eventDate:time eventType metadata?:strings organizer:person partnerId talent:person termsHash timeZone?",
   "booking.protected": "protectedAt termsHash",
   "booking.rescheduled": "agreedBy:*\(parties) at? eventDate:time former:former rescheduledAt terms:terms timeZone?",
   "terms.accepted": "acceptedAt at bookingId disclosureHash disclosureVersion ip? method party:\(parties) userAgent?",
-  "booking.canceled": "agreedRefund?:amount bookingId canceledAt canceledBy:\(parties) effectiveAt? evidence?:*document evidenceCount?:integer note? reason?:\(reasons)",
+  "booking.canceled": "agreedRefund?:amount bookingId canceledAt canceledBy:\(parties) effectiveAt? evidence?:+document evidenceCount?:integer note? reason?:\(reasons)",
   "evidence.added": "addedAt amount?:amount at? bookingId itemId kind:contract|message|photo|check_in|payment|refund|other note? party?:\(parties) reference? sha256? title",
   "resolution.created": "resolution:resolution", "webhook.settled": "notification:notification",
   "evidence.erased": "bookingId erasedAt legalBasis:no_longer_needed|consent_withdrawn|objection|unlawful|legal_obligation|contract_ended|other requestRef? values:*values",
@@ -149,9 +149,11 @@ def has_shape($kind; $check):   # "$type" as a parameter would hide the function
   def is_a($of):
     if $of[:1] == "~" then . == null or is_a($of[1:])
     elif $of[:1] == "*" then type == "array" and (map(is_a($of[1:])) | all)
+    elif $of[:1] == "+" then is_a("*" + $of[1:]) and length > 0
     elif $of == "any" then true
+    elif $of == "code" then matches("[A-Z]{3}")
     elif $of == "string" then type == "string"
-    elif $of == "strings" then type == "object" and (map(type == "string") | all)
+    elif $of == "strings" then type == "object" and length > 0 and (map(type == "string") | all)
     elif $of == "digests" then type == "object" and (map(matches("[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]")) | all)
     elif $of == "object" then type == "object"
     elif $of == "whole" then is_whole
@@ -452,14 +454,14 @@ continues() {
 # certificate that is, only a path to a root shows. -cades checks that the signature names the certificate. Of a critical extension,
 # openssl says nothing.
 stamped() {
-    local stamp=$scratch/stamp$1 token=$scratch/token
+    local stamp=$scratch/stamp$1 token=$scratch/token$1
     (($(wc -c <"$stamp") <= 32768)) && openssl ts -reply -in "$stamp" -out "$token" && cmp -s "$stamp" "$token" &&
         [[ $(openssl ts -reply -in "$stamp" -text | sed -n 2p) == 'Status: Granted'* ]] && openssl ts -reply -in "$stamp" -token_out -out "$token" &&
         (($(openssl pkcs7 -inform DER -in "$token" -print_certs | grep -c BEGIN) <= 16)) &&
         openssl cms -verify -noverify -inform DER -in "$token" -signer "$token.pem" -out "$token.info" && [[ $(grep -c BEGIN "$token.pem") == 1 ]] &&
-        openssl cms -verify -cades -CAfile "$token.pem" -partial_chain -purpose any -no_check_time -inform DER -in "$token" -out "$token.info" &&
-        openssl asn1parse -inform DER -in "$token.info" >"$token" && ! grep -Eq 'd=3 .*BOOLEAN +:255' "$token" &&
-        [[ $(sed -nE '1,8s/.*(OBJECT|OCTET STRING) *(\[HEX DUMP\])?://p' "$token" | tr 'A-F\n' 'a-f ') == *" sha256 $(sha256 <"$scratch/stamped$1") " ]]
+        openssl cms -verify -cades -no-CApath -no-CAstore -CAfile "$token.pem" -partial_chain -purpose any -no_check_time -inform DER -in "$token" -out "$token.info" &&
+        openssl asn1parse -inform DER -in "$token.info" >"$token.text" && [[ $(sed -n '2s/.*INTEGER *://p' "$token.text") == 01 ]] && ! grep -Eq 'd=3 .*BOOLEAN +:255' "$token.text" &&
+        [[ $(sed -nE '1,8s/.*(OBJECT|OCTET STRING) *(\[HEX DUMP\])?://p' "$token.text" | tr 'A-F\n' 'a-f ') == *" sha256 $(sha256 <"$scratch/stamped$1") " ]]
 }
 # The first task is the whole packet. It is kept out of variables: in a long text without a tab, bash takes time that grows with
 # the square of the length to find that there is none.
@@ -655,10 +657,11 @@ stamped_at() {
         jq -Re 'strptime("%b %d %H:%M:%S %Y GMT") | mktime'
 }
 # trusted STAMP MOMENT: whether one of the roots vouches for it then. One after the other: of two with one name, openssl tries the first.
+# What the token is of was checked; openssl ts, which would check that too, knows no PSS. The machine's own roots are not the reader's.
 trusted() {
     local root
     for root in "$scratch"/root.*; do
-        openssl ts -verify -data "$scratch/stamped$1" -in "$scratch/stamp$1" -CAfile "$root" -partial_chain -attime "$2" >/dev/null 2>"$scratch/why" &&
+        openssl cms -verify -cades -purpose timestampsign -no-CApath -no-CAstore -CAfile "$root" -partial_chain -attime "$2" -inform DER -in "$scratch/token$1" >/dev/null 2>"$scratch/why" &&
             return
     done
     return 1

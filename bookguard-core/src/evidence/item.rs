@@ -8,7 +8,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::facts::Dated;
-use crate::model::{Amount, BookingId, ItemId, Timestamp};
+use crate::model::{Amount, BookingId, ItemId, Timestamp, digest};
 use crate::policy::{Actor, vocabulary};
 
 vocabulary! {
@@ -62,7 +62,11 @@ pub struct EvidenceItem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// `sha256:` and the hex digest of its file; absent without a file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "digest::read_given",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub sha256: Option<String>,
 }
 

@@ -10,6 +10,7 @@ use crate::entropy;
 use crate::error::Error;
 use crate::input::{self, Declaration, Form, Value};
 use crate::limits;
+use crate::model::digest::is_digest;
 use crate::model::id::noun;
 use crate::model::{BookingId, EventId, Page, PartnerId, ResolutionId, Scope, Timestamp};
 use crate::operation::{
@@ -444,13 +445,7 @@ pub const SHA256: &str = "^sha256:[0-9a-f]{64}$";
 /// Reads `sha256:` and 64 lower-case hex digits.
 pub(super) fn digest(v: &mut Value<'_, '_>) -> Option<String> {
     let text = v.pattern(SHA256).string()?;
-    let is_digest = text.strip_prefix("sha256:").is_some_and(|digits| {
-        digits.len() == 64
-            && digits
-                .bytes()
-                .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
-    });
-    if is_digest {
+    if is_digest(&text) {
         return Some(text);
     }
     v.fault(

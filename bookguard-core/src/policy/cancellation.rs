@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::question::{Mode, Question};
 use super::words::{Actor, Reason};
-use crate::model::{Amount, BookingId, Timestamp};
+use crate::model::{Amount, BookingId, Timestamp, digest};
 
 /// A booking's cancellation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +50,7 @@ pub struct NamedDocument {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     /// `sha256:` and the hex digest of its bytes.
+    #[serde(deserialize_with = "digest::read")]
     pub sha256: String,
 }
 

@@ -5,7 +5,7 @@ use super::super::notification::Notification;
 use super::super::packet::{Packet, PacketDelivery, shown_address};
 use super::super::state::BookingState;
 use super::Outcome;
-use crate::limits::{DELIVERIES_PER_EVENT, ATTEMPTS_SHOWN};
+use crate::limits::{ATTEMPTS_SHOWN, DELIVERIES_PER_EVENT};
 use crate::model::{DeliveryStatus, EventId};
 
 /// Checks that the deliveries shown are compatible with the ledger's records, and include every recorded end.
@@ -103,13 +103,20 @@ fn contradiction(delivery: &PacketDelivery, recorded: &[&Notification]) -> Optio
     if !sound || to != (!nowhere, !nowhere) {
         return Some("its status is not what the ledger records and what else is shown of it");
     }
-    if (delivery.url.as_ref()).is_some_and(|url| url.is_empty() || shown_address(url) != *url) {
+    if delivery.url.as_deref().is_some_and(|url| !is_address(url)) {
         return Some("its address shows more or less than scheme, host and port");
     }
     if last.is_some_and(|last| last.event_type != delivery.event_type) {
         return Some("the ledger records another type of its event");
     }
     history(delivery)
+}
+
+/// Whether it is scheme, host and port, and nothing else.
+fn is_address(url: &str) -> bool {
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    let is_scheme = !scheme.is_empty() && !scheme.contains([':', '/', '\\', '?', '#', '@']);
+    is_scheme && shown_address(url) == url
 }
 
 /// Why the attempts shown cannot have led to the recorded ends. The service prunes attempts after some time.

@@ -39,7 +39,10 @@ impl Verification<'_> {
         let Some(timeline) = &self.timeline else {
             return;
         };
-        let log = timeline.log.clone();
+        let Some(checkpoint) = &self.checkpoint else {
+            return;
+        };
+        let log = (timeline.log.clone(), checkpoint.clone());
         let indexes: Vec<u64> = timeline.entries.iter().map(|(index, _)| *index).collect();
         let mut proven: Vec<Proven> = Vec::new();
         for (at, stamp) in stamps.iter().enumerate() {
@@ -142,7 +145,7 @@ fn place_of(
     packet: &Packet,
     stamp: &PacketTimestamp,
     key: &VerifierKey,
-    log: &Checkpoint,
+    (log, checkpoint): &(Checkpoint, String),
 ) -> Result<Proven, String> {
     let head = Checkpoint::open(&stamp.checkpoint, key)
         .map_err(|e| format!("The stamped checkpoint is not the ledger's: {e}."))?;
@@ -170,14 +173,17 @@ fn place_of(
         );
     }
     let anchor = stamp.anchor.as_ref().map(|entry| {
-        let (link, proven) = prove(entry, key)?;
-        if proven != *log {
+        let (link, _) = prove(entry, key)?;
+        if link.head != *checkpoint {
             return Err("The entry that commits to the time-stamp is proven under another state of the ledger than the records.".to_owned());
         }
         if committed(entry, &link)? != LeafKind::LogAnchored {
             return Err("The entry beside the time-stamp does not commit to one.".to_owned());
         }
         disclosed(packet, entry, &[])?;
+        if entry.disclosures.len() != entry.body.sd.len() {
+            return Err("The entry that commits to the time-stamp hides a value.".to_owned());
+        }
         let anchor = Anchor::read(members(&entry.disclosures))?;
         if anchor.response_hash != Anchor::hash(&response) || anchor.tree_size != head.size {
             return Err("The ledger commits to another time-stamp.".to_owned());

@@ -110,8 +110,9 @@ impl Verifier {
             &key,
         ];
         assert_eq!(self.run(&wrong).await.0, Some(2));
-        let (own, others) = (
+        let (own, pss, others) = (
             file("timestamp-roots.pem"),
+            file("pss-roots.pem"),
             folder.path().join("others.pem"),
         );
         let other = bookguard_test_authority::Authority::new(&Chain::default());
@@ -125,6 +126,7 @@ impl Verifier {
         // The certificate of the renewed one has expired.
         for (name, roots, code) in [
             ("timestamped", &own, 0),
+            ("timestamped-by-pss", &pss, 0),
             ("renewed", &own, 0),
             ("created", &own, 0),
             ("timestamped", &others, 1),
@@ -136,6 +138,50 @@ impl Verifier {
             let (judged, printed) = run(&packet, "--timestamp-roots", roots).await;
             assert_eq!(judged, Some(code), "{packet}: {printed}");
         }
+    }
+
+    /// Requires that a root of the machine, which the reader did not name, makes nothing trusted.
+    async fn trusts_no_root_of_the_machine(&self) {
+        let folder = tempfile::tempdir().unwrap();
+        let openssl = |line: &str| {
+            let mut command = std::process::Command::new("openssl");
+            let ran = command.args(line.split(' ')).current_dir(&folder).output();
+            let ran = ran.unwrap();
+            assert!(ran.status.success(), "{line}: {ran:?}");
+            String::from_utf8(ran.stdout).unwrap()
+        };
+        openssl(
+            "req -x509 -newkey ed25519 -nodes -subj /CN=Another -keyout key.pem -out named.pem",
+        );
+        let machine = folder.path().join("machine");
+        std::fs::create_dir(&machine).unwrap();
+        let roots = std::fs::read_to_string(vectors().join("timestamp-roots.pem")).unwrap();
+        for (n, root) in roots
+            .split_inclusive("-----END CERTIFICATE-----\n")
+            .enumerate()
+        {
+            std::fs::write(folder.path().join("one.pem"), root).unwrap();
+            let hash = openssl("x509 -noout -hash -in one.pem");
+            let name = format!("{}.{n}", hash.trim());
+            std::fs::write(machine.join(name), root).unwrap();
+        }
+        let mut command = Command::new(self.program);
+        let packet = vectors().join("good/timestamped.json");
+        let (key, named) = (
+            vectors().join("ledger.vkey"),
+            folder.path().join("named.pem"),
+        );
+        command
+            .env("SSL_CERT_DIR", &machine)
+            .arg(&self.script)
+            .args([&packet, &key]);
+        let ran = command
+            .arg("--timestamp-roots")
+            .arg(&named)
+            .output()
+            .await
+            .unwrap();
+        assert_eq!(ran.status.code(), Some(1), "{ran:?}");
     }
 
     /// Runs it; returns its exit code and what it prints.
@@ -380,7 +426,9 @@ async fn the_python_we_offer_tells_genuine_packets_from_all_else() {
 async fn the_shell_we_offer_tells_genuine_packets_from_all_else() {
     if is_there("jq", &["--version"]).await && is_there("openssl", &["version"]).await {
         // It starts a process for each hash, and takes a second for a packet.
-        Verifier::of("bash", "verify.sh", 8).judges_rightly().await;
+        let verifier = Verifier::of("bash", "verify.sh", 8);
+        verifier.judges_rightly().await;
+        verifier.trusts_no_root_of_the_machine().await;
     }
 }
 

@@ -192,6 +192,13 @@ impl World {
                     ..fixture.protected()
                 },
             ),
+            (
+                "timestamped-by-pss",
+                Packet {
+                    timestamps: vec![stamped::stamp_by_pss(&fixture)],
+                    ..fixture.protected()
+                },
+            ),
             ("renewed", stamped::renewed()),
         ];
         let erased = erased::packets();
@@ -326,7 +333,7 @@ fn files(world: &World) -> BTreeMap<String, Vec<u8>> {
         "witness-policy.txt".to_owned(),
         forged::policy().into_bytes(),
     );
-    for name in stamped::RESPONSES.into_iter().chain([stamped::ROOTS]) {
+    for name in stamped::RESPONSES.into_iter().chain(stamped::ROOTS) {
         let kept = std::fs::read(folder().join(name)).unwrap();
         files.insert(name.to_owned(), kept);
     }
@@ -362,18 +369,23 @@ fn packet_vectors_are_what_the_index_says_and_what_is_made_here() {
             );
         }
     }
-    assert!(made.values().map(Vec::len).sum::<usize>() < 6_500_000);
+    assert!(made.values().map(Vec::len).sum::<usize>() < 6_700_000);
 }
 
 #[test]
 fn the_stamped_vectors_say_when_to_whoever_trusts_their_authorities() {
     let read = |name: &str| std::fs::read(folder().join(name)).unwrap();
-    let roots = TimestampRoots::from_pem(&read(stamped::ROOTS)).unwrap();
+    let roots = stamped::ROOTS.map(|name| TimestampRoots::from_pem(&read(name)).unwrap());
     let vkey = String::from_utf8(read("ledger.vkey")).unwrap();
     // The certificate of the renewed one has expired by then.
-    for (name, days) in [("timestamped", 0), ("renewed", 30), ("renewed", 3000)] {
+    for (name, days, roots) in [
+        ("timestamped", 0, &roots[0]),
+        ("timestamped-by-pss", 0, &roots[1]),
+        ("renewed", 30, &roots[0]),
+        ("renewed", 3000, &roots[0]),
+    ] {
         let trust = TimestampTrust {
-            roots: &roots,
+            roots,
             at: stamped::time().plus_ms(days * 24 * 3600 * 1000),
         };
         let trust = Trust {

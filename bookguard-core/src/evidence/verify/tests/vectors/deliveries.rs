@@ -256,6 +256,18 @@ const SHOWN: &[(&str, &str, &str, Shown)] = &[
         |shown| shown[0]["url"] = json!("https://example.com/hook"),
     ),
     (
+        "delivery-to-an-odd-scheme",
+        "created-without-policy",
+        "the scheme of a delivery's address is a path",
+        |shown| shown[0]["url"] = json!("https:/example.com/a://example.com"),
+    ),
+    (
+        "delivery-to-no-scheme",
+        "created-without-policy",
+        "the address of a delivery has no scheme",
+        |shown| shown[0]["url"] = json!("://example.com"),
+    ),
+    (
         "delivery-hidden",
         "names",
         "a delivery whose end is recorded is not shown",

@@ -270,6 +270,25 @@ pub const LOGGED: &[(&str, &str, &str, &str, Change)] = &[
         |drafts| *drafts[1].member("evidenceCount") = json!(2),
     ),
     (
+        "documents-of-a-short-digest",
+        "decided-erasably",
+        "the digest of a document is not a SHA-256",
+        "booking",
+        |drafts| drafts[1].member("evidence")[0]["sha256"] = json!("sha256:5c5c"),
+    ),
+    (
+        "documents-empty",
+        "canceled-final",
+        "a cancellation names documents, but none",
+        "booking",
+        |drafts| {
+            let canceled = drafts
+                .iter_mut()
+                .find(|draft| draft.kind == "booking.canceled");
+            *canceled.unwrap().member("evidence") = json!([]);
+        },
+    ),
+    (
         "documents-counted-but-never-named",
         "decided-erasably",
         "a cancellation counts documents, and never named any",

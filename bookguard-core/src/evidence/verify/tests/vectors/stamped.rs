@@ -5,7 +5,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bookguard_test_authority::{Authority, Chain};
+use bookguard_test_authority::{Authority, Chain, Kind, Shape};
 use bookguard_time::Request;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -17,9 +17,15 @@ use crate::evidence::packet::{Packet, PacketTimestamp};
 use crate::model::Timestamp;
 
 /// What authorities answered.
-pub const RESPONSES: [&str; 3] = ["timestamp.tsr", "renewed.tsr", "renewal.tsr"];
-/// The roots that vouch for these answers.
-pub const ROOTS: &str = "timestamp-roots.pem";
+pub const RESPONSES: [&str; 5] = [
+    "timestamp.tsr",
+    "renewed.tsr",
+    "renewal.tsr",
+    "pss.tsr",
+    "version.tsr",
+];
+/// The roots that vouch for the first three, and for the one after them.
+pub const ROOTS: [&str; 2] = ["timestamp-roots.pem", "pss-roots.pem"];
 
 const DAY: i64 = 24 * 3600 * 1000;
 
@@ -30,11 +36,37 @@ pub fn time() -> Timestamp {
 
 /// The stamp of the log as it was two entries ago.
 pub fn stamp(fixture: &Fixture) -> PacketTimestamp {
+    stamp_by(fixture, RESPONSES[0], &Chain::default())
+}
+
+/// The same by an authority that signs with RSA and PSS.
+pub fn stamp_by_pss(fixture: &Fixture) -> PacketTimestamp {
+    let chain = Chain {
+        kind: Kind::Pss,
+        ..Chain::default()
+    };
+    stamp_by(fixture, RESPONSES[3], &chain)
+}
+
+/// The same, which says that it is of version 2.
+fn stamp_of_version_2(fixture: &Fixture) -> PacketTimestamp {
+    let shape = Shape {
+        version: 2,
+        ..Shape::default()
+    };
+    stamp_shaped(fixture, RESPONSES[4], &Chain::default(), &shape)
+}
+
+fn stamp_by(fixture: &Fixture, name: &str, chain: &Chain) -> PacketTimestamp {
+    stamp_shaped(fixture, name, chain, &Shape::default())
+}
+
+fn stamp_shaped(fixture: &Fixture, name: &str, chain: &Chain, shape: &Shape) -> PacketTimestamp {
     let size = fixture.size() - 2;
     let checkpoint = fixture.checkpoint_of(size);
     let text = fixture.signer.verifier().open(&checkpoint).unwrap();
     let imprint = Sha256::digest(text).into();
-    let response = response(RESPONSES[0], imprint, time(), &Chain::default());
+    let response = shaped(name, imprint, time(), (chain, shape));
     fixture.stamp_of(size, &response)
 }
 
@@ -60,9 +92,18 @@ pub fn renewed() -> Packet {
 
 /// An authority's answer, as it is kept.
 fn response(name: &str, imprint: [u8; 32], at: Timestamp, chain: &Chain) -> Vec<u8> {
+    shaped(name, imprint, at, (chain, &Shape::default()))
+}
+
+fn shaped(
+    name: &str,
+    imprint: [u8; 32],
+    at: Timestamp,
+    (chain, shape): (&Chain, &Shape),
+) -> Vec<u8> {
     let file = folder().join(name);
     let kept = std::fs::read(&file).unwrap_or_default();
-    if bookguard_time::read(&kept).is_ok_and(|claim| claim.imprint == imprint) {
+    if kept.windows(imprint.len()).any(|part| part == imprint) {
         return kept;
     }
     assert!(
@@ -71,10 +112,15 @@ fn response(name: &str, imprint: [u8; 32], at: Timestamp, chain: &Chain) -> Vec<
     );
     let authority = Authority::new(chain);
     let request = Request::new(imprint, [5; 8]).to_der();
-    let made = authority.answer(&request, at.ms());
+    let made = authority.shaped(&request, at.ms(), shape);
     std::fs::write(&file, &made).unwrap();
-    let roots = std::fs::read_to_string(folder().join(ROOTS)).unwrap_or_default();
-    std::fs::write(folder().join(ROOTS), roots + &authority.root_pem()).unwrap();
+    let place = RESPONSES.iter().position(|known| *known == name).unwrap();
+    let Some(roots) = [ROOTS[0], ROOTS[0], ROOTS[0], ROOTS[1]].get(place) else {
+        return made;
+    };
+    let roots = folder().join(roots);
+    let others = std::fs::read_to_string(&roots).unwrap_or_default();
+    std::fs::write(&roots, others + &authority.root_pem()).unwrap();
     made
 }
 
@@ -94,6 +140,29 @@ const FORGED: &[Forgery] = &[
         Noticed::Timestamp,
         "timestamps",
         |_, packet| flipped(at(packet, "/timestamps/0")),
+    ),
+    (
+        "timestamp-anchored-under-another-note",
+        "renewed",
+        "the checkpoint that proves an anchor has a signature line more than that of the records",
+        Noticed::Structure,
+        "timestamps",
+        |_, packet| {
+            let proof = at(packet, "/timestamps/0/anchor/proof");
+            let line = format!("\u{2014} witness {}\n", STANDARD.encode([0; 68]));
+            *proof = json!(proof.as_str().unwrap().to_owned() + &line);
+        },
+    ),
+    (
+        "timestamp-of-another-version",
+        "timestamped",
+        "the time-stamp says that it is of version 2",
+        Noticed::Timestamp,
+        "timestamps",
+        |world, packet| {
+            let stamp = stamp_of_version_2(&world.fixture);
+            *at(packet, "/timestamps/0/response") = stamp.response.into();
+        },
     ),
     (
         "timestamp-of-another-checkpoint",
