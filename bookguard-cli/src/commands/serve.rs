@@ -106,7 +106,11 @@ impl Demo {
     /// # Errors
     /// [`Failure::Usage`] for a database that exists.
     fn new(config: &Config) -> Result<Self, Failure> {
-        let is_named = config.changed.contains(&"db");
+        // Also one that is named as by default.
+        let is_named = config
+            .in_force
+            .iter()
+            .any(|setting| matches!(&*setting.name, "db" | "db_file") && setting.from != "default");
         if is_named && config.db.file().is_none_or(|file| file.exists()) {
             return Err(Failure::Usage(format!(
                 "{} exists; --demo makes a new database file: name another one, or none for a temporary one",
@@ -224,6 +228,19 @@ mod tests {
     use bookguard_server::config::Settings;
 
     use super::*;
+
+    #[test]
+    fn a_demo_makes_the_database_that_is_named_even_as_by_default() {
+        for (db, is_scratch) in [(None, true), (Some("bookguard.db".into()), false)] {
+            let typed = Settings {
+                db,
+                ..Settings::default()
+            };
+            let config = Config::load(None, typed, Settings::default()).unwrap();
+            let demo = Demo::new(&config).unwrap();
+            assert_eq!(demo.scratch.is_some(), is_scratch);
+        }
+    }
 
     #[test]
     fn a_demo_shows_what_it_chose() {
