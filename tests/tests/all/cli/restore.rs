@@ -58,6 +58,15 @@ impl Backed {
         self.database.file().with_extension("db.key.seen")
     }
 
+    /// Puts these bytes in the place of the database. A server that ended under load can leave a write-ahead log, from which
+    /// SQLite would recover what was there.
+    fn overwrite(&self, bytes: impl AsRef<[u8]>) {
+        for end in ["db-wal", "db-shm"] {
+            let _ = std::fs::remove_file(self.database.file().with_extension(end));
+        }
+        std::fs::write(self.database.file(), bytes).unwrap();
+    }
+
     fn restore(&self) -> CommandLine {
         self.database.command("restore").arg(&self.backup)
     }
@@ -485,7 +494,7 @@ async fn a_database_that_proves_nothing_is_replaced_all_the_same() {
     Serving::start(&other, &[]).await.stop().await;
     let foreign = std::fs::read(other.file()).unwrap();
     for (bytes, why) in [(Vec::new(), "no ledger"), (foreign, "another ledger")] {
-        std::fs::write(backed.database.file(), bytes).unwrap();
+        backed.overwrite(bytes);
         let done = backed.restore().run().await.json();
         assert_eq!(lost(&done), (4, 6), "the guard knows: {done}");
         assert!(done.text("uncompared").contains(why), "{done}");
@@ -538,7 +547,7 @@ async fn a_damaged_database_is_replaced_and_kept_as_it_is() {
     server.stop().await;
     let file = backed.database.file();
     let damaged = "a shopping list".repeat(1000);
-    std::fs::write(file, &damaged).unwrap();
+    backed.overwrite(&damaged);
     let done = backed.restore().run().await.json();
     let replaced = std::fs::read_to_string(done.text("replaced")).unwrap();
     assert!(replaced == damaged, "{replaced}");
@@ -548,7 +557,7 @@ async fn a_damaged_database_is_replaced_and_kept_as_it_is() {
     assert_eq!(backed.bookings(file).await, 2);
     // A guard that was put back as well knows no more than the backup.
     std::fs::copy(&backed.old_guard, file.with_extension("db.key.seen")).unwrap();
-    std::fs::write(file, &damaged).unwrap();
+    backed.overwrite(&damaged);
     let done = backed.restore().run().await.json();
     assert!(done["lost"].is_null(), "{done}");
     assert!(
