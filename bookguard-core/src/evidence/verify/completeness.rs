@@ -9,7 +9,7 @@ use super::super::epoch::Epoch;
 use super::super::packet::{Completeness, CompletenessStep, Packet};
 use super::super::report::CompleteAsOf;
 use super::Verification;
-use super::entries::{committed, disclosed, prove};
+use super::entries::of_the_log;
 use crate::ledger::map::{MapStep, MapValue, key_of, verify_value};
 use crate::ledger::{Hash, LeafKind, VerifierKey};
 
@@ -45,19 +45,12 @@ impl Verification<'_> {
         let Some(timeline) = &self.timeline else {
             return Err("Without records there is nothing to be complete.".to_owned());
         };
-        let (link, _) = prove(&shown.entry, key)?;
-        if Some(&link.head) != self.checkpoint.as_ref() {
-            return Err("The entry that commits to the map is proven under another state of the ledger than the records.".to_owned());
-        }
-        if committed(&shown.entry, &link)? != LeafKind::LogMapped {
-            return Err("The entry beside the proof does not commit to a map.".to_owned());
-        }
+        let checkpoint = self.checkpoint.as_deref();
+        let checkpoint = checkpoint.ok_or("The records are not proven.")?;
+        let under = (key, checkpoint);
+        let link = of_the_log(packet, &shown.entry, under, (LeafKind::LogMapped, "map"))?;
         if link.leaf.stream != Epoch::stream() {
             return Err("The entry that commits to the map is not in the stream of all maps, where everybody looks for it.".to_owned());
-        }
-        disclosed(packet, &shown.entry, &[])?;
-        if shown.entry.disclosures.len() != shown.entry.body.sd.len() {
-            return Err("The entry that commits to the map hides a value.".to_owned());
         }
         let values = shown.entry.disclosures.iter();
         let members: Map<_, _> = values

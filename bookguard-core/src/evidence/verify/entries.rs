@@ -99,7 +99,7 @@ impl Verification<'_> {
 }
 
 /// Reads the leaf, beginning with its version, and proves it.
-pub(super) fn prove(entry: &PacketEntry, key: &VerifierKey) -> Result<(Link, Checkpoint), String> {
+fn prove(entry: &PacketEntry, key: &VerifierKey) -> Result<(Link, Checkpoint), String> {
     let bytes =
         decode(&entry.leaf).ok_or("The record's leaf is not valid base64; it was changed.")?;
     let leaf = Leaf::parse(&bytes)
@@ -122,7 +122,7 @@ pub(super) fn prove(entry: &PacketEntry, key: &VerifierKey) -> Result<(Link, Che
 }
 
 /// Checks that the leaf commits to the body, and that the body is of a known kind.
-pub(super) fn committed(entry: &PacketEntry, link: &Link) -> Result<LeafKind, String> {
+fn committed(entry: &PacketEntry, link: &Link) -> Result<LeafKind, String> {
     let salt = bytes_of(&entry.salt).ok_or("The record's salt is not 32 bytes in base64url.")?;
     entry
         .body
@@ -134,6 +134,34 @@ pub(super) fn committed(entry: &PacketEntry, link: &Link) -> Result<LeafKind, St
             shorten(&entry.body.kind)
         )
     })
+}
+
+/// Checks an entry of the log's own, which commits to the `what` beside it: it is proven under the records' checkpoint, of its
+/// kind, and hides nothing.
+pub(super) fn of_the_log(
+    packet: &Packet,
+    entry: &PacketEntry,
+    (key, checkpoint): (&VerifierKey, &str),
+    (kind, what): (LeafKind, &str),
+) -> Result<Link, String> {
+    let (link, _) = prove(entry, key)?;
+    if link.head != checkpoint {
+        return Err(format!(
+            "The entry that commits to the {what} is proven under another state of the ledger than the records."
+        ));
+    }
+    if committed(entry, &link)? != kind {
+        return Err(format!(
+            "The entry beside the {what} does not commit to one."
+        ));
+    }
+    disclosed(packet, entry, &[])?;
+    if entry.disclosures.len() != entry.body.sd.len() {
+        return Err(format!(
+            "The entry that commits to the {what} hides a value."
+        ));
+    }
+    Ok(link)
 }
 
 /// The values that later entries of the packet say were erased.
@@ -171,7 +199,7 @@ fn names_erased<'a>(
 }
 
 /// Checks that every value shown is the committed one, and that every committed value is shown, named as withheld, or erased.
-pub(super) fn disclosed(packet: &Packet, entry: &PacketEntry, erased: &[&str]) -> Outcome {
+fn disclosed(packet: &Packet, entry: &PacketEntry, erased: &[&str]) -> Outcome {
     let withheld: Vec<&str> = packet.withheld.iter().map(|name| name.word()).collect();
     if !withheld.is_sorted_by(|a, b| a < b) {
         return Err(

@@ -8,7 +8,7 @@ use super::super::anchor::Anchor;
 use super::super::facts::members;
 use super::super::packet::{Packet, PacketTimestamp};
 use super::super::report::StampedTime;
-use super::entries::{Link, committed, disclosed, prove};
+use super::entries::{Link, of_the_log};
 use super::{TimestampTrust, Verification, decode};
 use crate::ledger::proof::verify_consistency;
 use crate::ledger::{Checkpoint, Hash, LeafKind, VerifierKey};
@@ -36,19 +36,16 @@ impl Verification<'_> {
             }
             return;
         }
-        let Some(timeline) = &self.timeline else {
+        let (Some(timeline), Some(checkpoint)) = (&self.timeline, self.checkpoint.clone()) else {
             return;
         };
-        let Some(checkpoint) = &self.checkpoint else {
-            return;
-        };
-        let log = (timeline.log.clone(), checkpoint.clone());
+        let log = timeline.log.clone();
         let indexes: Vec<u64> = timeline.entries.iter().map(|(index, _)| *index).collect();
         let mut proven: Vec<Proven> = Vec::new();
         for (at, stamp) in stamps.iter().enumerate() {
             let place = format!("/timestamps/{at}");
             let outcome = if at < PACKET_STAMPS {
-                place_of(packet, stamp, key, &log)
+                place_of(packet, stamp, key, (&log, &checkpoint))
             } else {
                 Err(format!(
                     "The packet has more than {PACKET_STAMPS} time-stamps."
@@ -145,7 +142,7 @@ fn place_of(
     packet: &Packet,
     stamp: &PacketTimestamp,
     key: &VerifierKey,
-    (log, checkpoint): &(Checkpoint, String),
+    (log, checkpoint): (&Checkpoint, &str),
 ) -> Result<Proven, String> {
     let head = Checkpoint::open(&stamp.checkpoint, key)
         .map_err(|e| format!("The stamped checkpoint is not the ledger's: {e}."))?;
@@ -173,17 +170,8 @@ fn place_of(
         );
     }
     let anchor = stamp.anchor.as_ref().map(|entry| {
-        let (link, _) = prove(entry, key)?;
-        if link.head != *checkpoint {
-            return Err("The entry that commits to the time-stamp is proven under another state of the ledger than the records.".to_owned());
-        }
-        if committed(entry, &link)? != LeafKind::LogAnchored {
-            return Err("The entry beside the time-stamp does not commit to one.".to_owned());
-        }
-        disclosed(packet, entry, &[])?;
-        if entry.disclosures.len() != entry.body.sd.len() {
-            return Err("The entry that commits to the time-stamp hides a value.".to_owned());
-        }
+        let kind = (LeafKind::LogAnchored, "time-stamp");
+        let link = of_the_log(packet, entry, (key, checkpoint), kind)?;
         let anchor = Anchor::read(members(&entry.disclosures))?;
         if anchor.response_hash != Anchor::hash(&response) || anchor.tree_size != head.size {
             return Err("The ledger commits to another time-stamp.".to_owned());
