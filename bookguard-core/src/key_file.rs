@@ -104,7 +104,7 @@ impl LedgerKey {
     /// Reads `PRIVATE+KEY+<origin>+<key id>+<base64 of algorithm and seed>`.
     ///
     /// # Errors
-    /// What is wrong with the text, as part of a sentence.
+    /// A clause that says what is wrong with the text.
     pub fn parse(text: &str) -> Result<Self, String> {
         let rest = text
             .trim_end_matches(['\n', '\r'])

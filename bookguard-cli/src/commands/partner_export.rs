@@ -119,7 +119,9 @@ async fn end(call: Call<'_>) -> Result<(), Failure> {
             return call.screen.said(&value, shown);
         };
         asked["after"] = json!(next);
-        say(&format!("{erased} bookings erased so far …"));
+        if erased > 0 {
+            say(&format!("{erased} bookings erased so far …"));
+        }
     }
 }
 

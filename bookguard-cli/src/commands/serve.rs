@@ -106,7 +106,7 @@ impl Demo {
     /// # Errors
     /// [`Failure::Usage`] for a database that exists.
     fn new(config: &Config) -> Result<Self, Failure> {
-        // Also one that is named as by default.
+        // A database can be named explicitly and still equal the default.
         let is_named = config
             .in_force
             .iter()

@@ -1,8 +1,8 @@
 //! The end of a partner's contract: it can do nothing more, and its personal data is erased, a page of bookings at a time.
 //!
-//! The first request suspends the partner and looks at no booking yet: from then on its keys can record nothing, neither on a page that was
-//! examined nor behind it. Each further request takes one page. What is done is found in the database and nowhere else: keys are revoked, endpoints deleted, values erased.
-//! So a caller that is killed asks again from the beginning, and what was done is passed over. Where a page ends, its answer says how
+//! The first request suspends the partner and examines no booking yet. From then on its keys record nothing, so no page changes after it was
+//! examined. Each further request takes one page. What is done is found in the database and nowhere else: keys are revoked, endpoints
+//! deleted, values erased. So a caller that is killed asks again from the beginning, and what was done is passed over. Where a page ends, its answer says how
 //! much was left so far, and the next request brings that back. Invariant: a booking under a legal hold stays as it is, and is named; the
 //! partner's own record is erased last, when nothing is left.
 
@@ -19,7 +19,9 @@ use crate::evidence::Hold;
 use crate::input::{self, Declaration, Form, Value};
 use crate::limits;
 use crate::model::{BookingId, PartnerId, PartnerStatus};
-use crate::operation::{Action, Body, Operation, Request, Route, Writing, path_id, query, write};
+use crate::operation::{
+    Action, Body, Operation, Request, Route, Writing, path_id, query, query_one, write,
+};
 use crate::session::{Access, Session};
 
 /// `bookguard partners end`
@@ -127,22 +129,22 @@ impl Operation for EndContract {
         let partner_id: PartnerId = path_id(request, 0)?;
         let asked = EndRequest::read(&request.body)?;
         let service = &session.service;
-        let rows = limits::BOOKINGS_ENDED;
-        let after = asked.after.map(|end| end.booking_id);
-        let (known, page, holds) = query(session, |reader| {
-            let page = reader.bookings_after(&partner_id, after, rows + 1)?;
-            let holds = reader.active_holds(&partner_id)?;
-            Ok((reader.partner(&partner_id)?, page, holds))
-        })?;
+        let known = query_one(session, |reader| reader.partner(&partner_id))?;
         let known = known.ok_or_else(|| Error::not_found("partner"))?;
-        if asked.after.is_none() || known.status != PartnerStatus::Suspended {
+        let is_begun = known.status == PartnerStatus::Suspended;
+        let Some(after) = asked.after.filter(|_| is_begun) else {
             let reply = ContractEnd::begun(partner_id);
             return Ok(write(service.clock().now(), Self { partner_id, reply }));
-        }
+        };
+        let rows = limits::BOOKINGS_ENDED;
+        let (page, holds) = query(session, |reader| {
+            let page = reader.bookings_after(&partner_id, after.booking_id, rows + 1)?;
+            Ok((page, reader.active_holds(&partner_id)?))
+        })?;
         let mut before = Vec::new();
         let more = page.len() > rows as usize;
         let page = &page[..page.len().min(rows as usize)];
-        let mut left = asked.after.map_or(0, |end| end.left);
+        let mut left = after.left;
         let mut reply = ContractEnd {
             partner_id,
             erased: 0,
@@ -208,7 +210,7 @@ impl EndRequest {
 
     fn form(form: &mut Form<'_, '_>) -> Option<Self> {
         let after = form
-            .about("Where the page before ended: its `next`, unchanged. The first page when not given.")
+            .about("Where the page before ended: its `next`, unchanged. Leave it out in the first request.")
             .optional("after", page_end);
         let request_ref = form
             .about("Your reference for the end of the contract. It stays in the ledger, so it must not be personal data. Repeat the request with the same one: without it, the reference of the time before is erased.")
@@ -226,7 +228,7 @@ fn page_end(v: &mut Value<'_, '_>) -> Option<PageEnd> {
         v.fault(
             "cursor_invalid",
             "does not say where a page ended",
-            "Send the `next` of the page before, unchanged, or leave it out to begin with the first page.",
+            "Send the `next` of the answer before, unchanged, or leave it out to begin anew.",
         )
     })
 }

@@ -127,10 +127,9 @@ impl Reader<'_> {
     pub fn bookings_after(
         &mut self,
         partner_id: &PartnerId,
-        after: Option<BookingId>,
+        after: BookingId,
         rows: u32,
     ) -> Read<Vec<BookingId>> {
-        let after = after.unwrap_or(BookingId::from_bytes([0; 16]));
         let rows = self.all(
             "SELECT id FROM booking WHERE partner_id = $1 AND id > $2 ORDER BY id LIMIT $3",
             vec![partner_id.into(), (&after).into(), i64::from(rows).into()],

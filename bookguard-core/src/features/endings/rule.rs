@@ -34,7 +34,7 @@ impl Command for EndContract {
         let state = batch.partners.get(&self.partner_id);
         let state = state.ok_or_else(|| Error::not_found("partner"))?;
         let mut changes = disarmed(batch, state, at);
-        // Before that it could record something on the page that was examined.
+        // Until now its keys could change what was examined.
         if state.partner.status != PartnerStatus::Suspended {
             return Ok((changes, ContractEnd::begun(self.partner_id)));
         }
