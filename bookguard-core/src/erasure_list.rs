@@ -244,7 +244,9 @@ fn end(file: &mut File) -> io::Result<(u64, Vec<u8>)> {
     let mut end = Vec::new();
     file.read_to_end(&mut end)?;
     match begin > 0 && !end.contains(&b'\n') {
-        true => Err(io::Error::other("its last line is too long to be one")),
+        true => Err(io::Error::other(
+            "its last line is too long to be a line of this list",
+        )),
         false => Ok((begin, end)),
     }
 }

@@ -546,7 +546,7 @@ pub(crate) fn page_from<T>(
                 "cursor",
                 "cursor_invalid",
                 "is not a cursor of this list",
-                "Send the nextCursor of the page before, unchanged.",
+                "Send the nextCursor of the previous page, unchanged.",
             ));
             None
         })

@@ -875,7 +875,7 @@
     if (kind === "resolution.created") join(fact);
     shaped(kind, fact);
     const { evidence, evidenceCount } = fact;
-    must(evidenceCount === undefined || (evidenceCount > 0 && (!evidence || evidence.length === evidenceCount)), "The cancellation counts other documents than it names.");
+    must(evidenceCount === undefined || (evidenceCount > 0 && (!evidence || evidence.length === evidenceCount)), "The cancellation counts more or fewer documents than it names.");
     must(HAPPENED_AT[kind](fact) <= leaf.t, `What ${kind} says happened after its entry was written.`);
     return { kind, fact };
   }
@@ -885,9 +885,9 @@
     const { decidedBy, rationale, resolution } = fact;
     if (decidedBy === undefined && rationale === undefined) return;
     const decision = isObject(resolution) ? resolution.decision : undefined;
-    must(isObject(decision), "The resolution has the words of a decision, and none.");
+    must(isObject(decision), "The resolution has the words of a decision, but records no decision.");
     must(!("decidedBy" in decision) && !("rationale" in decision), "The decision has its words twice.");
-    must(isText(decidedBy) && isText(rationale), "The decision has not all of its words.");
+    must(isText(decidedBy) && isText(rationale), "The decision lacks some of its words.");
     fact.resolution = { ...resolution, decision: { ...decision, decidedBy, rationale } };
     delete fact.decidedBy;
     delete fact.rationale;
@@ -962,7 +962,7 @@
     for (const name in expected) if (expected[name] === undefined) delete expected[name];
     must(
       expected && same(expected, resolution) && evaluation.bookingId === booking.bookingId,
-      "The resolution is not that of the booking's cancellation, nor a decision of what that left open.",
+      "The resolution neither results from the booking's cancellation nor decides what the cancellation left open.",
     );
     booking.resolutionId = resolutionId;
     state.resolutions.push(resolution);
@@ -997,7 +997,7 @@
       const retried = !delivered(known) && delivered(next) && known.attempts < next.attempts;
       must(!again || retried, `${told}: only a delivery that was given up can end again, by being accepted.`);
     }
-    must(causeCount(state, next.type, next.eventId) > others.size, `${told}: no earlier record is what the event reports.`);
+    must(causeCount(state, next.type, next.eventId) > others.size, `${told}: no earlier record shows what the event reports.`);
     state.settled.push(next);
   }
 
@@ -1021,7 +1021,7 @@
   async function samePolicy({ policy, policyHash, terms, formerTerms }) {
     must(policyHash === (terms.adopted ?? null), "The policy shown is not the one the terms name.");
     const sourced = [...formerTerms, terms].every(({ source }) => (source === null) === (policy === null));
-    must((policy === null) === (policyHash === null) && sourced, "The terms name a policy, and none is shown, or the reverse.");
+    must((policy === null) === (policyHash === null) && sourced, "The terms name a policy but the packet shows none, or the reverse.");
     if (policy === null) return "The terms were fixed without a cancellation policy.";
     must((await named(canonical(policy))) === policyHash, "The text of the cancellation policy is not that of the one the terms name.");
     return `The cancellation policy, ${short(policy.policyId)} version ${short(policy.version)}, is word for word the one the terms name.`;
@@ -1034,9 +1034,9 @@
     const moved = state.moves.map((move) => move.terms);
     must(same(shown.slice(1), moved), "The terms shown are not the ones fixed when the event was moved, or some are missing.");
     const dates = state.moves.map((move) => move.former.previousEventDate);
-    must(same(dates, packet.formerTerms.map(({ date }) => date)), "A move names another former date than the terms before it.");
+    must(same(dates, packet.formerTerms.map(({ date }) => date)), "A change of date names a former date that is not the date in the terms before it.");
     const policies = new Set(shown.map((terms) => terms.adopted));
-    must(policies.size === 1, "The event was moved, and with it the booking to another policy.");
+    must(policies.size === 1, "The terms after a change of date name another policy; the policy must stay the same.");
     return `The terms are the ones fixed in the ledger, in ${shown.length === 1 ? "one version" : `${shown.length} versions`}.`;
   }
 
@@ -1086,7 +1086,7 @@
       const refuse = (why) => fail(`The delivery of event ${short(delivery.eventId)} cannot have happened as shown: ${why}.`);
       const ofTime = (other) => other.type === delivery.type && +idMadeAt(other.eventId) === +idMadeAt(delivery.eventId);
       const events = new Set([delivery, ...before.filter(ofTime)].map((other) => other.eventId));
-      if (events.size > causeCount(state, delivery.type, delivery.eventId)) refuse("no record is what the event reports");
+      if (events.size > causeCount(state, delivery.type, delivery.eventId)) refuse("no record shows what the event reports");
       for (const other of before.filter(({ eventId }) => eventId === delivery.eventId)) {
         if (other.type !== delivery.type) refuse("the event is shown with two types");
         if (other.endpointId === delivery.endpointId || !other.endpointId || !delivery.endpointId) refuse("it is shown twice");

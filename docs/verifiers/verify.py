@@ -700,7 +700,7 @@ def booking(packet, facts):
             need(open_ and fact["bookingId"] == state["bookingId"], "a cancellation cannot stand here")
             canceled, happened = fact, fact["canceledAt"]
             count = fact.get("evidenceCount")
-            need(count is None or count > 0 and len(fact.get("evidence", [0] * count)) == count, "a cancellation counts other documents than it names")
+            need(count is None or count > 0 and len(fact.get("evidence", [0] * count)) == count, "a cancellation counts more or fewer documents than it names")
             state.update(status="canceled", canceledAt=happened)
         elif kind == "evidence.added":
             need(open_ or told["resolutions"], "an item cannot stand here")
@@ -747,7 +747,7 @@ def resolution(state, canceled, before, new):
     expected.update({name: new[name] for name in ("resolutionId", "summary", "evaluation")})
     need(all(one["resolutionId"] != new["resolutionId"] for one in before), "a decision has an id of its own")
     need(same(new, expected) and new["evaluation"]["bookingId"] == state["bookingId"],
-         "the resolution is not that of the cancellation, nor a decision of what that left open")
+         "the resolution neither results from the cancellation nor decides what the cancellation left open")
     return decision["decidedAt"] if decision else new["canceledAt"]
 
 
@@ -772,7 +772,7 @@ def contradiction(before, new, causes):
                 known["outcome"] == "delivered" or not delivered or known["attempts"] >= new["attempts"]):
             return "only a delivery that was given up can end again, by being accepted"
     if len(same_kind) > causes.count((new["type"], made_at(new["eventId"]))):
-        return "no earlier entry is what the event reports"
+        return "no earlier entry shows what the event reports"
 
 
 def frozen_policy(packet):
@@ -780,14 +780,14 @@ def frozen_policy(packet):
     own = None if packet["policy"] is None else named(canonical(packet["policy"]))
     need(own == packet["policyHash"], "the policy has another hash")
     need(all((one["source"] is None) == (own is None) for one in packet["formerTerms"] + [packet["terms"]]),
-         "the terms say where a policy came from, and there is none, or the reverse")
+         "the terms name the source of a policy but the packet shows no policy, or the reverse")
 
 
 def terms(packet, told):
     first, *moved = shown = packet["formerTerms"] + [packet["terms"]]
     need(named(canonical(first)) == told["terms_hash"] and same(moved, told["terms"]), "the terms are not those recorded")
     need(all(one.get("adopted") == packet["policyHash"] for one in shown), "the terms name another policy")
-    need(told["dates"] == [one["date"] for one in shown[:-1]], "a move names another former date than the terms before it")
+    need(told["dates"] == [one["date"] for one in shown[:-1]], "a change of date names a former date that is not the date in the terms before it")
 
 
 def acceptances(packet, told):
@@ -828,7 +828,7 @@ def deliveries(packet, told):
         need((event, endpoint) not in places, "a delivery is shown twice")
         places.add((event, endpoint))
         alike = [id for id, (kind, _) in events.items() if (kind, made_at(id)) == (one["type"], made_at(event))]
-        need(len(alike) <= causes.count((one["type"], made_at(event))), "no entry is what the event reports")
+        need(len(alike) <= causes.count((one["type"], made_at(event))), "no entry shows what the event reports")
         own = [n for n in told["settled"] if (n["eventId"], n["endpointId"]) == (event, endpoint)]
         need(same(own, one["recorded"]), "how it ended is not shown as recorded")
         last = own[-1] if own else None

@@ -564,7 +564,7 @@ def resolution($state): . as $new | $state.resolutions as $before
       elif ($before | length) == 1 and $before[0].status == "pending_review" and (.decision | type) == "object" and .resolutionId != $before[0].resolutionId then
         $before[0] + {status: "decided", supersedes: $before[0].resolutionId, decision}
       else {} end + {resolutionId, summary, evaluation}) as $expected | same($expected) and .evaluation.bookingId == $state.booking.bookingId;
-    "booking: a resolution is not that of the cancellation, nor a decision of what that left open");
+    "booking: a resolution neither results from the cancellation nor decides what the cancellation left open");
 def step($kind; $fact; $written): . as $state | ($state.canceled == null) as $open
   | ($fact | has_shape($kind; "booking")) as $checked
   | if $kind == "booking.created" then need(.booking == null; "booking: a booking is recorded once")
@@ -581,7 +581,7 @@ def step($kind; $fact; $written): . as $state | ($state.canceled == null) as $op
     elif $kind == "terms.accepted" then need($open and $fact.bookingId == .booking.bookingId; "booking: an acceptance cannot stand here")
       | .accepted += [{fact: $fact, moves: (.terms | length)}] | .happened = $fact.acceptedAt
     elif $kind == "booking.canceled" then need($open and $fact.bookingId == .booking.bookingId; "booking: a cancellation cannot stand here")
-      | need($fact | .evidenceCount == null or (.evidenceCount > 0 and (.evidence == null or (.evidence | length) == .evidenceCount)); "booking: a cancellation counts other documents than it names")
+      | need($fact | .evidenceCount == null or (.evidenceCount > 0 and (.evidence == null or (.evidence | length) == .evidenceCount)); "booking: a cancellation counts more or fewer documents than it names")
       | .canceled = $fact | .booking += {status: "canceled", canceledAt: $fact.canceledAt} | .happened = $fact.canceledAt
     elif $kind == "evidence.added" then need(($open or .resolutions != []) and $fact.bookingId == .booking.bookingId
         and all(.items[]; .itemId != $fact.itemId); "booking: an item cannot stand here")
@@ -626,8 +626,8 @@ def delivery($told; $events): . as $d | (.status == "no_endpoints") as $nowhere 
 | need(.booking as $booking | $packet.booking | same($booking); "booking: the booking is not shown as recorded")
 | need($packet.policyHash == $packet.terms.adopted and $packet.policyHash == hashes("policy")[0]; "policy: it has another hash")
 | ($packet.formerTerms + [$packet.terms]) as $shown
-| need(all($shown[]; (.source == null) == ($packet.policy == null)); "policy: the terms say where it came from, and there is none, or the reverse")
-| need(.dates == ($shown[:-1] | map(.date)); "terms: a move names another former date than the terms before it")
+| need(all($shown[]; (.source == null) == ($packet.policy == null)); "policy: the terms name the source of a policy but the packet shows no policy, or the reverse")
+| need(.dates == ($shown[:-1] | map(.date)); "terms: a change of date names a former date that is not the date in the terms before it")
 | need(.terms_hash == hashes("shown")[0] and (.terms as $terms | $shown[1:] | same($terms)) and all($shown[]; .adopted == $packet.policyHash);
     "terms: they are not those recorded")
 | need(($packet.termsDisclosures | map(.disclosureHash)) == hashes("texts") and (hashes("texts") | length) == ($shown | length)

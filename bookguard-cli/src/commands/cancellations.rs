@@ -103,7 +103,9 @@ async fn cancel(call: Call<'_>) -> Result<(), Failure> {
                 let Some(fresh) = to_agree_to(said.is_some(), &refusal.body).cloned() else {
                     return Err(Failure::Refused(refusal));
                 };
-                crate::output::say("The result has changed in the meantime. Nothing was done yet.");
+                crate::output::say(
+                    "The result has changed since it was shown. Nothing has been recorded.",
+                );
                 consent(&fresh, screen.style)?;
                 shown = Some(fresh);
             }

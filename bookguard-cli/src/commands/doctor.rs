@@ -1,4 +1,4 @@
-//! `doctor`: looks at a service's settings, files, database and surroundings, and says what to repair and how.
+//! `doctor`: looks at a service's settings, files, database, machine and network, and says what to repair and how.
 //!
 //! Each check is a function that returns one finding. Invariants: nothing is written, created or brought up to date; no
 //! secret is shown; one fault makes one finding, so a check that needs what another one misses is skipped.
@@ -44,7 +44,7 @@ struct Diagnosis {
 }
 
 pub(super) fn command() -> CliCommand {
-    let about = "Check settings, files, database and surroundings of a service, and say what to repair; changes nothing";
+    let about = "Check a service's settings, files, database, machine and network, and say what to repair; changes nothing";
     alone("doctor", about, |call| Box::pin(run(call))).with::<DoctorArgs>()
 }
 

@@ -11,10 +11,10 @@ use crate::output::table::{Style, fields, money, record, rows, time};
 const HERE: &str = "->";
 
 pub(super) fn command() -> CliCommand {
-    let about = "Show what a cancellation would cost under the booking's policy, or did cost";
+    let about = "Show what a cancellation would cost under the booking's policy, or what it cost";
     let command = operation::<EvaluatePolicy>("evaluate", about, policy_evaluation);
     command.alias("policy").flags(|flags| {
-        let agreed = "As if both sides agreed that this much goes back (with --canceled-by mutual)";
+        let agreed = "The refund that both sides would agree on (with --canceled-by mutual)";
         flags
             .says("agreedRefund", agreed)
             .says("matrix", "Show every actor side by side");

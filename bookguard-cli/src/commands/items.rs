@@ -116,7 +116,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let name = files::name(path);
     match file.len() {
         0 => Err(Failure::Usage(format!(
-            "{name} is empty, and an evidence item's file is not. Is it the right file?"
+            "{name} is empty, and the file of an evidence item must not be. Is it the right file?"
         ))),
         1..=FILE_BYTES => Ok(file),
         _ => Err(Failure::Usage(format!(

@@ -49,7 +49,7 @@ pub(super) fn profiles() -> Declared {
     let default = alone("default", about, |call| {
         Box::pin(async move { make_default(call) })
     });
-    let about = "Forget a profile and its key; the key itself stays valid";
+    let about = "Remove a profile and its key from this machine; the key itself stays valid";
     let remove = alone("remove", about, |call| {
         Box::pin(async move { remove(call) })
     });
@@ -154,7 +154,7 @@ fn asked(place: &GlobalArgs, server: &url::Url) -> Result<String, Failure> {
     if !io::stdin().is_terminal() {
         return checked_key("standard input", &files::text(stdin, files::SECRET_BYTES)?);
     }
-    let typed = rpassword::prompt_password(format!("Key for {server} (not shown): "));
+    let typed = rpassword::prompt_password(format!("Key for {server} (input is not shown): "));
     let typed =
         typed.map_err(|e| Failure::Unexpected(format!("the terminal cannot be read: {e}")))?;
     checked_key("what you typed", &typed)
@@ -215,6 +215,6 @@ fn remove(call: Call<'_>) -> Result<(), Failure> {
     known.save(&environment)?;
     let value = json!({"profile": name, "url": url, "isDefault": false});
     call.screen.said(&value, |_| {
-        format!("{name} is forgotten here. To end the key itself: bookguard api-keys revoke, with another key")
+        format!("The profile {name} is removed. To revoke its key, run `bookguard api-keys revoke` with another key")
     })
 }

@@ -30,7 +30,7 @@ pub(super) fn command() -> CliCommand {
             .read("since", SINCE, instant)
             .read(
                 "until",
-                "Events until then, in the same form [default: now]",
+                "Events up to this time, in the same form [default: now]",
                 instant,
             )
             .name("statuses", "status")
@@ -56,7 +56,7 @@ struct WaitArgs {
     wait: bool,
 }
 
-const SINCE: &str = "Events since then: how long ago, such as 90s, 30m, 2h or 7d, or an instant such as 2031-06-01T09:00:00Z";
+const SINCE: &str = "Events from this time on: how long ago, such as 90s, 30m, 2h or 7d, or an instant such as 2031-06-01T09:00:00Z";
 
 /// The instant that was typed, as JSON: a duration before now, or an instant as it stands.
 fn instant(typed: &str) -> Result<String, String> {

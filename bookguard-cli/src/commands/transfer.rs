@@ -207,7 +207,7 @@ fn told(
         "Moved: the ledger continues in {to}; {from} takes no more writes."
     )));
     lines.push(format!(
-        "Servers on {from} still answer reads, as of now; stop them once the others run."
+        "Servers on {from} still answer reads, with the data as of the move; stop them once the new servers run."
     ));
     let key = key.path().map_or_else(String::new, |path| {
         format!(" --ledger-key {}", absolute(path).display())
@@ -280,7 +280,7 @@ fn reopen(
     screen.said(&value, |_| match opened.seen {
         true => format!("{outcome}. Its ledger continues here, and {place} is closed."),
         false => format!(
-            "{outcome}. {place} could not be examined and is not closed: never serve what else there is of it."
+            "{outcome}. {place} could not be examined and is not closed: never serve it or a copy of it."
         ),
     })
 }

@@ -1,4 +1,4 @@
-//! `trigger`: makes an event happen, for real, to a booking made for it.
+//! `trigger`: makes a real event happen, to a booking that is made for it.
 //!
 //! Nothing is simulated: the booking is recorded, moved, canceled and so on like any other, and stays, marked as a trial by its
 //! metadata. Its talent and organizer are made up.
@@ -24,7 +24,7 @@ use crate::target::{Target, request};
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 pub(super) fn command() -> CliCommand {
-    let about = "Make an event happen, for real, to a booking made for it";
+    let about = "Make a real event happen, to a booking that is made for it";
     special("trigger", about, |call| Box::pin(run(call))).with::<TriggerArgs>()
 }
 

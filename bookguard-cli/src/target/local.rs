@@ -68,7 +68,7 @@ impl Local {
         };
         let local = Self::over(opening, config, partner_id)?;
         let (service, config) = (&local.session.service, &local.config);
-        // Whoever asks for what may not be shown yet is told so.
+        // A failure shows itself later: a command that asks for what may not be shown yet is refused.
         let _ = block_in_place(|| erasures::settle(service));
         for said in [service.begun(), service.unguarded()].into_iter().flatten() {
             say(said);

@@ -348,7 +348,8 @@ impl TryFrom<ResolutionMembers> for ResolutionFact {
             (None, None) => true,
             (Some(decided_by), Some(rationale)) => {
                 let decision = whole.get_mut("decision").and_then(Value::as_object_mut);
-                let decision = decision.ok_or("it has the words of a decision, and none")?;
+                let decision =
+                    decision.ok_or("it has the words of a decision, but records no decision")?;
                 for (name, word) in WORDS.into_iter().zip([decided_by, rationale]) {
                     if decision
                         .insert(name.to_owned(), Value::String(word))
@@ -359,7 +360,7 @@ impl TryFrom<ResolutionMembers> for ResolutionFact {
                 }
                 false
             }
-            _ => return Err("it has not all words of its decision".to_owned()),
+            _ => return Err("it lacks some of the words of its decision".to_owned()),
         };
         let resolution = Resolution::deserialize(&whole).map_err(|e| e.to_string())?;
         Ok(Self {

@@ -201,7 +201,7 @@ pub fn follows<'a>(
         }
     }
     if causes.count(next.event_type, next.event_id.made_at()) <= others.len() {
-        return refused("no earlier record is what the event reports");
+        return refused("no earlier record shows what the event reports");
     }
     Ok(())
 }

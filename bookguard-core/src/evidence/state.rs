@@ -147,7 +147,9 @@ impl BookingState {
             Fact::BookingCanceled(fact) if is_open => {
                 self.own(fact.booking_id == self.booking.booking_id, "cancellation")?;
                 if !fact.is_counted() {
-                    return Err("The cancellation counts other documents than it names.".to_owned());
+                    return Err(
+                        "The cancellation counts more or fewer documents than it names.".to_owned(),
+                    );
                 }
                 self.booking.status = BookingStatus::Canceled;
                 self.booking.canceled_at = Some(fact.canceled_at);
@@ -249,7 +251,7 @@ impl BookingState {
         let own = resolution.evaluation.booking_id == self.booking.booking_id;
         if !own || expected.as_ref() != Some(&resolution) {
             return Err(
-                "The resolution is not that of the booking's cancellation, nor a decision of what that left open."
+                "The resolution neither results from the booking's cancellation nor decides what the cancellation left open."
                     .to_owned(),
             );
         }

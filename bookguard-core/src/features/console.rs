@@ -109,7 +109,7 @@ const KEY: SessionKey = SessionKey {
 pub(super) struct SessionKey {
     pub(super) member: &'static str,
     pub(super) about: &'static str,
-    /// What is wrong when no key calls and none is named.
+    /// What is wrong if the caller has no key and names none.
     pub(super) missing: &'static str,
     pub(super) fix: &'static str,
 }
@@ -123,7 +123,7 @@ impl SessionKey {
         })
     }
 
-    /// The calling key, and no other; the named one if no key calls.
+    /// The calling key, and no other; the named one if the caller has none.
     pub(super) fn chosen<N: Noun>(
         &self,
         own: Option<Id<N>>,
@@ -136,7 +136,7 @@ impl SessionKey {
         match (own, named) {
             (Some(own), Some(named)) if named != own.to_string() => Err(fault(
                 "not_allowed",
-                "is another key than the one that calls",
+                "is not the key that makes this request",
                 "Leave it out, or call with that key.",
             )),
             (Some(own), _) => Ok(own),

@@ -210,10 +210,10 @@ impl EndRequest {
 
     fn form(form: &mut Form<'_, '_>) -> Option<Self> {
         let after = form
-            .about("Where the page before ended: its `next`, unchanged. Leave it out in the first request.")
+            .about("The `next` of the previous page, unchanged. Leave it out in the first request.")
             .optional("after", page_end);
         let request_ref = form
-            .about("Your reference for the end of the contract. It stays in the ledger, so it must not be personal data. Repeat the request with the same one: without it, the reference of the time before is erased.")
+            .about("Your reference for the end of the contract. It stays in the ledger, so it must not be personal data. If you repeat the request, send the same reference: otherwise the earlier one is erased.")
             .optional("requestRef", |v| v.text(limits::REFERENCE_CHARS));
         Some(Self { after, request_ref })
     }
@@ -228,7 +228,7 @@ fn page_end(v: &mut Value<'_, '_>) -> Option<PageEnd> {
         v.fault(
             "cursor_invalid",
             "does not say where a page ended",
-            "Send the `next` of the answer before, unchanged, or leave it out to begin anew.",
+            "Send the `next` of the previous answer, unchanged, or leave it out to start again.",
         )
     })
 }

@@ -107,7 +107,7 @@ fn own_key(session: &Session) -> Option<OperatorKeyId> {
 const KEY: SessionKey = SessionKey {
     member: "operatorKeyId",
     about: "The key with which the session acts: the calling key when not given, and no other. On the database itself, one must be named.",
-    missing: "is missing; on the database itself no key calls",
+    missing: "is missing; a command on the database itself uses no key",
     fix: "Name the operator key with which the session is to act.",
 };
 
@@ -353,8 +353,8 @@ fn authority(session: &OperatorSession, key_name: String) -> Authority {
     }
 }
 
-/// Whoever has this token of the operator's console may do, if the session works now. Any text is looked up, whatever its form.
-/// Blocks.
+/// The authority of whoever has this token of the operator's console, if the session works now. Any text is looked up,
+/// whatever its form. Blocks.
 ///
 /// # Errors
 /// `unavailable` when the store does not answer.

@@ -131,10 +131,10 @@ impl RecoveryQuery {
     /// Reads everything; the endpoint's id is returned as text, not yet parsed.
     fn form(form: &mut Form<'_, '_>, now: Timestamp) -> Option<(Self, Option<String>)> {
         let since = form
-            .about("Events that happened then or later.")
+            .about("Only events that happened at this time or later.")
             .required("since", input::instant);
         let until = form
-            .about("Events that happened then or earlier; now when not given, and never later.")
+            .about("Only events that happened at this time or earlier. The default is now; a later time counts as now.")
             .optional("until", input::instant);
         let statuses = form
             .about("The status an event must have; either of the two when not given.")

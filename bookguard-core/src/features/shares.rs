@@ -179,7 +179,7 @@ fn lasts_ms(v: &mut Value<'_, '_>) -> Option<i64> {
     v.fault(
         "out_of_range",
         format!(
-            "{duration} is not from a minute to {} days",
+            "{duration} is not between a minute and {} days",
             limits::SHARE_DAYS
         ),
         format!("Send \"PT1M\" to \"P{}D\".", limits::SHARE_DAYS),

@@ -58,9 +58,9 @@ pub struct Recovery {
     pub status: RecoveryStatus,
     /// True if it only counts and delivers nothing.
     pub dry_run: bool,
-    /// Events that happened then or later.
+    /// Only events that happened at this time or later.
     pub since: Timestamp,
-    /// Events that happened then or earlier.
+    /// Only events that happened at this time or earlier.
     pub until: Timestamp,
     /// The status an event must have.
     pub statuses: Vec<Unreceived>,

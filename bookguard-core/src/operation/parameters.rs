@@ -66,7 +66,7 @@ pub(crate) const LIMIT: QueryParam = QueryParam {
 pub(crate) const fn cursor(form: QueryForm) -> QueryParam {
     QueryParam {
         name: "cursor",
-        description: "The `nextCursor` of the page before.",
+        description: "The `nextCursor` of the previous page.",
         form,
     }
 }

@@ -48,7 +48,7 @@ impl SecurityTxt {
         ] {
             if values.len() > VALUES {
                 return Err(format!(
-                    "{name} has {} values; at most {VALUES} are possible",
+                    "{name} has {} values; it may have at most {VALUES}",
                     values.len()
                 ));
             }
@@ -82,7 +82,7 @@ fn address(name: &str, text: &str, schemes: &[&str]) -> Result<(), String> {
     };
     if text.len() > CHARS || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return wrong(format!(
-            "which is longer than {CHARS} characters, or has others than visible ASCII"
+            "which is longer than {CHARS} characters, or has characters other than visible ASCII"
         ));
     }
     match Url::parse(text) {

@@ -139,7 +139,7 @@ impl Setting {
         };
         if let Some(least) = self.least.filter(|least| number < *least) {
             return Err(format!(
-                "{} is {number}; at least {least} is possible",
+                "{} is {number}; it must be at least {least}",
                 self.name
             ));
         }
@@ -150,7 +150,7 @@ impl Setting {
             .zero
             .map_or_else(String::new, |it| format!(", and {it}"));
         Err(format!(
-            "{} is {number}; at most {most} is possible{zero}",
+            "{} is {number}; it must be at most {most}{zero}",
             self.name
         ))
     }
@@ -221,7 +221,7 @@ macro_rules! settings {
 
 settings! {
     db: Database, "DATABASE", "The database: a file, or postgres://…", everywhere = true, default = Some(&DB);
-    db_file: PathBuf, "FILE", "A file that holds the database's address, such as a credential of systemd, in place of db", everywhere = true;
+    db_file: PathBuf, "FILE", "A file that holds the database's address, such as a systemd credential; used instead of db", everywhere = true;
     listen: String, "ADDRESS:PORT", "Address and port to listen on; port 0 takes a free one", default = Some(&"127.0.0.1:8080");
     metrics_listen: String, "ADDRESS:PORT", "Address and port on which metrics are served at /metrics, to everybody who reaches it; \
         port 0 takes a free one", unset = Some("no metrics");
@@ -238,7 +238,7 @@ settings! {
     ledger_key: LedgerKeySource, "FILE", "The ledger key file, the same for every node", everywhere = true,
         variable_may = Some("hold the key itself"), unset = Some("beside the database file, else ./bookguard.key");
     guard_file: PathBuf, "FILE", "The file that remembers the last published head of the ledger, even if an older database is restored",
-        everywhere = true, unset = Some("beside the ledger key's file, else beside the database; one that is there already is used");
+        everywhere = true, unset = Some("beside the ledger key's file, else beside the database; a guard file that already exists is used");
     database_wait_seconds: u32, "N", "Seconds to wait for a PostgreSQL server that cannot be reached yet",
         default = Some(&30), most = Some(DATABASE_WAIT_MAX), zero = Some("0 does not wait");
     shutdown_delay_seconds: u32, "N", "Seconds for which a server that was told to stop keeps serving, while /readyz says that it is not ready",
@@ -288,13 +288,13 @@ settings! {
         default = Some(&600), least = Some(TIMESTAMP_INTERVAL_MIN), most = Some(TIMESTAMP_INTERVAL_MAX);
     quota_bookings: u64, "N", "Bookings a partner without a quota of its own may record",
         default = Some(&QUOTA_BOOKINGS), most = Some(QUOTA_MAX), zero = Some("0 means no limit");
-    quota_bytes: Bytes, "SIZE", "Bytes of bookings such a partner may have, such as 10GiB",
+    quota_bytes: Bytes, "SIZE", "Bytes of bookings that a partner without a quota of its own may have, such as 10GiB",
         default = Some(&Bytes(QUOTA_BYTES)), most = Some(QUOTA_MAX), zero = Some("0 means no limit");
-    quota_events_per_day: u64, "N", "Events a day (UTC) beyond which such a partner may record no bookings",
+    quota_events_per_day: u64, "N", "Events a day (UTC) beyond which a partner without a quota of its own may record no bookings",
         default = Some(&QUOTA_EVENTS_PER_DAY), most = Some(QUOTA_MAX), zero = Some("0 means no limit");
-    quota_endpoints: u64, "N", "Webhook endpoints that such a partner may have, 20 at most", default = Some(&ENDPOINTS_PER_PARTNER),
-        most = Some(ENDPOINTS_PER_PARTNER as u64), zero = Some("0 means no limit of its own");
-    quota_file_bytes: Bytes, "SIZE", "Bytes of evidence files that such a partner may have stored, such as 10GiB",
+    quota_endpoints: u64, "N", "Webhook endpoints that a partner without a quota of its own may have, 20 at most",
+        default = Some(&ENDPOINTS_PER_PARTNER), most = Some(ENDPOINTS_PER_PARTNER as u64), zero = Some("0 means no limit of its own");
+    quota_file_bytes: Bytes, "SIZE", "Bytes of evidence files that a partner without a quota of its own may have, such as 10GiB",
         default = Some(&Bytes(QUOTA_FILE_BYTES)), most = Some(QUOTA_MAX), zero = Some("0 means no limit");
     log_format: String, "FORM", "The form of the log on standard error: text, json (an object a line), or auto (text on a terminal)",
         default = Some(&"auto");
@@ -305,8 +305,8 @@ settings! {
         the log", default = Some(&1000), most = Some(SLOW_REQUEST_MAX), zero = Some("0 means never"), is_reloaded = true;
     security_contacts: Vec<String>, "ADDRESS", "Where to report vulnerabilities, such as mailto:security@example.com; with it, \
         /.well-known/security.txt is served", flag = Some("security-contact");
-    security_policy: String, "ADDRESS", "Where to read the rules of reporting, an https address";
-    security_encryption: String, "ADDRESS", "Where to get the key with which reports may be encrypted";
+    security_policy: String, "ADDRESS", "The https address of the rules for reporting vulnerabilities";
+    security_encryption: String, "ADDRESS", "The address of a key for encrypting reports";
     security_languages: Vec<String>, "TAGS", "Languages reports may be in, such as en,de";
 }
 

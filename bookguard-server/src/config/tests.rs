@@ -239,7 +239,7 @@ fn a_number_that_is_none_or_too_large_is_told_from_one_out_of_range() {
             "4294967296",
             "--map-interval-seconds is \"4294967296\", which is too large",
         ),
-        ("0", "map_interval_seconds is 0; at least 1 is possible"),
+        ("0", "map_interval_seconds is 0; it must be at least 1"),
     ] {
         let read = Settings::read(settings::Source::Flag, |setting| {
             (setting.name == "map_interval_seconds").then(|| value.into())
@@ -338,7 +338,7 @@ fn witnesses_are_named_by_a_trust_policy_and_can_be_asked() {
         ),
         (
             many + "quorum none\n",
-            "names 16 witnesses; at most 15 are possible",
+            "names 16 witnesses; it may name at most 15",
         ),
         (line(1, "w.example") + "quorum w1\n", "is not an address"),
         (
@@ -409,10 +409,10 @@ fn authorities_are_addresses_and_have_roots() {
             &["http://t.example.com"; 9],
             Some("r"),
             None,
-            "at most 8 are possible",
+            "it may name at most 8",
         ),
-        (&good, Some("r"), Some(14), "at least 15 is possible"),
-        (&good, Some("r"), Some(86_401), "at most 86400 is possible"),
+        (&good, Some("r"), Some(14), "it must be at least 15"),
+        (&good, Some("r"), Some(86_401), "it must be at most 86400"),
     ] {
         let why = settings(authorities, roots, seconds).unwrap_err();
         assert!(why.contains(says), "{authorities:?}: {why}");

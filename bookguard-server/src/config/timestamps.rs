@@ -42,7 +42,7 @@ pub(super) fn checked(
     };
     if authorities.len() > AUTHORITIES {
         return Err(format!(
-            "timestamp_authorities names {}; at most {AUTHORITIES} are possible",
+            "timestamp_authorities names {}; it may name at most {AUTHORITIES}",
             authorities.len()
         ));
     }

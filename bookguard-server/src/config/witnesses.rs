@@ -27,7 +27,7 @@ pub(super) fn read(file: &Path) -> Result<Arc<TrustPolicy>, String> {
     let count = policy.witnesses().len();
     if count > WITNESSES {
         return Err(fail(&format!(
-            "which names {count} witnesses; at most {WITNESSES} are possible"
+            "which names {count} witnesses; it may name at most {WITNESSES}"
         )));
     }
     let places = places(&policy);

@@ -143,7 +143,7 @@ impl Fixture {
         assert!(report.verified(), "{report}");
         let shown = report.to_string();
         assert!(
-            shown.contains("with the same result") || shown.contains("needed a person"),
+            shown.contains("with the same result") || shown.contains("a person had to decide"),
             "{shown}"
         );
     }

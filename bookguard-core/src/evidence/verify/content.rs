@@ -124,7 +124,7 @@ fn same_policy(packet: &Packet) -> Outcome {
     let mut all = packet.former_terms.iter().chain([&packet.terms]);
     if all.any(|terms| terms.source.is_some() != packet.policy.is_some()) {
         return Err(
-            "The terms say where their policy came from, and none is shown, or the reverse."
+            "The terms name the source of a policy but the packet shows no policy, or the reverse."
                 .to_owned(),
         );
     }
@@ -158,7 +158,7 @@ fn evaluation(packet: &Packet, state: &BookingState, terms: &Terms) -> Outcome {
     if anew != packet.evaluation {
         return Err(match resolution {
             Some(_) => "The evaluation shown is not the one that was recorded when the booking was canceled.".to_owned(),
-            None => "The evaluation of the policy is not what the terms give, recomputed.".to_owned(),
+            None => "The evaluation shown differs from the one recomputed from the terms.".to_owned(),
         });
     }
     Ok(match (&packet.evaluation, resolution) {

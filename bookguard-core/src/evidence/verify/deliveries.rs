@@ -42,7 +42,7 @@ pub(super) fn check(packet: &Packet, state: &BookingState) -> Outcome {
         events.sort_unstable();
         events.dedup();
         if events.len() > causes.count(told, at) {
-            return refused("no record is what the event reports");
+            return refused("no record shows what the event reports");
         }
         if let Some(why) = shown
             .iter()

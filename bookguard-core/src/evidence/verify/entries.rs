@@ -192,7 +192,7 @@ fn names_erased<'a>(
     let is_wrong = |name: &&&str| !kind.is_some_and(|kind| can_go(name, kind, had));
     match names.iter().find(is_wrong) {
         Some(name) => Err(format!(
-            "The value {name} cannot have been erased: the record never had it, or cannot be without it."
+            "The value {name} cannot have been erased: the record never had it, or must keep it."
         )),
         None => Ok(names),
     }

@@ -46,7 +46,7 @@ fn recomputed(state: &BookingState, cancellation: &Cancellation, terms: &Terms) 
                 sums(&anew)
             ),
             Some(_) => format!(
-                "the cancellation needed a person, recomputed from the terms, and what was decided comes to {}, recomputed",
+                "recomputing it from the terms shows that a person had to decide and that the decision comes to {}",
                 sums(&anew)
             ),
         };

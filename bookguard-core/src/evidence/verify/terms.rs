@@ -32,10 +32,16 @@ pub(super) fn same(packet: &Packet, state: &BookingState) -> Outcome {
         .zip(&shown)
         .any(|(former, terms)| former.previous_event_date != terms.date)
     {
-        return Err("A move names another former date than the terms before it.".to_owned());
+        return Err(
+            "A change of date names a former date that is not the date in the terms before it."
+                .to_owned(),
+        );
     }
     if shown.iter().any(|terms| terms.adopted != first.adopted) {
-        return Err("The event was moved, and with it the booking to another policy.".to_owned());
+        return Err(
+            "The terms after a change of date name another policy; the policy must stay the same."
+                .to_owned(),
+        );
     }
     let mut said = match state.reschedules.len() {
         0 => "The terms are the ones fixed when the booking was recorded".to_owned(),

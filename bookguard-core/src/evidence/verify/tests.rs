@@ -746,7 +746,7 @@ fn wrong_amounts_are_noticed_even_when_the_service_recorded_them() {
             Lie::Early,
             12,
             "booking",
-            "no earlier record is what the event reports",
+            "no earlier record shows what the event reports",
         ),
         (
             Lie::Text,

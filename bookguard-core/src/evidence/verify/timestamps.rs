@@ -64,7 +64,7 @@ impl Verification<'_> {
             }
         }
         if proven.last().is_some_and(|last| last.anchor.is_some()) {
-            let why = "The last time-stamp is renewed by none; its anchor does not belong here.";
+            let why = "No later time-stamp renews the last one, so it must not have an anchor.";
             self.check("timestamps", "/timestamps", Err(why.to_owned()));
             return;
         }
@@ -165,9 +165,7 @@ fn place_of(
         .map_err(|e| format!("The time-stamp cannot be read: {e}."))?;
     let imprint: [u8; 32] = Sha256::digest(text).into();
     if claim.imprint != imprint {
-        return Err(
-            "The time-stamp is of something else than the checkpoint beside it.".to_owned(),
-        );
+        return Err("The time-stamp does not stamp the checkpoint beside it.".to_owned());
     }
     let anchor = stamp.anchor.as_ref().map(|entry| {
         let kind = (LeafKind::LogAnchored, "time-stamp");

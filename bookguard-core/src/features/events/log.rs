@@ -291,11 +291,11 @@ fn count(request: &Request, name: &str, most: u64, faults: &mut Vec<FieldError>)
         let (range, fix) = match (most, name) {
             (u64::MAX, "before") => (
                 "whole number".to_owned(),
-                "Send the nextBefore of the answer before, or latest.".to_owned(),
+                "Send the nextBefore of the previous answer, or latest.".to_owned(),
             ),
             (u64::MAX, _) => (
                 "whole number".to_owned(),
-                "Send the nextAfter of the answer before, 0, or latest.".to_owned(),
+                "Send the nextAfter of the previous answer, 0, or latest.".to_owned(),
             ),
             _ => (
                 format!("whole number from 0 to {most}"),
