@@ -158,7 +158,7 @@ pub const SECRETS_VALID: usize = 4;
 pub const KEY_DAYS: i64 = 3_653;
 /// Milliseconds between two uses of one API key that are stored: enough to tell which keys are in use.
 pub const KEY_USE_MS: i64 = 15 * 60 * 1000;
-/// A use that is stored as so much later than now comes from a clock that was wrong, and is replaced.
+/// A stored use that is later than now by more than this comes from a wrong clock, and is replaced.
 pub const KEY_USE_AHEAD_MS: i64 = DAY_MS;
 /// Uses of API keys that a node stores in one transaction, and seconds until the next: on a database file, no batch is written
 /// meanwhile.

@@ -16,7 +16,7 @@ pub fn options() -> OpenOptions {
     options
 }
 
-/// Puts a file in its place as a whole, whatever was there; its bytes are on the disk then. Its name is, after [`sync`].
+/// Writes a file as a whole, over whatever was there. Its bytes are then on the disk; its name is only after [`sync`].
 ///
 /// # Errors
 /// Those of the disk; what was there is there still.

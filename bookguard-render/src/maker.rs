@@ -1,4 +1,4 @@
-//! What whoever makes documents brings to them, beside the packets.
+//! What a maker of documents needs besides the packets: fonts and roots.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! What others than the service say of a packet, in sentences: by when authorities say that its records existed, and who has seen
-//! that the ledger only grew.
+//! What parties other than the service say about a packet, in sentences: by when authorities say that its records
+//! existed, and who has seen that the ledger only grew.
 //!
 //! The page and the PDFs say the same. Nothing here is taken for granted: each sentence says whose statement it is, and whether
 //! whoever made the document has checked it.

@@ -1,4 +1,4 @@
-//! Accepts connections, enforces their time limits, and ends them in order.
+//! Accepts connections, enforces their time limits, and closes them gracefully.
 //!
 //! HTTP/1.1 only; TLS and HTTP/2 are the job of a proxy in front. poem's own server limits neither the time a client may take
 //! to send nor the number of connections, so this module drives hyper itself. Invariants: no client, however slow, holds a

@@ -8,7 +8,7 @@
 //! | `proxies` | the client's address behind proxies |
 //! | `router` | method and path to endpoint; request ids, panics, 404 and 405 |
 //! | [`logging`] | the lines that this process logs |
-//! | `observer` | what is known of each request, and what happens with it at its end |
+//! | `observer` | what is known of each request, and what is done when it ends |
 //! | `metrics`, `scrape` | what is measured, and how it is served |
 //! | `api` | the one table of operations; its routes and its OpenAPI description |
 //! | `readers` | the threads that read the store |

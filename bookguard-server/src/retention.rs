@@ -1,5 +1,6 @@
-//! What is done at its time while the server runs. Keys that will soon expire are told of. Of old events, bodies and delivery attempts are deleted; the events themselves stay. Old records
-//! of the audit are deleted whole, and leave no record of that: every one of that age goes, at a time that the settings name.
+//! What a running server does from time to time. It announces keys that will soon expire. It deletes the bodies and
+//! delivery attempts of old events; the events themselves stay. It deletes old records of the audit whole, without a
+//! record of that: every one of that age goes, at a time that the settings name.
 //!
 //! `features::retention` and `features::audit` find what is old, and their rules decide what may go. This module calls them from
 //! time to time on every node, in tasks apart from deliveries so that none of them waits. Invariant: each task takes at most a

@@ -1,6 +1,8 @@
-//! What others than the service say of a packet: the authorities that stamped the ledger, the witnesses that cosigned it.
+//! What parties other than the service say about a packet: the authorities that stamped the ledger, and the witnesses
+//! that cosigned it.
 //!
-//! It is read as the packet holds it, for people. Nothing here is checked: whom to believe, [`verify`](super::verify()) is told.
+//! It is read as the packet holds it, for people. Nothing here is checked: [`verify`](super::verify()) does that, and is
+//! told whom to trust.
 
 use sha2::{Digest as _, Sha256};
 
@@ -39,7 +41,7 @@ pub struct CosignatureClaim {
 }
 
 impl Packet {
-    /// The packet's time-stamps, the first and its renewals, without those that cannot be read or are of something else than the
+    /// The packet's time-stamps, the first and its renewals, without those that cannot be read or do not stamp the
     /// checkpoint beside them.
     #[must_use]
     pub fn stamp_claims(&self) -> Vec<StampClaim> {

@@ -1,8 +1,8 @@
 //! `log.mapped`: the entry that commits to the map of the log's first entries.
 //!
-//! These entries form one chain of their own, in a stream that every log has, and their salts are public: who reads the log
-//! finds them, makes the map anew and sees whether they tell the truth. Nothing in them is secret or personal. Invariant: an
-//! entry never covers itself, nor fewer entries than the one before it.
+//! These entries form one chain of their own, in a stream that every log has, and their salts are public: anyone who
+//! reads the log can find them, make the map again and see whether they tell the truth. Nothing in them is secret or
+//! personal. Invariant: an entry never covers itself, nor fewer entries than the one before it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -115,7 +115,7 @@ impl MapAudit {
                 tree_size: to.size,
                 written_at: Timestamp::from_ms(leaf.t),
             };
-            // What nothing can commit to, no entry says.
+            // No entry can state an epoch that cannot be committed to.
             if let Ok(sealed) = epoch.seal() {
                 open.insert(sealed.commit, to.size);
             }

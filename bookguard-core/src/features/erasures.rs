@@ -382,7 +382,7 @@ pub fn settle(service: &Service) -> Result<u64, Error> {
             Ok(())
         });
         listed.map_err(|error| error.0)?;
-        // Until all of them are repeated, none is listed: whoever is killed in between begins again.
+        // Until all of them are repeated, none is listed: a process that is killed in between starts again.
         list_missing(service, &mut service.reader_anyway()?)?;
         service.erasures_settled();
     }

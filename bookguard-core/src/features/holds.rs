@@ -1,6 +1,7 @@
 //! Legal holds: while a booking is under one, nothing of it is erased or pruned.
 //!
-//! The partner places and releases its holds, the operator its own: a partner cannot release what the operator placed, for a court say.
+//! The partner places and releases its holds, the operator its own: a partner cannot release a hold that the operator
+//! placed, such as one for a court.
 //! A hold is in no packet, see `evidence/hold.rs`; the audit records who placed and released it.
 
 pub(crate) mod rule;

@@ -156,7 +156,8 @@ impl Log {
     ) -> Result<Option<Rollback>, StoreError> {
         let mut rollback = self.check(conn, None, seen, stored)?;
         if rollback.is_none() {
-            // What is ahead may be this database a moment later. Other entries in the place of its own are not.
+            // A head that is ahead may be that of this database a moment later. One with other entries in place of its
+            // own is not.
             if let Some(ahead) = self.note(seen, stored.seen()) {
                 let found = self.check(conn, None, Some(&ahead), stored)?;
                 rollback = found.filter(|it| it.cause == RollbackCause::Forked);

@@ -184,7 +184,7 @@ fn tabular(class: &str, caption: &str, heads: &[&str], rows: &[Markup]) -> Marku
     }
 }
 
-/// What a list shows that is empty, and what to do about it.
+/// What an empty list shows: that it is empty, and what to do about it.
 pub(super) fn empty(what: &str, next: impl Render) -> Markup {
     html! { div.empty { p { strong { (what) } } p { (next) } } }
 }

@@ -98,7 +98,8 @@ pub(super) fn add_routes(
     }
 }
 
-/// What somebody gets who is not signed in: the page on which they can, and who sent a form is told that it waits.
+/// The answer to somebody who is not signed in: the way to the page to sign in or, after a form, a page that says that
+/// nothing was sent.
 pub(super) fn demand(console: &Console, arrival: &Arrival) -> Response {
     if arrival.is_form {
         let frame = Frame {

@@ -117,8 +117,8 @@ impl Command for RotateApiKey {
 }
 
 impl RotateApiKey {
-    /// What a key may not do to itself: have a second successor, which whoever found the old key would make last; or end before
-    /// its holder can have the new one.
+    /// Refuses what a key must not do to itself: make a second successor, because a thief of the old key would make the
+    /// last one; or end before its holder can have the new one.
     fn require_prudence(&self, state: &KeyState) -> Result<(), Error> {
         if state.is_rotated() {
             return Err(Error::conflict(

@@ -1,8 +1,8 @@
 //! The files of evidence items: sent, stored, read back, deleted, and forgotten if they were never completed.
 //!
-//! The bytes are checked against the item's digest before any is written. They are written a part in a commit, so that other
-//! partners' writes do not wait for them. Whoever dies in between leaves parts that nobody can read: sending the file again
-//! continues after them, and [`ForgetFiles`] deletes them later.
+//! The bytes are checked against the item's digest before any is written. They are written a part in a commit, so that
+//! other partners' writes do not wait for them. A process that dies in between leaves parts that nobody can read: sending
+//! the file again continues after them, and [`ForgetFiles`] deletes them later.
 
 pub(crate) mod rule;
 

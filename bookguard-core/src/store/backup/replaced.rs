@@ -150,7 +150,7 @@ fn learn(
     erasures.last().map_err(Trouble::Unkept)?;
     let looked = log.look_at_erasures(conn);
     looked.map_err(|why| Trouble::Unread(StoreError::Failed(why)))?;
-    // What other nodes noted there, they saw published. Of another log than the guard's, it stays a note.
+    // Other nodes noted there what they saw published. A note about a log other than the guard's stays a note.
     for lacking in &stored.lacking {
         note(log, None, lacking.clone()).map_err(Trouble::Unkept)?;
     }

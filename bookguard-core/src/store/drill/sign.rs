@@ -36,7 +36,7 @@ pub(super) fn log(conn: &mut dyn Conn, key: &LedgerKey) -> Result<(), StoreError
             let old = row.blob(2)?;
             let mut leaf = Leaf::parse(old).map_err(fault)?;
             let kind: LeafKind = row.text(3)?.parse().map_err(fault)?;
-            // Whose values were erased, nobody can commit to anew: its commitment stays.
+            // Nobody can commit again to an entry whose values were erased, so its commitment stays.
             if let Opening::Seed(seed) = Opening::read(row.blob(4)?).map_err(fault)? {
                 let sealed = seal(kind, &row.json(5)?, salts(&seed));
                 leaf.commit = sealed.map_err(fault)?.commit;

@@ -95,7 +95,7 @@ pub(in crate::store) fn head_of(file: &Path) -> Result<Option<StoredHead>, Store
     head_of_any_schema(&mut reader)
 }
 
-/// Opens a file as it lies there, to read it.
+/// Opens a file as it is, to read it.
 pub(in crate::store) fn look_into(file: &Path) -> Result<Box<dyn Conn>, StoreError> {
     let reader = match is_at_rest(file) {
         true => open_checker(&immutable(file)),
