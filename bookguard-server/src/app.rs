@@ -48,7 +48,7 @@ pub(crate) struct App {
     /// What it brings to the documents that it makes.
     pub(crate) maker: Maker,
     readers: Arc<Readers>,
-    callers: Callership,
+    callers: CallerKind,
     budgets: Arc<Budgets>,
     registrations: Arc<Limiter<IpAddr>>,
     /// Requests of people without an account who follow a link to a booking's evidence.
@@ -56,13 +56,13 @@ pub(crate) struct App {
 }
 
 /// Whose requests are answered, and how callers are known.
-enum Callership {
+enum CallerKind {
     /// Partners, by their keys.
     Partners,
     /// The operator, by its keys. Networks from which wrong ones come are slowed down.
     Operator(Limiter<IpAddr>),
-    /// Whoever holds the database itself; every caller has this authority.
-    Whoever(Authority),
+    /// The holder of the database itself; every caller has this authority.
+    DatabaseHolder(Authority),
 }
 
 /// The processor time of one request, added up across tasks and threads. It is charged once, when the last work for the request
@@ -161,7 +161,7 @@ impl App {
             false => 0,
         };
         let readers = Readers::start(in_place)?;
-        let app = Self::unlimited(service, courier, maker, readers, Callership::Partners);
+        let app = Self::unlimited(service, courier, maker, readers, CallerKind::Partners);
         app.visitors.set(VISITS, 60, VISITS);
         app.limit(config);
         Ok(app)
@@ -187,7 +187,7 @@ impl App {
             courier,
             Maker::default(),
             Readers::start(0)?,
-            Callership::Whoever(session.authority),
+            CallerKind::DatabaseHolder(session.authority),
         ))
     }
 
@@ -203,7 +203,7 @@ impl App {
             uploads: Arc::clone(&self.uploads),
             maker: self.maker.clone(),
             readers: Arc::clone(&self.readers),
-            callers: Callership::Operator(failures),
+            callers: CallerKind::Operator(failures),
             budgets: Arc::clone(&self.budgets),
             registrations: Arc::clone(&self.registrations),
             visitors: Arc::clone(&self.visitors),
@@ -215,7 +215,7 @@ impl App {
         courier: Arc<Courier>,
         maker: Maker,
         readers: Readers,
-        callers: Callership,
+        callers: CallerKind,
     ) -> Self {
         Self {
             budgets: Arc::new(Budgets {
@@ -237,7 +237,7 @@ impl App {
     /// Whether callers are the administrator. What a partner's key would establish about its owner is then asked of the
     /// store.
     pub(crate) fn is_operated(&self) -> bool {
-        !matches!(self.callers, Callership::Partners)
+        !matches!(self.callers, CallerKind::Partners)
     }
 
     /// Runs work that may block, when it is the caller's turn.
@@ -331,9 +331,9 @@ impl App {
     ) -> Result<Authority, Error> {
         let look_ups = self.look_ups(payer);
         match &self.callers {
-            Callership::Whoever(operator) => Ok(operator.clone()),
-            Callership::Operator(_) => auth::identify_operator(&look_ups, headers).await,
-            Callership::Partners => {
+            CallerKind::DatabaseHolder(operator) => Ok(operator.clone()),
+            CallerKind::Operator(_) => auth::identify_operator(&look_ups, headers).await,
+            CallerKind::Partners => {
                 let authority = self.keys.identify(&look_ups, headers).await?;
                 if let Authority::Partner { partner_id, .. } = authority {
                     observer::identified(partner_id);
@@ -388,7 +388,7 @@ impl App {
         is_wrong: impl Fn(&Error) -> bool,
         ask: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
-        let Callership::Operator(failures) = &self.callers else {
+        let CallerKind::Operator(failures) = &self.callers else {
             return ask.await;
         };
         let (network, now_ms) = (network_of(from), self.service.clock().now().ms());
@@ -412,7 +412,7 @@ impl App {
         payer: Payer,
     ) -> Result<Admitted, NotAdmitted> {
         let now_ms = self.service.clock().now().ms();
-        let (authority, limit) = if let Callership::Operator(_) = &self.callers
+        let (authority, limit) = if let CallerKind::Operator(_) = &self.callers
             && !(route.access == Access::Open && route.method == Method::Get)
         {
             let from = from.unwrap_or(UNKNOWN_ADDRESS);

@@ -4,7 +4,7 @@ use ring::digest::{self, Algorithm};
 use rustls_pki_types::SignatureVerificationAlgorithm;
 use webpki::ring as known;
 
-use crate::der::{self, Reader};
+use crate::der::{self, Elements};
 use crate::{Error, oid};
 
 /// A digest that is strong enough.
@@ -31,7 +31,7 @@ impl Digest {
     ///
     /// # Errors
     /// [`Error::Malformed`]; [`Error::Algorithm`] with `what` for one that is too weak or not supported.
-    pub fn read(list: &mut Reader<'_>, what: &'static str) -> Result<Self, Error> {
+    pub fn read(list: &mut Elements<'_>, what: &'static str) -> Result<Self, Error> {
         let mut fields = list.inside(der::SEQUENCE)?;
         let id = fields.object()?;
         no_parameters(&mut fields)?;
@@ -72,7 +72,7 @@ impl Digest {
     }
 }
 
-fn no_parameters(fields: &mut Reader<'_>) -> Result<(), Error> {
+fn no_parameters(fields: &mut Elements<'_>) -> Result<(), Error> {
     if fields
         .optional(der::NULL)?
         .is_some_and(|null| !null.value.is_empty())
@@ -87,7 +87,7 @@ fn no_parameters(fields: &mut Reader<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// [`Error::Malformed`]; [`Error::Algorithm`] for one that is too weak or not supported, and for another digest.
-pub fn signature(list: &mut Reader<'_>, digest: Digest) -> Result<Vec<Verifier>, Error> {
+pub fn signature(list: &mut Elements<'_>, digest: Digest) -> Result<Vec<Verifier>, Error> {
     const UNKNOWN: Error = Error::Algorithm("the signature's algorithm");
     let mut fields = list.inside(der::SEQUENCE)?;
     let id = fields.object()?;
@@ -118,7 +118,7 @@ pub fn signature(list: &mut Reader<'_>, digest: Digest) -> Result<Vec<Verifier>,
 }
 
 /// The parameters of PSS, whose defaults are SHA-1 and so never right.
-fn pss(fields: &mut Reader<'_>, digest: Digest) -> Result<Vec<Verifier>, Error> {
+fn pss(fields: &mut Elements<'_>, digest: Digest) -> Result<Vec<Verifier>, Error> {
     const OTHER: Error = Error::Algorithm("the signature's PSS parameters");
     let mut parameters = fields.inside(der::SEQUENCE)?;
     fields.end()?;

@@ -1,6 +1,6 @@
 //! What a certificate says. Its signature and its place in a path are webpki's to judge.
 
-use crate::der::{self, Element, Reader};
+use crate::der::{self, Element, Elements};
 use crate::{Error, oid};
 
 const DIGITAL_SIGNATURE: u8 = 0x80;
@@ -33,7 +33,7 @@ impl<'a> Certificate<'a> {
     /// # Errors
     /// [`Error::Malformed`] if it is not a certificate of version 3, or has an extension twice.
     pub fn read(der: &'a [u8]) -> Result<Self, Error> {
-        let mut outer = Reader::new(der, "a certificate");
+        let mut outer = Elements::new(der, "a certificate");
         let mut fields = outer.inside(der::SEQUENCE)?;
         outer.end()?;
         let mut tbs = fields.inside(der::SEQUENCE)?;
@@ -78,9 +78,9 @@ impl<'a> Certificate<'a> {
         self.extensions.iter().find(|extension| extension.id == id)
     }
 
-    fn inside(&self, id: &[u8]) -> Option<Reader<'a>> {
+    fn inside(&self, id: &[u8]) -> Option<Elements<'a>> {
         self.extension(id)
-            .map(|extension| Reader::new(extension.value, "an extension of a certificate"))
+            .map(|extension| Elements::new(extension.value, "an extension of a certificate"))
     }
 
     /// The identifier of its key, if it has one.
@@ -126,7 +126,7 @@ impl<'a> Certificate<'a> {
                 "the signer's certificate does not name its purpose",
             ));
         };
-        let mut value = Reader::new(extension.value, "the purposes of a certificate");
+        let mut value = Elements::new(extension.value, "the purposes of a certificate");
         let mut purposes = value.inside(der::SEQUENCE)?;
         value.end()?;
         let purpose = purposes.object()?;
@@ -170,7 +170,7 @@ impl<'a> Certificate<'a> {
     /// # Errors
     /// [`Error::Malformed`] if the name cannot be read.
     pub fn name(&self) -> Result<String, Error> {
-        let mut parts = Reader::new(self.subject, "the name in a certificate");
+        let mut parts = Elements::new(self.subject, "the name in a certificate");
         let (mut common, mut organization) = (None, None);
         while !parts.is_empty() {
             let mut set = parts.inside(der::SET)?;
@@ -206,7 +206,7 @@ fn text(element: Element<'_>) -> Option<String> {
     )
 }
 
-fn time(validity: &mut Reader<'_>) -> Result<i64, Error> {
+fn time(validity: &mut Elements<'_>) -> Result<i64, Error> {
     let element = validity.any()?;
     let time = match element.tag {
         der::UTC_TIME => der::utc_time(element.value),
@@ -216,7 +216,7 @@ fn time(validity: &mut Reader<'_>) -> Result<i64, Error> {
     time.ok_or_else(|| validity.malformed())
 }
 
-fn extensions(mut list: Reader<'_>) -> Result<Vec<Extension<'_>>, Error> {
+fn extensions(mut list: Elements<'_>) -> Result<Vec<Extension<'_>>, Error> {
     let mut all: Vec<Extension<'_>> = Vec::new();
     while !list.is_empty() {
         let mut fields = list.inside(der::SEQUENCE)?;

@@ -38,12 +38,12 @@ pub struct Element<'a> {
 
 /// Elements one after the other. Every failure names `what` is being read.
 #[derive(Debug, Clone)]
-pub struct Reader<'a> {
+pub struct Elements<'a> {
     rest: &'a [u8],
     what: &'static str,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> Elements<'a> {
     pub fn new(bytes: &'a [u8], what: &'static str) -> Self {
         Self { rest: bytes, what }
     }
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn only_der_is_read() {
         let read = |bytes: &[u8]| {
-            Reader::new(bytes, "it")
+            Elements::new(bytes, "it")
                 .any()
                 .map(|element| element.value.len())
         };
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn integers_have_one_spelling() {
-        let read = |bytes: &[u8]| Reader::new(bytes, "it").number();
+        let read = |bytes: &[u8]| Elements::new(bytes, "it").number();
         assert_eq!(read(&[0x02, 0x02, 0x00, 0x80]), Ok(0x80));
         for wrong in [
             &[0x02, 0x00][..],

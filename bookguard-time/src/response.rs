@@ -1,7 +1,7 @@
 //! The response around a token: whether the authority granted it.
 
 use crate::Error;
-use crate::der::{self, Reader};
+use crate::der::{self, Elements};
 
 const GRANTED: u64 = 0;
 const GRANTED_WITH_MODS: u64 = 1;
@@ -13,7 +13,7 @@ const MAX_TEXT: usize = 200;
 /// # Errors
 /// [`Error::Malformed`]; [`Error::Refused`] if the authority granted none.
 pub fn token(response: &[u8]) -> Result<&[u8], Error> {
-    let mut outer = Reader::new(response, "the response");
+    let mut outer = Elements::new(response, "the response");
     let mut fields = outer.inside(der::SEQUENCE)?;
     outer.end()?;
     let mut status = fields.inside(der::SEQUENCE)?;
@@ -36,7 +36,7 @@ pub fn token(response: &[u8]) -> Result<&[u8], Error> {
     Ok(token.raw)
 }
 
-fn words(mut texts: Reader<'_>) -> Result<String, Error> {
+fn words(mut texts: Elements<'_>) -> Result<String, Error> {
     let mut all = String::new();
     while !texts.is_empty() {
         let text = String::from_utf8_lossy(texts.element(der::UTF8_STRING)?.value);

@@ -6,7 +6,7 @@ use webpki::EndEntityCert;
 
 use crate::algorithm::{self, Digest};
 use crate::certificate::Certificate;
-use crate::der::{self, Reader};
+use crate::der::{self, Elements};
 use crate::{Error, oid};
 
 const MESSAGE: &str = "the signed message";
@@ -29,7 +29,7 @@ impl<'a> Signed<'a> {
     /// [`Error::Malformed`], [`Error::Signer`], [`Error::Attributes`], [`Error::Algorithm`], [`Error::Signature`];
     /// [`Error::Path`] for a certificate with which no signature can be checked.
     pub fn read(token: &'a [u8]) -> Result<Self, Error> {
-        let mut outer = Reader::new(token, MESSAGE);
+        let mut outer = Elements::new(token, MESSAGE);
         let mut info = outer.inside(der::SEQUENCE)?;
         outer.end()?;
         if info.object()? != oid::SIGNED_DATA {
@@ -65,7 +65,7 @@ impl<'a> Signed<'a> {
     }
 }
 
-fn content<'a>(data: &mut Reader<'a>) -> Result<&'a [u8], Error> {
+fn content<'a>(data: &mut Elements<'a>) -> Result<&'a [u8], Error> {
     let mut fields = data.inside(der::SEQUENCE)?;
     if fields.object()? != oid::TST_INFO {
         return Err(Error::Attributes("the signed content is not a time-stamp"));
@@ -78,7 +78,7 @@ fn content<'a>(data: &mut Reader<'a>) -> Result<&'a [u8], Error> {
 }
 
 /// A set, but authorities send it in any order.
-fn certificates<'a>(mut list: Reader<'a>) -> Result<Vec<&'a [u8]>, Error> {
+fn certificates<'a>(mut list: Elements<'a>) -> Result<Vec<&'a [u8]>, Error> {
     let mut all = Vec::new();
     while !list.is_empty() {
         let element = list.any()?;
@@ -94,7 +94,7 @@ fn certificates<'a>(mut list: Reader<'a>) -> Result<Vec<&'a [u8]>, Error> {
 }
 
 fn check<'a>(
-    mut fields: Reader<'a>,
+    mut fields: Elements<'a>,
     content: &[u8],
     certificates: &[&'a [u8]],
 ) -> Result<Certificate<'a>, Error> {
@@ -136,7 +136,7 @@ enum SignerId<'a> {
 }
 
 impl<'a> SignerId<'a> {
-    fn read(fields: &mut Reader<'a>, version: u64) -> Result<Self, Error> {
+    fn read(fields: &mut Elements<'a>, version: u64) -> Result<Self, Error> {
         if version == 3 {
             return Ok(Self::Key(fields.element(der::context_value(0))?.value));
         }
@@ -183,15 +183,15 @@ impl<'a> SignerId<'a> {
 /// The attributes that matter; each at most once, with one value.
 #[derive(Default)]
 struct Attributes<'a> {
-    content_type: Option<Reader<'a>>,
-    message_digest: Option<Reader<'a>>,
-    certificate: Option<Reader<'a>>,
-    certificate_v2: Option<Reader<'a>>,
+    content_type: Option<Elements<'a>>,
+    message_digest: Option<Elements<'a>>,
+    certificate: Option<Elements<'a>>,
+    certificate_v2: Option<Elements<'a>>,
 }
 
 impl<'a> Attributes<'a> {
     fn read(set: &'a [u8]) -> Result<Self, Error> {
-        let mut list = Reader::new(set, "the signed attributes");
+        let mut list = Elements::new(set, "the signed attributes");
         let mut all = Self::default();
         while !list.is_empty() {
             let mut fields = list.inside(der::SEQUENCE)?;
@@ -209,7 +209,7 @@ impl<'a> Attributes<'a> {
             if place.is_some() || !values.is_empty() {
                 return Err(Error::Attributes("a signed attribute is there twice"));
             }
-            *place = Some(Reader::new(value.raw, "the signed attributes"));
+            *place = Some(Elements::new(value.raw, "the signed attributes"));
         }
         Ok(all)
     }
@@ -244,7 +244,7 @@ impl<'a> Attributes<'a> {
 
 /// RFC 2634 section 5.4 (version 1, SHA-1) and RFC 5035 section 3 (version 2): the first certificate listed is the signer's.
 fn signing_certificate(
-    mut value: Reader<'_>,
+    mut value: Elements<'_>,
     signer: &Certificate<'_>,
     version: u8,
 ) -> Result<(), Error> {

@@ -4,7 +4,7 @@ use rustls_pki_types::CertificateDer;
 use webpki::EndEntityCert;
 
 use crate::algorithm::Digest;
-use crate::der::{self, Reader};
+use crate::der::{self, Elements};
 use crate::signed::Signed;
 use crate::{Error, Roots, response};
 
@@ -100,7 +100,7 @@ struct Info<'a> {
 
 impl<'a> Info<'a> {
     fn read(bytes: &'a [u8]) -> Result<Self, Error> {
-        let mut outer = Reader::new(bytes, "the time-stamp");
+        let mut outer = Elements::new(bytes, "the time-stamp");
         let mut fields = outer.inside(der::SEQUENCE)?;
         outer.end()?;
         if fields.number()? != 1 {
@@ -135,7 +135,7 @@ impl<'a> Info<'a> {
 }
 
 /// Nobody asked for any, so a critical one is not understood.
-fn extensions(fields: &mut Reader<'_>) -> Result<(), Error> {
+fn extensions(fields: &mut Elements<'_>) -> Result<(), Error> {
     let Some(mut list) = fields.optional_inside(der::context(1))? else {
         return Ok(());
     };

@@ -189,15 +189,15 @@ pub(super) fn find(
         .filter(|chain| may_see(&chain.owner))
         .ok_or_else(|| Error::not_found("booking"))?;
     let now = service.clock().now();
-    let found = Standing::read(&mut reader, booking_id).map_err(|e| service.fault(&e))?;
-    let mut standing = found.ok_or_else(|| Error::not_found("booking"))?;
-    standing.cosigned = cosigned(service, &mut reader, booking_id, &standing.head)?;
-    if let Some(cosigned) = &standing.cosigned {
+    let found = PacketInputs::read(&mut reader, booking_id).map_err(|e| service.fault(&e))?;
+    let mut inputs = found.ok_or_else(|| Error::not_found("booking"))?;
+    inputs.cosigned = cosigned(service, &mut reader, booking_id, &inputs.head)?;
+    if let Some(cosigned) = &inputs.cosigned {
         // Later stamps are of more than that state of the log, so it cannot prove them.
-        standing.stamps.retain(|stamp| stamp.size <= cosigned.size);
-        standing.epoch = (standing.epoch).filter(|epoch| epoch.place.index < cosigned.size);
+        inputs.stamps.retain(|stamp| stamp.size <= cosigned.size);
+        inputs.epoch = (inputs.epoch).filter(|epoch| epoch.place.index < cosigned.size);
     }
-    let tag = standing.tag(&chain, withheld, now);
+    let tag = inputs.tag(&chain, withheld, now);
     if asked.is_some_and(|request| request.knows(&tag)) {
         return Ok(PacketLookup::Kept(tag));
     }
@@ -207,7 +207,7 @@ pub(super) fn find(
     if asked.is_some() && chain.entries > ENTRIES_AT_ONCE {
         return Ok(PacketLookup::Long);
     }
-    let source = Source::read(&mut reader, booking_id, standing, service.upper_nodes());
+    let source = Source::read(&mut reader, booking_id, inputs, service.upper_nodes());
     let source = source.map_err(|e| service.fault(&e))?;
     service.publish_signed(&mut reader, &source.head)?;
     drop(reader);
@@ -249,7 +249,7 @@ fn cosigned(
 }
 
 /// What a packet depends on, besides the entries (the tip of their chain stands for them) and the rest of the log.
-struct Standing {
+struct PacketInputs {
     state: LoadedBooking,
     partner_name: String,
     head: StoredHead,
@@ -261,7 +261,7 @@ struct Standing {
     epoch: Option<LoggedEpoch>,
 }
 
-impl Standing {
+impl PacketInputs {
     fn read(reader: &mut Reader<'_>, booking_id: &BookingId) -> Result<Option<Self>, StoreError> {
         let Some(state) = reader.booking(booking_id)? else {
             return Ok(None);
@@ -353,10 +353,10 @@ impl Source {
     fn read(
         reader: &mut Reader<'_>,
         booking_id: &BookingId,
-        standing: Standing,
+        inputs: PacketInputs,
         upper_nodes: &UpperNodes,
     ) -> Result<Self, StoreError> {
-        let Standing {
+        let PacketInputs {
             state,
             partner_name,
             head,
@@ -364,7 +364,7 @@ impl Source {
             stamps,
             epoch,
             ..
-        } = standing;
+        } = inputs;
         let stored = reader.entries_of(booking_id)?;
         let last = stamps.len().saturating_sub(1);
         let mut anchors = Vec::new();

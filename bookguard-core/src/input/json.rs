@@ -159,9 +159,9 @@ leaves!(&str, String, bool, i32, i64, usize, f64);
 
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
+        struct JsonVisitor;
 
-        impl<'de> Visitor<'de> for Reader {
+        impl<'de> Visitor<'de> for JsonVisitor {
             type Value = Json;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -201,7 +201,7 @@ impl<'de> Deserialize<'de> for Json {
             }
         }
 
-        deserializer.deserialize_any(Reader)
+        deserializer.deserialize_any(JsonVisitor)
     }
 }
 

@@ -19,8 +19,6 @@ const LEAF: u8 = 2;
 const NODE: u8 = 3;
 /// The only byte that is hashed for a map without streams.
 const EMPTY: u8 = 4;
-/// Bits of a key.
-pub const KEY_BITS: usize = HASH_BYTES * 8;
 
 /// What the map says of one stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn any_change_makes_a_shelf_old() {
+    fn any_change_makes_a_policy_set_outdated() {
         let policy_set = policy_set(&[("*", "house")]);
         let zone = PartnerSettings {
             time_zone: Some("UTC".to_owned()),

@@ -38,7 +38,7 @@ pub(crate) fn begin(
 ) -> Result<(StoredHead, Option<Rows>, BatchState), StoreError> {
     let now = needs.now.ms();
     let mut statements = vec![head_statement(), schema::version_statement()];
-    let mut readers: Vec<Reader> = Vec::new();
+    let mut readers: Vec<RowLoader> = Vec::new();
     ask(needs, now, |statement, reader| {
         if let Some(statement) = statement {
             statements.push(statement);
@@ -79,7 +79,7 @@ pub(crate) fn begin(
 
 /// Asks the queries that fetch what is needed, each with the function that reads its rows. Later readers build on
 /// earlier ones, so the order matters.
-fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, Reader)) {
+fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, RowLoader)) {
     ask(
         keys_in(
             "SELECT id, status, events, policies, put_ms, settings, body, bookings, bytes, day, day_events, file_bytes, quota FROM partner WHERE id IN ({})",
@@ -258,7 +258,7 @@ fn ask(needs: &Needs, now: i64, mut ask: impl FnMut(Option<Statement<'static>>, 
 }
 
 /// Asks for the recoveries and for the events of their next steps.
-fn ask_recoveries(needs: &Needs, ask: &mut impl FnMut(Option<Statement<'static>>, Reader)) {
+fn ask_recoveries(needs: &Needs, ask: &mut impl FnMut(Option<Statement<'static>>, RowLoader)) {
     ask(
         keys_in(recoveries::SOME, &needs.recoveries),
         recoveries::read_recovery,
@@ -298,7 +298,7 @@ impl Loading<'_> {
     }
 }
 
-pub(super) type Reader = fn(&mut BatchState, &Loading<'_>, &Row) -> Result<(), StoreError>;
+pub(super) type RowLoader = fn(&mut BatchState, &Loading<'_>, &Row) -> Result<(), StoreError>;
 
 /// A partner's keys that expire and have not done so yet.
 const EXPIRING_KEYS: &str =
@@ -328,7 +328,7 @@ const HELD_AHEAD: &str = "SELECT event_id, endpoint_id, phase, attempts, charged
 
 /// Asks for up to `most` each of the deliveries and endpoints whose times come from a clock that was ahead of `now` by
 /// more than the clocks of two nodes may differ.
-pub(super) fn ahead(now: i64, most: i64) -> [(Statement<'static>, Reader); 4] {
+pub(super) fn ahead(now: i64, most: i64) -> [(Statement<'static>, RowLoader); 4] {
     let latest = now.saturating_add(LEASE_SKEW_MS);
     let held = latest.saturating_add(LEASE_MS);
     let waiting = Statement::new(AHEAD, vec![latest.into(), most.into()]);

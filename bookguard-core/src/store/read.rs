@@ -425,7 +425,7 @@ impl<'a> Reader<'a> {
         limit: u32,
     ) -> Read<(Vec<Resolution>, Option<BookingId>)> {
         #[derive(Deserialize)]
-        struct Standing {
+        struct RecordedResolution {
             resolution: StatusOf,
         }
         #[derive(Deserialize)]
@@ -447,7 +447,7 @@ impl<'a> Reader<'a> {
                 return Ok(None);
             }
             if let Some(wanted) = status
-                && row.json::<Standing>(1)?.resolution.status != wanted
+                && row.json::<RecordedResolution>(1)?.resolution.status != wanted
             {
                 return Ok(None);
             }

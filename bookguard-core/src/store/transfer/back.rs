@@ -26,7 +26,7 @@ pub struct Reopened {
 }
 
 /// Why the other place cannot be closed.
-enum Open {
+enum NotClosed {
     /// It cannot be examined, or does not show what was there; the reason, as a clause.
     Unseen(String),
     /// Examining it failed.
@@ -49,7 +49,7 @@ enum Arrived {
     Begun,
 }
 
-impl From<StoreError> for Open {
+impl From<StoreError> for NotClosed {
     fn from(error: StoreError) -> Self {
         Self::Failed(Trouble::Target(error))
     }
@@ -115,9 +115,9 @@ fn open_again(
         unseen,
     };
     let closed = if elsewhere && !unseen {
-        Err(Open::Other)
+        Err(NotClosed::Other)
     } else if place(&target) == back.place {
-        Err(Open::Unseen(
+        Err(NotClosed::Unseen(
             "it is this database itself, a copy of one that was moved here".to_owned(),
         ))
     } else {
@@ -125,8 +125,8 @@ fn open_again(
     };
     let seen = match closed {
         Ok(()) => true,
-        Err(Open::Unseen(_)) if unseen && !elsewhere => false,
-        Err(Open::Unseen(_) | Open::Written(_) | Open::Other) if elsewhere => {
+        Err(NotClosed::Unseen(_)) if unseen && !elsewhere => false,
+        Err(NotClosed::Unseen(_) | NotClosed::Written(_) | NotClosed::Other) if elsewhere => {
             return Err(refused(
                 "other_target",
                 format!(
@@ -135,7 +135,7 @@ fn open_again(
                 ),
             ));
         }
-        Err(open) => return Err(explain(open, database, &target)),
+        Err(cause) => return Err(explain(cause, database, &target)),
     };
     let published = published
         .filter(|published| published.origin == stored.origin && published.size > stored.head.size);
@@ -167,16 +167,16 @@ fn close(
     target: &Database,
     stored: &StoredHead,
     back: &Back<'_>,
-) -> Result<(), Open> {
-    let unseen = |e: StoreError| Open::Unseen(format!("it cannot be examined: {e}"));
+) -> Result<(), NotClosed> {
+    let unseen = |e: StoreError| NotClosed::Unseen(format!("it cannot be examined: {e}"));
     let store = open_known(target, false).map_err(unseen)?;
     let mut conn = store.mover().map_err(unseen)?;
     conn.begin(&[])?;
     let arrived = untouched(source, &mut *conn, stored, back.place);
     let closing = arrived.and_then(|arrived| match arrived {
-        Arrived::Nothing | Arrived::Begun if back.elsewhere => Err(Open::Other),
+        Arrived::Nothing | Arrived::Begun if back.elsewhere => Err(NotClosed::Other),
         // The source is marked after the target was announced there, so this is not what the move left.
-        Arrived::Nothing | Arrived::Begun if !back.unseen => Err(Open::Unseen(
+        Arrived::Nothing | Arrived::Begun if !back.unseen => Err(NotClosed::Unseen(
             "it holds an empty ledger, which was made there since".to_owned(),
         )),
         // If a commit that was lost from sight may still arrive, this waits for its end, and fails if it arrived.
@@ -186,7 +186,7 @@ fn close(
         Arrived::Mark => Ok(None),
     });
     let closed = closing.and_then(|closing| match closing {
-        Some(statement) => conn.commit(&[statement]).map(drop).map_err(Open::from),
+        Some(statement) => conn.commit(&[statement]).map(drop).map_err(NotClosed::from),
         None => {
             conn.rollback();
             Ok(())
@@ -204,7 +204,7 @@ fn untouched(
     target: &mut dyn Conn,
     stored: &StoredHead,
     back: &str,
-) -> Result<Arrived, Open> {
+) -> Result<Arrived, NotClosed> {
     let Some(found) = head(target)? else {
         return Ok(Arrived::Nothing);
     };
@@ -213,18 +213,18 @@ fn untouched(
         match require_no_rows(target) {
             Ok(()) => return Ok(Arrived::Begun),
             Err(Trouble::NotEmpty(_)) => {}
-            Err(trouble) => return Err(Open::Failed(trouble)),
+            Err(trouble) => return Err(NotClosed::Failed(trouble)),
         }
     }
     if !found.has_key_of(&stored.vkey) {
-        return Err(Open::Unseen(format!(
+        return Err(NotClosed::Unseen(format!(
             "it holds another ledger, {}, with {}",
             found.origin,
             entries(found.head.size)
         )));
     }
     if found.vkey != stored.vkey {
-        return Err(Open::Written(format!(
+        return Err(NotClosed::Written(format!(
             "it holds the ledger {} with {} entries, not {} as it was moved there",
             found.origin, found.head.size, stored.origin
         )));
@@ -233,34 +233,34 @@ fn untouched(
         return Ok(Arrived::Mark);
     }
     if let Some(lacking) = found.lacking.first() {
-        return Err(Open::Written(format!(
+        return Err(NotClosed::Written(format!(
             "it was put back since: {} of log {} were published there",
             entries(lacking.size),
             lacking.origin
         )));
     }
     if found.head != stored.head {
-        return Err(Open::Written(format!(
+        return Err(NotClosed::Written(format!(
             "its ledger has {} entries and the root {}; moved were {} and {}",
             found.head.size, found.head.root, stored.head.size, stored.head.root
         )));
     }
     if let Some(further) = further {
-        return Err(Open::Written(format!(
+        return Err(NotClosed::Written(format!(
             "its ledger was moved on to {further}"
         )));
     }
-    match copy::difference(source, target).map_err(Open::Failed)? {
-        Some(table) => Err(Open::Written(format!(
+    match copy::difference(source, target).map_err(NotClosed::Failed)? {
+        Some(table) => Err(NotClosed::Written(format!(
             "its table {table} does not hold what was moved there"
         ))),
         None => Ok(Arrived::Everything),
     }
 }
 
-fn explain(open: Open, database: &Database, target: &Database) -> TransferError {
-    match open {
-        Open::Written(why) => refused(
+fn explain(cause: NotClosed, database: &Database, target: &Database) -> TransferError {
+    match cause {
+        NotClosed::Written(why) => refused(
             "target_written",
             format!(
                 "the ledger of {database} continues in {target}, where something was written since the move: {why}. {database} \
@@ -268,7 +268,7 @@ fn explain(open: Open, database: &Database, target: &Database) -> TransferError 
                  empty database"
             ),
         ),
-        Open::Unseen(why) => refused(
+        NotClosed::Unseen(why) => refused(
             "target_not_seen",
             format!(
                 "it is not known whether anything was written in {target} since {database} was moved there, because \
@@ -277,11 +277,11 @@ fn explain(open: Open, database: &Database, target: &Database) -> TransferError 
                  same: if {target} was ever written, its answers are lost and one ledger has two histories"
             ),
         ),
-        Open::Failed(Trouble::Source(error)) => failed(database, &error),
-        Open::Failed(Trouble::Target(error)) => TransferError::Failed(format!(
+        NotClosed::Failed(Trouble::Source(error)) => failed(database, &error),
+        NotClosed::Failed(Trouble::Target(error)) => TransferError::Failed(format!(
             "{target}: {error}. {database} stays closed; run the same command again"
         )),
-        Open::Failed(_) | Open::Other => TransferError::Failed(format!(
+        NotClosed::Failed(_) | NotClosed::Other => TransferError::Failed(format!(
             "{database} and {target} could not be compared. {database} stays closed"
         )),
     }
