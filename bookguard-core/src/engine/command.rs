@@ -123,6 +123,11 @@ impl<R> Envelope<R> {
         }
     }
 
+    /// Whether a caller asked for it, and not the service itself.
+    pub(crate) fn has_caller(&self) -> bool {
+        self.asked_by.is_some() || self.remember.is_some() || self.audit.is_some()
+    }
+
     /// The same command, of which the audit keeps this record.
     #[must_use]
     pub fn recorded_as(self, record: AuditRecord) -> Self {

@@ -335,10 +335,10 @@ impl Writer {
             root: to.root,
         };
         if changes.is_empty() && answers.is_empty() {
-            // A replayed answer must be as durable as the first one. An earlier commit that is visible here may still
-            // wait for its standby, and this commit waits for it too.
-            let replays = batch.iter().any(|job| job.is_replayed());
-            if replays {
+            // What a caller is told to be done must be durable, also if an earlier request did it. A commit that is visible here
+            // may still wait for its standby, and this commit waits for it too.
+            let tells = batch.iter().any(|job| job.tells_a_caller());
+            if tells {
                 // It writes nothing, so it does not show whether writing works.
                 conn.commit(&[])?;
             } else {
@@ -347,7 +347,7 @@ impl Writer {
             if work.rollback.is_none() {
                 self.deps.log.note(seen.as_deref(), now_seen);
             }
-            return Ok(replays);
+            return Ok(tells);
         }
         let deliveries = deliveries(&work, &changes);
         let writes = Writes::collect(&changes, &work.partners, &self.deps.seal)?;

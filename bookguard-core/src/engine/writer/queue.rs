@@ -36,8 +36,8 @@ pub(super) trait Queued: Send {
     /// Replaces the answer with that of an earlier request.
     fn replay(&mut self, body: Option<&[u8]>);
 
-    /// Whether the answer is that of an earlier request.
-    fn is_replayed(&self) -> bool;
+    /// Whether a caller is told that it is done, whoever did it.
+    fn tells_a_caller(&self) -> bool;
 
     /// Whether it only tests that writing works.
     fn is_probe(&self) -> bool;
@@ -183,8 +183,8 @@ impl<R: Send + 'static> Queued for Job<R> {
         self.decided = Some(replayed.ok_or_else(missing));
     }
 
-    fn is_replayed(&self) -> bool {
-        matches!(self.decided, Some(Ok(Decided::Replayed(_))))
+    fn tells_a_caller(&self) -> bool {
+        self.asked.has_caller() && matches!(self.decided, Some(Ok(_)))
     }
 
     fn is_probe(&self) -> bool {
