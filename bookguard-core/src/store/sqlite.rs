@@ -14,6 +14,8 @@ use r2d2_sqlite::SqliteConnectionManager;
 use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql};
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
 
 use super::conn::{Arg, Cell, Conn, Row, Rows, Statement, StoreError};
 use super::{Engine, schema};
@@ -165,15 +167,11 @@ fn found(path: &Path) -> Result<Option<Metadata>, StoreError> {
 
 /// Whether this process cannot write the file and no other process has it open for writing. If one had, SQLite's files
 /// would be beside it.
+///
+/// It only asks: closing the file would give up every lock that this process has on it.
 fn is_sealed(path: &Path) -> bool {
-    let denied = |e: io::Error| {
-        matches!(
-            e.kind(),
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
-        )
-    };
-    let opened = std::fs::File::options().write(true).open(path);
-    opened.is_err_and(denied) && is_at_rest(path)
+    let denied = |e: Errno| matches!(e, Errno::ACCESS | Errno::ROFS | Errno::PERM);
+    access(path, Access::WRITE_OK).is_err_and(denied) && is_at_rest(path)
 }
 
 /// Whether no process has the file open for writing, nor did one leave anything behind that belongs to it.

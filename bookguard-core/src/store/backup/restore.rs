@@ -20,6 +20,7 @@ use super::{
 use crate::clock::Clock;
 use crate::ledger::rollback::{PublishedHead, Rollback, RollbackCause, longer_note};
 use crate::log::Log;
+use crate::private;
 use crate::store::conn::{Conn, StoreError};
 use crate::store::fsck::{Guarded, LedgerReport};
 use crate::store::schema::Upgraded;
@@ -223,11 +224,14 @@ fn put_in_place(draft: &Draft, to: &Path) -> Result<Option<PathBuf>, BackupError
     let cannot = |e: io::Error| cannot_write(to, &e);
     let mut drafts = Drafts::held().map_err(cannot)?;
     let was_there = to.symlink_metadata().is_ok();
+    // Held to the end: whoever closes a file gives up all locks that the process has on it, and one keeps other writers off.
+    let mut replaced = None;
     if was_there {
-        fs::hard_link(to, &aside)
-            // Some file systems have no hard links.
-            .or_else(|_| fs::copy(to, &aside).and_then(|_| File::open(&aside)?.sync_all()))
-            .map_err(cannot)?;
+        // Some file systems have no hard links.
+        if fs::hard_link(to, &aside).is_err() {
+            let from = replaced.insert(File::open(to).map_err(cannot)?);
+            copy(from, &aside).map_err(cannot)?;
+        }
         sync_folder(to).map_err(cannot)?;
     }
     for end in sqlite::BESIDE {
@@ -240,4 +244,11 @@ fn put_in_place(draft: &Draft, to: &Path) -> Result<Option<PathBuf>, BackupError
     drafts.is_named = true;
     sync_folder(to).map_err(cannot)?;
     Ok(was_there.then_some(aside))
+}
+
+/// Copies a file to a new one that only its owner may use, as it is on disk before this returns.
+fn copy(from: &mut File, to: &Path) -> io::Result<()> {
+    let mut new = private::options().write(true).create_new(true).open(to)?;
+    io::copy(from, &mut new)?;
+    new.sync_all()
 }

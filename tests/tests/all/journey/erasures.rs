@@ -549,7 +549,8 @@ async fn named_canary(acme: &Partner) -> String {
 }
 
 /// The tables of which rows may hold what is erased.
-const TABLES: &str = "entry, booking, event, attempt, answer, share, hold, file, file_part";
+const TABLES: &str =
+    "entry, booking, event, attempt, answer, share, hold, file, file_part, partner";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_postgresql_keeps_of_it_in_its_own_files_goes_as_the_operators_page_says() {
