@@ -62,9 +62,9 @@ impl Operation for CancelBooking {
         description: "Computes the result from the policy frozen with the booking and records it: `booking.canceled` and \
                       `resolution.created` in the ledger and one `resolution.created` event, all in one transaction. The \
                       service moves no money. Send the result you have shown to the user as `expected`: any other result is \
-                      refused with 409 `quote_changed` and the new `evaluation`. Repeating the same `canceledBy`, `reason` and \
-                      `effectiveAt` answers with the existing resolution; any other cancellation of a canceled booking is 409 \
-                      `booking_already_canceled` with its `resolutionId`. If a person must decide, the booking is still \
+                      refused with 409 `quote_changed` and the new `evaluation`. Repeating the same `canceledBy`, `reason`, \
+                      `effectiveAt` and `agreedRefund` answers with the existing resolution; any other cancellation of a canceled booking \
+                      is 409 `booking_already_canceled` with its `resolutionId`. If a person must decide, the booking is still \
                       canceled, with a resolution in status `pending_review`.",
         ..Route::POST
     };

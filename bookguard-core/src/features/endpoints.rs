@@ -292,7 +292,7 @@ impl Operation for DeleteEndpoint {
         refusals: &[404],
         tag: "Webhooks",
         summary: "Delete a webhook endpoint",
-        description: "Its waiting deliveries are given up and show as failed. The answer is the endpoint as it was.",
+        description: "Its waiting deliveries are dropped and show as failed; the ledger records no outcome of them. The answer is the endpoint as it was, but disabled.",
         ..Route::DELETE
     };
     type Output = Endpoint;

@@ -99,7 +99,7 @@ pub struct ErasureReport {
     pub dry_run: bool,
     /// The values, by entry of the booking's chain; empty if there was nothing left to erase.
     pub values: Vec<ErasedValues>,
-    /// The events whose bodies and attempts are erased. Deliveries of them that still waited are given up.
+    /// The events whose bodies and attempts are erased. Deliveries of them that still waited are dropped.
     pub events: Vec<EventId>,
     /// The items whose files are deleted.
     pub files: Vec<ItemId>,
@@ -140,7 +140,7 @@ impl Operation for EraseValues {
         tag: "Evidence",
         summary: "Erase personal data of a booking, for good",
         description: "Erases values from everything that the service stores: the booking, its ledger entries and their salts, its events and \
-                      every attempt to deliver them, remembered answers, files, notes on shares, texts of released holds. Deliveries that still wait are given up. The \
+                      every attempt to deliver them, remembered answers, files, notes on shares, texts of released holds. Deliveries that still wait are dropped. The \
                       ledger keeps digests that nobody can open again, and `evidence.erased` says which values were erased and why. \
                       Packets made before the erasure verify, and so do those made after it. With `dryRun`, the answer says what would be erased. A legal hold refuses it: \
                       409 `legal_hold`. Repeating it changes nothing.",

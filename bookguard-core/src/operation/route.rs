@@ -68,7 +68,7 @@ pub struct Route {
     pub access: Access,
     /// Whether the audit records it whoever calls. What the administrator or a person in the console does is always recorded.
     pub audited: bool,
-    /// Whether a suspended partner may call it, although it does not only read.
+    /// Whether a suspended partner may call it, although it is not a GET.
     pub while_suspended: bool,
     /// The status of success.
     pub status: u16,

@@ -86,8 +86,8 @@ fn replay(recorded: &Recorded, question: &Question) -> Result<Evaluation, Error>
         Mode::Cancel => Err(Error::conflict(
             "booking_already_canceled",
             format!(
-                "The booking was already canceled by {}, and a booking can be canceled only once. Read its resolution; the \
-                 same canceledBy, reason and effectiveAt repeat it.",
+                "The booking was already canceled (canceledBy {}), and a booking can be canceled only once. Read its resolution; the \
+                 same canceledBy, reason, effectiveAt and agreedRefund repeat it.",
                 recorded.canceled_by
             ),
         )),

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use chrono::{DateTime, Datelike, FixedOffset, NaiveDate, NaiveDateTime, SecondsFormat, Timelike};
+use chrono::{
+    DateTime, Datelike, FixedOffset, NaiveDate, NaiveDateTime, SecondsFormat, TimeDelta, Timelike,
+};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::duration::TimeOfDay;
@@ -52,6 +54,19 @@ impl EventDate {
             None => date.parse().ok().map(Self::Date),
             Some(time) => local(text, time).map(Self::Local),
         }
+    }
+
+    /// Whether the start lies in the years 0001 to 9999 whatever the time zone is.
+    pub(crate) fn is_in_range(self) -> bool {
+        let date = match self {
+            Self::Instant { .. } => return true,
+            Self::Local(local) => local.date(),
+            Self::Date(date) => date,
+        };
+        [-1, 1].into_iter().all(|days| {
+            let near = date.checked_add_signed(TimeDelta::days(days));
+            near.is_some_and(|near| (1..=9999).contains(&near.year()))
+        })
     }
 
     /// The event's start, in whole seconds. An instant ignores the zone, and only a bare date uses the time.
@@ -149,6 +164,23 @@ mod tests {
             let date = EventDate::parse(text).unwrap_or_else(|| panic!("{text}"));
             assert_eq!(date.to_string(), written);
             assert_eq!(EventDate::parse(written), Some(date), "{text} reads back");
+        }
+    }
+
+    #[test]
+    fn a_date_without_an_offset_is_in_range_only_if_it_is_in_every_time_zone() {
+        for (text, in_range) in [
+            ("0001-01-01", false),
+            ("0001-01-01T23:59:59", false),
+            ("0001-01-01T00:00:00Z", true),
+            ("0001-01-02", true),
+            ("9999-12-30T23:59:59", true),
+            ("9999-12-31", false),
+            ("9999-12-31T00:00:00", false),
+            ("9999-12-31T23:59:59Z", true),
+        ] {
+            let date = EventDate::parse(text).unwrap();
+            assert_eq!(date.is_in_range(), in_range, "{text}");
         }
     }
 

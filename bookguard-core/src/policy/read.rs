@@ -420,7 +420,8 @@ pub(crate) fn duration(value: &mut Value<'_, '_>) -> Option<Duration> {
         None => value.fault(
             "bad_duration",
             format!("\"{}\" is not a duration", shorten(&text)),
-            "Send weeks, days, hours and minutes such as \"P7D\", \"P2W\" or \"PT24H\"; there are no months, years or seconds.",
+            "Send weeks (at most 999), days (9999), hours (99999) and minutes (9999), such as \"P2W\", \"P7D\" or \"PT24H\"; there \
+             are no months, years or seconds.",
         ),
     }
 }

@@ -249,13 +249,19 @@ fn party(form: &mut Form<'_, '_>) -> Option<Party> {
 
 pub(crate) fn event_date(v: &mut Value<'_, '_>) -> Option<EventDate> {
     let text = v.pattern(EVENT_DATE_PATTERN).string()?;
-    EventDate::parse(&text).or_else(|| {
-        v.fault(
+    match EventDate::parse(&text) {
+        None => v.fault(
             "invalid_date",
             format!("\"{}\" is not a valid date-time", input::shorten(&text)),
             "Send RFC 3339 with an offset (2031-06-20T19:00:00-04:00), or a local date-time or date together with \"timeZone\".",
-        )
-    })
+        ),
+        Some(date) if !date.is_in_range() => v.fault(
+            "invalid_date",
+            format!("\"{text}\" may be outside the years 0001 to 9999 in UTC"),
+            "Send a date from 0001-01-02 to 9999-12-30, or a date-time with its offset.",
+        ),
+        date => date,
+    }
 }
 
 /// Reads the code of a currency.

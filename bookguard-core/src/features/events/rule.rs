@@ -64,8 +64,8 @@ impl Command for RetryEvent {
             retry.refuse_exhausted(event)?;
             return Err(Error::conflict(
                 "no_endpoints",
-                "No webhook endpoint takes this event. Add one with POST /v1/webhook-endpoints, or bring one back: PATCH it with \
-                 {\"enabled\": true}. Then retry.",
+                "No webhook endpoint that takes this event is without it. Add one with POST /v1/webhook-endpoints, or bring one back: \
+                 PATCH it with {\"enabled\": true}. Then retry.",
             ));
         };
         let woken = retry.wake(partner, &changes);

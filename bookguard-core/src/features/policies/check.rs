@@ -93,6 +93,7 @@ impl Operation for ValidatePolicy {
         access: Access::Scope(Scope::PoliciesRead),
         body: Body::Required(&DRAFT),
         query: &PARAMETERS,
+        while_suspended: true,
         tag: "Policies",
         summary: "Check a policy",
         description: "Answers 200 for any JSON and says whether it is a policy: every error with its place and fix, warnings, \

@@ -2,6 +2,7 @@
 
 use bookguard_core::error::Error;
 use bookguard_core::features::system::{GetSystem, LogWitness, NodeState, System};
+use bookguard_core::limits::COSIGNATURE_FRESH_MS;
 use bookguard_core::model::Timestamp;
 use maud::{Markup, html};
 
@@ -11,8 +12,8 @@ use crate::console::{Answer, Asked, Page, Part};
 
 /// The age in milliseconds from which a backup is old: a day, and two hours for making it.
 const OLD_MS: i64 = 26 * 60 * 60 * 1000;
-/// The age from which a cosignature is old: a witness is asked for a fresh one every hour at least.
-const UNWITNESSED_MS: i64 = 2 * 60 * 60 * 1000;
+/// The age in milliseconds from which a cosignature is old: twice the time after which the witness is asked for a fresh one.
+const UNWITNESSED_MS: i64 = 2 * COSIGNATURE_FRESH_MS;
 const MIB: u64 = 1024 * 1024;
 const TEN_GIB: u64 = 10 * 1024 * MIB;
 
@@ -82,7 +83,7 @@ pub(super) fn troubles(system: &System, now: Timestamp) -> Vec<String> {
     }
     for witness in &system.witnesses {
         let LogWitness { name, trouble, .. } = witness;
-        let is_old = (witness.cosigned_at).is_none_or(|at| now.ms() - at.ms() > UNWITNESSED_MS);
+        let is_old = is_old(witness, now);
         match trouble {
             Some(what) if witness.is_alarm => {
                 found.push(format!("The witness {name} contradicts the log: {what}."));
@@ -91,6 +92,13 @@ pub(super) fn troubles(system: &System, now: Timestamp) -> Vec<String> {
                 found.push(format!(
                     "The witness {name} does not cosign the log: {what}."
                 ));
+            }
+            None if is_old => {
+                if let Some(at) = witness.cosigned_at {
+                    found.push(format!(
+                        "The witness {name} last cosigned the log at {at}, and no node asks it."
+                    ));
+                }
             }
             _ => {}
         }
@@ -117,6 +125,11 @@ pub(super) fn troubles(system: &System, now: Timestamp) -> Vec<String> {
         },
     }
     found
+}
+
+/// Whether its last cosignature is old, or there is none.
+fn is_old(witness: &LogWitness, now: Timestamp) -> bool {
+    (witness.cosigned_at).is_none_or(|at| now.ms() - at.ms() > UNWITNESSED_MS)
 }
 
 /// What there is to know at a glance.
@@ -179,8 +192,9 @@ fn witnesses(system: &System, now: Timestamp) -> Markup {
             td {
                 @if witness.is_alarm { (badge(Tone::Bad, "Contradicts the log")) }
                 @else if witness.trouble.is_some() { (badge(Tone::Warn, "Does not cosign")) }
-                @else if witness.cosigned_at.is_some() { (badge(Tone::Good, "Cosigns")) }
-                @else { (badge(Tone::Warn, "Not asked yet")) }
+                @else if witness.cosigned_at.is_none() { (badge(Tone::Warn, "Not asked yet")) }
+                @else if is_old(witness, now) { (badge(Tone::Warn, "Not asked any more")) }
+                @else { (badge(Tone::Good, "Cosigns")) }
             }
             td { (grouped(&witness.size.to_string())) }
             td { @match witness.cosigned_at { Some(at) => (ago(at, now)), None => span.soft { "never" } } }
@@ -299,7 +313,12 @@ mod tests {
             system.writes.message = Some("rolled back".to_owned());
             system.log.is_sound = false;
         };
-        let cases: [(Change, Option<&str>); 10] = [
+        let silent = |system: &mut System| {
+            system.witnesses[0].trouble = None;
+            system.witnesses[0].cosigned_at = Some(Timestamp::from_ms(1_790_000_000_000));
+        };
+        let cases: [(Change, Option<&str>); 11] = [
+            (silent, Some("no node asks it")),
             (|_| {}, None),
             (refuse, Some("rolled back")),
             (|system| system.log.is_sound = false, Some("lacks entries")),

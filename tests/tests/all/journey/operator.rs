@@ -405,6 +405,7 @@ async fn a_suspended_partner_reads_and_does_nothing_else() {
             .refused(403, "partner_suspended");
         assert_eq!(acme.booking(&booking).await["status"], "created");
         acme.verified_packet(&booking).await;
+        acme.post("/v1/policies/validate", &json!({})).await.ok(200);
         other.book().await;
         let listed = operator.get("/v1/partners?status=suspended").await.ok(200);
         assert_eq!(listed.list("data").len(), 1);
