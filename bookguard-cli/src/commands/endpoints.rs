@@ -69,7 +69,7 @@ pub(super) fn commands() -> Declared {
     let about = "Replace an endpoint's own signing secret; the new one is shown only once";
     let rotate =
         operation::<RotateEndpointSecret>("rotate-secret", about, rotated_secret).flags(overlap);
-    let about = "Delete an endpoint; deliveries that wait for it are given up";
+    let about = "Delete an endpoint; deliveries that wait for it are dropped";
     let delete = operation::<DeleteEndpoint>("delete", about, endpoint);
     group(
         "webhook-endpoints",

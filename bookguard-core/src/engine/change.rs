@@ -222,7 +222,7 @@ pub enum Change {
         /// Only those made before this; all of them if `None`.
         made_before: Option<Timestamp>,
     },
-    /// An endpoint was deleted, so its waiting deliveries are given up.
+    /// An endpoint was deleted, so its waiting deliveries are dropped.
     EndpointDeleted {
         /// The endpoint.
         endpoint_id: EndpointId,

@@ -105,8 +105,7 @@ pub(crate) type Connect = Box<dyn Fn() -> Result<Box<dyn Conn>, StoreError> + Se
 pub struct BatchReport {
     /// The number of its commands.
     pub commands: usize,
-    /// The time from asking for the write turn until the batch was durable or had failed; `None` if it had nothing to
-    /// write.
+    /// The time from asking for the write turn until the batch was durable or had failed; `None` if it committed nothing.
     pub commit: Option<Duration>,
 }
 

@@ -63,8 +63,8 @@ impl Operation for CancelBooking {
                       `resolution.created` in the ledger and one `resolution.created` event, all in one transaction. The \
                       service moves no money. Send the result you have shown to the user as `expected`: any other result is \
                       refused with 409 `quote_changed` and the new `evaluation`. Repeating the same `canceledBy`, `reason`, \
-                      `effectiveAt` and `agreedRefund` answers with the existing resolution; any other cancellation of a canceled booking \
-                      is 409 `booking_already_canceled` with its `resolutionId`. If a person must decide, the booking is still \
+                      `effectiveAt` and, if sent, `agreedRefund` answers with the existing resolution; any other cancellation of a canceled \
+                      booking is 409 `booking_already_canceled` with its `resolutionId`. If a person must decide, the booking is still \
                       canceled, with a resolution in status `pending_review`.",
         ..Route::POST
     };

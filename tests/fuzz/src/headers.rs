@@ -1,5 +1,5 @@
-//! What the server reads before anybody is known: the formats that a client accepts, the answers it has, its key, its trace, who
-//! forwarded its request, and where it wants its webhooks sent.
+//! What the server reads before anybody is known: the formats that a client accepts, the answers it already has, its
+//! key, its trace, who forwarded its request, and where it wants its webhooks sent.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

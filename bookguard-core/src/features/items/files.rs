@@ -22,7 +22,7 @@ use crate::limits::FILE_UNFINISHED_MS;
 use crate::model::{BookingId, FileId, FileState, ItemId, MediaType, PartnerId, Scope};
 use crate::operation::{
     Action, Body, FileAnswer, Finished, Operation, Request, Route, Writing, path_id, query,
-    query_one, read, read_stored, write,
+    query_one, read_stored, write,
 };
 use crate::service::Service;
 use crate::session::{Access, Session};
@@ -68,10 +68,6 @@ impl Operation for PutItemFile {
                 ),
             ));
         }
-        if let Some(file) = known.and_then(|file| file.shown()) {
-            let file = Some(file);
-            return Ok(read::<Self>(move |_| Ok(ItemWithFile { item, file })));
-        }
         let file_id = file_of(&owner, &item);
         let file = FileState {
             file_id: file_id.ok_or_else(unreadable)?,
@@ -81,16 +77,23 @@ impl Operation for PutItemFile {
             parts: 0,
             at: session.service.clock().now(),
         };
-        Ok(Action::Write(storing(&session.service, item, file, sent)))
+        let stored = known.map_or(0, |known| known.parts);
+        Ok(Action::Write(storing(
+            &session.service,
+            item,
+            file,
+            (sent, stored),
+        )))
     }
 }
 
-/// The commands that store a file, a part each. The last one answers.
+/// The commands that store a file of which so many parts are stored already, a part each. The last one answers, also if nothing is
+/// left to store: the answer must be as durable as the first.
 fn storing(
     service: &Service,
     item: EvidenceItem,
     file: FileState,
-    sent: &Arc<SentFile>,
+    (sent, stored): (&Arc<SentFile>, u32),
 ) -> Writing<ItemWithFile> {
     let part = |number| StoreFilePart {
         file,
@@ -105,7 +108,7 @@ fn storing(
         item,
     };
     Writing {
-        before: (0..last)
+        before: (stored..last)
             .map(|number| service.envelope(part(number)))
             .collect(),
         command: service.envelope(finish),

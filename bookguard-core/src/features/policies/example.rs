@@ -55,13 +55,14 @@ impl ExampleBooking {
     pub fn read(request: &Request) -> Result<Option<Self>, Error> {
         let mut faults = Vec::new();
         let given = |name| query_value(request, name);
-        let event_date = given("eventDate").map(|text| EventDate::parse(text).ok_or(text));
+        let read = |text| EventDate::parse(text).filter(|date| date.is_in_range());
+        let event_date = given("eventDate").map(|text| read(text).ok_or(text));
         match event_date {
             Some(Err(text)) => faults.push(query_fault(
                 "eventDate",
                 "invalid_date",
                 &format!("\"{}\" is not a valid date-time", shorten(text)),
-                "Send RFC 3339 such as 2031-06-20T19:00:00Z (write + as %2B), or a local date-time or date.",
+                "Send RFC 3339 such as 2031-06-20T19:00:00Z (write + as %2B), or a local date-time or date from 0001-01-02 to 9999-12-30.",
             )),
             None if PARAMETERS.iter().any(|other| given(other.name).is_some()) => {
                 faults.push(query_fault(

@@ -230,7 +230,11 @@ fn put_in_place(draft: &Draft, to: &Path) -> Result<Option<PathBuf>, BackupError
         // Some file systems have no hard links.
         if fs::hard_link(to, &aside).is_err() {
             let from = replaced.insert(File::open(to).map_err(cannot)?);
-            copy(from, &aside).map_err(cannot)?;
+            if let Err(e) = copy(from, &aside) {
+                // It is no database that somebody should find here.
+                let _ = fs::remove_file(&aside);
+                return Err(cannot(e));
+            }
         }
         sync_folder(to).map_err(cannot)?;
     }

@@ -109,7 +109,7 @@ fn confirm(address: &str, asked: &Asked, would: &ErasureReport) -> Markup {
                     }
                     @for (number, thing, what) in beside { (fact(what, count(number as u64, thing))) }
                 }
-                p { strong { "This cannot be undone." } " Deliveries of these events that still wait are given up. The ledger keeps digests that nobody can open again." }
+                p { strong { "This cannot be undone." } " Deliveries of these events that still wait are dropped. The ledger keeps digests that nobody can open again." }
                 @for (name, text) in hidden { input type="hidden" name=(name) value=(text); }
                 (once())
                 button.danger { "Erase it for good" }
