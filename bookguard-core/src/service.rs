@@ -3,8 +3,8 @@
 mod config;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -55,8 +55,8 @@ pub struct Service {
     clock: Clock,
     seal: Seal,
     log: Arc<Log>,
-    /// Whether the database was rolled back when that was looked up.
-    rolled_back: AtomicBool,
+    /// Whether the database was rolled back when what it owes was last looked up. Locked meanwhile: others wait for what is found.
+    rolled_back: Mutex<bool>,
     storage: Arc<Storage>,
     begun: Option<String>,
     unguarded: Option<String>,
@@ -158,7 +158,7 @@ impl Service {
             clock: config.clock,
             seal,
             log,
-            rolled_back: AtomicBool::new(false),
+            rolled_back: Mutex::new(false),
             storage,
             begun: made_key.map(|key| begun(&config.db, &key)),
             unguarded,
@@ -295,20 +295,30 @@ impl Service {
     /// # Errors
     /// `erasures_pending`, `unavailable`.
     pub fn reader(&self) -> Result<Reader<'_>, Error> {
-        let rolled_back = self.log.guard().is_rolled_back();
-        if self.rolled_back.load(Ordering::SeqCst) != rolled_back {
-            // Until that is looked up, and for as long as it cannot be, nothing is shown.
-            self.erasures().owe(true);
-            self.rolled_back.store(rolled_back, Ordering::SeqCst);
-            self.look_at_erasures().map_err(|why| {
-                tracing::error!("{why}");
-                Error::erasures_pending()
-            })?;
-        }
+        self.follow_guard()?;
         match self.owes_erasures() {
             true => Err(Error::erasures_pending()),
             false => self.reader_anyway(),
         }
+    }
+
+    /// Looks up whether erasures are owed if the guard has changed its mind about the database.
+    ///
+    /// # Errors
+    /// `erasures_pending` if that cannot be looked up.
+    fn follow_guard(&self) -> Result<(), Error> {
+        let mut looked_up = (self.rolled_back.lock()).unwrap_or_else(PoisonError::into_inner);
+        let rolled_back = self.log.guard().is_rolled_back();
+        if *looked_up == rolled_back {
+            return Ok(());
+        }
+        // For as long as that cannot be looked up, nothing is shown.
+        self.erasures().owe(true);
+        *looked_up = rolled_back;
+        self.look_at_erasures().map_err(|why| {
+            tracing::error!("{why}");
+            Error::erasures_pending()
+        })
     }
 
     /// Finds out whether the database has the last erasure of the list. If it has, it has those before it.

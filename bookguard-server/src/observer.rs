@@ -1,4 +1,4 @@
-//! What is known of each request while it is answered, and what is done when it ends.
+//! Follows each request while it is answered, and counts and logs it when it ends.
 //!
 //! The router observes every request, so nothing is answered that [`Observer::finished`] does not see: it is the one place that
 //! writes lines about requests. The task of a request, and every thread that works for it, carries its [`Observed`]; what they

@@ -1,7 +1,7 @@
 //! The end of a partner's contract: it can do nothing more, and its personal data is erased, a page of bookings at a time.
 //!
 //! The first request suspends the partner and examines no booking yet. From then on its keys record nothing, so no page changes after it was
-//! examined. Each further request takes one page. What is done is found in the database and nowhere else: keys are revoked, endpoints
+//! examined. Each further request takes one page. Only the database records what is done: keys are revoked, endpoints
 //! deleted, values erased. So a caller that is killed asks again from the beginning, and what was done is passed over. Where a page ends, its answer says how
 //! much was left so far, and the next request brings that back. Invariant: a booking under a legal hold stays as it is, and is named; the
 //! partner's own record is erased last, when nothing is left.

@@ -1,5 +1,7 @@
 //! What a running service shows when its database changes under it.
 
+use std::sync::Barrier;
+
 use super::*;
 
 #[test]
@@ -22,4 +24,31 @@ fn nothing_is_shown_while_nobody_can_know_whether_erasures_are_owed() {
     service.log.guard().say("log", None);
     assert!(service.reader().is_ok());
     assert!(!service.owes_erasures());
+}
+
+#[test]
+fn a_change_of_the_guard_is_looked_up_once_however_many_read() {
+    const READERS: usize = 4;
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("b.db");
+    let (service, _) = Service::open(ServiceConfig::of(db.as_path().into())).unwrap();
+    let rollback = service.unknown_loss().unwrap();
+    let together = Barrier::new(READERS);
+    for round in 0..200 {
+        service
+            .log
+            .guard()
+            .say("log", Some(&rollback).filter(|_| round % 2 == 0));
+        std::thread::scope(|scope| {
+            for _ in 0..READERS {
+                scope.spawn(|| {
+                    together.wait();
+                    // Nothing is owed, so nobody is refused.
+                    for _ in 0..3 {
+                        assert!(service.reader().is_ok(), "in round {round}");
+                    }
+                });
+            }
+        });
+    }
 }

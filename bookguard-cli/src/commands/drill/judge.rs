@@ -261,7 +261,7 @@ async fn left_out(
     })
 }
 
-/// What is noticed by a monitor that goes on from where it was, or by one that reads the whole log.
+/// What a monitor notices: one that goes on from where it was, or one that reads the whole log.
 async fn mirrored(
     local: &Local,
     outside: &Outside,

@@ -84,21 +84,19 @@ pub(super) fn troubles(system: &System, now: Timestamp) -> Vec<String> {
     for witness in &system.witnesses {
         let LogWitness { name, trouble, .. } = witness;
         let is_old = is_old(witness, now);
-        match trouble {
-            Some(what) if witness.is_alarm => {
+        match (trouble, witness.cosigned_at) {
+            (Some(what), _) if witness.is_alarm => {
                 found.push(format!("The witness {name} contradicts the log: {what}."));
             }
-            Some(what) if is_old => {
+            (Some(what), _) if is_old => {
                 found.push(format!(
                     "The witness {name} does not cosign the log: {what}."
                 ));
             }
-            None if is_old => {
-                if let Some(at) = witness.cosigned_at {
-                    found.push(format!(
-                        "The witness {name} last cosigned the log at {at}, and no node asks it."
-                    ));
-                }
+            (None, Some(at)) if is_old => {
+                found.push(format!(
+                    "The witness {name} last cosigned the log at {at}, and no node asks it."
+                ));
             }
             _ => {}
         }
