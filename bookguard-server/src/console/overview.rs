@@ -16,8 +16,6 @@ use super::parts::{Tone, ago, badge, count, empty, endpoint_badge, grouped, tabl
 use super::user::User;
 use super::{Answer, Asked, Page, Part};
 
-/// How far ahead a key that expires is named here: a week.
-const SOON_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 /// How many reviews are named.
 const NAMED: &str = "5";
 
@@ -83,10 +81,8 @@ fn to_do(
         )
     };
     let failing: Vec<_> = endpoints.iter().filter(failing).collect();
-    let expiring = |key: &&ApiKey| {
-        let ends = key.expires_at.filter(|_| key.revoked_at.is_none());
-        ends.is_some_and(|at| at > now && at <= now.plus_ms(SOON_MS))
-    };
+    let expiring =
+        |key: &&ApiKey| key.works(now) && key.notice_at().is_some_and(|notice| notice <= now);
     let expiring: Vec<_> = keys.iter().filter(expiring).collect();
     let failed: u64 = activity.map_or(0, |activity| {
         activity.hours.iter().map(|hour| hour.failed).sum()

@@ -2,8 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bookguard_core::limits::DAY_MS;
+use bookguard_core::model::Timestamp;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
+use bookguard_tests::test_server::TestServer;
 use serde_json::json;
 
 use super::browser::{Browser, Seen};
@@ -208,6 +211,38 @@ async fn who_opens_an_address_that_has_no_page_gets_one_and_a_way_back() {
             (404, "application/json")
         );
         assert_eq!(world.state().await, before);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_overview_names_a_key_when_its_owner_is_told_that_it_expires() {
+    on_every_engine(async |engine| {
+        let (server, acme) = TestServer::with_partner(engine).await;
+        let mut ids = Vec::new();
+        for (name, days) in [("day", 1), ("month", 30)] {
+            let ends = Timestamp::from_ms(server.now_ms() + days * DAY_MS);
+            let key = json!({"name": name, "expiresAt": ends});
+            ids.push(acme.post("/v1/api-keys", &key).await.string("apiKeyId"));
+        }
+        let named = async || {
+            let browser = Browser::signed_in(&server, &acme.key).await;
+            let seen = browser.get("/console").await;
+            is_sound(seen.is(200));
+            let has = |id: &String| seen.html.contains(&format!("/keys/{id}/rotate"));
+            let named: Vec<_> = ids.iter().map(has).collect();
+            let activity = acme.get("/v1/activity").await.ok(200);
+            let count = named.iter().filter(|named| **named).count();
+            assert_eq!(activity["keysExpiring"], count);
+            named
+        };
+        assert_eq!(named().await, [false, false]);
+        server.advance(DAY_MS - DAY_MS / 10);
+        assert_eq!(named().await, [true, false]);
+        server.advance(DAY_MS / 10);
+        assert_eq!(named().await, [false, false]);
+        server.advance(26 * DAY_MS);
+        assert_eq!(named().await, [false, true]);
     })
     .await;
 }
