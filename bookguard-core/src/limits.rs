@@ -40,7 +40,7 @@ pub const FILE_BYTES: usize = 10 * 1024 * 1024;
 pub const FILE_PART_BYTES: usize = 256 * 1024;
 /// Milliseconds after its last part at which a file that was never completed is deleted: whoever sends it again within
 /// that time continues where it ended.
-pub const FILE_UNFINISHED_MS: i64 = 60 * 60 * 1000;
+pub const FILE_UNFINISHED_MS: i64 = HOUR_MS;
 /// Bytes of the fonts that an operator adds to PDFs, all files together: a server holds them in memory. One with all Chinese,
 /// Japanese and Korean characters has 20 MB.
 pub const FONT_BYTES: u64 = 128 * 1024 * 1024;
@@ -78,7 +78,7 @@ pub const OPERATOR_FAILURES_PER_MINUTE: u32 = 30;
 /// Milliseconds for which a console link can be opened: enough to pass it on, and soon useless to whoever finds it.
 pub const CONSOLE_LINK_MS: i64 = 10 * 60 * 1000;
 /// Milliseconds that a console session lasts at most: a working day, after which a person signs in again.
-pub const CONSOLE_SESSION_MS: i64 = 12 * 60 * 60 * 1000;
+pub const CONSOLE_SESSION_MS: i64 = 12 * HOUR_MS;
 /// Console links and sessions of one partner that work: one for each person and device.
 pub const CONSOLE_SESSIONS: usize = 100;
 /// Console links and sessions of one partner that work or were ended before their time: beginning and ending them in turn must
@@ -128,8 +128,10 @@ pub const QUOTA_BYTES: u64 = 128 * 1024 * 1024 * 1024;
 pub const QUOTA_EVENTS_PER_DAY: u64 = 50_000_000;
 /// The largest quota that can be set: a number that every JSON reader represents exactly.
 pub const QUOTA_MAX: u64 = 999_999_999_999_999;
+/// Milliseconds of an hour.
+pub const HOUR_MS: i64 = 60 * 60 * 1000;
 /// Milliseconds of a day.
-pub const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+pub const DAY_MS: i64 = 24 * HOUR_MS;
 /// Deliveries of one event: to all of a partner's endpoints when it happens, and to those that replace them later. The end
 /// of each is an entry of the booking, contained in every packet.
 pub const DELIVERIES_PER_EVENT: usize = 50;
@@ -138,9 +140,9 @@ pub const ENDPOINT_RATE: u32 = 1_000;
 /// Consecutive failed attempts after which an endpoint counts as failing.
 pub const WARNING_FAILURES: u32 = 10;
 /// Milliseconds of nothing but failures after which an endpoint is suspended: longer than the retry schedule and a weekend.
-pub const SUSPENDED_AFTER_MS: i64 = 5 * 24 * 60 * 60 * 1000;
+pub const SUSPENDED_AFTER_MS: i64 = 5 * DAY_MS;
 /// Minimum milliseconds between two probes of a suspended endpoint: noticing its recovery an hour late is soon enough.
-pub const PROBE_MS: i64 = 60 * 60 * 1000;
+pub const PROBE_MS: i64 = HOUR_MS;
 /// Milliseconds after a failure before an unverified endpoint is tried again. Its receiver, which may not have asked for
 /// anything, gets at most six deliveries a minute, no matter how many events and nodes there are.
 pub const UNVERIFIED_MS: i64 = 10 * 1000;
@@ -151,7 +153,7 @@ pub const MOVED_MS: i64 = LEASE_SKEW_MS + 5_000;
 /// five days, two after ten. So the attempts at its waiting deliveries stay few, no matter how long nobody repairs it.
 pub const PROBE_SHARE: i64 = 120;
 /// Maximum milliseconds between two probes of a suspended endpoint.
-pub const PROBE_MAX_MS: i64 = 24 * 60 * 60 * 1000;
+pub const PROBE_MAX_MS: i64 = DAY_MS;
 /// Secrets of one owner that sign at a time, including those yet to take over: each adds a signature.
 pub const SECRETS_VALID: usize = 4;
 /// The longest life of an API key that expires, in days.
@@ -172,17 +174,17 @@ pub const KEY_NOTICE_MS: i64 = 7 * DAY_MS;
 /// Keys that one look for expiring ones reads.
 pub const KEYS_LOOKED_AT: u32 = 200;
 /// Milliseconds for which the old secret goes on signing, or the old key works, if the caller gives none.
-pub const SECRET_OVERLAP_DEFAULT_MS: i64 = 24 * 60 * 60 * 1000;
+pub const SECRET_OVERLAP_DEFAULT_MS: i64 = DAY_MS;
 /// Minimum milliseconds for which a key that rotates itself goes on working: time to repeat a request whose answer was lost.
 pub const OWN_OVERLAP_MS: i64 = 60 * 1000;
 /// Maximum milliseconds for which the old secret may go on signing, or the old key work.
-pub const SECRET_OVERLAP_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+pub const SECRET_OVERLAP_MS: i64 = 7 * DAY_MS;
 /// Characters of an Idempotency-Key.
 pub const IDEMPOTENCY_KEY_CHARS: usize = 255;
 /// Minimum characters of an Idempotency-Key on an operation that needs no API key: too many to guess.
 pub const IDEMPOTENCY_KEY_CHARS_OPEN: usize = 16;
 /// Milliseconds for which an Idempotency-Key is remembered.
-pub const IDEMPOTENCY_TTL_MS: i64 = 24 * 60 * 60 * 1000;
+pub const IDEMPOTENCY_TTL_MS: i64 = DAY_MS;
 /// Maximum rows of one page.
 pub const PAGE_ROWS: u32 = 100;
 /// Rows of a page if the caller gives no number.
@@ -224,9 +226,9 @@ pub const CONTINUATIONS: i64 = 1_000;
 /// refuse whoever asks more often than every 15 s.
 pub const STAMP_PAUSE_MS: i64 = 30_000;
 /// The longest such pause.
-pub const STAMP_PAUSE_MAX_MS: i64 = 60 * 60 * 1_000;
+pub const STAMP_PAUSE_MAX_MS: i64 = HOUR_MS;
 /// The age at which the last stamp of a log at rest is renewed: far shorter than what an authority's certificate is valid for.
-pub const STAMP_IDLE_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
+pub const STAMP_IDLE_MS: i64 = 7 * DAY_MS;
 /// Characters of the sentence that says why there is no stamp.
 pub const STAMP_TROUBLE_CHARS: usize = 500;
 /// The most entries that an epoch adds to the map, so that its write turn stays short. So many are enough for one.
@@ -248,7 +250,7 @@ pub const RECOVERIES_BEGUN: usize = 2;
 /// Recoveries that a partner may begin in 24 hours, including those that only count: each sends to its receivers once more.
 pub const RECOVERIES_PER_DAY: usize = 100;
 /// Milliseconds of the period for [`RECOVERIES_PER_DAY`].
-pub const RECOVERIES_MS: i64 = 24 * 60 * 60 * 1000;
+pub const RECOVERIES_MS: i64 = DAY_MS;
 /// Recoveries, each of another partner, that take a step at a time.
 pub const RECOVERIES_AT_ONCE: u32 = 4;
 /// Milliseconds by which the times of events may deviate from the order of their numbers: nodes' clocks differ, and
@@ -343,7 +345,7 @@ pub const FULL_PATIENCE_EVERY: u32 = 8;
 /// Milliseconds after which an attempt counts as slow: its endpoint occupies places for as long as a timeout would.
 pub const SLOW_MS: u64 = 2_000;
 /// Milliseconds for which every event is kept whole, regardless of settings: a day, far beyond any difference between clocks.
-pub const RETENTION_MS: i64 = 24 * 60 * 60 * 1000;
+pub const RETENTION_MS: i64 = DAY_MS;
 /// Days after which events are pruned by default.
 pub const RETENTION_DAYS: u32 = 90;
 /// Backups in a folder that an operator can keep: looking through them takes a second.
@@ -381,7 +383,7 @@ pub const RETRY_WAIT_MS: u64 = 10_000;
 /// Milliseconds for which a node may remember an API key: a revoked key stops working within this time.
 pub const KEY_CACHE_MS: i64 = 3_000;
 /// Milliseconds from the start of a delivery's schedule in which our own faults use up none of its steps: twice its length.
-pub const OUR_FAULTS_FREE_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+pub const OUR_FAULTS_FREE_MS: i64 = 7 * DAY_MS;
 /// Characters of a policy's name.
 pub const POLICY_NAME_CHARS: usize = 120;
 /// Tiers of a policy: more than any published one has, and few enough to compile for every booking.
@@ -423,7 +425,7 @@ pub const WITNESSES: usize = 15;
 pub const WITNESS_GAP_MS: i64 = 10_000;
 /// Milliseconds after which a checkpoint that the log has not outgrown is shown to a witness again, so that its cosignature does not
 /// look stale to those who want a recent one.
-pub const COSIGNATURE_FRESH_MS: i64 = 60 * 60 * 1000;
+pub const COSIGNATURE_FRESH_MS: i64 = HOUR_MS;
 /// Seconds in which a witness must have answered, all requests of one turn together.
 pub const WITNESS_TURN_S: u64 = 15;
 /// Milliseconds for which a node alone asks a witness: longer than its turn.

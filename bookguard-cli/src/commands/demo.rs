@@ -24,6 +24,7 @@ use bookguard_core::features::items::AddEvidenceItem;
 use bookguard_core::features::items::files::{GetItemFile, PutItemFile, digest_of};
 use bookguard_core::features::partners::RegisterPartner;
 use bookguard_core::features::partners::Registration;
+use bookguard_core::limits::DAY_MS;
 use bookguard_core::model::{Amount, BookingId, DeliveryStatus, EventType};
 use bookguard_core::operation::{Operation, Request};
 use bookguard_core::policy::{Evaluation, Reason};
@@ -50,7 +51,6 @@ use receiver::DemoReceiver;
 const PATIENCE: Duration = Duration::from_secs(10);
 const TALENT: &str = "Mara Quint Trio";
 const ORGANIZER: &str = "Lakeside Festival";
-const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 pub(super) fn command() -> CliCommand {
     let about = "Show everything once, end to end, on a temporary database";

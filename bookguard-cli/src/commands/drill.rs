@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use bookguard_core::clock::Clock;
 use bookguard_core::key_file::{LedgerKey, LedgerKeySource};
+use bookguard_core::limits::DAY_MS;
 use bookguard_core::store::Database;
 use bookguard_core::store::backup::{self, BackupCheck};
 use bookguard_core::store::drill::{Backup, DrillCopy, Scene, WAYS, Way};
@@ -231,7 +232,7 @@ fn copied(config: &Config, to: &Files) -> Result<(), Failure> {
 
 /// The time of the drill, a year ago for a clock that is behind.
 fn year_ago() -> Clock {
-    let ms = Clock::System.now().ms() - 365 * 24 * 60 * 60 * 1000;
+    let ms = Clock::System.now().ms() - 365 * DAY_MS;
     Clock::Set(std::sync::Arc::new(ms.into()))
 }
 

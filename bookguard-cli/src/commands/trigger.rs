@@ -10,7 +10,7 @@ use bookguard_core::features::cancellations::{CancelBooking, DecideResolution};
 use bookguard_core::features::endpoints::ListEndpoints;
 use bookguard_core::features::events::log::ListEvents;
 use bookguard_core::features::reschedules::RescheduleBooking;
-use bookguard_core::limits::PAGE_ROWS;
+use bookguard_core::limits::{DAY_MS, PAGE_ROWS};
 use bookguard_core::model::{BookingId, Event, EventType};
 use bookguard_core::operation::Request;
 use clap::Args;
@@ -20,8 +20,6 @@ use super::declare::{Call, CliCommand, add, special};
 use super::events::happened;
 use crate::failure::Failure;
 use crate::target::{Target, request};
-
-const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 pub(super) fn command() -> CliCommand {
     let about = "Make a real event happen, to a booking that is made for it";

@@ -5,14 +5,13 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::limits::{BOOKINGS_COUNTED, ENDPOINTS_PER_PARTNER, WAITING_COUNTED};
+use crate::limits::{BOOKINGS_COUNTED, ENDPOINTS_PER_PARTNER, HOUR_MS, WAITING_COUNTED};
 use crate::model::{DeliveryStatus, EndpointStatus, Scope, Timestamp};
 use crate::operation::{Action, Operation, Request, Route, query, read_long};
 use crate::session::{Access, Session};
 use crate::store::activity::LatestEvents;
 
 const HOURS: i64 = 24;
-const HOUR_MS: i64 = 60 * 60 * 1000;
 
 /// `GET /v1/activity`
 pub struct GetActivity;

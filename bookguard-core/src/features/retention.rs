@@ -68,7 +68,7 @@ pub(crate) struct PruneEvents {
 /// The instant before which events count as old at `now`, if they are kept for so many days.
 #[must_use]
 pub fn old_before(now: Timestamp, days: u32) -> Timestamp {
-    now.plus_ms(-i64::from(days) * 24 * 60 * 60 * 1000)
+    now.plus_ms(-i64::from(days) * limits::DAY_MS)
 }
 
 /// Looks at a page of the events made before `before`, oldest first. Blocks.

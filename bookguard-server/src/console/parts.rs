@@ -1,5 +1,6 @@
 //! The parts of which pages are made: times, amounts, states, tables, buttons.
 
+use bookguard_core::limits::{DAY_MS, HOUR_MS};
 use bookguard_core::model::{
     Amount, BookingStatus, Currency, Decimal, DeliveryStatus, EndpointStatus, Timestamp,
 };
@@ -10,8 +11,6 @@ use super::user::User;
 use bookguard_core::entropy;
 
 const MINUTE_MS: i64 = 60_000;
-const HOUR_MS: i64 = 60 * MINUTE_MS;
-const DAY_MS: i64 = 24 * HOUR_MS;
 
 /// An instant, in UTC.
 pub(super) fn time(at: Timestamp) -> Markup {

@@ -1,8 +1,8 @@
 //! The ten rules that a program needs to use the service correctly, with the limits taken from the code.
 
 use bookguard_core::limits::{
-    ATTEMPT_MS, BODY_BYTES, EVENT_WAIT_S, IDEMPOTENCY_KEY_CHARS, IDEMPOTENCY_TTL_MS, PAGE_ROWS,
-    PAGE_ROWS_DEFAULT,
+    ATTEMPT_MS, BODY_BYTES, EVENT_WAIT_S, HOUR_MS, IDEMPOTENCY_KEY_CHARS, IDEMPOTENCY_TTL_MS,
+    PAGE_ROWS, PAGE_ROWS_DEFAULT,
 };
 use bookguard_core::model::{BookingStatus, EventType};
 
@@ -14,7 +14,7 @@ pub(super) fn rules() -> [(&'static str, String); 10] {
         BookingStatus::Canceled,
     ]
     .map(BookingStatus::word);
-    let hours = IDEMPOTENCY_TTL_MS / (60 * 60 * 1000);
+    let hours = IDEMPOTENCY_TTL_MS / HOUR_MS;
     let body = BODY_BYTES / 1024;
     let types = |recorded: bool| {
         let types = EventType::WORDS.into_iter();

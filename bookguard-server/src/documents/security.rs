@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use bookguard_core::limits::DAY_MS;
 use bookguard_core::model::Timestamp;
 use bookguard_core::service::Service;
 use poem::endpoint::{BoxEndpoint, make_sync};
@@ -17,7 +18,6 @@ use crate::config::security::SecurityTxt;
 
 /// The path of the file (RFC 9116 section 3).
 pub(super) const PATH: &str = "/.well-known/security.txt";
-const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// How many days it is valid: RFC 9116 section 2.5.5 recommends less than a year.
 const VALID_DAYS: i64 = 180;
 

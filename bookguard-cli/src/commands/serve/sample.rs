@@ -21,6 +21,7 @@ use bookguard_core::features::partners::{ApprovePartner, RegisterPartner, Regist
 use bookguard_core::features::policies::PutPolicy;
 use bookguard_core::features::reschedules::RescheduleBooking;
 use bookguard_core::features::shares::CreateShare;
+use bookguard_core::limits::{DAY_MS, HOUR_MS};
 use bookguard_core::model::Timestamp;
 use bookguard_core::operation::{Operation, Request};
 use bookguard_core::service::RegistrationMode;
@@ -37,8 +38,6 @@ use crate::settings::Where;
 use crate::target::remote::Remote;
 use crate::target::{Purpose, Target, request};
 
-const HOUR_MS: i64 = 60 * 60 * 1000;
-const DAY_MS: i64 = 24 * HOUR_MS;
 /// How far back the first booking lies.
 const DAYS: i64 = 60;
 /// How many bookings each active platform has.

@@ -4,12 +4,13 @@ use super::super::FrozenTerms;
 use super::super::packet::Packet;
 use super::super::state::BookingState;
 use super::Outcome;
+use crate::limits::HOUR_MS;
 use crate::model::{Amount, Booking, Timestamp};
 use crate::policy::{Assumption, Booked, MissingZone, PastReschedule, Segment, Terms, Zone};
 
 /// How far a later edition of the time zone tables can move an instant: no zone has ever moved its clocks further at once,
 /// except across the date line.
-pub(crate) const ZONE_CHANGE_MS: i64 = 3 * 60 * 60 * 1000;
+pub(crate) const ZONE_CHANGE_MS: i64 = 3 * HOUR_MS;
 
 /// Checks that the terms shown are those in the ledger: the first by their hash, the others word for word.
 pub(super) fn same(packet: &Packet, state: &BookingState) -> Outcome {

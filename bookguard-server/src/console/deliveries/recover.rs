@@ -3,6 +3,7 @@
 use bookguard_core::error::Error;
 use bookguard_core::features::endpoints::ListEndpoints;
 use bookguard_core::features::recoveries::{ListRecoveries, RecoverEvents};
+use bookguard_core::limits::DAY_MS;
 use bookguard_core::model::{EndpointId, Recovery, RecoveryStatus, Scope, Unreceived};
 use maud::{Markup, html};
 
@@ -62,7 +63,7 @@ async fn page(
         fields: &asked.fields,
         refused,
     };
-    let day_ago = asked.now.plus_ms(-24 * 60 * 60 * 1000).to_utc();
+    let day_ago = asked.now.plus_ms(-DAY_MS).to_utc();
     let day_ago = day_ago.format("%Y-%m-%dT%H:%M").to_string();
     let statuses = Unreceived::WORDS.map(|(word, _)| (word, words(word)));
     let since = Field::new("/since", "Since (UTC)", Kind::Utc)

@@ -2,6 +2,7 @@
 
 use bookguard_core::error::{Error, FieldError, Kind as ErrorKind};
 use bookguard_core::features::policies::{PolicyCheck, ValidatePolicy};
+use bookguard_core::limits::DAY_MS;
 use bookguard_core::model::{Amount, Timestamp};
 use bookguard_core::operation::Request;
 use bookguard_core::policy::{Document, Segment};
@@ -15,7 +16,6 @@ use crate::console::user::User;
 pub(super) const NAMES: [&str; 3] = ["eventDate", "bookingValue", "currency"];
 /// Days ahead of the library's example: more than its longest step.
 pub(super) const LIBRARY_DAYS: i64 = 200;
-const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// Days by which an example is ahead of the earliest deadline, and by which at least.
 const AHEAD_DAYS: i64 = 30;
 const LEAST_DAYS: i64 = 60;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
 use bookguard_core::clock::Clock;
-use bookguard_core::limits::PRUNED;
+use bookguard_core::limits::{DAY_MS, PRUNED};
 use bookguard_server::config::Config;
 use bookguard_tests::caller::Caller;
 use bookguard_tests::engine::{Engine, TestDatabase, on_every_engine};
@@ -15,11 +15,9 @@ use bookguard_tests::test_server::TestServer;
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
-const DAY: i64 = 24 * 60 * 60 * 1000;
-
 /// Starts a server whose clock is a hundred days behind and which prunes nothing.
 async fn long_ago(engine: Engine) -> TestServer {
-    let then = Clock::System.now().ms() - 100 * DAY;
+    let then = Clock::System.now().ms() - 100 * DAY_MS;
     TestServer::with(engine, |config| Config {
         clock: Clock::Set(Arc::new(AtomicI64::new(then))),
         retention_days: 0,

@@ -1,5 +1,6 @@
 //! A partner's last day in numbers: each thing counted once, in its hour, and never another partner's.
 
+use bookguard_core::limits::{DAY_MS, HOUR_MS};
 use bookguard_core::model::Timestamp;
 use bookguard_tests::caller::Caller;
 use bookguard_tests::engine::on_every_engine;
@@ -8,8 +9,6 @@ use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::samples;
 use bookguard_tests::test_server::TestServer;
 use serde_json::{Value, json};
-
-const HOUR: i64 = 3_600_000;
 
 async fn activity(caller: &Caller) -> Value {
     caller.get("/v1/activity").await.ok(200)
@@ -50,13 +49,13 @@ async fn the_last_day_is_counted_by_hour_with_what_is_open_now() {
         let decide = format!("/v1/resolutions/{}/decide", acme.leave_open().await);
         acme.post(&decide, &samples::decision()).await.ok(201);
         other.book().await;
-        server.advance(2 * HOUR);
+        server.advance(2 * HOUR_MS);
         // One event is accepted; an hour later, one fails and will be tried again.
         let receiver = Receiver::start().await;
         acme.endpoint(&receiver.url()).await;
         let third = acme.book().await;
         acme.event_that_is(&third, "delivered").await;
-        server.advance(HOUR);
+        server.advance(HOUR_MS);
         receiver.answer(Answer::Status(500));
         let fourth = acme.book().await;
         acme.event_that_is(&fourth, "failed").await;
@@ -64,7 +63,7 @@ async fn the_last_day_is_counted_by_hour_with_what_is_open_now() {
         let shown = activity(&acme).await;
         let now = Timestamp::from_ms(server.now_ms());
         assert_eq!(shown["at"], json!(now));
-        let last = Timestamp::from_ms(server.now_ms() / HOUR * HOUR);
+        let last = Timestamp::from_ms(server.now_ms() / HOUR_MS * HOUR_MS);
         assert_eq!(shown["hours"][23]["from"], json!(last));
         assert_eq!(hour(&shown, 3), [2, 1, 0, 0, 0, 5]);
         assert_eq!(hour(&shown, 1), [1, 0, 1, 0, 0, 0]);
@@ -82,7 +81,7 @@ async fn the_last_day_is_counted_by_hour_with_what_is_open_now() {
         let endpoint = acme.get("/v1/webhook-endpoints").await.ok(200);
         let endpoint_id = endpoint["data"][0].text("endpointId").to_owned();
         acme.delete_endpoint(&endpoint_id).await;
-        server.advance(21 * HOUR);
+        server.advance(21 * HOUR_MS);
         let shown = activity(&acme).await;
         assert_eq!(hour(&shown, 22), [1, 0, 1, 0, 0, 0]);
         assert_eq!(hour(&shown, 21), [1, 0, 0, 0, 1, 0]);
@@ -96,9 +95,8 @@ async fn the_last_day_is_counted_by_hour_with_what_is_open_now() {
 async fn keys_that_will_soon_expire_are_counted_until_somebody_acts() {
     on_every_engine(async |engine| {
         let (server, acme) = TestServer::with_partner(engine).await;
-        let day = 24 * HOUR;
         let make = async || {
-            let expires = Timestamp::from_ms(server.now_ms() + 30 * day);
+            let expires = Timestamp::from_ms(server.now_ms() + 30 * DAY_MS);
             let made = acme
                 .post("/v1/api-keys", &json!({"expiresAt": expires}))
                 .await;
@@ -107,7 +105,7 @@ async fn keys_that_will_soon_expire_are_counted_until_somebody_acts() {
         let (kept, rotated, revoked) = (make().await, make().await, make().await);
         let expiring = async || activity(&acme).await.number("keysExpiring");
         assert_eq!(expiring().await, 0);
-        server.advance(27 * day);
+        server.advance(27 * DAY_MS);
         assert_eq!(expiring().await, 3);
         acme.post_nothing(&format!("/v1/api-keys/{rotated}/rotate"))
             .await
@@ -117,7 +115,7 @@ async fn keys_that_will_soon_expire_are_counted_until_somebody_acts() {
             .await
             .ok(200);
         assert_eq!(expiring().await, 1);
-        server.advance(3 * day);
+        server.advance(3 * DAY_MS);
         assert_eq!(expiring().await, 0, "{kept} has expired");
     })
     .await;

@@ -1,5 +1,6 @@
 //! Endpoints that change while events wait for them, and secrets that are replaced while deliveries are in progress.
 
+use bookguard_core::limits::DAY_MS;
 use bookguard_core::webhook::Secret;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
@@ -9,7 +10,6 @@ use bookguard_tests::waiting::until;
 use serde_json::json;
 
 const SECOND: i64 = 1000;
-const DAY: i64 = 24 * 3600 * SECOND;
 
 /// Returns the indexes of the secrets that made `x-service-signature`, and of those that made one in `webhook-signature`.
 fn signed_with(received: &Received, secrets: &[&str], now_ms: i64) -> (Vec<usize>, Vec<usize>) {
@@ -73,7 +73,7 @@ async fn an_endpoint_that_was_gone_resumes_what_waits_but_not_what_it_refused() 
         acme.event_that_is(&missed, "no_endpoints").await;
         let shown = acme.events(&waiting).await.remove(0);
         assert!(shown["nextAttemptAt"].is_null(), "nothing is due: {shown}");
-        server.advance(DAY);
+        server.advance(DAY_MS);
         receiver.answer(Answer::Status(200));
         let back = acme
             .change_endpoint(&endpoint, json!({"enabled": true}))
@@ -117,7 +117,7 @@ async fn while_it_is_disabled_an_endpoint_gets_nothing_and_what_waits_goes_on_wa
         acme.book().await;
         other.wait_for(1).await;
         assert_eq!(receiver.received().len(), 1);
-        server.advance(DAY);
+        server.advance(DAY_MS);
         acme.change_endpoint(&endpoint, json!({"enabled": true}))
             .await;
         acme.event_that_is(&waiting, "delivered").await;
@@ -134,22 +134,22 @@ async fn changed_types_apply_to_new_events_and_older_events_keep_their_delivery(
         let endpoint = acme.endpoint(&receiver.url()).await;
         let first = acme.book().await;
         acme.event_that_is(&first, "delivered").await;
-        server.advance(DAY);
+        server.advance(DAY_MS);
         let only = json!({"events": ["booking.protected"], "description": "later"});
         let changed = acme.change_endpoint(&endpoint, only).await;
         assert_eq!(changed["events"], json!(["booking.protected"]));
-        server.advance(DAY);
+        server.advance(DAY_MS);
         let second = acme.book().await;
         acme.event_that_is(&second, "no_endpoints").await;
         acme.protect(&second).await;
         receiver.wait_for(2).await;
-        server.advance(DAY);
+        server.advance(DAY_MS);
         let all = acme
             .change_endpoint(&endpoint, json!({"events": null, "description": null}))
             .await;
         assert_eq!(all["events"], json!([]));
         assert!(all["description"].is_null());
-        server.advance(DAY);
+        server.advance(DAY_MS);
         acme.book().await;
         receiver.wait_for(3).await;
         server.close().await.verify(3).await;
@@ -219,7 +219,7 @@ async fn an_endpoint_can_have_its_own_secret_and_listings_keep_the_partners() {
         assert_eq!(second, (vec![0], vec![0, 2]));
         let partners = later.received().pop().unwrap();
         assert_eq!(event["signature"], partners.header("x-service-signature"));
-        server.advance(DAY);
+        server.advance(DAY_MS);
         // Rotated without an overlap: from now on only the new secret signs.
         let path = format!("/v1/webhook-endpoints/{plain}/rotate-secret");
         let rotated = acme.post(&path, &json!({"overlapSeconds": 0})).await;
@@ -230,7 +230,7 @@ async fn an_endpoint_can_have_its_own_secret_and_listings_keep_the_partners() {
         let received = later.received().pop().unwrap();
         let signed = signed_with(&received, &secrets, server.now_ms());
         assert_eq!(signed, (vec![2], vec![2]));
-        server.advance(DAY);
+        server.advance(DAY_MS);
         let back = acme
             .change_endpoint(&plain, json!({"ownSecret": false}))
             .await;

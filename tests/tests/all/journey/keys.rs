@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bookguard_core::limits::HOUR_MS;
 use bookguard_core::model::{ApiKeyId, Scope};
 use bookguard_core::service::RegistrationMode;
 use bookguard_server::config::Config;
@@ -225,7 +226,7 @@ async fn a_key_that_ends_while_a_body_arrives_does_nothing() {
         }
         let revoke = format!("/v1/api-keys/{}", revoked.string("apiKeyId"));
         acme.delete(&revoke).await.ok(200);
-        server.advance(60 * 60 * 1000);
+        server.advance(HOUR_MS);
         let mut statuses = Vec::new();
         for mut one in under_way {
             one.send(&body).await;
@@ -315,8 +316,6 @@ async fn a_key_written_or_changed_in_the_database_opens_nothing() {
     })
     .await;
 }
-
-const HOUR_MS: i64 = 60 * 60 * 1000;
 
 /// The status of a request with this key.
 async fn status(server: &TestServer, key: &str) -> u16 {

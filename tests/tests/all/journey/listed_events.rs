@@ -1,5 +1,6 @@
 //! Events of types that an endpoint must list: made only while one does, and then delivered like any other.
 
+use bookguard_core::limits::DAY_MS;
 use std::collections::BTreeSet;
 
 use bookguard_tests::engine::on_every_engine;
@@ -10,7 +11,6 @@ use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
-const DAY: i64 = 24 * 3600 * 1000;
 const LISTED: [&str; 3] = [
     "booking.rescheduled",
     "terms.accepted",
@@ -202,7 +202,7 @@ async fn a_suspension_is_told_to_the_partners_other_endpoints() {
             status(if n < 10 { "active" } else { "failing" }, n).await;
         }
         assert_eq!(log(&acme, "type=endpoint.suspended").await.len(), 0);
-        server.advance(5 * DAY);
+        server.advance(5 * DAY_MS);
         let suspended = status("suspended", 11).await;
 
         listing.wait_for(1).await;

@@ -6,6 +6,7 @@ use std::time::UNIX_EPOCH;
 
 use bookguard_core::ledger::cosignature::Cosigner;
 use bookguard_core::ledger::trust::TrustPolicy;
+use bookguard_core::limits::DAY_MS;
 use bookguard_tests::caller::Caller;
 use bookguard_tests::engine::{Engine, on_every_engine};
 use bookguard_tests::json::Members as _;
@@ -19,7 +20,6 @@ use tempfile::TempDir;
 use crate::documents::repository;
 
 const SECOND: i64 = 1000;
-const DAY: i64 = 24 * 3600 * SECOND;
 
 /// The most series of one node, however many partners there are.
 const SERIES: usize = 3_000;
@@ -196,7 +196,7 @@ async fn deliveries_and_the_health_of_endpoints_are_measured() {
             .until_is(r#"bookguard_endpoints{health="failing"}"#, 1.0)
             .await;
         assert_eq!(scrape.of(r#"bookguard_endpoints{health="active"}"#), 0.0);
-        measured.server.advance(5 * DAY);
+        measured.server.advance(5 * DAY_MS);
         measured
             .until_is(r#"bookguard_endpoints{health="suspended"}"#, 1.0)
             .await;

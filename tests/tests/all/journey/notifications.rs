@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bookguard_core::limits::DAY_MS;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
@@ -173,16 +174,15 @@ async fn whoever_gets_a_packet_learns_scheme_and_host_of_an_endpoint_and_no_toke
 
 #[tokio::test]
 async fn a_clock_that_was_wrong_once_is_a_warning_and_the_log_never_runs_backwards() {
-    const DAY: i64 = 24 * 60 * 60 * 1000;
     on_every_engine(async |engine| {
         let (server, acme) = TestServer::with_partner(engine).await;
         let receiver = Receiver::start().await;
         // An endpoint and a booking are made with the clock a day ahead. Then the clock is corrected.
-        server.advance(DAY);
+        server.advance(DAY_MS);
         acme.endpoint(&receiver.url()).await;
         let early = acme.book().await;
         acme.event_that_is(&early, "delivered").await;
-        server.advance(-DAY);
+        server.advance(-DAY_MS);
         let late = acme.book().await;
         let protected = acme.protect(&late).await;
         assert_eq!(protected["protectedAt"], "2026-09-21T14:13:20.000Z");

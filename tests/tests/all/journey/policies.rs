@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bookguard_core::limits::DAY_MS;
 use bookguard_core::policy::Policy;
 use bookguard_server::config::Config;
 use bookguard_tests::engine::{on_every_engine, on_postgres};
@@ -10,8 +11,6 @@ use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, TestServer};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
-
-const DAY: i64 = 24 * 60 * 60 * 1000;
 
 /// Records a booking with these members and returns the policy that it shows.
 async fn policy_of_a_booking(partner: &Partner, members: Value) -> Value {
@@ -44,7 +43,7 @@ async fn each_change_is_a_version_that_stays_as_it_was() {
         assert_eq!(first["createdAt"], "2026-09-21T14:13:20.000Z");
 
         // The same policy in another spelling is the same version.
-        server.advance(DAY);
+        server.advance(DAY_MS);
         let mut written_out = json!(expected);
         let mut floating = samples::policy(0);
         floating["organizer"]["late"]["refundBps"] = json!(5000.0);

@@ -1,5 +1,6 @@
 //! A partner's quotas: new rows beyond them are refused, and everything that exists keeps working.
 
+use bookguard_core::limits::DAY_MS;
 use bookguard_core::model::Quota;
 use bookguard_server::config::Config;
 use bookguard_tests::engine::on_every_engine;
@@ -8,8 +9,6 @@ use bookguard_tests::samples;
 use bookguard_tests::test_server::{Partner, TestServer};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
-
-const DAY: i64 = 24 * 60 * 60 * 1000;
 
 /// The default quota of bookings.
 const GIVEN: u64 = 5;
@@ -123,7 +122,7 @@ async fn beyond_a_quota_only_new_things_are_refused() {
         refused(&acme, &["events a day is 8", "next day begins at"]).await;
         acme.protect(&sixth).await;
         assert_eq!(used(&acme, "eventsPerDay").await, "9");
-        server.advance(DAY);
+        server.advance(DAY_MS);
         acme.book().await;
         assert_eq!(used(&acme, "eventsPerDay").await, "1");
 

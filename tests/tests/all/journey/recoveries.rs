@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use bookguard_core::limits::DAY_MS;
 use bookguard_core::model::Timestamp;
 use bookguard_tests::caller::Reply;
 use bookguard_tests::engine::{on_every_engine, on_postgres};
@@ -13,7 +14,6 @@ use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
 const SECOND: i64 = 1000;
-const DAY: i64 = 24 * 3600 * SECOND;
 const RECOVER: &str = "/v1/webhook-events/recover";
 
 fn time(ms: i64) -> String {
@@ -86,7 +86,7 @@ async fn a_recovery_delivers_failed_and_unsent_events_as_its_dry_run_said() {
     on_every_engine(async |engine| {
         let (server, acme) = TestServer::with_partner(engine).await;
         let early = acme.book().await;
-        server.advance(DAY);
+        server.advance(DAY_MS);
         let receiver = Receiver::answering(Answer::Status(413)).await;
         let endpoint = acme.endpoint(&receiver.url()).await;
         let given_up = acme.book().await;
@@ -99,7 +99,7 @@ async fn a_recovery_delivers_failed_and_unsent_events_as_its_dry_run_said() {
         let waiting = acme.book().await;
         acme.event_that_is(&waiting, "failed").await;
         // Longer than any delivery is retried automatically.
-        server.advance(30 * DAY);
+        server.advance(30 * DAY_MS);
 
         let counted = recover(&acme, json!({"dryRun": true})).await;
         counted.holds(json!({"dryRun": true, "status": "finished"}));
@@ -158,7 +158,7 @@ async fn a_recovery_selects_by_time_status_and_endpoint_even_for_a_new_endpoint(
         for _ in 0..3 {
             times.push(server.now_ms());
             bookings.push(acme.book().await);
-            server.advance(DAY);
+            server.advance(DAY_MS);
         }
         let only = |from: usize, to: usize| {
             json!({"since": time(times[from]), "until": time(times[to]), "dryRun": true})

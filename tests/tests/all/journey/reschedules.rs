@@ -1,6 +1,7 @@
 //! An event is moved: both sides have agreed, the terms are compiled again, a step that was reached is kept, and anybody can
 //! recompute it.
 
+use bookguard_core::limits::DAY_MS;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::samples;
@@ -9,7 +10,6 @@ use serde_json::{Value, json};
 
 /// 2031-06-01T00:00:00Z: between the refund tiers of `firm` for the sample booking.
 const BETWEEN_MS: i64 = 1_938_038_400_000;
-const DAY_MS: i64 = 86_400_000;
 
 async fn booked(server: &TestServer, acme: &Partner) -> String {
     let zone = json!({"policyId": "firm", "timeZone": "America/New_York"});

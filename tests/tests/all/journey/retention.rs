@@ -1,5 +1,6 @@
 //! Old events lose their payload and attempts, and nothing else; events with waiting deliveries lose nothing.
 
+use bookguard_core::limits::DAY_MS;
 use bookguard_tests::engine::on_every_engine;
 use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
@@ -7,8 +8,6 @@ use bookguard_tests::test_server::{Partner, TestServer};
 use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-
-const DAY: i64 = 24 * 60 * 60 * 1000;
 
 /// Returns the event once it is pruned.
 async fn pruned(partner: &Partner, event_id: &str) -> Value {
@@ -22,7 +21,7 @@ async fn pruned(partner: &Partner, event_id: &str) -> Value {
 
 /// Moves the clock forward and restarts the server, which looks for old events when it starts.
 async fn later(server: &mut TestServer, days: i64, partner: &mut Partner) {
-    server.advance(days * DAY);
+    server.advance(days * DAY_MS);
     server.restart().await;
     *partner = partner.on(&server.running().url());
 }
@@ -48,7 +47,7 @@ async fn old_events_lose_payload_and_attempts_and_stay_what_they_were() {
         let waiting = acme.event_that_is(&open, "failed").await;
         acme.change_endpoint(&off, json!({"enabled": false})).await;
 
-        server.advance(60 * DAY);
+        server.advance(60 * DAY_MS);
         let young = acme.book().await;
         acme.event_that_is(&young, "delivered").await;
         later(&mut server, 31, &mut acme).await;

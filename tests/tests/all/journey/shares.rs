@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bookguard_core::evidence;
-use bookguard_core::limits::{SHARE_REQUESTS_PER_MINUTE, SHARE_VIEW_MS};
+use bookguard_core::limits::{DAY_MS, SHARE_REQUESTS_PER_MINUTE, SHARE_VIEW_MS};
 use bookguard_test_postgres::{Postgres, database_of};
 use bookguard_tests::caller::{Caller, Reply};
 use bookguard_tests::engine::{on_every_engine, on_postgres};
@@ -14,7 +14,6 @@ use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
 
-const DAY_MS: i64 = 86_400_000;
 const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
 /// Makes a share and returns it with the path of its link.

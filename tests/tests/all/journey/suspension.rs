@@ -1,5 +1,6 @@
 //! Endpoints that only fail: the warning, the suspension, the probes, and the deliveries that waited.
 
+use bookguard_core::limits::{DAY_MS, HOUR_MS};
 use bookguard_core::model::Timestamp;
 use bookguard_server::Server;
 use bookguard_tests::engine::{Engine, on_every_engine};
@@ -10,8 +11,6 @@ use bookguard_tests::waiting::until;
 use serde_json::{Value, json};
 
 const SECOND: i64 = 1000;
-const HOUR: i64 = 3600 * SECOND;
-const DAY: i64 = 24 * HOUR;
 
 /// A partner whose only endpoint is about to be suspended.
 struct Fixture {
@@ -79,7 +78,7 @@ impl Fixture {
             let status = if n < 10 { "active" } else { "failing" };
             self.that_is(status, n).await;
         }
-        self.server.advance(5 * DAY);
+        self.server.advance(5 * DAY_MS);
         until("an endpoint that is suspended", async || {
             (self.shown().await["status"] == "suspended").then_some(())
         })
@@ -97,7 +96,7 @@ impl Fixture {
         assert!((11..=14).contains(&self.tried), "{}", self.tried);
         let suspended = self.that_is("suspended", self.tried).await;
         assert_eq!(suspended["enabled"], true);
-        assert_eq!(self.milliseconds_to_the_next_try().await, HOUR);
+        assert_eq!(self.milliseconds_to_the_next_try().await, HOUR_MS);
         // The stored state of a suspended endpoint passes the check of the database.
         self.server.database().verify(self.bookings.len()).await;
     }
@@ -142,7 +141,7 @@ async fn the_first_success_of_a_suspended_endpoint_releases_everything_that_wait
         other.wait_for(1).await;
         fixture.acme.event_that_is(&both, "failed").await;
         other.answer(Answer::Status(200));
-        fixture.server.advance(HOUR - 1);
+        fixture.server.advance(HOUR_MS - 1);
         other.wait_for(2).await;
         assert_eq!(fixture.receiver.received().len(), fixture.tried);
 
@@ -152,7 +151,7 @@ async fn the_first_success_of_a_suspended_endpoint_releases_everything_that_wait
         fixture.receiver.wait_for(tried).await;
         fixture.that_is("suspended", tried).await;
         let pause = fixture.milliseconds_to_the_next_try().await;
-        assert!((HOUR..HOUR + 60 * SECOND).contains(&pause), "{pause}");
+        assert!((HOUR_MS..HOUR_MS + 60 * SECOND).contains(&pause), "{pause}");
         fixture.receiver.answer(Answer::Status(200));
         fixture.server.advance(pause);
         fixture.end(tried).await;
@@ -179,7 +178,7 @@ async fn a_suspended_endpoint_is_resumed_by_its_partner_at_once() {
 
         // The delivery whose failure caused the suspension still has five minutes of its schedule to wait, the others are due
         // at once.
-        fixture.server.advance(HOUR / 2);
+        fixture.server.advance(HOUR_MS / 2);
         fixture.receiver.answer(Answer::Status(200));
         let back = fixture.change(json!({"enabled": true})).await;
         back.holds(json!({"status": "active", "failures": 0}));
@@ -194,7 +193,7 @@ async fn a_new_address_is_tried_at_once_and_waiting_deliveries_survive_a_suspens
         let mut fixture = Fixture::set(engine).await;
         fixture.suspend().await;
         // Far longer than any schedule: waiting deliveries do not expire.
-        fixture.server.advance(30 * DAY);
+        fixture.server.advance(30 * DAY_MS);
         let tried = fixture.tried + 1;
         fixture.that_is("suspended", tried).await;
         // By then no node has the old address cached.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use bookguard_core::evidence::{TimestampRoots, TimestampTrust, Trust, verify, verify_with};
 use bookguard_core::features::timestamps::standing;
+use bookguard_core::limits::DAY_MS;
 use bookguard_core::model::Timestamp;
 use bookguard_server::config::{Config, Timestamps};
 use bookguard_test_authority::Chain;
@@ -20,8 +21,7 @@ use tempfile::TempDir;
 
 const SECOND: i64 = 1_000;
 const INTERVAL: i64 = 600 * SECOND;
-const DAY: i64 = 24 * 3600 * SECOND;
-const YEAR: i64 = 365 * DAY;
+const YEAR: i64 = 365 * DAY_MS;
 
 /// A file of roots.
 struct RootsFile(TempDir);
@@ -186,7 +186,7 @@ async fn a_stamp_outlives_its_authority_s_certificate_by_its_renewal() {
             valid: (START_MS + from, START_MS + to),
             ..Chain::default()
         };
-        let authority = TimeAuthority::start(&valid(-DAY, YEAR)).await;
+        let authority = TimeAuthority::start(&valid(-DAY_MS, YEAR)).await;
         let first = authority.root_pem();
         let roots = RootsFile::of(&first);
         let server = stamped(engine, &authority, &roots).await;
@@ -195,7 +195,7 @@ async fn a_stamp_outlives_its_authority_s_certificate_by_its_renewal() {
         let early = stamped_packet(&acme, &booking, 1).await;
         // Its certificate is about to end, and its next one is of another root, which the operator adds.
         let mut server = server;
-        server.advance(YEAR - DAY);
+        server.advance(YEAR - DAY_MS);
         authority.renew(&valid(0, 15 * YEAR));
         let both = RootsFile::of(&(first + &authority.root_pem()));
         std::fs::copy(both.path(), roots.path()).unwrap();

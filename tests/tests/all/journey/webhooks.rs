@@ -1,5 +1,6 @@
 //! Deliveries that succeed, fail, wait for their next attempt, and end.
 
+use bookguard_core::limits::HOUR_MS;
 use std::collections::BTreeSet;
 
 use bookguard_tests::engine::on_every_engine;
@@ -10,7 +11,6 @@ use bookguard_tests::waiting::until;
 use serde_json::json;
 
 const SECOND: i64 = 1000;
-const HOUR: i64 = 3600 * SECOND;
 
 #[tokio::test]
 async fn a_failed_delivery_is_tried_again_on_schedule_until_it_is_given_up() {
@@ -153,7 +153,7 @@ async fn a_receiver_that_is_gone_for_good_gets_no_further_events() {
         assert_eq!(acme.endpoint_shown(&endpoint).await["enabled"], false);
         let second = acme.book().await;
         acme.event_that_is(&second, "no_endpoints").await;
-        server.advance(48 * HOUR);
+        server.advance(48 * HOUR_MS);
         let third = Receiver::start().await;
         acme.endpoint(&third.url()).await;
         acme.book().await;
@@ -219,7 +219,7 @@ async fn a_deleted_endpoint_receives_nothing_more_and_what_waited_is_given_up() 
         assert_eq!(list["data"], json!([]));
         let event = acme.event_that_is(&booking, "failed").await;
         assert!(event["nextAttemptAt"].is_null(), "{event}");
-        server.advance(HOUR);
+        server.advance(HOUR_MS);
         let later = acme.book().await;
         acme.event_that_is(&later, "no_endpoints").await;
         // A delivery to another endpoint shows that the courier has looked for work since.

@@ -1,6 +1,7 @@
 //! Operations that a booking's state or a rule forbids, over HTTP: the code, the member at fault, and that nothing changed.
 //! The rules have tables in `features/*/rule/tests.rs`; here is one case of each kind for each operation.
 
+use bookguard_core::limits::DAY_MS;
 use bookguard_server::config::Config;
 use bookguard_tests::engine::{Engine, on_every_engine};
 use bookguard_tests::json::Members as _;
@@ -10,7 +11,6 @@ use serde_json::{Value, json};
 
 /// 2031-06-20T23:00:00Z: the start of the sample booking's event.
 const EVENT_MS: i64 = 1_939_762_800_000;
-const DAY_MS: i64 = 86_400_000;
 
 struct Fixture {
     server: TestServer,

@@ -4,10 +4,8 @@ use crate::features::endpoints::NewSecret;
 use crate::features::endpoints::secrets::RotateSecret;
 use crate::features::endpoints::testing::TestEndpoint;
 use crate::features::fixture::*;
-use crate::limits::{SECRET_OVERLAP_DEFAULT_MS, SECRETS_VALID};
+use crate::limits::{HOUR_MS, SECRET_OVERLAP_DEFAULT_MS, SECRETS_VALID};
 use crate::webhook::{Secret, SecretTerm};
-
-const HOUR: i64 = 60 * 60 * 1000;
 
 fn at<R>(ms: i64, command: impl Command<Reply = R>) -> Envelope<R> {
     Envelope::new(NOW.plus_ms(ms), command)
@@ -198,23 +196,23 @@ fn a_rotation_names_the_moment_and_the_last_made_wins_whatever_the_clocks_say() 
     let owner = *PartnerId::new(NOW, [1; 10]).as_bytes();
     let mut work = with_endpoint(EndpointStatus::Active);
     work.secrets.insert(owner, vec![SecretTerm::at_once(NOW)]);
-    let (changes, reply) = done(&mut work, &at(10, rotate(None, 1, HOUR)));
-    assert_eq!(reply.switches_at, NOW.plus_ms(10 + HOUR));
+    let (changes, reply) = done(&mut work, &at(10, rotate(None, 1, HOUR_MS)));
+    assert_eq!(reply.switches_at, NOW.plus_ms(10 + HOUR_MS));
     assert_eq!(changes.len(), 1, "nothing has signed its last: {changes:?}");
     // A node whose clock is behind.
-    let (_, reply) = done(&mut work, &at(3, rotate(None, 2, 2 * HOUR)));
-    assert_eq!(reply.switches_at, NOW.plus_ms(11 + 2 * HOUR));
+    let (_, reply) = done(&mut work, &at(3, rotate(None, 2, 2 * HOUR_MS)));
+    assert_eq!(reply.switches_at, NOW.plus_ms(11 + 2 * HOUR_MS));
     let made: Vec<i64> = work.secrets[&owner].iter().map(|t| t.made.ms()).collect();
     assert_eq!(made, [0, 10, 11]);
     // The first secret no longer signs.
-    let (_, _) = done(&mut work, &at(HOUR + 10, rotate(None, 3, HOUR)));
+    let (_, _) = done(&mut work, &at(HOUR_MS + 10, rotate(None, 3, HOUR_MS)));
     let made: Vec<i64> = work.secrets[&owner].iter().map(|t| t.made.ms()).collect();
-    assert_eq!(made, [10, 11, HOUR + 10]);
+    assert_eq!(made, [10, 11, HOUR_MS + 10]);
     // A rotation without overlap ends all of them.
-    done(&mut work, &at(HOUR + 11, rotate(None, 4, 0)));
+    done(&mut work, &at(HOUR_MS + 11, rotate(None, 4, 0)));
     assert_eq!(
         work.secrets[&owner],
-        [SecretTerm::at_once(NOW.plus_ms(HOUR + 11))]
+        [SecretTerm::at_once(NOW.plus_ms(HOUR_MS + 11))]
     );
 }
 
@@ -224,11 +222,11 @@ fn no_more_secrets_sign_at_a_time_than_are_allowed_and_there_is_a_way_out() {
     let mut work = with_endpoint(EndpointStatus::Active);
     work.secrets.insert(owner, vec![SecretTerm::at_once(NOW)]);
     for n in 1..SECRETS_VALID as u8 {
-        done(&mut work, &at(i64::from(n), rotate(None, n, HOUR)));
+        done(&mut work, &at(i64::from(n), rotate(None, n, HOUR_MS)));
     }
-    let more = at(9, rotate(None, 9, HOUR));
+    let more = at(9, rotate(None, 9, HOUR_MS));
     assert_eq!(refusal(decide(&work, &more)), "too_many_secrets");
-    let later = at(HOUR + 1, rotate(None, 9, HOUR));
+    let later = at(HOUR_MS + 1, rotate(None, 9, HOUR_MS));
     assert_eq!(changes(decide(&work, &later)).len(), 2);
     done(&mut work, &at(9, rotate(None, 9, 0)));
     assert_eq!(work.secrets[&owner].len(), 1);

@@ -7,13 +7,12 @@ use crate::engine::needs::Needs;
 use crate::features::fixture::*;
 use crate::features::recoveries::{ContinueRecovery, RecoverEvents};
 use crate::limits::{
-    DELIVERIES_PER_EVENT, OUR_FAULTS_FREE_MS, RECOVERED, RECOVERIES_BEGUN, RECOVERIES_MS,
+    DELIVERIES_PER_EVENT, HOUR_MS, OUR_FAULTS_FREE_MS, RECOVERED, RECOVERIES_BEGUN, RECOVERIES_MS,
     RECOVERIES_PER_DAY,
 };
 
-const HOUR: i64 = 60 * 60 * 1000;
 /// When the events of these tests happened: one a minute from here.
-const THEN: i64 = 1_000 * HOUR;
+const THEN: i64 = 1_000 * HOUR_MS;
 
 fn at(ms: i64) -> Timestamp {
     Timestamp::from_ms(ms)
@@ -50,7 +49,7 @@ fn deliver(work: &mut BatchState, seq: u64, endpoint: u8, state: DeliveryState) 
 
 /// A recovery of all events of these tests, requested a year later.
 fn everything() -> Recovery {
-    let now = at(THEN + 9_000 * HOUR);
+    let now = at(THEN + 9_000 * HOUR_MS);
     Recovery {
         recovery_id: Id::new(now, [1; 10]),
         status: RecoveryStatus::Running,
@@ -317,7 +316,7 @@ fn an_attempt_under_way_is_left_to_end_and_what_waits_keeps_its_place() {
         (Some(now + 5), Some(3), (Some(now + 5), Some(3))),
         (Some(now), Some(3), (Some(now), None)),
         (Some(now - 7), None, (Some(now - 7), None)),
-        (Some(now + HOUR), None, (Some(now), None)),
+        (Some(now + HOUR_MS), None, (Some(now), None)),
         (None, None, (Some(now), None)),
     ] {
         let mut work = log(1, vec![endpoint(7, &[])]);

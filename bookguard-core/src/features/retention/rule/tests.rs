@@ -3,18 +3,17 @@
 use crate::engine::change::{Pruned, Sweep};
 use crate::features::fixture::*;
 use crate::features::retention::PruneEvents;
-
-const DAY: i64 = 24 * 60 * 60 * 1000;
+use crate::limits::DAY_MS;
 
 /// Prunes event 5, which was made at [`NOW`], this many days later.
 fn prune(days: i64, before: i64, from: Sweep, to: Sweep) -> Envelope<u64> {
     let prune = PruneEvents {
-        before: NOW.plus_ms(before * DAY),
+        before: NOW.plus_ms(before * DAY_MS),
         events: vec![id(5), id(6)],
         from,
         to,
     };
-    Envelope::new(NOW.plus_ms(days * DAY), prune)
+    Envelope::new(NOW.plus_ms(days * DAY_MS), prune)
 }
 
 fn sweep(next: u8, waiting: Option<u8>) -> Sweep {
@@ -33,7 +32,7 @@ fn decided(work: &BatchState, command: &Envelope<u64>) -> (Vec<Change>, u64) {
 
 #[test]
 fn only_an_old_event_of_which_nothing_waits_is_pruned() {
-    let late = Some(9 * DAY);
+    let late = Some(9 * DAY_MS);
     for (name, state, deleted, days, before, pruned) in [
         (
             "delivered",

@@ -1,12 +1,12 @@
 //! Other values for stored data, each as close to the old one as possible.
 
+use crate::limits::DAY_MS;
 use rusqlite::types::Value;
 
-use super::fixture::{HOUR, START_MS};
+use super::fixture::START_MS;
 
 /// Other values for a cell, each with the part that changes: a JSON pointer in a document, otherwise nothing.
 pub(super) fn others(value: &Value) -> Vec<(String, Value)> {
-    const DAY: i64 = 24 * HOUR;
     let whole = |values: Vec<Value>| {
         values
             .into_iter()
@@ -22,8 +22,8 @@ pub(super) fn others(value: &Value) -> Vec<(String, Value)> {
         Value::Real(_) => unreachable!("no column holds reals"),
         Value::Integer(n) => vec![
             ("by one".to_owned(), Value::Integer(n + 1)),
-            ("by a day".to_owned(), Value::Integer(n - DAY)),
-            ("by a day".to_owned(), Value::Integer(n + DAY)),
+            ("by a day".to_owned(), Value::Integer(n - DAY_MS)),
+            ("by a day".to_owned(), Value::Integer(n + DAY_MS)),
             ("to nothing".to_owned(), Value::Null),
         ],
         Value::Blob(bytes) => match std::str::from_utf8(bytes).ok().and_then(documents) {

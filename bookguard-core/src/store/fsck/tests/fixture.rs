@@ -23,6 +23,7 @@ use crate::guard::Guard;
 use crate::ledger::cosignature::Cosigner;
 use crate::ledger::rollback::PublishedHead;
 use crate::ledger::trust::TrustPolicy;
+use crate::limits::{DAY_MS, HOUR_MS, KEY_NOTICE_MS};
 use crate::model::{ApiKeyId, BookingId, Endpoint, QuotaChanges, Scopes, Timestamp};
 use crate::operation::{self, Action, Operation, Request};
 use crate::service::{Closing, OpenError, Service, ServiceConfig};
@@ -32,7 +33,6 @@ use crate::store::load::event_type;
 use crate::webhook::{Attempt, FailureClass, Phase};
 
 pub(in crate::store) const START_MS: i64 = 1_790_000_000_000;
-pub(super) const HOUR: i64 = 60 * 60 * 1000;
 
 pub(in crate::store) fn open(
     db: &Path,
@@ -213,7 +213,7 @@ impl Fixture {
         self.protect(session, &id);
         self.reschedule(session, &id, "2027-07-20");
         self.accept(session, &id, "organizer", "");
-        self.later(HOUR);
+        self.later(HOUR_MS);
         let body = r#"{"canceledBy":"talent","reason":"force_majeure","note":"no flights"}"#;
         let pending = self.call::<features::cancellations::CancelBooking>(
             session,
@@ -221,7 +221,7 @@ impl Fixture {
             body,
             None,
         );
-        self.later(HOUR);
+        self.later(HOUR_MS);
         let body = r#"{"refund":1000.25,"decidedBy":"disputes","rationale":"A storm indeed."}"#;
         let pending_id = pending.resolution_id.to_string();
         self.call::<features::cancellations::DecideResolution>(session, &pending_id, body, None);
@@ -231,7 +231,7 @@ impl Fixture {
     fn suspend(&self, session: &Session, endpoint: &Endpoint) {
         self.book(session, "");
         for hours in [0, 15, 15, 15, 15, 15, 15, 15, 25, 25] {
-            self.later(hours * HOUR);
+            self.later(hours * HOUR_MS);
             assert_eq!(self.attempt(endpoint, Some(FailureClass::Http5xx)), 1);
         }
         let id = endpoint.endpoint_id.to_string();
@@ -257,13 +257,13 @@ impl Fixture {
     /// after.
     fn recover(&self, session: &Session, (wide, narrow): (&Endpoint, &Endpoint)) {
         assert_eq!(self.attempt(narrow, Some(FailureClass::Http5xx)), 2);
-        self.later(HOUR);
+        self.later(HOUR_MS);
         let body = format!(r#"{{"since":"{}"}}"#, Timestamp::from_ms(START_MS));
         let real = self.call::<features::recoveries::RecoverEvents>(session, "", &body, None);
         assert_eq!((real.recovered, real.deliveries), (3, 3), "{real:?}");
-        self.later(HOUR);
+        self.later(HOUR_MS);
         assert!(self.attempt(wide, Some(FailureClass::Http5xx)) > 1);
-        let since = Timestamp::from_ms(START_MS + 3 * HOUR);
+        let since = Timestamp::from_ms(START_MS + 3 * HOUR_MS);
         let body = format!(
             r#"{{"since":"{since}","statuses":["failed"],"endpointId":"{}","dryRun":true}}"#,
             narrow.endpoint_id
@@ -518,7 +518,7 @@ fn suspended(fixture: &Fixture) -> (Session, Endpoint) {
         &partner,
         r#"{"url":"https://m.example.com/","events":["endpoint.suspended","api_key.expiring"]}"#,
     );
-    fixture.later(HOUR);
+    fixture.later(HOUR_MS);
     fixture.suspend(&partner, &failing);
     assert_eq!(fixture.attempt(&told, None), 1);
     (partner, failing)
@@ -528,25 +528,25 @@ fn suspended(fixture: &Fixture) -> (Session, Endpoint) {
 /// endpoint that is deleted; one still waits. [`prune`] prunes all but the last.
 fn past(fixture: &Fixture) {
     let past = fixture.partner();
-    fixture.later(HOUR);
+    fixture.later(HOUR_MS);
     let all = fixture.endpoint(&past, r#"{"url":"https://g.example.com/"}"#);
     let gone = fixture.endpoint(&past, r#"{"url":"https://h.example.com/"}"#);
     let deleted = fixture.endpoint(&past, r#"{"url":"https://i.example.com/"}"#);
-    fixture.later(HOUR);
+    fixture.later(HOUR_MS);
     let told = fixture.book(&past, "");
     assert_eq!(fixture.attempt(&gone, Some(FailureClass::Gone)), 1);
     fixture.protect(&past, &told);
     assert_eq!(fixture.attempt(&all, Some(FailureClass::Http5xx)), 2);
-    fixture.later(HOUR);
+    fixture.later(HOUR_MS);
     assert_eq!(fixture.attempt(&all, None), 2);
     fixture.tell(DeleteEndpoint {
         partner_id: past.partner_id().unwrap(),
         endpoint_id: deleted.endpoint_id,
     });
-    fixture.later(HOUR);
+    fixture.later(HOUR_MS);
     let late = fixture.book(&past, "");
     fixture.endpoint(&past, r#"{"url":"https://j.example.com/"}"#);
-    fixture.later(HOUR);
+    fixture.later(HOUR_MS);
     fixture.protect(&past, &late);
     assert_eq!(fixture.attempt(&all, None), 2);
 }
@@ -596,7 +596,7 @@ pub(in crate::store) fn everything_and_more(db: &Path) -> Known {
     });
     let more = r#","metadata":{"note":"it's \"so\"; -- $1 \\ %s","ref":"αβγ 😀"}"#;
     let first = fixture.book(&session, more);
-    fixture.later(HOUR);
+    fixture.later(HOUR_MS);
     let booked = [first, fixture.book(&session, "")];
     let failing = fixture.endpoint(&session, r#"{"url":"https://z.example.com/"}"#);
     for id in &booked {
@@ -614,7 +614,7 @@ pub(in crate::store) fn everything_and_more(db: &Path) -> Known {
         if is_suspended() {
             break;
         }
-        fixture.later(12 * HOUR);
+        fixture.later(12 * HOUR_MS);
         fixture.book(&session, "");
         fixture.attempt(&failing, Some(FailureClass::Http5xx));
     }
@@ -651,16 +651,16 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     let clock = Arc::new(AtomicI64::new(START_MS));
     let (service, closing) = open(db, &clock).unwrap();
     let fixture = Fixture { service, clock };
-    fixture.later(HOUR);
+    fixture.later(HOUR_MS);
     let failing = suspended(&fixture);
     past(&fixture);
-    fixture.later(HOUR);
+    fixture.later(HOUR_MS);
     let today = fixture.now();
     let (acme, other) = (fixture.partner(), fixture.partner());
-    fixture.later(HOUR);
+    fixture.later(HOUR_MS);
     fixture.put(&acme, "house", 5000);
     fixture.put(&other, "house", 0);
-    fixture.later(HOUR);
+    fixture.later(HOUR_MS);
     fixture.put(&acme, "house", 2500);
     fixture.put(&acme, "gala", 0);
     fixture.call::<features::partners::UpdatePartner>(
@@ -689,10 +689,10 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
         r#"{"url":"https://e.example.com/","ownSecret":true}"#,
     );
     let narrowed = fixture.endpoint(&acme, r#"{"url":"https://f.example.com/"}"#);
-    fixture.later(HOUR);
+    fixture.later(HOUR_MS);
     let narrow = r#"{"events":["booking.protected"],"rateLimitPerSecond":5}"#;
     fixture.change(&acme, &narrowed, narrow);
-    fixture.later(HOUR);
+    fixture.later(HOUR_MS);
     let full = fixture.book(
         &acme,
         r#","policyId":"moderate","timeZone":"Europe/Berlin","amountPaid":12.34,"metadata":{"ref":"A-1"}"#,
@@ -701,20 +701,20 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     assert_eq!(fixture.attempt(&all, Some(FailureClass::Http5xx)), 1);
     assert_eq!(fixture.attempt(&doomed, Some(FailureClass::Gone)), 1);
     assert_eq!(fixture.attempt(&theirs, Some(FailureClass::Http5xx)), 1);
-    fixture.later(HOUR);
+    fixture.later(HOUR_MS);
     fixture.tell(DeleteEndpoint {
         partner_id: acme.partner_id().unwrap(),
         endpoint_id: ended.endpoint_id,
     });
-    fixture.later(HOUR);
+    fixture.later(HOUR_MS);
     assert_eq!(
         fixture.attempt(&all, Some(FailureClass::ConnectionRefused)),
         1
     );
     fixture.lose(3);
-    fixture.later(HOUR);
+    fixture.later(HOUR_MS);
     assert_eq!(fixture.attempt(&all, None), 1);
-    fixture.later(HOUR);
+    fixture.later(HOUR_MS);
     fixture.lose(1);
     fixture.accept(
         &acme,
@@ -727,7 +727,7 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     fixture.protect(&acme, &quiet);
     fixture.accept(&acme, &quiet, "talent", "");
     fixture.reschedule(&acme, &quiet, "2027-09-20T20:00:00+02:00");
-    fixture.later(HOUR);
+    fixture.later(HOUR_MS);
     assert_eq!(fixture.attempt(&some, None), 2);
     fixture.tell(ClaimDeliveries {
         lease: 9,
@@ -744,7 +744,7 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     // A key that expires, and the one that it replaced, which was used.
     let body = format!(
         r#"{{"expiresAt":"{}"}}"#,
-        fixture.now().plus_ms(90 * crate::limits::DAY_MS)
+        fixture.now().plus_ms(90 * DAY_MS)
     );
     let expiring = fixture.call::<features::api_keys::CreateApiKey>(&acme, "", &body, None);
     let used = [(expiring.api_key_id, fixture.now())];
@@ -791,25 +791,25 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     let event_id = told.webhook_events[0].event_id.to_string();
     fixture.call::<features::events::RetryEvent>(&other, &event_id, "", None);
     assert_eq!(fixture.attempt(&theirs, None), 1);
-    fixture.later(HOUR);
+    fixture.later(HOUR_MS);
     fixture.recover(&acme, (&all, &narrowed));
-    fixture.later(HOUR);
+    fixture.later(HOUR_MS);
     let listing = fixture.endpoint(
         &other,
         r#"{"url":"https://k.example.com/","events":["booking.rescheduled","terms.accepted","resolution.decided"]}"#,
     );
-    fixture.later(HOUR);
+    fixture.later(HOUR_MS);
     fixture.resolve(&other);
     assert_eq!(fixture.attempt(&listing, Some(FailureClass::Http5xx)), 3);
-    fixture.later(HOUR);
+    fixture.later(HOUR_MS);
     assert_eq!(fixture.attempt(&listing, None), 3);
-    fixture.later(48 * HOUR);
+    fixture.later(48 * HOUR_MS);
     assert_eq!(prune(&fixture, today), 5);
     fixture.change(&failing.0, &failing.1, r#"{"enabled":true}"#);
-    let week = crate::limits::KEY_NOTICE_MS;
+    let week = KEY_NOTICE_MS;
     let body = format!(
         r#"{{"expiresAt":"{}"}}"#,
-        fixture.now().plus_ms(week + HOUR)
+        fixture.now().plus_ms(week + HOUR_MS)
     );
     let key = fixture.call::<features::api_keys::CreateApiKey>(&failing.0, "", &body, None);
     fixture.suspend(&failing.0, &failing.1);
@@ -820,7 +820,7 @@ pub(in crate::store) fn everything(db: &Path) -> Arc<AtomicI64> {
     fixture.witness(Some("two"));
     fixture.stamp();
     fixture.map();
-    fixture.later(HOUR);
+    fixture.later(HOUR_MS);
     fixture.book(&other, "");
     fixture.stamp();
     fixture.map();

@@ -14,6 +14,7 @@ use super::super::fixture::Fixture;
 use super::forged::{Forgery, signed};
 use super::{Bad, Noticed, World, at, folder};
 use crate::evidence::packet::{Packet, PacketTimestamp};
+use crate::limits::DAY_MS;
 use crate::model::Timestamp;
 
 /// What authorities answered.
@@ -26,8 +27,6 @@ pub const RESPONSES: [&str; 5] = [
 ];
 /// The roots that vouch for the first three, and for the one after them.
 pub const ROOTS: [&str; 2] = ["timestamp-roots.pem", "pss-roots.pem"];
-
-const DAY: i64 = 24 * 3600 * 1000;
 
 /// When the first of them answered.
 pub fn time() -> Timestamp {
@@ -74,10 +73,10 @@ fn stamp_shaped(fixture: &Fixture, name: &str, chain: &Chain, shape: &Shape) -> 
 pub fn renewed() -> Packet {
     let mut fixture = Fixture::new();
     let short = Chain {
-        valid: (time().ms() - DAY, time().ms() + 60 * DAY),
+        valid: (time().ms() - DAY_MS, time().ms() + 60 * DAY_MS),
         ..Chain::default()
     };
-    let later = time().plus_ms(30 * DAY);
+    let later = time().plus_ms(30 * DAY_MS);
     let first = fixture.stamp_with(time(), |imprint| {
         response(RESPONSES[1], imprint, time(), &short)
     });

@@ -2,12 +2,11 @@
 
 use crate::features::fixture::*;
 use crate::features::partners::SetQuota;
-
-const DAY: i64 = 24 * 60 * 60 * 1000;
+use crate::limits::DAY_MS;
 
 /// Noon of a day.
 fn noon(day: i64) -> Timestamp {
-    NOW.plus_ms(day * DAY + DAY / 2)
+    NOW.plus_ms(day * DAY_MS + DAY_MS / 2)
 }
 
 /// A partner that has 10 bookings of 1,000 bytes and caused 20 events on day 5.
