@@ -426,6 +426,8 @@ pub const WITNESS_GAP_MS: i64 = 10_000;
 /// Milliseconds after which a checkpoint that the log has not outgrown is shown to a witness again, so that its cosignature does not
 /// look stale to those who want a recent one.
 pub const COSIGNATURE_FRESH_MS: i64 = HOUR_MS;
+/// Milliseconds after its last cosignature at which a witness counts as silent: twice the time after which it is asked for a fresh one.
+pub const WITNESS_SILENT_MS: i64 = 2 * COSIGNATURE_FRESH_MS;
 /// Seconds in which a witness must have answered, all requests of one turn together.
 pub const WITNESS_TURN_S: u64 = 15;
 /// Milliseconds for which a node alone asks a witness: longer than its turn.

@@ -18,7 +18,7 @@ use crate::ledger::tile::ReadError;
 use crate::ledger::trust::{Known, TrustPolicy};
 use crate::ledger::witness::{AddCheckpoint, WitnessAnswer};
 use crate::ledger::{Checkpoint, VerifierKey};
-use crate::limits::WITNESS_LEASE_MS;
+use crate::limits::{WITNESS_LEASE_MS, WITNESS_SILENT_MS};
 use crate::model::{StoredCosignature, Timestamp, WitnessState, WitnessTrouble};
 use crate::service::Service;
 use crate::store::{StoreError, StoredHead};
@@ -50,6 +50,12 @@ pub fn places(policy: &TrustPolicy) -> Vec<WitnessPlace> {
         keys: witnesses.iter().map(|one| one.key.clone()).collect(),
     };
     places.into_iter().map(place).collect()
+}
+
+/// Whether a witness that last cosigned then, if it ever did, is silent: a fresh cosignature is overdue, whoever is to blame.
+#[must_use]
+pub fn is_silent(cosigned_at: Option<Timestamp>, now: Timestamp) -> bool {
+    cosigned_at.is_none_or(|at| now.ms() - at.ms() > WITNESS_SILENT_MS)
 }
 
 /// Takes a witness's turn: until the lease ends, nobody else asks it.

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use bookguard_core::clock::Clock;
 use bookguard_core::erasure_list::ErasureList;
-use bookguard_core::features::cosignatures::places;
+use bookguard_core::features::cosignatures::{is_silent, places};
 use bookguard_core::features::epochs::is_overdue;
 use bookguard_core::guard::Guard;
 use bookguard_core::key_file::LedgerKey;
 use bookguard_core::ledger::rollback::entries;
-use bookguard_core::limits::{COSIGNATURE_FRESH_MS, LEASE_SKEW_MS};
+use bookguard_core::limits::LEASE_SKEW_MS;
 use bookguard_core::log::Log;
 use bookguard_core::private;
 use bookguard_core::store::backup::{BackupCheck, newest};
@@ -31,8 +31,6 @@ use crate::target::remote::Remote;
 const PATIENCE: Duration = Duration::from_secs(3);
 /// The age in milliseconds from which a backup is old: a day, and two hours for making it.
 const OLD_MS: i64 = 26 * 60 * 60 * 1000;
-/// The age in milliseconds from which a witness counts as silent: twice the time after which it is asked for a fresh cosignature.
-const WITNESSED_MS: i64 = 2 * COSIGNATURE_FRESH_MS;
 /// Two nodes whose clocks are within this of the database's are near enough to each other.
 const SKEW_MS: i64 = LEASE_SKEW_MS / 2;
 
@@ -295,7 +293,6 @@ fn witnesses(
         let names = format!("{} ({})", place.names.join(", "), place.url);
         let state = known.iter().find(|state| state.url == place.url);
         let last = state.and_then(|state| state.cosigned_at);
-        let is_old = last.is_none_or(|at| now.ms() - at.ms() > WITNESSED_MS);
         let since = last.map_or("it has never cosigned".to_owned(), |at| {
             format!("it last cosigned {at}")
         });
@@ -304,7 +301,9 @@ fn witnesses(
                 alarms.push(format!("{names}: {}; {since}", trouble.what))
             }
             Some(trouble) => troubles.push(format!("{names}: {}; {since}", trouble.what)),
-            None if is_old => troubles.push(format!("{names}: {since}; no node asks it")),
+            None if is_silent(last, now) => {
+                troubles.push(format!("{names}: {since}; no node asks it"))
+            }
             None => sound.push(format!("{names}: {since}")),
         }
     }

@@ -1,8 +1,8 @@
 //! The service itself: this node, its database, the log and who vouches for it, the backups and the settings.
 
 use bookguard_core::error::Error;
+use bookguard_core::features::cosignatures::is_silent;
 use bookguard_core::features::system::{GetSystem, LogWitness, NodeState, System};
-use bookguard_core::limits::COSIGNATURE_FRESH_MS;
 use bookguard_core::model::Timestamp;
 use maud::{Markup, html};
 
@@ -12,8 +12,6 @@ use crate::console::{Answer, Asked, Page, Part};
 
 /// The age in milliseconds from which a backup is old: a day, and two hours for making it.
 const OLD_MS: i64 = 26 * 60 * 60 * 1000;
-/// The age in milliseconds from which a cosignature is old: twice the time after which the witness is asked for a fresh one.
-const UNWITNESSED_MS: i64 = 2 * COSIGNATURE_FRESH_MS;
 const MIB: u64 = 1024 * 1024;
 const TEN_GIB: u64 = 10 * 1024 * MIB;
 
@@ -83,17 +81,17 @@ pub(super) fn troubles(system: &System, now: Timestamp) -> Vec<String> {
     }
     for witness in &system.witnesses {
         let LogWitness { name, trouble, .. } = witness;
-        let is_old = is_old(witness, now);
+        let is_silent = is_silent(witness.cosigned_at, now);
         match (trouble, witness.cosigned_at) {
             (Some(what), _) if witness.is_alarm => {
                 found.push(format!("The witness {name} contradicts the log: {what}."));
             }
-            (Some(what), _) if is_old => {
+            (Some(what), _) if is_silent => {
                 found.push(format!(
                     "The witness {name} does not cosign the log: {what}."
                 ));
             }
-            (None, Some(at)) if is_old => {
+            (None, Some(at)) if is_silent => {
                 found.push(format!(
                     "The witness {name} last cosigned the log at {at}, and no node asks it."
                 ));
@@ -123,11 +121,6 @@ pub(super) fn troubles(system: &System, now: Timestamp) -> Vec<String> {
         },
     }
     found
-}
-
-/// Whether its last cosignature is old, or there is none.
-fn is_old(witness: &LogWitness, now: Timestamp) -> bool {
-    (witness.cosigned_at).is_none_or(|at| now.ms() - at.ms() > UNWITNESSED_MS)
 }
 
 /// What there is to know at a glance.
@@ -191,7 +184,7 @@ fn witnesses(system: &System, now: Timestamp) -> Markup {
                 @if witness.is_alarm { (badge(Tone::Bad, "Contradicts the log")) }
                 @else if witness.trouble.is_some() { (badge(Tone::Warn, "Does not cosign")) }
                 @else if witness.cosigned_at.is_none() { (badge(Tone::Warn, "Not asked yet")) }
-                @else if is_old(witness, now) { (badge(Tone::Warn, "Not asked any more")) }
+                @else if is_silent(witness.cosigned_at, now) { (badge(Tone::Warn, "Not asked any more")) }
                 @else { (badge(Tone::Good, "Cosigns")) }
             }
             td { (grouped(&witness.size.to_string())) }
@@ -258,6 +251,7 @@ mod tests {
     use bookguard_core::features::system::{
         BackupState, DiskState, LogState, TimestampState, WriteState,
     };
+    use bookguard_core::limits::WITNESS_SILENT_MS;
 
     use super::*;
 
@@ -284,7 +278,7 @@ mod tests {
                 name: "one".to_owned(),
                 url: "https://one.example".to_owned(),
                 size: 7,
-                cosigned_at: Some(now.plus_ms(-UNWITNESSED_MS)),
+                cosigned_at: Some(now.plus_ms(-WITNESS_SILENT_MS)),
                 is_alarm: false,
                 trouble: Some("it was away".to_owned()),
             }],
