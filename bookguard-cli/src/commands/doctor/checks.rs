@@ -10,7 +10,7 @@ use bookguard_core::features::epochs::is_overdue;
 use bookguard_core::guard::Guard;
 use bookguard_core::key_file::LedgerKey;
 use bookguard_core::ledger::rollback::entries;
-use bookguard_core::limits::LEASE_SKEW_MS;
+use bookguard_core::limits::{BACKUP_OLD_MS, LEASE_SKEW_MS};
 use bookguard_core::log::Log;
 use bookguard_core::private;
 use bookguard_core::store::backup::{BackupCheck, newest};
@@ -29,8 +29,6 @@ use crate::target::remote::Remote;
 
 /// How long to wait for a name, a connection or an answer.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// The age in milliseconds from which a backup is old: a day, and two hours for making it.
-const OLD_MS: i64 = 26 * 60 * 60 * 1000;
 /// Two nodes whose clocks are within this of the database's are near enough to each other.
 const SKEW_MS: i64 = LEASE_SKEW_MS / 2;
 
@@ -414,8 +412,7 @@ fn backups(config: &Config) -> Diagnosis {
         }
         Ok(Some(newest)) => newest,
     };
-    let age = now.ms() - newest.ms();
-    if age > OLD_MS {
+    if now.ms() - newest.ms() > BACKUP_OLD_MS {
         return Diagnosis::problem(
             check,
             format!("the newest backup in {shown} was made at {newest}"),

@@ -3,6 +3,7 @@
 use bookguard_core::error::Error;
 use bookguard_core::features::cosignatures::is_silent;
 use bookguard_core::features::system::{GetSystem, LogWitness, NodeState, System};
+use bookguard_core::limits::{BACKUP_OLD_MS, HOUR_MS};
 use bookguard_core::model::Timestamp;
 use maud::{Markup, html};
 
@@ -10,8 +11,6 @@ use crate::console::parts::{Tone, ago, badge, copyable, fact, grouped, records, 
 use crate::console::user::User;
 use crate::console::{Answer, Asked, Page, Part};
 
-/// The age in milliseconds from which a backup is old: a day, and two hours for making it.
-const OLD_MS: i64 = 26 * 60 * 60 * 1000;
 const MIB: u64 = 1024 * 1024;
 const TEN_GIB: u64 = 10 * 1024 * MIB;
 
@@ -112,9 +111,10 @@ pub(super) fn troubles(system: &System, now: Timestamp) -> Vec<String> {
                 "There is no verified backup in {}.",
                 backups.folder
             )),
-            Some(at) if now.ms() - at.ms() > OLD_MS => {
+            Some(at) if now.ms() - at.ms() > BACKUP_OLD_MS => {
                 found.push(format!(
-                    "The newest backup is older than 26 hours: it was made at {at}."
+                    "The newest backup is older than {} hours: it was made at {at}.",
+                    BACKUP_OLD_MS / HOUR_MS
                 ));
             }
             Some(_) => {}
@@ -289,7 +289,7 @@ mod tests {
             }),
             backups: Some(BackupState {
                 folder: "/b".to_owned(),
-                newest_at: Some(now.plus_ms(-OLD_MS)),
+                newest_at: Some(now.plus_ms(-BACKUP_OLD_MS)),
             }),
             settings: Vec::new(),
         }
