@@ -191,32 +191,43 @@ fn key_of(batch: &BatchState, partner_id: PartnerId, api_key_id: ApiKeyId) -> Op
 fn require_room(batch: &BatchState, partner_id: PartnerId, at: Timestamp) -> Result<(), Error> {
     let of_partner = (batch.console_sessions.values())
         .filter(|stored| stored.partner_id == partner_id)
-        .map(|stored| &stored.session)
-        .filter(|session| at < session.expires_at);
-    let live = of_partner.clone().filter(|session| session.is_live(at));
-    let live = live.count();
-    if live >= limits::CONSOLE_SESSIONS {
-        return Err(Error::conflict(
-            "too_many_console_sessions",
-            format!(
-                "The partner has {live} console sessions and links that work, the most allowed. End one first with DELETE \
-                 /v1/console-sessions/{{consoleSessionId}}."
-            ),
-        ));
-    }
-    let begun = of_partner.clone().count();
-    if begun >= limits::CONSOLE_SESSIONS_BEGUN {
-        let next = of_partner.map(|session| session.expires_at).min();
-        return Err(Error::conflict(
-            "too_many_console_sessions",
-            format!(
-                "The partner has begun {begun} console sessions and links that would not have expired yet, the most allowed. The \
-                 first of them expires at {}.",
-                next.unwrap_or(at)
-            ),
-        ));
-    }
-    Ok(())
+        .map(|stored| &stored.session);
+    let places = of_partner.map(|session| (session.expires_at, session.is_live(at)));
+    require_place("The partner", "/v1/console-sessions", places, at)
+}
+
+/// Fails if `whose` sessions and links, each with its end and whether it works, are as many as there may be.
+pub(in crate::features) fn require_place(
+    whose: &str,
+    path: &str,
+    sessions: impl Iterator<Item = (Timestamp, bool)>,
+    at: Timestamp,
+) -> Result<(), Error> {
+    let unexpired: Vec<_> = sessions.filter(|(end, _)| at < *end).collect();
+    let begun = unexpired.len();
+    let live = unexpired.iter().filter(|(_, works)| *works);
+    let (ends, live) = (live.clone().map(|(end, _)| *end).min(), live.count());
+    let (first, what) = if live >= limits::CONSOLE_SESSIONS {
+        let what = format!(
+            "has {live} console sessions and links that work, the most allowed. End one first with DELETE \
+             {path}/{{consoleSessionId}}, or wait."
+        );
+        (ends, what)
+    } else if begun >= limits::CONSOLE_SESSIONS_BEGUN {
+        let what = format!(
+            "has begun {begun} console sessions and links that would not have expired yet, the most allowed."
+        );
+        (unexpired.iter().map(|(end, _)| *end).min(), what)
+    } else {
+        return Ok(());
+    };
+    Err(Error::conflict(
+        "too_many_console_sessions",
+        format!(
+            "{whose} {what} The first of them expires at {}.",
+            first.unwrap_or(at)
+        ),
+    ))
 }
 
 /// This moment, or the one at which the key stops working if that is earlier.

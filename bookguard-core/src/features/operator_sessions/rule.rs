@@ -8,6 +8,7 @@ use crate::engine::change::Change;
 use crate::engine::command::{Command, Decided, StoredOperatorSession};
 use crate::engine::needs::Needs;
 use crate::error::Error;
+use crate::features::console::rule::require_place;
 use crate::features::console::{StartedConsoleSession, no_such_link, started};
 use crate::limits;
 use crate::model::{OperatorKeyId, OperatorSession, Timestamp};
@@ -154,23 +155,13 @@ fn works(batch: &BatchState, operator_key_id: OperatorKeyId) -> bool {
 /// Fails if there are as many sessions and links as there may be, of all keys together.
 fn require_room(batch: &BatchState, at: Timestamp) -> Result<(), Error> {
     let sessions = batch.operator_sessions.values();
-    let unexpired = sessions
-        .map(|stored| &stored.session)
-        .filter(|session| at < session.expires_at);
-    let live = unexpired.clone().filter(|session| session.is_live(at));
-    let (live, begun) = (live.count(), unexpired.count());
-    if live >= limits::CONSOLE_SESSIONS || begun >= limits::CONSOLE_SESSIONS_BEGUN {
-        return Err(Error::conflict(
-            "too_many_console_sessions",
-            format!(
-                "The operator has {live} console sessions and links that work, and {begun} that would not have expired yet; {} and {} \
-                 are the most allowed. End one first, or wait until some expire.",
-                limits::CONSOLE_SESSIONS,
-                limits::CONSOLE_SESSIONS_BEGUN
-            ),
-        ));
-    }
-    Ok(())
+    let sessions = sessions.map(|stored| (stored.session.expires_at, stored.session.is_live(at)));
+    require_place(
+        "The operator",
+        "/v1/operator/console-sessions",
+        sessions,
+        at,
+    )
 }
 
 fn added(session: OperatorSession, hash: [u8; 32]) -> Change {

@@ -128,10 +128,11 @@ fn there_is_room_for_so_many() {
         let made = changes(decide(&state, &start(n, 2)));
         apply_all(&mut state, &made);
     }
-    assert_eq!(
-        refusal(decide(&state, &start(10, 2))),
-        "too_many_console_sessions"
-    );
+    let full = decide(&state, &start(10, 2)).unwrap_err();
+    assert_eq!(full.code, "too_many_console_sessions");
+    let first = NOW.plus_ms(limits::CONSOLE_SESSION_MS);
+    let until = format!("The first of them expires at {first}.");
+    assert!(full.message.ends_with(&until), "{}", full.message);
     assert_eq!(
         refusal(decide(&state, &link(10, 2, true))),
         "too_many_console_sessions"
