@@ -7,6 +7,10 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use bookguard_core::clock::Clock;
+use bookguard_core::input::quoted;
+use bookguard_core::limits::{DAY_MS, HOUR_MS};
+use bookguard_core::model::Timestamp;
 use bookguard_server::config::Settings;
 use bookguard_server::config::settings::Setting;
 use clap::parser::ValueSource;
@@ -143,4 +147,53 @@ pub enum Format {
     Json,
     /// For spreadsheets: a line for each row of a list.
     Csv,
+}
+
+/// A period such as `90s`, `30m`, `2h` or `7d`, in milliseconds.
+pub(crate) fn period_ms(text: &str) -> Option<i64> {
+    const UNITS: [(char, i64); 4] = [('s', 1_000), ('m', 60_000), ('h', HOUR_MS), ('d', DAY_MS)];
+    let unit = text.chars().last()?;
+    let (_, ms) = UNITS.iter().find(|(known, _)| *known == unit)?;
+    let digits = &text[..text.len() - 1];
+    // What parses may begin with a sign.
+    let all_digits = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number: i64 = digits.parse().ok().filter(|_| all_digits)?;
+    number.checked_mul(*ms)
+}
+
+/// The instant that was typed, as JSON: a period from now on, or before now if `sign` is -1, or an instant as it stands. `period` says
+/// how to write the first.
+pub(crate) fn instant(typed: &str, sign: i64, period: &str) -> Result<String, String> {
+    let at = period_ms(typed).map(|ms| Clock::System.now().plus_ms(sign * ms));
+    let at = at.or_else(|| Timestamp::parse(typed));
+    at.map(|at| quoted(&at.to_string())).ok_or_else(|| {
+        format!("is \"{typed}\"; write {period}, or an instant such as 2031-06-01T09:00:00Z")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_period_has_a_unit() {
+        for (text, ms) in [
+            ("0s", Some(0)),
+            ("90s", Some(90_000)),
+            ("30m", Some(1_800_000)),
+            ("2h", Some(7_200_000)),
+            ("7d", Some(604_800_000)),
+            ("2", None),
+            ("h", None),
+            ("-2h", None),
+            ("+2h", None),
+            ("2.5h", None),
+            ("2w", None),
+            ("2ü", None),
+            ("99999999999999999d", None),
+            ("", None),
+        ] {
+            assert_eq!(period_ms(text), ms, "{text}");
+        }
+    }
 }

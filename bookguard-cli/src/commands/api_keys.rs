@@ -1,14 +1,12 @@
 //! `api-keys`: creates, lists, rotates and revokes keys.
 
-use bookguard_core::clock::Clock;
 use bookguard_core::features::api_keys::rotation::{RotateApiKey, RotatedApiKey};
 use bookguard_core::features::api_keys::{CreateApiKey, ListApiKeys, NewApiKey, RevokeApiKey};
-use bookguard_core::model::{ApiKey, Page, Timestamp};
+use bookguard_core::model::{ApiKey, Page};
 
 use super::declare::{Declared, Flags, group, operation};
-use super::recoveries::period_ms;
+use crate::args::{self, period_ms};
 use crate::output::table::{Style, fields, or_dash, page, record};
-use bookguard_core::input::quoted;
 
 pub(super) fn commands() -> Declared {
     let about = "Create a key; it is shown only once";
@@ -28,15 +26,9 @@ pub(super) fn commands() -> Declared {
 }
 
 const EXPIRES: &str = "When it stops working: how long from now, such as 12h or 90d, or an instant such as 2031-06-01T09:00:00Z";
-/// The instant that was typed, as JSON: a period from now, or an instant as it stands.
+
 fn instant(typed: &str) -> Result<String, String> {
-    let ahead = period_ms(typed).map(|ms| Clock::System.now().plus_ms(ms));
-    let at = ahead.or_else(|| Timestamp::parse(typed));
-    at.map(|at| quoted(&at.to_string())).ok_or_else(|| {
-        format!(
-            "is \"{typed}\"; write how long from now, such as 12h or 90d, or an instant such as 2031-06-01T09:00:00Z"
-        )
-    })
+    args::instant(typed, 1, "how long from now, such as 12h or 90d")
 }
 
 /// How long a key or secret is used beside the one that replaces it.

@@ -24,6 +24,7 @@ use tokio::task::block_in_place;
 use tokio::time::timeout;
 
 use super::declare::{Call, CliCommand, alone};
+use crate::args::period_ms;
 use crate::failure::Failure;
 use crate::output::bar::Bar;
 use crate::output::table::grouped;
@@ -234,12 +235,8 @@ pub(super) async fn ended(signals: &mut UnboundedReceiver<Signal>) {
 }
 
 /// A time such as `24h`, from a second to a year.
-pub(super) fn duration(text: &str) -> Result<Duration, Failure> {
-    let units = [("s", 1), ("m", 60), ("h", 60 * 60), ("d", 24 * 60 * 60)];
-    let seconds = units.iter().find_map(|(unit, seconds)| {
-        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
-        number.checked_mul(*seconds)
-    });
+fn duration(text: &str) -> Result<Duration, Failure> {
+    let seconds = period_ms(text).and_then(|ms| u64::try_from(ms / 1000).ok());
     seconds
         .filter(|seconds| (1..=EVERY_MAX).contains(seconds))
         .map(Duration::from_secs)
@@ -359,6 +356,7 @@ mod tests {
             ("24", None),
             ("h", None),
             ("-1h", None),
+            ("+1h", None),
             ("1.5h", None),
             ("24H", None),
             ("99999999999999999999d", None),

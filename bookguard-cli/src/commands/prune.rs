@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use bookguard_core::features::retention::{Begin, look, old_before};
-use bookguard_core::limits::RETENTION_DAYS_MAX;
+use bookguard_core::limits::{DAY_MS, RETENTION_DAYS_MAX};
 use bookguard_core::model::Timestamp;
 use clap::Args;
 use serde::Serialize;
 use tokio::task::block_in_place;
 
 use super::declare::{Call, CliCommand, special};
+use crate::args::period_ms;
 use crate::failure::Failure;
 use crate::output::table::{grouped, time};
 use crate::target::local::Local;
@@ -110,7 +111,8 @@ async fn prune(local: &Local, days: u32, dry_run: bool) -> Result<Pruning, Failu
 
 /// A number of days in a range, such as `90d`.
 fn days(text: &str, allowed: RangeInclusive<u32>) -> Result<u32, Failure> {
-    let number = text.strip_suffix('d').unwrap_or(text).parse().ok();
+    let days = text.strip_suffix('d').unwrap_or(text);
+    let number = period_ms(&format!("{days}d")).and_then(|ms| u32::try_from(ms / DAY_MS).ok());
     number.filter(|days| allowed.contains(days)).ok_or_else(|| {
         Failure::Usage(format!(
             "--older-than is \"{}\"; it must be a number of days such as 90d, {} to {}",
@@ -161,6 +163,7 @@ mod tests {
             "0",
             "0d",
             "-1d",
+            "+1d",
             "36501d",
             "90h",
             "1.5d",
