@@ -5,6 +5,8 @@ use std::fmt;
 use chrono::{DateTime, Datelike, NaiveDate, Timelike, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::limits::CLOCK_SKEW_MS;
+
 /// An instant to the millisecond, from year 0001 to 9999. Its text is `2026-11-05T10:00:00.000Z`.
 #[derive(Default, Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
@@ -41,6 +43,13 @@ impl Timestamp {
     /// This instant plus `ms` milliseconds, which may be negative.
     pub fn plus_ms(self, ms: i64) -> Self {
         Self::from_ms(self.0.saturating_add(ms))
+    }
+
+    /// What is wrong with an instant that a request names, if it lies so far after receipt that clocks which differ do not explain it.
+    pub(crate) fn after_receipt(self, received: Self) -> Option<String> {
+        let minutes = CLOCK_SKEW_MS / 60_000;
+        (self > received.plus_ms(CLOCK_SKEW_MS))
+            .then(|| format!("{self} is more than {minutes} minutes after receipt ({received})"))
     }
 
     /// Reads RFC 3339 with any offset; digits below the millisecond are dropped.

@@ -28,7 +28,6 @@ use super::terms::{Adopted, Terms};
 use super::words::{Actor, Assumption, EvaluationStatus, Reason, ResolutionPath, ReviewReason};
 use super::zone::Zone;
 use crate::error::Error;
-use crate::limits::CLOCK_SKEW_MS;
 use crate::model::{Amount, Timestamp};
 
 /// The version of these rules. It changes when the same question can get another answer.
@@ -138,10 +137,12 @@ fn named(
     at: Timestamp,
     received: Timestamp,
 ) -> Result<Timestamp, Error> {
-    if question.mode == Mode::Cancel && at > received.plus_ms(CLOCK_SKEW_MS) {
+    if question.mode == Mode::Cancel
+        && let Some(late) = at.after_receipt(received)
+    {
         return Err(Error::invalid(
             "effective_at_in_future",
-            format!("The instant {at} is more than 5 minutes after receipt ({received})."),
+            format!("The instant {late}."),
         ));
     }
     if at < terms.created_at {

@@ -127,11 +127,8 @@ fn sound_instant(state: &LoadedBooking, now: Timestamp, at: Timestamp) -> Result
         let fix = "Send the instant at which the party accepted.";
         Err(Error::fault("/at", code, message, fix))
     };
-    if at > now.plus_ms(CLOCK_SKEW_MS) {
-        return refuse(
-            "accepted_in_future",
-            format!("{at} is more than 5 minutes after receipt ({now})"),
-        );
+    if let Some(late) = at.after_receipt(now) {
+        return refuse("accepted_in_future", late);
     }
     let booking = &state.booking;
     let since = booking.rescheduled_at.unwrap_or(booking.created_at);

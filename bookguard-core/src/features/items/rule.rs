@@ -11,7 +11,7 @@ use crate::evidence::EvidenceItem;
 use crate::features::cancellations::rule::owned;
 use crate::features::items::{AddEvidenceItem, AddedItem};
 use crate::input::amount;
-use crate::limits::{CLOCK_SKEW_MS, ITEMS};
+use crate::limits::ITEMS;
 use crate::model::Timestamp;
 
 impl Command for AddEvidenceItem {
@@ -39,14 +39,11 @@ impl Command for AddEvidenceItem {
                 ),
             ));
         }
-        if let Some(instant) = asked
-            .at
-            .filter(|instant| *instant > at.plus_ms(CLOCK_SKEW_MS))
-        {
+        if let Some(late) = asked.at.and_then(|instant| instant.after_receipt(at)) {
             return Err(Error::fault(
                 "/at",
                 "item_in_future",
-                format!("{instant} is more than 5 minutes after receipt ({at})"),
+                late,
                 "Send the instant at which it was made or happened.",
             ));
         }

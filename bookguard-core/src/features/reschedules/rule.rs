@@ -13,7 +13,7 @@ use crate::evidence::{FrozenTerms, reschedule};
 use crate::features::cancellations::rule::owned;
 use crate::features::deliveries::rule as deliveries;
 use crate::features::reschedules::{RescheduleBooking, RescheduleRequest, Rescheduled};
-use crate::limits::{CLOCK_SKEW_MS, RESCHEDULES};
+use crate::limits::RESCHEDULES;
 use crate::model::{BookingStatus, EventType, Timestamp};
 use crate::policy::{PastReschedule, Rule, Terms, effective_schedule};
 use crate::webhook::body;
@@ -151,11 +151,8 @@ fn agreed_at(
         let fix = "Send the instant at which both sides agreed, or leave it out.";
         Err(Error::fault("/at", code, message, fix))
     };
-    if at > now.plus_ms(CLOCK_SKEW_MS) {
-        return refuse(
-            "rescheduled_in_future",
-            format!("{at} is more than 5 minutes after receipt ({now})"),
-        );
+    if let Some(late) = at.after_receipt(now) {
+        return refuse("rescheduled_in_future", late);
     }
     if at < terms.created_at {
         return refuse(
