@@ -2,7 +2,7 @@
 
 use std::error::Error as _;
 
-use bookguard_server::config::quoted;
+use bookguard_server::config::base;
 use reqwest::{Client, ClientBuilder};
 use url::{Host, Url};
 
@@ -46,23 +46,16 @@ pub(crate) fn cause(error: &reqwest::Error) -> String {
 /// # Errors
 /// [`Failure::Usage`] for an invalid address.
 pub(crate) fn base_url(address: &str) -> Result<Url, Failure> {
-    let wrong = |why: &str| {
-        Failure::Usage(format!(
-            "{} {why}; write the server's address like https://bookings.example.com",
-            quoted(address)
-        ))
-    };
-    let url = Url::parse(address).map_err(|e| wrong(&format!("is not an address ({e})")))?;
-    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err(wrong("is not an http or https address"));
-    }
-    if url.query().is_some() || url.fragment().is_some() {
-        return Err(wrong("has more than scheme, host, port and path"));
-    }
-    if !url.username().is_empty() || url.password().is_some() {
+    let has_credentials = |url: Url| !url.username().is_empty() || url.password().is_some();
+    if Url::parse(address).is_ok_and(has_credentials) {
         return Err(Failure::Usage("the server's address holds a name or password; keys come from BOOKGUARD_API_KEY or --api-key-file".to_owned()));
     }
-    Ok(url)
+    let url = base(
+        "the server's address",
+        "https://bookings.example.com",
+        address,
+    );
+    url.map_err(Failure::Usage)
 }
 
 /// Whether the address is one of this machine's own.
