@@ -344,6 +344,9 @@ pub const ATTEMPT_MS_LEAST: u64 = 3_000;
 pub const FULL_PATIENCE_EVERY: u32 = 8;
 /// Milliseconds after which an attempt counts as slow: its endpoint occupies places for as long as a timeout would.
 pub const SLOW_MS: u64 = 2_000;
+/// The pause after a step of work that may wait, as a multiple of the time that the step took: such work takes at most a twentieth of
+/// the time, however much there is.
+pub const PAUSE_SHARE: u32 = 20;
 /// Milliseconds for which every event is kept whole, regardless of settings: a day, far beyond any difference between clocks.
 pub const RETENTION_MS: i64 = DAY_MS;
 /// Days after which events are pruned by default.

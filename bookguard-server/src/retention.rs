@@ -13,13 +13,12 @@ use bookguard_core::error::Error;
 use bookguard_core::features::audit;
 use bookguard_core::features::key_notices;
 use bookguard_core::features::retention::{Begin, look, old_before};
+use bookguard_core::limits::PAUSE_SHARE;
 use bookguard_core::service::Service;
 use tokio::time::{Instant, sleep};
 
 /// How often to look when nothing is old: what is old is deleted at most this late.
 const TURN: Duration = Duration::from_secs(60);
-/// The pause after a look, as a multiple of the time the look and its commit took.
-const SHARE: u32 = 20;
 /// The shortest time between two looks.
 const GAP: Duration = Duration::from_millis(50);
 /// How often to start over with events that were skipped because they still waited to be delivered.
@@ -81,7 +80,7 @@ async fn tell_keys(service: &Arc<Service>) -> Result<bool, Error> {
 /// The pause after a look that began then.
 fn pause(began: Instant, more: bool) -> Duration {
     match more {
-        true => GAP.max(began.elapsed() * SHARE),
+        true => GAP.max(began.elapsed() * PAUSE_SHARE),
         false => TURN,
     }
 }

@@ -17,6 +17,7 @@ use bookguard_core::entropy;
 use bookguard_core::error::Error;
 use bookguard_core::features::deliveries::{ClaimDeliveries, ReclaimDeliveries};
 use bookguard_core::features::recoveries;
+use bookguard_core::limits::PAUSE_SHARE;
 use bookguard_core::model::Timestamp;
 use bookguard_core::service::Service;
 use bookguard_core::store::read::Due;
@@ -31,9 +32,7 @@ use crate::skew::{self, Doubts};
 
 /// How often to look while nothing is due: a retry is at most this late.
 const POLL: Duration = Duration::from_millis(250);
-/// The pause after a long look, as a multiple of the time it took: thousands of endpoints may have something due.
-const POLL_SHARE: u32 = 20;
-/// The same while there may be more to claim at once.
+/// The pause after a look while there may be more to claim at once, as a multiple of the time it took; else it is [`PAUSE_SHARE`].
 const HURRY_SHARE: u32 = 4;
 /// How often to look for leases that have ended.
 const RECLAIM: Duration = Duration::from_secs(1);
@@ -113,7 +112,7 @@ impl Claimer {
             }
             if asked.lapsed {
                 // There may be more than one command can take back.
-                let pause = RECLAIM.max(worked * POLL_SHARE);
+                let pause = RECLAIM.max(worked * PAUSE_SHARE);
                 reclaim_at = Instant::now() + if store.lapsed.is_none() { pause } else { GAP };
             }
             let steps = std::mem::take(&mut store.recoveries);
@@ -127,7 +126,7 @@ impl Claimer {
             match looked {
                 ClaimOutcome::Claimed => {}
                 ClaimOutcome::Nothing => {
-                    let idle = POLL.max(worked * POLL_SHARE);
+                    let idle = POLL.max(worked * PAUSE_SHARE);
                     // While a recovery is under way, wait only for its next step.
                     let step = recover_at.checked_duration_since(Instant::now());
                     let pause = step.map_or(idle, |until| idle.min(until));

@@ -10,6 +10,7 @@ use bookguard_core::clock::Clock;
 use bookguard_core::error::Error;
 use bookguard_core::features::cosignatures::{WitnessPlace, places};
 use bookguard_core::features::health::is_sound;
+use bookguard_core::limits::PAUSE_SHARE;
 use bookguard_core::model::{EndpointStatus, Timestamp, WitnessState};
 use bookguard_core::service::Service;
 use bookguard_core::store::StoreError;
@@ -22,8 +23,6 @@ use super::LastLook;
 
 /// How often to look: as often as metrics are usually scraped.
 const TURN: Duration = Duration::from_secs(5);
-/// The pause after each page, as a multiple of the time it took.
-const SHARE: u32 = 20;
 
 /// The statuses of endpoints, as the interface names them.
 pub(super) const STATUSES: [(EndpointStatus, &str); 5] = [
@@ -163,7 +162,7 @@ async fn page<T: Send + 'static>(
         ask(&mut service.reader()?).map_err(|error| service.fault(&error))
     });
     let found = found.await?;
-    sleep(began.elapsed() * SHARE).await;
+    sleep(began.elapsed() * PAUSE_SHARE).await;
     Ok(found)
 }
 
