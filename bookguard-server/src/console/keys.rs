@@ -8,6 +8,7 @@ pub(super) mod rotate;
 use bookguard_core::error::Error;
 use bookguard_core::features::api_keys::ListApiKeys;
 use bookguard_core::features::console::{EndConsoleSession, ListConsoleSessions};
+use bookguard_core::limits::SECRET_OVERLAP_DEFAULT_MS;
 use bookguard_core::model::{ApiKey, ApiKeyId, ConsoleSession, Scope, Scopes, Timestamp};
 use maud::{Markup, html};
 
@@ -194,9 +195,10 @@ pub(super) fn overlap(draft: &Draft<'_>, label: &str) -> Markup {
         ("604800", "a week"),
     ];
     let times = times.map(|(seconds, text)| (seconds, text.to_owned()));
+    let default = (SECRET_OVERLAP_DEFAULT_MS / 1000).to_string();
     draft.field(
         &Field::new("/overlapSeconds", label, Kind::Choice(&times))
-            .value("86400")
+            .value(&default)
             .required(),
     )
 }
