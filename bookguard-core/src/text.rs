@@ -167,6 +167,15 @@ pub(crate) fn key_pattern() -> String {
     format!("^[^{HIDDEN}]*$")
 }
 
+/// So many entries, in words.
+#[must_use]
+pub fn entries(count: u64) -> String {
+    match count {
+        1 => "1 entry".to_owned(),
+        _ => format!("{count} entries"),
+    }
+}
+
 /// Marks without a width of their own.
 fn is_mark(c: char) -> bool {
     let category = GeneralCategory::for_char(c);

@@ -22,7 +22,7 @@ use bookguard_core::session::{
 };
 use bookguard_core::store::operator_keys::OperatorKeyFound;
 use bookguard_core::store::read::KeyFound;
-use poem::http::header::HeaderMap;
+use poem::http::header::{AsHeaderName, HeaderMap};
 use subtle::ConstantTimeEq as _;
 
 use crate::key_uses::KeyUses;
@@ -354,7 +354,7 @@ fn presented(headers: &HeaderMap) -> Option<ApiKeySecret> {
 }
 
 /// The text of a header that was sent once.
-fn single<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+pub(crate) fn single(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
     let mut values = headers.get_all(name).iter();
     let (value, None) = (values.next()?, values.next()) else {
         return None;

@@ -18,6 +18,7 @@ use crate::ledger::walk::{Walk, WalkError};
 use crate::ledger::{Checkpoint, Leaf, TilePath, VerifierKey};
 use crate::limits::MISSING_ENTRIES;
 use crate::model::Timestamp;
+use crate::text::entries;
 
 /// An entry of the booking that the log holds and the packet lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -138,13 +139,6 @@ impl LogReport {
             String::new()
         };
         format!("{}{more}", named.join("; "))
-    }
-}
-
-fn entries(count: u64) -> String {
-    match count {
-        1 => "1 entry".to_owned(),
-        _ => format!("{count} entries"),
     }
 }
 

@@ -11,6 +11,7 @@ use super::verify::verify_timeline;
 use crate::ledger::hash::Hash;
 use crate::ledger::leaf::STREAM_BYTES;
 use crate::ledger::{Checkpoint, VerifierKey};
+use crate::text::entries;
 
 /// Where a verified packet's entries are in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -216,13 +217,6 @@ fn judge(a: &Account, b: &Account) -> Result<(TimelineVerdict, String), String> 
         ),
     };
     Ok((TimelineVerdict::Consistent, detail))
-}
-
-fn entries(count: u64) -> String {
-    match count {
-        1 => "1 entry".to_owned(),
-        _ => format!("{count} entries"),
-    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::Hash;
+pub use crate::text::entries;
 
 /// A head of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,15 +50,6 @@ pub fn longer_note(noted: &[PublishedHead], heads: &[PublishedHead]) -> Option<V
         }
     }
     (lacking != noted).then_some(lacking)
-}
-
-/// So many entries, in words.
-#[must_use]
-pub fn entries(size: u64) -> String {
-    match size {
-        1 => "1 entry".to_owned(),
-        _ => format!("{size} entries"),
-    }
 }
 
 /// Why a database's head does not continue the head last seen.

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use super::Database;
 use super::conn::StoreError;
-use super::sqlite::{self, Use};
+use super::sqlite::{self, Use, with_end};
 use crate::entropy;
 use crate::error::Error;
 use crate::ledger::Hash;
@@ -343,13 +343,6 @@ impl Drop for Draft {
 /// Makes the names in a file's folder durable.
 fn sync_folder(file: &Path) -> io::Result<()> {
     File::open(private::folder(file))?.sync_all()
-}
-
-/// A path with more characters at its end.
-fn with_end(path: &Path, end: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(end);
-    PathBuf::from(name)
 }
 
 /// A time as part of a file's name. Such names sort by time.

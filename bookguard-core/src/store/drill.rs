@@ -13,6 +13,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
 
 use super::conn::{Arg, Conn, Row, Statement, StoreError};
+use super::sqlite::with_end;
 use super::{Database, Store};
 use crate::key_file::LedgerKey;
 use crate::model::{ApiKeyId, BookingId, EndpointId, PartnerId};
@@ -176,9 +177,7 @@ impl DrillCopy {
             Tampering::PutBack(backup) => {
                 // The file too: somebody in this process may still be closing it, and must not find other bytes in it.
                 for end in ["-wal", "-shm", ""] {
-                    let mut beside = self.db.as_os_str().to_owned();
-                    beside.push(end);
-                    match fs::remove_file(beside) {
+                    match fs::remove_file(with_end(&self.db, end)) {
                         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(e)),
                         _ => {}
                     }

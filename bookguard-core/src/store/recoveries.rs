@@ -2,6 +2,7 @@
 //!
 //! A recovery's document keeps the request; its progress is in columns of its own.
 
+use super::commit::int;
 use super::conn::{Arg, Row, Statement, StoreError};
 use super::load::{Loading, delivery, event_type};
 use super::read::{Read, Reader};
@@ -104,10 +105,6 @@ pub(crate) fn read(row: &Row) -> Result<Recovery, StoreError> {
         Some(ms) => now.finished(Timestamp::from_ms(ms)),
         None => now,
     })
-}
-
-fn int(n: u64) -> Arg<'static> {
-    Arg::Int(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
 fn finished(recovery: &Recovery) -> Arg<'static> {

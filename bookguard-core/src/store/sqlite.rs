@@ -176,13 +176,13 @@ fn is_sealed(path: &Path) -> bool {
 
 /// Whether no process has the file open for writing, nor did one leave anything behind that belongs to it.
 fn is_at_rest(path: &Path) -> bool {
-    !BESIDE.iter().any(|end| beside(path, end).exists())
+    !BESIDE.iter().any(|end| with_end(path, end).exists())
 }
 
 /// Undoes a change that a process was killed in, as the journal that it left says. Only a connection that may write does
 /// this by itself, and one that only reads fails.
 fn undo_unfinished(path: &Path) -> Result<(), StoreError> {
-    if beside(path, ROLLBACK_JOURNAL).exists() {
+    if with_end(path, ROLLBACK_JOURNAL).exists() {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
         set_up(&connection)?;
@@ -191,8 +191,8 @@ fn undo_unfinished(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The path of a file that SQLite keeps beside a database.
-fn beside(path: &Path, end: &str) -> PathBuf {
+/// A path with more characters at its end, as those of the files that SQLite keeps beside a database.
+pub(super) fn with_end(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
     PathBuf::from(name)
@@ -492,7 +492,7 @@ impl<C: Deref<Target = Connection>> Sqlite<C> {
         let Some(file) = self.connection.path() else {
             return Ok(());
         };
-        let log = beside(Path::new(file), "-wal").metadata();
+        let log = with_end(Path::new(file), "-wal").metadata();
         if log.is_ok_and(|log| log.len() > LOG_BYTES) {
             self.truncate()?;
         }
@@ -659,7 +659,7 @@ mod tests {
             connection.execute(insert, []).unwrap();
         }
         for end in ["", ROLLBACK_JOURNAL] {
-            std::fs::copy(beside(&making, end), beside(path, end)).unwrap();
+            std::fs::copy(with_end(&making, end), with_end(path, end)).unwrap();
         }
     }
 

@@ -7,10 +7,11 @@
 use std::net::IpAddr;
 
 use poem::http::StatusCode;
-use poem::http::header::{HOST, HeaderMap, HeaderName, ORIGIN};
+use poem::http::header::{HOST, HeaderMap, ORIGIN};
 use poem::http::uri::Authority;
 use url::{Host, Url};
 
+use crate::auth::single;
 use crate::refusal::Refusal;
 
 /// The accepted callers.
@@ -122,15 +123,6 @@ fn is_unspecified<S>(host: &Host<S>) -> bool {
         Host::Ipv4(address) => address.is_unspecified(),
         Host::Ipv6(address) => address.is_unspecified(),
     }
-}
-
-/// The value of a header that is sent exactly once.
-fn single(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
-    let mut values = headers.get_all(name).iter();
-    let (value, None) = (values.next()?, values.next()) else {
-        return None;
-    };
-    value.to_str().ok()
 }
 
 fn forbidden(code: &'static str, message: &str) -> Refusal {

@@ -5,7 +5,8 @@ use super::others::identity;
 use super::{CLOCK_SLACK_MS, Check, spelled};
 use crate::limits::ENDPOINTS_PER_PARTNER;
 use crate::model::{EndpointId, EventId, PartnerId, Recovery, RecoveryStatus};
-use crate::store::conn::{Arg, Row, Statement, StoreError};
+use crate::store::commit::int;
+use crate::store::conn::{Row, Statement, StoreError};
 use crate::store::recoveries;
 
 impl Check<'_> {
@@ -81,7 +82,7 @@ impl Check<'_> {
         }
         let next = self.rows(Statement::new(
             "SELECT id FROM event WHERE partner_id = $1 AND seq = $2",
-            vec![owner.into(), number(reached_seq + 1)],
+            vec![owner.into(), int(reached_seq + 1)],
         ))?;
         let next: Option<EventId> = next.first().map(|row| row.id(0)).transpose()?;
         let over = reached_seq == through_seq || next.is_some_and(|id| recovery.is_past(&id));
@@ -110,8 +111,8 @@ impl Check<'_> {
             "SELECT COUNT(*) FROM event WHERE partner_id = $1 AND seq > $2 AND seq <= $3 AND id >= $4 AND id < $5",
             vec![
                 owner.into(),
-                number(recovery.after_seq),
-                number(recovery.reached_seq),
+                int(recovery.after_seq),
+                int(recovery.reached_seq),
                 (&first).into(),
                 (&beyond).into(),
             ],
@@ -130,8 +131,4 @@ impl Check<'_> {
         ))?;
         rows.first().map_or(Ok(false), |row| Ok(row.int(0)? > 0))
     }
-}
-
-fn number(n: u64) -> Arg<'static> {
-    Arg::Int(i64::try_from(n).unwrap_or(i64::MAX))
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags};
 
 use super::{
-    Inserts, Sqlite, beside, free_bytes, immutable, is_foreign, is_sealed, open_checker,
-    open_writer, script, set_up, undo_unfinished,
+    Inserts, Sqlite, free_bytes, immutable, is_foreign, is_sealed, open_checker, open_writer,
+    script, set_up, undo_unfinished, with_end,
 };
 use crate::clock::Clock;
 use crate::limits::DISK_RESERVE;
@@ -124,9 +124,9 @@ fn copy_writer(path: &Path) -> Result<Sqlite<Box<Connection>>, StoreError> {
 /// write turn, so nobody else makes such a copy.
 fn keep(path: &Path, version: i64) -> Result<PathBuf, StoreError> {
     let time = Clock::System.now().to_string().replace(['-', ':'], "");
-    let copy = beside(path, &format!(".schema-{version}.{time}"));
+    let copy = with_end(path, &format!(".schema-{version}.{time}"));
     let size = |file: PathBuf| file.metadata().map_or(0, |file| file.len());
-    let bytes = size(path.to_owned()) + size(beside(path, "-wal"));
+    let bytes = size(path.to_owned()) + size(with_end(path, "-wal"));
     let cannot = |why: String| {
         StoreError::Failed(format!(
             "the schema was not upgraded, because the file cannot be copied first: {why}"
