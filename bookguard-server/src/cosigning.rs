@@ -39,8 +39,6 @@ const TURN: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(limits::WITNESS_TURN_S);
 /// The most bytes of an answer's head.
 const HEAD_BYTES: usize = 16 * 1024;
-const PRODUCT: HeaderValue =
-    HeaderValue::from_static(concat!("bookguard/", env!("CARGO_PKG_VERSION")));
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 type Witnesses = Client<HttpsConnector<HttpConnector>, String>;
@@ -157,7 +155,7 @@ impl Asking {
         *request.uri_mut() = url
             .parse::<Uri>()
             .map_err(|e| format!("its address is wrong: {e}"))?;
-        request.headers_mut().insert(USER_AGENT, PRODUCT);
+        request.headers_mut().insert(USER_AGENT, tls::PRODUCT);
         request.headers_mut().insert(CONTENT_TYPE, TEXT);
         let answer = self.client.request(request).await;
         let answer = answer.map_err(|e| format!("it cannot be reached: {}", Causes(&e)))?;

@@ -45,7 +45,8 @@ use start::Extra;
 const SUMMARY: &str = "Evidence and protection for bookings: record a booking, lock it into a tamper-evident ledger, receive signed \
     webhooks, and know what a cancellation would mean.";
 
-const TEXT: &str = "text/plain; charset=utf-8";
+/// Plain text, as a media type.
+pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 /// The icon, an SVG. Browsers request `/favicon.ico` by themselves, and most accept SVG there.
 const ICON: &str = include_str!("documents/pages/icon.svg");
 const START_STYLE: &str = include_str!("documents/pages/start.css");

@@ -20,7 +20,7 @@
 //! | `documents` | OpenAPI, llms.txt, the start page, Swagger UI, discovery documents, the ledger for mirrors |
 //! | [`mcp`] | the Model Context Protocol, for programs in which a model chooses the calls |
 //! | [`watch`] | waits for the next event, up to a timeout |
-//! | [`tls`] | TLS for outgoing connections: of webhooks and of the command line |
+//! | [`tls`] | outgoing connections of the server and of the command line: their TLS, and their `User-Agent` |
 //! | [`courier`] | delivers webhooks to their endpoints |
 //! | [`witness`] | a server of its own: cosigns the checkpoints of other logs |
 //!

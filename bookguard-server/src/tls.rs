@@ -1,9 +1,14 @@
-//! TLS for outgoing connections: to webhook receivers, and from the command line to a server.
+//! Outgoing connections, to webhook receivers and from the command line to a server: their TLS, and what they call this program.
 
 use std::sync::Arc;
 
+use hyper::header::HeaderValue;
 use rustls::ClientConfig;
 use rustls_platform_verifier::BuilderVerifierExt;
+
+/// The name and version of this program, as requests give it in `User-Agent`.
+pub const PRODUCT: HeaderValue =
+    HeaderValue::from_static(concat!("bookguard/", env!("CARGO_PKG_VERSION")));
 
 /// A client configuration that trusts the operating system's certificates and speaks HTTP/1.1.
 ///

@@ -23,6 +23,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::config::RequestLines;
 use crate::connections::{self, Serving};
+use crate::documents::TEXT;
 use crate::incoming;
 use crate::observer::Observer;
 use crate::probes::Stage;
@@ -39,7 +40,6 @@ const ADD_CHECKPOINT: &str = "/add-checkpoint";
 /// The path that shows what was cosigned last of a log, below the monitoring prefix. The expression keeps poem from taking the
 /// router's own one for unknown paths.
 const CHECKPOINT: &str = "/:log<[0-9a-f]{64}>/checkpoint";
-const TEXT: &str = "text/plain; charset=utf-8";
 /// The type that the specification gives to the size in a 409.
 const SIZE: &str = "text/x.tlog.size";
 

@@ -12,6 +12,7 @@ use bookguard_core::clock::Clock;
 use bookguard_core::model::{Event, EventType};
 use bookguard_core::operation::Request;
 use bookguard_core::webhook::{Secret, sign_body, sign_standard};
+use bookguard_server::tls::PRODUCT;
 use clap::Args;
 use reqwest::header::{CONTENT_TYPE, USER_AGENT};
 use reqwest::{Client, Url};
@@ -215,7 +216,7 @@ impl Poster {
             .client
             .post(self.url.clone())
             .header(CONTENT_TYPE, "application/json")
-            .header(USER_AGENT, concat!("bookguard/", env!("CARGO_PKG_VERSION")))
+            .header(USER_AGENT, PRODUCT)
             .header("x-service-signature", sign_body(&self.secret, &body))
             .header("webhook-id", id)
             .header("webhook-timestamp", sent)

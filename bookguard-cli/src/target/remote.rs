@@ -12,6 +12,7 @@ use bookguard_core::operation::{Body, Method, Operation, Request, Route};
 use bookguard_core::session::Access;
 use bookguard_core::webhook::Secret;
 use bookguard_server::mcp::PATH;
+use bookguard_server::tls::PRODUCT;
 use reqwest::header::{
     ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER, USER_AGENT,
     WWW_AUTHENTICATE,
@@ -347,10 +348,7 @@ impl Remote {
             return Err(Failure::Printed);
         }
         let mut headers = HeaderMap::new();
-        headers.insert(
-            USER_AGENT,
-            HeaderValue::from_static(concat!("bookguard/", env!("CARGO_PKG_VERSION"))),
-        );
+        headers.insert(USER_AGENT, PRODUCT);
         if let Some(key) = &self.key {
             headers.insert(self.key_header(), key.clone());
         }

@@ -60,8 +60,6 @@ const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp
 const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const ANYTHING: HeaderValue = HeaderValue::from_static("*/*");
-const PRODUCT: HeaderValue =
-    HeaderValue::from_static(concat!("bookguard/", env!("CARGO_PKG_VERSION")));
 
 /// SHA-256 of an empty body, which most receivers answer with.
 const SHA256_OF_NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -232,7 +230,7 @@ fn request(url: &Url, headers: DeliveryHeaders, body: Watched) -> Option<Request
     *request.method_mut() = Method::POST;
     *request.uri_mut() = url.as_str().parse::<Uri>().ok()?;
     let mut map = HeaderMap::with_capacity(8);
-    map.insert(USER_AGENT, PRODUCT);
+    map.insert(USER_AGENT, tls::PRODUCT);
     map.insert(ACCEPT, ANYTHING);
     map.insert(CONTENT_TYPE, JSON);
     map.insert(SERVICE_SIGNATURE, headers.service_signature);

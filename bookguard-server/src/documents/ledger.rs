@@ -11,6 +11,7 @@ use poem::http::StatusCode;
 use poem::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use poem::{Body, EndpointExt as _, Request, Response};
 
+use super::TEXT;
 use crate::app::App;
 use crate::incoming::{self, accepts, decode};
 use crate::payer::Payer;
@@ -19,7 +20,6 @@ use crate::refusal::Refusal;
 
 const PREFIX: &str = "/v1/ledger/";
 const BYTES: &str = "application/octet-stream";
-const TEXT: &str = "text/plain; charset=utf-8";
 /// For full tiles, which never change.
 const FOREVER: &str = "public, max-age=31536000, immutable";
 /// For partial tiles, which stay valid but are soon replaced by wider ones.

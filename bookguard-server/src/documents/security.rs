@@ -13,6 +13,7 @@ use poem::endpoint::{BoxEndpoint, make_sync};
 use poem::http::header::{CACHE_CONTROL, HeaderValue};
 use poem::{EndpointExt as _, Request};
 
+use super::TEXT;
 use super::document::ServedDocument;
 use crate::config::security::SecurityTxt;
 
@@ -26,7 +27,7 @@ pub(super) fn endpoint(service: &Arc<Service>, said: SecurityTxt) -> BoxEndpoint
     let service = Arc::clone(service);
     make_sync(move |request: Request| {
         let text = text(&said, service.public_url(), service.clock().now());
-        ServedDocument::new("text/plain; charset=utf-8", text)
+        ServedDocument::new(TEXT, text)
             .with(
                 CACHE_CONTROL,
                 HeaderValue::from_static("public, max-age=86400"),

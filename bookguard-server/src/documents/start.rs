@@ -11,11 +11,10 @@ use super::SUMMARY;
 use super::document::ServedDocument;
 use super::links::{self, LINKS};
 use crate::api::INTERFACE_VERSION;
+use crate::mcp::VERSION;
 use crate::negotiation::prefers_page;
 use crate::pages;
 
-/// The version of the program, which differs from the interface's.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 const PAGE: &str = include_str!("pages/start.html");
 
 /// A place that only some servers have.

@@ -28,8 +28,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 const QUERY: HeaderValue = HeaderValue::from_static("application/timestamp-query");
 const REPLY: HeaderValue = HeaderValue::from_static("application/timestamp-reply");
-const PRODUCT: HeaderValue =
-    HeaderValue::from_static(concat!("bookguard/", env!("CARGO_PKG_VERSION")));
 
 /// Asks authorities.
 #[derive(Debug)]
@@ -69,7 +67,7 @@ impl Asker {
         let headers = request.headers_mut();
         headers.insert(CONTENT_TYPE, QUERY);
         headers.insert(ACCEPT, REPLY);
-        headers.insert(USER_AGENT, PRODUCT);
+        headers.insert(USER_AGENT, tls::PRODUCT);
         let response = self.client.request(request).await.map_err(|error| {
             let cause = error.source().map(ToString::to_string);
             cause.unwrap_or_else(|| error.to_string())
