@@ -21,6 +21,7 @@ use crate::model::Timestamp;
 use crate::service::Service;
 use crate::store::StoreError;
 use crate::store::read::Reader;
+pub use rule::is_overdue;
 
 /// Records an epoch. The reply is false if another one was recorded meanwhile, or the log went on under another name.
 #[derive(Debug, Clone)]
@@ -147,13 +148,6 @@ impl RecordEpoch {
     pub fn pages(&self) -> usize {
         self.pages.len()
     }
-}
-
-/// Whether an entry of a booking that was written at `waiting` has waited too long for an epoch: a server records one every
-/// interval, and several did not come.
-#[must_use]
-pub fn is_overdue(waiting: Timestamp, now: Timestamp, interval_ms: i64) -> bool {
-    rule::is_overdue(waiting, now, interval_ms)
 }
 
 /// The command that records an epoch.

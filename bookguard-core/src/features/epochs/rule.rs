@@ -26,8 +26,10 @@ pub(crate) fn is_time(
     entries >= most || is_old || waiting > now.plus_ms(interval_ms)
 }
 
-/// Whether an entry of a booking that was written at `waiting` has waited for an epoch much longer than the interval.
-pub(crate) fn is_overdue(waiting: Timestamp, now: Timestamp, interval_ms: i64) -> bool {
+/// Whether an entry of a booking that was written at `waiting` has waited too long for an epoch: a server records one every
+/// interval, and several did not come.
+#[must_use]
+pub fn is_overdue(waiting: Timestamp, now: Timestamp, interval_ms: i64) -> bool {
     waiting.plus_ms(interval_ms.saturating_mul(OVERDUE)) < now
 }
 
