@@ -235,7 +235,7 @@ pub(super) async fn ended(signals: &mut UnboundedReceiver<Signal>) {
 }
 
 /// A time such as `24h`, from a second to a year.
-fn duration(text: &str) -> Result<Duration, Failure> {
+pub(super) fn duration(text: &str) -> Result<Duration, Failure> {
     let seconds = period_ms(text).and_then(|ms| u64::try_from(ms / 1000).ok());
     seconds
         .filter(|seconds| (1..=EVERY_MAX).contains(seconds))
