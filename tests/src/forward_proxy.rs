@@ -5,7 +5,9 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufStream, copy_bidirectional};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufStream, copy_bidirectional,
+};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -39,6 +41,7 @@ pub struct ForwardProxy {
 struct State {
     way: Way,
     asked: Vec<Asked>,
+    waiting: usize,
 }
 
 impl ForwardProxy {
@@ -50,6 +53,7 @@ impl ForwardProxy {
         let state = Arc::new(Mutex::new(State {
             way: Way::Open,
             asked: Vec::new(),
+            waiting: 0,
         }));
         let serving = Arc::clone(&state);
         let task = tokio::spawn(async move {
@@ -73,6 +77,11 @@ impl ForwardProxy {
     /// Changes how requests are treated from now on.
     pub fn way(&self, way: Way) {
         lock(&self.state).way = way;
+    }
+
+    /// How many clients wait for an answer that it does not give.
+    pub fn waiting(&self) -> usize {
+        lock(&self.state).waiting
     }
 
     /// The requests it got, in order.
@@ -111,7 +120,12 @@ async fn serve(stream: TcpStream, state: Arc<Mutex<State>>) {
                 break Err(gone);
             }
         },
-        Way::Silent => std::future::pending().await,
+        Way::Silent => {
+            lock(&state).waiting += 1;
+            let ended = stream.read_u8().await;
+            lock(&state).waiting -= 1;
+            ended.map(drop)
+        }
         Way::Closes => Ok(()),
         Way::Resets => stream.get_ref().set_zero_linger(),
     };

@@ -61,6 +61,9 @@ const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const ANYTHING: HeaderValue = HeaderValue::from_static("*/*");
 
+/// By how much a connection may take longer to open than any attempt lasts.
+const CONNECT_SLACK: Duration = Duration::from_secs(1);
+
 /// SHA-256 of an empty body, which most receivers answer with.
 const SHA256_OF_NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
@@ -124,11 +127,13 @@ impl Sender {
     ) -> Result<Self, SenderError> {
         let rules = Arc::new(rules);
         let resolver = CheckedResolver::new(Arc::clone(&rules));
-        let connector = HttpsConnector::from((
+        let https = HttpsConnector::from((
             Dialer::new(resolver, proxy),
             tls::system_trust().map_err(SenderError)?,
         ));
-        let connector = Connector(connector);
+        // Longer than any attempt, so that those tell how they ended.
+        let patience = total_timeout + CONNECT_SLACK;
+        let connector = Connector { https, patience };
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_max_idle_per_host(IDLE_PER_HOST)

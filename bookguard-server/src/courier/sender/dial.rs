@@ -16,6 +16,7 @@ use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tower_service::Service;
 
 use super::meter::{Exchanges, Metered};
@@ -90,7 +91,12 @@ impl Service<Uri> for Dialer {
 
 /// Opens connections, with TLS for https.
 #[derive(Clone)]
-pub(super) struct Connector(pub HttpsConnector<Dialer>);
+pub(super) struct Connector {
+    pub https: HttpsConnector<Dialer>,
+    /// How long a connection may take to open. If another becomes free first, the client uses that and goes on opening this one for
+    /// later, so no attempt's own time-out ends it: a receiver that never ends a handshake would be left with a socket for each.
+    pub patience: Duration,
+}
 
 impl Service<Uri> for Connector {
     type Response = Exchanges;
@@ -98,12 +104,12 @@ impl Service<Uri> for Connector {
     type Future = Pin<Box<dyn Future<Output = Result<Exchanges, BoxError>> + Send>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.0.poll_ready(cx)
+        self.https.poll_ready(cx)
     }
 
     fn call(&mut self, to: Uri) -> Self::Future {
-        let connecting = self.0.call(to);
-        Box::pin(async move { Ok(Exchanges(connecting.await?)) })
+        let connecting = timeout(self.patience, self.https.call(to));
+        Box::pin(async move { Ok(Exchanges(connecting.await??)) })
     }
 }
 

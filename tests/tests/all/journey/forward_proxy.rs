@@ -12,6 +12,7 @@ use bookguard_tests::forward_proxy::{ForwardProxy, Way};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::receiver::{Answer, Receiver};
 use bookguard_tests::test_server::TestServer;
+use bookguard_tests::waiting::until;
 use bytes::Bytes;
 use reqwest::Url;
 use reqwest::header::HeaderValue;
@@ -234,4 +235,28 @@ async fn what_a_receiver_does_wrong_behind_the_proxy_is_its_own_fault() {
     let unknown = attempt(&strict, &format!("http://{}.invalid/", "a".repeat(64))).await;
     assert_eq!(unknown.class, Some(FailureClass::DnsError), "{unknown:?}");
     assert_eq!(proxy.asked().len(), before);
+}
+
+#[tokio::test]
+async fn a_connection_that_opens_for_nobody_is_given_up() {
+    let (receiver, proxy) = (Receiver::start().await, ForwardProxy::start().await);
+    receiver.answer(Answer::Late(Duration::from_millis(300), 200));
+    let sender = through(&proxy.url(""), AddressRules::dev(), 2_000);
+    let url = receiver.url();
+    // The second opens a connection of its own, and then takes that of the first.
+    let second = async {
+        until("the first has its connection", async || {
+            (!proxy.asked().is_empty()).then_some(())
+        })
+        .await;
+        proxy.way(Way::Silent);
+        attempt(&sender, &url).await
+    };
+    let (first, second) = tokio::join!(attempt(&sender, &url), second);
+    assert!(first.delivered() && second.delivered(), "{second:?}");
+    assert_eq!((proxy.asked().len(), proxy.waiting()), (2, 1));
+    until("its own is given up", async || {
+        (proxy.waiting() == 0).then_some(())
+    })
+    .await;
 }
