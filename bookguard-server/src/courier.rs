@@ -123,6 +123,7 @@ impl Courier {
         let waiting = Arc::<Waiting<EventId>>::default();
         let context = DeliveryContext {
             service: Arc::clone(&service),
+            outbox,
             sender: Sender::new(settings.rules, settings.proxy, settings.attempt_time)?,
             attempt_time: settings.attempt_time,
             notes: notes.clone(),
@@ -134,7 +135,7 @@ impl Courier {
             metrics: settings.metrics,
         };
         let context = Arc::new(context);
-        let mut dispatcher = Dispatcher::new(Arc::clone(&context), outbox);
+        let mut dispatcher = Dispatcher::new(Arc::clone(&context));
         if settings.claims {
             dispatcher.claim(notes.clone());
         }

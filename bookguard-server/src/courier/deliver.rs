@@ -3,11 +3,13 @@
 //! The dispatcher decides whose turn it is; `sender` makes the attempt. Invariant: for every delivery the dispatcher is told
 //! first that its place is free and then that it is done, even if its task panics.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bookguard_core::engine::command::{Envelope, HeldDelivery, LeasedDelivery, Written};
+use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::engine::waiting::Waiting;
 use bookguard_core::features::deliveries::{
     EndpointStatusChange, ReleaseDeliveries, SettleDelivery,
@@ -19,6 +21,7 @@ use bookguard_core::webhook::{Attempt, FailureClass, Phase};
 use bytes::Bytes;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::timeout;
 
 use super::dispatch::Note;
 use super::fair_queue::{AttemptSeat, Ended, Turn};
@@ -30,10 +33,14 @@ use crate::metrics::DeliveryMetrics;
 const SETTLE_AGAIN: Duration = Duration::from_millis(100);
 /// The longest such pause.
 const SETTLE_AGAIN_MAX: Duration = Duration::from_secs(2);
+/// How long a failed attempt keeps its turn to settle. Where a commit takes longer, more outcomes share one; otherwise they would
+/// wait for so few at a time that their leases end.
+const FAILURE_TURN: Duration = Duration::from_millis(5);
 
 /// What all deliveries share.
 pub(super) struct DeliveryContext {
     pub service: Arc<Service>,
+    pub outbox: Arc<Outbox>,
     pub sender: Sender,
     /// How long an attempt may take.
     pub attempt_time: Duration,
@@ -78,7 +85,7 @@ impl Drop for CompletionGuard {
 
 impl DeliveryContext {
     /// Whether an attempt that begins at `now` ends within the delivery's lease, even by the clock of a node that is ahead.
-    pub(super) fn in_time(&self, delivery: &LeasedDelivery, now: Timestamp) -> bool {
+    fn in_time(&self, delivery: &LeasedDelivery, now: Timestamp) -> bool {
         let time = i64::try_from(self.attempt_time.as_millis()).unwrap_or(i64::MAX);
         now.ms().saturating_add(time).saturating_add(LEASE_SKEW_MS) <= delivery.until.ms()
     }
@@ -110,11 +117,21 @@ impl DeliveryContext {
             notes: self.notes.clone(),
             sent: false,
         };
-        let destination = match self.endpoints.receiver(&receiver, &delivery).await {
-            KnownReceiver::Open(_, destination) => Some(destination),
-            KnownReceiver::Unknown => None,
-            KnownReceiver::Closed => {
-                completion.sent(Ended::Closed, 0);
+        let known = self.endpoints.receiver(&receiver, &delivery).await;
+        // Only now, because the store may have been slow: what was erased meanwhile is not sent, and an attempt started too late
+        // could end after another node has begun one.
+        let is_recalled = self.outbox.is_recalled(&delivery.event_id);
+        let is_late = !self.in_time(&delivery, self.service.clock().now());
+        let destination = match known {
+            _ if is_recalled || is_late => Err(Ended::Unsent),
+            KnownReceiver::Open(_, destination) => Ok(Some(destination)),
+            KnownReceiver::Unknown => Ok(None),
+            KnownReceiver::Closed => Err(Ended::Closed),
+        };
+        let destination = match destination {
+            Ok(destination) => destination,
+            Err(ended) => {
+                completion.sent(ended, 0);
                 return self.give_back(vec![delivery.held()]).await;
             }
         };
@@ -134,14 +151,26 @@ impl DeliveryContext {
         };
         self.metrics.attempted(attempt.class);
         completion.sent(ended, attempt.duration_ms);
-        // The semaphore is never closed, so everybody gets a turn.
-        let _turn = match ended {
-            Ended::Accepted => None,
-            _ => self.failures.acquire().await.ok(),
+        let settling = self.settle(&delivery, attempt);
+        let is_settled = match ended {
+            Ended::Accepted => settling.await,
+            _ => self.in_turn(settling).await,
         };
-        if self.settle(&delivery, attempt).await {
+        if is_settled {
             self.waiting.tell(&delivery.event_id);
         }
+    }
+
+    /// Settles a failed attempt when its turn comes.
+    async fn in_turn(&self, settling: impl Future<Output = bool>) -> bool {
+        // The semaphore is never closed, so everybody gets a turn.
+        let turn = self.failures.acquire().await;
+        let mut settling = pin!(settling);
+        if let Ok(is_settled) = timeout(FAILURE_TURN, &mut settling).await {
+            return is_settled;
+        }
+        drop(turn);
+        settling.await
     }
 
     /// Signs the body and sends it once.

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bookguard_core::engine::command::{HeldDelivery, LeasedDelivery};
-use bookguard_core::engine::outbox::Outbox;
 use bookguard_core::model::EndpointId;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
@@ -16,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::claim::Claimer;
 use super::deliver::DeliveryContext;
-use super::fair_queue::{AttemptSeat, Ended, FairQueue, Turn};
+use super::fair_queue::{AttemptSeat, Ended, FairQueue};
 use super::reclaim::keep_reclaiming;
 use super::signing::Receivers;
 
@@ -42,7 +41,6 @@ pub(super) enum Note {
 /// The state of the dispatcher. Dropping it ends every attempt at once.
 pub(super) struct Dispatcher {
     context: Arc<DeliveryContext>,
-    outbox: Arc<Outbox>,
     queue: FairQueue,
     receivers: Receivers,
     /// Wakes the claimer.
@@ -55,11 +53,10 @@ pub(super) struct Dispatcher {
 }
 
 impl Dispatcher {
-    pub(super) fn new(context: Arc<DeliveryContext>, outbox: Arc<Outbox>) -> Self {
+    pub(super) fn new(context: Arc<DeliveryContext>) -> Self {
         Dispatcher {
             queue: FairQueue::new(context.attempt_time),
             context,
-            outbox,
             receivers: Receivers::default(),
             wake: Arc::default(),
             tasks: JoinSet::new(),
@@ -73,7 +70,7 @@ impl Dispatcher {
     pub(super) fn claim(&mut self, notes: UnboundedSender<Note>) {
         let claimer = Claimer {
             service: Arc::clone(&self.context.service),
-            outbox: Arc::clone(&self.outbox),
+            outbox: Arc::clone(&self.context.outbox),
             notes,
             wake: Arc::clone(&self.wake),
             metrics: Arc::clone(&self.context.metrics),
@@ -138,7 +135,7 @@ impl Dispatcher {
     /// Gives back deliveries that were not sent, and frees their places in the outbox.
     fn put_back(&mut self, unsent: Vec<LeasedDelivery>) {
         for delivery in &unsent {
-            self.outbox.release(&delivery.endpoint_id);
+            self.context.outbox.release(&delivery.endpoint_id);
         }
         let held: Vec<HeldDelivery> = unsent.iter().map(LeasedDelivery::held).collect();
         if !held.is_empty() {
@@ -152,7 +149,7 @@ impl Dispatcher {
             Note::Sent(seat, ended, took_ms) => {
                 let endpoint_id = seat.endpoint_id;
                 if let Some((partner_id, terms)) = self.queue.sent(seat, ended, took_ms) {
-                    self.outbox.set(endpoint_id, partner_id, terms);
+                    self.context.outbox.set(endpoint_id, partner_id, terms);
                     let surplus = self.queue.shed(&endpoint_id);
                     self.put_back(surplus);
                 }
@@ -187,12 +184,12 @@ impl Dispatcher {
     }
 
     fn done(&mut self, endpoint_id: EndpointId) {
-        self.outbox.release(&endpoint_id);
+        self.context.outbox.release(&endpoint_id);
         if self.queue.done(&endpoint_id) {
             self.wake.notify_one();
         }
         for endpoint_id in self.queue.forgotten() {
-            self.outbox.forget(&endpoint_id);
+            self.context.outbox.forget(&endpoint_id);
         }
     }
 
@@ -211,28 +208,15 @@ impl Dispatcher {
         }
     }
 
-    /// Starts as many attempts as there are free places. What was erased meanwhile is not sent.
+    /// Starts as many attempts as there are free places.
     fn send(&mut self) {
         let now = self.context.service.clock().now();
-        let mut late = Vec::new();
         let began = Instant::now();
         while let Some(turn) = self.queue.next(began) {
-            let is_recalled = self.outbox.is_recalled(&turn.delivery.event_id);
-            if !is_recalled && self.context.in_time(&turn.delivery, now) {
-                let receiver = self.receivers.of(turn.delivery.endpoint_id, now);
-                self.tasks
-                    .spawn(Arc::clone(&self.context).deliver(turn, receiver));
-            } else {
-                // An attempt started too late could end after another node has begun one.
-                let Turn { delivery, seat, .. } = turn;
-                self.queue.sent(seat, Ended::Unsent, 0);
-                if self.queue.done(&delivery.endpoint_id) {
-                    self.wake.notify_one();
-                }
-                late.push(delivery);
-            }
+            let receiver = self.receivers.of(turn.delivery.endpoint_id, now);
+            self.tasks
+                .spawn(Arc::clone(&self.context).deliver(turn, receiver));
         }
-        self.put_back(late);
     }
 
     /// Removes tasks that have ended.
