@@ -74,7 +74,7 @@ pub fn due(service: &Service, interval_ms: i64) -> Result<Option<Unstamped>, Err
     }
     let latest = reader.latest_stamp().map_err(fault)?;
     let head = reader.head().map_err(fault)?;
-    let last = latest.map(|stamp| (stamp.leaf, stamp.time));
+    let last = latest.map(|stamp| (stamp.size, stamp.time));
     if head.moved_to.is_some() || !rule::is_wanted(head.head.size, last, now) {
         return Ok(None);
     }

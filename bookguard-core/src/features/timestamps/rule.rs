@@ -18,12 +18,14 @@ pub(crate) fn is_time(stamping: &Stamping, now: Timestamp, interval_ms: i64) -> 
     stamping.next <= now || stamping.next > longest
 }
 
-/// Whether there is something to stamp: an entry besides the one that commits to the last stamp. A log at rest is stamped
-/// now and then, which renews its stamps.
+/// Whether there is something to stamp, if the `last` one is over so many entries: one that was written since, besides the one that
+/// commits to that stamp. A log at rest is stamped now and then, which renews its stamps.
 pub(crate) fn is_wanted(size: u64, last: Option<(u64, Timestamp)>, now: Timestamp) -> bool {
     match last {
         None => size > 0,
-        Some((leaf, time)) => size > leaf.saturating_add(1) || time.plus_ms(STAMP_IDLE_MS) <= now,
+        Some((stamped, time)) => {
+            size > stamped.saturating_add(1) || time.plus_ms(STAMP_IDLE_MS) <= now
+        }
     }
 }
 

@@ -75,6 +75,8 @@ fn what_was_logged_is_stamped_and_the_entry_of_a_stamp_alone_is_not() {
         (1, None, true),
         (5, Some((4, ago(1))), false),
         (6, Some((4, ago(1))), true),
+        // Two were written while the authority was asked.
+        (7, Some((4, ago(1))), true),
         (5, Some((4, ago(STAMP_IDLE_MS - 1))), false),
         (5, Some((4, ago(STAMP_IDLE_MS))), true),
     ] {
