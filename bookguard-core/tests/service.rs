@@ -8,11 +8,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use bookguard_core::clock::Clock;
+use bookguard_core::engine::command::Written;
 use bookguard_core::error::Error;
 use bookguard_core::evidence;
 use bookguard_core::features;
 use bookguard_core::features::bookings::{BookingCreated, Protected};
+use bookguard_core::features::cosignatures::{WitnessTurn, claim, look, places, witnessed};
 use bookguard_core::features::partners::Registration;
+use bookguard_core::ledger::cosignature::Cosigner;
+use bookguard_core::ledger::trust::TrustPolicy;
+use bookguard_core::ledger::witness::{AddCheckpoint, judge};
+use bookguard_core::ledger::{Checkpoint, VerifierKey};
 use bookguard_core::model::{Booking, Page, PartnerId, Scopes, Timestamp};
 use bookguard_core::operation::{self, Action, Finished, Operation, Request};
 use bookguard_core::service::{Closing, OpenError, Service, ServiceConfig};
@@ -463,4 +469,50 @@ fn a_filter_that_matches_little_answers_in_pages_that_come_to_an_end() {
         cursor = page.next_cursor;
     }
     assert_eq!(seen, ids.iter().rev().cloned().collect::<Vec<_>>());
+}
+
+/// Each of three witnesses is asked, again and again, by a log that has grown since the one before was. They judge proofs as witnesses do.
+#[test]
+fn witnesses_reach_a_quorum_on_a_log_that_grows_between_their_turns() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = Bench::new(&folder.path().join("b.db"));
+    let partner = bench.partner();
+    let service = &partner.service;
+    let cosigners =
+        [1, 2, 3].map(|n| Cosigner::from_seed(&format!("w{n}.example.com"), &[n; 32]).unwrap());
+    let lines = cosigners.iter().enumerate().map(|(n, cosigner)| {
+        let key = cosigner.verifier();
+        format!("witness w{n} {key} https://w{n}.example.com\n")
+    });
+    let policy = lines.collect::<String>() + "group all all w0 w1 w2\nquorum all\n";
+    let policy = TrustPolicy::parse(&policy).unwrap();
+    let mut latest = [const { None::<Checkpoint> }; 3];
+    let mut quorums = Vec::new();
+    for _ in 0..3 {
+        for (n, place) in places(&policy).into_iter().enumerate() {
+            create(&partner);
+            let now = bench.clock.fetch_add(11_000, Ordering::AcqRel) + 11_000;
+            let (head, _) = look(service).unwrap();
+            let taken = service.submit(claim(service, &place, &head)).unwrap();
+            let Written::Fresh(Some(state)) = taken.blocking_recv().unwrap().unwrap() else {
+                panic!("it is not due");
+            };
+            let mut turn = WitnessTurn::new(place, state);
+            let body = turn.request(service, &policy).unwrap().unwrap();
+            let asked = AddCheckpoint::parse(&body).unwrap();
+            let logs = [service.head().unwrap().vkey.parse::<VerifierKey>().unwrap()];
+            let (key, seen) = judge(&asked, &logs, |_| latest[n].clone()).unwrap();
+            latest[n] = Some(seen);
+            let text = key.open(&asked.note).unwrap();
+            let line = cosigners[n].cosign(text, now.unsigned_abs() / 1000);
+            assert!(!turn.answered((200, line.as_bytes()), Timestamp::from_ms(now)));
+            let (state, note) = turn.end(service, &policy).unwrap();
+            assert_eq!(state.trouble, None);
+            let noted = service.submit(note).unwrap();
+            noted.blocking_recv().unwrap().unwrap();
+        }
+        let best = witnessed(service, &policy).unwrap().unwrap();
+        quorums.push((best.size, best.witnesses.len()));
+    }
+    assert_eq!(quorums, [(1, 3), (4, 3), (7, 3)]);
 }

@@ -119,8 +119,9 @@ impl Asking {
     async fn ask(&self, mut turn: WitnessTurn) -> Result<WitnessTurn, Error> {
         let until = tokio::time::Instant::now() + PATIENCE;
         for _ in 0..limits::WITNESS_REQUESTS {
+            let policy = Arc::clone(&self.policy);
             let (body, mut asked) = self
-                .apart(move |service| turn.request(service).map(|body| (body, turn)))
+                .apart(move |service| turn.request(service, &policy).map(|body| (body, turn)))
                 .await?;
             let Some(body) = body else {
                 asked.unanswered("the database lacks published entries".to_owned());

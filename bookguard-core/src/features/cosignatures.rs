@@ -10,7 +10,7 @@ pub mod rule;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use crate::engine::command::{Envelope, Head};
+use crate::engine::command::Envelope;
 use crate::error::Error;
 use crate::ledger::cosignature::CosignerKey;
 use crate::ledger::proof::prove_consistency;
@@ -107,8 +107,16 @@ pub fn claim(
 pub struct WitnessTurn {
     place: WitnessPlace,
     state: WitnessState,
-    sent: Option<(AddCheckpoint, Head)>,
+    sent: Option<SentCheckpoint>,
     cosigned: Vec<StoredCosignature>,
+}
+
+/// A request, the size of the checkpoint in it, and that of the log.
+#[derive(Debug)]
+struct SentCheckpoint {
+    request: AddCheckpoint,
+    size: u64,
+    log_size: u64,
 }
 
 impl WitnessTurn {
@@ -123,12 +131,18 @@ impl WitnessTurn {
         }
     }
 
-    /// The next request to send: the newest published checkpoint, with the proof that it continues what the witness is thought to
-    /// have cosigned last. `None` if the database lacks published entries, because then it may not be shown to anybody. Blocks.
+    /// The next request to send: a checkpoint, with the proof that it continues what the witness is thought to have cosigned last.
+    /// What other witnesses of the policy have cosigned comes before the newest: on a log that grows all the time, each would vouch
+    /// for a size of its own otherwise, and seldom a quorum for one. `None` if the database lacks published entries, because then
+    /// it may not be shown to anybody. Blocks.
     ///
     /// # Errors
     /// `unavailable` if the store does not answer.
-    pub fn request(&mut self, service: &Service) -> Result<Option<String>, Error> {
+    pub fn request(
+        &mut self,
+        service: &Service,
+        policy: &TrustPolicy,
+    ) -> Result<Option<String>, Error> {
         let mut reader = service.reader()?;
         reader.snapshot();
         let head = reader.head().map_err(|e| service.fault(&e))?;
@@ -139,53 +153,63 @@ impl WitnessTurn {
             self.state.origin.clone_from(&head.origin);
             self.state.size = 0;
         }
-        let Head { size, .. } = head.head;
+        let log_size = head.head.size;
         // One that has cosigned more than there is answers with its size to whatever it is asked.
-        let old = if self.state.size > size {
+        let old = if self.state.size > log_size {
             0
         } else {
             self.state.size
+        };
+        let stored = reader.cosignatures(old).map_err(|e| service.fault(&e))?;
+        let newer = old.saturating_add(1)..=log_size;
+        let shared = rule::best(&stored, policy, &head.origin, newer);
+        let (size, note) = match shared.as_ref().and_then(rule::Cosigned::checkpoint) {
+            Some((size, note)) => (size, note.to_owned()),
+            None => (log_size, head.checkpoint),
         };
         let proof = prove_consistency(old, size, |level, index| reader.tile(level, index));
         let proof = proof.map_err(|why| match why {
             ReadError::Read(error) => service.fault(&error),
             other => service.fault(&StoreError::Corrupt(other.to_string())),
         })?;
-        let note = head.checkpoint;
         let request = AddCheckpoint { old, proof, note };
         let body = request.to_string();
-        self.sent = Some((request, head.head));
+        self.sent = Some(SentCheckpoint {
+            request,
+            size,
+            log_size,
+        });
         Ok(Some(body))
     }
 
     /// Takes the answer to the last request, a status and a body. Returns whether to send another.
     pub fn answered(&mut self, answer: (u16, &[u8]), now: Timestamp) -> bool {
-        let Some((request, head)) = self.sent.take() else {
+        let Some(sent) = self.sent.take() else {
             return false;
         };
-        match WitnessAnswer::read(&request, head.size, &self.place.keys, answer) {
+        match WitnessAnswer::read(&sent.request, sent.size, &self.place.keys, answer) {
             WitnessAnswer::Cosigned(lines) => {
                 let keys = self.place.keys.iter();
                 self.cosigned = (keys.zip(lines))
                     .map(|(key, (line, _))| StoredCosignature {
                         key: key.to_string(),
-                        size: head.size,
-                        note: format!("{}{line}", request.note),
+                        size: sent.size,
+                        note: format!("{}{line}", sent.request.note),
                     })
                     .collect();
-                self.state.size = head.size;
+                self.state.size = sent.size;
                 self.state.cosigned_at = Some(now);
                 self.state.trouble = None;
                 false
             }
             WitnessAnswer::Size(size) => {
                 self.state.size = size;
-                let is_alarm = size > head.size;
+                let is_alarm = size > sent.log_size;
                 let what = match is_alarm {
                     true => format!(
                         "it has cosigned {size} entries of this log, which has only {}: entries were lost, or somebody else has the \
                          ledger key",
-                        head.size
+                        sent.log_size
                     ),
                     false => format!(
                         "the size that it has cosigned last keeps changing; now it is {size}"

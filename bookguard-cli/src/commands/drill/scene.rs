@@ -385,7 +385,7 @@ impl DrillWitness {
         let service = local.service();
         // A log that is wrong about what was cosigned last is told and asks again.
         for _ in 0..3 {
-            let Some(body) = turn.request(service)? else {
+            let Some(body) = turn.request(service, &self.policy)? else {
                 turn.unanswered("the database lacks published entries".to_owned());
                 break;
             };

@@ -110,9 +110,15 @@ pub struct Cosigned<'a> {
 }
 
 impl<'a> Cosigned<'a> {
+    /// The size of the checkpoint, and the checkpoint.
+    pub(super) fn checkpoint(&self) -> Option<(u64, &'a str)> {
+        let one = self.lines.first()?;
+        Some((one.size, one.checkpoint()))
+    }
+
     /// The checkpoint and the lines.
     pub(super) fn note(&self) -> String {
-        let checkpoint = self.lines.first().map_or("", |one| one.checkpoint());
+        let (_, checkpoint) = self.checkpoint().unwrap_or_default();
         let lines = self.lines.iter().filter_map(|one| one.line_of(checkpoint));
         lines.fold(checkpoint.to_owned(), |note, line| note + line)
     }

@@ -346,7 +346,7 @@ impl Fixture {
                 panic!("{taken:?}");
             };
             let mut turn = WitnessTurn::new(place, state);
-            turn.request(&self.service).unwrap().unwrap();
+            turn.request(&self.service, &policy).unwrap().unwrap();
             let text = &head.checkpoint[..=head.checkpoint.find("\n\n").unwrap()];
             let time = u64::try_from(self.now().ms() / 1000).unwrap();
             let line = cosigner.cosign(text, time);
