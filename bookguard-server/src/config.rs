@@ -268,7 +268,7 @@ pub fn base(setting: &str, example: &str, text: &str) -> Result<Url, String> {
 #[must_use]
 pub fn quoted(address: &str) -> String {
     match address.contains('@') {
-        true => "an address (not shown, as it may hold a password)".to_owned(),
+        true => "a text (not shown, as it may hold a password)".to_owned(),
         false => format!("\"{address}\""),
     }
 }

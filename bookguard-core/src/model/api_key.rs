@@ -222,7 +222,7 @@ impl ApiKey {
     }
 
     /// When to tell that it will expire: a week before, or if it lives for less than ten weeks, when a tenth of its life is left.
-    pub fn notice_at(&self) -> Option<Timestamp> {
+    pub(crate) fn notice_at(&self) -> Option<Timestamp> {
         let notice_ms = (self.lives_ms()? / 10).min(limits::KEY_NOTICE_MS);
         self.expires_at.map(|end| end.plus_ms(-notice_ms))
     }

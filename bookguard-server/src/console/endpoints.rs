@@ -156,7 +156,7 @@ fn types() -> Vec<(&'static str, String)> {
         EventType::TermsAccepted => "somebody accepted the terms",
         EventType::ResolutionDecided => "a person decided a cancellation",
         EventType::EndpointSuspended => "another endpoint was suspended",
-        EventType::ApiKeyExpiring => "an API key expires within a week",
+        EventType::ApiKeyExpiring => "an API key will soon expire",
     };
     EventType::WORDS
         .into_iter()

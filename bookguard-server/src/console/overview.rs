@@ -2,11 +2,10 @@
 
 use bookguard_core::error::Error;
 use bookguard_core::features::activity::{Activity, ActivityHour, GetActivity};
-use bookguard_core::features::api_keys::ListApiKeys;
 use bookguard_core::features::bookings::GetBooking;
 use bookguard_core::features::cancellations::ListResolutions;
 use bookguard_core::features::endpoints::ListEndpoints;
-use bookguard_core::model::{ApiKey, Booking, Endpoint, EndpointStatus, Scope, Timestamp};
+use bookguard_core::model::{Booking, Endpoint, EndpointStatus, Scope, Timestamp};
 use bookguard_core::policy::Resolution;
 use maud::{Markup, html};
 
@@ -34,19 +33,11 @@ pub(super) async fn show(user: &User, asked: &Asked) -> Result<Answer, Error> {
         }
         false => (Vec::new(), None),
     };
-    let keys = match user.may(Scope::ApiKeysRead) {
-        true => {
-            user.read::<ListApiKeys>(&[], &[("limit", "100")])
-                .await?
-                .data
-        }
-        false => Vec::new(),
-    };
     let main = html! {
         div.title { h1 { "Overview" } }
         section.card aria-labelledby="now" {
             h2 #now { (user.told("What needs you now", "What needs the partner now")) }
-            (to_do(user, asked.now, (&reviews, are_more), &endpoints, &keys, activity.as_ref()))
+            (to_do(user, asked.now, (&reviews, are_more), &endpoints, activity.as_ref()))
         }
         @if let Some(activity) = &activity { (day(user, activity)) }
     };
@@ -71,7 +62,6 @@ fn to_do(
     now: Timestamp,
     (reviews, are_more): (&[(Resolution, Booking)], bool),
     endpoints: &[Endpoint],
-    keys: &[ApiKey],
     activity: Option<&Activity>,
 ) -> Markup {
     let failing = |endpoint: &&Endpoint| {
@@ -81,14 +71,12 @@ fn to_do(
         )
     };
     let failing: Vec<_> = endpoints.iter().filter(failing).collect();
-    let expiring =
-        |key: &&ApiKey| key.works(now) && key.notice_at().is_some_and(|notice| notice <= now);
-    let expiring: Vec<_> = keys.iter().filter(expiring).collect();
+    let expiring = activity.map_or(0, |activity| activity.keys_expiring);
     let failed: u64 = activity.map_or(0, |activity| {
         activity.hours.iter().map(|hour| hour.failed).sum()
     });
     let unheard = activity.is_some() && endpoints.iter().all(|endpoint| !endpoint.enabled);
-    if reviews.is_empty() && failing.is_empty() && expiring.is_empty() && failed == 0 && !unheard {
+    if reviews.is_empty() && failing.is_empty() && expiring == 0 && failed == 0 && !unheard {
         return empty(
             user.told("Nothing waits for you.", "Nothing waits for the partner."),
             "Cancellations to decide, endpoints that fail and keys that expire appear here.",
@@ -117,11 +105,10 @@ fn to_do(
                     a href=(user.link("/deliveries?status=failed")) { "Look at them" }
                 }
             }
-            @for key in expiring {
+            @if expiring > 0 {
                 li {
-                    strong { "The key “" (key.name) "” expires" }
-                    @if let Some(at) = key.expires_at { (ago(at, now)) }
-                    @if user.may(Scope::ApiKeysWrite) { a href=(user.link(&format!("/keys/{}/rotate", key.api_key_id))) { "Replace it" } }
+                    strong { (count(expiring.into(), "API key")) " will expire soon" }
+                    @if user.may(Scope::ApiKeysRead) { a href=(user.link("/keys")) { "Replace what is still used" } }
                 }
             }
             @if unheard {

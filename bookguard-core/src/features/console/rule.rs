@@ -207,17 +207,17 @@ pub(in crate::features) fn require_place(
     let begun = unexpired.len();
     let live = unexpired.iter().filter(|(_, works)| *works);
     let (ends, live) = (live.clone().map(|(end, _)| *end).min(), live.count());
-    let (first, what) = if live >= limits::CONSOLE_SESSIONS {
+    let (first, what) = if begun >= limits::CONSOLE_SESSIONS_BEGUN {
+        let what = format!(
+            "has begun {begun} console sessions and links that would not have expired yet, the most allowed."
+        );
+        (unexpired.iter().map(|(end, _)| *end).min(), what)
+    } else if live >= limits::CONSOLE_SESSIONS {
         let what = format!(
             "has {live} console sessions and links that work, the most allowed. End one first with DELETE \
              {path}/{{consoleSessionId}}, or wait."
         );
         (ends, what)
-    } else if begun >= limits::CONSOLE_SESSIONS_BEGUN {
-        let what = format!(
-            "has begun {begun} console sessions and links that would not have expired yet, the most allowed."
-        );
-        (unexpired.iter().map(|(end, _)| *end).min(), what)
     } else {
         return Ok(());
     };

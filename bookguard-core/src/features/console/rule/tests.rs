@@ -264,6 +264,15 @@ fn a_partner_has_so_many_sessions_at_a_time_and_begins_so_many() {
         done(&mut state, &start_at(0, n));
     }
     let full = "too_many_console_sessions";
+    let said = |state: &BatchState| decide(state, &start_at(0, 250)).unwrap_err().message;
+    let first = NOW.plus_ms(SESSION);
+    assert_eq!(
+        said(&state),
+        format!(
+            "The partner has 100 console sessions and links that work, the most allowed. End one first with DELETE \
+             /v1/console-sessions/{{consoleSessionId}}, or wait. The first of them expires at {first}."
+        )
+    );
     let made = |at| Envelope::new(Timestamp::from_ms(at), link(250, None, None));
     assert_eq!(code(&state, &start_at(0, 250)), full);
     assert_eq!(code(&state, &made(0)), full);
@@ -292,12 +301,19 @@ fn a_partner_has_so_many_sessions_at_a_time_and_begins_so_many() {
             scopes: Scopes::all(),
             created_at: NOW,
             started_at: Some(NOW),
-            expires_at: NOW.plus_ms(SESSION),
+            expires_at: NOW.plus_ms(SESSION + i64::try_from(n % 7).unwrap()),
             ended_at: Some(NOW),
         };
         state.apply(&added(id(1), session, [0; 32]));
     }
     assert_eq!(code(&state, &start_at(0, 250)), full);
+    assert_eq!(
+        said(&state),
+        format!(
+            "The partner has begun 1000 console sessions and links that would not have expired yet, the most allowed. The first \
+             of them expires at {first}."
+        )
+    );
     assert_eq!(code(&state, &start_at(SESSION, 250)), "");
     // Nor do those count that have expired and are there because other commands of the batch name them.
     let whole = |at| crate::engine::decide::decide(&state, &start_at(at, 250));
