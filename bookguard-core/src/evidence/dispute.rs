@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
 use super::acceptance::Acceptance;
@@ -16,7 +17,7 @@ use super::item::ItemKind;
 use super::packet::Packet;
 use crate::limits::{DISPUTE_CHARS, DISPUTE_FIELD_CHARS};
 use crate::model::BookingId;
-use crate::policy::{Actor, Resolution, ResolutionStatus, vocabulary};
+use crate::policy::{Actor, EventDate, Resolution, ResolutionStatus, TermsDisclosure, vocabulary};
 use crate::text::quoted;
 
 mod fit;
@@ -273,10 +274,19 @@ fn platform(packet: &Packet) -> String {
     quoted(&packet.partner_name)
 }
 
-/// The date of the event where it takes place, as the partner gave it.
+/// The date of the event by the clock of the terms.
 fn service_date(packet: &Packet) -> String {
-    let date = serde_json::to_value(packet.terms.date).unwrap_or_default();
-    date.as_str().unwrap_or_default().chars().take(10).collect()
+    let terms = &packet.terms;
+    let date = match terms.date {
+        EventDate::Date(date) => date,
+        EventDate::Local(local) => local.date(),
+        EventDate::Instant { at, .. } => {
+            let frozen = terms.offsets.last().copied();
+            let offset = frozen.unwrap_or_else(|| terms.zone.offset_at(at));
+            (at.to_utc().naive_utc() + TimeDelta::seconds(offset.into())).date()
+        }
+    };
+    date.to_string()
 }
 
 fn value(packet: &Packet) -> String {
@@ -310,16 +320,17 @@ fn product(packet: &Packet) -> String {
 /// Who accepted which text, and the text.
 fn terms_disclosure(packet: &Packet) -> String {
     let platform = platform(packet);
-    let (mut lines, mut shown) = (Vec::new(), packet.terms_disclosures.last());
-    for accepted in &packet.acceptances {
-        if accepted.party == Actor::Organizer {
-            lines.push(acceptance(packet, accepted));
-            let is_it = |text: &&_| text_hash(text) == accepted.disclosure_hash;
-            shown = packet.terms_disclosures.iter().find(is_it).or(shown);
+    let in_force = packet.terms_disclosures.last();
+    let (mut lines, mut accepted) = (Vec::new(), None);
+    for acceptance in &packet.acceptances {
+        if acceptance.party == Actor::Organizer {
+            lines.push(accepted_by_organizer(packet, acceptance));
+            let is_it =
+                |text: &&TermsDisclosure| text.disclosure_hash == acceptance.disclosure_hash;
+            accepted = packet.terms_disclosures.iter().find(is_it);
         }
     }
-    let accepted = !lines.is_empty();
-    if !accepted {
+    if lines.is_empty() {
         lines.push(format!(
             "{platform} recorded no acceptance of the terms by the organizer, {}. The terms were fixed when the booking was \
              recorded, {}, and could not be changed unnoticed since.",
@@ -327,34 +338,40 @@ fn terms_disclosure(packet: &Packet) -> String {
             packet.booking.created_at
         ));
     }
-    if let Some(shown) = shown {
+    if let (Some(_), Some(latest)) = (accepted, in_force)
+        && accepted != in_force
+    {
+        lines.push(format!(
+            "A later change of date put another text in force ({}), which the evidence packet holds.",
+            latest.disclosure_hash
+        ));
+    }
+    if let Some(shown) = accepted.or(in_force) {
+        let what = match accepted {
+            Some(_) => "The text that was accepted last",
+            None => "The terms in words",
+        };
         lines.push(String::new());
-        lines.push(match accepted {
-            true => format!("The text that was accepted ({}):", shown.disclosure_hash),
-            false => format!("The terms in words ({}):", shown.disclosure_hash),
-        });
+        lines.push(format!("{what} ({}):", shown.disclosure_hash));
         lines.push(shown.text.clone());
     }
     lines.join("\n")
 }
 
-fn text_hash(text: &crate::policy::TermsDisclosure) -> &str {
-    &text.disclosure_hash
-}
-
-fn acceptance(packet: &Packet, accepted: &Acceptance) -> String {
+fn accepted_by_organizer(packet: &Packet, accepted: &Acceptance) -> String {
     let from = match &accepted.ip {
         Some(ip) => format!(" from the network address {ip}"),
         None => String::new(),
     };
     format!(
         "{} recorded that the organizer, {}, accepted the terms of cancellation and refund on {} by {}{from}. Bookguard received \
-         and logged that record on {}; it names exactly this text by its SHA-256.",
+         and logged that record on {}; it names the text exactly, by its SHA-256: {}.",
         platform(packet),
         organizer(packet),
         accepted.at,
         worded(&accepted.method),
-        accepted.accepted_at
+        accepted.accepted_at,
+        accepted.disclosure_hash
     )
 }
 
@@ -415,9 +432,9 @@ fn settled(packet: &Packet, resolution: &Resolution) -> String {
                 .to_owned()
         }
     };
-    let sums = match (evaluation.refund, evaluation.penalty) {
-        (Some(refund), Some(penalty)) => {
-            format!(" Refund due: {refund}. Kept under the terms: {penalty}.")
+    let sums = match (evaluation.refund, evaluation.kept()) {
+        (Some(refund), Some(kept)) => {
+            format!(" Refund due: {refund}. Kept under the terms: {kept}.")
         }
         _ => String::new(),
     };

@@ -142,6 +142,12 @@ impl Amount {
         }
     }
 
+    /// What is left of this amount without another of the same currency; zero if that one is larger.
+    pub(crate) fn less(self, other: Self) -> Self {
+        let minor = self.minor.saturating_sub(other.minor).max(0);
+        Self { minor, ..self }
+    }
+
     /// Reads a decimal in JSON's number notation (`12`, `12.50`, `1e3`), exactly. Trailing zeros do not count as precision.
     ///
     /// # Errors

@@ -218,14 +218,7 @@ fn money(sums: &Settlement<'_>) -> String {
     let none = |amount: Amount| amount.minor() == 0;
     let mut text = match (none(sums.refund), none(sums.penalty)) {
         (true, true) => "nothing is returned and nothing is kept".to_owned(),
-        _ => {
-            let kept = sums
-                .penalty
-                .minor()
-                .saturating_sub(sums.balance_due.minor());
-            let kept = Amount::from_minor(kept, sums.penalty.currency()).unwrap_or(sums.penalty);
-            format!("{} is returned, {kept} is kept", sums.refund)
-        }
+        _ => format!("{} is returned, {} is kept", sums.refund, sums.kept()),
     };
     if !none(sums.balance_due) {
         text += &format!(", {} is still owed by the organizer", sums.balance_due);

@@ -183,13 +183,16 @@ impl Evaluation {
         line + "."
     }
 
+    /// What is kept of the amount paid: the penalty without what is still owed; `None` when undecided.
+    pub(crate) fn kept(&self) -> Option<Amount> {
+        let penalty = self.penalty?;
+        Some(self.balance_due.map_or(penalty, |owed| penalty.less(owed)))
+    }
+
     fn sums_in_words(&self) -> String {
-        let (Some(refund), Some(penalty)) = (self.refund, self.penalty) else {
+        let (Some(refund), Some(kept)) = (self.refund, self.kept()) else {
             return " Amounts to be decided".to_owned();
         };
-        let owed = self.balance_due.map_or(0, Amount::minor);
-        let kept = penalty.minor().saturating_sub(owed);
-        let kept = Amount::from_minor(kept, penalty.currency()).unwrap_or(penalty);
         let mut words = format!(" Refund {refund}, kept {kept}");
         let extras = [
             ("balance due", self.balance_due),

@@ -16,7 +16,7 @@ use super::settlement::{Bound, Settled, Settlement};
 use super::terms::Terms;
 use super::words::{Actor, Reason, ReviewReason};
 use super::zone::Zone;
-use crate::model::{Amount, Timestamp};
+use crate::model::Timestamp;
 
 /// The facts to explain.
 pub(super) struct ExplanationInput<'a> {
@@ -49,7 +49,7 @@ pub(super) fn explain(story: &ExplanationInput<'_>) -> Explanation {
     match story.settled {
         Settled::Sums(sums) if story.reviews.is_empty() => {
             say("refund", sums.refund.to_string());
-            say("kept", kept(sums).to_string());
+            say("kept", sums.kept().to_string());
             say("balanceDue", sums.balance_due.to_string());
             say("compensation", sums.compensation.to_string());
             let share = share(sums);
@@ -212,7 +212,7 @@ fn share(sums: &Settlement<'_>) -> Option<String> {
 
 fn money(share: Option<String>, sums: &Settlement<'_>) -> String {
     let mut text = share.map_or_else(String::new, |share| format!("{share} applies: "));
-    text += &format!("{} is returned, {} is kept", sums.refund, kept(sums));
+    text += &format!("{} is returned, {} is kept", sums.refund, sums.kept());
     if sums.balance_due.minor() > 0 {
         text += &format!(", {} is still owed by the organizer", sums.balance_due);
     }
@@ -223,15 +223,6 @@ fn money(share: Option<String>, sums: &Settlement<'_>) -> String {
         );
     }
     text + "."
-}
-
-/// What is kept of the amount paid.
-fn kept(sums: &Settlement<'_>) -> Amount {
-    let minor = sums
-        .penalty
-        .minor()
-        .saturating_sub(sums.balance_due.minor());
-    Amount::from_minor(minor, sums.penalty.currency()).unwrap_or(sums.penalty)
 }
 
 /// Basis points as a percentage: `50 %`, `33.33 %`.

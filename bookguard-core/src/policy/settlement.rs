@@ -40,6 +40,13 @@ pub(super) struct Settlement<'p> {
     pub bound: Bound,
 }
 
+impl Settlement<'_> {
+    /// What is kept of the amount paid: the penalty without what is still owed.
+    pub fn kept(&self) -> Amount {
+        self.penalty.less(self.balance_due)
+    }
+}
+
 /// What set a penalty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bound {

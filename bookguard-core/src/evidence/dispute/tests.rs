@@ -126,16 +126,75 @@ fn the_accepted_text_is_shown_with_who_recorded_the_acceptance() {
     ] {
         assert!(said.contains(words), "{words:?} in {said}");
     }
+    let [accepted, .., in_force] = packet.terms_disclosures.as_slice() else {
+        panic!("the event was moved");
+    };
+    assert!(said.contains(&format!(
+        "it names the text exactly, by its SHA-256: {}.",
+        accepted.disclosure_hash
+    )));
+    assert!(said.contains(&format!(
+        "put another text in force ({}), which",
+        in_force.disclosure_hash
+    )));
+    assert!(said.contains(&format!(
+        "The text that was accepted last ({}):",
+        accepted.disclosure_hash
+    )));
     let bare = dispute(
         &fixture.recorded(),
         DisputeForm::Stripe,
         DisputeReason::General,
     );
     let said = &evidence(&bare)["refund_policy_disclosure"];
+    assert!(!said.contains("another text"), "{said}");
     assert!(
         said.contains("recorded no acceptance of the terms by the organizer"),
         "{said}"
     );
+}
+
+#[test]
+fn what_is_still_owed_is_not_kept() {
+    let mut packet = Fixture::new().canceled();
+    let evaluation = &mut packet.resolution.as_mut().unwrap().evaluation;
+    let penalty = evaluation.penalty.unwrap();
+    let amount = |minor| Amount::from_minor(minor, penalty.currency()).unwrap();
+    for (owed, kept) in [
+        (0, penalty.minor()),
+        (1, penalty.minor() - 1),
+        (penalty.minor(), 0),
+    ] {
+        let evaluation = &mut packet.resolution.as_mut().unwrap().evaluation;
+        evaluation.balance_due = Some(amount(owed));
+        let export = dispute(&packet, DisputeForm::Stripe, DisputeReason::General);
+        let said = &evidence(&export)["refund_refusal_explanation"];
+        let words = format!("Kept under the terms: {}.", amount(kept));
+        assert!(said.contains(&words), "{words} {said}");
+    }
+}
+
+#[test]
+fn the_service_date_is_the_day_by_the_clock_of_the_terms() {
+    let mut fixture = Fixture::new();
+    let value = fixture.canceled().booking.value().unwrap();
+    let cases = [
+        (
+            "2026-06-21T01:30:00Z",
+            Some("America/New_York"),
+            "2026-06-20",
+        ),
+        ("2026-06-20T22:30:00Z", Some("Europe/Berlin"), "2026-06-21"),
+        ("2026-06-20T23:30:00-04:00", None, "2026-06-20"),
+        ("2026-06-20T23:30", Some("Asia/Tokyo"), "2026-06-20"),
+        ("2026-06-20", Some("Asia/Tokyo"), "2026-06-20"),
+    ];
+    for ((given, zone, date), n) in cases.into_iter().zip(13..) {
+        fixture.record(n, Some("firm"), given, zone, value, |_| {});
+        let packet = fixture.packet_at(n.into());
+        let export = dispute(&packet, DisputeForm::Stripe, DisputeReason::General);
+        assert_eq!(evidence(&export)["service_date"], date, "{given} {zone:?}");
+    }
 }
 
 /// An item that the partner recorded.

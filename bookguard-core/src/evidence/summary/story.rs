@@ -322,8 +322,8 @@ impl Writer<'_> {
         let rule = evaluation
             .matched_rule
             .map_or_else(String::new, |rule| self.rule(rule, evaluation, past) + " ");
-        match (evaluation.refund, evaluation.penalty) {
-            (Some(refund), Some(penalty)) => rule + &sums(evaluation, refund, penalty),
+        match (evaluation.refund, evaluation.kept()) {
+            (Some(refund), Some(kept)) => rule + &sums(evaluation, refund, kept),
             _ => rule + "The amounts are open.",
         }
     }
@@ -378,8 +378,8 @@ impl Writer<'_> {
         evaluation: &Evaluation,
     ) -> String {
         let at = self.clock.time(decision.decided_at);
-        let sums = match (evaluation.refund, evaluation.penalty) {
-            (Some(refund), Some(penalty)) => sums(evaluation, refund, penalty),
+        let sums = match (evaluation.refund, evaluation.kept()) {
+            (Some(refund), Some(kept)) => sums(evaluation, refund, kept),
             _ => format!(
                 "{} is to be returned to the organizer.",
                 money(decision.refund)
@@ -504,13 +504,11 @@ fn is_other_at(evaluation: &Evaluation, at: Timestamp) -> bool {
 }
 
 /// What happens to the money.
-fn sums(evaluation: &Evaluation, refund: Amount, penalty: Amount) -> String {
-    let owed = evaluation.balance_due.map_or(0, Amount::minor);
-    let kept = Amount::from_minor(penalty.minor().saturating_sub(owed), penalty.currency());
+fn sums(evaluation: &Evaluation, refund: Amount, kept: Amount) -> String {
     let mut text = format!(
         "{} is to be returned to the organizer and {} is to be kept",
         money(refund),
-        money(kept.unwrap_or(penalty))
+        money(kept)
     );
     for (amount, what) in [
         (evaluation.balance_due, "is still owed by the organizer"),
