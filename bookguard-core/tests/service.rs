@@ -471,48 +471,97 @@ fn a_filter_that_matches_little_answers_in_pages_that_come_to_an_end() {
     assert_eq!(seen, ids.iter().rev().cloned().collect::<Vec<_>>());
 }
 
-/// Each of three witnesses is asked, again and again, by a log that has grown since the one before was. They judge proofs as witnesses do.
+/// A log that three witnesses cosign. They judge proofs as witnesses do.
+struct Witnessed {
+    bench: Bench,
+    partner: Session,
+    cosigners: [Cosigner; 3],
+    policy: TrustPolicy,
+    latest: [Option<Checkpoint>; 3],
+}
+
+impl Witnessed {
+    fn new(db: &Path) -> Self {
+        let bench = Bench::new(db);
+        let partner = bench.partner();
+        let cosigners =
+            [1, 2, 3].map(|n| Cosigner::from_seed(&format!("w{n}.example.com"), &[n; 32]).unwrap());
+        let lines = cosigners.iter().enumerate().map(|(n, cosigner)| {
+            let key = cosigner.verifier();
+            format!("witness w{n} {key} https://w{n}.example.com\n")
+        });
+        let policy = lines.collect::<String>() + "group all all w0 w1 w2\nquorum all\n";
+        Self {
+            policy: TrustPolicy::parse(&policy).unwrap(),
+            bench,
+            partner,
+            cosigners,
+            latest: [const { None }; 3],
+        }
+    }
+
+    /// A turn with this witness after so many seconds, which refuses everything older than `least`. Returns the size that it was asked
+    /// for.
+    fn turn(&mut self, n: usize, seconds: i64, least: u64) -> u64 {
+        let service = &self.partner.service;
+        let now = self.bench.clock.fetch_add(seconds * 1000, Ordering::AcqRel) + seconds * 1000;
+        let place = places(&self.policy).swap_remove(n);
+        let (head, _) = look(service).unwrap();
+        let taken = service.submit(claim(service, &place, &head)).unwrap();
+        let Written::Fresh(Some(state)) = taken.blocking_recv().unwrap().unwrap() else {
+            panic!("it is not due");
+        };
+        let mut turn = WitnessTurn::new(place, state);
+        let body = turn.request(service, &self.policy).unwrap().unwrap();
+        let asked = AddCheckpoint::parse(&body).unwrap();
+        let logs = [service.head().unwrap().vkey.parse::<VerifierKey>().unwrap()];
+        let (key, seen) = judge(&asked, &logs, |_| self.latest[n].clone()).unwrap();
+        let size = seen.size;
+        let answered = match size < least {
+            true => turn.answered((503, b"not read so far"), Timestamp::from_ms(now)),
+            false => {
+                self.latest[n] = Some(seen);
+                let text = key.open(&asked.note).unwrap();
+                let line = self.cosigners[n].cosign(text, now.unsigned_abs() / 1000);
+                turn.answered((200, line.as_bytes()), Timestamp::from_ms(now))
+            }
+        };
+        assert!(!answered);
+        let (state, note) = turn.end(service, &self.policy).unwrap();
+        assert_eq!(state.trouble.is_some(), size < least);
+        let noted = service.submit(note).unwrap();
+        noted.blocking_recv().unwrap().unwrap();
+        size
+    }
+}
+
+/// Each of three witnesses is asked, again and again, by a log that has grown since the one before was.
 #[test]
 fn witnesses_reach_a_quorum_on_a_log_that_grows_between_their_turns() {
     let folder = tempfile::tempdir().unwrap();
-    let bench = Bench::new(&folder.path().join("b.db"));
-    let partner = bench.partner();
-    let service = &partner.service;
-    let cosigners =
-        [1, 2, 3].map(|n| Cosigner::from_seed(&format!("w{n}.example.com"), &[n; 32]).unwrap());
-    let lines = cosigners.iter().enumerate().map(|(n, cosigner)| {
-        let key = cosigner.verifier();
-        format!("witness w{n} {key} https://w{n}.example.com\n")
-    });
-    let policy = lines.collect::<String>() + "group all all w0 w1 w2\nquorum all\n";
-    let policy = TrustPolicy::parse(&policy).unwrap();
-    let mut latest = [const { None::<Checkpoint> }; 3];
+    let mut log = Witnessed::new(&folder.path().join("b.db"));
     let mut quorums = Vec::new();
     for _ in 0..3 {
-        for (n, place) in places(&policy).into_iter().enumerate() {
-            create(&partner);
-            let now = bench.clock.fetch_add(11_000, Ordering::AcqRel) + 11_000;
-            let (head, _) = look(service).unwrap();
-            let taken = service.submit(claim(service, &place, &head)).unwrap();
-            let Written::Fresh(Some(state)) = taken.blocking_recv().unwrap().unwrap() else {
-                panic!("it is not due");
-            };
-            let mut turn = WitnessTurn::new(place, state);
-            let body = turn.request(service, &policy).unwrap().unwrap();
-            let asked = AddCheckpoint::parse(&body).unwrap();
-            let logs = [service.head().unwrap().vkey.parse::<VerifierKey>().unwrap()];
-            let (key, seen) = judge(&asked, &logs, |_| latest[n].clone()).unwrap();
-            latest[n] = Some(seen);
-            let text = key.open(&asked.note).unwrap();
-            let line = cosigners[n].cosign(text, now.unsigned_abs() / 1000);
-            assert!(!turn.answered((200, line.as_bytes()), Timestamp::from_ms(now)));
-            let (state, note) = turn.end(service, &policy).unwrap();
-            assert_eq!(state.trouble, None);
-            let noted = service.submit(note).unwrap();
-            noted.blocking_recv().unwrap().unwrap();
+        for n in 0..3 {
+            create(&log.partner);
+            log.turn(n, 11, 0);
         }
-        let best = witnessed(service, &policy).unwrap().unwrap();
+        let best = witnessed(&log.partner.service, &log.policy)
+            .unwrap()
+            .unwrap();
         quorums.push((best.size, best.witnesses.len()));
     }
     assert_eq!(quorums, [(1, 3), (4, 3), (7, 3)]);
+}
+
+/// An auditing witness cosigns nothing older than what it has read.
+#[test]
+fn a_witness_that_refuses_what_others_cosigned_is_asked_for_the_newest() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut log = Witnessed::new(&folder.path().join("b.db"));
+    create(&log.partner);
+    log.turn(0, 11, 0);
+    create(&log.partner);
+    let asked = [log.turn(1, 11, 2), log.turn(1, 3600, 2)];
+    assert_eq!(asked, [1, 2]);
 }

@@ -55,16 +55,18 @@ pub(crate) fn start(service: &Arc<Service>) -> Result<Vec<JoinHandle<()>>, Strin
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_connect_timeout(Some(PATIENCE));
-    let client = Client::builder(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
-        .pool_max_idle_per_host(1)
-        .http1_max_buf_size(HEAD_BYTES)
-        .build(HttpsConnector::from((connector, trust)));
     let start = |place| {
+        let connector = HttpsConnector::from((connector.clone(), trust.clone()));
+        // One each: a client goes on opening a connection that it no longer needs, and two places may be at one host.
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_max_idle_per_host(1)
+            .http1_max_buf_size(HEAD_BYTES)
+            .build(connector);
         let asking = Asking {
             service: Arc::clone(service),
             policy: Arc::clone(policy),
-            client: client.clone(),
+            client,
             place,
         };
         tokio::spawn(asking.run())
