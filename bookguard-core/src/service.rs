@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::oneshot::{self, error::RecvError};
 
 use crate::clock::Clock;
 use crate::engine::answers::{ForgetAnswers, ProbeStorage};
@@ -230,8 +230,18 @@ impl Service {
         &self,
         command: Envelope<R>,
     ) -> CommandOutcome<R> {
-        let receiver = self.inbox.submit_patiently(command).await?;
-        receiver.await.unwrap_or_else(|_| Err(writer_gone()))
+        Self::outcome(self.enqueue(command).await?).await
+    }
+
+    /// Hands over a command, waiting for room in the inbox but not for the outcome.
+    ///
+    /// # Errors
+    /// `unavailable` if the writer has ended.
+    pub async fn enqueue<R: Send + 'static>(
+        &self,
+        command: Envelope<R>,
+    ) -> Result<oneshot::Receiver<CommandOutcome<R>>, Error> {
+        self.inbox.submit_patiently(command).await
     }
 
     /// Hands over a command and waits for its outcome. Blocks.
@@ -252,7 +262,9 @@ impl Service {
     ///
     /// # Errors
     /// The command's; `unavailable` if the writer has ended.
-    pub async fn outcome<R>(receiver: oneshot::Receiver<CommandOutcome<R>>) -> CommandOutcome<R> {
+    pub async fn outcome<R>(
+        receiver: impl Future<Output = Result<CommandOutcome<R>, RecvError>>,
+    ) -> CommandOutcome<R> {
         receiver.await.unwrap_or_else(|_| Err(writer_gone()))
     }
 

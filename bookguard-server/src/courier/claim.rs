@@ -8,6 +8,7 @@
 //! more is claimed than there is room for, healthy endpoints first; claimed deliveries arrive through the outbox like all
 //! others.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use bookguard_core::error::Error;
 use bookguard_core::features::deliveries::{ClaimDeliveries, ReclaimDeliveries};
 use bookguard_core::features::recoveries;
 use bookguard_core::limits::PAUSE_SHARE;
-use bookguard_core::model::Timestamp;
+use bookguard_core::model::{EndpointId, Timestamp};
 use bookguard_core::service::Service;
 use bookguard_core::store::read::Due;
 use tokio::sync::Notify;
@@ -163,23 +164,7 @@ impl Claimer {
             // Sending fails only if the dispatcher is gone, which ends this task too.
             let _ = self.notes.send(Note::Backlog(claims.full));
         }
-        let mut under_way = JoinSet::new();
-        for endpoints in claims.open.chunks(ENDPOINTS_PER_CLAIM) {
-            let claim = self.service.envelope(ClaimDeliveries {
-                lease: self.service.lease(),
-                endpoints: endpoints.to_vec(),
-            });
-            let service = Arc::clone(&self.service);
-            under_way.spawn(async move { service.submit_patiently(claim).await.is_ok() });
-            let ended = match under_way.len() < CLAIMS_AT_ONCE {
-                true => timeout(CLAIM_TURN, under_way.join_next()).await.ok(),
-                false => Some(under_way.join_next().await),
-            };
-            if ended.flatten().is_some_and(|done| !done.unwrap_or(false)) {
-                return ClaimOutcome::Failed;
-            }
-        }
-        if under_way.join_all().await.contains(&false) {
+        if self.claim(&claims.open).await.is_err() {
             return ClaimOutcome::Failed;
         }
         // For troubled endpoints, enough was claimed to last until the next look.
@@ -187,6 +172,34 @@ impl Claimer {
             true => ClaimOutcome::Claimed,
             false => ClaimOutcome::Nothing,
         }
+    }
+
+    /// Claims what is due for these endpoints, a few to a command. Every command is handed over by this task itself, so that none
+    /// follows once it has ended.
+    async fn claim(&self, endpoints: &[(EndpointId, usize)]) -> Result<(), Error> {
+        let mut under_way = VecDeque::new();
+        for endpoints in endpoints.chunks(ENDPOINTS_PER_CLAIM) {
+            let claim = self.service.envelope(ClaimDeliveries {
+                lease: self.service.lease(),
+                endpoints: endpoints.to_vec(),
+            });
+            under_way.push_back(self.service.enqueue(claim).await?);
+            let turn = match under_way.len() < CLAIMS_AT_ONCE {
+                true => CLAIM_TURN,
+                false => Duration::MAX,
+            };
+            // The writer answers in order, so the oldest ends first.
+            if let Some(oldest) = under_way.front_mut()
+                && let Ok(ended) = timeout(turn, Service::outcome(oldest)).await
+            {
+                ended?;
+                under_way.pop_front();
+            }
+        }
+        for claim in under_way {
+            Service::outcome(claim).await?;
+        }
+        Ok(())
     }
 
     /// Advances recoveries, in one commit if no other command comes between. A step that fails is retried later; nothing else

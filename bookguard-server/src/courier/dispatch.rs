@@ -10,7 +10,7 @@ use bookguard_core::engine::command::{HeldDelivery, LeasedDelivery};
 use bookguard_core::model::EndpointId;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 use super::claim::Claimer;
@@ -48,7 +48,8 @@ pub(super) struct Dispatcher {
     tasks: JoinSet<()>,
     /// Tasks that give deliveries back to the store.
     returning: JoinSet<()>,
-    claimer: Option<AbortHandle>,
+    /// Claims due deliveries: one task at most.
+    claimer: JoinSet<()>,
     stop: Option<Instant>,
 }
 
@@ -61,7 +62,7 @@ impl Dispatcher {
             wake: Arc::default(),
             tasks: JoinSet::new(),
             returning: JoinSet::new(),
-            claimer: None,
+            claimer: JoinSet::new(),
             stop: None,
         }
     }
@@ -75,7 +76,7 @@ impl Dispatcher {
             wake: Arc::clone(&self.wake),
             metrics: Arc::clone(&self.context.metrics),
         };
-        self.claimer = Some(self.tasks.spawn(claimer.run()));
+        self.claimer.spawn(claimer.run());
         // This keeps running when the node stops, until attempts in flight have ended.
         self.tasks
             .spawn(keep_reclaiming(Arc::clone(&self.context.service)));
@@ -117,9 +118,10 @@ impl Dispatcher {
         }
     }
 
-    /// Gives back deliveries that are still arriving. A claim may have been under way when its claimer ended. The writer
-    /// answers in order, so once a later command is answered, everything claimed is in the channel.
+    /// Gives back deliveries that are still arriving. A claim may have been under way when its claimer ended, so that end is
+    /// waited for. The writer answers in order, so once a later command is answered, everything claimed is in the channel.
     async fn leave(mut self, deliveries: &mut UnboundedReceiver<Vec<LeasedDelivery>>) {
+        self.claimer.shutdown().await;
         self.returning
             .spawn(Arc::clone(&self.context).give_back(Vec::new()));
         while !self.returning.is_empty() {
@@ -165,9 +167,7 @@ impl Dispatcher {
             }
             Note::Stop(until) => {
                 self.stop = Some(until);
-                if let Some(claimer) = self.claimer.take() {
-                    claimer.abort();
-                }
+                self.claimer.abort_all();
                 let queued = self.queue.clear();
                 self.put_back(queued);
             }
@@ -222,7 +222,12 @@ impl Dispatcher {
     /// Removes tasks that have ended.
     fn sweep(&mut self) {
         while self.returning.try_join_next().is_some() {}
-        while let Some(ended) = self.tasks.try_join_next() {
+        let ended = || {
+            self.tasks
+                .try_join_next()
+                .or_else(|| self.claimer.try_join_next())
+        };
+        for ended in std::iter::from_fn(ended) {
             if ended.is_err_and(|error| error.is_panic()) {
                 tracing::error!(
                     "a task of the webhook courier panicked; this is a fault in Bookguard"
