@@ -47,7 +47,10 @@ fn main() -> ExitCode {
             return Exit::Unexpected.into();
         }
     };
-    match runtime.block_on(commands::run(&declared, &place, &screen, &matches)) {
+    let ran = runtime.block_on(commands::run(&declared, &place, &screen, &matches));
+    // The look-up of a host name that was given up may take much longer.
+    runtime.shutdown_timeout(bookguard_server::LAST_WORK);
+    match ran {
         Ok(()) => Exit::Ok.into(),
         Err(failure) => {
             if let Some(text) = failure.text(errors) {

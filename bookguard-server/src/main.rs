@@ -5,16 +5,23 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use bookguard_server::config::{Config, Settings};
-use bookguard_server::{run, signals};
+use bookguard_server::{LAST_WORK, run, signals};
+use tokio::runtime::Runtime;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     bookguard_server::logging::listen();
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    match serve(&arguments).await {
+    let runtime = Runtime::new().map_err(|e| format!("cannot start threads: {e}"));
+    let ran = runtime.and_then(|runtime| {
+        let ran = runtime.block_on(serve(&arguments));
+        // The look-up of a host name that was given up may take much longer.
+        runtime.shutdown_timeout(LAST_WORK);
+        ran
+    });
+    match ran {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("bookguard-server: {why}");

@@ -45,6 +45,9 @@ use crate::traces::Tracer;
 /// How long deliveries in flight may take to end, even when requests have used up the shutdown time.
 const LAST_DELIVERIES: Duration = Duration::from_secs(1);
 
+/// How long a program that is done waits for threads that still work on what nobody waits for.
+pub const LAST_WORK: Duration = Duration::from_secs(1);
+
 /// The pause between two attempts to reach a database server.
 const OPEN_AGAIN: Duration = Duration::from_millis(500);
 
