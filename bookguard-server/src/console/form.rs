@@ -4,6 +4,8 @@
 //! fields. How a text becomes JSON follows from the operation's own declaration; a text that is not of its member's type is
 //! sent as text, so that the operation itself refuses it. Invariant: no number passes through a float.
 
+use std::collections::HashSet;
+
 use bookguard_core::error::{self, Error, FieldError};
 use bookguard_core::input::{Json, JsonObject, quoted};
 use bookguard_core::model::Timestamp;
@@ -102,12 +104,11 @@ impl Fields {
         };
         let schemas = declaration.schemas();
         let mut members = JsonObject::default();
-        let mut seen = Vec::new();
+        let mut seen = HashSet::new();
         for (name, text) in &self.0 {
-            let Some(path) = name.strip_prefix('/').filter(|_| !seen.contains(&name)) else {
+            let Some(path) = name.strip_prefix('/').filter(|_| seen.insert(name)) else {
                 continue;
             };
-            seen.push(name);
             let Some(kinds) = member(&schemas, path)
                 .map(kinds)
                 .filter(|kinds| !kinds.contains(&"object"))

@@ -79,7 +79,12 @@ fn to_do(
     if reviews.is_empty() && failing.is_empty() && expiring == 0 && failed == 0 && !unheard {
         return empty(
             user.told("Nothing waits for you.", "Nothing waits for the partner."),
-            "Cancellations to decide, endpoints that fail and keys that expire appear here.",
+            match activity {
+                Some(_) => {
+                    "Cancellations to decide, endpoints that fail and keys that expire appear here."
+                }
+                None => "Cancellations to decide appear here.",
+            },
         );
     }
     html! {
