@@ -59,6 +59,12 @@ pub const UPLOAD_WAIT_S: u64 = 15;
 /// The least bytes per second of an upload while there is no room for another file: the largest one, at this rate, just arrives in
 /// the time that any request has.
 pub const UPLOAD_BYTES_PER_S: u64 = 256 * 1024;
+/// Bytes of answers that their clients have not read yet for which a listener has room at a time.
+pub const ANSWER_BYTES: usize = 256 * 1024 * 1024;
+/// Bytes of an answer that needs no such room: one on every connection is as much as all that do.
+pub const FREE_ANSWER_BYTES: usize = 32 * 1024;
+/// The least bytes per second at which a client must take an answer: a tenth of what a slow telephone does.
+pub const ANSWER_BYTES_PER_S: u64 = 4 * 1024;
 /// Characters of the method by which a party accepted.
 pub const METHOD_CHARS: usize = 64;
 /// Characters of a user agent; the longest ones of browsers have a few hundred.

@@ -145,8 +145,9 @@ mod tests {
             assert!(answers.hold(partner(n), PACKET).is_ok(), "{n}");
         }
         let refused = answers.hold(partner(0), PACKET).err();
-        let refused = refused.map(|error| (error.code, error.retry_after_s));
-        assert_eq!(refused, Some(("too_many_unread_answers", Some(AGAIN_S))));
+        let refused = refused.map(|error| (error.code.to_string(), error.retry_after_s));
+        let expected = ("too_many_unread_answers".to_owned(), Some(AGAIN_S));
+        assert_eq!(refused, Some(expected));
         drop((first, greedy));
         assert_eq!(answers.unread().all, 0);
         assert!(answers.unread().by.is_empty());

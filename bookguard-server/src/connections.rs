@@ -2,7 +2,8 @@
 //!
 //! HTTP/1.1 only; TLS and HTTP/2 are the job of a proxy in front. poem's own server limits neither the time a client may take
 //! to send nor the number of connections, so this module drives hyper itself. Invariants: no client, however slow, holds a
-//! connection longer than [`REQUEST`] per request and [`IDLE`] between two; no client, however many connections it opens, keeps
+//! connection longer than [`REQUEST`] per request, [`IDLE`] between two, and in between what its answer takes at
+//! [`ANSWER_BYTES_PER_S`]; no client, however many connections it opens, keeps
 //! others from theirs.
 
 mod deadline;
@@ -17,7 +18,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bookguard_core::limits::EVENT_WAIT_S;
+use bookguard_core::limits::{ANSWER_BYTES_PER_S, EVENT_WAIT_S};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -29,6 +30,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use crate::answers::AnswerRoom;
 use crate::config::Connections;
 use crate::incoming::HEAD_BYTES;
 use crate::payer::network_of;
@@ -44,7 +46,8 @@ use worded::Worded;
 /// The most time from the first byte of a request to the first byte of its answer: enough for a body of 64 KiB and for waiting
 /// for an event.
 pub(crate) const REQUEST: Duration = Duration::from_secs(15 + EVENT_WAIT_S);
-/// The most time between an answer and the next request, and between two bytes of an answer that a slow client reads.
+/// The most time between an answer and the next request, and the most by which a client that takes an answer more slowly than
+/// [`ANSWER_BYTES_PER_S`] may fall behind.
 pub(crate) const IDLE: Duration = Duration::from_secs(60);
 /// How long requests in flight may take to finish once the server stops.
 pub(crate) const FAREWELL: Duration = Duration::from_secs(10);
@@ -169,7 +172,7 @@ async fn connection(
     let local = LocalAddr(stream.local_addr().unwrap_or(peer).into());
     let seat = Arc::clone(&held.seat);
     let stream = Worded::new(
-        DeadlineStream::new(stream),
+        DeadlineStream::new(stream, Arc::clone(&seat)),
         Arc::clone(&seat),
         Arc::clone(&serving.router),
     );
@@ -186,8 +189,9 @@ async fn connection(
                 let last = HeaderValue::from_static("close");
                 response.headers_mut().insert(CONNECTION, last);
             }
+            let room = response.extensions_mut().remove::<Arc<AnswerRoom>>();
             let response = hyper::Response::from(response);
-            Ok::<_, Infallible>(response.map(|body| Streamed::new(body, seat)))
+            Ok::<_, Infallible>(response.map(|body| Streamed::new(body, seat, room)))
         }
     });
     let mut http = http1::Builder::new();
@@ -201,6 +205,7 @@ async fn connection(
     loop {
         tokio::select! {
             _ = talking.as_mut() => return,
+            () = held.seat.overdue() => return,
             () = held.seat.told_to_leave(), if !leaving => {
                 if held.seat.is_waiting() {
                     return;
@@ -218,7 +223,7 @@ async fn connection(
     talking.as_mut().graceful_shutdown();
     // The connection ends by itself after the answer; a request that has not fully arrived is not waited for.
     while timeout(LATE, talking.as_mut()).await.is_err() {
-        if !held.seat.is_engaged() {
+        if !held.seat.is_busy() {
             return;
         }
     }

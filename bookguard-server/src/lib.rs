@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`config`] | the configuration of a server |
 //! | `connections` | accepts, times out and ends connections |
+//! | `answers` | the memory of answers that nobody has read yet |
 //! | `probes` | whether the process lives, and whether it wants requests |
 //! | `proxies` | the client's address behind proxies |
 //! | `router` | method and path to endpoint; request ids, panics, 404 and 405 |
@@ -40,6 +41,7 @@
 // Without pages, what only they call has no caller.
 #![cfg_attr(not(feature = "console"), allow(dead_code, unused_variables))]
 
+mod answers;
 mod api;
 mod app;
 mod auth;

@@ -5,6 +5,7 @@
 //! log has its ids. Invariants: only the route's template is kept, never the path, which may hold a token; for a request that
 //! is fine and fast nothing is formatted.
 
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ use poem::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use serde_json::Value;
 
 use crate::metrics::HttpMetrics;
+use crate::payer::Payer;
 use crate::refusal::ErrorBody;
 use crate::traces::{EndedRequest, TraceParent, Tracer, trace_parent};
 
@@ -93,6 +95,12 @@ impl Observed {
             ("trace_id", Value::from(hex::encode(self.trace_id()))),
         ];
         ids.into_iter().chain(route).chain(partner_id)
+    }
+
+    /// The caller: the partner whose key it presented, or else a network.
+    pub(crate) fn payer(&self, from: Option<IpAddr>) -> Payer {
+        let partner_id = self.partner_id.get().copied();
+        partner_id.map_or_else(|| Payer::at(from), Payer::Partner)
     }
 
     /// The part of [`Self::duration`] that is this server's own work: not waiting for the body, or for news.

@@ -18,6 +18,7 @@ use poem::http::header::X_CONTENT_TYPE_OPTIONS;
 use poem::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use poem::{Endpoint, Request, Response, Route};
 
+use crate::answers::Answers;
 use crate::incoming;
 use crate::negotiation::prefers_page;
 use crate::observer::{self, Observed, Observer};
@@ -37,6 +38,7 @@ pub(crate) struct Router {
     paths: Route,
     clock: Clock,
     observer: Arc<Observer>,
+    answers: Arc<Answers>,
     /// The path below which people get pages, and what makes them.
     explained: Option<(&'static str, Explain)>,
 }
@@ -66,6 +68,7 @@ impl Router {
             paths: paths.at("/<.+>", UnknownPath),
             clock,
             observer,
+            answers: Arc::default(),
             explained: None,
         }
     }
@@ -112,6 +115,7 @@ impl Router {
     async fn answer(&self, mut request: Request, refusal: Option<Refusal>) -> Response {
         let id = self.request_id(request.headers());
         let observed = Observed::new(request.method(), request.headers(), id.clone());
+        let from = incoming::address(&request);
         let underway = self.observer.begin(&observed);
         // Endpoints log under the same id.
         request.headers_mut().insert(REQUEST_ID, id.clone());
@@ -121,9 +125,12 @@ impl Router {
                 None => self.route(request).await,
             }
         };
-        let mut response = match observed.scope(unwound(answer)).await {
+        let answered = observed.scope(unwound(answer)).await;
+        let payer = || observed.payer(from);
+        let answered = answered.and_then(|response| self.answers.admit(response, payer));
+        let mut response = match answered {
             Ok(response) => response,
-            Err(panic) => Refusal::from(panic).respond(),
+            Err(error) => Refusal::from(error).respond(),
         };
         let fault = response.extensions_mut().remove::<Fault>();
         response.headers_mut().insert(REQUEST_ID, id);

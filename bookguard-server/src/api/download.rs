@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use bookguard_core::error::Error;
 use bookguard_core::features::items::files::{files_of_booking, part_of};
+use bookguard_core::limits::FILE_PART_BYTES;
 use bookguard_core::model::BookingId;
 use bookguard_core::operation::FileAnswer;
 use bookguard_core::session::Session;
@@ -20,11 +21,15 @@ use poem::{Body, Response};
 use tokio::sync::mpsc;
 
 use super::forms::{ZIP, make_archive};
+use crate::answers::InMemory;
 use crate::app::{App, RequestCost};
 use crate::readers::ReadClass;
 
 /// What a browser may do with a file that is opened all the same: nothing.
 const POLICY: &str = "sandbox; default-src 'none'";
+
+/// Parts of a file that are in memory at a time: one that is sent, one that is read, and one that waits between them.
+const PARTS_HELD: usize = 3;
 
 /// Who reads, and at whose cost.
 pub(super) struct Download {
@@ -39,7 +44,7 @@ impl Download {
         let FileAnswer { name, file } = answer;
         let media_type = file.media_type.name();
         attached(response.headers_mut(), media_type, &name, file.size);
-        response.set_body(self.body(vec![Segment::File(file)]));
+        self.send_as(vec![Segment::File(file)], response);
     }
 
     /// Makes a response with a packet the archive of it.
@@ -59,18 +64,24 @@ impl Download {
         let (pieces, length) = made?;
         let name = format!("{booking_id}.zip");
         attached(response.headers_mut(), ZIP, &name, length);
-        response.set_body(self.body(pieces));
+        self.send_as(pieces, response);
         Ok(())
     }
 
-    /// A body of these segments. It breaks off if one cannot be read, which the client notices by the length.
-    pub(super) fn body(self, pieces: Vec<Segment>) -> Body {
+    /// Makes these segments the body of a response. It breaks off if one cannot be read, which the client notices by the length.
+    fn send_as(self, pieces: Vec<Segment>, response: &mut Response) {
+        let held = pieces.iter().map(|piece| match piece {
+            Segment::Bytes(bytes) => bytes.len(),
+            Segment::File(_) => 0,
+        });
+        let held = InMemory(held.sum::<usize>() + PARTS_HELD * FILE_PART_BYTES);
+        response.extensions_mut().insert(held);
         let (sender, parts) = mpsc::channel(1);
         tokio::spawn(async move {
             // Fails if the client is gone.
             let _ = self.send(pieces, sender).await;
         });
-        Body::from_bytes_stream(Parts(parts))
+        response.set_body(Body::from_bytes_stream(Parts(parts)));
     }
 
     async fn send(

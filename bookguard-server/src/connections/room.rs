@@ -11,16 +11,21 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
+use super::LATE;
+use crate::answers::AnswerRoom;
 use crate::config::Connections;
 
 /// A request is in progress.
 const ENGAGED: u64 = u64::MAX;
+/// An answer is sent while more of it is produced.
+const ANSWERING: u64 = u64::MAX - 1;
 /// An answer was produced but is not fully sent.
-const ANSWERED: u64 = u64::MAX - 1;
+const ANSWERED: u64 = u64::MAX - 2;
 /// When the room is full, one in this many idle connections is closed at once, so that one search serves many new connections.
 const SHED: usize = 64;
 /// In the reserve, one address gets one in this many places.
@@ -51,8 +56,12 @@ struct Pool {
 /// The state of one connection.
 pub(super) struct ConnectionState {
     began: Instant,
-    /// The time since when it is idle, in milliseconds since the room began; or [`ENGAGED`], or [`ANSWERED`].
+    /// The time since when it is idle, in milliseconds since the room began; or [`ENGAGED`], [`ANSWERING`] or [`ANSWERED`].
     state: AtomicU64,
+    /// When what it waits for is overdue, in the same milliseconds.
+    deadline: AtomicU64,
+    /// The room of its answer.
+    answer: Mutex<Option<Arc<AnswerRoom>>>,
     leave: Notify,
 }
 
@@ -191,10 +200,12 @@ impl Pool {
 }
 
 impl ConnectionState {
-    fn new(began: Instant) -> Self {
+    pub(super) fn new(began: Instant) -> Self {
         let seat = Self {
             began,
             state: AtomicU64::new(ANSWERED),
+            deadline: AtomicU64::new(0),
+            answer: Mutex::default(),
             leave: Notify::new(),
         };
         seat.flushed();
@@ -206,6 +217,12 @@ impl ConnectionState {
         self.state.store(ENGAGED, Ordering::Relaxed);
     }
 
+    /// Marks that an answer begins, which keeps this room until it is sent.
+    pub(super) fn answering(&self, room: Option<Arc<AnswerRoom>>) {
+        self.state.store(ANSWERING, Ordering::Relaxed);
+        *self.answer() = room;
+    }
+
     /// Marks that the answer was produced.
     pub(super) fn answered(&self) {
         self.state.store(ANSWERED, Ordering::Relaxed);
@@ -214,14 +231,50 @@ impl ConnectionState {
     /// Marks that everything was sent; after an answer the connection is idle.
     pub(super) fn flushed(&self) {
         if self.state.load(Ordering::Relaxed) == ANSWERED {
-            let ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(0);
-            self.state.store(ms, Ordering::Relaxed);
+            self.state.store(self.ms(Instant::now()), Ordering::Relaxed);
+            self.answer().take();
         }
     }
 
     /// Whether a request is in progress that has no answer yet.
     pub(super) fn is_engaged(&self) -> bool {
         self.state.load(Ordering::Relaxed) == ENGAGED
+    }
+
+    /// Whether an answer is sent while more of it is produced.
+    pub(super) fn is_answering(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == ANSWERING
+    }
+
+    /// Whether a request is in progress, or an answer that is not fully produced.
+    pub(super) fn is_busy(&self) -> bool {
+        self.state.load(Ordering::Relaxed) >= ANSWERING
+    }
+
+    /// Sets the time by which something must happen on this connection.
+    pub(super) fn expect_by(&self, deadline: Instant) {
+        self.deadline.store(self.ms(deadline), Ordering::Relaxed);
+    }
+
+    /// Resolves when what the connection waits for has been overdue for [`LATE`]. hyper looks neither at the client nor at the time
+    /// while a request is worked at.
+    pub(super) async fn overdue(&self) {
+        loop {
+            let deadline = self.deadline.load(Ordering::Relaxed);
+            let end = self.began + Duration::from_millis(deadline) + LATE;
+            sleep_until(end).await;
+            if self.deadline.load(Ordering::Relaxed) == deadline {
+                return;
+            }
+        }
+    }
+
+    fn ms(&self, at: Instant) -> u64 {
+        u64::try_from(at.duration_since(self.began).as_millis()).unwrap_or(0)
+    }
+
+    fn answer(&self) -> MutexGuard<'_, Option<Arc<AnswerRoom>>> {
+        self.answer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the connection is idle: no request is in progress and no answer is being sent.
@@ -241,7 +294,9 @@ impl ConnectionState {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::pin::pin;
+
+    use tokio::time::timeout;
 
     use super::*;
 
@@ -334,6 +389,19 @@ mod tests {
         assert!(room.admit(network(2)).unwrap().reserved);
         drop(first);
         assert!(room.admit(network(1)).unwrap().reserved);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_is_worked_at_for_too_long_is_noticed() {
+        let seat = ConnectionState::new(Instant::now());
+        let second = Duration::from_secs(1);
+        seat.expect_by(Instant::now() + 10 * second);
+        let (mut overdue, began) = (pin!(seat.overdue()), Instant::now());
+        assert!(timeout(9 * second, overdue.as_mut()).await.is_err());
+        // It was answered, and the next request has more time.
+        seat.expect_by(Instant::now() + 20 * second);
+        overdue.await;
+        assert_eq!(began.elapsed(), 29 * second + LATE);
     }
 
     #[tokio::test(start_paused = true)]

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use http_body::{Body, Frame, SizeHint};
 
 use super::room::ConnectionState;
+use crate::answers::AnswerRoom;
 
 /// A body that marks its connection as answered when it has ended, or at once if all of it is there.
 pub(super) struct Streamed<B> {
@@ -15,8 +16,10 @@ pub(super) struct Streamed<B> {
 }
 
 impl<B: Body> Streamed<B> {
-    pub(super) fn new(body: B, seat: Arc<ConnectionState>) -> Self {
+    /// The body keeps this room until it is sent.
+    pub(super) fn new(body: B, seat: Arc<ConnectionState>, room: Option<Arc<AnswerRoom>>) -> Self {
         let is_whole = body.size_hint().exact().is_some();
+        seat.answering(room);
         if is_whole {
             seat.answered();
         }

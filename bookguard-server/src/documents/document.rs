@@ -14,6 +14,7 @@ use poem::http::header::{
 };
 use poem::{EndpointExt as _, Request, Response};
 
+use crate::answers::InMemory;
 use crate::negotiation::{entity_tag, is_current};
 
 /// The Content-Security-Policy of documents: a browser may load from this server only.
@@ -82,6 +83,8 @@ impl ServedDocument {
         } else {
             Response::from(self.body.clone())
         };
+        // All answers share the bytes.
+        response.extensions_mut().insert(InMemory(0));
         *response.headers_mut() = self.headers.clone();
         response
     }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use bookguard_core::engine::answers::ForgetAnswers;
-use bookguard_core::limits::{FILE_BYTES, INBOX, KEYS_PER_PARTNER, UPLOAD_BYTES};
+use bookguard_core::limits::{
+    ANSWER_BYTES, FILE_BYTES, FILE_PART_BYTES, INBOX, KEYS_PER_PARTNER, UPLOAD_BYTES,
+};
 use bookguard_server::config::Config;
 use bookguard_tests::engine::{Engine, on_every_engine};
 use bookguard_tests::json::Members as _;
@@ -167,12 +169,16 @@ async fn fill_room(
 
 /// An upload of which the head is sent.
 async fn connect(server: &TestServer, partner: &Partner, file: &[u8]) -> Raw {
-    let path = slot(partner, file).await;
+    let asked = format!("PUT {}", slot(partner, file).await);
+    ask(server, partner, &asked, file.len()).await
+}
+
+/// A connection on which the head of a request is sent, whose body has this many bytes.
+async fn ask(server: &TestServer, partner: &Partner, asked: &str, bytes: usize) -> Raw {
     let mut raw = Raw::connect(server.running().addr()).await;
     let head = format!(
-        "PUT {path} HTTP/1.1\r\nhost: h\r\nx-api-key: {}\r\ncontent-length: {}\r\n\r\n",
-        partner.key,
-        file.len()
+        "{asked} HTTP/1.1\r\nhost: h\r\nx-api-key: {}\r\ncontent-length: {bytes}\r\n\r\n",
+        partner.key
     );
     raw.send(head).await;
     raw
@@ -206,6 +212,45 @@ async fn more_files_at_once_than_there_is_room_for_all_arrive() {
             String::from_utf8_lossy(&reply.body)
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_that_nobody_reads_leave_memory_for_others() {
+    let (server, acme) = TestServer::with_partner(Engine::Sqlite).await;
+    let other = server.partner("Other").await;
+    let file = vec![7; FILE_BYTES];
+    let mut paths = Vec::new();
+    for partner in [&acme, &other] {
+        let path = slot(partner, &file).await;
+        let mut raw = ask(&server, partner, &format!("PUT {path}"), file.len()).await;
+        raw.send(&file).await;
+        assert_eq!(raw.reply(false).await.status, 200);
+        paths.push(path);
+    }
+    let get = async |partner, path: &str| ask(&server, partner, &format!("GET {path}"), 0).await;
+    let mut unread = Vec::new();
+    loop {
+        server.advance(1_000);
+        let mut raw = get(&acme, &paths[0]).await;
+        if raw.reply(true).await.status == 503 {
+            break;
+        }
+        unread.push(raw);
+    }
+    // A file is in memory in parts: one that is sent, one that waits, and one that is read.
+    assert_eq!(unread.len(), ANSWER_BYTES / 6 / (3 * FILE_PART_BYTES));
+    let refused = acme.get(&paths[0]).await;
+    refused.refused(503, "too_many_unread_answers");
+    assert_eq!(refused.header("retry-after"), Some("2"));
+    acme.get("/v1/partners/me").await.ok(200);
+    let mut others = get(&other, &paths[1]).await;
+    assert_eq!(others.reply(false).await.body, file);
+    drop(unread);
+    let room = until("room for an answer", async || {
+        let mut raw = get(&acme, &paths[0]).await;
+        (raw.reply(true).await.status == 200).then_some(())
+    });
+    room.await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
