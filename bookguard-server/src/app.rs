@@ -19,7 +19,7 @@ use tokio::runtime::Handle;
 use crate::auth::{self, Keys};
 use crate::config::Config;
 use crate::courier::Courier;
-use crate::meter::{Meter, metered};
+use crate::meter::{measured, metered};
 use crate::observer::{self, Observed};
 use crate::payer::{Payer, UNKNOWN_ADDRESS, network_of};
 use crate::rate::{Limiter, Verdict};
@@ -81,7 +81,7 @@ impl RequestCost {
         self.payer
     }
 
-    /// Runs a future and adds its processor time. The future must not do work that is measured elsewhere.
+    /// Runs a future and adds its processor time.
     pub(crate) async fn along<T>(&self, task: impl Future<Output = T>) -> T {
         metered(task, |spent| self.add(spent)).await
     }
@@ -96,12 +96,11 @@ impl RequestCost {
 
     /// Runs work of this request that does not wait, and adds its processor time.
     pub(crate) fn at_once<T>(&self, work: impl FnOnce() -> T) -> T {
-        let meter = Meter::start();
-        let done = match &self.observed {
+        let (done, spent) = measured(|| match &self.observed {
             Some(observed) => observed.at_once(work),
             None => work(),
-        };
-        self.add(meter.spent());
+        });
+        self.add(spent);
         done
     }
 

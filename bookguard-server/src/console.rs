@@ -359,18 +359,27 @@ impl Console {
             Ok(arrival) => arrival,
             Err(refusal) => return self.refuse(None, refusal),
         };
-        let unknown = |error: Error| match error.kind {
-            Kind::Unauthorized => sign_in::demand(&self, &arrival),
-            _ => self.refuse(None, error.into()),
-        };
-        let mut user = match self.user(&arrival).await {
+        let user = match self.user(&arrival).await {
             Ok(user) => user,
             Err(error) => {
                 let body = request.take_body();
                 incoming::discard(request.headers(), body).await;
-                return unknown(error);
+                return self.not_signed_in(&arrival, error);
             }
         };
+        let cost = Arc::clone(&user.cost);
+        let serve = self.serve_user(user, &arrival, request, path, handler);
+        cost.along(serve).await
+    }
+
+    async fn serve_user(
+        &self,
+        mut user: User,
+        arrival: &Arrival,
+        mut request: Request,
+        path: &str,
+        handler: Handler,
+    ) -> Response {
         let fields = match self.fields(&mut request).await {
             Ok(fields) => fields,
             Err(refusal) => return self.refuse(Some(&user), refusal),
@@ -379,7 +388,7 @@ impl Console {
         if arrival.is_form
             && let Err(error) = user.identify_again().await
         {
-            return unknown(error);
+            return self.not_signed_in(arrival, error);
         }
         let parameters = path.split('/').filter_map(|part| part.strip_prefix(':'));
         let parameter = |name| request.raw_path_param(name).unwrap_or_default().to_owned();
@@ -404,8 +413,22 @@ impl Console {
         }
     }
 
+    fn not_signed_in(&self, arrival: &Arrival, error: Error) -> Response {
+        match error.kind {
+            Kind::Unauthorized => sign_in::demand(self, arrival),
+            _ => self.refuse(None, error.into()),
+        }
+    }
+
     /// Whoever is signed in, if their partner may ask for more now.
     async fn user(self: &Arc<Self>, arrival: &Arrival) -> Result<User, Error> {
+        let user = self.signed_in(arrival).await?;
+        self.app.count(user.cost.payer())?;
+        Ok(user)
+    }
+
+    /// Whoever is signed in.
+    async fn signed_in(self: &Arc<Self>, arrival: &Arrival) -> Result<User, Error> {
         let cookie = arrival.cookie.clone();
         let cookie = cookie.ok_or_else(bookguard_core::session::unauthorized)?;
         User::identify(Arc::clone(self), cookie, arrival.from).await

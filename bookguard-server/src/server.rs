@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::api;
 use crate::app::App;
@@ -129,9 +129,9 @@ pub async fn run(
     started(&server);
     told_to_end(&mut signals, || server.reload(reload())).await;
     server.leave(delay);
-    tokio::select! {
-        () = tokio::time::sleep(delay) => {}
-        () = told_to_end(&mut signals, || server.reload(reload())) => {}
+    if !delay.is_zero() {
+        let hurry = told_to_end(&mut signals, || server.reload(reload()));
+        let _ = timeout(delay, hurry).await;
     }
     server.end(told_to_end(&mut signals, || {})).await;
     tracing::info!("stopped");

@@ -30,7 +30,7 @@ impl User {
     /// Who is signed in with this cookie.
     ///
     /// # Errors
-    /// `unauthorized` if the session ended, `rate_limited`, `unavailable`.
+    /// `unauthorized` if the session ended, `unavailable`.
     pub(super) async fn identify(
         console: Arc<Console>,
         cookie: Cookie,
@@ -38,14 +38,12 @@ impl User {
     ) -> Result<Self, Error> {
         let app = &console.app;
         let authority = authority(&console, &cookie, Payer::at(Some(from))).await?;
-        let payer = Payer::of(&authority);
-        app.count(payer)?;
+        let cost = app.cost(Payer::of(&authority));
         let session = Session {
             service: Arc::clone(&app.service),
             authority,
             address: Some(from),
         };
-        let cost = app.cost(payer);
         Ok(Self {
             session,
             acting: None,

@@ -1,7 +1,8 @@
 //! Signing in and out, and how long it lasts.
 
 use bookguard_core::limits::{CONSOLE_LINK_MS, CONSOLE_SESSION_MS};
-use bookguard_tests::engine::on_every_engine;
+use bookguard_server::config::Config;
+use bookguard_tests::engine::{Engine, on_every_engine};
 use bookguard_tests::json::Members as _;
 use bookguard_tests::raw::Raw;
 use bookguard_tests::test_server::{Partner, TestServer};
@@ -156,6 +157,24 @@ async fn signing_out_ends_the_session_for_every_copy_of_its_cookie() {
         browser.submit(&form).await.leads_to("/sign-in");
     })
     .await;
+}
+
+#[tokio::test]
+async fn somebody_whose_partner_has_asked_too_much_can_sign_out() {
+    let server = TestServer::with(Engine::Sqlite, |config| Config {
+        rate_limit_per_second: 1,
+        rate_limit_burst: 10,
+        ..config
+    });
+    let server = server.await;
+    let acme = server.partner("Acme").await;
+    let browser = Browser::signed_in(&server, &acme.key).await;
+    let copy = browser.copy();
+    let form = browser.page("").await.form("/sign-out");
+    while browser.get("").await.status != 429 {}
+    browser.submit(&form).await.leads_to("/sign-in");
+    server.advance(10_000);
+    opens_nothing(&copy).await;
 }
 
 #[tokio::test]
