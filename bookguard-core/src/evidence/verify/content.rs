@@ -11,6 +11,7 @@ use super::super::state::BookingState;
 use super::super::summary::{SummaryInput, summarize};
 use super::super::withheld::stand_ins;
 use super::entries::erased;
+use super::resolution::is_same;
 use super::{Outcome, Verification, deliveries, resolution, terms};
 use crate::ledger::LeafKind;
 use crate::ledger::jcs::differences;
@@ -155,7 +156,11 @@ fn items(packet: &Packet, state: &BookingState) -> Outcome {
 fn evaluation(packet: &Packet, state: &BookingState, terms: &Terms) -> Outcome {
     let resolution = state.resolution();
     let anew = evaluate(state, terms, packet.created_at);
-    if anew != packet.evaluation {
+    let is_same = match (&packet.evaluation, &anew, resolution) {
+        (Some(shown), Some(anew), None) => is_same(shown, anew, terms),
+        (shown, anew, _) => shown == anew,
+    };
+    if !is_same {
         return Err(match resolution {
             Some(_) => "The evaluation shown is not the one that was recorded when the booking was canceled.".to_owned(),
             None => "The evaluation shown differs from the one recomputed from the terms.".to_owned(),

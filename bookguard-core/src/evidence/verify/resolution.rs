@@ -56,21 +56,52 @@ fn recomputed(state: &BookingState, cancellation: &Cancellation, terms: &Terms) 
     ))
 }
 
-/// Checks that an evaluation equals the recorded one. Time zone tables change, and with them the wording of a deadline on
-/// the wall clock, but never an instant or an amount: those are in the frozen schedule.
+/// Checks that an evaluation equals the recorded one.
 fn same(recorded: &Resolution, anew: &Evaluation, terms: &Terms) -> Result<(), String> {
-    if recorded.evaluation == *anew {
-        return Ok(());
+    match is_same(&recorded.evaluation, anew, terms) {
+        true => Ok(()),
+        false => Err(wrong(recorded, &sums(anew))),
     }
-    let retold = Evaluation {
-        explanation: recorded.evaluation.explanation.clone(),
-        ..anew.clone()
+}
+
+/// Whether an evaluation is the one made anew. Tables of time zones change, and with them what its explanation says of the wall clock,
+/// but never an instant or an amount: those are in the frozen schedule.
+pub(super) fn is_same(shown: &Evaluation, anew: &Evaluation, terms: &Terms) -> bool {
+    let without_clocks = |evaluation: &Evaluation| {
+        let mut evaluation = evaluation.clone();
+        let explanation = &mut evaluation.explanation;
+        let texts = explanation.params.values_mut();
+        for text in texts.chain([&mut explanation.text]) {
+            *text = without_wall_clocks(text);
+        }
+        evaluation
     };
-    let same_words = recorded.evaluation.explanation.code == anew.explanation.code;
-    if matches!(terms.time_zone, Zone::Named(_)) && same_words && retold == recorded.evaluation {
-        return Ok(());
+    shown == anew
+        || matches!(terms.time_zone, Zone::Named(_))
+            && without_clocks(shown) == without_clocks(anew)
+}
+
+/// A text with each time of a wall clock, such as `2026-06-13 19:00` or `2026-06-13 19:00:30`, as a line.
+fn without_wall_clocks(text: &str) -> String {
+    let follows = |at: usize, shape: &str| {
+        let bytes = text.as_bytes().get(at..at + shape.len());
+        bytes.is_some_and(|bytes| {
+            (bytes.iter().zip(shape.bytes())).all(|(byte, shape)| match shape {
+                b'd' => byte.is_ascii_digit(),
+                shape => *byte == shape,
+            })
+        })
+    };
+    let (mut masked, mut at) = (String::new(), 0);
+    while let Some(next) = text[at..].chars().next() {
+        let length = ["dddd-dd-dd dd:dd:dd", "dddd-dd-dd dd:dd"]
+            .into_iter()
+            .find(|shape| follows(at, shape))
+            .map(str::len);
+        masked.push(if length.is_some() { '–' } else { next });
+        at += length.unwrap_or(next.len_utf8());
     }
-    Err(wrong(recorded, &sums(anew)))
+    masked
 }
 
 fn wrong(recorded: &Resolution, anew: &dyn std::fmt::Display) -> String {
@@ -89,5 +120,46 @@ fn sums(evaluation: &Evaluation) -> String {
             evaluation.resolution_path
         ),
         _ => format!("{}, amounts left open", evaluation.resolution_path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::fixture::Fixture;
+    use super::*;
+
+    #[test]
+    fn another_table_of_a_time_zone_changes_what_the_wall_clock_says_and_nothing_else() {
+        let packet = Fixture::new().protected();
+        let shown = packet.evaluation.clone().unwrap();
+        let terms = packet.terms.thaw(&packet.booking, packet.policy);
+        let mut terms = terms.unwrap();
+        let at = shown.explanation.text.find("19:00").unwrap();
+        let said = |from: usize, to: usize, words: &str| {
+            let mut told = shown.clone();
+            told.explanation.text.replace_range(from..to, words);
+            told
+        };
+        for (told, same) in [
+            (said(at, at + 5, "20:00"), true),
+            (said(at, at + 5, "19:00:30"), true),
+            (said(at, at + 5, "7 pm"), false),
+            (said(0, 0, "It was 2026. "), false),
+            (said(0, 0, "2026-01-01T10:00"), false),
+        ] {
+            assert_eq!(is_same(&told, &shown, &terms), same, "{told:?}");
+        }
+        let mut param = shown.clone();
+        let texts = param.explanation.params.values_mut();
+        let clocks = texts.filter(|text| text.contains("19:00"));
+        assert!(
+            clocks
+                .map(|text| *text = text.replace("19:00", "20:00"))
+                .count()
+                > 0
+        );
+        assert!(is_same(&param, &shown, &terms));
+        terms.time_zone = Zone::hours_east(-4);
+        assert!(is_same(&shown, &shown, &terms) && !is_same(&param, &shown, &terms));
     }
 }
